@@ -1,0 +1,39 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench clean lock
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+$(STAMP): pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "intercode needs Python 3.11 or newer; try make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[test,dev]'
+	@touch $@
+
+demo: $(STAMP)  ## play the starter tasks with the gold and noop agents (and a model, if one is set)
+	$(BIN)/python examples/demo.py
+
+test: $(STAMP)  ## linter, type checker and the whole test suite
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest $(PYTEST)
+
+format: $(STAMP)  ## rewrite the code as the linter wants it
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP)  ## print the benchmark tables
+	for b in benchmarks/bench_*.py; do $(BIN)/python $$b || exit 1; done
+
+lock:  ## pin what is installed now
+	$(BIN)/python -m pip freeze --exclude-editable > requirements.lock
+
+clean:  ## remove what the two commands made
+	rm -rf $(VENV) runs .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,32 @@
+"""Where this package keeps files, and the id that owns what sandboxes use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROOT_SANDBOX_UID = 60600
+"""The unprivileged id that root's sandboxes drop to: in a range that Debian and systemd leave free."""
+
+
+def cache_root() -> Path:
+    """Where unpacked images and fetched data are kept; made if it is absent.
+
+    ``INTERCODE_CACHE``, else ``/var/cache/intercode`` for root (the id that its sandboxes drop to
+    must reach it), else ``$XDG_CACHE_HOME/intercode`` or ``~/.cache/intercode``.
+    """
+    if chosen := os.environ.get("INTERCODE_CACHE"):
+        path = Path(chosen).absolute()
+    elif os.geteuid() == 0:
+        path = Path("/var/cache/intercode")
+    else:
+        home = os.environ.get("XDG_CACHE_HOME")
+        path = (Path(home) if home else Path.home() / ".cache") / "intercode"
+    path.mkdir(parents=True, exist_ok=True, mode=0o755)
+    return path
+
+
+def sandbox_uid() -> int:
+    """The user and group id that owns a sandbox's files on this machine."""
+    uid = os.geteuid()
+    return uid if uid != 0 else int(os.environ.get("INTERCODE_SANDBOX_UID", ROOT_SANDBOX_UID))

@@ -1,0 +1,138 @@
+"""What a sandbox is, whatever gives the isolation."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Protocol, Self
+
+from intercode.types import NOTHING, ExecResult, FileEntry, Image, Layer, Network
+
+STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on what runs in a sandbox. Sizes in bytes, times in seconds."""
+
+    disk: int = 512 << 20
+    inodes: int = 100_000
+    processes: int = 256
+    open_files: int = 1024
+    file_size: int = 256 << 20
+    address_space: int = 8 << 30
+    output: int = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class SandboxSpec:
+    """What a sandbox is made of.
+
+    ``look='docker'`` gives the box the appearance that the authors' containers had (see
+    sandboxes/namespace); ``upper`` keeps the writable layer in that directory of this machine
+    instead of memory: builders use it to make layers.
+    """
+
+    image: Image
+    layers: tuple[Layer, ...] = ()
+    network: Network = "none"
+    limits: Limits = Limits()
+    hostname: str = "intercode"
+    env: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    look: Literal["plain", "docker"] = "plain"
+    upper: Path | None = None
+
+
+class Process(Protocol):
+    """A process inside a sandbox. ``pid`` is its number inside."""
+
+    pid: int
+
+    def fileno(self) -> int:
+        """A descriptor that can be read from once the process has ended."""
+        ...
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        """The exit status (negative: the signal that ended it), or None when time ran out."""
+        ...
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+        ...
+
+
+class Sandbox(ABC):
+    """A box in which code runs. Raises SandboxLostError from any method once it has gone away."""
+
+    spec: SandboxSpec
+    tier: str
+
+    @abstractmethod
+    def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        fds: Mapping[int, int] = NOTHING,
+    ) -> Process:
+        """Start a program. ``fds`` maps descriptor numbers inside to descriptors of this process;
+        0, 1 and 2 are /dev/null where they are not given. ``env`` None means the box's own."""
+
+    @abstractmethod
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+        timeout: float = 10.0,
+    ) -> ExecResult:
+        """Run a program to its end with stdout and stderr in one stream. At the time-out it and
+        every process it started are killed, and what it printed is returned."""
+
+    @abstractmethod
+    def changes(self) -> dict[str, FileEntry]:
+        """Every path that differs from the image and its layers."""
+
+    @abstractmethod
+    def read_file(self, path: str, limit: int = 64 << 20) -> bytes:
+        """A regular file's content; links are resolved inside the box only.
+
+        Raises FileNotFoundError, IsADirectoryError, or OSError for what is no regular file or is
+        larger than ``limit`` bytes."""
+
+    @abstractmethod
+    def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
+        """Write a regular file, making its directories."""
+
+    @abstractmethod
+    def clone(self) -> Sandbox:
+        """A new box with a copy of this one's files. Processes are not carried over."""
+
+    @abstractmethod
+    def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
+        """Kill every process started since ``mark`` (see ``mark``) but those in ``keep``."""
+
+    @abstractmethod
+    def mark(self) -> int:
+        """A point in the box's life, for ``kill_since``."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End every process in the box and free it. May be called again."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,65 @@
+"""Copies an overlay's upper directory, marks of deletion included."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+_CHUNK = 1 << 30
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def copy_tree(source: int, target: int) -> None:
+    """Copy everything below one directory descriptor to another: content, modes, times, links,
+    fifos, whiteouts and opaque marks. Sockets are left out: nothing could listen on them."""
+    with os.scandir(source) as entries:
+        names = [entry.name for entry in entries]
+    for name in names:
+        try:
+            info = os.stat(name, dir_fd=source, follow_symlinks=False)
+        except FileNotFoundError:
+            continue
+        if stat.S_ISDIR(info.st_mode):
+            os.mkdir(name, 0o700, dir_fd=target)
+            inner = os.open(name, _DIRECTORY, dir_fd=source)
+            outer = os.open(name, _DIRECTORY, dir_fd=target)
+            try:
+                copy_tree(inner, outer)
+            finally:
+                os.close(inner)
+                os.close(outer)
+        elif stat.S_ISREG(info.st_mode):
+            _copy_file(name, source, target)
+        elif stat.S_ISLNK(info.st_mode):
+            os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=target)
+        elif stat.S_ISFIFO(info.st_mode) or stat.S_ISCHR(info.st_mode):
+            os.mknod(name, info.st_mode, info.st_rdev, dir_fd=target)
+        else:
+            continue
+        if not stat.S_ISLNK(info.st_mode):
+            os.chmod(name, stat.S_IMODE(info.st_mode), dir_fd=target)
+        times = (info.st_atime_ns, info.st_mtime_ns)
+        os.utime(name, ns=times, dir_fd=target, follow_symlinks=False)
+    _copy_marks(source, target)
+
+
+def _copy_file(name: str, source: int, target: int) -> None:
+    inner = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=source)
+    try:
+        outer = os.open(
+            name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=target
+        )
+        try:
+            while os.sendfile(outer, inner, None, _CHUNK):
+                pass
+            _copy_marks(inner, outer)
+        finally:
+            os.close(outer)
+    finally:
+        os.close(inner)
+
+
+def _copy_marks(source: int, target: int) -> None:
+    for name in os.listxattr(source):
+        if name.startswith("user."):
+            os.setxattr(target, name, os.getxattr(source, name))

@@ -1,0 +1,191 @@
+"""What the keeper does in the box's process namespace: PID 1, commands, signals."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import signal
+import struct
+import termios
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from . import mounts
+from . import syscalls as sys_
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def start_init(root: str, spec: dict[str, Any]) -> tuple[int, int]:
+    """Fork PID 1, which mounts /proc, waits, and then collects orphans.
+
+    Returns its pid out here and a descriptor: closing it tells PID 1 that the root is in place.
+    With ``look='docker'`` it becomes an idle ``/bin/bash`` on a terminal, as in a container that
+    was started with one.
+    """
+    ready_r, ready_w = os.pipe()
+    go_r, go_w = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(ready_r)
+        os.close(go_w)
+        _be_init(root, spec, ready_w, go_r)
+    os.close(ready_w)
+    os.close(go_r)
+    problem = os.read(ready_r, 4096)
+    os.close(ready_r)
+    if problem != b"ok":
+        raise OSError(errno.EIO, f"PID 1: {problem.decode(errors='replace') or 'died'}")
+    if spec["look"] == "docker":
+        _open_terminal(root)
+    return pid, go_w
+
+
+def _be_init(root: str, spec: dict[str, Any], ready: int, go: int) -> NoReturn:
+    try:
+        sys_.prctl(sys_.PR_SET_PDEATHSIG, signal.SIGKILL)
+        os.setsid()
+        mounts.mount_proc(root)
+        os.write(ready, b"ok")
+        os.close(ready)
+    except BaseException as e:
+        os.write(ready, f"{type(e).__name__}: {e}".encode())
+        os._exit(1)
+    try:
+        os.read(go, 1)
+        if spec["look"] == "docker":
+            _become_bash(spec["env"])
+        _reap_for_ever()
+    finally:
+        os._exit(1)
+
+
+def _open_terminal(root: str) -> None:
+    """Keep a terminal's master side open here, so that the shell on it never reads its end."""
+    master = os.open(f"{root}/dev/pts/ptmx", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    fcntl.ioctl(master, termios.TIOCSPTLCK, struct.pack("i", 0))
+
+
+def _become_bash(env: dict[str, str]) -> NoReturn:
+    os.chdir("/")
+    terminal = os.open("/dev/pts/0", os.O_RDWR)  # opening it makes it the controlling terminal
+    for fd in (0, 1, 2):
+        os.dup2(terminal, fd)
+    _forget_descriptors()
+    _default_signals()
+    os.execve("/bin/bash", ["/bin/bash"], {**env, "TERM": "xterm"})
+
+
+def _reap_for_ever() -> NoReturn:
+    os.chdir("/")
+    null = os.open("/dev/null", os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    _forget_descriptors()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    while True:
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        signal.sigwait({signal.SIGCHLD})
+
+
+def _forget_descriptors() -> None:
+    os.closerange(3, 4096)
+
+
+def _default_signals() -> None:
+    for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ, signal.SIGCHLD):
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def spawn(argv: list[str], cwd: str, env: dict[str, str], fds: dict[int, int]) -> tuple[int, int]:
+    """Fork and execute. Returns the pid out here and the number inside.
+
+    Raises OSError where the directory or the program cannot be used.
+    """
+    report_r, report_w = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        _execute(argv, cwd, env, fds, report_w)
+    os.close(report_w)
+    with open(report_r, "rb") as f:
+        report = f.read()
+    if len(report) > 4:
+        os.waitpid(pid, 0)
+        (code,) = struct.unpack_from("i", report, 4)
+        what = report[8:].decode(errors="surrogateescape")
+        raise OSError(code, f"{what}: {os.strerror(code)}")
+    return pid, struct.unpack("i", report)[0]
+
+
+def _execute(
+    argv: list[str], cwd: str, env: dict[str, str], fds: dict[int, int], report: int
+) -> NoReturn:
+    what = cwd
+    try:
+        os.setsid()
+        os.write(report, struct.pack("i", os.getpid()))
+        moved = fcntl.fcntl(report, fcntl.F_DUPFD_CLOEXEC, 300)
+        sources = {n: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 400) for n, fd in fds.items()}
+        for number in (0, 1, 2):
+            if number not in sources:
+                sources[number] = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+        for number, fd in sources.items():
+            os.dup2(fd, number, inheritable=True)
+        os.chdir(cwd)
+        what = argv[0]
+        _default_signals()
+        os.umask(0o022)
+        os.execvpe(argv[0], argv, env)
+    except OSError as e:
+        os.write(moved, struct.pack("i", e.errno or errno.EIO) + os.fsencode(what))
+    finally:
+        os._exit(127)
+
+
+def call(work: Callable[[], None]) -> None:
+    """Do something as a process of the box (its pids are not valid out here), and wait for it."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    os.waitpid(pid, 0)
+
+
+def signal_all(number: int) -> None:
+    """Send a signal to every process of the box but PID 1 and the caller."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(-1, number)
+
+
+def kill_since(mark: int, keep: list[int]) -> None:
+    """Kill what started at ``mark`` (clock ticks since boot) or later; again until none is left."""
+    spared = {1, os.getpid(), *keep}
+    for _ in range(50):
+        victims = [pid for pid in _pids() if pid not in spared and _started(pid) >= mark]
+        if not victims:
+            return
+        for pid in victims:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+
+
+def _started(pid: int) -> int:
+    """When a process started, in clock ticks since boot; -1 for one that is gone or dead."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as f:
+            fields = f.read().rpartition(b")")[2].split()
+    except OSError:
+        return -1
+    return -1 if fields[0] in (b"Z", b"X") else int(fields[19])

@@ -1,0 +1,194 @@
+"""One process per sandbox, outside its process namespace: sets the box up, starts commands in it,
+reads and writes its files, and takes the box down when its owner goes away.
+
+Commands are the keeper's own children, so nothing in the box can see, signal or trace what
+controls it. PID 1 of the box only collects orphans; when it ends, the kernel ends all the others.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import select
+import signal
+import socket
+import struct
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from . import changes, files, inside, mounts, seccomp, wire
+from . import syscalls as sys_
+
+_NAMESPACES = (
+    sys_.CLONE_NEWUSER | sys_.CLONE_NEWNS | sys_.CLONE_NEWPID | sys_.CLONE_NEWIPC
+    | sys_.CLONE_NEWUTS | sys_.CLONE_NEWCGROUP
+)  # fmt: skip
+_KEPT_CAPABILITIES = {0, 1, 3, 4, 5, 6, 7, 10, 13, 18, 29, 31}
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+def run(owner: socket.socket, spec: dict[str, Any], copy_from: int | None) -> NoReturn:
+    """Be a keeper until the owner hangs up. Never returns."""
+    status = 1
+    try:
+        keeper = Keeper(owner, spec, copy_from)
+        wire.send(owner, {"ok": True})
+        keeper.serve()
+        status = 0
+    except EOFError:
+        status = 0
+    except BaseException as e:
+        with contextlib.suppress(OSError):
+            wire.send(owner, {"ok": False, "error": f"{type(e).__name__}: {e}"})
+    finally:
+        os._exit(status)
+
+
+class Keeper:
+    def __init__(self, owner: socket.socket, spec: dict[str, Any], copy_from: int | None) -> None:
+        self.owner = owner
+        self.spec = spec
+        self.children: dict[int, tuple[int, int]] = {}  # pidfd -> (pid, status descriptor)
+        self._enter_namespaces()
+        sys_.prctl(sys_.PR_SET_PDEATHSIG, signal.SIGKILL)
+        layout = mounts.Layout(spec, copy_from)
+        self.upper, self.lower = layout.upper, layout.lower
+        self.init, waiting = inside.start_init(layout.root, spec)
+        self._change_root(layout.root)
+        os.close(waiting)
+        self._harden()
+        self.root = os.open("/", _DIRECTORY)
+        self.init_fd = os.pidfd_open(self.init)
+        self.poll = select.poll()
+        self.poll.register(owner, select.POLLIN)
+        self.poll.register(self.init_fd, select.POLLIN)
+
+    def _enter_namespaces(self) -> None:
+        uid, gid = os.geteuid(), os.getegid()
+        sys_.prctl(sys_.PR_SET_DUMPABLE, 1)  # or the kernel would not let us write our own id map
+        own_network = self.spec["network"] != "host"
+        sys_.unshare(_NAMESPACES | (sys_.CLONE_NEWNET if own_network else 0))
+        for name, text in (
+            ("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1"),
+        ):  # fmt: skip
+            with open(f"/proc/self/{name}", "w") as f:
+                f.write(text)
+        sys_.prctl(sys_.PR_SET_DUMPABLE, 0)
+        socket.sethostname(self.spec["hostname"])
+        if own_network:
+            _loopback_up()
+
+    def _change_root(self, root: str) -> None:
+        os.chdir(root)
+        sys_.pivot_root(".", ".")
+        sys_.umount(".")
+        os.chdir("/")
+
+    def _harden(self) -> None:
+        limits = self.spec["limits"]
+        for name, value in (
+            (resource.RLIMIT_NPROC, limits["processes"]), (resource.RLIMIT_NOFILE, limits["open_files"]),
+            (resource.RLIMIT_FSIZE, limits["file_size"]), (resource.RLIMIT_AS, limits["address_space"]),
+            (resource.RLIMIT_CORE, 0), (resource.RLIMIT_MEMLOCK, 1 << 20),
+        ):  # fmt: skip
+            hard = resource.getrlimit(name)[1]
+            value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+            resource.setrlimit(name, (value, value))
+        for capability in range(64):
+            if capability not in _KEPT_CAPABILITIES:
+                with contextlib.suppress(OSError):
+                    sys_.prctl(sys_.PR_CAPBSET_DROP, capability)
+        sys_.prctl(sys_.PR_SET_NO_NEW_PRIVS, 1)
+        sys_.install_filter(seccomp.program(sys_.ARCH))
+
+    # ------------------------------------------------------------------ serving
+    def serve(self) -> None:
+        """Answer requests until the owner hangs up or the box ends."""
+        while True:
+            for fd, _ in self.poll.poll():
+                if fd == self.owner.fileno():
+                    self._answer()
+                elif fd == self.init_fd:
+                    return
+                else:
+                    self._reap(fd)
+
+    def _answer(self) -> None:
+        request, fds = wire.receive(self.owner)
+        handler: Callable[..., tuple[dict[str, Any], list[int]]]
+        handler = getattr(self, "do_" + request.pop("do"))
+        try:
+            answer, out = handler(fds=fds, **request)
+        except OSError as e:
+            answer, out = {"ok": False, "errno": e.errno, "error": e.strerror or str(e)}, []
+        finally:
+            wire.close_all(fds)
+        wire.send(self.owner, answer, out)
+        wire.close_all(out)
+
+    def _reap(self, pidfd: int) -> None:
+        pid, status_fd = self.children.pop(pidfd)
+        self.poll.unregister(pidfd)
+        _, status = os.waitpid(pid, 0)
+        with contextlib.suppress(OSError):
+            os.write(status_fd, struct.pack("i", os.waitstatus_to_exitcode(status)))
+        wire.close_all((pidfd, status_fd))
+
+    # ----------------------------------------------------------------- requests
+    def do_spawn(
+        self, fds: list[int], argv: list[str], cwd: str, env: dict[str, str], targets: list[int]
+    ) -> tuple[dict[str, Any], list[int]]:
+        """Start a program. The first descriptor gets the exit status, the others are for it."""
+        status_fd = os.dup(fds[0])
+        try:
+            pid, number = inside.spawn(argv, cwd, env, dict(zip(targets, fds[1:], strict=True)))
+        except BaseException:
+            os.close(status_fd)
+            raise
+        pidfd = os.pidfd_open(pid)
+        self.children[pidfd] = (pid, status_fd)
+        self.poll.register(pidfd, select.POLLIN)
+        return {"ok": True, "pid": number, "child": pid}, []
+
+    def do_kill(self, fds: list[int], child: int) -> tuple[dict[str, Any], list[int]]:
+        if any(pid == child for pid, _ in self.children.values()):
+            os.kill(child, signal.SIGKILL)
+        return {"ok": True}, []
+
+    def do_kill_since(
+        self, fds: list[int], mark: int, keep: list[int]
+    ) -> tuple[dict[str, Any], list[int]]:
+        inside.call(lambda: inside.kill_since(mark, keep))
+        return {"ok": True}, []
+
+    def do_freeze(self, fds: list[int], on: bool) -> tuple[dict[str, Any], list[int]]:
+        inside.call(lambda: inside.signal_all(signal.SIGSTOP if on else signal.SIGCONT))
+        return {"ok": True}, []
+
+    def do_changes(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
+        return {"ok": True, "rows": changes.changes(self.upper, self.lower)}, []
+
+    def do_upper(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
+        return {"ok": True}, [os.dup(self.upper)]
+
+    def do_open(self, fds: list[int], path: str) -> tuple[dict[str, Any], list[int]]:
+        return {"ok": True}, [files.open_regular(self.root, path)]
+
+    def do_write(self, fds: list[int], path: str, mode: int) -> tuple[dict[str, Any], list[int]]:
+        files.write(self.root, path, fds[0], mode)
+        return {"ok": True}, []
+
+    def do_end(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
+        """End the box and wait until its last process is gone and its files are released."""
+        os.kill(self.init, signal.SIGKILL)
+        os.waitpid(self.init, 0)
+        raise EOFError
+
+
+def _loopback_up() -> None:
+    import fcntl
+
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        request = struct.pack("16sH14x", b"lo", 0x1 | 0x40)  # IFF_UP | IFF_RUNNING
+        fcntl.ioctl(s, 0x8914, request)  # SIOCSIFFLAGS

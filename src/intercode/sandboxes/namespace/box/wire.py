@@ -1,0 +1,62 @@
+"""Messages between owner, launcher and keeper: JSON with a length in front, and descriptors."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import json
+import os
+import socket
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+_HEADER = struct.Struct("!I")
+_MOST_FDS = 16
+
+
+def send(sock: socket.socket, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
+    """Send one message. Raises OSError when the other side has gone."""
+    body = json.dumps(message).encode("utf-8", "surrogateescape")
+    data = memoryview(_HEADER.pack(len(body)) + body)
+    ancillary = []
+    if fds:
+        ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
+    sent = sock.sendmsg([data], ancillary, socket.MSG_NOSIGNAL)
+    if sent < len(data):
+        sock.sendall(data[sent:], socket.MSG_NOSIGNAL)
+
+
+def receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]]:
+    """The next message and the descriptors that came with it. Raises EOFError on hang-up."""
+    space = socket.CMSG_LEN(_MOST_FDS * 4)
+    head, ancillary, _, _ = sock.recvmsg(_HEADER.size, space, socket.MSG_CMSG_CLOEXEC)
+    fds = array.array("i")
+    for level, kind, data in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            fds.frombytes(data[: len(data) - len(data) % 4])
+    try:
+        (length,) = _HEADER.unpack(head + _exactly(sock, _HEADER.size - len(head)))
+        message = json.loads(_exactly(sock, length).decode("utf-8", "surrogateescape"))
+    except BaseException:
+        close_all(fds)
+        raise
+    return message, list(fds)
+
+
+def _exactly(sock: socket.socket, count: int) -> bytes:
+    parts = []
+    while count:
+        part = sock.recv(min(count, 1 << 20))
+        if not part:
+            raise EOFError("the other side hung up")
+        parts.append(part)
+        count -= len(part)
+    return b"".join(parts)
+
+
+def close_all(fds: Sequence[int]) -> None:
+    """Close descriptors, whatever state they are in."""
+    for fd in fds:
+        with contextlib.suppress(OSError):
+            os.close(fd)

@@ -1,0 +1,81 @@
+"""The parts of a sandbox's root that no image holds: names, resolver, and for the image ``host``
+the machine's own programs under a made-up /etc."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from intercode.sandboxes.base import STANDARD_PATH, SandboxSpec
+from intercode.sandboxes.namespace.launcher import python_home
+
+Skeleton = dict[str, list[Any]]
+_PASSWD = (
+    "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+)
+_GROUP = "root:x:0:\nnogroup:x:65534:\n"
+_TREES = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+
+
+def skeleton(spec: SandboxSpec) -> tuple[Skeleton, list[list[str]]]:
+    """Files to write below every layer, and directories of the machine to show read-only."""
+    hosts = f"127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost\n127.0.1.1\t{spec.hostname}\n"
+    files: Skeleton = {
+        "/dev": [0o755, None],
+        "/proc": [0o555, None],
+        "/sys": [0o555, None],
+        "/etc": [0o755, None],
+        "/etc/hosts": [0o644, hosts],
+        "/etc/hostname": [0o644, spec.hostname + "\n"],
+        "/etc/resolv.conf": [0o644, _resolver(spec)],
+    }
+    if spec.look == "docker":
+        files["/.dockerenv"] = [0o755, ""]
+    binds: list[list[str]] = []
+    if spec.image.root is None:
+        _add_machine(files, binds)
+    return files, binds
+
+
+def environment(spec: SandboxSpec) -> dict[str, str]:
+    """What a command in the box finds in its environment."""
+    path = STANDARD_PATH
+    if spec.image.root is None and python_home():
+        path += ":/opt/python/bin"
+    base = {"PATH": path, "HOSTNAME": spec.hostname, "HOME": "/root"}
+    return {**base, **spec.image.env, **spec.env}
+
+
+def _resolver(spec: SandboxSpec) -> str:
+    try:
+        return Path("/etc/resolv.conf").read_text() if spec.network == "host" else ""
+    except OSError:
+        return ""
+
+
+def _add_machine(files: Skeleton, binds: list[list[str]]) -> None:
+    for name, mode in (
+        ("/usr", 0o755), ("/root", 0o700), ("/home", 0o755), ("/tmp", 0o1777), ("/run", 0o755),
+        ("/var", 0o755), ("/var/tmp", 0o1777), ("/opt", 0o755), ("/mnt", 0o755), ("/srv", 0o755),
+    ):  # fmt: skip
+        files[name] = [mode, None]
+    files["/etc/passwd"] = [0o644, _PASSWD]
+    files["/etc/group"] = [0o644, _GROUP]
+    files["/etc/nsswitch.conf"] = [0o644, "passwd: files\ngroup: files\nhosts: files dns\n"]
+    binds.append(["/usr", "/usr"])
+    for name in _TREES:
+        tree = Path("/", name)
+        if tree.is_symlink():
+            files[f"/{name}"] = [None, os.readlink(tree)]
+        elif tree.is_dir():
+            files[f"/{name}"] = [0o755, None]
+            binds.append([f"/{name}", f"/{name}"])
+    for shown in ("/etc/alternatives", "/etc/ld.so.cache"):
+        if Path(shown).exists():
+            directory = Path(shown).is_dir()
+            files[shown] = [0o755, None] if directory else [0o644, ""]
+            binds.append([shown, shown])
+    if home := python_home():
+        files["/opt/python"] = [0o755, None]
+        binds.append([home[1], "/opt/python"])

@@ -1,0 +1,231 @@
+"""A sandbox made of Linux namespaces, as its owner sees it."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import struct
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from intercode.errors import SandboxError, SandboxLostError
+from intercode.paths import cache_root
+from intercode.sandboxes.base import Sandbox, SandboxSpec
+from intercode.sandboxes.namespace import host
+from intercode.sandboxes.namespace.box import wire
+from intercode.sandboxes.namespace.launcher import Launcher
+from intercode.sandboxes.output import Collector, communicate, decode
+from intercode.types import NOTHING, ExecResult, FileEntry
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+class NamespaceProcess:
+    """A process in the box: its status arrives on a pipe."""
+
+    def __init__(self, sandbox: NamespaceSandbox, pid: int, child: int, status: int) -> None:
+        self.pid = pid
+        self._sandbox, self._child, self._status = sandbox, child, status
+        self._code: int | None = None
+
+    def fileno(self) -> int:
+        return self._status
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        if self._code is None:
+            if timeout is not None and not select.select([self._status], [], [], timeout)[0]:
+                return None
+            data = os.read(self._status, 4)
+            os.close(self._status)
+            self._status = -1
+            if len(data) < 4:
+                raise SandboxLostError("the sandbox went away while a command was running")
+            self._code = struct.unpack("i", data)[0]
+        return self._code
+
+    def kill(self) -> None:
+        if self._code is None:
+            self._sandbox.request("kill", child=self._child)
+
+    def __del__(self) -> None:
+        if self._status >= 0:
+            os.close(self._status)
+
+
+class NamespaceSandbox(Sandbox):
+    """See ``Sandbox``. Raises SandboxError where the box cannot be set up."""
+
+    tier = "namespace"
+
+    def __init__(self, spec: SandboxSpec, copy_from: int | None = None) -> None:
+        self.spec = spec
+        self.env = host.environment(spec)
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = Launcher.get().create(
+            _message(spec, self.env), copy_from
+        )
+        try:
+            answer, _ = wire.receive(self._socket)
+        except (OSError, EOFError) as e:
+            self.close()
+            raise SandboxError(f"the sandbox did not start: {e}") from e
+        if not answer["ok"]:
+            self.close()
+            raise SandboxError(f"the sandbox could not be set up: {answer['error']}")
+
+    def request(
+        self, do: str, fds: Sequence[int] = (), **arguments: Any
+    ) -> tuple[dict[str, Any], list[int]]:
+        """Ask the keeper for something. Raises OSError for what it refuses."""
+        with self._lock:
+            if self._socket is None:
+                raise SandboxLostError("the sandbox is closed")
+            try:
+                wire.send(self._socket, {"do": do, **arguments}, fds)
+                answer, out = wire.receive(self._socket)
+            except (OSError, EOFError) as e:
+                raise SandboxLostError(f"the sandbox went away: {e}") from e
+        if not answer["ok"]:
+            raise OSError(answer.get("errno", 5), answer["error"])
+        return answer, out
+
+    def spawn(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        fds: Mapping[int, int] = NOTHING,
+    ) -> NamespaceProcess:
+        environment = self.env if env is None else dict(env)
+        status_r, status_w = os.pipe()
+        try:
+            answer, _ = self.request(
+                "spawn", [status_w, *fds.values()],
+                argv=list(argv), cwd=cwd, env=environment, targets=list(fds),
+            )  # fmt: skip
+        except BaseException:
+            os.close(status_r)
+            raise
+        finally:
+            os.close(status_w)
+        return NamespaceProcess(self, answer["pid"], answer["child"], status_r)
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+        timeout: float = 10.0,
+    ) -> ExecResult:
+        data, code, cut = self.run_bytes(argv, cwd=cwd, env=env, stdin=stdin, timeout=timeout)
+        return ExecResult(decode(data), code, timed_out=code is None, cut=cut)
+
+    def run_bytes(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+        timeout: float = 10.0,
+    ) -> tuple[bytes, int | None, int]:
+        """As ``run``: the output as bytes, the exit status or None at the time-out, bytes cut."""
+        mark = self.mark()
+        read, write = os.pipe()
+        collector = Collector(self.spec.limits.output)
+        try:
+            fds = {1: write, 2: write}
+            with _memory(stdin) as source:
+                if stdin:
+                    fds[0] = source.fileno()
+                process = self.spawn(argv, cwd=cwd, env=env, fds=fds)
+            os.close(write)
+            write = -1
+            if not communicate(process, read, collector, timeout):
+                self.kill_since(mark)
+                communicate(process, read, collector, 1.0)
+                return collector.bytes(), None, collector.cut
+            return collector.bytes(), process.wait(), collector.cut
+        finally:
+            wire.close_all([fd for fd in (read, write) if fd >= 0])
+
+    def changes(self) -> dict[str, FileEntry]:
+        answer, _ = self.request("changes")
+        return {row[0]: FileEntry(*row[1:]) for row in answer["rows"]}
+
+    def read_file(self, path: str, limit: int = 64 << 20) -> bytes:
+        _, (fd,) = self.request("open", path=path)
+        with open(fd, "rb") as f:
+            data = f.read(limit + 1)
+        if len(data) > limit:
+            raise OSError(27, f"{path} is larger than {limit} bytes")
+        return data
+
+    def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
+        with _memory(data) as source:
+            self.request("write", [source.fileno()], path=path, mode=mode)
+
+    def clone(self) -> NamespaceSandbox:
+        _, (upper,) = self.request("upper")
+        self.request("freeze", on=True)
+        try:
+            return NamespaceSandbox(self.spec, copy_from=upper)
+        finally:
+            os.close(upper)
+            self.request("freeze", on=False)
+
+    def mark(self) -> int:
+        return int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)
+
+    def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
+        self.request("kill_since", mark=mark, keep=list(keep))
+
+    def close(self, wait: bool = False) -> None:
+        """End the box; with ``wait``, return only when its last process is gone."""
+        with self._lock:
+            connection, self._socket = self._socket, None
+        if connection is None:
+            return
+        with connection:
+            if wait:
+                try:
+                    wire.send(connection, {"do": "end"})
+                    connection.recv(1)
+                except OSError:
+                    pass  # already gone
+
+
+def _memory(data: bytes) -> Any:
+    """An anonymous file that holds ``data``, at its start."""
+    f = open(os.memfd_create("intercode"), "w+b")  # noqa: SIM115
+    f.write(data)
+    f.seek(0)
+    return f
+
+
+def _message(spec: SandboxSpec, env: Mapping[str, str]) -> dict[str, Any]:
+    files, binds = host.skeleton(spec)
+    stage = cache_root() / "stage"
+    stage.mkdir(exist_ok=True)
+    layers = [str(layer.root) for layer in reversed(spec.layers)]
+    if spec.image.root is not None:
+        layers.append(str(spec.image.root))
+    return {
+        "stage": str(stage),
+        "layers": layers,
+        "skeleton": files,
+        "binds": binds,
+        "limits": asdict(spec.limits),
+        "network": spec.network,
+        "hostname": spec.hostname,
+        "look": spec.look,
+        "env": dict(env),
+        "upper": str(spec.upper) if spec.upper else None,
+    }

@@ -1,0 +1,97 @@
+"""Collects what a program prints, keeping its head and tail within a bound."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections import deque
+
+from intercode.sandboxes.base import Process
+
+_CHUNK = 1 << 16
+
+
+class Collector:
+    """Keeps at most ``limit`` bytes: the first and the last halves of what was written."""
+
+    def __init__(self, limit: int) -> None:
+        self._head_room = limit - limit // 2
+        self._tail_room = limit // 2
+        self._head: list[bytes] = []
+        self._tail: deque[bytes] = deque()
+        self._tail_size = 0
+        self.cut = 0
+
+    def add(self, data: bytes) -> None:
+        """Take more output."""
+        if self._head_room:
+            self._head.append(data[: self._head_room])
+            data = data[self._head_room :]
+            self._head_room -= len(self._head[-1])
+        if not data:
+            return
+        self._tail.append(data)
+        self._tail_size += len(data)
+        while self._tail_size > self._tail_room:
+            surplus = self._tail_size - self._tail_room
+            first = self._tail.popleft()
+            if len(first) > surplus:
+                self._tail.appendleft(first[surplus:])
+            dropped = min(surplus, len(first))
+            self._tail_size -= dropped
+            self.cut += dropped
+
+    def bytes(self) -> bytes:
+        """What was kept, with a line that says how much is missing where something is."""
+        note = f"\n[... {self.cut} bytes left out ...]\n".encode() if self.cut else b""
+        return b"".join(self._head) + note + b"".join(self._tail)
+
+
+def decode(data: bytes) -> str:
+    """Bytes as text; what is not UTF-8 is shown as ``\\xNN``. Never fails."""
+    return data.decode("utf-8", "backslashreplace")
+
+
+def drain(fd: int, into: Collector) -> bool:
+    """Read what is there now from a non-blocking descriptor. False when its end was reached."""
+    while True:
+        try:
+            data = os.read(fd, _CHUNK)
+        except BlockingIOError:
+            return True
+        if not data:
+            return False
+        into.add(data)
+
+
+def communicate(process: Process, fd: int, into: Collector, timeout: float) -> bool:
+    """Read a program's output until it ends. False when ``timeout`` seconds ran out first.
+
+    Output of a background process that outlives the program is not waited for.
+    """
+    os.set_blocking(fd, False)
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    poll.register(process.fileno(), select.POLLIN)
+    deadline = time.monotonic() + timeout
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return False
+        ready = [f for f, _ in poll.poll(left * 1000)]
+        if fd in ready and not drain_once(fd, into):
+            poll.unregister(fd)
+        elif process.fileno() in ready:
+            drain(fd, into)
+            return True
+
+
+def drain_once(fd: int, into: Collector) -> bool:
+    """Read one chunk. False when the end was reached."""
+    try:
+        data = os.read(fd, _CHUNK)
+    except BlockingIOError:
+        return True
+    into.add(data)
+    return bool(data)

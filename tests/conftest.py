@@ -1,0 +1,35 @@
+"""Where tests find the authors' data. A test that needs what is absent is skipped and says how to get it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+def _find(name: str, variable: str) -> Path:
+    path = Path(os.environ[variable]) if variable in os.environ else SHARED / name
+    if not path.is_dir():
+        pytest.skip(f"no {path}: set {variable} to a directory laid out like the authors' {name}")
+    return path
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The authors' data files (``intercode data fetch`` makes such a directory)."""
+    return _find("data", "INTERCODE_DATA")
+
+
+@pytest.fixture(scope="session")
+def recorded_dir() -> Path:
+    """The authors' trajectory logs."""
+    return _find("recorded", "INTERCODE_RECORDED")
+
+
+@pytest.fixture(scope="session")
+def reference_dir() -> Path:
+    """The authors' actions re-run with the authors' code."""
+    return _find("reference", "INTERCODE_REFERENCE")
