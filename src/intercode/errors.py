@@ -4,12 +4,12 @@
     ├── UsageError               the caller asked for something that cannot be; nothing was lost
     │   ├── UnknownNameError     a name that is not registered; the message gives the nearest one
     │   ├── ConfigError          a setting that does not exist or has the wrong form
-    │   └── DataError            a file that cannot be read as what it should be: names file and line
+    │   └── DataError            a file that cannot be read as what it should be
     ├── EnvironmentStateError    step before reset, step after the end, use after close
     ├── GoldError                a task's own solution cannot be run: a fault of the dataset
     └── InfrastructureError      the box, not the command, failed; the runner retries these
         ├── SandboxError         a sandbox could not be created or driven
-        │   ├── SandboxUnavailableError   this machine cannot give what was asked; says what is missing
+        │   ├── SandboxUnavailableError   this machine cannot give what was asked
         │   └── SandboxLostError          a live sandbox went away
         └── ModelError           an endpoint gave no usable answer after the retries allowed
             ├── ModelRefusedError         the endpoint said no for good (bad key, unknown model)

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 ROOT_SANDBOX_UID = 60600
-"""The unprivileged id that root's sandboxes drop to: in a range that Debian and systemd leave free."""
+"""The id that root's sandboxes drop to: in a range that Debian and systemd leave free."""
 
 
 def cache_root() -> Path:

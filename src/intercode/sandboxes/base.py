@@ -13,6 +13,9 @@ from intercode.types import NOTHING, ExecResult, FileEntry, Image, Layer, Networ
 
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
+SCRIPT_NAME = "bash"
+"""A link in a box's /dev to descriptor 62: a shell that reads its script there calls itself so."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -59,8 +62,8 @@ class Process(Protocol):
         """The exit status (negative: the signal that ended it), or None when time ran out."""
         ...
 
-    def kill(self) -> None:
-        """Send SIGKILL."""
+    def kill(self, number: int = 9) -> None:
+        """Send a signal, unless the process has ended."""
         ...
 
 
@@ -77,7 +80,7 @@ class Sandbox(ABC):
         *,
         cwd: str = "/",
         env: Mapping[str, str] | None = None,
-        fds: Mapping[int, int] = NOTHING,
+        fds: Mapping[int, int] | None = None,
     ) -> Process:
         """Start a program. ``fds`` maps descriptor numbers inside to descriptors of this process;
         0, 1 and 2 are /dev/null where they are not given. ``env`` None means the box's own."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import socket
 import struct
 import threading
@@ -13,13 +14,13 @@ from dataclasses import asdict
 from typing import Any
 
 from intercode.errors import SandboxError, SandboxLostError
-from intercode.paths import cache_root
+from intercode.paths import cache_root, sandbox_uid
 from intercode.sandboxes.base import Sandbox, SandboxSpec
 from intercode.sandboxes.namespace import host
 from intercode.sandboxes.namespace.box import wire
 from intercode.sandboxes.namespace.launcher import Launcher
 from intercode.sandboxes.output import Collector, communicate, decode
-from intercode.types import NOTHING, ExecResult, FileEntry
+from intercode.types import ExecResult, FileEntry
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -47,9 +48,9 @@ class NamespaceProcess:
             self._code = struct.unpack("i", data)[0]
         return self._code
 
-    def kill(self) -> None:
+    def kill(self, number: int = signal.SIGKILL) -> None:
         if self._code is None:
-            self._sandbox.request("kill", child=self._child)
+            self._sandbox.request("kill", child=self._child, number=number)
 
     def __del__(self) -> None:
         if self._status >= 0:
@@ -99,9 +100,13 @@ class NamespaceSandbox(Sandbox):
         *,
         cwd: str = "/",
         env: Mapping[str, str] | None = None,
-        fds: Mapping[int, int] = NOTHING,
+        fds: Mapping[int, int] | None = None,
     ) -> NamespaceProcess:
         environment = self.env if env is None else dict(env)
+        fds = fds or {}
+        if os.geteuid() == 0:  # or /dev/stdout could not be opened by name inside
+            for fd in fds.values():
+                os.fchown(fd, sandbox_uid(), sandbox_uid())
         status_r, status_w = os.pipe()
         try:
             answer, _ = self.request(

@@ -8,14 +8,13 @@ import fcntl
 import os
 import signal
 import struct
-import termios
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from . import mounts
 from . import syscalls as sys_
 
-_TICKS = os.sysconf("SC_CLK_TCK")
+_TIOCSPTLCK = 0x40045431  # unlock a pseudo terminal
 
 
 def start_init(root: str, spec: dict[str, Any]) -> tuple[int, int]:
@@ -65,7 +64,7 @@ def _be_init(root: str, spec: dict[str, Any], ready: int, go: int) -> NoReturn:
 def _open_terminal(root: str) -> None:
     """Keep a terminal's master side open here, so that the shell on it never reads its end."""
     master = os.open(f"{root}/dev/pts/ptmx", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-    fcntl.ioctl(master, termios.TIOCSPTLCK, struct.pack("i", 0))
+    fcntl.ioctl(master, _TIOCSPTLCK, struct.pack("i", 0))
 
 
 def _become_bash(env: dict[str, str]) -> NoReturn:

@@ -88,10 +88,13 @@ class Keeper:
     def _harden(self) -> None:
         limits = self.spec["limits"]
         for name, value in (
-            (resource.RLIMIT_NPROC, limits["processes"]), (resource.RLIMIT_NOFILE, limits["open_files"]),
-            (resource.RLIMIT_FSIZE, limits["file_size"]), (resource.RLIMIT_AS, limits["address_space"]),
-            (resource.RLIMIT_CORE, 0), (resource.RLIMIT_MEMLOCK, 1 << 20),
-        ):  # fmt: skip
+            (resource.RLIMIT_NPROC, limits["processes"]),
+            (resource.RLIMIT_NOFILE, limits["open_files"]),
+            (resource.RLIMIT_FSIZE, limits["file_size"]),
+            (resource.RLIMIT_AS, limits["address_space"]),
+            (resource.RLIMIT_CORE, 0),
+            (resource.RLIMIT_MEMLOCK, 1 << 20),
+        ):
             hard = resource.getrlimit(name)[1]
             value = value if hard == resource.RLIM_INFINITY else min(value, hard)
             resource.setrlimit(name, (value, value))
@@ -151,9 +154,9 @@ class Keeper:
         self.poll.register(pidfd, select.POLLIN)
         return {"ok": True, "pid": number, "child": pid}, []
 
-    def do_kill(self, fds: list[int], child: int) -> tuple[dict[str, Any], list[int]]:
+    def do_kill(self, fds: list[int], child: int, number: int) -> tuple[dict[str, Any], list[int]]:
         if any(pid == child for pid, _ in self.children.values()):
-            os.kill(child, signal.SIGKILL)
+            os.kill(child, number)
         return {"ok": True}, []
 
     def do_kill_since(

@@ -82,7 +82,7 @@ class Layout:
             mount(f"/dev/{name}", f"{dev}/{name}", flags=MS_BIND)
         for name, target in (("fd", "/proc/self/fd"), ("stdin", "/proc/self/fd/0"),
                              ("stdout", "/proc/self/fd/1"), ("stderr", "/proc/self/fd/2"),
-                             ("ptmx", "pts/ptmx")):  # fmt: skip
+                             ("ptmx", "pts/ptmx"), ("bash", "/proc/self/fd/62")):  # fmt: skip
             os.symlink(target, f"{dev}/{name}")
         os.mkdir(f"{dev}/pts")
         mount("devpts", f"{dev}/pts", "devpts", flags, "newinstance,ptmxmode=0666,mode=620")

@@ -1,0 +1,71 @@
+"""Agents: what turns observations into actions."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, cast
+
+from intercode.agents.base import Agent, Feedback
+from intercode.errors import ConfigError
+from intercode.registry import Registry
+from intercode.types import NOTHING
+
+__all__ = ["AGENTS", "Agent", "Feedback", "accepts", "open_agent"]
+
+AGENTS = Registry(
+    "agent",
+    {
+        "gold": "intercode.agents.gold:GoldAgent",
+        "noop": "intercode.agents.noop:NoopAgent",
+        "replay": "intercode.agents.replay:ReplayAgent",
+        "single-turn": "intercode.agents.single_turn:SingleTurnAgent",
+        "try-again": "intercode.agents.try_again:TryAgainAgent",
+    },
+)
+"""Agents by name; ``package.module:Class`` names any other."""
+
+_HOW_TO_GIVE = {
+    "model": "name a model with --model (see also --base-url)",
+    "golds": "it plays solutions, so the dataset must have them",
+    "actions": "it plays recorded actions: give a log",
+}
+
+
+def accepts(name: str, parameter: str) -> bool:
+    """Whether an agent's constructor takes that keyword, such as ``model``.
+
+    Raises UnknownNameError for a name that is not registered.
+    """
+    return parameter in _parameters(AGENTS.load(name))
+
+
+def open_agent(name: str, options: Mapping[str, Any] = NOTHING, **offers: Any) -> Agent:
+    """A new agent.
+
+    ``options`` are the user's own settings and must all be ones the agent has. ``offers`` are what
+    the caller has at hand (model, golds, actions, max_turns): the agent gets those it takes, and
+    none that is None. Raises UnknownNameError, or ConfigError saying what is missing or unknown.
+    """
+    made_by = AGENTS.load(name)
+    parameters = _parameters(made_by)
+    keywords = {k: v for k, v in offers.items() if k in parameters and v is not None}
+    for key in options:
+        if key not in parameters:
+            known = ", ".join(sorted(set(parameters) - set(offers))) or "none"
+            raise ConfigError(f"the agent {name!r} has no option {key!r}; it has: {known}")
+    keywords.update(options)
+    for key, parameter in parameters.items():
+        if parameter.default is parameter.empty and key not in keywords:
+            how = _HOW_TO_GIVE.get(key, f"give it as an option: {key}=VALUE")
+            raise ConfigError(f"the agent {name!r} needs {key}: {how}")
+    return cast(Agent, made_by(**keywords))
+
+
+def _parameters(made_by: Any) -> dict[str, inspect.Parameter]:
+    """The keyword arguments of an agent's class or factory."""
+    if not callable(made_by):
+        raise ConfigError(f"{made_by!r} is no agent: name a class, as in package.module:Class")
+    wanted = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = inspect.signature(made_by).parameters
+    return {k: p for k, p in parameters.items() if p.kind in wanted}

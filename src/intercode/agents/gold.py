@@ -1,0 +1,33 @@
+"""Plays each task's own solution: what proves a dataset, and the upper end of every table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from intercode.agents.base import Feedback
+from intercode.errors import GoldError
+from intercode.types import Brief, Move
+
+
+class GoldAgent:
+    """Plays ``golds[task id]`` one by one, then submits."""
+
+    name: ClassVar[str] = "gold"
+    wants_score: bool = False
+    max_turns: int | None = None
+
+    def __init__(self, *, golds: Mapping[str, Sequence[str]]) -> None:
+        self.golds = golds
+        self._left: list[str] = []
+
+    def start(self, brief: Brief) -> None:
+        """Begin an episode. Raises GoldError for a task that has no gold."""
+        actions = self.golds.get(brief.task)
+        if not actions:
+            raise GoldError(f"the task {brief.task!r} has no gold to play")
+        self._left = [*actions, "submit"]
+
+    def act(self, feedback: Feedback | None) -> Move | None:  # noqa: ARG002
+        """The next action of the gold; None once it has submitted."""
+        return Move(action=self._left.pop(0)) if self._left else None

@@ -1,0 +1,88 @@
+"""What an agent has to know of the language that an environment speaks."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+_ASSIGNMENT = re.compile(r"\w+=")
+_COMMAND = re.compile(r"[\[({!]|[a-z_0-9.~/$\"'-][^\s,:;!?]*(?=[\s;]|$)")
+_PLAIN_WORDS = re.compile(r"[A-Za-z'’,]+(?:\s+[A-Za-z'’,]+){2,}[.!?:]?")
+_FUNCTION_WORD = re.compile(
+    r"\b(?:an?|and|are|can|cannot|i|is|it|of|please|that|the|this|to|you)\b", re.IGNORECASE
+)
+_SQL_WORD = re.compile(
+    r"(select|with|show|desc|describe|explain|insert|update|delete|create|drop|alter|use)\b\s*\S",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """How code of a language looks in what models write.
+
+    ``tags`` are the lower-case words after a fence that mean it, the first being the one to ask
+    for. ``is_code`` judges text that stands without any fence.
+    """
+
+    title: str
+    tags: tuple[str, ...]
+    is_code: Callable[[str], bool]
+
+
+def is_shell(text: str) -> bool:
+    """Whether every line of an unfenced text could be a command and none reads as a sentence."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return bool(lines) and all(_is_shell_line(line) for line in lines)
+
+
+def _is_shell_line(line: str) -> bool:
+    if line.startswith("#"):
+        return True
+    if _ASSIGNMENT.match(line):
+        return True
+    return _COMMAND.match(line) is not None and not _is_sentence(line)
+
+
+def _is_sentence(line: str) -> bool:
+    """Three plain words or more that end like a sentence or hold a word only sentences have."""
+    if _PLAIN_WORDS.fullmatch(line) is None or line.startswith(("echo ", "printf ")):
+        return False
+    return line[-1] in ".!?:" or _FUNCTION_WORD.search(line) is not None
+
+
+def is_sql(text: str) -> bool:
+    """Whether an unfenced text begins as a statement does and does not end as a sentence does."""
+    return _SQL_WORD.match(text) is not None and not text.rstrip().endswith((".", "?", "!", ":"))
+
+
+def is_python(text: str) -> bool:
+    """Whether an unfenced text parses as Python and is more than a lone word."""
+    try:
+        body = ast.parse(text).body
+    except (SyntaxError, ValueError):
+        return False
+    lone = len(body) == 1 and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Name)
+    return bool(body) and not lone
+
+
+_SHELL_TAGS = (
+    "bash", "sh", "shell", "zsh", "ksh", "dash", "console", "terminal", "shell-session",
+    "shellsession", "shellscript", "shell-script", "bash-session", "command", "cmd",
+)  # fmt: skip
+_BASH = Language("Bash", _SHELL_TAGS, is_shell)
+_LANGUAGES = {
+    "bash": _BASH,
+    "ctf": _BASH,
+    "sql": Language("SQL", ("sql", "mysql", "sqlite", "sqlite3"), is_sql),
+    "python": Language("Python", ("python", "py", "python3"), is_python),
+}
+
+
+def language_of(environment: str) -> Language:
+    """The language of a registered environment; one that is not known here goes by its own name
+    and is only ever read from fences."""
+    name = environment.lower()
+    return _LANGUAGES.get(name) or Language(environment, (name,), lambda _: False)

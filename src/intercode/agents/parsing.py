@@ -1,0 +1,149 @@
+"""From what a model really writes to the code in it, without changing a character of the code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from intercode.agents.languages import Language
+
+_THOUGHT = re.compile(
+    r"^[ \t]*<(think|thinking|thought|reasoning)>(.*?)(?:</\1>|\Z)",
+    re.DOTALL | re.MULTILINE | re.IGNORECASE,
+)
+_CLOSED_ONLY = re.compile(r"\A(.*)</(?:think|thinking|thought|reasoning)>", re.DOTALL | re.I)
+_OPENING = re.compile(
+    r"(?P<lead>[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)?)(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)"
+)
+_LATE_OPENING = re.compile(r"(?P<lead>[^`]+)(?P<fence>`{3,})(?P<info>[\w.#+-]*)\s*")
+_INLINE = re.compile(r"(?P<fence>`{3,})(?P<code>(?:(?!`{3}).)+?)(?P=fence)(?!`)")
+_LABEL = re.compile(r"\A(?:action|command|code|bash|shell|sql|python)[ \t]*:[ \t]*(?=\S)", re.I)
+_QUOTED = re.compile(r"`([^`]+)`")
+_SUBMIT = re.compile(r"submit(?:[ \t]+\S+)?")
+_PROMPT = re.compile(r"^[ \t]*\$[ \t]+", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The code of an answer (None: there is none), what the model thought aloud, and the rest."""
+
+    code: str | None
+    thought: str
+    text: str
+
+
+def parse_answer(text: str, language: Language) -> Parsed:
+    """Find the one action in an answer.
+
+    Thoughts in tags are set aside first. The first fenced block in the language counts, else the
+    first without a language; a block in another language never does. Without any fence the whole
+    answer counts if the language takes it for code. Case, blanks and line breaks inside are kept.
+    """
+    rest, thought = split_thought(text)
+    blocks = list(fenced_blocks(rest, language))
+    for wanted in (language.tags, ("",)):
+        for tag, code in blocks:
+            if tag in wanted and code.strip():
+                return Parsed(_tidy(code), thought, rest)
+    if blocks:
+        return Parsed(None, thought, rest)
+    bare = _LABEL.sub("", rest, count=1)
+    if quoted := _QUOTED.fullmatch(bare):
+        bare = quoted[1]
+    if _SUBMIT.fullmatch(bare) or (bare and language.is_code(bare)):
+        return Parsed(_tidy(bare), thought, rest)
+    return Parsed(None, thought, rest)
+
+
+def split_thought(text: str) -> tuple[str, str]:
+    """(the answer, the thoughts) of a text with thinking tags.
+
+    A tag that is never closed hides all that follows it (the answer was cut while thinking); one
+    that is never opened hides all before it (some chat templates open it themselves).
+    """
+    thoughts = []
+
+    def keep(match: re.Match[str]) -> str:
+        thoughts.append(match[2].strip())
+        return ""
+
+    rest = _THOUGHT.sub(keep, text)
+    if not thoughts and (match := _CLOSED_ONLY.match(rest)):
+        thoughts.append(match[1].strip())
+        rest = rest[match.end() :]
+    return rest.strip(), "\n\n".join(t for t in thoughts if t)
+
+
+def fenced_blocks(text: str, language: Language) -> Iterator[tuple[str, str]]:
+    """Every fenced block as (language tag in lower case, code), in order.
+
+    A block closes at a line that holds nothing but at least as many of the fence's characters
+    (CommonMark 0.31, section 4.5), or at the end of the text; a block on one line is one too.
+    """
+    lines = text.split("\n")
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        opening = _OPENING.fullmatch(line) or _LATE_OPENING.fullmatch(line)
+        if opening is None:
+            for match in _INLINE.finditer(line):
+                yield _tagged(match["code"], language)
+            at += 1
+            continue
+        body, at = _body(lines, at + 1, opening["fence"], opening["lead"])
+        tag, head = _info(opening["info"].strip(), language, bool(body.strip()))
+        yield tag, head or body
+
+
+def _body(lines: list[str], at: int, fence: str, lead: str) -> tuple[str, int]:
+    """The block's code, and the number of the line after it."""
+    mark, least = re.escape(fence[0]), len(fence)
+    closing = re.compile(rf"[ \t>]*{mark}{{{least},}}[ \t\r]*")
+    closing_late = re.compile(rf"(.*[^{mark}]){mark}{{{least}}}[ \t\r]*")
+    body: list[str] = []
+    while at < len(lines):
+        line = lines[at]
+        at += 1
+        if closing.fullmatch(line):
+            break
+        line = _unindent(line, lead)
+        if late := closing_late.fullmatch(line):  # code and fence on one line, as models write it
+            body.append(late[1].rstrip())
+            break
+        body.append(line.removesuffix("\r"))
+    return "\n".join(body), at
+
+
+def _unindent(line: str, lead: str) -> str:
+    """The line without what stood before the fence: quote marks, or as many blanks at most."""
+    if ">" in lead and not lead.strip(" \t>"):
+        return line.removeprefix(lead)
+    width = len(lead) if not lead.strip(" \t-*+.)0123456789") else 0
+    blank = len(line) - len(line.lstrip(" \t"))
+    return line[min(blank, width) :]
+
+
+def _info(info: str, language: Language, has_body: bool) -> tuple[str, str]:
+    """(tag, code) of what stands behind an opening fence: a language's name, or already code."""
+    word, _, rest = info.partition(" ")
+    tag = word.lower().strip("{.}")
+    if tag in language.tags and rest.strip() and not has_body:
+        return tag, rest.strip()
+    if " " in info and tag not in language.tags and not has_body:
+        return "", info
+    return tag, ""
+
+
+def _tagged(code: str, language: Language) -> tuple[str, str]:
+    """(tag, code) of a block on one line, where a first word that is a language's name is a tag."""
+    word, _, rest = code.partition(" ")
+    if word.lower() in language.tags and rest.strip():
+        return word.lower(), rest.strip()
+    return "", code.strip()
+
+
+def _tidy(code: str) -> str:
+    """The code without blank lines around it, nor a shell's ``$ `` where the first line has one."""
+    kept = re.sub(r"\A(?:[ \t]*\n)+|(?:\n[ \t]*)+\Z", "", code)
+    return _PROMPT.sub("", kept) if _PROMPT.match(kept) else kept

@@ -1,0 +1,50 @@
+"""Try Again: the model sees the output and the reward of every turn (paper, section 4)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from intercode.agents.base import Feedback
+from intercode.agents.model_agent import ModelAgent
+from intercode.models.base import Model
+from intercode.types import Move
+
+
+class TryAgainAgent(ModelAgent):
+    """Tries until the reward is 1 or the turns are used up.
+
+    ``reward_in_feedback`` False keeps the reward from the model; the episode still ends at 1.
+    """
+
+    name = "try-again"
+    prompt_file = "try_again.txt"
+    needs = (*ModelAgent.needs, "reward")
+    wants_score = True
+
+    def __init__(
+        self,
+        *,
+        model: Model,
+        max_turns: int | None = 10,
+        prompt: str | Path | None = None,
+        observation_limit: int = 4000,
+        reward_in_feedback: bool = True,
+    ) -> None:
+        super().__init__(
+            model=model, max_turns=max_turns, prompt=prompt, observation_limit=observation_limit
+        )
+        self.reward_in_feedback = reward_in_feedback
+
+    def act(self, feedback: Feedback | None) -> Move | None:
+        """The next attempt; None after a reward of 1 and at the turn limit."""
+        if feedback is not None and feedback.score is not None and feedback.score.success:
+            return None
+        return super().act(feedback)
+
+    def describe(self, feedback: Feedback) -> str:
+        """The output, and below it the reward."""
+        told = super().describe(feedback)
+        if feedback.score is None or not self.reward_in_feedback:
+            return told
+        values = self._values | {"reward": f"{feedback.score.value:.4g}"}
+        return f"{told}\n{self.prompt.fill('reward', values)}"

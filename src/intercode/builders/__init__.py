@@ -1,0 +1,1 @@
+"""Making images and layers: recipes here, set-up scripts in ``setup``."""

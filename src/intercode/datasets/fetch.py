@@ -1,0 +1,196 @@
+"""Getting a dataset's files from its authors: resumable, checked, and never half there."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+from intercode.datasets.pins import Pin, PinnedFile, load_pins
+from intercode.errors import DataError, InfrastructureError, UsageError
+from intercode.paths import cache_root
+from intercode.registry import unknown
+
+ATTEMPTS = 4
+"""How often a file is asked for before the connection counts as broken."""
+TIMEOUT = httpx.Timeout(30.0, connect=10.0)
+"""Seconds without a byte before an attempt counts as failed."""
+
+Progress = Callable[[str, int, int], None]
+"""Called with a file's path, the bytes that are here and the bytes it has."""
+
+
+def default_dest() -> Path:
+    """Where fetched files are kept, laid out as in the authors' repository."""
+    return cache_root() / "data"
+
+
+def fetch(
+    name: str,
+    mirror: str | None = None,
+    dest: Path | None = None,
+    progress: Progress | None = None,
+    *,
+    pins: Mapping[str, Pin] | None = None,
+    pause: float = 1.0,
+) -> Path:
+    """Get the files of dataset ``name`` and return the directory that holds them.
+
+    ``mirror`` is a base URL that serves the same paths; ``dest`` defaults to the cache. What is
+    there and right is kept, a file that was cut off is continued. ``pause`` is the seconds before
+    the second attempt; it doubles.
+
+    Raises UnknownNameError for a dataset that is not pinned, DataError when what came is not what
+    was pinned, UsageError when the server does not have it, InfrastructureError when the
+    connection keeps failing (what came so far is kept for the next run).
+    """
+    pins = load_pins() if pins is None else pins
+    if name not in pins:
+        raise unknown("dataset to fetch", name, list(pins))
+    pin = pins[name]
+    base = (mirror or pin.base_url).rstrip("/")
+    if not base.startswith(("http://", "https://")):
+        raise UsageError(f"the mirror {mirror!r} is no http:// or https:// address")
+    root = default_dest() if dest is None else dest
+    report = progress or _silent
+    root.mkdir(parents=True, exist_ok=True)
+    with _alone(root), httpx.Client(timeout=TIMEOUT, follow_redirects=True) as client:
+        for file in pin.files:
+            target = root / file.path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            if not _is_right(target, file):
+                _get(client, f"{base}/{file.path}", target, file, report, pause)
+            report(file.path, file.size, file.size)
+    return root
+
+
+def _silent(path: str, done: int, total: int) -> None:
+    del path, done, total
+
+
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """Make other processes that fetch to ``root`` wait, where the system has locks."""
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    with (root / ".lock").open("wb") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        yield
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as f:
+        return hashlib.file_digest(f, "sha256").hexdigest()
+
+
+def _is_right(path: Path, file: PinnedFile) -> bool:
+    return path.is_file() and path.stat().st_size == file.size and _digest(path) == file.sha256
+
+
+def _get(
+    client: httpx.Client,
+    url: str,
+    target: Path,
+    file: PinnedFile,
+    report: Progress,
+    pause: float,
+) -> None:
+    """Fill ``target`` with what ``url`` serves, by way of a ``.part`` file beside it."""
+    part = target.with_name(target.name + ".part")
+    leftover = part.is_file()
+    _download(client, url, part, file, report, pause)
+    found = _digest(part)
+    if found != file.sha256 and leftover:  # what an earlier run left may be what is wrong
+        part.unlink()
+        _download(client, url, part, file, report, pause)
+        found = _digest(part)
+    if found != file.sha256:
+        part.unlink()
+        raise DataError(
+            f"{file.path} from {url} is not the pinned file: expected sha256 {file.sha256}, "
+            f"got {found}; nothing was kept: try another server with --mirror"
+        )
+    part.replace(target)
+
+
+def _download(
+    client: httpx.Client, url: str, part: Path, file: PinnedFile, report: Progress, pause: float
+) -> None:
+    """Bring ``part`` to its full size, asking again when the connection breaks."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return _continue(client, url, part, file, report)
+        except httpx.InvalidURL as e:
+            raise UsageError(f"{url!r} is no address: {e}; check --mirror") from e
+        except httpx.RequestError as e:
+            if attempt == ATTEMPTS:
+                raise InfrastructureError(
+                    f"cannot get {url} after {ATTEMPTS} attempts: {e or type(e).__name__}; run the "
+                    "same command again to continue, or name another server with --mirror"
+                ) from e
+            time.sleep(pause * 2 ** (attempt - 1))
+    return None
+
+
+def _continue(
+    client: httpx.Client, url: str, part: Path, file: PinnedFile, report: Progress
+) -> None:
+    """One attempt to bring ``part`` to its full size, from where it stands.
+
+    Raises httpx.RequestError when another attempt may help, UsageError or DataError when none can.
+    """
+    have = part.stat().st_size if part.is_file() else 0
+    if have > file.size:
+        part.unlink()
+        have = 0
+    if have == file.size and part.is_file():
+        return
+    headers = {"Accept-Encoding": "identity"}
+    if have:
+        headers["Range"] = f"bytes={have}-"
+    with client.stream("GET", url, headers=headers) as response:
+        resumed = _resumes(response, have)
+        _check_status(response, url, part, resumed)
+        done = have if resumed else 0
+        with part.open("ab" if resumed else "wb") as f:
+            for chunk in response.iter_bytes(1 << 16):
+                done += len(chunk)
+                if done > file.size:
+                    break
+                f.write(chunk)
+                report(file.path, done, file.size)
+    if done > file.size:
+        part.unlink()
+        raise DataError(
+            f"{file.path} from {url} is not the pinned file: expected {file.size} bytes, got more; "
+            "nothing was kept: try another server with --mirror"
+        )
+    if done < file.size:
+        raise httpx.ReadError(f"the connection ended after {done} of {file.size} bytes")
+
+
+def _resumes(response: httpx.Response, have: int) -> bool:
+    """Whether the answer goes on at byte ``have``; a server without ranges starts anew."""
+    start = response.headers.get("Content-Range", "")
+    return response.status_code == 206 and start.startswith(f"bytes {have}-")
+
+
+def _check_status(response: httpx.Response, url: str, part: Path, resumed: bool) -> None:
+    code = response.status_code
+    if code == 416 or (code == 206 and not resumed):
+        part.unlink(missing_ok=True)
+        raise httpx.RemoteProtocolError(f"{url} cannot be continued (status {code})")
+    if code == 429 or code >= 500:
+        raise httpx.RemoteProtocolError(f"{url} answered with status {code}")
+    if code not in (200, 206):
+        raise UsageError(
+            f"{url} answered with status {code}: check the address, or name another server "
+            "with --mirror"
+        )

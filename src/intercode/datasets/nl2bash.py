@@ -1,0 +1,153 @@
+"""NL2Bash as the InterCode authors lay it out: 200 tasks on four file systems."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from intercode.datasets import files
+from intercode.datasets.fetch import default_dest
+from intercode.errors import DataError, UsageError
+from intercode.registry import unknown
+from intercode.types import Dataset, LayerSpec, Task
+
+IMAGE = "recipe:nl2bash"
+FILE_SYSTEMS = ("fs_1", "fs_2", "fs_3", "fs_4")
+SUBSETS = (*FILE_SYSTEMS, "verified")
+BARE = frozenset({"fs_4"})
+"""File systems that are the image alone: the authors' script for it makes nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where the parts of the data lie: the task files and tars, and the set-up scripts."""
+
+    tasks: Path
+    scripts: Path
+
+
+def find_places() -> Places:
+    """The directories of the data, in ``INTERCODE_DATA`` or where ``fetch`` put them.
+
+    Both the authors' repository (``data/nl2bash``, ``docker``) and its data directory alone
+    (``nl2bash``) will do. Raises UsageError that says how to get the data.
+    """
+    roots = [default_dest()]
+    if given := os.environ.get("INTERCODE_DATA"):
+        if not Path(given).is_dir():
+            raise UsageError(f"INTERCODE_DATA is {given!r}, which is no directory")
+        roots.insert(0, Path(given).absolute())
+    for root in roots:
+        for tasks in (root / "nl2bash", root / "data" / "nl2bash"):
+            if (tasks / "nl2bash_fs_1.json").is_file():
+                return Places(tasks, root / "docker" / "bash_scripts")
+    looked = " and ".join(str(root) for root in roots)
+    raise UsageError(
+        f"no nl2bash data in {looked}: run `intercode data fetch nl2bash`, or set INTERCODE_DATA "
+        "to a checkout of the authors' repository"
+    )
+
+
+def _layers(name: str, places: Places) -> tuple[LayerSpec, ...]:
+    """What a file system lays over the image: its tar, else the script that makes it."""
+    if name in BARE:
+        return ()
+    tar = places.tasks / f"{name}.tar"
+    if tar.is_file():
+        return (LayerSpec("tar", tar),)
+    script = places.scripts / f"setup_nl2b_{name}.sh"
+    if script.is_file():
+        return (LayerSpec("script", script),)
+    raise UsageError(
+        f"neither {tar} nor {script} is there, so the files of {name} are missing: "
+        "run `intercode data fetch nl2bash`"
+    )
+
+
+def _tasks(name: str, places: Places) -> list[Task]:
+    """The tasks of one file system, in the order of the authors' file."""
+    path = places.tasks / f"nl2bash_{name}.json"
+    rows = files.read_json(path)
+    if not isinstance(rows, list):
+        raise DataError(f"{path}: expected a list of rows, found {type(rows).__name__}")
+    layers = _layers(name, places)
+    return [
+        replace(
+            files.to_task(row, f"nl2bash/{name}/{n}", path, f"row {n}"), group=name, files=layers
+        )
+        for n, row in enumerate(rows)
+    ]
+
+
+def load(subset: str | None = None, *, verified: Path | None = None) -> Dataset:
+    """NL2Bash, or one of its subsets ``fs_1`` to ``fs_4`` and ``verified``.
+
+    ``verified`` is a file that takes the place of the packaged list of sound tasks. Raises
+    UnknownNameError for another subset, UsageError without the data, DataError for broken files.
+    """
+    if subset is not None and subset not in SUBSETS:
+        raise unknown("subset of nl2bash", subset, list(SUBSETS))
+    places = find_places()
+    chosen = (subset,) if subset in FILE_SYSTEMS else FILE_SYSTEMS
+    tasks = [task for name in chosen for task in _tasks(name, places)]
+    notes = f"read from {places.tasks}"
+    if subset == "verified":
+        tasks = _sound(tasks, verified or _packaged())
+        notes = f"the sound tasks of NL2Bash with their second golds, {notes}"
+    label = f"nl2bash:{subset}" if subset else "nl2bash"
+    return Dataset(label, "bash", tuple(tasks), image=IMAGE, notes=notes)
+
+
+def _packaged() -> Path:
+    path = Path(str(resources.files("intercode.datasets").joinpath("nl2bash_verified.json")))
+    if not path.is_file():
+        raise UsageError(f"this installation has no list of verified tasks ({path})")
+    return path
+
+
+def _sound(tasks: list[Task], path: Path) -> list[Task]:
+    """The tasks that the list includes, with their further golds, in the order of ``tasks``.
+
+    Raises DataError when the list misses a task, names one that is not there or names one twice,
+    or when its ``hash`` is not that of the tasks that come out.
+    """
+    listing = files.read_json(path)
+    include, exclude = _part(listing, "include", path), _part(listing, "exclude", path)
+    known = {task.id for task in tasks}
+    _refuse(path, set(include) & set(exclude), "is both included and excluded")
+    _refuse(path, (set(include) | set(exclude)) - known, "is not a task of nl2bash")
+    _refuse(path, known - set(include) - set(exclude), "is neither included nor excluded")
+    sound = [
+        replace(task, also=_also(include[task.id], f"{path}, {task.id}"))
+        for task in tasks
+        if task.id in include
+    ]
+    found = Dataset("", "", tuple(sound)).hash
+    if listing.get("hash") not in (None, found):
+        raise DataError(
+            f"{path} was made for hash {listing['hash']!r}, and the tasks here give {found!r}: "
+            "fetch the pinned data again with `intercode data fetch nl2bash`"
+        )
+    return sound
+
+
+def _also(entry: Any, where: str) -> tuple[str, ...]:
+    golds = entry.get("also", []) if isinstance(entry, dict) else None
+    if not isinstance(golds, list):
+        raise DataError(f'{where}: expected {{"also": [...]}}, not {entry!r}')
+    return tuple(files.gold_text(gold, where) for gold in golds)
+
+
+def _part(listing: Any, key: str, path: Path) -> dict[str, Any]:
+    part = listing.get(key) if isinstance(listing, dict) else None
+    if not isinstance(part, dict):
+        raise DataError(f"{path}: {key!r} must be an object with task ids as keys")
+    return part
+
+
+def _refuse(path: Path, ids: set[str], fault: str) -> None:
+    if ids:
+        raise DataError(f"{path}: {min(ids)!r} {fault} ({len(ids)} such in all)")

@@ -1,0 +1,86 @@
+"""Tasks of our own on files of our own: everything works without a network or a download."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from intercode.datasets.starter.bash import tree
+from intercode.errors import DataError
+from intercode.paths import cache_root
+from intercode.registry import unknown
+from intercode.types import Dataset, LayerSpec, Task
+
+_REQUIRED = {"id", "query", "gold", "hardness", "tags"}
+_KEYS = _REQUIRED | {"also"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """How one environment's tasks are had: the files under them, by content, and their builder."""
+
+    digest: Callable[[], str]
+    build: Callable[[Path], None]
+
+
+_PARTS = {"bash": _Part(tree.digest, tree.build)}
+
+
+def load(environment: str = "bash") -> Dataset:
+    """The starter tasks of one environment; their files are laid out in the cache on first use.
+
+    Raises UnknownNameError for an environment that has none, and OSError when the cache cannot be
+    written.
+    """
+    if environment not in _PARTS:
+        raise unknown("starter environment", environment, list(_PARTS))
+    part = _PARTS[environment]
+    root = _once(cache_root() / "starter" / f"{environment}-{part.digest()}", part.build)
+    return Dataset(
+        name=f"starter:{environment}",
+        environment=environment,
+        tasks=tuple(_tasks(environment, (LayerSpec("dir", root),))),
+        image="host",
+        comparable=False,
+        notes="Our own tasks on the machine's own programs: a start, not a benchmark.",
+    )
+
+
+def _tasks(environment: str, layers: tuple[LayerSpec, ...]) -> Iterator[Task]:
+    text = files(__package__).joinpath(environment, "tasks.jsonl").read_text(encoding="utf-8")
+    for number, line in enumerate(text.splitlines(), 1):
+        where = f"starter/{environment}/tasks.jsonl:{number}"
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as e:
+            raise DataError(f"{where}: {e.msg} at column {e.colno}; one JSON object a line") from e
+        if not isinstance(row, dict) or not row.keys() >= _REQUIRED or row.keys() - _KEYS:
+            raise DataError(f"{where}: keys must be {sorted(_REQUIRED)} and perhaps 'also'")
+        row["tags"], row["also"] = tuple(row["tags"]), tuple(row.get("also", ()))
+        yield Task(files=layers, **row)
+
+
+def _once(path: Path, build: Callable[[Path], None]) -> Path:
+    """``path``, built aside and renamed into place, so that no reader ever sees half of it.
+
+    Of several processes that build at once the first to finish wins; their trees are equal.
+    """
+    if path.is_dir():
+        return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        build(aside)
+        try:
+            aside.rename(path)
+        except OSError:
+            if not path.is_dir():
+                raise
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return path

@@ -1,0 +1,27 @@
+"""Environments, and how they are made by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+
+from intercode.registry import Registry
+
+ENVIRONMENTS = Registry("environment", {"bash": "intercode.envs.bash:BashEnv"})
+_IDS = {"intercode/Bash-v1": "intercode.envs.bash:BashEnv"}
+
+
+def make(environment: str, dataset: Any = "starter", **settings: Any) -> Any:
+    """An environment by name: ``make("bash", dataset="nl2bash:fs_1")``.
+
+    Raises UnknownNameError for an unknown environment, dataset or subset.
+    """
+    return ENVIRONMENTS.load(environment)(dataset, **settings)
+
+
+def register() -> None:
+    """Put the environments into Gymnasium's registry."""
+    for identifier, entry_point in _IDS.items():
+        if identifier not in gym.registry:
+            gym.register(identifier, entry_point=entry_point)

@@ -1,0 +1,231 @@
+"""The base of every environment: Gymnasium's contract, tasks, turns, submitting and scoring."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+import gymnasium as gym
+
+from intercode import datasets
+from intercode.envs.spaces import FreeText
+from intercode.errors import EnvironmentStateError, InfrastructureError, UsageError
+from intercode.registry import unknown
+from intercode.rewards import REWARDS, RewardFunction
+from intercode.types import Brief, Dataset, ExecResult, Network, Profile, Score, State, Task
+
+LONGEST_ACTION = 1 << 17
+LONGEST_OBSERVATION = 1 << 21
+SUBMIT = "submit"
+
+
+class InterCodeEnv(gym.Env[str, str]):
+    """Code is the action, execution feedback is the observation.
+
+    ``dataset``: ``name[:subset]``, a file, or a Dataset. ``profile``: ``standard``, or ``original``
+    for the authors' behaviour with its faults. ``image``, ``sandbox``, ``network``: where code runs
+    (None: what the dataset is meant for; no network). ``timeout``: seconds per action.
+    ``max_turns``: an episode is truncated after that many actions (None: never).
+    ``reward``: a name, ``package.module:function`` or a function (task, agent, gold) -> Score.
+
+    A subclass says how a session is opened, run, read and closed.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 4}  # type: ignore[misc]
+    name: ClassVar[str]
+
+    def __init__(
+        self,
+        dataset: str | Dataset = "starter",
+        *,
+        profile: Profile = "standard",
+        image: str | None = None,
+        sandbox: str = "auto",
+        network: Network = "none",
+        timeout: float = 10.0,
+        max_turns: int | None = None,
+        reward: str | RewardFunction | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        if profile not in ("standard", "original"):
+            raise unknown("profile", profile, ["standard", "original"])
+        if network not in ("none", "host"):
+            raise unknown("network", network, ["none", "host"])
+        if render_mode not in (None, "ansi"):
+            raise unknown("render mode", str(render_mode), ["ansi"])
+        self.dataset = datasets.load(dataset) if isinstance(dataset, str) else dataset
+        if not self.dataset.tasks:
+            raise UsageError(f"the dataset {self.dataset.name!r} holds no task")
+        self.profile, self.sandbox_kind, self.network = profile, sandbox, network
+        self.image_name = image or self.dataset.image
+        self.timeout, self.max_turns, self.render_mode = timeout, max_turns, render_mode
+        chosen = reward or f"{self.name}-{profile}"
+        self.reward_name = chosen if isinstance(chosen, str) else chosen.__qualname__
+        self._reward: RewardFunction = REWARDS.load(chosen) if isinstance(chosen, str) else chosen
+        self.action_space = FreeText(LONGEST_ACTION)
+        self.observation_space = FreeText(LONGEST_OBSERVATION)
+        self._by_id = {task.id: i for i, task in enumerate(self.dataset.tasks)}
+        self._task: Task | None = None
+        self._live = False
+        self._transcript: list[str] = []
+
+    # ------------------------------------------------------------- Gymnasium
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Begin an episode. ``options={"task": …}`` picks one: an int by position, a str by id.
+
+        Returns the query and ``{"task": id, "index": position}``.
+        """
+        super().reset(seed=seed)
+        self.index = self._pick((options or {}).get("task"))
+        self._task = self.dataset.tasks[self.index]
+        self._live, self._turns, self._answer = False, 0, None
+        self._last: ExecResult | None = None
+        self._close_episode()
+        self._open_episode(self._task)
+        self._live = True
+        self._transcript = [self._task.query]
+        return self._clip(self._task.query), {"task": self._task.id, "index": self.index}
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Execute code, or submit. The reward is 0 until the episode ends with ``submit``.
+
+        Raises EnvironmentStateError out of order, InfrastructureError when the box failed (the
+        episode is then over and unscored; ``reset`` begins a new one).
+        """
+        self._require_live("step")
+        if not isinstance(action, str):
+            raise UsageError(f"an action is a str of code, not {type(action).__name__}")
+        words = action.split(None, 1)
+        if words and words[0] == SUBMIT:
+            return self.submit(words[1].strip() if len(words) > 1 else None)
+        try:
+            result = self._execute(action)
+            changed = sorted(self._changes())
+        except InfrastructureError:
+            self._live = False
+            raise
+        self._last = result
+        self._turns += 1
+        truncated = self.max_turns is not None and self._turns >= self.max_turns
+        self._live = not truncated
+        observation = self._clip(result.output)
+        self._transcript += [f"$ {action}", observation]
+        info = {
+            "task": self.task.id,
+            "valid": result.ok,
+            "exit_code": result.exit_code,
+            "timed_out": result.timed_out,
+            "cut": result.cut,
+            "changes": changed,
+        }
+        return observation, 0.0, False, truncated, info
+
+    def submit(self, answer: str | None = None) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Hand in, with or without an answer: score the state and end the episode."""
+        self._require_live("submit")
+        self._answer = answer
+        try:
+            score = self.score()
+        finally:
+            self._live = False
+        self._transcript.append(f"$ {SUBMIT}{f' {answer}' if answer else ''}\nreward {score.value}")
+        info = {
+            "task": self.task.id, "valid": True, "exit_code": 0, "timed_out": False, "cut": 0,
+            "changes": [], "parts": dict(score.parts),
+        }  # fmt: skip
+        return self._clip(self._last.output if self._last else ""), score.value, True, False, info
+
+    def render(self) -> str | None:  # type: ignore[override]
+        """The episode so far as text, in ``render_mode='ansi'``."""
+        return "\n".join(self._transcript) if self.render_mode == "ansi" else None
+
+    def close(self) -> None:
+        """End the episode and free its sandbox. May be called again."""
+        self._live = False
+        self._close_episode()
+
+    # ----------------------------------------------------------- what is more
+    @property
+    def task(self) -> Task:
+        """The current task. Raises EnvironmentStateError before the first reset."""
+        if self._task is None:
+            raise EnvironmentStateError("no task yet: call reset() first")
+        return self._task
+
+    @property
+    def brief(self) -> Brief:
+        """What an agent may know of the current task."""
+        return Brief(self.task.id, self.task.query, self.name, self.max_turns, self.dataset.notes)
+
+    def score(self) -> Score:
+        """The reward of the state as it is now. Neither ends the episode nor touches it.
+
+        Also after the turn limit. Raises EnvironmentStateError before reset or after close.
+        """
+        if self._task is None or not self._is_open():
+            raise EnvironmentStateError("nothing to score: call reset() first")
+        agent = self._agent_state(self._last, self._answer)
+        scores = [self._reward(self.task, agent, gold) for gold in self._gold_states(self.task)]
+        return max(scores, key=lambda s: s.value)
+
+    def facts(self) -> dict[str, Any]:
+        """What every result of this environment has to name."""
+        return {
+            "environment": self.name, "profile": self.profile, "reward": self.reward_name,
+            "dataset": self.dataset.name, "dataset_hash": self.dataset.hash,
+            "comparable": self.dataset.comparable, "timeout": self.timeout,
+            "network": self.network,
+        }  # fmt: skip
+
+    # ------------------------------------------------------ for the subclass
+    @abstractmethod
+    def _open_episode(self, task: Task) -> None:
+        """Open a fresh box and session for a task."""
+
+    @abstractmethod
+    def _close_episode(self) -> None:
+        """Close them; may be called when nothing is open."""
+
+    @abstractmethod
+    def _is_open(self) -> bool:
+        """Whether there is a state to score."""
+
+    @abstractmethod
+    def _execute(self, action: str) -> ExecResult:
+        """Run one action in the session."""
+
+    @abstractmethod
+    def _changes(self) -> list[str]:
+        """Paths that the episode has changed so far."""
+
+    @abstractmethod
+    def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
+        """What the agent has left behind, read without touching it."""
+
+    @abstractmethod
+    def _gold_states(self, task: Task) -> list[State]:
+        """What each gold leaves behind, run where the agent cannot see it."""
+
+    # ------------------------------------------------------------- internals
+    def _pick(self, choice: Any) -> int:
+        count = len(self.dataset)
+        if choice is None:
+            return int(self.np_random.integers(count))
+        if isinstance(choice, str):
+            if choice not in self._by_id:
+                raise unknown(f"task of {self.dataset.name}", choice, list(self._by_id))
+            return self._by_id[choice]
+        if isinstance(choice, bool) or not hasattr(choice, "__index__"):
+            raise UsageError(f"a task is an int or a str, not {choice!r}")
+        if not 0 <= int(choice) < count:
+            raise UsageError(f"task {choice} is out of range: {self.dataset.name} has {count}")
+        return int(choice)
+
+    def _require_live(self, what: str) -> None:
+        if not self._live:
+            raise EnvironmentStateError(f"{what} without a running episode: call reset() first")
+
+    def _clip(self, text: str) -> str:
+        return text[:LONGEST_OBSERVATION]

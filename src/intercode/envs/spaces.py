@@ -1,0 +1,41 @@
+"""Text spaces that hold any Unicode text up to a length."""
+
+from __future__ import annotations
+
+import string
+from typing import Any
+
+from gymnasium.spaces import Text
+
+_SAMPLED = string.ascii_letters + string.digits + " "
+
+
+class FreeText(Text):
+    """Any string of at most ``max_length`` characters.
+
+    Gymnasium's Text checks every character against a set; ours checks type and length only.
+    ``sample`` draws harmless words: an environment must survive a sampled action.
+    """
+
+    def __init__(self, max_length: int, sample_length: int = 16) -> None:
+        super().__init__(max_length=max_length, min_length=0, charset=_SAMPLED)
+        self._sample_length = min(max_length, sample_length)
+
+    def contains(self, x: Any) -> bool:
+        return isinstance(x, str) and len(x) <= self.max_length
+
+    def sample(self, mask: Any = None, probability: Any = None) -> str:
+        """A random word after ``echo``, so that executing it does no harm."""
+        word = "".join(
+            self.np_random.choice(list(_SAMPLED[:-1]), size=self._sample_length).tolist()
+        )
+        return f"echo {word}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FreeText) and other.max_length == self.max_length
+
+    def __hash__(self) -> int:
+        return hash(("FreeText", self.max_length))
+
+    def __repr__(self) -> str:
+        return f"FreeText({self.max_length})"

@@ -1,0 +1,103 @@
+"""Images and layers: what a root file system is, and where its unpacked tree lies."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from functools import partial
+from pathlib import Path
+
+from intercode.errors import UsageError
+from intercode.images import folder, recipe, tar
+from intercode.images.cache import file_digest, unpacked
+from intercode.paths import cache_root, sandbox_uid
+from intercode.types import Image, Layer, LayerSpec
+
+FORMS = "host, dir:/path, tar:/path.tar or recipe:NAME"
+
+
+def resolve(spec: str, cache: Path | None = None) -> Image:
+    """The image that ``spec`` names, unpacked and owned by the sandbox's id.
+
+    ``host`` is the machine's own programs, ``dir:/path`` a tree (used where it lies when the
+    sandbox's id owns all of it, else copied), ``tar:/path`` an archive, ``recipe:NAME`` what
+    ``intercode image build NAME`` made. ``cache`` stands in for the cache's directory. The first
+    use of an archive unpacks it; later ones take milliseconds.
+
+    Raises UsageError for another form or an image that is absent, DataError for a broken archive.
+    """
+    root = cache_root() if cache is None else cache
+    kind, mark, rest = spec.partition(":")
+    if spec == "host":
+        return Image("host", _host_digest())
+    if mark and rest and kind == "recipe":
+        return _from_tar(spec, _built(rest, root), root)
+    if mark and rest and kind == "tar":
+        return _from_tar(spec, _existing(spec, rest, "file"), root)
+    if mark and rest and kind == "dir":
+        tree, digest = _from_dir(_existing(spec, rest, "directory"), root)
+        return Image(spec, f"sha256:{digest}", tree)
+    hint = ""
+    if Path(spec).exists():
+        hint = f"; did you mean {'dir' if Path(spec).is_dir() else 'tar'}:{spec}?"
+    raise UsageError(f"{spec!r} is no image; write {FORMS}{hint}")
+
+
+def layer(spec: LayerSpec, cache: Path | None = None) -> Layer:
+    """The files of a ``dir`` or ``tar`` specification, unpacked and owned by the sandbox's id.
+
+    Raises UsageError for a script, which only ``builders`` can turn into a layer, and for a path
+    that is not there; DataError for a broken archive.
+    """
+    root = cache_root() if cache is None else cache
+    if spec.kind == "script":
+        raise UsageError(f"{spec.path} is a set-up script: builders make its layer in a sandbox")
+    what = "directory" if spec.kind == "dir" else "file"
+    path = _existing(f"the layer {spec.kind}:{spec.path}", str(spec.path), what)
+    tree, digest = (_from_dir if spec.kind == "dir" else _unpack)(path, root)
+    return Layer(tree, f"sha256:{digest}")
+
+
+def _existing(spec: str, text: str, what: str) -> Path:
+    path = Path(text).expanduser().resolve()
+    if not (path.is_dir() if what == "directory" else path.is_file()):
+        raise UsageError(f"{spec}: there is no {what} {path}")
+    return path
+
+
+def _built(name: str, cache: Path) -> Path:
+    recipe.load(name)
+    path = recipe.built_path(name, cache)
+    if not path.is_file():
+        raise UsageError(
+            f"the image {name!r} is not built yet: run `intercode image build {name}`, or give a "
+            "root file system of your own with --image tar:/path.tar"
+        )
+    return path
+
+
+def _from_tar(name: str, path: Path, cache: Path) -> Image:
+    tree, digest = _unpack(path, cache)
+    return Image(name, f"sha256:{digest}", tree)
+
+
+def _unpack(path: Path, cache: Path) -> tuple[Path, str]:
+    owner, digest = sandbox_uid(), file_digest(cache, path)
+    fill = partial(tar.unpack, path, owner=owner)
+    return unpacked(cache, f"{digest[:32]}-{owner}", fill), digest
+
+
+def _from_dir(path: Path, cache: Path) -> tuple[Path, str]:
+    owner = sandbox_uid()
+    digest, usable = folder.survey(path, owner)
+    if usable:
+        return path, digest
+    fill = partial(folder.copy, path, owner=owner)
+    return unpacked(cache, f"{digest[:32]}-{owner}", fill), digest
+
+
+def _host_digest() -> str:
+    """A name for this machine's programs: its release and architecture, and no more than that."""
+    release = Path("/etc/os-release")
+    text = release.read_bytes() if release.is_file() else platform.platform().encode()
+    return "sha256:" + hashlib.sha256(text + platform.machine().encode()).hexdigest()

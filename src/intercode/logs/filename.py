@@ -1,0 +1,52 @@
+"""What the name of one of the authors' log files tells."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+PAPER_MODEL = "gpt-3.5"
+"""ReAct and Plan & Solve files name no model; the paper lists them under gpt-3.5-turbo."""
+
+_TURNS = re.compile(
+    r"ic_(?P<environment>[a-z]+)_(?:multiturn_)?(?P<model>.+?)[-_](?P<turns>\d+)_turns"
+    r"(?P<schema>_handicap)?(?:_(?P<group>fs_\d+))?"
+)
+_REACT = re.compile(r"ic_(?P<environment>[a-z]+)_react_(?P<turns>\d+)_turns(?:_(?P<group>fs_\d+))?")
+_PLAN = re.compile(
+    r"ic_(?P<environment>[a-z]+)_plan_solve(?P<refine>_refine_\d+_turns)?(?:_(?P<group>fs_\d+))?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FileName:
+    """The parts of a file name; None for what it does not say."""
+
+    environment: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    max_turns: int | None = None
+    group: str | None = None
+    schema_given: bool = False
+
+
+def parse_name(path: Path) -> FileName:
+    """Read a name such as ``ic_bash_multiturn_gpt-4_10_turns_fs_2.json``.
+
+    A name of another form gives an empty FileName.
+    """
+    stem = path.stem
+    if found := _PLAN.fullmatch(stem):
+        agent = "plan-solve-refine" if found["refine"] else "plan-solve"
+        return FileName(found["environment"], agent, PAPER_MODEL, None, found["group"])
+    if found := _REACT.fullmatch(stem):
+        turns = int(found["turns"])
+        return FileName(found["environment"], "react", PAPER_MODEL, turns, found["group"])
+    if found := _TURNS.fullmatch(stem):
+        turns = int(found["turns"])
+        agent = "single-turn" if turns == 1 else "try-again"
+        agent = "human" if found["model"] == "human" else agent
+        schema = found["schema"] is not None
+        return FileName(found["environment"], agent, found["model"], turns, found["group"], schema)
+    return FileName()

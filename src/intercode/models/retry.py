@@ -1,0 +1,65 @@
+"""How long to wait between attempts, and when to stop."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+RETRIED = frozenset({408, 409, 425, 429})
+"""Statuses below 500 after which the same request may succeed; every 5xx is retried as well."""
+
+
+def is_transient(status: int) -> bool:
+    """Whether the same request may succeed later."""
+    return status in RETRIED or status >= 500
+
+
+def parse_retry_after(value: str | None, now: datetime | None = None) -> float | None:
+    """Seconds to wait by a Retry-After header: a number or an HTTP date (RFC 9110, 10.2.3).
+
+    None where there is no header or it cannot be read; never negative.
+    """
+    if value is None:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            when = parsedate_to_datetime(value)
+        except ValueError:
+            return None
+        if when.tzinfo is None:
+            when = when.replace(tzinfo=UTC)
+        seconds = (when - (now or datetime.now(UTC))).total_seconds()
+    return max(seconds, 0.0) if math.isfinite(seconds) else None
+
+
+@dataclass
+class Retry:
+    """Exponential waiting with jitter.
+
+    Before attempt k+1 the wait is between half and all of ``first * 2**(k-1)`` seconds, at most
+    ``longest``; what the server asks for is waited in full, plus up to a second so that parallel
+    episodes do not come back together. ``patience`` bounds the whole of one call in seconds,
+    attempts included. ``sleep`` and ``clock`` can be replaced in tests.
+    """
+
+    max_attempts: int = 6
+    first: float = 1.0
+    longest: float = 60.0
+    patience: float = 900.0
+    sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
+    jitter: random.Random = field(default_factory=random.Random)
+
+    def wait_for(self, attempt: int, asked: float | None) -> float:
+        """Seconds to wait after failed attempt number ``attempt`` (the first is 1)."""
+        if asked is not None:
+            return asked + self.jitter.uniform(0.0, min(1.0, asked))
+        top = min(self.longest, self.first * 2.0 ** min(attempt - 1, 30))
+        return top * self.jitter.uniform(0.5, 1.0)

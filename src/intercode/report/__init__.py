@@ -1,0 +1,29 @@
+"""Tables out of recorded episodes: the paper's, and those of our own runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from intercode.logs import discover, load
+from intercode.report.entries import collect
+from intercode.report.paper import paper_tables
+from intercode.report.runs import is_verified, log_table, run_tables
+from intercode.report.tables import STYLES, Table, render
+
+__all__ = ["STYLES", "Table", "build", "render"]
+
+
+def build(paths: Sequence[Path]) -> list[Table]:
+    """Every table that logs and run directories give, verified subsets first.
+
+    ``paths`` are files and directories (see ``intercode.logs.discover``).
+    Raises UsageError for a path without logs, DataError for a log that cannot be read.
+    """
+    logs = [(path, load(path)) for path in discover(paths)]
+    entries = collect(logs)
+    runs = run_tables(entries)
+    leading = [t for t in runs if is_verified(t.name)]
+    rest = [t for t in runs if not is_verified(t.name)]
+    each = [entry for log in logs for entry in collect([log])]
+    return [*leading, *paper_tables(entries), *rest, *log_table(each)]

@@ -1,0 +1,124 @@
+"""Tables of our own runs, one a dataset, and the list of the other logs that were read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from intercode.report import metrics
+from intercode.report.entries import OWN, Entry
+from intercode.report.paper import failures, mixed
+from intercode.report.tables import Cell, Table
+from intercode.types import Trajectory
+
+HARDNESS = ("easy", "medium", "hard", "extra")
+MOST_GROUPS = 8
+FIXED = (
+    "agent",
+    "model",
+    "conditions",
+    "first turn",
+    "all",
+    "turns",
+    "error %",
+    "tasks",
+    "failed",
+)
+_DIGITS = (("turns", 2), ("error %", 2), ("error % true", 2))
+
+
+def run_tables(entries: Sequence[Entry]) -> list[Table]:
+    """One table for each dataset that runs of ours were made on, verified subsets first."""
+    datasets: dict[tuple[str, str], list[Entry]] = {}
+    for entry in entries:
+        if entry.source == OWN:
+            datasets.setdefault((entry.environment, entry.dataset), []).append(entry)
+    ordered = sorted(datasets.items(), key=lambda d: not is_verified(d[0][1]))
+    return [_dataset(name, rows) for (_, name), rows in ordered]
+
+
+def is_verified(dataset: str) -> bool:
+    """Whether a dataset's name asks for its verified subset (``nl2bash:verified``)."""
+    return dataset.partition("@")[0].partition(":")[2] == "verified"
+
+
+def log_table(logs: Sequence[Entry]) -> list[Table]:
+    """One row for each published log and each re-run; nothing where there are none."""
+    rows: list[tuple[Cell, ...]] = []
+    for entry in logs:
+        if entry.source == OWN:
+            continue
+        good = metrics.played(entry.episodes)
+        rows.append(
+            (
+                entry.log.name,
+                entry.environment,
+                entry.agent,
+                entry.model,
+                len(good),
+                sum(t.success for t in good),
+                metrics.success_rate(good),
+                metrics.mean_turns(good),
+                metrics.error_rate(good),
+                metrics.error_rate(good, metrics.true_error_share),
+            )
+        )
+    columns = ("log", "environment", "agent", "model", "tasks", "solved")
+    figures = ("success %", "turns", "error %", "error % true")
+    title = "Logs read"
+    return [Table("logs", title, columns + figures, tuple(rows), (), _DIGITS)] if rows else []
+
+
+def _dataset(name: str, entries: Sequence[Entry]) -> Table:
+    key = _splitter(entries)
+    groups = _ordered({g for e in entries for g in metrics.split(e.episodes, key)})
+    again = any(e.agent == "try-again" for e in entries)
+    rows = [_row(e, groups, key, again) for e in entries]
+    named = tuple(f"group {g}" if g in FIXED else g for g in groups)
+    columns = FIXED[:3] + (FIXED[3:4] if again else ()) + named + FIXED[4:]
+    notes = [n for e in entries for n in failures(e)]
+    if any(e.episodes[0].run.get("comparable") is False for e in entries):
+        notes.append("not comparable: the programs under test are this machine's own.")
+    notes += mixed(entries)
+    title = f"{name}: success, %"
+    return Table(name, title, columns, tuple(rows), tuple(notes), _DIGITS)
+
+
+def _row(
+    entry: Entry,
+    groups: Sequence[str],
+    key: Callable[[Trajectory], str | None],
+    again: bool,
+) -> tuple[Cell, ...]:
+    episodes = entry.episodes
+    parts = metrics.split(episodes, key)
+    first = metrics.first_turn_rate(episodes) if entry.agent == "try-again" else None
+    return (
+        entry.agent,
+        entry.model,
+        entry.conditions,
+        *((first,) if again else ()),
+        *(metrics.success_rate(parts.get(g, [])) for g in groups),
+        metrics.success_rate(episodes),
+        metrics.mean_turns(episodes),
+        metrics.error_rate(episodes),
+        len(metrics.played(episodes)),
+        metrics.failed(episodes),
+    )
+
+
+def _splitter(entries: Sequence[Entry]) -> Callable[[Trajectory], str | None]:
+    """Group or hardness, whichever gives a few columns: 2 to 8 of them, SQL's hardness first."""
+    ways: list[Callable[[Trajectory], str | None]] = [lambda t: t.group, lambda t: t.hardness]
+    if entries[0].environment == "sql":
+        ways.reverse()
+    for way in ways:
+        if 2 <= len({way(t) for e in entries for t in e.episodes} - {None}) <= MOST_GROUPS:
+            return way
+    return lambda _: None
+
+
+def _ordered(groups: set[str]) -> list[str]:
+    def rank(name: str) -> tuple[int, str]:
+        return (HARDNESS.index(name) if name in HARDNESS else len(HARDNESS), name)
+
+    return sorted(groups, key=rank)

@@ -1,0 +1,18 @@
+"""Rewards: pure functions of a task, what the agent left behind and what the gold left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from intercode.registry import Registry
+from intercode.types import Score, State, Task
+
+RewardFunction = Callable[[Task, State, State], Score]
+
+REWARDS = Registry(
+    "reward",
+    {
+        "bash-standard": "intercode.rewards.bash:standard",
+        "bash-original": "intercode.rewards.bash:original",
+    },
+)

@@ -1,0 +1,101 @@
+"""A new bash for every action, as the authors' environment runs them (the ``original`` profile).
+
+An action travels as the text ``/bin/bash -c "ACTION"`` through POSIX word splitting, so that inner
+double quotes end the outer ones; only the working directory is carried over, and it is resolved as
+text. `facts` for each of these choices: the authors' repository at c3e46d8, bash_env.py.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.types import ExecResult
+
+TIMED_OUT = "Command timed out"
+MALFORMED = "Malformed command"
+
+
+def wrap(code: str) -> list[str]:
+    """The argument vector that an action becomes. Raises ValueError for one that cannot be split.
+
+    Like the authors' code it does not quote: what the action's own quotes do is part of it.
+    """
+    return shlex.split(f'/bin/bash -c "{code.strip()}"')
+
+
+def resolve(current: str, argument: str) -> str:
+    """Where the authors' ``cd`` goes: ``.`` and ``..`` are resolved as text, links are not read."""
+    if not argument:
+        return current
+    parts: list[str] = []
+    start = "" if argument.startswith("/") else current
+    for part in f"{start}/{argument}".split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/" + "/".join(parts)
+
+
+class FreshBashSession:
+    """See ``Session``."""
+
+    def __init__(self, sandbox: NamespaceSandbox, cwd: str = "/") -> None:
+        self._sandbox, self._cwd = sandbox, cwd
+
+    @property
+    def cwd(self) -> str:
+        return self._cwd
+
+    def run(self, code: str, timeout: float) -> ExecResult:
+        """Run one action. An action that begins with ``cd`` but holds no ``cd`` and a blank raises
+        ValueError, as it does there."""
+        if not code.startswith("cd"):
+            return self.execute(code, self._cwd, timeout)
+        target = resolve(self._cwd, code[code.index("cd ") + 3 :].strip())
+        result = self.execute(f"cd {target}", "/", timeout)
+        if result.ok:
+            self._cwd = target
+        return result
+
+    def execute(self, code: str, cwd: str, timeout: float) -> ExecResult:
+        """Run ``/bin/bash -c "CODE"`` in a directory."""
+        try:
+            argv = wrap(code)
+        except ValueError:
+            return ExecResult(MALFORMED, None)
+        return self.execute_argv(argv, cwd, timeout)
+
+    def execute_argv(self, argv: list[str], cwd: str, timeout: float) -> ExecResult:
+        """Run a program in a directory with the authors' readings of what can go wrong."""
+        try:
+            data, status, cut = self._sandbox.run_bytes(argv, cwd=cwd, timeout=timeout)
+        except ValueError:  # an argument with a NUL byte
+            return ExecResult(MALFORMED, None)
+        except OSError as e:
+            return ExecResult(_no_start(e, cwd, argv), 126)
+        if status is None:
+            return ExecResult(TIMED_OUT, None, timed_out=True, cut=cut)
+        try:
+            return ExecResult(data.decode("utf-8"), status, cut=cut)
+        except UnicodeDecodeError:
+            return ExecResult(MALFORMED, None, cut=cut)
+
+    def close(self) -> None:
+        """Nothing outlives an action."""
+
+
+def _no_start(error: OSError, cwd: str, argv: list[str]) -> str:
+    """What the container runtime prints when it cannot start a command."""
+    what = (error.strerror or "").partition(":")[0]
+    reason = (error.strerror or "").rpartition(": ")[2].lower()
+    if what == cwd:
+        return (
+            "OCI runtime exec failed: exec failed: unable to start container process: "
+            f'chdir to cwd ("{cwd}") set in config.json failed: {reason}: unknown'
+        )
+    return (
+        "OCI runtime exec failed: exec failed: unable to start container process: "
+        f'exec: "{argv[0]}": {reason}: unknown'
+    )

@@ -1,0 +1,177 @@
+"""What models write, and the code that must come out of it unchanged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from intercode.agents.languages import language_of
+from intercode.agents.parsing import parse_answer, split_thought
+from support.recorded_endpoint import fence
+
+BASH, SQL, PYTHON = (language_of(n) for n in ("bash", "sql", "python"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ("```bash\nls -la\n```", "ls -la"),
+        ("```BASH\nLS -La\n```", "LS -La"),
+        ("```Shell\nls\n```", "ls"),
+        ("```\nls\n```", "ls"),
+        ("~~~sh\nls\n~~~", "ls"),
+        ("Sure!\n\n```sh\ncd /a\nls | wc -l\n```\nThis counts.", "cd /a\nls | wc -l"),
+        ("Here it is: ```bash\nls\n```", "ls"),
+        ("```bash ls -la```", "ls -la"),
+        ("Run ```ls -la``` and see.", "ls -la"),
+        ("```bash ls -la\n```", "ls -la"),
+        ("```ls -la\n```", "ls -la"),
+        ("```bash\nls -la```", "ls -la"),
+        ("```bash\r\nls\r\npwd\r\n```", "ls\npwd"),
+        ("```bash\nls", "ls"),
+        (
+            "1. ```bash\n   for f in *; do\n     cat $f\n   done\n   ```",
+            "for f in *; do\n  cat $f\ndone",
+        ),
+        ("> ```bash\n> ls\n> pwd\n> ```", "ls\npwd"),
+        ("```bash\n$ ls\n$ pwd\n```", "ls\npwd"),
+        ("```console\n$ cat <<E\n$x\nE\n```", "cat <<E\n$x\nE"),
+        ("```bash\n\n\n  ls  \n\n```", "  ls  "),
+        ("````bash\necho '```'\ncat <<E\n```\nE\n````", "echo '```'\ncat <<E\n```\nE"),
+        ("```json\n{}\n```\n```bash\nls\n```", "ls"),
+        ("```\nfirst\n```\n```bash\nsecond\n```", "second"),
+        ("```bash\nfirst\n```\n```bash\nsecond\n```", "first"),
+        ("```bash\n\n```\n```bash\nls\n```", "ls"),
+        ("<think>perhaps\n```bash\nrm -rf /\n```\n</think>\n```bash\nls\n```", "ls"),
+        ("it was opened for me</think>\n```bash\nls\n```", "ls"),
+        ("```bash\nsubmit\n```", "submit"),
+        ("submit", "submit"),
+    ],
+)
+def test_fences_of_every_kind(answer: str, code: str) -> None:
+    assert parse_answer(answer, BASH).code == code
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ls",
+        "find /srv -name '*.c' -size +1k",
+        "X=1 Y=2 env | sort",
+        "n=$(wc -l < a)",
+        "(cd /srv; ls)",
+        "[ -e a ] && cat a",
+        "./run.sh --fast",
+        "/usr/bin/stat a",
+        "for f in *; do echo $f; done",
+        "! grep -q a b",
+        "mkdir alpha beta gamma delta",
+        "echo this is a test.",
+        "cd /srv\nls -la | head",
+        "# count\nls | wc -l",
+    ],
+)
+def test_a_bare_command_counts(line: str) -> None:
+    assert parse_answer(line, BASH).code == line
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ("`ls -la`", "ls -la"),
+        ("echo `date`", "echo `date`"),
+        ("Bash: ls -la", "ls -la"),
+        ("Command: ls", "ls"),
+        ("$ ls", "ls"),
+        ("<thinking>hm</thinking>ls", "ls"),
+    ],
+)
+def test_what_wraps_a_bare_command_is_taken_off(answer: str, code: str) -> None:
+    assert parse_answer(answer, BASH).code == code
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        "  \n",
+        "I cannot do that.",
+        "Great! Is there anything else?",
+        "i think that this is it",
+        "sorry, no",
+        "ls is what I would use.\nls",
+        "You could run `ls`.",
+        "```python\nprint(1)\n```",
+        "```json\n{}\n```",
+        "```bash\n\n```",
+        "<think>```bash\nls\n```",
+    ],
+)
+def test_no_code(answer: str) -> None:
+    assert parse_answer(answer, BASH).code is None
+
+
+def test_other_languages() -> None:
+    assert parse_answer("```SQL\nSELECT A\n```", SQL).code == "SELECT A"
+    assert parse_answer("select 1", SQL).code == "select 1"
+    assert parse_answer("Show me the tables?", SQL).code is None
+    assert parse_answer("```bash\nls\n```", SQL).code is None
+    assert parse_answer("def f(x):\n    return x", PYTHON).code == "def f(x):\n    return x"
+    assert parse_answer("Certainly", PYTHON).code is None
+    assert parse_answer("submit f", PYTHON).code == "submit f"
+    assert parse_answer("```cobol\nSTOP RUN.\n```", language_of("Cobol")).code == "STOP RUN."
+
+
+def test_thoughts_are_set_aside() -> None:
+    assert split_thought("<THINK>a\nb</THINK>\nrest") == ("rest", "a\nb")
+    assert split_thought("<think>cut off") == ("", "cut off")
+    assert split_thought("a</think>b") == ("b", "a")
+    assert split_thought("no tag") == ("no tag", "")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(alphabet=st.characters(codec="utf-8", exclude_characters="\r"), max_size=60))
+def test_a_fenced_action_comes_out_as_it_went_in(action: str) -> None:
+    lines = action.split("\n")
+    inside = not lines[0].lstrip(" \t").startswith("$") and lines[0].strip() and lines[-1].strip()
+    thinks = "<th" in action.lower() or "<reasoning" in action.lower() or "</" in action
+    if inside and not thinks:
+        assert parse_answer(fence(action), BASH).code == action
+
+
+def actions(folder: Path) -> Iterator[str]:
+    for file in sorted(folder.glob("*multiturn*.json")):
+        for row in json.loads(file.read_text()).values():
+            yield from row["turn_history"]["actions"]
+
+
+def test_every_recorded_action_survives_its_fence(recorded_dir: Path) -> None:
+    recorded = [a for a in actions(recorded_dir / "bash") if a]
+    assert len(recorded) > 1000
+    assert [a for a in recorded if parse_answer(fence(a), BASH).code != a] == []
+
+
+def test_recorded_commands_count_without_a_fence(recorded_dir: Path) -> None:
+    recorded = [a for a in actions(recorded_dir / "bash") if a and "```" not in a]
+    prose = [a for a in recorded if parse_answer(a, BASH).code is None]
+    assert all(a[0].isupper() for a in prose)
+    assert len(prose) < 0.06 * len(recorded)
+
+
+def test_recorded_sql_answers_are_judged_as_the_log_did(recorded_dir: Path) -> None:
+    log = recorded_dir / "sql" / "ic_sql_multiturn_gpt-3.5_10_turns.json"
+    turns = [
+        (action, "code was found in your last" in str(observation))
+        for row in list(json.loads(log.read_text()).values())[:300]
+        for action, observation in zip(
+            row["turn_history"]["actions"], row["turn_history"]["observations"], strict=False
+        )
+    ]
+    agree = sum((parse_answer(a, SQL).code is None) == refused for a, refused in turns)
+    assert sum(refused for _, refused in turns) > 20
+    assert agree > 0.98 * len(turns)

@@ -1,0 +1,83 @@
+"""Datasets from files, and what is said about broken ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from intercode.datasets import load
+from intercode.errors import DataError
+
+ROWS = [{"query": "list", "gold": "ls"}, {"query": "two", "gold": ["cd /", "ls"], "extra": 7}]
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("kind", ["json", "jsonl"])
+def test_rows_become_tasks(tmp_path: Path, kind: str) -> None:
+    text = json.dumps(ROWS) if kind == "json" else "\n\n".join(map(json.dumps, ROWS)) + "\n"
+    spec = write(tmp_path / f"mine.{kind}", text)
+    dataset = load(spec)
+    assert [t.id for t in dataset.tasks] == ["mine/0", "mine/1"]
+    assert [t.gold for t in dataset.tasks] == ["ls", "cd /;ls"]
+    assert dict(dataset.tasks[1].data) == {"extra": 7}
+    assert (dataset.name, dataset.environment, dataset.comparable) == (spec, "bash", False)
+
+
+@pytest.mark.parametrize(("suffix", "mark"), [("csv", ","), ("tsv", "\t")])
+def test_tables(tmp_path: Path, suffix: str, mark: str) -> None:
+    text = f"id{mark}query{mark}gold{mark}cwd\na{mark}q{mark}\"echo 'x, y'\"{mark}\n"
+    dataset = load(write(tmp_path / f"t.{suffix}", text))
+    assert (dataset.tasks[0].id, dataset.tasks[0].gold) == ("a", "echo 'x, y'")
+    assert dataset.tasks[0].cwd == "/"
+
+
+def test_all_fields(tmp_path: Path) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "make.sh").write_text("mkdir /x")
+    row = {
+        "id": 5, "query": "q", "gold": "g", "also": ["h"], "tags": ["t"], "setup": "s",
+        "cwd": "/x", "group": "one", "hardness": "hard", "files": ["tree", "make.sh"],
+    }  # fmt: skip
+    task = load(write(tmp_path / "d.jsonl", json.dumps(row))).tasks[0]
+    assert (task.id, task.golds, task.tags, task.setup) == ("5", ("g", "h"), ("t",), "s")
+    assert (task.cwd, task.group, task.hardness) == ("/x", "one", "hard")
+    assert [(f.kind, f.path) for f in task.files] == [
+        ("dir", tmp_path / "tree"),
+        ("script", tmp_path / "make.sh"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("a.json", '[\n{"query": "q",\n]', "a.json, line 3"),
+        ("a.json", '{"query": "q"}', "expected a list"),
+        ("a.json", "[]", "no task"),
+        ("a.json", '[{"query": "q", "gold": "g"}, {"query": "q"}]', "row 1: no 'gold'"),
+        ("a.json", '[{"query": 3, "gold": "g"}]', "'query' must be a text, not 3"),
+        ("a.json", '[{"query": "q", "gold": {}}]', "'gold' must be"),
+        ("a.json", '[{"query": "q", "gold": "g", "files": "gone.tar"}]', "gone.tar"),
+        ("a.jsonl", '{"query": "q", "gold": "g"}\n\n{"query": }\n', "a.jsonl, line 3"),
+        ("a.jsonl", '{"id": "x", "query": "q", "gold": "g"}\n' * 2, "'x' is there twice"),
+        ("a.csv", "query,gold\nq\n", "a.csv, line 2"),
+        ("a.csv", "query,gold\nq,g,h\n", "a.csv, line 2"),
+    ],
+)
+def test_faults_name_their_place(tmp_path: Path, name: str, text: str, says: str) -> None:
+    with pytest.raises(DataError) as caught:
+        load(write(tmp_path / name, text))
+    assert says in str(caught.value)
+
+
+def test_absent_and_binary(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="No such file"):
+        load(str(tmp_path / "absent.csv"))
+    (tmp_path / "b.json").write_bytes(b"[\xff]")
+    with pytest.raises(DataError, match=r"not UTF-8 text \(byte 1\)"):
+        load(str(tmp_path / "b.json"))

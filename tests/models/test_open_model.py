@@ -1,0 +1,87 @@
+"""Names of models: where they point and which key they take. And the scripted model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from intercode.errors import ConfigError, DataError, ModelRefusedError
+from intercode.models import Message, OpenAIModel, ScriptedModel, open_model
+from support.faulty_endpoint import FaultyEndpoint, ok
+
+VARIABLES = ("OPENAI_API_KEY", "INTERCODE_API_KEY", "OPENAI_BASE_URL", "OPENROUTER_API_KEY")
+USER: Message = {"role": "user", "content": "go"}
+ANSWER: Message = {"role": "assistant", "content": "a"}
+
+
+@pytest.fixture(autouse=True)
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+
+
+def opened(name: str, base_url: str | None = None) -> OpenAIModel:
+    model = open_model(name, base_url)
+    assert isinstance(model, OpenAIModel)
+    return model
+
+
+def test_a_provider_gives_address_and_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    model = opened("openai/gpt-x")
+    assert (model.name, model.endpoint) == ("gpt-x", "https://api.openai.com/v1/chat/completions")
+    with pytest.raises(ConfigError, match="OPENROUTER_API_KEY"):  # never another provider's key
+        open_model("openrouter/some/model")
+
+
+def test_a_base_url_takes_the_name_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert opened("openai/gpt-x", "http://localhost:8000/v1").name == "openai/gpt-x"
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://localhost:9/v1")
+    assert opened("org/model").endpoint == "http://localhost:9/v1/chat/completions"
+
+
+def test_the_key_is_optional_with_a_base_url_and_taken_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with FaultyEndpoint(ok()) as server:
+        open_model("m", server.base_url).complete([USER])
+        monkeypatch.setenv("OPENAI_API_KEY", "one")
+        open_model("m", server.base_url).complete([USER])
+        monkeypatch.setenv("INTERCODE_API_KEY", "two\n")
+        open_model("m", server.base_url).complete([USER])
+    assert [h.get("Authorization") for h in server.headers] == [None, "Bearer one", "Bearer two"]
+
+
+@pytest.mark.parametrize("name", ["gpt-x", "nobody/gpt-x", "openai/"])
+def test_no_endpoint_says_what_to_set(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"--base-url URL.*OPENAI_BASE_URL.*openai/NAME"):
+        open_model(name)
+
+
+def test_an_unknown_option_is_refused() -> None:
+    with pytest.raises(ConfigError, match="temprature"):
+        open_model("m", "http://localhost:1/v1", temprature=1)
+
+
+def test_a_script_goes_by_the_answers_in_the_conversation(tmp_path: Path) -> None:
+    file = tmp_path / "replies.json"
+    file.write_text('["one", "two"]')
+    model = open_model(f"scripted:{file}")
+    assert [model.complete([USER]).text for _ in range(2)] == ["one", "one"]
+    assert model.complete([USER, ANSWER, USER]).text == "two"
+    with pytest.raises(ModelRefusedError, match=r"2 replies.*number 3"):
+        model.complete([USER, ANSWER, USER, ANSWER, USER])
+
+
+def test_a_script_may_be_a_function() -> None:
+    assert ScriptedModel(lambda m: m[-1]["content"].upper()).complete([USER]).text == "GO"
+
+
+@pytest.mark.parametrize("content", ["[1]", "{}", '["a",', None])
+def test_a_script_that_is_none(tmp_path: Path, content: str | None) -> None:
+    file = tmp_path / "replies.json"
+    if content is not None:
+        file.write_text(content)
+    with pytest.raises(DataError, match=r"replies\.json"):
+        open_model(f"scripted:{file}")

@@ -1,0 +1,81 @@
+"""Rendering."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from intercode.errors import UnknownNameError, UsageError
+from intercode.report.tables import Table, render
+
+TABLE = Table(
+    "t",
+    "A title",
+    ("model", "all", "turns", "n"),
+    (("a|b", 45.04, 6.147, 3), ("c", None, 10.0, 12)),
+    ("a note",),
+    (("turns", 2),),
+)
+
+
+def test_text_is_aligned_with_figures_flush_right() -> None:
+    assert render([TABLE], "text").splitlines() == [
+        "A title",
+        "model   all  turns   n",
+        "-----  ----  -----  --",
+        "a|b    45.0   6.15   3",
+        "c         -  10.00  12",
+        "Note: a note",
+    ]
+
+
+def test_markdown_escapes_bars() -> None:
+    lines = render([TABLE], "markdown").splitlines()
+    assert lines[0] == "### A title"
+    assert lines[2:6] == [
+        "| model | all | turns | n |",
+        "| --- | ---: | ---: | ---: |",
+        "| a\\|b | 45.0 | 6.15 | 3 |",
+        "| c | - | 10.00 | 12 |",
+    ]
+    assert lines[-1] == "- a note"
+
+
+def test_csv_has_a_block_for_each_table() -> None:
+    rows = list(csv.reader(io.StringIO(render([TABLE, TABLE], "csv"))))
+    assert rows[:4] == [
+        ["t"],
+        ["model", "all", "turns", "n"],
+        ["a|b", "45.0", "6.15", "3"],
+        ["c", "", "10.00", "12"],
+    ]
+    assert rows[4] == []
+    assert rows[5:] == rows[:4]
+
+
+def test_json_holds_full_figures_and_null() -> None:
+    (table,) = json.loads(render([TABLE], "json"))
+    assert table["rows"][0] == {"model": "a|b", "all": 45.04, "turns": 6.147, "n": 3}
+    assert table["rows"][1]["all"] is None
+    assert (table["name"], table["title"], table["notes"]) == ("t", "A title", ["a note"])
+
+
+def test_an_unknown_format_is_refused_with_the_near_name() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'markdown'"):
+        render([TABLE], "markdwon")
+
+
+def test_a_cell_is_found_by_its_row() -> None:
+    assert TABLE.cell("turns", model="c", n=12) == 10.0
+    with pytest.raises(UsageError, match="no row with"):
+        TABLE.cell("turns", model="d")
+    with pytest.raises(UnknownNameError, match="column of t 'al'"):
+        TABLE.cell("al", model="c")
+
+
+def test_a_row_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(UsageError, match="does not fit"):
+        Table("t", "x", ("a", "b"), ((1,),))

@@ -1,0 +1,144 @@
+"""A chat endpoint on this machine that answers what a recorded log says was answered.
+
+It finds the task by its query in the conversation and the turn by counting assistant messages.
+By hand: ``python tests/support/recorded_endpoint.py LOG.json`` prints the base URL and serves.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import threading
+from collections import Counter
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+PROSE = "Nothing further comes to mind for this one."
+_RETRY = re.compile(r"No \w+ code was found")
+
+
+class RecordedLog:
+    """The answers of one log in the authors' schema. Raises ValueError where two tasks have the
+    same query but different actions: a conversation could not be told apart."""
+
+    def __init__(self, path: Path) -> None:
+        self.answers: dict[str, list[str]] = {}
+        data = json.loads(path.read_text(encoding="utf-8"))
+        for row in data.get("logs", data).values():
+            answers = list(_answers(row["turn_history"]))
+            if self.answers.setdefault(row["query"], answers) != answers:
+                raise ValueError(f"{path}: two different records of the query {row['query']!r}")
+        self._longest_first = sorted(self.answers, key=len, reverse=True)
+
+    def answer(self, messages: list[dict[str, str]]) -> tuple[str | None, int, str]:
+        """(query, turn, text); the query is None where no recorded one occurs."""
+        turn = sum(m["role"] == "assistant" for m in messages)
+        first = next((i for i, m in enumerate(messages) if m["role"] == "assistant"), None)
+        task = "\n".join(m["content"] for m in messages[:first])
+        query = next((q for q in self._longest_first if q in task), None)
+        answers = self.answers[query] if query is not None else []
+        return query, turn, answers[turn] if turn < len(answers) else PROSE
+
+
+def _answers(history: dict[str, list[Any]]) -> list[str]:
+    observations = history["observations"]
+    texts = []
+    for i, action in enumerate(history["actions"]):
+        if i >= len(observations) or _RETRY.match(str(observations[i])):  # blocked, or no code
+            texts.append(PROSE)
+        else:
+            texts.append(fence(action))
+    return texts
+
+
+def fence(action: str) -> str:
+    """An action in a bash fence that is longer than any run of backticks inside."""
+    marks = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", action))])
+    return f"Let us run this.\n\n{marks}bash\n{action}\n{marks}"
+
+
+class RecordedEndpoint:
+    """Serves a log for as long as the ``with`` block lasts.
+
+    ``asked`` counts the requests by (query, turn), so that a test can see what was repeated.
+    """
+
+    def __init__(self, log: Path) -> None:
+        self.log = RecordedLog(log)
+        self.asked: Counter[tuple[str | None, int]] = Counter()
+        self._lock = threading.Lock()
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # 40 ms a request otherwise
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                status, answer = endpoint.respond(self.path, json.loads(body))
+                data = json.dumps(answer).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True
+        )
+        self.base_url = f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    def respond(self, path: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """Status and body for one request."""
+        if path != "/v1/chat/completions":
+            return 404, {"error": {"message": f"no such path: {path}"}}
+        query, turn, text = self.log.answer(request["messages"])
+        with self._lock:
+            self.asked[query, turn] += 1
+        if query is None:
+            return 400, {"error": {"message": "no recorded query occurs in this conversation"}}
+        usage = {"prompt_tokens": sum(len(m["content"]) // 4 for m in request["messages"])}
+        return 200, {
+            "id": "recorded",
+            "object": "chat.completion",
+            "model": request["model"],
+            "choices": [
+                {
+                    "index": 0,
+                    "finish_reason": "stop",
+                    "message": {"role": "assistant", "content": text},
+                }
+            ],
+            "usage": usage | {"completion_tokens": len(text) // 4},
+        }
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+if __name__ == "__main__":
+    with RecordedEndpoint(Path(sys.argv[1])) as served:
+        print(served.base_url, flush=True)
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            print(f"{sum(served.asked.values())} requests", file=sys.stderr)
