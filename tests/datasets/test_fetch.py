@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import httpx
 import pytest
 
 from intercode.datasets import load
@@ -190,5 +191,10 @@ def test_the_pins_are_whole() -> None:
 
 @pytest.mark.network
 def test_the_real_thing(tmp_path: Path) -> None:
-    root = fetch("nl2bash", dest=tmp_path)
+    try:
+        root = fetch("nl2bash", dest=tmp_path, pause=0)
+    except InfrastructureError as e:
+        if isinstance(e.__cause__, httpx.ConnectError):
+            pytest.skip(f"needs the internet: {e}")
+        raise
     assert (root / SCRIPT).is_file()

@@ -68,7 +68,7 @@ def _key(*parts: str) -> str:
 def _build(
     key: str, image: Image, layers: tuple[Layer, ...], work: Callable[[NamespaceSandbox], None]
 ) -> Layer:
-    """What ``work`` changes in a fresh box, as a layer; made by one process, waited for by others."""
+    """What ``work`` changes in a fresh box, as a layer. Made once; other processes wait for it."""
     home = cache_root() / "built"
     home.mkdir(exist_ok=True)
     final = home / key

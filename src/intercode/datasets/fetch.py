@@ -160,7 +160,7 @@ def _continue(
         _check_status(response, url, part, resumed)
         done = have if resumed else 0
         with part.open("ab" if resumed else "wb") as f:
-            for chunk in response.iter_bytes(1 << 16):
+            for chunk in response.iter_bytes():
                 done += len(chunk)
                 if done > file.size:
                     break

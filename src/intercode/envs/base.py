@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import gymnasium as gym
 
@@ -33,6 +33,8 @@ class InterCodeEnv(gym.Env[str, str]):
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 4}  # type: ignore[misc]
     name: ClassVar[str]
+    scoring_version: ClassVar[int] = 1
+    """Raised whenever the same episode would be scored differently."""
 
     def __init__(
         self,
@@ -66,6 +68,8 @@ class InterCodeEnv(gym.Env[str, str]):
         self.observation_space = FreeText(LONGEST_OBSERVATION)
         self._by_id = {task.id: i for i, task in enumerate(self.dataset.tasks)}
         self._task: Task | None = None
+        self._answer: str | None = None
+        self._last: ExecResult | None = None
         self._live = False
         self._transcript: list[str] = []
 
@@ -80,8 +84,7 @@ class InterCodeEnv(gym.Env[str, str]):
         super().reset(seed=seed)
         self.index = self._pick((options or {}).get("task"))
         self._task = self.dataset.tasks[self.index]
-        self._live, self._turns, self._answer = False, 0, None
-        self._last: ExecResult | None = None
+        self._live, self._turns, self._answer, self._last = False, 0, None, None
         self._close_episode()
         self._open_episode(self._task)
         self._live = True
@@ -135,11 +138,14 @@ class InterCodeEnv(gym.Env[str, str]):
             "task": self.task.id, "valid": True, "exit_code": 0, "timed_out": False, "cut": 0,
             "changes": [], "parts": dict(score.parts),
         }  # fmt: skip
-        return self._clip(self._last.output if self._last else ""), score.value, True, False, info
+        return self.last_observation, score.value, True, False, info
 
-    def render(self) -> str | None:  # type: ignore[override]
+    def render(self) -> str | None:
         """The episode so far as text, in ``render_mode='ansi'``."""
         return "\n".join(self._transcript) if self.render_mode == "ansi" else None
+
+    def __enter__(self) -> Self:
+        return self
 
     def close(self) -> None:
         """End the episode and free its sandbox. May be called again."""
@@ -170,13 +176,18 @@ class InterCodeEnv(gym.Env[str, str]):
         scores = [self._reward(self.task, agent, gold) for gold in self._gold_states(self.task)]
         return max(scores, key=lambda s: s.value)
 
+    @property
+    def last_observation(self) -> str:
+        """What the last executed action printed; empty before the first."""
+        return self._clip(self._last.output) if self._last else ""
+
     def facts(self) -> dict[str, Any]:
         """What every result of this environment has to name."""
         return {
             "environment": self.name, "profile": self.profile, "reward": self.reward_name,
-            "dataset": self.dataset.name, "dataset_hash": self.dataset.hash,
-            "comparable": self.dataset.comparable, "timeout": self.timeout,
-            "network": self.network,
+            "scoring": f"{self.name}-{self.scoring_version}", "dataset": self.dataset.name,
+            "dataset_hash": self.dataset.hash, "comparable": self.dataset.comparable,
+            "timeout": self.timeout, "network": self.network,
         }  # fmt: skip
 
     # ------------------------------------------------------ for the subclass

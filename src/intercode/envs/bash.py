@@ -10,6 +10,7 @@ from intercode import images
 from intercode.builders.layers import git_layer, task_layer
 from intercode.envs.base import InterCodeEnv
 from intercode.errors import GoldError
+from intercode.images.recipe import pinned
 from intercode.sandboxes import SandboxSpec, open_sandbox
 from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
 from intercode.sessions import git_view
@@ -29,6 +30,7 @@ class BashEnv(InterCodeEnv):
 
     name: ClassVar[str] = "bash"
     _sandbox: NamespaceSandbox | None = None
+    _gold_box: NamespaceSandbox | None = None
     _session: BashSession | FreshBashSession | None = None
 
     @cached_property
@@ -41,8 +43,9 @@ class BashEnv(InterCodeEnv):
             **super().facts(),
             "image": self.image.name,
             "image_digest": self.image.digest,
+            "comparable": self.dataset.comparable and pinned(self.image),
             "arch": platform.machine(),
-            "sandbox": NamespaceSandbox.tier,
+            "tier": NamespaceSandbox.tier,
         }
 
     def _open_box(self, task: Task) -> NamespaceSandbox:
@@ -73,9 +76,10 @@ class BashEnv(InterCodeEnv):
     def _close_episode(self) -> None:
         if self._session is not None:
             self._session.close()
-        if self._sandbox is not None:
-            self._sandbox.close()
-        self._sandbox = self._session = None
+        for box in (self._sandbox, self._gold_box):
+            if box is not None:
+                box.close()
+        self._sandbox = self._session = self._gold_box = None
 
     def _is_open(self) -> bool:
         return self._sandbox is not None
@@ -98,24 +102,31 @@ class BashEnv(InterCodeEnv):
         return State(output, self._sandbox.changes(), cwd=self._session.cwd, answer=answer)
 
     def _gold_states(self, task: Task) -> list[State]:
-        if self._golds is None or self.profile == "original":
-            self._golds = [self._run_gold(task, gold) for gold in task.golds]
-        if not self._golds:
+        if not task.golds:
             raise GoldError(f"{task.id} has no gold: nothing to score against")
+        if self.profile == "original":
+            return [self._run_gold_again(task, task.golds[0])]
+        if self._golds is None:
+            self._golds = [self._run_gold(task, gold) for gold in task.golds]
         return self._golds
 
     def _run_gold(self, task: Task, gold: str) -> State:
         with self._open_box(task) as box:
             session = self._open_session(box, task)
-            if self.profile == "original":
-                assert isinstance(session, FreshBashSession)
-                result = session.execute(gold, "/", GOLD_SECONDS)
-                malformed = result.exit_code is None and not result.timed_out
-                return _git_state(box, None if malformed else result.output)
             result = session.run(gold, GOLD_SECONDS)
             if result.timed_out:
                 raise GoldError(f"the gold of {task.id} did not end within {GOLD_SECONDS:g} s")
             return State(result.output, box.changes(), cwd=session.cwd, exit_code=result.exit_code)
+
+    def _run_gold_again(self, task: Task, gold: str) -> State:
+        """The authors' way: one box per episode, which git resets before every run of the gold."""
+        if self._gold_box is None:
+            self._gold_box = self._open_box(task)
+        session = FreshBashSession(self._gold_box)
+        session.execute(git_view.RESET, "/", GOLD_SECONDS)
+        result = session.execute(gold, "/", GOLD_SECONDS)
+        malformed = result.exit_code is None and not result.timed_out
+        return _git_state(self._gold_box, None if malformed else result.output)
 
 
 def _git_state(box: NamespaceSandbox, output: str | None) -> State:

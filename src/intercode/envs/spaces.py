@@ -24,7 +24,7 @@ class FreeText(Text):
     def contains(self, x: Any) -> bool:
         return isinstance(x, str) and len(x) <= self.max_length
 
-    def sample(self, mask: Any = None, probability: Any = None) -> str:
+    def sample(self, mask: Any = None, probability: Any = None) -> str:  # noqa: ARG002
         """A random word after ``echo``, so that executing it does no harm."""
         word = "".join(
             self.np_random.choice(list(_SAMPLED[:-1]), size=self._sample_length).tolist()

@@ -85,11 +85,14 @@ def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, writer: TreeWriter
 
 
 def mtime_ns(member: tarfile.TarInfo) -> int:
-    """When an entry was changed, in nanoseconds; a PAX header's decimals are kept."""
+    """When an entry was changed, in nanoseconds; a PAX header's decimals are kept.
+
+    Raises tarfile.ReadError for a time that is no number.
+    """
     text = member.pax_headers.get("mtime")
     if text is None:
         return int(member.mtime) * 10**9
     try:
         return int(Decimal(text) * 10**9)
     except (InvalidOperation, ValueError, OverflowError) as e:
-        raise DataError(f"{member.name!r} has the time {text!r}, which is no number") from e
+        raise tarfile.ReadError(f"{member.name!r} has the time {text!r}, no number") from e

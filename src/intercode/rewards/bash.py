@@ -17,7 +17,7 @@ _CHECKED = ("A", "??", "C")
 _NOT_EQUAL = 0.99  # outputs that differ are never wholly similar
 
 
-def standard(task: Task, agent: State, gold: State) -> Score:
+def standard(_task: Task, agent: State, gold: State) -> Score:
     """The paper's formula with its faults mended.
 
     Outputs are equal (similarity 1) when they hold the same lines in any order, blanks inside a
@@ -65,7 +65,7 @@ def same_entry(a: FileEntry, b: FileEntry) -> bool:
     return (a.mode, a.size, a.digest) == (b.mode, b.size, b.digest)
 
 
-def original(task: Task, agent: State, gold: State) -> Score:
+def original(_task: Task, agent: State, gold: State) -> Score:
     """The arithmetic of the authors' ``get_reward`` at c3e46d8, roundings included.
 
     The starting value is 0.01; each part is rounded to two decimals. Entries of ``git status``

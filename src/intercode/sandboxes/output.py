@@ -65,10 +65,12 @@ def drain(fd: int, into: Collector) -> bool:
         into.add(data)
 
 
-def communicate(process: Process, fd: int, into: Collector, timeout: float) -> bool:
+def communicate(
+    process: Process, fd: int, into: Collector, timeout: float, to_the_end: bool = False
+) -> bool:
     """Read a program's output until it ends. False when ``timeout`` seconds ran out first.
 
-    Output of a background process that outlives the program is not waited for.
+    Output of a background process that outlives the program is waited for only ``to_the_end``.
     """
     os.set_blocking(fd, False)
     poll = select.poll()
@@ -81,10 +83,13 @@ def communicate(process: Process, fd: int, into: Collector, timeout: float) -> b
             return False
         ready = [f for f, _ in poll.poll(left * 1000)]
         if fd in ready and not drain_once(fd, into):
+            if to_the_end:
+                return process.wait(left) is not None
             poll.unregister(fd)
         elif process.fileno() in ready:
-            drain(fd, into)
-            return True
+            if not drain(fd, into) or not to_the_end:
+                return True
+            poll.unregister(process.fileno())
 
 
 def drain_once(fd: int, into: Collector) -> bool:

@@ -33,7 +33,7 @@ _AFTER = 'builtin printf "%s %s %s\\0" {token} "$?" "$PWD" >&{report}\n'
 _RESTARTED = "[the shell ended; a new one was started in {cwd}, without the old one's variables]\n"
 
 
-class _Ended(Exception):
+class _EndedError(Exception):
     """The shell is no longer there, or no longer to be trusted."""
 
 
@@ -71,13 +71,13 @@ class BashSession:
                 report = self._interrupt(shell, mark)
                 self._cwd = report[1]
                 return _result(shell, collector, None, timed_out=True)
-        except _Ended:
-            return self._ended(shell, collector, mark, timeout)
+        except _EndedError:
+            return self._ended(shell, collector)
         self._cwd = report[1]
         return _result(shell, collector, report[0])
 
     def _interrupt(self, shell: _Shell, mark: int) -> tuple[int, str]:
-        """Make the shell give up what it is doing, and keep it. Raises _Ended where it does not."""
+        """Make the shell give up what it is doing, and keep it, or raise _EndedError."""
         self._sandbox.kill_since(mark, keep=[shell.process.pid])
         report = shell.drive("", None, _GRACE)
         if report is None:  # the shell itself is busy, in a loop of its own
@@ -85,10 +85,10 @@ class BashSession:
             self._sandbox.kill_since(mark, keep=[shell.process.pid])
             report = shell.drive("", None, _GRACE)
         if report is None:
-            raise _Ended
+            raise _EndedError
         return report
 
-    def _ended(self, shell: _Shell, collector: Collector, mark: int, timeout: float) -> ExecResult:
+    def _ended(self, shell: _Shell, collector: Collector) -> ExecResult:
         timed_out = time.monotonic() >= shell.deadline
         shell.process.kill()
         status = shell.process.wait(_START_SECONDS)
@@ -143,7 +143,7 @@ class _Shell:
         self, text: str, collector: Collector | None, timeout: float
     ) -> tuple[int, str] | None:
         """Feed the shell and wait for its report: (exit status, directory), or None at the
-        time-out. An empty text waits for the report of the last one. Raises _Ended."""
+        time-out. An empty text waits for the report of the last one. Raises _EndedError."""
         if text:
             self._token = secrets.token_hex(8)
             text += _AFTER.format(token=self._token, report=_REPORT)
@@ -168,7 +168,7 @@ class _Shell:
                 if report.endswith(b"\0"):
                     return self._parse(report)
             elif self.process.fileno() in ready:
-                raise _Ended
+                raise _EndedError
         return None
 
     def _feed(self, left: memoryview) -> memoryview:
@@ -177,21 +177,21 @@ class _Shell:
         except BlockingIOError:
             return left
         except BrokenPipeError as e:
-            raise _Ended from e
+            raise _EndedError from e
 
     def _hear(self) -> bytes:
         data = self.report.recv(_LONGEST_REPORT)
         if not data:
-            raise _Ended
+            raise _EndedError
         return data
 
     def _parse(self, report: bytes) -> tuple[int, str]:
         try:
             token, status, cwd = report[:-1].decode("utf-8", "surrogateescape").split(" ", 2)
         except ValueError as e:
-            raise _Ended from e
+            raise _EndedError from e
         if token != self._token or not status.isdigit() or not cwd.startswith("/"):
-            raise _Ended
+            raise _EndedError
         return int(status), cwd
 
     def close(self) -> None:

@@ -2,7 +2,8 @@
 
 An action travels as the text ``/bin/bash -c "ACTION"`` through POSIX word splitting, so that inner
 double quotes end the outer ones; only the working directory is carried over, and it is resolved as
-text. `facts` for each of these choices: the authors' repository at c3e46d8, bash_env.py.
+text. As with `docker exec`, a command lasts until nothing holds its output open. What their code
+does in each case is read off their bash_env.py at c3e46d8.
 """
 
 from __future__ import annotations
@@ -49,10 +50,12 @@ class FreshBashSession:
         return self._cwd
 
     def run(self, code: str, timeout: float) -> ExecResult:
-        """Run one action. An action that begins with ``cd`` but holds no ``cd`` and a blank raises
-        ValueError, as it does there."""
+        """Run one action. One that begins with ``cd`` but holds no ``cd`` and a blank, on which
+        their code raises, is malformed."""
         if not code.startswith("cd"):
             return self.execute(code, self._cwd, timeout)
+        if "cd " not in code:
+            return ExecResult(MALFORMED, None)
         target = resolve(self._cwd, code[code.index("cd ") + 3 :].strip())
         result = self.execute(f"cd {target}", "/", timeout)
         if result.ok:
@@ -70,7 +73,9 @@ class FreshBashSession:
     def execute_argv(self, argv: list[str], cwd: str, timeout: float) -> ExecResult:
         """Run a program in a directory with the authors' readings of what can go wrong."""
         try:
-            data, status, cut = self._sandbox.run_bytes(argv, cwd=cwd, timeout=timeout)
+            data, status, cut = self._sandbox.run_bytes(
+                argv, cwd=cwd, timeout=timeout, to_the_end=True
+            )
         except ValueError:  # an argument with a NUL byte
             return ExecResult(MALFORMED, None)
         except OSError as e:

@@ -8,8 +8,9 @@ from intercode.errors import SandboxError
 from intercode.sessions.fresh import FreshBashSession
 
 _IGNORED = (
-    "bin boot dev etc home lib media opt proc root run sbin srv sys usr var .dockerenv"
-).split()  # fmt: skip
+    "bin", "boot", "dev", "etc", "home", "lib", "media", "opt", "proc", "root", "run", "sbin",
+    "srv", "sys", "usr", "var", ".dockerenv",
+)  # fmt: skip
 IGNORE_FILE = "\n".join(_IGNORED) + "\n"
 _STATUS = "git status --short;"
 _CHECKED = ("A", "??", "C")
@@ -31,10 +32,10 @@ def status(box: FreshBashSession) -> tuple[tuple[str, str], ...]:
     """The (path, code) pairs that the authors read out of ``git status --short``.
 
     The text is split at white space and paired up, so a path with a blank garbles what follows.
-    Raises IndexError where the number of words is odd, as there.
+    An odd last word, on which their code raises, is left out.
     """
     words = box.execute(_STATUS, "/", _SECONDS).output.split()
-    return tuple((words[i + 1], words[i]) for i in range(0, len(words), 2))
+    return tuple((words[i + 1], words[i]) for i in range(0, len(words) - 1, 2))
 
 
 def checksums(box: FreshBashSession, entries: tuple[tuple[str, str], ...]) -> dict[str, str]:

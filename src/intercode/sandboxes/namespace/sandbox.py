@@ -140,8 +140,11 @@ class NamespaceSandbox(Sandbox):
         env: Mapping[str, str] | None = None,
         stdin: bytes = b"",
         timeout: float = 10.0,
+        to_the_end: bool = False,
     ) -> tuple[bytes, int | None, int]:
-        """As ``run``: the output as bytes, the exit status or None at the time-out, bytes cut."""
+        """As ``run``: the output as bytes, the exit status or None at the time-out, bytes cut.
+
+        ``to_the_end`` waits until nothing holds the output open any more."""
         mark = self.mark()
         read, write = os.pipe()
         collector = Collector(self.spec.limits.output)
@@ -153,7 +156,7 @@ class NamespaceSandbox(Sandbox):
                 process = self.spawn(argv, cwd=cwd, env=env, fds=fds)
             os.close(write)
             write = -1
-            if not communicate(process, read, collector, timeout):
+            if not communicate(process, read, collector, timeout, to_the_end):
                 self.kill_since(mark)
                 communicate(process, read, collector, 1.0)
                 return collector.bytes(), None, collector.cut

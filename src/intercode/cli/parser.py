@@ -1,0 +1,98 @@
+"""argparse with this project's manners: one line for a mistake, and types that explain."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+from intercode.errors import UsageError
+
+__all__ = ["Parser", "Stop", "add_place", "count", "path", "seconds"]
+
+
+class Stop(Exception):  # noqa: N818
+    """The command line has been answered already (``--help``). ``status``: the exit status."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class Parser(argparse.ArgumentParser):
+    """Raises UsageError for a mistake and Stop after ``--help``; keeps the epilog's lines."""
+
+    def __init__(self, **settings: Any) -> None:
+        settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(allow_abbrev=False, **settings)
+
+    def error(self, message: str) -> NoReturn:
+        """A mistake in the arguments as UsageError, with the command that explains them."""
+        raise UsageError(f"{message}; see `{self.prog} --help`")
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        """End parsing by way of Stop."""
+        if message:
+            print(message, end="", file=sys.stderr)
+        raise Stop(status)
+
+
+def count(text: str) -> int:
+    """A whole number of at least 1."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+    return value
+
+
+def seconds(text: str) -> float:
+    """A time in seconds, greater than 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds greater than 0")
+    return value
+
+
+def path(text: str) -> Path:
+    """A path, with ``~`` filled in."""
+    return Path(text).expanduser()
+
+
+def add_place(parser: argparse.ArgumentParser) -> None:
+    """The options that say where code runs and how it is scored. Absent ones are not in the
+    namespace, so that a file's settings or the defaults hold."""
+    absent: Any = argparse.SUPPRESS
+    group = parser.add_argument_group("where code runs, and how it is scored")
+    group.add_argument(
+        "--profile",
+        default=absent,
+        help="standard: what the paper meant (the default); original: the authors' code, "
+        "faults included",
+    )
+    group.add_argument(
+        "--image",
+        default=absent,
+        help="root file system: host, dir:PATH, tar:PATH or recipe:NAME (default: the dataset's)",
+    )
+    group.add_argument(
+        "--network", default=absent, help="none (the default), or host: the machine's own network"
+    )
+    group.add_argument(
+        "--sandbox", default=absent, help="kind of sandbox (default auto: the strongest there is)"
+    )
+    group.add_argument(
+        "--timeout", type=seconds, default=absent, help="seconds an action may take (default 10)"
+    )
+    group.add_argument(
+        "--reward",
+        default=absent,
+        metavar="NAME|PKG:FN",
+        help="reward function (default: the environment's and profile's own)",
+    )

@@ -1,0 +1,122 @@
+"""What names an image or a layer, and where its tree lies."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from intercode.errors import UnknownNameError, UsageError
+from intercode.images import layer, recipe, resolve
+from intercode.paths import sandbox_uid
+from intercode.types import LayerSpec
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    root = tmp_path / "tree"
+    (root / "sub").mkdir(parents=True)
+    (root / "sub" / "file").write_text("text")
+    (root / "sub" / "file").chmod(0o4750)
+    os.link(root / "sub" / "file", root / "hard")
+    (root / "link").symlink_to("/nowhere")
+    os.utime(root / "sub", ns=(5, 1_234_567_891))
+    return root
+
+
+@pytest.fixture
+def archive(tree: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "tree.tar.gz"
+    with tarfile.open(path, "w:gz") as tar:
+        tar.add(tree, ".")
+    return path
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+def test_tar(archive: Path, cache: Path) -> None:
+    image = resolve(f"tar:{archive}", cache)
+    assert image.root is not None and image.root.parent == cache / "layers"
+    assert (image.root / "sub" / "file").read_text() == "text"
+    assert image.name == f"tar:{archive}" and len(image.digest) == len("sha256:") + 64
+    assert {p.lstat().st_uid for p in image.root.rglob("*")} == {sandbox_uid()}
+    assert resolve(f"tar:{archive}", cache) == image
+    as_layer = layer(LayerSpec("tar", archive), cache)
+    assert (as_layer.root, as_layer.digest) == (image.root, image.digest)
+
+
+def test_a_directory_that_will_not_do_as_it_is_gets_copied_once(tree: Path, cache: Path) -> None:
+    made = layer(LayerSpec("dir", tree), cache)
+    assert made.root.parent == cache / "layers"
+    copied = made.root / "sub" / "file"
+    assert stat.S_IMODE(copied.stat().st_mode) == 0o750
+    assert copied.samefile(made.root / "hard")
+    assert os.readlink(made.root / "link") == "/nowhere"
+    assert (made.root / "sub").stat().st_mtime_ns == 1_234_567_891
+    assert {p.lstat().st_uid for p in made.root.rglob("*")} == {sandbox_uid()}
+    assert layer(LayerSpec("dir", tree), cache) == made
+    (tree / "more").touch()
+    assert layer(LayerSpec("dir", tree), cache).digest != made.digest
+
+
+def test_a_directory_of_the_sandbox_is_used_where_it_lies(tree: Path, cache: Path) -> None:
+    mine = layer(LayerSpec("dir", tree), cache).root
+    image = resolve(f"dir:{mine}", cache)
+    assert image.root == mine
+    assert resolve(f"dir:{mine}", cache).digest == image.digest
+    (mine / "sub" / "file").chmod(0o700)
+    assert resolve(f"dir:{mine}", cache).digest != image.digest
+
+
+def test_host_and_recipes(cache: Path, archive: Path) -> None:
+    host = resolve("host", cache)
+    assert host.root is None and host.digest == resolve("host", cache).digest
+    with pytest.raises(UsageError, match="intercode image build nl2bash"):
+        resolve("recipe:nl2bash", cache)
+    with pytest.raises(UnknownNameError, match="did you mean 'nl2bash'"):
+        resolve("recipe:nl2bas", cache)
+    built = recipe.built_path("nl2bash", cache)
+    built.parent.mkdir(parents=True)
+    built.write_bytes(archive.read_bytes())
+    image = resolve("recipe:nl2bash", cache)
+    assert image.name == "recipe:nl2bash" and not recipe.pinned(image)
+    assert image.digest == resolve(f"tar:{archive}", cache).digest
+
+
+def test_what_is_no_image(tree: Path, archive: Path, cache: Path) -> None:
+    for spec, says in [
+        ("debian:12", "host, dir:/path, tar:/path.tar or recipe:NAME"),
+        ("", "is no image"),
+        ("tar:", "is no image"),
+        (str(tree), f"did you mean dir:{tree}"),
+        (str(archive), f"did you mean tar:{archive}"),
+        (f"tar:{tree}", f"there is no file {tree}"),
+        (f"dir:{archive}", f"there is no directory {archive}"),
+    ]:
+        with pytest.raises(UsageError, match=says):
+            resolve(spec, cache)
+    with pytest.raises(UsageError, match="builders"):
+        layer(LayerSpec("script", archive), cache)
+    with pytest.raises(UsageError, match="there is no file"):
+        layer(LayerSpec("tar", tree / "absent.tar"), cache)
+
+
+def test_the_task_sets_file_systems(data_dir: Path, cache: Path) -> None:
+    tars = sorted(data_dir.rglob("fs_?.tar"))
+    if not tars:
+        pytest.skip("no fs_*.tar in the data: they come with the founders' data only")
+    for path in tars:
+        made = layer(LayerSpec("tar", path), cache)
+        with tarfile.open(path) as tar:
+            members = tar.getmembers()
+        for member in members:
+            found = (made.root / member.name).lstat()
+            assert stat.S_IMODE(found.st_mode) == member.mode | (0o700 if member.isdir() else 0)
+            assert int(found.st_mtime) == int(member.mtime)
+            assert found.st_size == member.size or not member.isreg()
