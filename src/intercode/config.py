@@ -45,8 +45,9 @@ class EvalConfig:
 
 
 _KINDS: dict[str, tuple[type, ...]] = {
-    "max_turns": (int,), "parallel": (int,), "limit": (int,), "seed": (int,), "tasks": (list, tuple),
-    "out": (str, Path), "timeout": (int, float), "agent_options": (dict,), "model_options": (dict,),
+    "max_turns": (int,), "parallel": (int,), "limit": (int,), "seed": (int,),
+    "tasks": (list, tuple), "out": (str, Path), "timeout": (int, float),
+    "agent_options": (dict,), "model_options": (dict,),
 }  # fmt: skip
 """What a setting may be where it is no text."""
 
@@ -72,7 +73,7 @@ def make_config(values: Mapping[str, Any], where: str = "the settings") -> EvalC
         raise ConfigError(f"{where}: timeout = {values['timeout']} s has to be greater than 0")
     for key in ("dataset", "agent"):
         if not values.get(key):
-            raise ConfigError(f"{where}: {key} is missing; give one, such as {_SUCH_AS[key]}")
+            raise ConfigError(f"no {key} is given; name one, such as {_SUCH_AS[key]}")
     settled = dict(values)
     settled["tasks"] = tuple(str(task) for task in values.get("tasks", ()))
     if "out" in values:

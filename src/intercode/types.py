@@ -24,11 +24,13 @@ class LayerSpec:
     """Where the files of a task come from, before anything is unpacked.
 
     ``kind`` is ``dir``, ``tar`` or ``script`` (run inside a sandbox as root of ``/``, its changes
-    are the layer); ``path`` lies on this machine.
+    are the layer); ``path`` lies on this machine. ``fresh``: tasks ask for the age of files, so
+    whatever was written during set-up is dated as if that had been two hours ago.
     """
 
     kind: Literal["dir", "tar", "script"]
     path: Path
+    fresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from intercode import images
+from intercode.builders import dates
 from intercode.errors import DataError, SandboxError
 from intercode.paths import cache_root, sandbox_uid
 from intercode.sandboxes.base import SandboxSpec
@@ -29,7 +30,8 @@ def task_layer(spec: LayerSpec, image: Image) -> Layer:
 
     Raises DataError where a set-up script fails.
     """
-    return _script_layer(spec.path, image) if spec.kind == "script" else images.layer(spec)
+    layer = _script_layer(spec.path, image) if spec.kind == "script" else images.layer(spec)
+    return dates.fresh(layer, cache_root() / "dated") if spec.fresh else layer
 
 
 def _script_layer(path: Path, image: Image) -> Layer:

@@ -31,6 +31,9 @@ COMMANDS = {
 }
 """Commands, each a module of this package, with what ``intercode --help`` says of it."""
 
+_MODULES = {"eval": "evaluate", "list": "listing"}
+"""Modules with another name than their command: a submodule would hide the builtin of its name."""
+
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
 """Exit statuses: the caller's fault, ours or the machine's, Ctrl-C."""
 
@@ -61,8 +64,10 @@ def _run(words: list[str]) -> int:
     chosen = next((word for word in words if not word.startswith("-")), None)
     if chosen is not None and chosen not in COMMANDS:
         raise unknown("command", chosen, list(COMMANDS))
-    parser, module = _parser(chosen)
-    args = parser.parse_args(words)
+    parser, own, module = _parser(chosen)
+    args, strange = parser.parse_known_args(words)
+    if strange:
+        raise own.strange(strange[0])
     if module is None:
         parser.print_help()
         return USAGE
@@ -71,8 +76,9 @@ def _run(words: list[str]) -> int:
     return status
 
 
-def _parser(chosen: str | None) -> tuple[Parser, ModuleType | None]:
-    """The whole parser, with the arguments of the chosen command only."""
+def _parser(chosen: str | None) -> tuple[Parser, Parser, ModuleType | None]:
+    """The whole parser, with the arguments of the chosen command only; that command's; its
+    module."""
     parser = Parser(
         prog="intercode",
         description="Interactive coding with execution feedback: tasks in safe, fresh sandboxes.",
@@ -81,13 +87,14 @@ def _parser(chosen: str | None) -> tuple[Parser, ModuleType | None]:
     )
     parser.add_argument("--version", action="version", version=f"intercode {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
-    module = None
+    own, module = parser, None
     for name, text in COMMANDS.items():
         command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         if name == chosen:
-            module = importlib.import_module(f"intercode.cli.{name}")
+            module = importlib.import_module(f"intercode.cli.{_MODULES.get(name, name)}")
             module.add(command)
-    return parser, module
+            own = command
+    return parser, own, module
 
 
 def _say(message: str) -> None:

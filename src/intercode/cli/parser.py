@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
@@ -30,6 +31,13 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """A mistake in the arguments as UsageError, with the command that explains them."""
         raise UsageError(f"{message}; see `{self.prog} --help`")
+
+    def strange(self, word: str) -> UsageError:
+        """The error for an argument that nothing takes, with the near option."""
+        option = word.partition("=")[0]
+        near = difflib.get_close_matches(option, self._option_string_actions, n=1, cutoff=0.6)
+        hint = f"did you mean {near[0]}? " if near else ""
+        return UsageError(f"unknown argument {word!r}; {hint}see `{self.prog} --help`")
 
     def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
         """End parsing by way of Stop."""

@@ -57,10 +57,10 @@ def _layers(name: str, places: Places) -> tuple[LayerSpec, ...]:
         return ()
     tar = places.tasks / f"{name}.tar"
     if tar.is_file():
-        return (LayerSpec("tar", tar),)
+        return (LayerSpec("tar", tar, fresh=True),)
     script = places.scripts / f"setup_nl2b_{name}.sh"
     if script.is_file():
-        return (LayerSpec("script", script),)
+        return (LayerSpec("script", script, fresh=True),)
     raise UsageError(
         f"neither {tar} nor {script} is there, so the files of {name} are missing: "
         "run `intercode data fetch nl2bash`"
@@ -93,12 +93,10 @@ def load(subset: str | None = None, *, verified: Path | None = None) -> Dataset:
     places = find_places()
     chosen = (subset,) if subset in FILE_SYSTEMS else FILE_SYSTEMS
     tasks = [task for name in chosen for task in _tasks(name, places)]
-    notes = f"read from {places.tasks}"
     if subset == "verified":
         tasks = _sound(tasks, verified or _packaged())
-        notes = f"the sound tasks of NL2Bash with their second golds, {notes}"
     label = f"nl2bash:{subset}" if subset else "nl2bash"
-    return Dataset(label, "bash", tuple(tasks), image=IMAGE, notes=notes)
+    return Dataset(label, "bash", tuple(tasks), image=IMAGE)
 
 
 def _packaged() -> Path:

@@ -163,7 +163,8 @@ class InterCodeEnv(gym.Env[str, str]):
     @property
     def brief(self) -> Brief:
         """What an agent may know of the current task."""
-        return Brief(self.task.id, self.task.query, self.name, self.max_turns, self.dataset.notes)
+        notes = str(self.task.data.get("notes", ""))
+        return Brief(self.task.id, self.task.query, self.name, self.max_turns, notes)
 
     def score(self) -> Score:
         """The reward of the state as it is now. Neither ends the episode nor touches it.

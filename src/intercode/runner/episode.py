@@ -8,7 +8,6 @@ from contextlib import suppress
 from intercode.agents.base import Agent
 from intercode.envs.base import InterCodeEnv
 from intercode.errors import (
-    GoldError,
     InfrastructureError,
     InterCodeError,
     ModelRefusedError,
@@ -46,13 +45,13 @@ class Player:
                 return with_facts(self.plan, self._once(index))
             except (ModelRefusedError, SandboxUnavailableError, UsageError):
                 raise
-            except InfrastructureError as e:
+            except (InfrastructureError, OSError) as e:
                 self.close()
                 if wait is None:
                     return self._failure(index, e, len(BACKOFF) + 1)
                 if self._pause(wait):
                     return None
-            except (GoldError, Exception) as e:  # a task, agent or reward function with a fault
+            except Exception as e:  # a gold, an agent or a reward function with a fault
                 self.close()
                 return self._failure(index, e, 1)
         raise AssertionError("unreachable: the last attempt returns or raises")

@@ -106,6 +106,7 @@ def open_env(config: EvalConfig, dataset: Dataset) -> InterCodeEnv:
         sandbox=config.sandbox,
         network=config.network,
         timeout=config.timeout,
+        max_turns=config.max_turns,
         reward=config.reward,
     )
     return env
@@ -135,7 +136,7 @@ def _facts(config: EvalConfig, agent: Agent, model: Model | None) -> dict[str, A
     bounds = [n for n in (config.max_turns, agent.max_turns) if n is not None]
     facts = {
         "agent": config.agent,
-        "model": config.model or (model.name if model else None) if model else None,
+        "model": None if model is None else config.model or model.name,
         "max_turns": min(bounds, default=None),
         "seed": config.seed,
         "agent_options": config.agent_options,
@@ -208,7 +209,8 @@ def _recorded(out: Path) -> Mapping[str, Any] | None:
 def begin(plan: Plan) -> None:
     """Make the run's directory and its run.json, unless they are there."""
     if not (plan.out / trajectories.RUN_FILE).exists():
-        trajectories.write_run(plan.out, plan.facts)
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        trajectories.write_run(plan.out, {**plan.facts, "started": now})
 
 
 def with_facts(plan: Plan, trajectory: Trajectory, **more: Any) -> Trajectory:

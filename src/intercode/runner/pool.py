@@ -42,7 +42,8 @@ def run_plan(plan: Plan, *, quiet: bool = False) -> Path:
         progress = Progress(len(plan.chosen), plan.done())
         with _Workers(plan, pending) as workers:
             for trajectory in workers:
-                progress.add(trajectory) if not quiet else None
+                if not quiet:
+                    progress.add(trajectory)
         if not quiet and pending:
             progress.finish()
     return plan.out

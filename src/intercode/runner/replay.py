@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,9 @@ from intercode.types import SUCCESS, Network, Profile, Step, Trajectory
 
 TOLERANCE = 0.01 + 1e-9
 """Rewards that differ by at most this count as equal: the authors' are sums of rounded parts."""
+REACT_LOGGED = 350
+"""Characters of an observation that the authors' ReAct logs keep."""
+_EXECUTE = re.compile(r"execute\[(.*)\]", re.DOTALL)
 _DATASET = re.compile(r"nl2bash_(fs_\d)")
 
 
@@ -130,10 +133,13 @@ def _replay(
     with open_env(trajectory, options) as env:
         env.reset(options={"task": trajectory.index})
         checks: list[StepCheck] = []
-        for turn, (step, note) in enumerate(zip(trajectory.steps, notes, strict=True)):
-            if not step.executed:
+        for turn, (raw, note) in enumerate(zip(trajectory.steps, notes, strict=True)):
+            if not raw.executed:
                 continue
+            step = _as_executed(trajectory, raw)
             observation, reward = _again(env, step)
+            if len(step.observation) == REACT_LOGGED and trajectory.run.get("agent") == "react":
+                observation = observation[:REACT_LOGGED]
             check = StepCheck(
                 trajectory.task, turn, step.action, step.observation, observation,
                 step.reward, reward, note.get("stable"),
@@ -142,6 +148,16 @@ def _replay(
                 check = StepCheck(**{**vars(check), "cause": cause(check)})
             checks.append(check)
     return trajectory, checks
+
+
+def _as_executed(trajectory: Trajectory, step: Step) -> Step:
+    """A step as the environment saw it: the authors' ReAct logs keep the wrapping of the action,
+    and a reward of 0 for steps that were never scored."""
+    if trajectory.run.get("source") != "authors" or trajectory.run.get("agent") != "react":
+        return step
+    if wrapped := _EXECUTE.fullmatch(step.action):
+        return replace(step, action=wrapped[1], reward=None)
+    return step
 
 
 def _again(env: InterCodeEnv, step: Step) -> tuple[str, float | None]:

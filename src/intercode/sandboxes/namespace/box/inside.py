@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from . import mounts
 from . import syscalls as sys_
+from .hardening import harden
 
 _TIOCSPTLCK = 0x40045431  # unlock a pseudo terminal
 
@@ -54,6 +55,7 @@ def _be_init(root: str, spec: dict[str, Any], ready: int, go: int) -> NoReturn:
         os._exit(1)
     try:
         os.read(go, 1)
+        harden(spec["limits"])
         if spec["look"] == "docker":
             _become_bash(spec["env"])
         _reap_for_ever()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import select
 import signal
 import socket
@@ -17,14 +16,14 @@ import struct
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from . import changes, files, inside, mounts, seccomp, wire
+from . import changes, files, inside, mounts, wire
 from . import syscalls as sys_
+from .hardening import harden
 
 _NAMESPACES = (
     sys_.CLONE_NEWUSER | sys_.CLONE_NEWNS | sys_.CLONE_NEWPID | sys_.CLONE_NEWIPC
     | sys_.CLONE_NEWUTS | sys_.CLONE_NEWCGROUP
 )  # fmt: skip
-_KEPT_CAPABILITIES = {0, 1, 3, 4, 5, 6, 7, 10, 13, 18, 29, 31}
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -57,7 +56,7 @@ class Keeper:
         self.init, waiting = inside.start_init(layout.root, spec)
         self._change_root(layout.root)
         os.close(waiting)
-        self._harden()
+        harden(spec["limits"])
         self.root = os.open("/", _DIRECTORY)
         self.init_fd = os.pidfd_open(self.init)
         self.poll = select.poll()
@@ -84,26 +83,6 @@ class Keeper:
         sys_.pivot_root(".", ".")
         sys_.umount(".")
         os.chdir("/")
-
-    def _harden(self) -> None:
-        limits = self.spec["limits"]
-        for name, value in (
-            (resource.RLIMIT_NPROC, limits["processes"]),
-            (resource.RLIMIT_NOFILE, limits["open_files"]),
-            (resource.RLIMIT_FSIZE, limits["file_size"]),
-            (resource.RLIMIT_AS, limits["address_space"]),
-            (resource.RLIMIT_CORE, 0),
-            (resource.RLIMIT_MEMLOCK, 1 << 20),
-        ):
-            hard = resource.getrlimit(name)[1]
-            value = value if hard == resource.RLIM_INFINITY else min(value, hard)
-            resource.setrlimit(name, (value, value))
-        for capability in range(64):
-            if capability not in _KEPT_CAPABILITIES:
-                with contextlib.suppress(OSError):
-                    sys_.prctl(sys_.PR_CAPBSET_DROP, capability)
-        sys_.prctl(sys_.PR_SET_NO_NEW_PRIVS, 1)
-        sys_.install_filter(seccomp.program(sys_.ARCH))
 
     # ------------------------------------------------------------------ serving
     def serve(self) -> None:

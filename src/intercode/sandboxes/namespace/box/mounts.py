@@ -21,6 +21,7 @@ from .syscalls import (
 
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _MASKED = ("kcore", "keys", "latency_stats", "timer_list", "sched_debug", "sysrq-trigger", "kmsg")
+_EMPTIED = ("acpi", "scsi", "tty/driver")
 _SHOWN_READ_ONLY = ("bus", "fs", "irq", "sys")
 _HARDENED = MS_NOSUID | MS_NODEV
 
@@ -127,6 +128,9 @@ def mount_proc(root: str) -> None:
         if os.path.isdir(f"{proc}/{name}"):
             mount(f"{proc}/{name}", f"{proc}/{name}", flags=MS_BIND | MS_REC)
             read_only(f"{proc}/{name}")
+    for name in _EMPTIED:
+        if os.path.isdir(f"{proc}/{name}"):
+            mount("tmpfs", f"{proc}/{name}", "tmpfs", _HARDENED | MS_RDONLY, "mode=555,size=4k")
     for name in _MASKED:
         if os.path.exists(f"{proc}/{name}"):
             mount(f"{root}/dev/null", f"{proc}/{name}", flags=MS_BIND)

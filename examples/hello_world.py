@@ -1,0 +1,35 @@
+"""The smallest run: a few starter tasks, played by a model if there is one, else by their golds.
+
+python examples/hello_world.py
+OPENAI_BASE_URL=http://localhost:8000/v1 INTERCODE_MODEL=my-model python examples/hello_world.py
+"""
+
+from __future__ import annotations
+
+import os
+
+import intercode
+from intercode.agents import open_agent
+from intercode.models import open_model
+from intercode.rollout import rollout
+
+
+def main() -> None:
+    """Play five tasks and print what happened."""
+    with intercode.make("bash", dataset="starter") as env:
+        name = os.environ.get("INTERCODE_MODEL")
+        if name:
+            agent = open_agent("try-again", model=open_model(name), max_turns=5)
+        else:
+            golds = {task.id: task.golds[:1] for task in env.dataset.tasks}
+            agent = open_agent("gold", golds=golds)
+        for index in range(5):
+            trajectory = rollout(agent, env, index)
+            print(f"\n{trajectory.task}: {trajectory.query}")
+            for step in trajectory.steps:
+                print(f"  $ {step.action}\n  {step.observation.strip()}")
+            print(f"  reward {trajectory.reward:.2f}, {trajectory.end}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""``intercode check``: are a dataset's tasks sound, and are our prompts free of them?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from intercode.cli.parser import count, path, seconds
+from intercode.errors import DataError, UsageError
+
+UNSOUND = 1
+"""Exit status when there is a fault or a leak."""
+
+EXAMPLE = """\
+examples:
+  intercode check starter
+  intercode check nl2bash:verified --image recipe:nl2bash
+      every gold runs, scores 1 and does the same twice; doing nothing scores less
+  intercode check my_tasks.jsonl --json > today.json
+  intercode check my_tasks.jsonl --against today.json
+      ... and does the same as it did when that was written
+  intercode check --prompts
+      no prompt of this package holds a query or gold of any dataset that is at hand
+
+Exit status: 0 all is sound, 1 something is not, 2 bad usage."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.epilog = EXAMPLE
+    parser.add_argument(
+        "datasets", nargs="*", metavar="DATASET",
+        help="name[:subset], or a .json/.jsonl/.csv file",
+    )  # fmt: skip
+    parser.add_argument(
+        "--prompts", action="store_true", help="look for tasks in the package's own prompts"
+    )
+    parser.add_argument("--profile", default="standard", help="standard (the default) or original")
+    parser.add_argument(
+        "--image", help="root file system: host, dir:PATH, tar:PATH or recipe:NAME "
+        "(default: the dataset's)",
+    )  # fmt: skip
+    parser.add_argument("--network", default="none", help="none (the default) or host")
+    parser.add_argument(
+        "--timeout", type=seconds, default=10.0, metavar="S",
+        help="seconds that a gold may take (default 10)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--parallel", type=count, default=2, metavar="N", help="tasks at the same time (default 2)"
+    )
+    parser.add_argument(
+        "--against", type=path, metavar="FILE",
+        help="what --json wrote at another time: a gold that now does something else is volatile",
+    )  # fmt: skip
+    style = parser.add_mutually_exclusive_group()
+    style.add_argument("--json", action="store_true", help="everything as JSON")
+    style.add_argument(
+        "--format", default="text", metavar="STYLE", help="text (the default), markdown or csv"
+    )
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Check, print what was found, and say by the exit status whether all is sound."""
+    if not args.datasets and not args.prompts:
+        raise UsageError("name a dataset to check, or give --prompts; see `intercode check --help`")
+    done = [_prompts(args)] if args.prompts else []
+    done += [_dataset(args, name) for name in args.datasets]
+    if args.json:
+        whole = [result for result, _ in done]
+        print(json.dumps(whole[0] if len(whole) == 1 else whole, indent=1, ensure_ascii=False))
+    return 0 if all(sound for _, sound in done) else UNSOUND
+
+
+def _dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any], bool]:
+    from intercode.report.tables import render
+    from intercode.runner import check, findings_tables
+
+    report = check.check(
+        name, profile=args.profile, image=args.image, network=args.network,
+        parallel=args.parallel, timeout=args.timeout,
+    )  # fmt: skip
+    if args.against is not None:
+        report = check.against(report, _prints(args), str(args.against))
+    if not args.json:
+        print(render(findings_tables.tables(report), args.format))
+    return findings_tables.as_json(report), report.sound
+
+
+def _prints(args: argparse.Namespace) -> dict[str, str]:
+    try:
+        earlier = json.loads(args.against.read_text(encoding="utf-8"))
+        whole = earlier if isinstance(earlier, list) else [earlier]
+        return {k: v for part in whole for k, v in part.get("prints", {}).items()}
+    except (ValueError, AttributeError) as e:
+        raise DataError(f"{args.against} is not what `intercode check --json` writes: {e}") from e
+
+
+def _prompts(args: argparse.Namespace) -> tuple[dict[str, Any], bool]:
+    from intercode.runner.leaks import find_leaks
+    from intercode.types import plain
+
+    report = find_leaks()
+    if not args.json:
+        for leak in report.leaks:
+            print(f"{leak.prompt} holds a phrase of {leak.source}: {leak.phrase!r}")
+        total = sum(report.sources.values())
+        print(
+            f"{len(report.prompts)} prompts, {total} phrases of {len(report.sources)} sources: "
+            f"{len(report.leaks) or 'no'} leaks"
+        )
+    for name, why in report.absent.items():
+        print(f"not compared with {name}: {why}", file=sys.stderr)
+    return plain(report), not report.leaks

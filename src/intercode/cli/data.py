@@ -1,0 +1,55 @@
+"""``intercode data``: a dataset's files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from intercode.cli.parser import path
+from intercode.errors import UsageError
+
+EXAMPLE = """\
+examples:
+  intercode data fetch nl2bash
+      the files of NL2Bash from its authors' repository, each checked against a pinned checksum
+  intercode data fetch nl2bash --mirror http://localhost:8000
+  intercode data path
+
+A download that was cut off goes on where it stopped. INTERCODE_DATA names a directory that you
+have already."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.epilog = EXAMPLE
+    parts = parser.add_subparsers(dest="what", metavar="fetch|path", required=True)
+    fetch = parts.add_parser("fetch", help="get a dataset's files", epilog=EXAMPLE)
+    fetch.add_argument("name", metavar="NAME", help="dataset, such as nl2bash")
+    fetch.add_argument("--mirror", metavar="URL", help="a server that has the same paths")
+    fetch.add_argument("--dest", type=path, metavar="DIR", help="where to put them")
+    parts.add_parser("path", help="print where fetched files are kept")
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Fetch, or print the place."""
+    from intercode.datasets import fetch
+
+    if args.what == "path":
+        print(fetch.default_dest())
+        return 0
+    if args.dest is not None and args.dest.exists() and not args.dest.is_dir():
+        raise UsageError(f"--dest {args.dest} is a file; name a directory")
+    print(fetch.fetch(args.name, args.mirror, args.dest, _Shown()))
+    return 0
+
+
+class _Shown:
+    """Prints a line when a file is whole."""
+
+    def __init__(self) -> None:
+        self._whole: set[str] = set()
+
+    def __call__(self, name: str, done: int, total: int) -> None:
+        if done >= total and name not in self._whole:
+            self._whole.add(name)
+            print(f"{name} ({total} bytes)", file=sys.stderr)

@@ -1,0 +1,94 @@
+"""``intercode doctor``: what this machine can do, and what it lacks."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+import time
+from dataclasses import asdict
+from importlib import metadata
+from pathlib import Path
+
+import intercode
+from intercode.errors import InterCodeError
+from intercode.sandboxes.probe import Finding, probe
+
+FOREIGN = ("intercode", "intercode-bench")
+"""Distributions of others that install a package named intercode as well."""
+
+EXAMPLE = """\
+examples:
+  intercode doctor
+  intercode doctor nl2bash:fs_1
+      also: are the dataset's files and image here, and does its first task start?
+
+Exit status: 0 when sandboxes work (and the dataset's task starts), 1 when not."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.epilog = EXAMPLE
+    parser.add_argument("dataset", nargs="?", metavar="DATASET", help="also try its first task")
+    parser.add_argument("--image", help="the image to try it on (default: the dataset's)")
+    parser.add_argument("--json", action="store_true", help="for programs")
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Look, print, and say whether everything needed is there."""
+    findings = [_python(), *_packages(), *probe()]
+    if args.dataset:
+        findings.append(_dataset(args.dataset, args.image))
+    if args.json:
+        print(json.dumps([asdict(f) for f in findings], indent=2))
+    else:
+        for finding in findings:
+            print(_shown(finding))
+    return int(any(f.needed and not f.ok for f in findings))
+
+
+def _shown(finding: Finding) -> str:
+    mark = "ok" if finding.ok else "MISSING" if finding.needed else "no"
+    text = f"{mark:<8}{finding.name:<30}{' '.join(finding.detail.split())}".rstrip()
+    return f"{text}\n{'':<8}-> {finding.fix}" if finding.fix and not finding.ok else text
+
+
+def _python() -> Finding:
+    version = f"{platform.python_version()} at {sys.executable}; intercode {intercode.__version__}"
+    return Finding("Python", sys.version_info >= (3, 11), version, "use 3.11 or newer", True)
+
+
+def _packages() -> list[Finding]:
+    """Whether ``import intercode`` is ours, and foreign packages that would overwrite it."""
+    out = []
+    for name in FOREIGN:
+        try:
+            version = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+        fix = f"pip uninstall {name}, then install intercode-gym again: both own `intercode`"
+        out.append(Finding(f"package {name}", False, f"{version} is installed too", fix, True))
+    here = Path(intercode.__file__).parent
+    return out or [Finding("package", True, f"intercode-gym at {here}")]
+
+
+def _dataset(spec: str, image: str | None) -> Finding:
+    """Open the first task of a dataset."""
+    from intercode import datasets
+    from intercode.envs import make
+
+    try:
+        dataset = datasets.load(spec)
+        with make(dataset.environment, dataset, image=image) as env:
+            env.image  # noqa: B018  # unpacked now, so that the time is a plain reset's
+            env.reset(options={"task": 0})
+            began = time.perf_counter()
+            env.reset(options={"task": 0})
+            taken = 1e3 * (time.perf_counter() - began)
+            facts = env.facts()
+    except InterCodeError as e:
+        return Finding(f"dataset {spec}", False, str(e), "see the message", True)
+    comparable = "" if facts["comparable"] else ", results not comparable"
+    detail = f"{len(dataset)} tasks, image {facts['image']}, reset in {taken:.0f} ms{comparable}"
+    return Finding(f"dataset {spec}", True, detail, needed=True)

@@ -1,0 +1,149 @@
+"""``intercode replay``: re-execute recorded episodes and compare every observation and reward."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from intercode.cli.parser import count, path, seconds
+
+if TYPE_CHECKING:
+    from intercode.report.tables import Table
+    from intercode.runner.replay import FileReport
+
+EXAMPLE = """\
+examples:
+  intercode replay runs/starter-gold-2026-01-31
+  intercode replay --profile original --image recipe:nl2bash --network host LOG.json
+  intercode replay LOG.json --out differences.jsonl
+
+FILE is a run's directory, a .jsonl of trajectories, or a log in the authors' format. Without the
+options below an episode is re-executed as its record says that it was obtained. The exit status is
+0 even where steps differ: the table tells."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.epilog = EXAMPLE
+    parser.add_argument("files", nargs="+", type=path, metavar="FILE", help="runs and logs")
+    parser.add_argument("--profile", help="standard, or original for the authors' behaviour")
+    parser.add_argument("--image", help="host, dir:PATH, tar:PATH or recipe:NAME")
+    parser.add_argument("--network", default="none", help="none (the default) or host")
+    parser.add_argument("--dataset", help="where the record does not tell: name[:subset] or file")
+    parser.add_argument("--timeout", type=seconds, default=10.0, help="seconds per action (10)")
+    parser.add_argument("--parallel", type=count, default=2, help="episodes side by side (2)")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    parser.add_argument(
+        "--out", type=path, metavar="FILE", help="write every differing step there as JSON lines"
+    )
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Replay, print, and write the differences."""
+    from intercode import report
+    from intercode.runner import replay
+
+    options = replay.Options(
+        profile=args.profile, image=args.image, network=args.network, dataset=args.dataset,
+        timeout=args.timeout, parallel=args.parallel,
+    )  # fmt: skip
+    reports = replay.run(args.files, options, _progress if sys.stderr.isatty() else _silent)
+    if args.out is not None:
+        _write(args.out, reports)
+    if args.json:
+        print(json.dumps([_plain(r) for r in reports], indent=1))
+    else:
+        print(report.render([_table(reports), _causes(reports)], "text"))
+    return 0
+
+
+def _silent(_done: int, _total: int) -> None:
+    pass
+
+
+def _progress(done: int, total: int) -> None:
+    end = "\n" if done == total else ""
+    print(f"\r{done}/{total} episodes", end=end, file=sys.stderr, flush=True)
+
+
+def _plain(report: FileReport) -> dict[str, Any]:
+    return {
+        "file": report.file,
+        "episodes": report.episodes,
+        **report.shares(),
+        "stable": report.shares(stable_only=True),
+        "recorded_success": report.recorded_success,
+        "replayed_success": report.replayed_success,
+        "causes": dict(Counter(s.cause for s in report.mismatches)),
+    }
+
+
+def _write(out: Path, reports: Sequence[FileReport]) -> None:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with out.open("w", encoding="utf-8") as f:
+        for report in reports:
+            for step in report.mismatches:
+                f.write(json.dumps({"file": report.file, **asdict(step)}) + "\n")
+    print(f"wrote {out}", file=sys.stderr)
+
+
+def _table(reports: Sequence[FileReport]) -> Table:
+    from intercode.report.tables import Table
+
+    rows = [_row(r.file, [r]) for r in reports]
+    if len(reports) > 1:
+        rows.append(_row("all", reports))
+    return Table(
+        "replay",
+        "Re-executed steps that equal their record (%; rewards to 0.01)",
+        (
+            "file", "episodes", "steps", "observations", "rewards",
+            "stable steps", "stable obs.", "stable rewards", "success", "replayed",
+        ),
+        tuple(rows),
+    )  # fmt: skip
+
+
+def _row(name: str, reports: Sequence[FileReport]) -> tuple[Any, ...]:
+    from intercode.runner.replay import FileReport
+
+    whole = FileReport(name, steps=[s for r in reports for s in r.steps])
+    every, stable = whole.shares(), whole.shares(stable_only=True)
+    return (
+        name, sum(r.episodes for r in reports), every["steps"],
+        _percent(every["observations"]), _percent(every["rewards"]),
+        stable["steps"] or None, _percent(stable["observations"]), _percent(stable["rewards"]),
+        sum(r.recorded_success for r in reports), sum(r.replayed_success for r in reports),
+    )  # fmt: skip
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100.0 * share
+
+
+def _causes(reports: Sequence[FileReport]) -> Table:
+    from intercode.report.tables import Table
+
+    steps = [s for r in reports for s in r.mismatches]
+    found = Counter(s.cause for s in steps)
+    rows = [
+        (
+            cause,
+            number,
+            sum(s.cause == cause and not s.same_observation for s in steps),
+            sum(s.cause == cause and not s.same_reward for s in steps),
+        )
+        for cause, number in found.most_common()
+    ]
+    return Table(
+        "causes",
+        "Differing steps by cause",
+        ("cause", "steps", "observation differs", "reward differs"),
+        tuple(rows),
+    )

@@ -1,0 +1,134 @@
+"""The two ways of playing and judging Bash: as it was meant, and as the authors' code does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from intercode.builders.layers import git_layer
+from intercode.errors import GoldError
+from intercode.sandboxes import SandboxSpec
+from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sessions import git_view
+from intercode.sessions.base import Session
+from intercode.sessions.bash import BashSession
+from intercode.sessions.fresh import FreshBashSession
+from intercode.types import ExecResult, Image, Layer, Network, State, Task
+
+GOLD_SECONDS = 120.0
+OpenBox = Callable[[], NamespaceSandbox]
+
+
+class BashProfile(Protocol):
+    """What differs between the profiles. An instance belongs to one environment."""
+
+    def spec(self, image: Image, layers: tuple[Layer, ...], network: Network) -> SandboxSpec:
+        """What every box of an episode is made of."""
+        ...
+
+    def open_session(self, box: NamespaceSandbox, task: Task) -> Session:
+        """The session in which the agent's actions run."""
+        ...
+
+    def agent_state(
+        self, box: NamespaceSandbox, session: Session, last: ExecResult | None, task: Task
+    ) -> State:
+        """What the agent has left behind, read without touching it."""
+        ...
+
+    def gold_states(self, task: Task, open_box: OpenBox) -> list[State]:
+        """What each gold leaves behind."""
+        ...
+
+    def close(self) -> None:
+        """End what was kept for the episode."""
+        ...
+
+
+class Standard:
+    """One shell per episode; changes come from the overlay; each gold runs once, in a fresh box."""
+
+    def __init__(self) -> None:
+        self._golds: list[State] | None = None
+
+    def spec(self, image: Image, layers: tuple[Layer, ...], network: Network) -> SandboxSpec:
+        return SandboxSpec(image, layers, network=network)
+
+    def open_session(self, box: NamespaceSandbox, task: Task) -> Session:
+        session = BashSession(box, cwd=task.cwd)
+        if task.setup:
+            result = session.run(task.setup, GOLD_SECONDS)
+            if not result.ok:
+                raise GoldError(f"the setup of {task.id} failed: {result.output.strip()!r}")
+        return session
+
+    def agent_state(
+        self,
+        box: NamespaceSandbox,
+        session: Session,
+        last: ExecResult | None,
+        task: Task,  # noqa: ARG002
+    ) -> State:
+        return State(last.output if last else "", box.changes(), cwd=session.cwd)
+
+    def gold_states(self, task: Task, open_box: OpenBox) -> list[State]:
+        if self._golds is None:
+            self._golds = [self._run(task, gold, open_box) for gold in task.golds]
+        return self._golds
+
+    def _run(self, task: Task, gold: str, open_box: OpenBox) -> State:
+        with open_box() as box:
+            session = self.open_session(box, task)
+            result = session.run(gold, GOLD_SECONDS)
+            if result.timed_out:
+                raise GoldError(f"the gold of {task.id} did not end within {GOLD_SECONDS:g} s")
+            return State(result.output, box.changes(), cwd=session.cwd, exit_code=result.exit_code)
+
+    def close(self) -> None:
+        self._golds = None
+
+
+class Original:
+    """A shell per action; git sees the changes; the gold runs again for every score, in one box per
+    episode that git resets before each run, so that dates and ignored directories carry over."""
+
+    def __init__(self) -> None:
+        self._gold_box: NamespaceSandbox | None = None
+
+    def spec(self, image: Image, layers: tuple[Layer, ...], network: Network) -> SandboxSpec:
+        layers += (git_layer(image, layers),)
+        return SandboxSpec(image, layers, network=network, look="docker")
+
+    def open_session(self, box: NamespaceSandbox, task: Task) -> Session:  # noqa: ARG002
+        return FreshBashSession(box)
+
+    def agent_state(
+        self,
+        box: NamespaceSandbox,
+        session: Session,  # noqa: ARG002
+        last: ExecResult | None,
+        task: Task,
+    ) -> State:
+        output = last.output if last else task.query  # theirs starts as the query
+        with box.clone() as copy:
+            return _git_state(copy, output)
+
+    def gold_states(self, task: Task, open_box: OpenBox) -> list[State]:
+        if self._gold_box is None:
+            self._gold_box = open_box()
+        session = FreshBashSession(self._gold_box)
+        session.execute(git_view.RESET, "/", GOLD_SECONDS)
+        result = session.execute(task.golds[0], "/", GOLD_SECONDS)
+        malformed = result.exit_code is None and not result.timed_out
+        return [_git_state(self._gold_box, None if malformed else result.output)]
+
+    def close(self) -> None:
+        if self._gold_box is not None:
+            self._gold_box.close()
+        self._gold_box = None
+
+
+def _git_state(box: NamespaceSandbox, output: str | None) -> State:
+    session = FreshBashSession(box)
+    entries = git_view.status(session)
+    return State(output, status=entries, checksums=git_view.checksums(session, entries))

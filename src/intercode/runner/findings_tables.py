@@ -1,0 +1,46 @@
+"""A check's findings as tables for people and as JSON for programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from intercode.report.tables import Cell, Table
+from intercode.runner.findings import KINDS, NOTES, CheckReport
+from intercode.types import plain
+
+
+def tables(report: CheckReport) -> list[Table]:
+    """How many tasks have each kind of fault, and every fault and note."""
+    good = report.tasks - len(report.unsound)
+    about = ", ".join(
+        f"{name} {report.facts[name]}"
+        for name in ("profile", "dataset_hash", "image", "image_digest", "network")
+        if name in report.facts
+    )
+    kinds: list[tuple[Cell, ...]] = [("sound", good, "no fault was found")]
+    kinds += [(kind, n, KINDS[kind]) for kind, n in report.counts().items()]
+    summary = Table(
+        "check",
+        f"{report.dataset}: {good} of {report.tasks} tasks are sound",
+        ("kind", "tasks", "meaning"),
+        tuple(kinds),
+        notes=(about,) if about else (),
+    )
+    rows = tuple((f.task, f.kind, f.detail) for f in report.faults)
+    notes = tuple((f.task, f.kind, f.detail) for f in report.notes)
+    columns = ("task", "kind", "what")
+    shown = [summary]
+    if rows:
+        shown.append(Table("faults", "Faults", columns, rows))
+    if notes:
+        meaning = tuple(f"{kind}: {text}" for kind, text in NOTES.items())
+        shown.append(Table("notes", "Not faults by themselves", columns, notes, meaning))
+    return shown
+
+
+def as_json(report: CheckReport) -> dict[str, Any]:
+    """The whole report as JSON types, with its counts and whether it is sound."""
+    return {
+        "dataset": report.dataset, "sound": report.sound, "counts": report.counts(),
+        "unsound": list(report.unsound), **plain(report),
+    }  # fmt: skip

@@ -1,0 +1,68 @@
+"""What a machine can do and lacks, as far as one machine shows it."""
+
+from __future__ import annotations
+
+import json
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from intercode.cli import main
+from intercode.sandboxes.probe import cgroups, probe, user_namespaces_off
+
+
+@pytest.mark.sandbox
+def test_a_machine_that_runs_sandboxes_has_all_that_is_needed() -> None:
+    findings = {f.name: f for f in probe()}
+    assert findings["a sandbox"].ok, findings["a sandbox"].detail
+    assert "made in" in findings["a sandbox"].detail
+    assert all(f.ok for f in findings.values() if f.needed)
+    assert all(f.fix for f in findings.values() if not f.ok)
+
+
+@pytest.mark.sandbox
+def test_doctor_tries_a_dataset(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "starter", "--json"]) == 0
+    last = json.loads(capsys.readouterr().out)[-1]
+    assert last["ok"] and "image host, reset in" in last["detail"]
+    assert main(["doctor", "startr"]) == 1
+    assert "did you mean 'starter'" in capsys.readouterr().out
+
+
+def test_a_foreign_package_of_our_name_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "intercode_bench-0.2.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: intercode-bench\nVersion: 0.2\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert metadata.version("intercode-bench") == "0.2"
+    assert main(["doctor"]) == 1
+    text = capsys.readouterr().out
+    assert "0.2 is installed too" in text and "pip uninstall intercode-bench" in text
+
+
+def test_settings_that_forbid_user_namespaces_are_named(tmp_path: Path) -> None:
+    assert user_namespaces_off(tmp_path) == ""
+    for name, value in (
+        ("kernel/apparmor_restrict_unprivileged_userns", "1"),
+        ("kernel/unprivileged_userns_clone", "1"),
+        ("user/max_user_namespaces", "0"),
+    ):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(value + "\n")
+    assert user_namespaces_off(tmp_path) == (
+        "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 and "
+        "sysctl -w user.max_user_namespaces=10000"
+    )
+
+
+def test_control_groups_are_told_apart(tmp_path: Path) -> None:
+    (none,) = cgroups(tmp_path)
+    assert not none.ok and none.fix
+    for name in ("memory", "pids"):
+        (tmp_path / name).mkdir()
+    assert cgroups(tmp_path)[0].detail.startswith("v1")
+    (tmp_path / "cgroup.controllers").write_text("memory pids\n")
+    assert cgroups(tmp_path)[0].detail.startswith("v2")

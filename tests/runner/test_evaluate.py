@@ -1,0 +1,174 @@
+"""Runs: parallel, widened, with errors that are no zeros."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from intercode import trajectories
+from intercode.config import EvalConfig
+from intercode.errors import (
+    ModelRefusedError,
+    ModelUnavailableError,
+    UnknownNameError,
+    UsageError,
+)
+from intercode.models import ScriptedModel
+from intercode.runner import episode
+from intercode.runner.plan import make_plan
+from intercode.runner.pool import evaluate
+from intercode.types import Trajectory
+
+pytestmark = pytest.mark.sandbox
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> str:
+    """A file of eight small tasks."""
+    path = tmp_path / "sums.jsonl"
+    rows = [{"query": f"print {n} squared", "gold": f"echo $(({n}*{n}))"} for n in range(8)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def read(out: Path) -> list[Trajectory]:
+    return list(trajectories.read(out / trajectories.TRAJECTORIES_FILE))
+
+
+def squares(messages: list) -> str:
+    """A model that is right about even numbers only."""
+    task = next(m["content"] for m in messages if m["role"] == "user")
+    number = next(n for n in range(8) if f"print {n} squared" in task)
+    return f"```bash\necho {number * number if number % 2 == 0 else -1}\n```"
+
+
+def test_every_task_once_with_its_facts(dataset: str, tmp_path: Path) -> None:
+    out = evaluate(EvalConfig(dataset, "gold", out=tmp_path / "run", parallel=3), quiet=True)
+    found = read(out)
+    assert sorted(t.index for t in found) == list(range(8))
+    assert all(t.success and t.end == "submitted" for t in found)
+    run = trajectories.read_run(out)
+    assert {run["agent"], run["profile"], run["dataset"]} == {"gold", "standard", dataset}
+    assert run["tier"] == "namespace" and run["scoring"] and len(run["dataset_hash"]) == 16
+    assert all(t.run["dataset_hash"] == run["dataset_hash"] for t in found)
+
+
+def test_parallel_changes_no_result(tmp_path: Path) -> None:
+    model = ScriptedModel(["```bash\nls /srv\n```", "```bash\necho 3\n```"])
+    results = []
+    for parallel in (1, 8):
+        config = EvalConfig(
+            "starter", "try-again", model="m", max_turns=2, limit=12, parallel=parallel,
+            out=tmp_path / str(parallel),
+        )  # fmt: skip
+        found = sorted(read(evaluate(config, model=model, quiet=True)), key=lambda t: t.index)
+        results.append(
+            [(t.task, t.end, [(s.action, s.observation, s.reward) for s in t.steps]) for t in found]
+        )
+    assert len(results[0]) == 12
+    assert results[0] == results[1]
+
+
+def test_a_model_is_scored_by_what_it_did(dataset: str, tmp_path: Path) -> None:
+    config = EvalConfig(dataset, "single-turn", model="squares", out=tmp_path / "run")
+    found = read(evaluate(config, model=ScriptedModel(squares), quiet=True))
+    assert {t.index for t in found if t.success} == {0, 2, 4, 6}
+
+
+def test_errors_are_retried_then_recorded_then_played_at_the_next_run(
+    dataset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(episode, "BACKOFF", (0.01, 0.01))
+    asked: Counter[str] = Counter()
+
+    def flaky(messages: list) -> str:
+        answer = squares(messages)
+        asked[answer] += 1
+        if "echo 4\n" in answer and asked[answer] < 3:  # mends in time
+            raise ModelUnavailableError("a moment")
+        if "echo 16\n" in answer and asked[answer] <= 3:  # does not
+            raise ModelUnavailableError("the endpoint is down")
+        return answer
+
+    config = EvalConfig(dataset, "single-turn", model="flaky", out=tmp_path / "run", parallel=2)
+    out = evaluate(config, model=ScriptedModel(flaky), quiet=True)
+    by_index = {t.index: t for t in read(out)}
+    assert len(by_index) == 8
+    assert by_index[2].success
+    assert by_index[4].end == "error" and by_index[4].error is not None
+    assert "the endpoint is down" in by_index[4].error
+    assert by_index[4].run["attempts"] == 3 and by_index[4].steps == ()
+    evaluate(config, model=ScriptedModel(flaky), quiet=True)
+    assert [t.index for t in read(out)[8:]] == [4]
+    assert read(out)[-1].success
+
+
+def test_a_refusing_endpoint_ends_the_run(dataset: str, tmp_path: Path) -> None:
+    def refuse(messages: list) -> str:
+        raise ModelRefusedError("bad key")
+
+    config = EvalConfig(dataset, "single-turn", model="m", out=tmp_path / "run")
+    with pytest.raises(ModelRefusedError, match="bad key"):
+        evaluate(config, model=ScriptedModel(refuse), quiet=True)
+    assert not (tmp_path / "run" / trajectories.TRAJECTORIES_FILE).exists()
+
+
+def test_a_task_without_gold_is_an_error_and_no_zero(tmp_path: Path) -> None:
+    path = tmp_path / "two.json"
+    rows = [{"query": "a", "gold": None}, {"query": "b", "gold": "echo b"}]
+    path.write_text(json.dumps(rows))
+    out = evaluate(EvalConfig(str(path), "noop", out=tmp_path / "run"), quiet=True)
+    first, second = sorted(read(out), key=lambda t: t.index)
+    assert first.end == "error" and "GoldError" in (first.error or "")
+    assert first.run["attempts"] == 1
+    assert second.end == "submitted" and not second.success
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [({"timeout": 3.0}, "timeout"), ({"agent": "noop"}, "agent"), ({"seed": 1}, "seed")],
+)
+def test_another_run_in_the_same_place_is_refused(
+    dataset: str, tmp_path: Path, change: dict, named: str
+) -> None:
+    settings = {"dataset": dataset, "agent": "gold", "out": tmp_path / "run", "limit": 1}
+    evaluate(EvalConfig(**settings), quiet=True)
+    with pytest.raises(UsageError, match=f"a run with {named} "):
+        evaluate(EvalConfig(**{**settings, **change}), quiet=True)
+
+
+def test_a_run_can_be_widened(dataset: str, tmp_path: Path) -> None:
+    for limit in (2, 5):
+        evaluate(EvalConfig(dataset, "gold", limit=limit, out=tmp_path / "run"), quiet=True)
+    assert sorted(t.index for t in read(tmp_path / "run")) == [0, 1, 2, 3, 4]
+
+
+def test_tasks_are_chosen_by_id_and_position(dataset: str, tmp_path: Path) -> None:
+    config = EvalConfig(dataset, "gold", tasks=("sums/5", "1"), out=tmp_path / "run")
+    assert make_plan(config).chosen == (1, 5)
+    with pytest.raises(UnknownNameError, match="did you mean 'sums/5'"):
+        make_plan(EvalConfig(dataset, "gold", tasks=("sum/5",), out=tmp_path / "run"))
+    with pytest.raises(UsageError, match="has 8"):
+        make_plan(EvalConfig(dataset, "gold", tasks=("8",), out=tmp_path / "run"))
+
+
+def test_a_key_is_not_written(dataset: str, tmp_path: Path) -> None:
+    config = EvalConfig(
+        dataset, "single-turn", model="m", out=tmp_path / "run", limit=1,
+        model_options={"api_key": "sk-secret", "temperature": 0.5},
+    )  # fmt: skip
+    out = evaluate(config, model=ScriptedModel(squares), quiet=True)
+    assert "sk-secret" not in "".join(f.read_text() for f in out.iterdir())
+    assert trajectories.read_run(out)["model_options"] == {"temperature": 0.5}
+
+
+def test_recorded_actions_are_played_by_the_replay_agent(dataset: str, tmp_path: Path) -> None:
+    first = evaluate(EvalConfig(dataset, "gold", out=tmp_path / "a", limit=3), quiet=True)
+    config = EvalConfig(
+        dataset, "replay", out=tmp_path / "b", limit=3, agent_options={"actions": str(first)}
+    )
+    found = read(evaluate(config, quiet=True))
+    assert len(found) == 3 and all(t.success for t in found)

@@ -1,0 +1,61 @@
+"""Settings from files and key=value texts; typos are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from intercode.config import make_config, parse_pairs, read_toml
+from intercode.errors import ConfigError, UnknownNameError
+
+GOOD = {"dataset": "starter", "agent": "gold"}
+
+
+def test_values_take_their_places() -> None:
+    config = make_config({**GOOD, "tasks": [1, "a/b"], "out": "runs/x", "timeout": 3})
+    assert config.tasks == ("1", "a/b")
+    assert config.out == Path("runs/x")
+    assert (config.timeout, config.parallel, config.profile) == (3, 4, "standard")
+
+
+def test_an_unknown_key_is_refused_with_the_near_one() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'max_turns'"):
+        make_config({**GOOD, "max_turn": 3})
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("parallel", 0), ("limit", -1), ("max_turns", 0), ("timeout", 0), ("timeout", float("inf")),
+        ("parallel", "4"), ("parallel", True), ("agent_options", "a=b"), ("dataset", 3),
+        ("tasks", "a"),
+    ],
+)  # fmt: skip
+def test_a_wrong_value_is_refused_by_name(key: str, value: object) -> None:
+    with pytest.raises(ConfigError, match=key):
+        make_config({**GOOD, key: value})
+
+
+@pytest.mark.parametrize("key", ["dataset", "agent"])
+def test_what_is_needed_is_named(key: str) -> None:
+    with pytest.raises(ConfigError, match=f"no {key} is given"):
+        make_config({k: v for k, v in GOOD.items() if k != key})
+
+
+def test_pairs_hold_json_or_text() -> None:
+    pairs = ["temperature=0.7", "name=gpt", "stop=[1, 2]", "url=http://h/?a=b", "flag=true"]
+    assert parse_pairs(pairs) == {
+        "temperature": 0.7, "name": "gpt", "stop": [1, 2], "url": "http://h/?a=b", "flag": True,
+    }  # fmt: skip
+    with pytest.raises(ConfigError, match="key=value"):
+        parse_pairs(["temperature"])
+
+
+def test_broken_toml_is_named_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text("agent = 'gold'\ndataset = \n")
+    with pytest.raises(ConfigError, match=r"bad\.toml.*line 2"):
+        read_toml(path)
+    with pytest.raises(ConfigError, match="No such file"):
+        read_toml(tmp_path / "absent.toml")
