@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from intercode.agents.base import Agent, Feedback
-from intercode.envs.base import SUBMIT, InterCodeEnv
+from intercode.envs.base import InterCodeEnv
 from intercode.types import EndReason, Move, Score, Step, Trajectory
 
 
@@ -68,7 +68,6 @@ def take(env: InterCodeEnv, move: Move, scored: bool) -> tuple[Step, Score | Non
     step = Step(
         move.action,
         observation,
-        executed=move.action.split(None, 1)[:1] != [SUBMIT],
         valid=info["valid"],
         exit_code=info["exit_code"],
         timed_out=info["timed_out"],

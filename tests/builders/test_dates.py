@@ -1,0 +1,48 @@
+"""Layers stay as old as they were right after set-up."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from intercode.builders.dates import AGE, fresh
+from intercode.types import Layer
+
+HOUR = 3600
+LONG_AGO = 1_000_000_000
+
+
+@pytest.fixture
+def layer(tmp_path: Path) -> Layer:
+    root = tmp_path / "layer"
+    (root / "a").mkdir(parents=True)
+    for name, date in (("a/new", 2_000_000_000), ("a/also", 1_999_999_990), ("old", LONG_AGO)):
+        (root / name).write_text(name)
+        os.utime(root / name, (date, date))
+    (root / "link").symlink_to("a/new")
+    for name in ("a", "link", "."):
+        os.utime(root / name, (2_000_000_000,) * 2, follow_symlinks=False)
+    return Layer(root, "sha256:abc")
+
+
+def test_setup_dates_move_and_chosen_dates_stay(layer: Layer, tmp_path: Path) -> None:
+    now = 2_100_000_000
+    copy = fresh(layer, tmp_path / "home", now)
+    newest = now // HOUR * HOUR - AGE
+    dates = {n: (copy.root / n).lstat().st_mtime for n in ("a/new", "a/also", "old", "link", "a")}
+    assert dates == {
+        "a/new": newest, "a/also": newest - 10, "old": LONG_AGO, "link": newest, "a": newest,
+    }  # fmt: skip
+    assert (copy.root / "a/new").read_text() == "a/new"
+    assert (layer.root / "a/new").stat().st_mtime == 2_000_000_000, "the layer itself stays"
+
+
+def test_one_copy_an_hour_and_old_ones_go(layer: Layer, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    first = fresh(layer, home, 2_100_000_000)
+    assert fresh(layer, home, 2_100_000_000 // HOUR * HOUR + 3599) == first
+    later = fresh(layer, home, 2_100_000_000 + 49 * HOUR)
+    assert later.digest != first.digest
+    assert not first.root.exists()

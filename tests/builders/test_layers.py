@@ -1,0 +1,61 @@
+"""Layers that are made in a sandbox: set-up scripts of the authors' shape, and their repository."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from intercode import images
+from intercode.builders.layers import git_layer, task_layer
+from intercode.errors import DataError
+from intercode.sandboxes import SandboxSpec, open_sandbox
+from intercode.types import LayerSpec
+
+pytestmark = pytest.mark.sandbox
+
+SCRIPT = """#!/bin/bash
+rm -rf /shop/
+mkdir -p /shop/till /shop/empty
+echo -e 'one\\ntwo' > /shop/till/"a list.txt"
+touch -m -t202001010000.00 /shop/old.txt
+chmod 640 /shop/old.txt
+ln -s till/"a list.txt" /shop/link
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> LayerSpec:
+    path = tmp_path / "setup.sh"
+    path.write_text(SCRIPT)
+    return LayerSpec("script", path)
+
+
+def test_a_script_becomes_a_layer(script: LayerSpec) -> None:
+    image = images.resolve("host")
+    layer = task_layer(script, image)
+    assert task_layer(script, image) == layer
+    with open_sandbox(SandboxSpec(image, (layer,))) as box:
+        shown = box.run(["bash", "-c", "cd /shop; cat link; stat -c '%a %Y' old.txt; ls -A"])
+        assert shown.output == "one\ntwo\n640 1577836800\nempty\nlink\nold.txt\ntill\n"
+        assert box.changes() == {}
+
+
+def test_a_failing_script_says_what_it_printed(tmp_path: Path) -> None:
+    path = tmp_path / "bad.sh"
+    path.write_text("echo about to fail\nexit 3\n")
+    with pytest.raises(DataError, match=r"bad\.sh failed \(3\): 'about to fail"):
+        task_layer(LayerSpec("script", path), images.resolve("host"))
+
+
+def test_the_repository_sees_only_what_the_authors_do(script: LayerSpec) -> None:
+    image = images.resolve("host")
+    base = task_layer(script, image)
+    with open_sandbox(SandboxSpec(image, (base, git_layer(image, (base,))))) as box:
+        box.run(["bash", "-c", "echo x > /shop/new; mkdir /shop/dir /etc/d; echo > /etc/d/f"])
+        box.run(["bash", "-c", "echo y >> '/shop/till/a list.txt'; rm /shop/old.txt"])
+        status = box.run(["git", "status", "--short"]).output
+        assert sorted(status.splitlines()) == [
+            ' D shop/old.txt', ' M "shop/till/a list.txt"', "?? shop/new"
+        ]  # fmt: skip
+        assert box.run(["ls", "-A", "/shop"]).output.split() == ["dir", "link", "new", "till"]

@@ -1,0 +1,49 @@
+"""A whole evaluation against an endpoint that answers what a recorded log says."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from support.recorded_endpoint import RecordedEndpoint
+
+from intercode import logs
+from intercode.config import EvalConfig
+from intercode.runner import replay
+from intercode.runner.pool import evaluate
+
+LOG = "ic_bash_multiturn_gpt-3.5_10_turns_fs_3.json"
+
+
+@pytest.mark.sandbox
+@pytest.mark.rootfs
+@pytest.mark.slow
+@pytest.mark.nl2bash
+def test_a_recorded_model_reaches_its_recorded_success(
+    recorded_dir: Path, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The success rate is the log's, up to the episodes whose replay differs from the log too."""
+    image = os.environ.get("INTERCODE_TEST_IMAGE")
+    if not image:
+        pytest.skip("set INTERCODE_TEST_IMAGE, e.g. to recipe:nl2bash once it is built")
+    monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
+    log = recorded_dir / "bash" / LOG
+    with RecordedEndpoint(log) as server:
+        config = EvalConfig(
+            "nl2bash:fs_3", "try-again", model="recorded", base_url=server.base_url,
+            profile="original", image=image, network="host", max_turns=10, parallel=4,
+            out=tmp_path / "run",
+        )  # fmt: skip
+        played = {t.index: t for t in logs.load(evaluate(config, quiet=True))}
+    options = replay.Options(profile="original", image=image, network="host", parallel=4)
+    (report,) = replay.run([log], options)
+    again: dict[str, float] = {}
+    for step in report.steps:
+        again[step.task] = max(again.get(step.task, 0.0), step.replayed_reward or 0.0)
+    assert len(played) == 60
+    recorded = {t.index: t for t in logs.load(log)}
+    for index, episode in played.items():
+        assert episode.error is None
+        explained = (again.get(episode.task, 0.0) >= 1 - 1e-9) != recorded[index].success
+        assert episode.success == recorded[index].success or explained, episode.task

@@ -1,0 +1,72 @@
+"""Re-executing our own runs, and the authors' actions as their own code executes them today."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from intercode import trajectories
+from intercode.config import EvalConfig
+from intercode.errors import UsageError
+from intercode.runner import replay
+from intercode.runner.pool import evaluate
+
+pytestmark = pytest.mark.sandbox
+FILES = ("gpt-3.5_1", "gpt-4_2", "gpt-3.5_3", "gpt-3.5_4")
+
+
+@pytest.fixture
+def run_dir(tmp_path: Path) -> Path:
+    config = EvalConfig("starter", "gold", limit=6, parallel=2, out=tmp_path / "run")
+    return evaluate(config, quiet=True)
+
+
+def test_our_own_run_replays_to_the_letter(run_dir: Path) -> None:
+    (report,) = replay.run([run_dir], replay.Options())
+    assert report.episodes == report.recorded_success == report.replayed_success == 6
+    assert report.steps and report.mismatches == []
+
+
+def test_a_changed_record_is_found(run_dir: Path) -> None:
+    log = run_dir / trajectories.TRAJECTORIES_FILE
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    rows[2]["steps"][0]["observation"] += "forged"
+    rows[3]["steps"][-1]["reward"] = 0.25
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (report,) = replay.run([run_dir], replay.Options())
+    found = {step.task: step for step in report.mismatches}
+    assert set(found) == {rows[2]["task"], rows[3]["task"]}
+    assert not found[rows[2]["task"]].same_observation
+    assert not found[rows[3]["task"]].same_reward
+    assert all(step.cause for step in report.mismatches)
+
+
+def test_a_record_without_a_dataset_says_what_to_give(tmp_path: Path) -> None:
+    log = tmp_path / "lost.jsonl"
+    log.write_text('{"v": 1, "task": "x", "index": 0, "query": "q", "steps": []}\n')
+    with pytest.raises(UsageError, match="give --dataset"):
+        replay.run([log], replay.Options())
+
+
+@pytest.mark.rootfs
+@pytest.mark.slow
+@pytest.mark.nl2bash
+def test_the_authors_code_and_ours_agree(
+    reference_dir: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bounds are those that the project promises; docs/replay.md has what was measured."""
+    image = os.environ.get("INTERCODE_TEST_IMAGE")
+    if not image:
+        pytest.skip("set INTERCODE_TEST_IMAGE, e.g. to recipe:nl2bash once it is built")
+    monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
+    options = replay.Options(profile="original", image=image, network="host", parallel=2)
+    paths = [reference_dir / "bash" / f"{name}.json" for name in FILES]
+    reports = replay.run(paths, options)
+    whole = replay.FileReport("all", steps=[s for r in reports for s in r.steps])
+    every, stable = whole.shares(), whole.shares(stable_only=True)
+    assert (every["steps"], stable["steps"]) == (1231, 1087)
+    assert stable["rewards"] >= 0.98 and stable["observations"] >= 0.94
+    assert every["rewards"] >= 0.955 and every["observations"] >= 0.90

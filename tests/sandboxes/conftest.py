@@ -1,0 +1,42 @@
+"""A box per test, and one with a small tree underneath."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.types import Layer
+from support.boxes import layer_of, open_box
+
+
+@pytest.fixture
+def box() -> Iterator[NamespaceSandbox]:
+    with open_box() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Layer:
+    """A layer with a little of everything below ``/data``."""
+    root = tmp_path_factory.mktemp("tree") / "layer"
+    data = root / "data"
+    (data / "dir").mkdir(parents=True)
+    (data / "empty").mkdir()
+    (data / "file").write_text("old\n")
+    (data / "dir" / "a").write_text("a\n")
+    (data / "dir" / "b").write_text("b\n")
+    (data / "link").symlink_to("dir")
+    (data / "away").symlink_to("/data/dir")
+    for path in (root, data, data / "dir", data / "empty"):
+        path.chmod(0o755)
+    for path in (data / "file", data / "dir" / "a", data / "dir" / "b"):
+        path.chmod(0o644)
+    return layer_of(root)
+
+
+@pytest.fixture
+def treed(tree: Layer) -> Iterator[NamespaceSandbox]:
+    with open_box(layers=(tree,)) as opened:
+        yield opened
