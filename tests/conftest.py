@@ -1,4 +1,4 @@
-"""Where tests find the authors' data. A test that needs what is absent is skipped and says how to get it."""
+"""Where tests find the authors' data. A test that lacks it is skipped and says how to get it."""
 
 from __future__ import annotations
 

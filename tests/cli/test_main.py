@@ -141,7 +141,8 @@ def test_episodes_with_errors_give_status_3(
     words = ["eval", str(path), "--agent", "gold", "--out", str(tmp_path / "out")]
     assert main(words) == 3
     printed, said = capsys.readouterr()
-    assert "1 episodes had errors" in said
+    assert "errors in 1 of the episodes" in said
+    assert "1 x GoldError: the task 'two/0' has no gold" in said
     assert "100.0" in printed  # of the one that was played
 
 

@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 
 import pytest
-from support.recorded_endpoint import RecordedEndpoint
 
 from intercode import logs
 from intercode.config import EvalConfig
 from intercode.runner import replay
 from intercode.runner.pool import evaluate
+from support.recorded_endpoint import RecordedEndpoint
 
 LOG = "ic_bash_multiturn_gpt-3.5_10_turns_fs_3.json"
 

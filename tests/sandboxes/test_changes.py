@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from pathlib import Path
 
 import pytest
 
@@ -39,7 +40,10 @@ CASES = {
         {"/data/link": FileEntry("link", 0o777, target="empty", new=False)},
     ),
     "new fifo": ("mkfifo -m 600 p", {"/data/p": FileEntry("fifo", 0o600)}),
-    "modified": ("echo x > file", {"/data/file": FileEntry("file", 0o644, 2, sha("x\n"), "", False)}),
+    "modified": (
+        "echo x > file",
+        {"/data/file": FileEntry("file", 0o644, 2, sha("x\n"), "", False)},
+    ),
     "same size, other content": (
         "echo odd > file",
         {"/data/file": FileEntry("file", 0o644, 4, sha("odd\n"), "", False)},
@@ -48,7 +52,10 @@ CASES = {
         "chmod 4755 file",
         {"/data/file": FileEntry("file", 0o4755, 4, sha("old\n"), "", False)},
     ),
-    "permissions of a directory": ("chmod 1777 dir", {"/data/dir": FileEntry("dir", 0o1777, new=False)}),
+    "permissions of a directory": (
+        "chmod 1777 dir",
+        {"/data/dir": FileEntry("dir", 0o1777, new=False)},
+    ),
     "file removed": ("rm file", {"/data/file": GONE}),
     "tree removed": ("rm -r dir", {"/data/dir": GONE, "/data/dir/a": GONE, "/data/dir/b": GONE}),
     "directory emptied and made again": (
@@ -112,12 +119,6 @@ def test_a_very_deep_tree_does_not_cost_the_box(box: NamespaceSandbox) -> None:
     assert box.run(["echo", "on"]).output == "on\n"
 
 
-def test_a_sum_of_huge_sparse_files_is_bounded(box: NamespaceSandbox) -> None:
-    assert box.run(["bash", "-c", "cd /tmp; for i in {1..40}; do truncate -s 100M $i; done"]).ok
-    entries = [e for path, e in box.changes().items() if path != "/tmp"]
-    assert len(entries) == 40 and {e.size for e in entries} == {100 << 20}
-
-
 def test_overlay_marks_cannot_be_forged(treed: NamespaceSandbox) -> None:
     code = (
         "import os\n"
@@ -131,9 +132,7 @@ def test_overlay_marks_cannot_be_forged(treed: NamespaceSandbox) -> None:
     assert treed.run(["ls", "/data/dir"]).output == "a\nb\n"
 
 
-def test_changes_below_several_layers(
-    tree: Layer, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_changes_over_several_layers(tree: Layer, tmp_path: Path) -> None:
     root = tmp_path / "layer"
     (root / "data" / "dir").mkdir(parents=True)
     (root / "data" / "dir" / "a").write_text("upper\n")

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from intercode.cli.parser import add_place, count, path
 from intercode.config import make_config, parse_pairs, read_toml
 from intercode.errors import UsageError
 
+MOST_ERRORS = 3
 ERRORS_LEFT = 3
 """Exit status when episodes remain that an error kept from being played."""
 
@@ -105,10 +109,20 @@ def handle(args: argparse.Namespace) -> int:
         raise
     print(report.render(report.build([plan.out])))
     print(f"Trajectories: {plan.file}\nSettings:     {plan.out / 'run.json'}")
-    left = len(plan.pending())
+    left = plan.failures()
     if left:
-        _say(f"{left} episodes had errors; the same command with --out {plan.out} tries them again")
+        _say(_errors(left, plan.out))
     return ERRORS_LEFT if left else 0
+
+
+def _errors(texts: Sequence[str], out: Path) -> str:
+    """How many episodes had errors, the commonest ones, and what to do."""
+    lines = [f"errors in {len(texts)} of the episodes (they count in no figure):"]
+    for text, times in Counter(" ".join(t.split()) for t in texts).most_common(MOST_ERRORS):
+        lines.append(f"  {times} x {text}")
+    if any(text.startswith("Sandbox") for text in texts):
+        lines.append("`intercode doctor` says what this machine lacks.")
+    return "\n".join([*lines, f"The same command with --out {out} plays these again."])
 
 
 def settings(args: argparse.Namespace) -> dict[str, Any]:

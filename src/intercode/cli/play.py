@@ -71,8 +71,3 @@ def handle(args: argparse.Namespace) -> int:
     if played:
         print(f"Trajectories: {plan.file}", file=sys.stderr)
     return 0
-
-
-def _directory(env: InterCodeEnv) -> str:
-    """Where the episode's session stands, for an environment whose session tells."""
-    return str(getattr(getattr(env, "_session", None), "cwd", ""))

@@ -178,6 +178,11 @@ class InterCodeEnv(gym.Env[str, str]):
         return max(scores, key=lambda s: s.value)
 
     @property
+    def working_directory(self) -> str:
+        """The directory in which the next action runs; empty where there is none."""
+        return ""
+
+    @property
     def last_observation(self) -> str:
         """What the last executed action printed; empty before the first."""
         return self._clip(self._last.output) if self._last else ""

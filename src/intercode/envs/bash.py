@@ -39,6 +39,10 @@ class BashEnv(InterCodeEnv):
         """The root file system, unpacked when it is first needed."""
         return images.resolve(self.image_name)
 
+    @property
+    def working_directory(self) -> str:
+        return self._session.cwd if self._session else ""
+
     def facts(self) -> dict[str, Any]:
         return {
             **super().facts(),

@@ -169,7 +169,7 @@ def failures(entry: Entry) -> list[str]:
     if not count:
         return []
     who = f"{entry.model}, {entry.agent} ({entry.conditions})"
-    return [f"{who}: failed (ended in an error of the infrastructure, in no figure): {count}."]
+    return [f"{who}: failed (ended in an error, in no figure): {count}."]
 
 
 def mixed(entries: Iterable[Entry]) -> list[str]:

@@ -66,6 +66,14 @@ class Plan:
         good = (t for t in trajectories.read(self.file) if t.end != "error" and t.error is None)
         return list({t.task: t for t in good if t.task in ids}.values())
 
+    def failures(self) -> list[str]:
+        """The last error of each chosen task that is on disk without a good episode."""
+        open_ids = {self.dataset.tasks[i].id for i in self.pending()}
+        if not open_ids or not self.file.exists():
+            return []
+        errors = {t.task: t.error or "no reason recorded" for t in trajectories.read(self.file)}
+        return [text for task, text in errors.items() if task in open_ids]
+
     def pending(self) -> list[int]:
         """The positions that have no such episode yet."""
         done = {t.task for t in self.done()}

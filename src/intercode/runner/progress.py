@@ -27,10 +27,11 @@ class Progress:
         self._every = EVERY_TERMINAL if self._moves else EVERY_FILE
         self._began = self._last = time.monotonic()
         self._width = 0
+        self._stale = True
 
     def add(self, trajectory: Trajectory) -> None:
         """Count one episode."""
-        self._here += 1
+        self._here, self._stale = self._here + 1, True
         if trajectory.end == "error":
             self.errors += 1
         else:
@@ -51,7 +52,7 @@ class Progress:
 
     def show(self) -> None:
         """Report now."""
-        self._last = time.monotonic()
+        self._last, self._stale = time.monotonic(), False
         text = self.line()
         if self._moves:
             self.stream.write("\r" + text.ljust(self._width))
@@ -62,7 +63,8 @@ class Progress:
 
     def finish(self) -> None:
         """Report for the last time."""
-        self.show()
+        if self._stale:
+            self.show()
         if self._moves:
             self.stream.write("\n")
             self.stream.flush()

@@ -1,0 +1,85 @@
+"""Reading and writing a box's files from outside, whatever the box has put in the way."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import pytest
+
+from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+
+pytestmark = pytest.mark.sandbox
+
+
+def sh(box: NamespaceSandbox, code: str) -> None:
+    result = box.run(["bash", "-c", code])
+    assert result.ok, result.output
+
+
+def test_there_and_back(box: NamespaceSandbox) -> None:
+    data = bytes(range(256)) * 5000
+    box.write_file("/made/on the/way/f", data, mode=0o751)
+    assert box.read_file("/made/on the/way/f") == data
+    assert box.changes()["/made/on the/way/f"].mode == 0o751
+    box.write_file("/made/on the/way/f", b"")
+    assert box.read_file("/made/on the/way/f") == b""
+
+
+def test_names_of_any_bytes(box: NamespaceSandbox) -> None:
+    sh(box, r"echo hi > $'/tmp/\xff\n'")
+    assert box.read_file("/tmp/\udcff\n") == b"hi\n"
+
+
+def test_what_is_no_regular_file(box: NamespaceSandbox) -> None:
+    sh(box, "mkfifo /tmp/p; ln -s loop /tmp/loop; mkdir /tmp/d; ln -s /proc/self/fd/0 /tmp/m")
+    with pytest.raises(FileNotFoundError):
+        box.read_file("/tmp/none")
+    with pytest.raises(IsADirectoryError):
+        box.read_file("/tmp/d")
+    for path in ("/tmp/p", "/tmp/loop", "/dev/zero", "/dev/tty", "/tmp/p/x", "/tmp/m"):
+        with pytest.raises(OSError):
+            box.read_file(path)
+        with pytest.raises(OSError):
+            box.write_file(path, b"x")
+    assert box.run(["echo", "on"]).output == "on\n"
+
+
+def test_a_bound_on_what_is_read(box: NamespaceSandbox) -> None:
+    sh(box, "truncate -s 200M /tmp/big")
+    with pytest.raises(OSError, match="larger than 1000 bytes"):
+        box.read_file("/tmp/big", limit=1000)
+    with pytest.raises(OSError, match="larger"):
+        box.read_file("/tmp/big")
+
+
+@pytest.mark.parametrize("target", ["{there}", "../../../../../..{there}"])
+def test_links_stay_inside(box: NamespaceSandbox, tmp_path: Path, target: str) -> None:
+    """A link to a path of the machine leads to that path of the box."""
+    there = tmp_path / uuid.uuid4().hex
+    there.write_text("the machine's")
+    sh(box, f"ln -s {target.format(there=there)} /tmp/link; ln -s {there.parent} /tmp/dir")
+    for path in ("/tmp/link", f"/tmp/dir/{there.name}", f"/../../..{there}"):
+        with pytest.raises(FileNotFoundError):
+            box.read_file(path)
+    sh(box, f"mkdir -p {there.parent}")
+    box.write_file("/tmp/link", b"the box's")
+    assert box.read_file(str(there)) == b"the box's"
+    assert there.read_text() == "the machine's"
+
+
+def test_a_link_swapped_during_reads_and_writes(box: NamespaceSandbox, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("outside")
+    swap = f"while :; do ln -sfn {tmp_path} /tmp/d; rm /tmp/d; mkdir /tmp/d; rmdir /tmp/d; done"
+    box.spawn(["bash", "-c", swap])
+    for _ in range(300):
+        for attempt in (
+            lambda: box.read_file("/tmp/d/outside"),
+            lambda: box.write_file("/tmp/d/outside", b"x"),
+        ):
+            try:
+                assert attempt() in (None, b"", b"x")
+            except OSError:
+                pass  # whatever lay there at that moment
+    assert outside.read_text() == "outside"

@@ -1,0 +1,141 @@
+"""The authors' way to run an action: expected argument vectors, directories and error texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sessions.fresh import MALFORMED, TIMED_OUT, FreshBashSession, resolve, wrap
+from support.boxes import open_box
+
+BASH = ["/bin/bash", "-c"]
+
+
+@pytest.mark.parametrize(
+    ("action", "words"),
+    [
+        ("ls -l", ["ls -l"]),
+        ("  ls \n", ["ls"]),
+        ("", [""]),
+        ('echo "a b"', ["echo a", "b"]),
+        ('echo "a"', ["echo a"]),
+        ('grep "x" f | wc', ["grep x f | wc"]),
+        ('a "b c" "d e"', ["a b", "c d", "e"]),
+        ("echo 'a b'", ["echo 'a b'"]),
+        ("echo '\"'\"'", ["echo '''"]),
+        ('echo "\'a b\'"', ["echo 'a b'"]),
+        (r"find . -name \*.c -exec rm {} \;", [r"find . -name \*.c -exec rm {} \;"]),
+        (r"echo a\\b", [r"echo a\b"]),
+        (r"echo \"a b\"", ['echo "a b"']),
+        (r"echo \$x $y", [r"echo \$x $y"]),
+        ("echo a # b", ["echo a # b"]),
+        ('awk "{print $1}" f', ["awk {print", "$1} f"]),
+        ("a\nb", ["a\nb"]),
+    ],
+)  # fmt: skip
+def test_the_argument_vector_of_an_action(action: str, words: list[str]) -> None:
+    assert wrap(action) == BASH + words
+
+
+@pytest.mark.parametrize("action", ['echo "', 'echo "it\'s"', 'a "b\' c"', "x\\"])
+def test_an_action_that_cannot_be_split(action: str) -> None:
+    with pytest.raises(ValueError, match=r"[Nn]o (closing quotation|escaped character)"):
+        wrap(action)
+
+
+@pytest.mark.parametrize(
+    ("current", "argument", "target"),
+    [
+        ("/", "a", "/a"),
+        ("/a/b", "..", "/a"),
+        ("/a/b", "../../../..", "/"),
+        ("/a", "/b/./c//d/", "/b/c/d"),
+        ("/a", ".", "/a"),
+        ("/a", "", "/a"),
+        ("/a", "b/../c", "/a/c"),
+        ("/a", "~", "/a/~"),
+        ("/a", "b && ls", "/a/b && ls"),
+        ("/a/b", "-", "/a/b/-"),
+    ],
+)
+def test_where_cd_goes(current: str, argument: str, target: str) -> None:
+    assert resolve(current, argument) == target
+
+
+@pytest.fixture(scope="module")
+def box() -> Iterator[NamespaceSandbox]:
+    with open_box() as opened:
+        yield opened
+
+
+@pytest.fixture
+def shell(box: NamespaceSandbox) -> FreshBashSession:
+    return FreshBashSession(box)
+
+
+@pytest.mark.sandbox
+def test_nothing_but_the_directory_carries_over(shell: FreshBashSession) -> None:
+    assert shell.run("x=1; cd /usr", 20).ok
+    assert shell.run("echo $x; pwd", 20).output == "\n/\n"
+    assert shell.run("cd /usr", 20).output == ""
+    assert (shell.cwd, shell.run("pwd", 20).output) == ("/usr", "/usr\n")
+    assert shell.run("cd lib/../share", 20).ok
+    assert shell.run("pwd", 20).output == "/usr/share\n"
+
+
+@pytest.mark.sandbox
+def test_a_directory_that_is_not_there_is_not_gone_to(shell: FreshBashSession) -> None:
+    result = shell.run("cd /nowhere", 20)
+    assert (result.exit_code, shell.cwd) == (1, "/")
+    assert "/nowhere: No such file or directory" in result.output
+
+
+@pytest.mark.sandbox
+def test_a_directory_however_odd_is_tracked_and_then_fails(shell: FreshBashSession) -> None:
+    result = shell.run("cd /tmp && echo there", 20)
+    assert (result.output, shell.cwd) == ("there\n", "/tmp && echo there")
+    result = shell.run("ls", 20)
+    assert result.exit_code == 126 and result.output == (
+        "OCI runtime exec failed: exec failed: unable to start container process: chdir to cwd "
+        '("/tmp && echo there") set in config.json failed: no such file or directory: unknown'
+    )
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize("action", ["cd", "cd/", "cdx", 'echo "', "printf '\\377'"])
+def test_malformed(shell: FreshBashSession, action: str) -> None:
+    result = shell.run(action, 20)
+    assert (result.output, result.exit_code, result.timed_out) == (MALFORMED, None, False)
+    assert shell.cwd == "/"
+
+
+@pytest.mark.sandbox
+@pytest.mark.xfail(strict=True, reason="the ValueError is raised in the box's child, not here")
+def test_a_nul_byte_is_malformed(shell: FreshBashSession) -> None:
+    assert shell.run("echo a\0b", 20).output == MALFORMED
+
+
+@pytest.mark.sandbox
+def test_words_after_the_command_become_positional(shell: FreshBashSession) -> None:
+    """The inner quotes end the outer ones: ``bash -c 'echo $0-$1;' first second``."""
+    assert shell.run('echo $0-$1;" first "second', 20).output == "first-second\n"
+
+
+@pytest.mark.sandbox
+def test_the_streams_are_one_and_the_status_tells(shell: FreshBashSession) -> None:
+    result = shell.run("echo a; echo b >&2; echo c; exit 3", 20)
+    assert (result.output, result.exit_code) == ("a\nb\nc\n", 3)
+
+
+@pytest.mark.sandbox
+def test_time_out(shell: FreshBashSession) -> None:
+    result = shell.run("echo lost; sleep 600", 0.4)
+    assert (result.output, result.exit_code, result.timed_out) == (TIMED_OUT, None, True)
+
+
+@pytest.mark.sandbox
+def test_a_command_lasts_until_nothing_holds_its_output(shell: FreshBashSession) -> None:
+    assert shell.run("(sleep 0.3; echo late) & echo early", 20).output == "early\nlate\n"
+    assert shell.run("sleep 600 & echo early", 0.4).output == TIMED_OUT

@@ -1,0 +1,41 @@
+"""The examples do what they say."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+pytestmark = pytest.mark.sandbox
+
+
+def run(name: str, cwd: Path) -> str:
+    environment = {k: v for k, v in os.environ.items() if k != "INTERCODE_MODEL"}
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name)], cwd=cwd, env=environment,
+        capture_output=True, text=True, timeout=180, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_hello_world_is_short_and_solves_five_tasks(tmp_path: Path) -> None:
+    assert len((EXAMPLES / "hello_world.py").read_text().splitlines()) <= 42
+    assert run("hello_world.py", tmp_path).count("reward 1.00, submitted") == 5
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_the_demo_proves_the_starter_tasks_and_repeats_nothing(tmp_path: Path) -> None:
+    first = run("demo.py", tmp_path)
+    assert "golds score 1 and doing nothing never does" in first
+    files = sorted(tmp_path.glob("runs/demo-*/trajectories.jsonl"))
+    assert [f.parent.name for f in files] == ["demo-gold", "demo-noop"]
+    assert all(str(f.relative_to(tmp_path)) in first for f in files)
+    before = [f.read_bytes() for f in files]
+    assert run("demo.py", tmp_path) == first
+    assert [f.read_bytes() for f in files] == before
