@@ -205,7 +205,7 @@ def test_unicode_and_bytes(shell: BashSession) -> None:
     assert out(shell, "cd /tmp; mkdir $'\\xfe\\n'; cd $'\\xfe\\n'; echo on") == "on\n"
     assert shell.cwd == "/tmp/\udcfe\n"
     assert out(shell, "exit").startswith("[the shell ended")
-    assert out(shell, "pwd | od -An -c").split() == list("/tmp/") + ["376", "\\n", "\\n"]
+    assert out(shell, "pwd | od -An -c").split() == [*"/tmp/", "376", "\\n", "\\n"]
 
 
 @pytest.mark.xfail(

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from functools import partial
 
 from intercode.cli.parser import add_place, count, path
-from intercode.envs.base import InterCodeEnv
 
 EXAMPLE = """\
 examples:
@@ -57,7 +55,7 @@ def handle(args: argparse.Namespace) -> int:
     try:
         with plan.env() as env:
             for index in wanted:
-                person = Person(score=env.score, directory=partial(_directory, env))
+                person = Person(score=env.score, directory=lambda: env.working_directory)
                 trajectory = rollout(person, env, index, max_turns=config.max_turns)
                 person.tell(trajectory)
                 if not any(step.action for step in trajectory.steps):
