@@ -11,7 +11,7 @@ from typing import Any
 
 from intercode.errors import ConfigError
 from intercode.registry import unknown
-from intercode.types import NOTHING, Network, Profile
+from intercode.types import Network, Profile
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class EvalConfig:
     sandbox: str = "auto"
     timeout: float = 10.0
     reward: str | None = None
-    agent_options: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
-    model_options: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    agent_options: Mapping[str, Any] = field(default_factory=dict)
+    model_options: Mapping[str, Any] = field(default_factory=dict)
 
 
 _KINDS: dict[str, tuple[type, ...]] = {

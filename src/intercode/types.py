@@ -52,7 +52,7 @@ class Task:
     group: str | None = None
     hardness: str | None = None
     tags: tuple[str, ...] = ()
-    data: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    data: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def golds(self) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ class Image:
     name: str
     digest: str
     root: Path | None = None
-    env: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    env: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +167,9 @@ class State:
     """
 
     output: str | None = ""
-    files: Mapping[str, FileEntry] = field(default_factory=lambda: NOTHING)
+    files: Mapping[str, FileEntry] = field(default_factory=dict)
     status: tuple[tuple[str, str], ...] = ()
-    checksums: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    checksums: Mapping[str, str] = field(default_factory=dict)
     cwd: str = "/"
     exit_code: int | None = 0
     answer: str | None = None
@@ -181,8 +181,8 @@ class Score:
     """A reward with its parts. ``value`` is what a trainer or a table uses."""
 
     value: float
-    parts: Mapping[str, float] = field(default_factory=lambda: NOTHING)
-    details: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    parts: Mapping[str, float] = field(default_factory=dict)
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def success(self) -> bool:
@@ -238,7 +238,7 @@ class Step:
     exit_code: int | None = 0
     timed_out: bool = False
     reward: float | None = None
-    parts: Mapping[str, float] = field(default_factory=lambda: NOTHING)
+    parts: Mapping[str, float] = field(default_factory=dict)
     changes: tuple[str, ...] = ()
     message: str = ""
     thought: str = ""
@@ -261,7 +261,7 @@ class Trajectory:
     group: str | None = None
     hardness: str | None = None
     seconds: float | None = None
-    run: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    run: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def reward(self) -> float:

@@ -82,6 +82,9 @@ class InterCodeEnv(gym.Env[str, str]):
         Returns the query and ``{"task": id, "index": position}``.
         """
         super().reset(seed=seed)
+        for name in options or {}:
+            if name != "task":
+                raise unknown("option of reset", name, ["task"])
         self.index = self._pick((options or {}).get("task"))
         self._task = self.dataset.tasks[self.index]
         self._live, self._turns, self._answer, self._last = False, 0, None, None

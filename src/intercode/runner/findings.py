@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from intercode.types import NOTHING
-
 KINDS = {
     "empty-query": "the task asks for nothing",
     "no-gold": "the task has no solution",
@@ -66,8 +64,8 @@ class CheckReport:
     tasks: int
     faults: tuple[Finding, ...] = ()
     notes: tuple[Finding, ...] = ()
-    facts: Mapping[str, object] = field(default_factory=lambda: NOTHING)
-    prints: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    facts: Mapping[str, object] = field(default_factory=dict)
+    prints: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def sound(self) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
-from intercode.types import NOTHING, ExecResult, FileEntry, Image, Layer, Network
+from intercode.types import ExecResult, FileEntry, Image, Layer, Network
 
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -44,7 +44,7 @@ class SandboxSpec:
     network: Network = "none"
     limits: Limits = Limits()
     hostname: str = "intercode"
-    env: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    env: Mapping[str, str] = field(default_factory=dict)
     look: Literal["plain", "docker"] = "plain"
     upper: Path | None = None
 

@@ -8,6 +8,7 @@ does in each case is read off their bash_env.py at c3e46d8.
 
 from __future__ import annotations
 
+import errno
 import shlex
 
 from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
@@ -76,9 +77,9 @@ class FreshBashSession:
             data, status, cut = self._sandbox.run_bytes(
                 argv, cwd=cwd, timeout=timeout, to_the_end=True
             )
-        except ValueError:  # an argument with a NUL byte
-            return ExecResult(MALFORMED, None)
         except OSError as e:
+            if e.errno == errno.EINVAL:  # a NUL byte
+                return ExecResult(MALFORMED, None)
             return ExecResult(_no_start(e, cwd, argv), 126)
         if status is None:
             return ExecResult(TIMED_OUT, None, timed_out=True, cut=cut)

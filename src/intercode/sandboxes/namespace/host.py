@@ -3,10 +3,15 @@ the machine's own programs under a made-up /etc."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
+from intercode.paths import cache_root, sandbox_uid
 from intercode.sandboxes.base import STANDARD_PATH, SandboxSpec
 from intercode.sandboxes.namespace.launcher import python_home
 
@@ -36,6 +41,43 @@ def skeleton(spec: SandboxSpec) -> tuple[Skeleton, list[list[str]]]:
     if spec.image.root is None:
         _add_machine(files, binds)
     return files, binds
+
+
+def written(files: Skeleton) -> Path:
+    """The directory of the cache that holds these files, written when it is first asked for."""
+    uid = sandbox_uid()
+    digest = hashlib.sha256(json.dumps([uid, files], sort_keys=True).encode()).hexdigest()[:24]
+    home = cache_root() / "skeletons"
+    final = home / digest
+    if final.is_dir():
+        return final
+    home.mkdir(exist_ok=True)
+    half = Path(tempfile.mkdtemp(prefix=f"{digest}.", dir=home))
+    for path, (mode, text) in files.items():
+        _write(half / path.lstrip("/"), mode, text)
+    half.chmod(0o755)
+    if os.geteuid() == 0:
+        for entry in (half, *half.rglob("*")):
+            os.lchown(entry, uid, uid)
+    try:
+        half.rename(final)
+    except OSError:  # another process was faster
+        shutil.rmtree(half)
+    return final
+
+
+def _write(path: Path, mode: int | None, text: str | None) -> None:
+    """A directory (text None), a link (mode None), or a file."""
+    if text is None:
+        path.mkdir(parents=True, exist_ok=True)
+    elif mode is None:
+        path.symlink_to(text)
+        return
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    assert mode is not None
+    path.chmod(mode)
 
 
 def environment(spec: SandboxSpec) -> dict[str, str]:

@@ -10,6 +10,7 @@ import struct
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -23,6 +24,7 @@ from intercode.sandboxes.output import Collector, communicate, decode
 from intercode.types import ExecResult, FileEntry
 
 _TICKS = os.sysconf("SC_CLK_TCK")
+_ANSWER_SECONDS = 60.0  # for a keeper to answer; one that does not is given up
 
 
 class NamespaceProcess:
@@ -50,7 +52,8 @@ class NamespaceProcess:
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         if self._code is None:
-            self._sandbox.request("kill", child=self._child, number=number)
+            with suppress(SandboxLostError):  # then it has ended with its box
+                self._sandbox.request("kill", child=self._child, number=number)
 
     def __del__(self) -> None:
         if self._status >= 0:
@@ -69,6 +72,7 @@ class NamespaceSandbox(Sandbox):
         self._socket: socket.socket | None = Launcher.get().create(
             _message(spec, self.env), copy_from
         )
+        self._socket.settimeout(_ANSWER_SECONDS)
         try:
             answer, _ = wire.receive(self._socket)
         except (OSError, EOFError) as e:
@@ -89,6 +93,8 @@ class NamespaceSandbox(Sandbox):
                 wire.send(self._socket, {"do": do, **arguments}, fds)
                 answer, out = wire.receive(self._socket)
             except (OSError, EOFError) as e:
+                self._socket.close()
+                self._socket = None
                 raise SandboxLostError(f"the sandbox went away: {e}") from e
         if not answer["ok"]:
             raise OSError(answer.get("errno", 5), answer["error"])
@@ -201,13 +207,11 @@ class NamespaceSandbox(Sandbox):
             connection, self._socket = self._socket, None
         if connection is None:
             return
-        with connection:
+        with connection, suppress(OSError):  # OSError: it has gone already
             if wait:
-                try:
-                    wire.send(connection, {"do": "end"})
-                    connection.recv(1)
-                except OSError:
-                    pass  # already gone
+                wire.send(connection, {"do": "end"})
+                connection.recv(1)
+            connection.shutdown(socket.SHUT_RDWR)  # a forked child may hold a copy of it
 
 
 def _memory(data: bytes) -> Any:
@@ -222,13 +226,12 @@ def _message(spec: SandboxSpec, env: Mapping[str, str]) -> dict[str, Any]:
     files, binds = host.skeleton(spec)
     stage = cache_root() / "stage"
     stage.mkdir(exist_ok=True)
-    layers = [str(layer.root) for layer in reversed(spec.layers)]
+    layers = [str(host.written(files)), *(str(layer.root) for layer in reversed(spec.layers))]
     if spec.image.root is not None:
         layers.append(str(spec.image.root))
     return {
         "stage": str(stage),
         "layers": layers,
-        "skeleton": files,
         "binds": binds,
         "limits": asdict(spec.limits),
         "network": spec.network,

@@ -10,7 +10,10 @@ from typing import Any
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _HASH_BUDGET = 2 << 30  # bytes read per call, so that huge sparse files cannot stall a score
-_MOST_ENTRIES = 200_000
+_MOST_ROWS = 200_000
+_DEEPEST = 100  # levels; what lies deeper is not looked at, and its directory says so
+UNREAD = "unread"
+"""The digest of a directory that was too deep, or the start of that of a file too large."""
 
 Row = list[Any]  # path, kind, mode, size, digest, target, new
 
@@ -20,22 +23,17 @@ def changes(upper: int, lower: int) -> list[Row]:
 
     A copied-up file that is what it was, and a parent directory that only holds changes, are none.
     """
-    walk = _Walk(lower)
-    walk.directory(upper, "", opaque=False)
+    walk = _Walk()
+    walk.directory(upper, lower, "", 0)
     return sorted(walk.rows)
 
 
 class _Walk:
-    def __init__(self, lower: int) -> None:
-        self.lower = lower
+    """Goes down both trees side by side; a lower directory is None where there is none."""
+
+    def __init__(self) -> None:
         self.rows: list[Row] = []
         self.budget = _HASH_BUDGET
-
-    def below(self, path: str) -> os.stat_result | None:
-        try:
-            return os.stat(path, dir_fd=self.lower, follow_symlinks=False)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
 
     def add(
         self, path: str, kind: str, info: os.stat_result | None, new: bool, **more: str
@@ -43,103 +41,125 @@ class _Walk:
         mode = stat.S_IMODE(info.st_mode) if info else 0
         size = info.st_size if info and kind == "file" else 0
         row = ["/" + path, kind, mode, size, more.get("digest", ""), more.get("target", ""), new]
-        if len(self.rows) < _MOST_ENTRIES:
+        if len(self.rows) < _MOST_ROWS:
             self.rows.append(row)
 
-    def directory(self, fd: int, prefix: str, opaque: bool) -> None:
-        with os.scandir(fd) as entries:
-            names = [entry.name for entry in entries]
-        if opaque:
-            self.gone_below(prefix.rstrip("/"), set(names))
+    def directory(self, upper: int, lower: int | None, prefix: str, depth: int) -> None:
+        names = os.listdir(upper)
+        if lower is not None and _is_opaque(upper):
+            self.gone_in(lower, prefix, set(names), depth)
         for name in names:
-            try:
-                info = os.stat(name, dir_fd=fd, follow_symlinks=False)
-            except FileNotFoundError:
-                continue
-            self.entry(fd, name, prefix + name, info)
+            info = _stat(name, upper)
+            if info is not None:
+                self.entry(upper, lower, name, prefix + name, info, depth)
 
-    def entry(self, fd: int, name: str, path: str, info: os.stat_result) -> None:
-        old = self.below(path)
+    def entry(
+        self, upper: int, lower: int | None, name: str, path: str, info: os.stat_result, depth: int
+    ) -> None:
+        old = None if lower is None else _stat(name, lower)
         mode = info.st_mode
         if stat.S_ISCHR(mode) and info.st_rdev == 0:
-            if old is not None:
-                self.gone(path, old)
-        elif stat.S_ISDIR(mode):
-            self.real_directory(fd, name, path, info, old)
+            if old is not None and lower is not None:
+                self.gone(lower, name, path, old, depth)
+            return
+        was_directory = old is not None and stat.S_ISDIR(old.st_mode)
+        if stat.S_ISDIR(mode):
+            self.subdirectory(upper, lower if was_directory else None, name, path, info, old, depth)
+            return
+        if was_directory and lower is not None:  # what it held has gone with it
+            self.gone_below(lower, name, path, depth)
+        new = old is None
+        if stat.S_ISREG(mode):
+            digest = self.digest(upper, name, info)
+            if not self.same_file(lower, name, info, old, digest):
+                self.add(path, "file", info, new, digest=digest)
         elif stat.S_ISLNK(mode):
-            target = os.readlink(name, dir_fd=fd)
-            if not (old and stat.S_ISLNK(old.st_mode) and self.old_link(path) == target):
-                self.replaced(path, old)
-                self.add(path, "link", info, old is None, target=target)
-        elif stat.S_ISREG(mode):
-            self.regular(fd, name, path, info, old)
+            target = os.readlink(name, dir_fd=upper)
+            if not self.same_link(lower, name, old, target):
+                self.add(path, "link", info, new, target=target)
         else:
             kind = "fifo" if stat.S_ISFIFO(mode) else "socket" if stat.S_ISSOCK(mode) else "device"
-            self.replaced(path, old)
-            self.add(path, kind, info, old is None)
+            self.add(path, kind, info, new)
 
-    def old_link(self, path: str) -> str:
-        return os.readlink(path, dir_fd=self.lower)
-
-    def real_directory(
-        self, fd: int, name: str, path: str, info: os.stat_result, old: os.stat_result | None
-    ) -> None:
-        was_directory = old is not None and stat.S_ISDIR(old.st_mode)
-        if not was_directory or (old and stat.S_IMODE(old.st_mode) != stat.S_IMODE(info.st_mode)):
+    def subdirectory(
+        self, upper: int, lower: int | None, name: str, path: str, info: os.stat_result,
+        old: os.stat_result | None, depth: int,
+    ) -> None:  # fmt: skip
+        same = lower is not None and old is not None and _mode(old) == _mode(info)
+        if depth >= _DEEPEST:
+            self.add(path, "dir", info, old is None, digest=UNREAD)
+            return
+        if not same:
             self.add(path, "dir", info, old is None)
-        inner = os.open(name, _DIRECTORY, dir_fd=fd)
+        inner = os.open(name, _DIRECTORY, dir_fd=upper)
+        below = None if lower is None else os.open(name, _DIRECTORY, dir_fd=lower)
         try:
-            self.directory(inner, path + "/", opaque=was_directory and _is_opaque(inner))
+            self.directory(inner, below, path + "/", depth + 1)
         finally:
             os.close(inner)
+            if below is not None:
+                os.close(below)
 
-    def regular(
-        self, fd: int, name: str, path: str, info: os.stat_result, old: os.stat_result | None
-    ) -> None:
-        digest = self.digest(fd, name, info)
-        if old is not None and stat.S_ISREG(old.st_mode):
-            same = info.st_size == old.st_size and info.st_mode == old.st_mode
-            if same and digest == self.digest(self.lower, path, old):
-                return
-        self.replaced(path, old)
-        self.add(path, "file", info, old is None, digest=digest)
+    def same_file(
+        self, lower: int | None, name: str, info: os.stat_result, old: os.stat_result | None,
+        digest: str,
+    ) -> bool:  # fmt: skip
+        if lower is None or old is None or old.st_mode != info.st_mode:
+            return False
+        return old.st_size == info.st_size and digest == self.digest(lower, name, old)
+
+    def same_link(
+        self, lower: int | None, name: str, old: os.stat_result | None, target: str
+    ) -> bool:
+        if lower is None or old is None or not stat.S_ISLNK(old.st_mode):
+            return False
+        return os.readlink(name, dir_fd=lower) == target
 
     def digest(self, fd: int, name: str, info: os.stat_result) -> str:
         """SHA-256 of a file; its size alone once the budget is spent."""
         self.budget -= info.st_size
         if self.budget < 0:
-            return f"unread:{info.st_size}"
+            return f"{UNREAD}:{info.st_size}"
         try:
             handle = os.open(name, _FILE, dir_fd=fd)
         except FileNotFoundError:
             return ""
         with open(handle, "rb", buffering=0) as f:
             if info.st_size <= 1 << 16:
-                return hashlib.sha256(f.read()).hexdigest()
+                return hashlib.sha256(f.read(1 << 17)).hexdigest()
             return hashlib.file_digest(f, "sha256").hexdigest()
 
-    def replaced(self, path: str, old: os.stat_result | None) -> None:
-        """A directory that became something else takes what it held with it."""
-        if old is not None and stat.S_ISDIR(old.st_mode):
-            self.gone_below(path, set())
-
-    def gone(self, path: str, old: os.stat_result) -> None:
+    def gone(self, lower: int, name: str, path: str, old: os.stat_result, depth: int) -> None:
         self.add(path, "gone", None, False)
         if stat.S_ISDIR(old.st_mode):
-            self.gone_below(path, set())
+            self.gone_below(lower, name, path, depth)
 
-    def gone_below(self, path: str, kept: set[str]) -> None:
-        """Every lower entry of a directory but ``kept`` is gone."""
-        fd = os.open(path or ".", _DIRECTORY, dir_fd=self.lower)
+    def gone_below(self, lower: int, name: str, path: str, depth: int) -> None:
+        """Everything in a lower directory is gone."""
+        if depth >= _DEEPEST:
+            return
+        fd = os.open(name, _DIRECTORY, dir_fd=lower)
         try:
-            names = [n for n in os.listdir(fd) if n not in kept]
+            self.gone_in(fd, path + "/", set(), depth + 1)
         finally:
             os.close(fd)
-        for name in names:
-            inner = f"{path}/{name}" if path else name
-            old = self.below(inner)
+
+    def gone_in(self, lower: int, prefix: str, kept: set[str], depth: int) -> None:
+        for name in os.listdir(lower):
+            old = None if name in kept else _stat(name, lower)
             if old is not None:
-                self.gone(inner, old)
+                self.gone(lower, name, prefix + name, old, depth)
+
+
+def _stat(name: str, fd: int) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _mode(info: os.stat_result) -> int:
+    return stat.S_IMODE(info.st_mode)
 
 
 def _is_opaque(fd: int) -> bool:

@@ -11,7 +11,7 @@ from . import syscalls as sys_
 # CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID NET_BIND_SERVICE NET_RAW SYS_CHROOT
 # AUDIT_WRITE SETFCAP: what a container's root has, less what could reach further
 _KEPT = {0, 1, 3, 4, 5, 6, 7, 10, 13, 18, 29, 31}
-_MOST_CAPABILITIES = 64
+_FILTER = seccomp.program(sys_.ARCH)
 
 
 def harden(limits: dict[str, int]) -> None:
@@ -27,9 +27,11 @@ def harden(limits: dict[str, int]) -> None:
         hard = resource.getrlimit(name)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(name, (value, value))
-    for capability in range(_MOST_CAPABILITIES):
-        if capability not in _KEPT:
-            with contextlib.suppress(OSError):  # numbers that this kernel does not know
+    capability = 0
+    with contextlib.suppress(OSError):  # the first number that this kernel does not know
+        while True:
+            if capability not in _KEPT:
                 sys_.prctl(sys_.PR_CAPBSET_DROP, capability)
+            capability += 1
     sys_.prctl(sys_.PR_SET_NO_NEW_PRIVS, 1)
-    sys_.install_filter(seccomp.program(sys_.ARCH))
+    sys_.install_filter(_FILTER)

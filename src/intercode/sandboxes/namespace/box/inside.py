@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import select
 import signal
 import struct
 from collections.abc import Callable
@@ -15,6 +16,9 @@ from . import mounts
 from . import syscalls as sys_
 from .hardening import harden
 
+_SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ, signal.SIGCHLD)
+_CALL_SECONDS = 2.0
+_ABOVE = 400  # descriptor numbers that no command is given
 _TIOCSPTLCK = 0x40045431  # unlock a pseudo terminal
 
 
@@ -98,66 +102,76 @@ def _forget_descriptors() -> None:
 
 
 def _default_signals() -> None:
-    for number in (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ, signal.SIGCHLD):
+    for number in _SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
-def spawn(argv: list[str], cwd: str, env: dict[str, str], fds: dict[int, int]) -> tuple[int, int]:
-    """Fork and execute. Returns the pid out here and the number inside.
+def spawn(argv: list[str], cwd: str, env: dict[str, str], fds: dict[int, int]) -> int:
+    """Start a program as a child of this process, in the box. Returns its pid out here.
 
-    Raises OSError where the directory or the program cannot be used.
+    Not a fork: the kernel lends the child this process's memory until it executes. Raises OSError
+    whose text begins with the directory or the program that cannot be used.
     """
-    report_r, report_w = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        _execute(argv, cwd, env, fds, report_w)
-    os.close(report_w)
-    with open(report_r, "rb") as f:
-        report = f.read()
-    if len(report) > 4:
-        os.waitpid(pid, 0)
-        (code,) = struct.unpack_from("i", report, 4)
-        what = report[8:].decode(errors="surrogateescape")
-        raise OSError(code, f"{what}: {os.strerror(code)}")
-    return pid, struct.unpack("i", report)[0]
-
-
-def _execute(
-    argv: list[str], cwd: str, env: dict[str, str], fds: dict[int, int], report: int
-) -> NoReturn:
+    if set(fds.values()) & set(fds):  # a source would be overwritten before it is copied
+        moved = {n: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE) for n, fd in fds.items()}
+        try:
+            return spawn(argv, cwd, env, moved)
+        finally:
+            for fd in moved.values():
+                os.close(fd)
+    actions: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_DUP2, fd, n) for n, fd in fds.items()]
+    for number in (0, 1, 2):
+        if number not in fds:
+            actions.append((os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_RDWR, 0))
     what = cwd
     try:
-        os.setsid()
-        os.write(report, struct.pack("i", os.getpid()))
-        moved = fcntl.fcntl(report, fcntl.F_DUPFD_CLOEXEC, 300)
-        sources = {n: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 400) for n, fd in fds.items()}
-        for number in (0, 1, 2):
-            if number not in sources:
-                sources[number] = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
-        for number, fd in sources.items():
-            os.dup2(fd, number, inheritable=True)
         os.chdir(cwd)
         what = argv[0]
-        _default_signals()
-        os.umask(0o022)
-        os.execvpe(argv[0], argv, env)
+        program = _find(argv[0], env.get("PATH", ""))
+        return os.posix_spawn(
+            program, argv, env, file_actions=actions, setsid=True, setsigmask=(), setsigdef=_SIGNALS
+        )
     except OSError as e:
-        os.write(moved, struct.pack("i", e.errno or errno.EIO) + os.fsencode(what))
+        code = e.errno or errno.EIO
+        raise OSError(code, f"{what}: {os.strerror(code)}") from e
     finally:
-        os._exit(127)
+        os.chdir("/")
+
+
+def _find(name: str, path: str) -> str:
+    """The program that a name means in the box. Raises FileNotFoundError."""
+    if "/" in name:
+        return name
+    for directory in path.split(":"):
+        candidate = f"{directory or '.'}/{name}"
+        if os.access(candidate, os.X_OK) and not os.path.isdir(candidate):
+            return candidate
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
 
 
 def call(work: Callable[[], None]) -> None:
-    """Do something as a process of the box (its pids are not valid out here), and wait for it."""
+    """Do something as a process of the box (its pids are not valid out here), and wait for it.
+
+    The box can stop or kill that process too: it is given two seconds. Raises OSError where it
+    did not end well.
+    """
     pid = os.fork()
     if pid == 0:
+        status = 1
         try:
             work()
-            os._exit(0)
+            status = 0
         finally:
-            os._exit(1)
-    os.waitpid(pid, 0)
+            os._exit(status)
+    pidfd = os.pidfd_open(pid)
+    try:
+        if not select.select([pidfd], [], [], _CALL_SECONDS)[0]:
+            os.kill(pid, signal.SIGKILL)
+        if os.waitpid(pid, 0)[1]:
+            raise OSError(errno.EIO, "the box did not let its processes be reached")
+    finally:
+        os.close(pidfd)
 
 
 def signal_all(number: int) -> None:

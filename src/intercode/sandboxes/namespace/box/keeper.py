@@ -8,6 +8,7 @@ controls it. PID 1 of the box only collects orphans; when it ends, the kernel en
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import signal
@@ -49,6 +50,7 @@ class Keeper:
         self.owner = owner
         self.spec = spec
         self.children: dict[int, tuple[int, int]] = {}  # pidfd -> (pid, status descriptor)
+        self.fdinfo = os.open("/proc/self/fdinfo", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         self._enter_namespaces()
         sys_.prctl(sys_.PR_SET_PDEATHSIG, signal.SIGKILL)
         layout = mounts.Layout(spec, copy_from)
@@ -102,8 +104,9 @@ class Keeper:
         handler = getattr(self, "do_" + request.pop("do"))
         try:
             answer, out = handler(fds=fds, **request)
-        except OSError as e:
-            answer, out = {"ok": False, "errno": e.errno, "error": e.strerror or str(e)}, []
+        except (OSError, ValueError) as e:  # ValueError: a NUL byte where none can be
+            code = getattr(e, "errno", None) or errno.EINVAL
+            answer, out = {"ok": False, "errno": code, "error": getattr(e, "strerror", str(e))}, []
         finally:
             wire.close_all(fds)
         wire.send(self.owner, answer, out)
@@ -124,14 +127,21 @@ class Keeper:
         """Start a program. The first descriptor gets the exit status, the others are for it."""
         status_fd = os.dup(fds[0])
         try:
-            pid, number = inside.spawn(argv, cwd, env, dict(zip(targets, fds[1:], strict=True)))
+            pid = inside.spawn(argv, cwd, env, dict(zip(targets, fds[1:], strict=True)))
         except BaseException:
             os.close(status_fd)
             raise
         pidfd = os.pidfd_open(pid)
         self.children[pidfd] = (pid, status_fd)
         self.poll.register(pidfd, select.POLLIN)
-        return {"ok": True, "pid": number, "child": pid}, []
+        return {"ok": True, "pid": self._number_inside(pidfd), "child": pid}, []
+
+    def _number_inside(self, pidfd: int) -> int:
+        """What the box calls the process behind a descriptor."""
+        fd = os.open(str(pidfd), os.O_RDONLY, dir_fd=self.fdinfo)
+        with open(fd) as f:
+            fields = dict(line.split(":", 1) for line in f)
+        return int(fields["NSpid"].split()[-1])
 
     def do_kill(self, fds: list[int], child: int, number: int) -> tuple[dict[str, Any], list[int]]:
         if any(pid == child for pid, _ in self.children.values()):

@@ -39,17 +39,15 @@ class Layout:
         options = f"mode=755,size={spec['limits']['disk']},nr_inodes={spec['limits']['inodes']}"
         mount("tmpfs", stage, "tmpfs", _HARDENED, options)
         os.chdir(stage)
-        for name in ("lower", "skeleton", "upper", "work", "root"):
+        for name in ("lower", "upper", "work", "root"):
             os.mkdir(name, 0o755)
         upper, work = "upper", "work"
         if spec["upper"]:
             os.symlink(spec["upper"], "disk")
             upper, work = "disk/upper", "disk/work"
-        write_skeleton("skeleton", spec["skeleton"])
-        lowers = ["skeleton"]
-        for i, path in enumerate(spec["layers"]):
-            os.symlink(path, str(i))
-            lowers.append(str(i))
+        lowers = [str(i) for i in range(len(spec["layers"]))]
+        for name, path in zip(lowers, spec["layers"], strict=True):
+            os.symlink(path, name)  # so that no path of the machine shows in the box's mounts
         if copy_from is not None:
             copying.copy_tree(copy_from, os.open(upper, os.O_RDONLY | os.O_DIRECTORY))
         self.lower = self._open_lower(lowers)
@@ -104,20 +102,6 @@ def bind_read_only(source: str, target: str) -> None:
     """Show a directory or file of the machine at ``target``, which exists, without write access."""
     mount(source, target, flags=MS_BIND | MS_REC)
     read_only(target)
-
-
-def write_skeleton(root: str, entries: dict[str, list[Any]]) -> None:
-    """Write ``{path: [mode, text]}``; a text of None makes a directory, mode None a link."""
-    for path, (mode, text) in entries.items():
-        full = root + path
-        os.makedirs(full if text is None else os.path.dirname(full), exist_ok=True)
-        if mode is None:
-            os.symlink(text, full)
-            continue
-        if text is not None:
-            with open(full, "w", encoding="utf-8", errors="surrogateescape") as f:
-                f.write(text)
-        os.chmod(full, mode)
 
 
 def mount_proc(root: str) -> None:

@@ -1,0 +1,109 @@
+"""Plays code in an environment and sees what it left behind, for `check`."""
+
+from __future__ import annotations
+
+import hashlib
+import queue
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from intercode.envs import make
+from intercode.envs.base import InterCodeEnv
+from intercode.rewards import REWARDS, RewardFunction
+from intercode.types import Dataset, Score, State, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Play:
+    """What one run did. ``at``: when, in seconds since the epoch. A run that was stopped at the
+    time-out has neither state nor score."""
+
+    at: float
+    output: str
+    status: int | None
+    timed_out: bool
+    state: State | None = None
+    score: Score | None = None
+
+    @property
+    def print(self) -> str:
+        """A fingerprint of everything that must not change from run to run."""
+        text = repr([self.output, self.status, *_left(self.state)])
+        return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+    def differs(self, other: Play) -> str:
+        """What differs from another run, in words; empty where nothing does."""
+        words = []
+        if self.output != other.output:
+            words.append("output")
+        if self.status != other.status:
+            words.append("exit status")
+        if _left(self.state) != _left(other.state):
+            words.append("what it left behind")
+        return f"{' and '.join(words)} differed between two runs" if words else ""
+
+
+def _left(state: State | None) -> tuple[object, ...]:
+    if state is None:
+        return ()
+    return sorted(state.files.items()), state.status, sorted(state.checksums.items()), state.cwd
+
+
+class Player:
+    """An environment with an eye on the states that its reward function is given."""
+
+    def __init__(self, dataset: Dataset, settings: Mapping[str, Any]) -> None:
+        self._seen: State | None = None
+        name = make(dataset.environment, dataset, **settings).reward_name
+        judge: RewardFunction = REWARDS.load(name)
+
+        def watched(task: Task, agent: State, gold: State) -> Score:
+            self._seen = agent
+            return judge(task, agent, gold)
+
+        watched.__qualname__ = name  # what facts() calls the reward
+        self.env: InterCodeEnv = make(dataset.environment, dataset, reward=watched, **settings)
+
+    def start(self, i: int) -> Score:
+        """The score of task ``i`` right after a reset."""
+        self.env.reset(options={"task": i})
+        return self.env.score()
+
+    def play(self, i: int, code: str) -> Play:
+        """Run code as the first action of task ``i``, and score it."""
+        self.env.reset(options={"task": i})
+        at = time.time()
+        output, _, _, _, info = self.env.step(code)
+        if info["timed_out"]:
+            return Play(at, output, info["exit_code"], True)
+        score = self.env.score()
+        return Play(at, output, info["exit_code"], False, self._seen, score)
+
+
+@contextmanager
+def players(
+    dataset: Dataset, settings: Mapping[str, Any], parallel: int
+) -> Iterator[Callable[..., list[Any]]]:
+    """A function that runs ``work(player, i)`` for many i, each thread with a player of its own."""
+    all_of_them = [Player(dataset, settings) for _ in range(parallel)]
+    free: queue.SimpleQueue[Player] = queue.SimpleQueue()
+    for player in all_of_them:
+        free.put(player)
+
+    def one(work: Callable[[Player, int], Any], i: int) -> Any:
+        player = free.get()
+        try:
+            return work(player, i)
+        finally:
+            free.put(player)
+
+    try:
+        with ThreadPoolExecutor(parallel) as threads:
+            yield lambda work, ids: list(threads.map(lambda i: one(work, i), ids))
+    finally:
+        for player in all_of_them:
+            player.env.close()

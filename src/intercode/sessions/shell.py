@@ -1,0 +1,179 @@
+"""A running bash and the three channels to it: its script, its output, its reports."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import select
+import shlex
+import signal
+import socket
+import time
+
+from intercode.sandboxes.base import SCRIPT_NAME, Process, Sandbox
+from intercode.sandboxes.output import Collector, drain, drain_once
+from intercode.sessions.shell_state import DUMP
+
+START_SECONDS = 10.0
+_SCRIPT, _REPORT = 62, 63  # descriptor numbers in the shell
+_LONGEST_RECORD = 16 << 20
+_HELLO = "exec {script}<&-; trap {stop} RTMAX; cd {cwd} 2>/dev/null || cd /; unset OLDPWD\n"
+_STOP = (
+    "shopt -s extdebug; trap 'case $BASH_COMMAND in (builtin\\ *{report}*|builtin\\ trap*"
+    "|builtin\\ shopt*) builtin : ;; (*) break 1000 2>/dev/null; builtin false ;; esac' DEBUG"
+)
+"""What a shell does when it is told to give up an action: from then on every command but our own
+leaves all loops or, by way of bash's extdebug, is skipped because the DEBUG trap fails."""
+_GO_ON = "builtin trap - DEBUG; builtin shopt -u extdebug\n"
+_STATUS = "(exit {status}) && builtin :\n"
+_AFTER = 'builtin printf "%s %s %s\\0" {token} "$?" "$PWD" >&{report}\n'
+_QUIETLY = "exec 60>&1 61>&2 >/dev/null 2>&1\n{text}\nexec >&60 2>&61 60>&- 61>&-\n"
+
+
+class ShellEndedError(Exception):
+    """The shell is no longer there, or no longer to be trusted."""
+
+
+class Shell:
+    """A running shell and the three channels to it."""
+
+    def __init__(self, sandbox: Sandbox, program: str) -> None:
+        script_r, self.script = os.pipe()
+        self.output, out_w = os.pipe()
+        self.report, theirs = socket.socketpair()
+        self._token, self._traced, self._status = "", b"", 0
+        try:
+            self.process: Process = sandbox.spawn(
+                [program, "--norc", "--noprofile", SCRIPT_NAME],
+                cwd="/dev",
+                fds={1: out_w, 2: out_w, _SCRIPT: script_r, _REPORT: theirs.fileno()},
+            )
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            os.close(script_r)
+            os.close(out_w)
+            theirs.close()
+        os.set_blocking(self.script, False)
+        os.set_blocking(self.output, False)
+        self.report.setblocking(False)
+
+    def start_in(self, cwd: str) -> tuple[int, str] | None:
+        """The first thing a shell is told: where it is, and how to be broken out of a loop."""
+        stop = shlex.quote(_STOP.format(report=_REPORT))
+        hello = _HELLO.format(script=_SCRIPT, cwd=shlex.quote(cwd), stop=stop)
+        return self.drive(hello, None, START_SECONDS)
+
+    def execute(self, code: str, collector: Collector, timeout: float) -> tuple[int, str] | None:
+        """Run a piece of code, with ``$?`` as the last one left it; see ``drive``."""
+        self._traced = f"+ builtin eval {shlex.quote(code)}\n".encode("utf-8", "replace")
+        before = _STATUS.format(status=self._status) if self._status else ""
+        return self.drive(f"{before}builtin eval {shlex.quote(code)}\n", collector, timeout)
+
+    def stop(self) -> None:
+        """Tell the shell to give up the action that it is running, once its command has ended."""
+        self.process.kill(signal.SIGRTMAX)
+
+    def go_on(self, timeout: float) -> tuple[int, str] | None:
+        """Wait for the report of an action that was given up, and be ready for the next."""
+        report = self.drive("", None, timeout)
+        if report is not None:
+            self.drive(_GO_ON, None, timeout)
+            self._status = report[0]
+        return report
+
+    def restore(self, state: str) -> tuple[int, str] | None:
+        """Give the shell a dumped state; see ``drive``. What is read-only stays as it is."""
+        return self.drive(_QUIETLY.format(text=state), None, START_SECONDS)
+
+    def drive(
+        self, text: str, collector: Collector | None, timeout: float
+    ) -> tuple[int, str] | None:
+        """Feed the shell and wait for its report: (exit status, directory), or None at the
+        time-out. An empty text waits for the report of the last one. Raises ShellEndedError."""
+        if text:
+            self._token = secrets.token_hex(8)
+            text += _AFTER.format(token=self._token, report=_REPORT)
+        record = self._converse(text, collector or Collector(1 << 12), timeout)
+        return None if record is None else self._parse(record)
+
+    def dump(self) -> str:
+        """What the shell knows (see shell_state). Raises ShellEndedError where it does not say."""
+        record = self._converse(DUMP.format(report=_REPORT), Collector(1 << 12), START_SECONDS)
+        if record is None:
+            raise ShellEndedError
+        return record[:-1].decode("utf-8", "surrogateescape")
+
+    def said(self, collector: Collector) -> bytes:
+        """What was collected and is there now, without the trace of our own line (``set -x``)."""
+        drain(self.output, collector)
+        data = collector.bytes()
+        data = data.removeprefix(self._traced)
+        token = self._token.encode()
+        if token not in data:
+            return data
+        return b"".join(line for line in data.splitlines(keepends=True) if token not in line)
+
+    def _converse(self, text: str, collector: Collector, timeout: float) -> bytes | None:
+        left = memoryview(_encode(text))
+        deadline = time.monotonic() + timeout
+        poll = select.poll()
+        for fd in (self.output, self.report.fileno(), self.process.fileno()):
+            poll.register(fd, select.POLLIN)
+        poll.register(self.script, select.POLLOUT if left else 0)
+        record = b""
+        while (wait := deadline - time.monotonic()) > 0:
+            ready = dict(poll.poll(wait * 1000))
+            if self.script in ready:
+                left = self._feed(left)
+                if not left:
+                    poll.unregister(self.script)
+            if self.output in ready and not drain_once(self.output, collector):
+                poll.unregister(self.output)
+            if self.report.fileno() in ready:
+                record += self._hear()
+                if record.endswith(b"\0"):
+                    return record
+                if len(record) > _LONGEST_RECORD:
+                    raise ShellEndedError
+            elif self.process.fileno() in ready:
+                raise ShellEndedError
+        return None
+
+    def _feed(self, left: memoryview) -> memoryview:
+        try:
+            return left[os.write(self.script, left[:4096]) :]
+        except BlockingIOError:
+            return left
+        except BrokenPipeError as e:
+            raise ShellEndedError from e
+
+    def _hear(self) -> bytes:
+        data = self.report.recv(1 << 16)
+        if not data:
+            raise ShellEndedError
+        return data
+
+    def _parse(self, report: bytes) -> tuple[int, str]:
+        try:
+            token, status, cwd = report[:-1].decode("utf-8", "surrogateescape").split(" ", 2)
+        except ValueError as e:
+            raise ShellEndedError from e
+        if token != self._token or not status.isdigit() or not cwd.startswith("/"):
+            raise ShellEndedError
+        self._status = int(status)
+        return self._status, cwd
+
+    def close(self) -> None:
+        for fd in (self.script, self.output):
+            os.close(fd)
+        self.report.close()
+
+
+def _encode(text: str) -> bytes:
+    """Text as bytes: escaped bytes as they were, lone halves of a surrogate pair as ``?``."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace")

@@ -1,0 +1,65 @@
+"""The packaged list of sound tasks: whole, as documented, and true on the image."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from intercode.datasets import load
+from intercode.runner.check import check
+
+LISTING = json.loads(
+    resources.files("intercode.datasets").joinpath("nl2bash_verified.json").read_text()
+)
+AUDIT = Path(__file__).resolve().parents[2] / "docs" / "nl2bash-audit.md"
+SIZES = {"fs_1": 60, "fs_2": 53, "fs_3": 60, "fs_4": 27}
+
+
+@pytest.fixture
+def data(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
+
+
+def test_every_task_is_listed_once_with_a_reason() -> None:
+    include, exclude = set(LISTING["include"]), set(LISTING["exclude"])
+    every = {f"nl2bash/{name}/{n}" for name, size in SIZES.items() for n in range(size)}
+    assert not include & exclude
+    assert include | exclude == every and len(every) == 200
+    assert all(len(reason) > 10 for reason in LISTING["exclude"].values())
+
+
+def test_the_audit_says_the_same() -> None:
+    text = AUDIT.read_text(encoding="utf-8")
+    assert f"`{LISTING['hash']}`" in text
+    rows = dict(re.findall(r"^\| (\d/\d+) \| ([\w -]+) \|", text, re.MULTILINE))
+    reasons = {k.removeprefix("nl2bash/fs_"): v for k, v in LISTING["exclude"].items()}
+    assert rows == {task: reason.partition(":")[0] for task, reason in reasons.items()}
+    for name in SIZES:
+        count = sum(task.split("/")[1] == name for task in LISTING["include"])
+        assert re.search(rf"^\| {name} \| {SIZES[name]} \| {count} \|", text, re.MULTILINE)
+
+
+@pytest.mark.nl2bash
+def test_the_subset_loads_with_its_hash(data: None) -> None:
+    dataset = load("nl2bash:verified")
+    assert dataset.hash == LISTING["hash"]
+    assert [task.id for task in dataset.tasks] == list(LISTING["include"])
+    also = {task.id: list(task.also) for task in dataset.tasks}
+    assert also == {k: v.get("also", []) for k, v in LISTING["include"].items()}
+
+
+@pytest.mark.nl2bash
+@pytest.mark.rootfs
+@pytest.mark.slow
+def test_every_gold_is_proven_on_the_image(data: None) -> None:
+    image = os.environ.get("INTERCODE_TEST_IMAGE")
+    if not image:
+        pytest.skip("set INTERCODE_TEST_IMAGE to the image, such as recipe:nl2bash or tar:/path")
+    report = check("nl2bash:verified", image=image)
+    assert report.faults == ()
+    assert len(report.prints) == report.tasks == len(LISTING["include"])

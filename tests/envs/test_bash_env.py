@@ -1,0 +1,257 @@
+"""The Bash environment: the contract in both profiles, and how it is made."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+import intercode
+from intercode.conformance import check_env, check_sandbox, check_session
+from intercode.envs.base import InterCodeEnv
+from intercode.errors import (
+    EnvironmentStateError,
+    GoldError,
+    InterCodeError,
+    SandboxError,
+    UnknownNameError,
+    UsageError,
+)
+from intercode.sandboxes.namespace.launcher import Launcher
+from intercode.sessions.bash import BashSession
+from intercode.sessions.fresh import FreshBashSession
+from intercode.types import Dataset, Score, State, Task
+from support.boxes import open_box
+
+pytestmark = pytest.mark.sandbox
+
+TASKS = (
+    Task("mine/print", "Print five.", gold="echo five", also=("echo FIVE",)),
+    Task("mine/write", "Write x into /work/f.", gold="mkdir -p /work && echo x > /work/f"),
+    Task("mine/there", "Say where you are.", gold="pwd; echo $x", cwd="/usr", setup="x=set"),
+)
+MINE = Dataset("mine", "bash", TASKS)
+needs_git = pytest.mark.skipif(
+    shutil.which("git", path="/usr/bin") is None,
+    reason="the original profile needs git in the image, and `host` has none: apt install git",
+)
+
+
+@pytest.fixture
+def env() -> Iterator[InterCodeEnv]:
+    with intercode.make("bash", dataset=MINE) as made:
+        yield made
+
+
+def test_the_contract() -> None:
+    check_env(intercode.make("bash", dataset=MINE))
+
+
+@needs_git
+def test_the_contract_in_the_original_profile() -> None:
+    check_env(intercode.make("bash", dataset=MINE, profile="original"))
+
+
+def test_the_contract_of_boxes() -> None:
+    check_sandbox(open_box)
+
+
+@pytest.mark.parametrize("kind", [BashSession, FreshBashSession])
+def test_the_contract_of_sessions(kind: Any) -> None:
+    with open_box() as box:
+        check_session(lambda: kind(box))
+
+
+def test_gymnasium_makes_it_and_its_checker_is_content() -> None:
+    with gym.make("intercode/Bash-v1") as made:
+        assert isinstance(made.unwrapped, InterCodeEnv)
+        check_env(made.unwrapped)
+    with gym.make("intercode/Bash-v1", dataset=MINE, render_mode="ansi") as made:
+        made.reset(options={"task": "mine/print"})
+        made.step("echo hello")
+        made.step("submit")
+        assert made.render() == "Print five.\n$ echo hello\nhello\n\n$ submit\nreward 0.66"
+
+
+@pytest.mark.xfail(
+    strict=True, raises=TypeError, reason="types.NOTHING is a mappingproxy: no pickle, no copy"
+)
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda d: pickle.loads(pickle.dumps(d))])
+def test_a_dataset_can_be_copied_and_sent(again: Any) -> None:
+    """Gymnasium's ``spec.make`` copies it; worker processes get it by pickle."""
+    assert again(MINE) == MINE
+
+
+def test_without_a_dataset_it_plays_the_starter_suite() -> None:
+    with gym.make("intercode/Bash-v1") as made:
+        _, info = made.reset(seed=0)
+        assert info["task"].startswith("starter/")
+
+
+@pytest.mark.parametrize("vector", ["sync", "async"])
+def test_in_a_vector(vector: str) -> None:
+    makers = [lambda: gym.make("intercode/Bash-v1", dataset=MINE) for _ in range(2)]
+    many: gym.vector.VectorEnv[Any, Any, Any]
+    if vector == "sync":
+        many = gym.vector.SyncVectorEnv(makers)
+    else:
+        many = gym.vector.AsyncVectorEnv(makers, shared_memory=False)
+    try:
+        many.reset(seed=1, options={"task": 0})
+        observations, rewards, ended, *_ = many.step(["echo five", "echo FIVE"])
+        assert list(observations) == ["five\n", "FIVE\n"]
+        observations, rewards, ended, *_ = many.step(["submit", "submit"])
+        assert list(rewards) == [1.0, 1.0] and all(ended)
+    finally:
+        many.close()
+
+
+def test_one_shell_and_what_it_changed(env: InterCodeEnv) -> None:
+    env.reset(options={"task": 1})
+    env.step("cd /tmp; x=1")
+    observation, _, _, _, info = env.step('echo "$x $PWD"; touch "a b"; exit 3')
+    assert observation.startswith("1 /tmp\n")
+    assert info == {
+        "task": "mine/write", "valid": False, "exit_code": 3, "timed_out": False, "cut": 0,
+        "changes": ["/tmp/a b"],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("gold", ["echo five", "echo FIVE"])
+def test_any_gold_scores_one(env: InterCodeEnv, gold: str) -> None:
+    env.reset(options={"task": "mine/print"})
+    assert env.score().value == pytest.approx(0.66)
+    env.step(gold)
+    assert env.score().success
+
+
+def test_setup_and_directory_hold_for_agent_and_gold(env: InterCodeEnv) -> None:
+    env.reset(options={"task": "mine/there"})
+    assert env.step("pwd; echo $x")[0] == "/usr\nset\n"
+    assert env.submit()[1] == 1.0
+
+
+def test_an_answer_is_scored_in_place_of_the_output(env: InterCodeEnv) -> None:
+    env.reset(options={"task": 0})
+    env.step("echo something else")
+    assert env.step("submit five")[1] == 1.0
+
+
+def test_a_time_out_is_an_observation() -> None:
+    with intercode.make("bash", dataset=MINE, timeout=0.3) as env:
+        env.reset(options={"task": 0})
+        observation, _, terminated, truncated, info = env.step("echo a; sleep 600")
+        assert (observation, terminated, truncated) == ("a\n", False, False)
+        assert (info["valid"], info["exit_code"], info["timed_out"]) == (False, None, True)
+
+
+def halves(task: Task, agent: State, gold: State) -> Score:
+    """A reward of a user's own."""
+    return Score(0.5 + (0.5 if agent.output == gold.output else 0.0), {"same": 1.0})
+
+
+@pytest.mark.parametrize("reward", [halves, f"{__name__}:halves"])
+def test_a_reward_of_ones_own(reward: Any) -> None:
+    with intercode.make("bash", dataset=MINE, reward=reward) as env:
+        env.reset(options={"task": 0})
+        assert env.score() == Score(0.5, {"same": 1.0})
+        env.step("echo five")
+        assert env.score().value == 1.0
+        assert env.facts()["reward"] == ("halves" if callable(reward) else reward)
+
+
+def test_a_dataset_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "mine.jsonl"
+    rows = [{"query": "Print a.", "gold": "echo a"}, {"query": "Print b.", "gold": "echo b"}]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with intercode.make("bash", dataset=str(file)) as env:
+        assert env.reset(options={"task": 1})[0] == "Print b."
+        env.step("echo b")
+        assert env.submit()[1] == 1.0
+
+
+@needs_git
+def test_the_original_profile_sees_as_git_does() -> None:
+    with intercode.make("bash", dataset=MINE, profile="original") as env:
+        env.reset(options={"task": "mine/write"})
+        nothing = env.score()
+        assert nothing.parts["file_diff"] == 0.05
+        env.step("mkdir -p /work/none /usr/none; x=1")
+        assert env.score().value == nothing.value  # an empty directory is invisible
+        assert env.step("echo $x")[0] == "\n"
+        env.step("echo x > /work/f")
+        score = env.score()
+        assert score.parts["file_diff"] == 0.33 and score.details["missed"] == []
+        assert env.step("git -C / status --short")[0] == "?? work/\n"
+
+
+def test_a_task_without_gold_says_so(tmp_path: Path) -> None:
+    with intercode.make("bash", dataset=Dataset("d", "bash", (Task("d/0", "q"),))) as env:
+        env.reset()
+        with pytest.raises(GoldError, match="d/0"):
+            env.score()
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "says"),
+    [
+        ({"profile": "orginal"}, UnknownNameError, "did you mean 'original'"),
+        ({"network": "hots"}, UnknownNameError, "did you mean 'host'"),
+        ({"render_mode": "human"}, UnknownNameError, "ansi"),
+        ({"reward": "bash-standart"}, UnknownNameError, "did you mean 'bash-standard'"),
+        ({"dataset": "startr"}, UnknownNameError, "did you mean 'starter'"),
+        ({"dataset": Dataset("none", "bash", ())}, UsageError, "holds no task"),
+    ],
+)
+def test_bad_settings(settings: dict[str, Any], error: type[Exception], says: str) -> None:
+    with pytest.raises(error, match=says):
+        intercode.make("bash", **settings)
+
+
+def test_an_unknown_environment_gets_the_near_name() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'bash'"):
+        intercode.make("bahs")
+
+
+@pytest.mark.xfail(strict=True, reason="reset() takes only `task` out of options, whatever else")
+def test_an_unknown_option_is_refused(env: InterCodeEnv) -> None:
+    with pytest.raises(UsageError, match="task"):
+        env.reset(options={"taks": 1})
+
+
+def test_a_setup_that_fails_is_told() -> None:
+    tasks = (Task("d/0", "q", gold="true", setup="exit 7"),)
+    env = intercode.make("bash", dataset=Dataset("d", "bash", tasks))
+    with env, pytest.raises(InterCodeError, match="d/0"):
+        env.reset()
+
+
+def lose_the_box(env: InterCodeEnv) -> None:
+    env.reset(options={"task": 0})
+    launcher = Launcher.get()._process
+    launcher.kill()
+    launcher.wait()
+    with pytest.raises(SandboxError):
+        env.step("true")
+
+
+def test_a_lost_box_ends_the_episode_unscored() -> None:
+    env = intercode.make("bash", dataset=MINE)
+    lose_the_box(env)
+    with pytest.raises(EnvironmentStateError):
+        env.step("true")
+
+
+@pytest.mark.xfail(strict=True, raises=SandboxError, reason="closing the session of a lost box")
+def test_reset_after_a_lost_box_begins_a_new_episode() -> None:
+    env = intercode.make("bash", dataset=MINE)
+    lose_the_box(env)
+    env.reset(options={"task": 0})
+    assert env.step("echo five")[0] == "five\n"

@@ -1,0 +1,198 @@
+"""The Bash rewards: the authors' arithmetic, and the same three parts with the faults mended."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from intercode.rewards.bash import original, output_similarity, same_entry, standard
+from intercode.types import SUCCESS, FileEntry, State, Task
+
+TASK = Task("t", "q")
+ERF1, ERF2 = 0.8427007929497149, 0.9953222650189527  # of 1 and 2, from a table
+
+
+# ------------------------------------------------------------------ original
+def state(output: str | None, *status: tuple[str, str], **sums: str) -> State:
+    return State(output, status=status, checksums={f"/{k}": v for k, v in sums.items()})
+
+
+A, B, M = ("/a", "??"), ("/b", "A"), ("/m", "M")
+ORIGINAL = {
+    "all equal": (state("some words"), state("some words"), 0.33, 0.33, 0.33),
+    "no vocabulary, equal": (state("1 2"), state("1 2"), 0.33, 0.33, 0.33),
+    "no vocabulary, different": (state("1 2"), state("1 3"), 0.33, 0.33, 0.0),
+    "gold was malformed": (state("some words"), state(None), 0.33, 0.33, 0.0),
+    "other words": (state("some words"), state("none here"), 0.33, 0.33, 0.0),
+    "one missed": (state(""), state("", A), 0.05, 0.33, 0.33),
+    "one extra": (state("", A), state(""), 0.05, 0.33, 0.33),
+    "one missed, one extra": (state("", A), state("", B), 0.0, 0.33, 0.33),
+    "same path, other code": (state("", ("/a", "A")), state("", A), 0.0, 0.33, 0.33),
+    "same content": (state("", A, a="1"), state("", A, a="1"), 0.33, 0.33, 0.33),
+    "other content": (state("", A, a="1"), state("", A, a="2"), 0.33, 0.0, 0.33),
+    "half": (state("", A, B, a="1", b="1"), state("", A, B, a="1", b="2"), 0.33, 0.17, 0.33),
+    "modified is not compared": (state("", M, m="1"), state("", M, m="2"), 0.33, 0.33, 0.33),
+}
+
+
+@pytest.mark.parametrize("name", ORIGINAL)
+def test_the_original_arithmetic(name: str) -> None:
+    agent, gold, files, content, answer = ORIGINAL[name]
+    score = original(TASK, agent, gold)
+    assert score.parts == {
+        "file_diff": files, "file_changes": content, "answer_similarity": answer,
+    }  # fmt: skip
+    assert score.value == pytest.approx(0.01 + files + content + answer, abs=1e-12)
+    assert score.success == (name in ("all equal", "no vocabulary, equal", "same content",
+                                      "modified is not compared"))  # fmt: skip
+
+
+def test_what_is_missed_is_told() -> None:
+    details = original(TASK, state("", A), state("", B)).details
+    assert (details["missed"], details["extra"]) == ([B], [A])
+
+
+def ratio_for(part: float) -> tuple[int, int]:
+    """Some (correct, all) whose share of .33 rounds to a recorded part."""
+    for total in range(1, 60):
+        for correct in range(total + 1):
+            if round(0.33 * (correct / total), 2) == part:
+                return correct, total
+    raise AssertionError(f"no share rounds to {part}")
+
+
+def states_of(row: dict[str, Any]) -> tuple[State, State]:
+    """End states that a reference row may stem from: its differences, and common entries."""
+    extra, missed = ([(str(p), str(c)) for p, c in row[k]] for k in ("extra", "miss"))
+    part = row["parts"]["file_changes"]
+    correct, total = (0, 0) if part == 0.33 else ratio_for(part)
+    common = [(f"/common/{i}", "??") for i in range(total)]
+    sums = {path: "same" for path, _ in common}
+    other = {**sums, **{path: "other" for path, _ in common[correct:]}}
+    return (
+        State(row["obs"], status=(*extra, *common), checksums=sums),
+        State(row["gold_obs"], status=(*missed, *common), checksums=other),
+    )
+
+
+def test_every_row_of_the_reference(reference_dir: Path) -> None:
+    checked = 0
+    for file in sorted((reference_dir / "bash").glob("*.json")):
+        for row in json.loads(file.read_text()):
+            if row["reward"] is None or not row["parts"]:
+                continue
+            score = original(TASK, *states_of(row))
+            where = f"{file.name}: task {row['task']}: {row['action'][:60]}"
+            assert dict(score.parts) == row["parts"], where
+            assert score.value == pytest.approx(row["reward"], abs=1e-9), where
+            checked += 1
+    assert checked > 1000
+
+
+# ------------------------------------------------------------------ standard
+FILE = FileEntry("file", 0o644, 2, "d1")
+LINK = FileEntry("link", 0o777, target="x")
+DIR = FileEntry("dir", 0o755)
+GONE = FileEntry("gone", new=False)
+ALL = {"/f": FILE, "/l": LINK, "/d": DIR, "/g": GONE, "/p": FileEntry("fifo", 0o644)}
+
+
+def left(output: str = "out", **files: FileEntry) -> State:
+    return State(output, files={f"/{k}": v for k, v in files.items()})
+
+
+words = st.lists(st.sampled_from(["a", "b", "file.txt", "12", "-", "é"]), max_size=6)
+texts = st.lists(words.map(" ".join), max_size=5).map("\n".join)
+trees = st.dictionaries(
+    st.sampled_from(["/f", "/l", "/d", "/with blank", "/f/g"]),
+    st.sampled_from([*ALL.values(), replace(FILE, digest="d2"), replace(FILE, mode=0o600)]),
+)
+states = st.builds(State, texts, trees)
+
+
+@given(states)
+def test_the_gold_against_itself_is_one(gold: State) -> None:
+    score = standard(TASK, gold, gold)
+    assert score.value == 1.0 and score.success
+    assert sum(score.parts.values()) == pytest.approx(1.0)
+
+
+@given(states, states)
+def test_both_directions_score_alike(a: State, b: State) -> None:
+    there, back = standard(TASK, a, b), standard(TASK, b, a)
+    assert there.value == pytest.approx(back.value, abs=1e-12)
+    assert 0.0 <= there.value <= 1.0
+
+
+@given(states, states)
+def test_success_is_equality(agent: State, gold: State) -> None:
+    def lines(s: State) -> list[list[str]]:
+        return sorted(line.split() for line in (s.output or "").strip().splitlines())
+
+    same_files = agent.files.keys() == gold.files.keys() and all(
+        agent.files[p].kind == gold.files[p].kind and same_entry(agent.files[p], gold.files[p])
+        for p in agent.files
+    )
+    equal = same_files and lines(agent) == lines(gold)
+    assert standard(TASK, agent, gold).success == equal
+
+
+@pytest.mark.parametrize(
+    ("agent", "gold", "changes", "content", "wrong"),
+    [
+        (left(f=FILE), left(f=replace(FILE, digest="d2")), 0.33, 0.0, ["/f"]),
+        (left(f=FILE), left(f=replace(FILE, mode=0o755)), 0.33, 0.0, ["/f"]),
+        (left(f=replace(FILE, new=False)), left(f=FILE), 0.33, 0.33, []),
+        (left(l=LINK), left(l=replace(LINK, target="y")), 0.33, 0.0, ["/l"]),
+        (left(d=DIR), left(d=replace(DIR, mode=0o700)), 0.33, 0.0, ["/d"]),
+        (left(), left(d=DIR), 0.33 * (1 - ERF1), 0.33, []),
+        (left(f=FILE), left(f=LINK), 0.33 * (1 - ERF2), 0.33, []),
+        (left(f=GONE), left(f=FILE), 0.33 * (1 - ERF2), 0.33, []),
+        (left(g=GONE), left(g=GONE), 0.33, 0.33, []),
+        (left(f=FILE, l=LINK), left(f=FILE, l=replace(LINK, target="y")), 0.33, 0.165, ["/l"]),
+    ],
+)
+def test_what_of_a_file_is_seen(
+    agent: State, gold: State, changes: float, content: float, wrong: list[str]
+) -> None:
+    score = standard(TASK, agent, gold)
+    assert score.parts == pytest.approx({"output": 0.34, "changes": changes, "content": content})
+    assert score.details["wrong"] == wrong
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 9])
+def test_the_formula_of_the_paper(n: int) -> None:
+    agent = State("", {f"/{i}": DIR for i in range(n)})
+    assert standard(TASK, agent, State("")).value == pytest.approx(0.67 + 0.33 * math.erfc(n))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "holds"),
+    [
+        ("x y\nz\n", "z\nx   y", lambda v: v == 1.0),
+        ("\n x\n", "x", lambda v: v == 1.0),
+        ("", "  \n", lambda v: v == 1.0),
+        ("x\nx", "x", lambda v: v == 0.99),
+        ("x y", "y x", lambda v: v == 0.99),
+        ("1", "2", lambda v: v == 0.0),
+        ("", "x", lambda v: v == 0.0),
+        ("a b c d", "a b c e", lambda v: 0.3 < v < 0.99),
+    ],
+)
+def test_similarity_of_outputs(a: str, b: str, holds: Callable[[float], bool]) -> None:
+    assert holds(output_similarity(a, b))
+    assert output_similarity(a, b) == output_similarity(b, a)
+
+
+def test_an_answer_stands_for_the_output() -> None:
+    agent = replace(left("noise"), answer="42")
+    assert standard(TASK, agent, left("42\n")).value == 1.0
+    assert standard(TASK, replace(agent, answer="41"), left("42\n")).value < SUCCESS

@@ -1,0 +1,164 @@
+"""`check` finds each kind of fault, and none where there is none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from intercode import datasets
+from intercode.cli import main
+from intercode.envs import ENVIRONMENTS
+from intercode.envs.bash import BashEnv
+from intercode.errors import SandboxLostError, UsageError
+from intercode.runner.check import against, check
+from intercode.runner.findings import KINDS, CheckReport, read_signs
+from intercode.types import Dataset, ExecResult, Task
+
+pytestmark = pytest.mark.sandbox
+
+
+def made(*golds: str | None, **more: Any) -> Dataset:
+    """A dataset on this machine's programs with a task for each gold."""
+    tasks = (Task(f"t/{n}", f"query {n}", gold, **more) for n, gold in enumerate(golds))
+    return Dataset("made", "bash", tuple(tasks), comparable=False)
+
+
+def kinds(report: CheckReport, task: str = "t/0") -> set[str]:
+    return {f.kind for f in report.faults if f.task == task}
+
+
+def test_sound_tasks_have_no_fault() -> None:
+    report = check(made("echo a", "echo b > /tmp/b", also=("printf 'a\\n'",)))
+    assert report.sound and report.unsound == () and report.counts() == {}
+    assert report.tasks == 2 and set(report.prints) == {"t/0", "t/1"}
+    assert report.facts["reward"] == "bash-standard" and report.facts["image"] == "host"
+    assert against(report, report.prints, "then").sound
+    changed = against(report, {"t/1": "0" * 16, "t/9": "1"}, "then")
+    assert [(f.task, f.kind) for f in changed.faults] == [("t/1", "volatile")]
+
+
+@pytest.mark.parametrize(
+    ("gold", "expected"),
+    [
+        ("echo out; exit 3", {"fails"}),
+        ("no-such-program-here", {"fails", "missing-program"}),
+        ("cat /no/such/file; echo done", {"missing-file"}),
+        ("true", {"noop-scores-1"}),
+        ("date +%s", {"volatile"}),
+        ("date +%s > /tmp/when", {"volatile"}),
+        ("sleep 30", {"time-out"}),
+        (None, {"no-gold"}),
+    ],
+)
+def test_each_fault_of_a_gold(gold: str | None, expected: set[str]) -> None:
+    report = check(made(gold), timeout=0.8)
+    assert kinds(report) == expected
+    assert not report.sound and report.unsound == ("t/0",)
+    assert report.counts() == dict.fromkeys(sorted(expected, key=list(KINDS).index), 1)
+
+
+def test_a_gold_that_never_does_the_same_does_not_score_1() -> None:
+    assert kinds(check(made("date +%N"))) == {"volatile", "gold-below-1"}
+
+
+def test_a_further_gold_is_proven_too() -> None:
+    report = check(made("echo a", also=("echo b", "date +%N", "cat /no/such; echo c")))
+    assert {(f.kind, f.detail[:14]) for f in report.faults} == {
+        ("also-below-1", "further gold 2"),
+        ("missing-file", "further gold 3"),
+    }
+
+
+def test_exit_status_1_is_a_note() -> None:
+    report = check(made("echo differs; false"))
+    assert report.sound and [f.kind for f in report.notes] == ["status-1"]
+
+
+def test_faults_of_the_rows() -> None:
+    tasks = (
+        Task("a", "print x", "echo x"),
+        Task("a", "print  X", "echo X"),
+        Task("b", " ", "echo x "),
+    )
+    report = check(Dataset("rows", "bash", tasks))
+    assert kinds(report, "a") == {"duplicate-id", "duplicate-query"}
+    assert kinds(report, "b") == {"empty-query", "duplicate-gold"}
+
+
+def test_what_error_messages_say() -> None:
+    for output, kind in (
+        ("bash: line 3: xyz: command not found\n", "missing-program"),
+        ("find: 'rename': No such file or directory\n", "missing-program"),
+        ("ls: cannot access '/x y': No such file or directory", "missing-file"),
+        ("xargs: /system: Permission denied", "not-permitted"),
+        ("curl: (6) Could not resolve host: example.com", "network"),
+        (";; no servers could be reached", "network"),
+    ):
+        assert [f.kind for f in read_signs("t", f"before\n{output}\nafter")] == [kind]
+    assert read_signs("t", "a file about: No such file or directories\nfine") == []
+
+
+class Flaky(BashEnv):
+    """A box that goes away at the first so many actions."""
+
+    left: ClassVar[int] = 0
+
+    def _execute(self, action: str) -> ExecResult:
+        if Flaky.left:
+            Flaky.left -= 1
+            raise SandboxLostError("gone")
+        return super()._execute(action)
+
+
+@pytest.mark.parametrize(("losses", "found"), [(1, set()), (2, {"box-failed"})])
+def test_a_box_that_fails_gets_one_more_chance(
+    losses: int, found: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ENVIRONMENTS._entries, "flaky", f"{__name__}:Flaky")
+    monkeypatch.setattr(Flaky, "left", losses)
+    report = check(Dataset("flaky", "flaky", made("echo a").tasks), parallel=1)
+    assert kinds(report) == found
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(UsageError, match="parallel is 0"):
+        check(made("echo a"), parallel=0)
+    with pytest.raises(UsageError, match="holds no task"):
+        check(made())
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
+    good.write_text(json.dumps({"query": "print a", "gold": "echo a"}) + "\n")
+    bad.write_text(json.dumps({"query": "print b", "gold": "true"}) + "\n")
+    assert main(["check", str(good), "--json"]) == 0
+    earlier = json.loads(capsys.readouterr().out)
+    assert earlier["sound"] is True and earlier["tasks"] == 1 and len(earlier["prints"]) == 1
+    assert main(["check", str(good), str(bad)]) == 1
+    text = capsys.readouterr().out
+    assert "good.jsonl: 1 of 1 tasks are sound" in text
+    assert "bad.jsonl: 0 of 1 tasks are sound" in text and "noop-scores-1" in text
+    earlier["prints"] = dict.fromkeys(earlier["prints"], "other")
+    then = tmp_path / "then.json"
+    then.write_text(json.dumps(earlier))
+    assert main(["check", str(good), "--against", str(then)]) == 1
+    assert "differs from what it did" in capsys.readouterr().out
+    then.write_text("no json")
+    for words, says in (
+        (["check"], "name a dataset"),
+        (["check", str(good), "--against", str(then)], "not what `intercode check --json`"),
+        (["check", "startr"], "did you mean 'starter'"),
+    ):
+        assert main(words) == 2
+        errors = capsys.readouterr().err
+        assert errors.count("\n") == 1 and says in errors
+
+
+@pytest.mark.slow
+def test_the_starter_suite_is_sound() -> None:
+    report = check("starter")
+    assert report.faults == ()
+    assert report.tasks == len(datasets.load("starter")) >= 40

@@ -1,0 +1,88 @@
+"""The file system as the authors' git sees it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from intercode import images
+from intercode.builders.layers import git_layer
+from intercode.errors import SandboxError
+from intercode.sessions import git_view
+from intercode.sessions.fresh import FreshBashSession
+from support.boxes import open_box
+
+pytestmark = [
+    pytest.mark.sandbox,
+    pytest.mark.skipif(
+        shutil.which("git", path="/usr/bin") is None,
+        reason="git must be in the image `host`: apt install git",
+    ),
+]
+
+
+@pytest.fixture
+def shell() -> Iterator[FreshBashSession]:
+    with open_box(layers=(git_layer(images.resolve("host"), ()),), look="docker") as box:
+        yield FreshBashSession(box)
+
+
+def sh(shell: FreshBashSession, code: str) -> None:
+    result = shell.execute_argv(["/bin/bash", "-c", code], "/", 30)
+    assert result.ok, result.output
+
+
+@pytest.mark.parametrize(
+    ("code", "seen"),
+    [
+        ("true", ()),
+        ("mkdir -p /work/empty", ()),
+        ("mkdir -p /work/d; echo x > /work/d/f", (("work/", "??"),)),
+        ("echo x > /top", (("top", "??"),)),
+        ("echo x > /etc/new; mkdir -p /work/var; echo x > /work/var/f", ()),
+        ("mkdir /w; echo x > '/w/a b'; echo y > /z", (("w/", "??"), ("z", "??"))),
+        ("cd /; echo x > t; git add t", (("t", "A"),)),
+        ("rm /.gitignore; rmdir /etc/nothing 2>/dev/null; true", None),
+    ],
+)
+def test_what_is_seen(
+    shell: FreshBashSession, code: str, seen: tuple[tuple[str, str], ...] | None
+) -> None:
+    sh(shell, code)
+    status = git_view.status(shell)
+    assert status == seen if seen is not None else (".gitignore", "D") in status
+
+
+def test_a_blank_in_a_name_garbles_what_follows(shell: FreshBashSession) -> None:
+    sh(shell, "echo x > '/a b'; echo y > /c")
+    assert git_view.status(shell) == (('"a', "??"), ("??", 'b"'))
+
+
+def test_checksums_by_the_authors_two_commands(shell: FreshBashSession) -> None:
+    sh(shell, "echo x > /f.txt; echo x > /plain")
+    entries = git_view.status(shell)
+    sums = git_view.checksums(shell, (*entries, ("gone.txt", "D")))
+    assert sums["f.txt"] == "401b30e3b8b5d629635a5c613cdb7919  f.txt\n"
+    assert "md5deep" in sums["plain"] and set(sums) == {"f.txt", "plain"}
+
+
+def test_reset_undoes_what_git_sees_and_no_more(shell: FreshBashSession) -> None:
+    sh(
+        shell,
+        "echo x > /f; mkdir -p /work/d; echo x > /work/d/f; echo x > /etc/stays; rm /.gitignore",
+    )
+    sh(shell, git_view.RESET)
+    assert git_view.status(shell) == ()
+    assert shell.execute("cat /etc/stays; ls /work /f", "/", 20).output.startswith("x\n")
+    assert shell.execute("ls /", "/", 20).output.split().count("work") == 0
+
+
+def test_an_image_without_git_is_told() -> None:
+    with open_box() as box:
+        box.run(["bash", "-c", "rm /bin; mkdir /bin; cp /usr/bin/bash /bin/bash"])
+        session = FreshBashSession(box)
+        box.env["PATH"] = "/bin"
+        with pytest.raises(SandboxError, match="needs git in the image"):
+            git_view.prepare(session)

@@ -1,0 +1,89 @@
+"""Names loaded on first use, the near name on a typo, and where files are kept."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from intercode import paths
+from intercode.errors import UnknownNameError, UsageError
+from intercode.registry import Registry, load_object, unknown
+
+
+def test_a_name_is_loaded_when_it_is_asked_for() -> None:
+    table = Registry("thing", {"bad": "no.such.module:x", "join": "os.path:join"})
+    assert list(table) == ["bad", "join"] and "bad" in table
+    assert table.load("join") is os.path.join
+    table.register("bad", "os.path:split")
+    assert table.load("bad") is os.path.split
+
+
+def test_a_reference_needs_no_entry() -> None:
+    assert Registry("thing", {}).load("os.path:join") is os.path.join
+
+
+@pytest.mark.parametrize("name", ["jion", "joins"])
+def test_a_typo_gets_the_near_name(name: str) -> None:
+    with pytest.raises(UnknownNameError, match=f"unknown thing '{name}'; did you mean 'join'"):
+        Registry("thing", {"join": "os.path:join", "other": "os.path:split"}).load(name)
+
+
+def test_what_is_like_nothing_gets_the_list() -> None:
+    error = unknown("thing", "zzz", ["b", "a"])
+    assert str(error) == "unknown thing 'zzz'; known: a, b"
+    assert isinstance(error, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("reference", "says"),
+    [
+        ("os.path", "not of the form"),
+        (":x", "not of the form"),
+        ("os:", "not of the form"),
+        ("no_such_module_x:y", "cannot import 'no_such_module_x'"),
+        ("os.path:jion", "did you mean 'join'"),
+    ],
+)
+def test_a_bad_reference_names_the_part_that_failed(reference: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        load_object(reference)
+
+
+def test_modules_of_the_working_directory_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine_for_this_test.py").write_text("value = 3\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert load_object("mine_for_this_test:value") == 3
+
+
+def test_a_module_of_ones_own_that_is_broken_is_told_as_such(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken_for_this_test.py").write_text("import no_such_thing\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    with pytest.raises(UsageError, match="no_such_thing"):
+        load_object("broken_for_this_test:value")
+
+
+def test_the_cache_is_where_it_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "a" / "b"))
+    assert paths.cache_root() == tmp_path / "a" / "b"
+    assert paths.cache_root().is_dir()
+
+
+def test_the_id_of_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("INTERCODE_SANDBOX_UID", raising=False)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert paths.sandbox_uid() == paths.ROOT_SANDBOX_UID
+    monkeypatch.setenv("INTERCODE_SANDBOX_UID", "4711")
+    assert paths.sandbox_uid() == 4711
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert paths.sandbox_uid() == 1000
