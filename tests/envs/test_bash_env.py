@@ -80,9 +80,6 @@ def test_gymnasium_makes_it_and_its_checker_is_content() -> None:
         assert made.render() == "Print five.\n$ echo hello\nhello\n\n$ submit\nreward 0.66"
 
 
-@pytest.mark.xfail(
-    strict=True, raises=TypeError, reason="types.NOTHING is a mappingproxy: no pickle, no copy"
-)
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda d: pickle.loads(pickle.dumps(d))])
 def test_a_dataset_can_be_copied_and_sent(again: Any) -> None:
     """Gymnasium's ``spec.make`` copies it; worker processes get it by pickle."""
@@ -220,7 +217,6 @@ def test_an_unknown_environment_gets_the_near_name() -> None:
         intercode.make("bahs")
 
 
-@pytest.mark.xfail(strict=True, reason="reset() takes only `task` out of options, whatever else")
 def test_an_unknown_option_is_refused(env: InterCodeEnv) -> None:
     with pytest.raises(UsageError, match="task"):
         env.reset(options={"taks": 1})
@@ -249,7 +245,6 @@ def test_a_lost_box_ends_the_episode_unscored() -> None:
         env.step("true")
 
 
-@pytest.mark.xfail(strict=True, raises=SandboxError, reason="closing the session of a lost box")
 def test_reset_after_a_lost_box_begins_a_new_episode() -> None:
     env = intercode.make("bash", dataset=MINE)
     lose_the_box(env)

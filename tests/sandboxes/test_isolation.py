@@ -126,15 +126,12 @@ def test_nothing_of_the_owner_is_readable(tmp_path: Path, monkeypatch: pytest.Mo
     assert "No such file or directory" in seen  # the planted files
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a bind of the interpreter shows where it lies in /proc/self/mountinfo"
-)
 def test_no_path_of_the_machine_is_shown(box: NamespaceSandbox) -> None:
     from intercode.sandboxes.namespace.launcher import python_home
 
     home = python_home()
     if home is None:
-        pytest.xfail("this interpreter lies in /usr: nothing to hide")
+        pytest.skip("this interpreter lies in /usr: use one that lies elsewhere")
     assert home[0] not in box.run(["cat", "/proc/self/mountinfo"]).output
 
 
@@ -202,10 +199,7 @@ def test_the_docker_look_is_as_tight(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_limits_hold_and_the_box_stays_usable(code: str) -> None:
     small = Limits(disk=16 << 20, inodes=500, processes=40, file_size=8 << 20)
     with open_box(limits=small) as box:
-        try:
-            box.run(["bash", "-c", code], timeout=1.0)
-        except BlockingIOError:
-            pytest.xfail("at the limit of processes the keeper cannot fork to end them")
+        box.run(["bash", "-c", code], timeout=1.0)
         assert box.run(["echo", "on"]).output == "on\n"
         assert box.run(["bash", "-c", "rm -rf /tmp/* /dev/shm/*; echo x > /tmp/x"]).ok
         assert box.read_file("/tmp/x") == b"x\n"
@@ -234,5 +228,4 @@ def test_a_box_that_shoots_at_everything_does_not_hang_its_owner(signal: int) ->
         done.set()
 
     threading.Thread(target=use, daemon=True).start()
-    if not done.wait(15):
-        pytest.xfail("a stopped helper of the keeper is waited for without a bound")
+    assert done.wait(30), "the owner of the box hangs"

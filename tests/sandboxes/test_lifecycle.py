@@ -137,7 +137,6 @@ def test_a_forked_child_gets_a_launcher_of_its_own() -> None:
         assert Launcher.get()._process.pid == parents
 
 
-@pytest.mark.xfail(strict=True, reason="a forked child holds the box's socket open after close()")
 def test_close_ends_the_box_though_a_forked_child_lives() -> None:
     mark = a_duration()
     box = open_box()

@@ -1,12 +1,13 @@
 """One bash that lives as long as the episode: variables, functions, options, directory and
 background jobs carry over from action to action.
 
-The shell reads a script that never ends, one ``eval`` per action, from a pipe, so that `break`,
-`return` and unterminated quotes end the action and not the loop. After each action it reports the
-exit status and its directory on a socket of its own, behind a token made for that action. Anything
-else that arrives there means that the shell can no longer be trusted. A shell that has ended, or is
-not to be trusted, is replaced by a new one in the same directory, with the variables and functions
-that it had before the action where they were saved; the observation says so.
+The shell reads a script that never ends from a pipe, in which every action is sourced, so that
+`break`, `return` and unterminated quotes end the action and not the loop. After each action it
+reports the exit status and its directory on a socket of its own, behind a token made for that
+action. Anything else that arrives there means that the shell can no longer be trusted. A shell that
+has ended, or is not to be trusted, is replaced by a new one in the same directory, with the
+variables and functions that it had before the action where they were saved; the observation says
+so.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from intercode.sessions.shell_state import DUMP
 START_SECONDS = 10.0
 _SCRIPT, _REPORT = 62, 63  # descriptor numbers in the shell
 _LONGEST_RECORD = 16 << 20
+_SHORT = 1000  # characters: longer here-documents would be put into a file of the box
 _HELLO = "exec {script}<&-; trap {stop} RTMAX; cd {cwd} 2>/dev/null || cd /; unset OLDPWD\n"
 _STOP = (
     "shopt -s extdebug; trap 'case $BASH_COMMAND in (builtin\\ *{report}*|builtin\\ trap*"
@@ -66,10 +67,19 @@ class Shell:
         return self.drive(hello, None, START_SECONDS)
 
     def execute(self, code: str, collector: Collector, timeout: float) -> tuple[int, str] | None:
-        """Run a piece of code, with ``$?`` as the last one left it; see ``drive``."""
-        self._traced = f"+ builtin eval {shlex.quote(code)}\n".encode("utf-8", "replace")
+        """Run a piece of code, with ``$?`` as the last one left it; see ``drive``.
+
+        It is sourced, so that line numbers in messages begin at 1 each time; what is longer than
+        bash hands over in memory is evaluated.
+        """
+        command = f". /dev/{SCRIPT_NAME}"
+        text = f"{command} {_SCRIPT}<<'{(word := secrets.token_hex(8))}'\n{code}\n{word}\n"
+        if len(code) > _SHORT:
+            command = f"builtin eval {shlex.quote(code)}"
+            text = f"{command}\n"
+        self._traced = f"+ {command}\n".encode("utf-8", "replace")
         before = _STATUS.format(status=self._status) if self._status else ""
-        return self.drive(f"{before}builtin eval {shlex.quote(code)}\n", collector, timeout)
+        return self.drive(before + text, collector, timeout)
 
     def stop(self) -> None:
         """Tell the shell to give up the action that it is running, once its command has ended."""

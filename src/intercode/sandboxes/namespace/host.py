@@ -80,6 +80,12 @@ def _write(path: Path, mode: int | None, text: str | None) -> None:
     path.chmod(mode)
 
 
+def shown(spec: SandboxSpec) -> list[list[str]]:
+    """Directories of the machine whose place must not show: the running interpreter's."""
+    home = python_home() if spec.image.root is None else None
+    return [[home[1], "/opt/python"]] if home else []
+
+
 def environment(spec: SandboxSpec) -> dict[str, str]:
     """What a command in the box finds in its environment."""
     path = STANDARD_PATH
@@ -118,6 +124,5 @@ def _add_machine(files: Skeleton, binds: list[list[str]]) -> None:
             directory = Path(shown).is_dir()
             files[shown] = [0o755, None] if directory else [0o644, ""]
             binds.append([shown, shown])
-    if home := python_home():
+    if python_home():
         files["/opt/python"] = [0o755, None]
-        binds.append([home[1], "/opt/python"])

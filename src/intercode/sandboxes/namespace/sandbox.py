@@ -24,7 +24,8 @@ from intercode.sandboxes.output import Collector, communicate, decode
 from intercode.types import ExecResult, FileEntry
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-_ANSWER_SECONDS = 60.0  # for a keeper to answer; one that does not is given up
+_ANSWER_SECONDS = 10.0  # for a keeper to answer; one that does not is given up
+_READ_SECONDS = 60.0  # where it has to read or copy what the box holds
 
 
 class NamespaceProcess:
@@ -72,7 +73,7 @@ class NamespaceSandbox(Sandbox):
         self._socket: socket.socket | None = Launcher.get().create(
             _message(spec, self.env), copy_from
         )
-        self._socket.settimeout(_ANSWER_SECONDS)
+        self._socket.settimeout(_READ_SECONDS)
         try:
             answer, _ = wire.receive(self._socket)
         except (OSError, EOFError) as e:
@@ -83,13 +84,19 @@ class NamespaceSandbox(Sandbox):
             raise SandboxError(f"the sandbox could not be set up: {answer['error']}")
 
     def request(
-        self, do: str, fds: Sequence[int] = (), **arguments: Any
+        self,
+        do: str,
+        fds: Sequence[int] = (),
+        *,
+        seconds: float = _ANSWER_SECONDS,
+        **arguments: Any,
     ) -> tuple[dict[str, Any], list[int]]:
         """Ask the keeper for something. Raises OSError for what it refuses."""
         with self._lock:
             if self._socket is None:
                 raise SandboxLostError("the sandbox is closed")
             try:
+                self._socket.settimeout(seconds)
                 wire.send(self._socket, {"do": do, **arguments}, fds)
                 answer, out = wire.receive(self._socket)
             except (OSError, EOFError) as e:
@@ -171,7 +178,7 @@ class NamespaceSandbox(Sandbox):
             wire.close_all([fd for fd in (read, write) if fd >= 0])
 
     def changes(self) -> dict[str, FileEntry]:
-        answer, _ = self.request("changes")
+        answer, _ = self.request("changes", seconds=_READ_SECONDS)
         return {row[0]: FileEntry(*row[1:]) for row in answer["rows"]}
 
     def read_file(self, path: str, limit: int = 64 << 20) -> bytes:
@@ -233,6 +240,7 @@ def _message(spec: SandboxSpec, env: Mapping[str, str]) -> dict[str, Any]:
         "stage": str(stage),
         "layers": layers,
         "binds": binds,
+        "shown": host.shown(spec),
         "limits": asdict(spec.limits),
         "network": spec.network,
         "hostname": spec.hostname,

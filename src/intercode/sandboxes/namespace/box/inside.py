@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import json
 import os
 import select
 import signal
+import socket
 import struct
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -22,49 +24,91 @@ _ABOVE = 400  # descriptor numbers that no command is given
 _TIOCSPTLCK = 0x40045431  # unlock a pseudo terminal
 
 
-def start_init(root: str, spec: dict[str, Any]) -> tuple[int, int]:
-    """Fork PID 1, which mounts /proc, waits, and then collects orphans.
+def start_init(root: str, spec: dict[str, Any]) -> Init:
+    """Fork PID 1, which mounts /proc, waits until it is told that the root is in place, and then
+    serves. Raises OSError where it cannot.
 
-    Returns its pid out here and a descriptor: closing it tells PID 1 that the root is in place.
-    With ``look='docker'`` it becomes an idle ``/bin/bash`` on a terminal, as in a container that
-    was started with one.
+    With ``look='docker'`` it becomes an idle ``/bin/bash`` on a terminal instead, as in a container
+    that was started with one.
     """
-    ready_r, ready_w = os.pipe()
-    go_r, go_w = os.pipe()
+    ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
-        os.close(ready_r)
-        os.close(go_w)
-        _be_init(root, spec, ready_w, go_r)
-    os.close(ready_w)
-    os.close(go_r)
-    problem = os.read(ready_r, 4096)
-    os.close(ready_r)
+        ours.close()
+        _be_init(root, spec, theirs)
+    theirs.close()
+    problem = ours.recv(4096)
     if problem != b"ok":
         raise OSError(errno.EIO, f"PID 1: {problem.decode(errors='replace') or 'died'}")
     if spec["look"] == "docker":
         _open_terminal(root)
-    return pid, go_w
+    return Init(pid, ours, spec["look"] != "docker")
 
 
-def _be_init(root: str, spec: dict[str, Any], ready: int, go: int) -> NoReturn:
+class Init:
+    """PID 1 as the keeper sees it. The box cannot stop or kill it, and it needs no further
+    process, so it is what reaches the box's processes even where no process can be started."""
+
+    def __init__(self, pid: int, control: socket.socket, serves: bool) -> None:
+        self.pid, self._control, self._serves = pid, control, serves
+
+    def go(self) -> None:
+        """The root is in place."""
+        self._control.send(b"go")
+        if not self._serves:
+            self._control.close()
+
+    def do(self, what: str, *arguments: Any) -> None:
+        """Run one of ``_DEEDS`` in the box. Raises OSError where it did not end well."""
+        if not self._serves:
+            call(lambda: _DEEDS[what](*arguments))
+            return
+        self._control.send(json.dumps([what, *arguments]).encode())
+        ready = select.select([self._control], [], [], _CALL_SECONDS)[0]
+        if not ready or self._control.recv(4096) != b"ok":
+            raise OSError(errno.EIO, "the box did not let its processes be reached")
+
+
+def _be_init(root: str, spec: dict[str, Any], keeper: socket.socket) -> NoReturn:
     try:
         sys_.prctl(sys_.PR_SET_PDEATHSIG, signal.SIGKILL)
         os.setsid()
         mounts.mount_proc(root)
-        os.write(ready, b"ok")
-        os.close(ready)
+        keeper.send(b"ok")
     except BaseException as e:
-        os.write(ready, f"{type(e).__name__}: {e}".encode())
+        keeper.send(f"{type(e).__name__}: {e}".encode())
         os._exit(1)
     try:
-        os.read(go, 1)
+        keeper.recv(16)
         harden(spec["limits"])
         if spec["look"] == "docker":
             _become_bash(spec["env"])
-        _reap_for_ever()
+        _serve(keeper)
     finally:
         os._exit(1)
+
+
+def _serve(keeper: socket.socket) -> NoReturn:
+    """Do what the keeper asks. Orphans are collected by the kernel, as SIGCHLD is ignored."""
+    os.chdir("/")
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    null = os.open("/dev/null", os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    moved = keeper.detach()
+    os.dup2(moved, 3)
+    os.closerange(4, 4096)
+    keeper = socket.socket(fileno=3)
+    while True:
+        message = keeper.recv(1 << 20)
+        if not message:
+            os._exit(0)
+        what, *arguments = json.loads(message)
+        try:
+            _DEEDS[what](*arguments)
+            keeper.send(b"ok")
+        except OSError as e:
+            keeper.send(str(e).encode())
 
 
 def _open_terminal(root: str) -> None:
@@ -81,20 +125,6 @@ def _become_bash(env: dict[str, str]) -> NoReturn:
     _forget_descriptors()
     _default_signals()
     os.execve("/bin/bash", ["/bin/bash"], {**env, "TERM": "xterm"})
-
-
-def _reap_for_ever() -> NoReturn:
-    os.chdir("/")
-    null = os.open("/dev/null", os.O_RDWR)
-    for fd in (0, 1, 2):
-        os.dup2(null, fd)
-    _forget_descriptors()
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
-    while True:
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        signal.sigwait({signal.SIGCHLD})
 
 
 def _forget_descriptors() -> None:
@@ -204,3 +234,6 @@ def _started(pid: int) -> int:
     except OSError:
         return -1
     return -1 if fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+_DEEDS: dict[str, Callable[..., None]] = {"kill_since": kill_since, "signal_all": signal_all}

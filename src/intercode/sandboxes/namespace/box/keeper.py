@@ -55,12 +55,12 @@ class Keeper:
         sys_.prctl(sys_.PR_SET_PDEATHSIG, signal.SIGKILL)
         layout = mounts.Layout(spec, copy_from)
         self.upper, self.lower = layout.upper, layout.lower
-        self.init, waiting = inside.start_init(layout.root, spec)
+        self.init = inside.start_init(layout.root, spec)
         self._change_root(layout.root)
-        os.close(waiting)
+        self.init.go()
         harden(spec["limits"])
         self.root = os.open("/", _DIRECTORY)
-        self.init_fd = os.pidfd_open(self.init)
+        self.init_fd = os.pidfd_open(self.init.pid)
         self.poll = select.poll()
         self.poll.register(owner, select.POLLIN)
         self.poll.register(self.init_fd, select.POLLIN)
@@ -151,11 +151,11 @@ class Keeper:
     def do_kill_since(
         self, fds: list[int], mark: int, keep: list[int]
     ) -> tuple[dict[str, Any], list[int]]:
-        inside.call(lambda: inside.kill_since(mark, keep))
+        self.init.do("kill_since", mark, keep)
         return {"ok": True}, []
 
     def do_freeze(self, fds: list[int], on: bool) -> tuple[dict[str, Any], list[int]]:
-        inside.call(lambda: inside.signal_all(signal.SIGSTOP if on else signal.SIGCONT))
+        self.init.do("signal_all", signal.SIGSTOP if on else signal.SIGCONT)
         return {"ok": True}, []
 
     def do_changes(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
@@ -173,8 +173,8 @@ class Keeper:
 
     def do_end(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
         """End the box and wait until its last process is gone and its files are released."""
-        os.kill(self.init, signal.SIGKILL)
-        os.waitpid(self.init, 0)
+        os.kill(self.init.pid, signal.SIGKILL)
+        os.waitpid(self.init.pid, 0)
         raise EOFError
 
 

@@ -59,6 +59,8 @@ class Layout:
         self.root = os.path.join(stage, "root")
         for source, target in spec["binds"]:
             bind_read_only(source, self.root + target)
+        for i, (source, target) in enumerate(spec["shown"]):
+            show(f"shown{i}", source, self.root + target)
         self._devices()
         self._sys(spec)
 
@@ -102,6 +104,15 @@ def bind_read_only(source: str, target: str) -> None:
     """Show a directory or file of the machine at ``target``, which exists, without write access."""
     mount(source, target, flags=MS_BIND | MS_REC)
     read_only(target)
+
+
+def show(name: str, source: str, target: str) -> None:
+    """As ``bind_read_only`` for a directory whose place on the machine the box must not learn:
+    a bind's mountinfo tells it, an overlay's tells only the names that it was mounted by."""
+    os.symlink(source, name)
+    os.mkdir(f"{name}.none")
+    flags = _HARDENED | MS_RDONLY
+    mount("overlay", target, "overlay", flags, f"lowerdir={name}:{name}.none,userxattr,xino=off")
 
 
 def mount_proc(root: str) -> None:
