@@ -104,7 +104,6 @@ def test_a_turn_without_code_counts_and_is_answered(env: InterCodeEnv) -> None:
     assert agent.told[1] is not None and agent.told[1].observation == "Write code."
 
 
-@pytest.mark.xfail(strict=True, reason="the reward 0 of a turn without code passes for a score")
 def test_a_turn_without_code_at_the_end_does_not_hide_the_state(env: InterCodeEnv) -> None:
     """What was reached before the agent fell silent counts."""
     t = rollout(Script(["echo five", Move(None, reply="Write code.")]), env, 0)

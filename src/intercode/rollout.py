@@ -31,6 +31,7 @@ def rollout(
     limits = [n for n in (max_turns, agent.max_turns, env.max_turns) if n is not None]
     steps: list[Step] = []
     feedback: Feedback | None = None
+    score: Score | None = None
     end: EndReason = "turn_limit"
     while not limits or len(steps) < min(limits):
         move = agent.act(feedback)
@@ -43,7 +44,7 @@ def rollout(
             end = "submitted" if done else "solved"
             break
         feedback = Feedback(step.observation, step.valid, step.timed_out, score)
-    if end != "submitted" and not (steps and steps[-1].reward is not None):
+    if score is None:  # nobody has asked yet what the state is worth
         steps = score_last(env, steps)
     return Trajectory(
         task=env.task.id,

@@ -163,3 +163,16 @@ def test_background_jobs_live_on_through_a_clone(box: NamespaceSandbox) -> None:
     box.write_file("/tmp/go", b"")
     assert job.wait(20) == 0
     assert "/tmp/went" in box.changes()
+
+
+def test_a_very_deep_tree_can_be_cloned(box: NamespaceSandbox) -> None:
+    code = "import os\nos.chdir('/tmp')\nfor i in range(3000):\n os.mkdir('d'); os.chdir('d')"
+    assert box.run(["python3", "-c", code], timeout=30).ok
+    with box.clone() as copy:
+        assert copy.changes() == box.changes()
+
+
+def test_sparse_files_can_be_cloned(box: NamespaceSandbox) -> None:
+    assert box.run(["bash", "-c", "for i in {1..6}; do truncate -s 200M /tmp/$i; done"]).ok
+    with box.clone() as copy:
+        assert copy.run(["stat", "-c", "%s", "/tmp/6"]).output == f"{200 << 20}\n"

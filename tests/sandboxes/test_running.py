@@ -116,3 +116,9 @@ def test_no_descriptor_is_leaked() -> None:
         box.close()
         box.close()
     eventually(lambda: count() <= before, f"{before} descriptors before, now {count()}")
+
+
+def test_an_empty_command_is_refused_and_costs_nothing(box: NamespaceSandbox) -> None:
+    with pytest.raises((OSError, ValueError)):
+        box.run([])
+    assert box.run(["echo", "on"]).output == "on\n"

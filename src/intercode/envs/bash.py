@@ -81,7 +81,7 @@ class BashEnv(InterCodeEnv):
 
     def _changes(self) -> list[str]:
         assert self._sandbox is not None
-        return list(self._sandbox.changes())
+        return list(self._sandbox.changes(digests=False))
 
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
         assert self._sandbox is not None and self._session is not None

@@ -99,8 +99,9 @@ class Sandbox(ABC):
         every process it started are killed, and what it printed is returned."""
 
     @abstractmethod
-    def changes(self) -> dict[str, FileEntry]:
-        """Every path that differs from the image and its layers."""
+    def changes(self, digests: bool = True) -> dict[str, FileEntry]:
+        """Every path that differs from the image and its layers, sorted. Without ``digests`` the
+        content of new files is not read, and their digest is empty."""
 
     @abstractmethod
     def read_file(self, path: str, limit: int = 64 << 20) -> bytes:

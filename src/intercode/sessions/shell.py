@@ -120,10 +120,11 @@ class Shell:
         drain(self.output, collector)
         data = collector.bytes()
         data = data.removeprefix(self._traced)
-        token = self._token.encode()
-        if token not in data:
+        token = data.find(self._token.encode())
+        start = data.rfind(b"builtin printf", 0, token) if token >= 0 else -1
+        if start < 0:
             return data
-        return b"".join(line for line in data.splitlines(keepends=True) if token not in line)
+        return data[:start].rstrip(b" ").rstrip(b"+") + data[data.find(b"\n", token) + 1 :]
 
     def _converse(self, text: str, collector: Collector, timeout: float) -> bytes | None:
         left = memoryview(_encode(text))

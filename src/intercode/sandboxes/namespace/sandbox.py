@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from intercode.errors import SandboxError, SandboxLostError
@@ -177,8 +177,8 @@ class NamespaceSandbox(Sandbox):
         finally:
             wire.close_all([fd for fd in (read, write) if fd >= 0])
 
-    def changes(self) -> dict[str, FileEntry]:
-        answer, _ = self.request("changes", seconds=_READ_SECONDS)
+    def changes(self, digests: bool = True) -> dict[str, FileEntry]:
+        answer, _ = self.request("changes", seconds=_READ_SECONDS, digests=digests)
         return {row[0]: FileEntry(*row[1:]) for row in answer["rows"]}
 
     def read_file(self, path: str, limit: int = 64 << 20) -> bytes:
@@ -197,7 +197,7 @@ class NamespaceSandbox(Sandbox):
         _, (upper,) = self.request("upper")
         self.request("freeze", on=True)
         try:
-            return NamespaceSandbox(self.spec, copy_from=upper)
+            return NamespaceSandbox(replace(self.spec, upper=None), copy_from=upper)
         finally:
             os.close(upper)
             self.request("freeze", on=False)

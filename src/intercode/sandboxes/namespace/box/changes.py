@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
-from typing import Any
+
+try:  # the interpreter's own: hashlib would bring all of OpenSSL into every box's keeper
+    from _sha2 import sha256  # type: ignore[import-not-found]
+except ImportError:  # Python 3.11
+    from _sha256 import sha256  # type: ignore[import-not-found]
+
+TYPE_CHECKING = False  # the module typing would double this process's memory
+if TYPE_CHECKING:
+    from typing import Any
+
+    Row = list[Any]  # path, kind, mode, size, digest, target, new
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_HASH_BUDGET = 2 << 30  # bytes read per call, so that huge sparse files cannot stall a score
+_HASH_BUDGET = 512 << 20  # bytes read per call, so that huge sparse files cannot stall a score
+_CHUNK = 1 << 18
 _MOST_ROWS = 200_000
 _DEEPEST = 100  # levels; what lies deeper is not looked at, and its directory says so
 UNREAD = "unread"
 """The digest of a directory that was too deep, or the start of that of a file too large."""
 
-Row = list[Any]  # path, kind, mode, size, digest, target, new
 
-
-def changes(upper: int, lower: int) -> list[Row]:
+def changes(upper: int, lower: int, digests: bool) -> list[Row]:
     """One row per path that differs between the lower layers and upper over them, sorted.
+
+    Without ``digests`` the content of files is read only to see whether it changed.
 
     A copied-up file that is what it was, and a parent directory that only holds changes, are none.
     """
-    walk = _Walk()
+    walk = _Walk(digests)
     walk.directory(upper, lower, "", 0)
     return sorted(walk.rows)
 
@@ -31,7 +41,8 @@ def changes(upper: int, lower: int) -> list[Row]:
 class _Walk:
     """Goes down both trees side by side; a lower directory is None where there is none."""
 
-    def __init__(self) -> None:
+    def __init__(self, digests: bool) -> None:
+        self.digests = digests
         self.rows: list[Row] = []
         self.budget = _HASH_BUDGET
 
@@ -70,8 +81,8 @@ class _Walk:
             self.gone_below(lower, name, path, depth)
         new = old is None
         if stat.S_ISREG(mode):
-            digest = self.digest(upper, name, info)
-            if not self.same_file(lower, name, info, old, digest):
+            same, digest = self.compare(upper, lower, name, info, old)
+            if not same:
                 self.add(path, "file", info, new, digest=digest)
         elif stat.S_ISLNK(mode):
             target = os.readlink(name, dir_fd=upper)
@@ -100,13 +111,18 @@ class _Walk:
             if below is not None:
                 os.close(below)
 
-    def same_file(
-        self, lower: int | None, name: str, info: os.stat_result, old: os.stat_result | None,
-        digest: str,
-    ) -> bool:  # fmt: skip
-        if lower is None or old is None or old.st_mode != info.st_mode:
-            return False
-        return old.st_size == info.st_size and digest == self.digest(lower, name, old)
+    def compare(
+        self, upper: int, lower: int | None, name: str, info: os.stat_result,
+        old: os.stat_result | None,
+    ) -> tuple[bool, str]:  # fmt: skip
+        """Whether a file is what it was, and its digest where that was needed or asked for."""
+        alike = old is not None and (old.st_mode, old.st_size) == (info.st_mode, info.st_size)
+        if not alike and not self.digests:
+            return False, ""
+        digest = self.digest(upper, name, info)
+        if not alike or lower is None or old is None:
+            return False, digest
+        return digest == self.digest(lower, name, old), digest
 
     def same_link(
         self, lower: int | None, name: str, old: os.stat_result | None, target: str
@@ -125,9 +141,10 @@ class _Walk:
         except FileNotFoundError:
             return ""
         with open(handle, "rb", buffering=0) as f:
-            if info.st_size <= 1 << 16:
-                return hashlib.sha256(f.read(1 << 17)).hexdigest()
-            return hashlib.file_digest(f, "sha256").hexdigest()
+            state = sha256()
+            while data := f.read(_CHUNK):
+                state.update(data)
+            return str(state.hexdigest())
 
     def gone(self, lower: int, name: str, path: str, old: os.stat_result, depth: int) -> None:
         self.add(path, "gone", None, False)

@@ -6,12 +6,14 @@ import os
 import stat
 
 _CHUNK = 1 << 30
+_DEEPEST = 100
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def copy_tree(source: int, target: int) -> None:
-    """Copy everything below one directory descriptor to another: content, modes, times, links,
-    fifos, whiteouts and opaque marks. Sockets are left out: nothing could listen on them."""
+def copy_tree(source: int, target: int, depth: int = 0) -> None:
+    """Copy everything below one directory descriptor to another: content, holes, modes, times,
+    links, fifos, whiteouts and opaque marks. Sockets are left out, as nothing could listen on them,
+    and so is what lies more than a hundred directories deep."""
     with os.scandir(source) as entries:
         names = [entry.name for entry in entries]
     for name in names:
@@ -24,7 +26,8 @@ def copy_tree(source: int, target: int) -> None:
             inner = os.open(name, _DIRECTORY, dir_fd=source)
             outer = os.open(name, _DIRECTORY, dir_fd=target)
             try:
-                copy_tree(inner, outer)
+                if depth < _DEEPEST:
+                    copy_tree(inner, outer, depth + 1)
             finally:
                 os.close(inner)
                 os.close(outer)
@@ -50,13 +53,30 @@ def _copy_file(name: str, source: int, target: int) -> None:
             name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=target
         )
         try:
-            while os.sendfile(outer, inner, None, _CHUNK):
-                pass
+            _copy_data(inner, outer)
             _copy_marks(inner, outer)
         finally:
             os.close(outer)
     finally:
         os.close(inner)
+
+
+def _copy_data(source: int, target: int) -> None:
+    """Copy what a file holds, and leave its holes holes."""
+    size = os.fstat(source).st_size
+    os.ftruncate(target, size)
+    position = 0
+    while position < size:
+        try:
+            start = os.lseek(source, position, os.SEEK_DATA)
+        except OSError:  # nothing but a hole is left
+            return
+        position = end = os.lseek(source, start, os.SEEK_HOLE)
+        os.lseek(target, start, os.SEEK_SET)
+        while start < end and (
+            sent := os.sendfile(target, source, start, min(end - start, _CHUNK))
+        ):
+            start += sent
 
 
 def _copy_marks(source: int, target: int) -> None:

@@ -40,13 +40,15 @@ def write(root: int, path: str, source: int, mode: int) -> None:
 
 
 def _make_parents(root: int, path: str) -> None:
-    try:
-        os.close(open_inside(root, path, _PATH))
-    except FileNotFoundError:
-        parent, name = posixpath.split(path)
-        _make_parents(root, parent)
-        fd = open_inside(root, parent, _PATH)
+    made = "/"
+    for name in path.strip("/").split("/"):
+        inner = posixpath.join(made, name)
         try:
-            os.mkdir(name, 0o755, dir_fd=fd)
-        finally:
-            os.close(fd)
+            os.close(open_inside(root, inner, _PATH))
+        except FileNotFoundError:
+            fd = open_inside(root, made, _PATH)
+            try:
+                os.mkdir(name, 0o755, dir_fd=fd)
+            finally:
+                os.close(fd)
+        made = inner

@@ -5,28 +5,27 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import json
 import os
-import select
 import signal
 import socket
 import struct
-from collections.abc import Callable
-from typing import Any, NoReturn
 
 from . import mounts
 from . import syscalls as sys_
 from .hardening import harden
 
+TYPE_CHECKING = False  # the module typing would double this process's memory
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
 _SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ, signal.SIGCHLD)
-_CALL_SECONDS = 2.0
+_PASSES = 100  # over the process list, before a box that starts faster is given up
 _ABOVE = 400  # descriptor numbers that no command is given
 _TIOCSPTLCK = 0x40045431  # unlock a pseudo terminal
 
 
-def start_init(root: str, spec: dict[str, Any]) -> Init:
-    """Fork PID 1, which mounts /proc, waits until it is told that the root is in place, and then
-    serves. Raises OSError where it cannot.
+def start_init(spec: dict[str, Any]) -> Init:
+    """Fork PID 1, which waits to be told what to do: see ``Init``.
 
     With ``look='docker'`` it becomes an idle ``/bin/bash`` on a terminal instead, as in a container
     that was started with one.
@@ -35,85 +34,63 @@ def start_init(root: str, spec: dict[str, Any]) -> Init:
     pid = os.fork()
     if pid == 0:
         ours.close()
-        _be_init(root, spec, theirs)
+        _be_init(spec, theirs)
     theirs.close()
-    problem = ours.recv(4096)
-    if problem != b"ok":
-        raise OSError(errno.EIO, f"PID 1: {problem.decode(errors='replace') or 'died'}")
-    if spec["look"] == "docker":
-        _open_terminal(root)
-    return Init(pid, ours, spec["look"] != "docker")
+    return Init(pid, ours)
 
 
 class Init:
-    """PID 1 as the keeper sees it. The box cannot stop or kill it, and it needs no further
-    process, so it is what reaches the box's processes even where no process can be started."""
+    """PID 1 as the keeper sees it. It mounts /proc, which only a process of the box can, and then
+    collects orphans. When it ends, so does the box."""
 
-    def __init__(self, pid: int, control: socket.socket, serves: bool) -> None:
-        self.pid, self._control, self._serves = pid, control, serves
+    def __init__(self, pid: int, control: socket.socket) -> None:
+        self.pid, self._control = pid, control
+
+    def mount_proc(self, root: str) -> None:
+        """Have /proc mounted below ``root``. Raises OSError where it cannot be."""
+        self._control.send(os.fsencode(root))
+        problem = self._control.recv(4096)
+        if problem != b"ok":
+            raise OSError(errno.EIO, f"PID 1: {problem.decode(errors='replace') or 'died'}")
 
     def go(self) -> None:
-        """The root is in place."""
-        self._control.send(b"go")
-        if not self._serves:
-            self._control.close()
-
-    def do(self, what: str, *arguments: Any) -> None:
-        """Run one of ``_DEEDS`` in the box. Raises OSError where it did not end well."""
-        if not self._serves:
-            call(lambda: _DEEDS[what](*arguments))
-            return
-        self._control.send(json.dumps([what, *arguments]).encode())
-        ready = select.select([self._control], [], [], _CALL_SECONDS)[0]
-        if not ready or self._control.recv(4096) != b"ok":
-            raise OSError(errno.EIO, "the box did not let its processes be reached")
+        """The root is in place: be what PID 1 is to be."""
+        with self._control:
+            self._control.send(b"go")
 
 
-def _be_init(root: str, spec: dict[str, Any], keeper: socket.socket) -> NoReturn:
+def _be_init(spec: dict[str, Any], keeper: socket.socket) -> NoReturn:
     try:
         sys_.prctl(sys_.PR_SET_PDEATHSIG, signal.SIGKILL)
         os.setsid()
-        mounts.mount_proc(root)
+        mounts.mount_proc(os.fsdecode(keeper.recv(4096)))
         keeper.send(b"ok")
-    except BaseException as e:
-        keeper.send(f"{type(e).__name__}: {e}".encode())
-        os._exit(1)
-    try:
-        keeper.recv(16)
-        harden(spec["limits"])
-        if spec["look"] == "docker":
-            _become_bash(spec["env"])
-        _serve(keeper)
+        if keeper.recv(16):
+            os.chdir("/")
+            if spec["look"] == "docker":
+                harden(spec["limits"])
+                _become_bash(spec["env"])
+            _sleep_for_ever()
+    except OSError as e:
+        keeper.send(str(e).encode())
     finally:
         os._exit(1)
 
 
-def _serve(keeper: socket.socket) -> NoReturn:
-    """Do what the keeper asks. Orphans are collected by the kernel, as SIGCHLD is ignored."""
-    os.chdir("/")
+def _sleep_for_ever() -> NoReturn:
+    """Be PID 1. Orphans are collected by the kernel, as SIGCHLD is ignored."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     null = os.open("/dev/null", os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
-    moved = keeper.detach()
-    os.dup2(moved, 3)
-    os.closerange(4, 4096)
-    keeper = socket.socket(fileno=3)
+    _forget_descriptors()
     while True:
-        message = keeper.recv(1 << 20)
-        if not message:
-            os._exit(0)
-        what, *arguments = json.loads(message)
-        try:
-            _DEEDS[what](*arguments)
-            keeper.send(b"ok")
-        except OSError as e:
-            keeper.send(str(e).encode())
+        signal.pause()
 
 
-def _open_terminal(root: str) -> None:
+def open_terminal() -> None:
     """Keep a terminal's master side open here, so that the shell on it never reads its end."""
-    master = os.open(f"{root}/dev/pts/ptmx", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    master = os.open("/dev/pts/ptmx", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     fcntl.ioctl(master, _TIOCSPTLCK, struct.pack("i", 0))
 
 
@@ -180,60 +157,70 @@ def _find(name: str, path: str) -> str:
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
 
 
-def call(work: Callable[[], None]) -> None:
-    """Do something as a process of the box (its pids are not valid out here), and wait for it.
-
-    The box can stop or kill that process too: it is given two seconds. Raises OSError where it
-    did not end well.
-    """
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            work()
-            status = 0
-        finally:
-            os._exit(status)
-    pidfd = os.pidfd_open(pid)
-    try:
-        if not select.select([pidfd], [], [], _CALL_SECONDS)[0]:
-            os.kill(pid, signal.SIGKILL)
-        if os.waitpid(pid, 0)[1]:
-            raise OSError(errno.EIO, "the box did not let its processes be reached")
-    finally:
-        os.close(pidfd)
-
-
-def signal_all(number: int) -> None:
-    """Send a signal to every process of the box but PID 1 and the caller."""
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(-1, number)
-
-
-def kill_since(mark: int, keep: list[int]) -> None:
-    """Kill what started at ``mark`` (clock ticks since boot) or later; again until none is left."""
-    spared = {1, os.getpid(), *keep}
-    for _ in range(50):
-        victims = [pid for pid in _pids() if pid not in spared and _started(pid) >= mark]
-        if not victims:
+def signal_since(mark: int, keep: list[int], number: int) -> None:
+    """Signal what started at ``mark`` (clock ticks since boot) or later; again, until a pass finds
+    nothing new. Out here the box's pids mean nothing: processes are reached through its /proc, so
+    that nothing has to be started in the box for it."""
+    reached = {1, *keep}
+    for _ in range(_PASSES):
+        new = [p for p in _processes() if p.pid not in reached and p.started >= mark]
+        if not new:
             return
-        for pid in victims:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        for process in new:
+            process.signal(number)
+            if number != signal.SIGKILL:
+                reached.add(process.pid)
 
 
-def _pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+def stop_all() -> list[int]:
+    """Stop every process of the box that is not stopped already, and tell which those were."""
+    stopped: list[int] = []
+    for _ in range(_PASSES):
+        new = [p for p in _processes() if p.pid != 1 and p.pid not in stopped and p.state != "T"]
+        if not new:
+            break
+        for process in new:
+            process.signal(signal.SIGSTOP)
+            stopped.append(process.pid)
+    return stopped
 
 
-def _started(pid: int) -> int:
-    """When a process started, in clock ticks since boot; -1 for one that is gone or dead."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as f:
-            fields = f.read().rpartition(b")")[2].split()
-    except OSError:
-        return -1
-    return -1 if fields[0] in (b"Z", b"X") else int(fields[19])
+def wake(pids: list[int]) -> None:
+    """Let stopped processes go on."""
+    for process in _processes():
+        if process.pid in pids:
+            process.signal(signal.SIGCONT)
 
 
-_DEEDS: dict[str, Callable[..., None]] = {"kill_since": kill_since, "signal_all": signal_all}
+class _Process:
+    """A live process of the box, held by its directory in the box's /proc."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._fd = os.open(f"/proc/{pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fd = os.open("stat", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._fd)
+            with open(fd, "rb") as f:
+                fields = f.read().rpartition(b")")[2].split()
+        except BaseException:
+            os.close(self._fd)
+            raise
+        self.state, self.started = fields[0].decode(), int(fields[19])
+
+    def signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._fd, number)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_fd"):
+            os.close(self._fd)
+
+
+def _processes() -> list[_Process]:
+    """The processes of the box that have not ended."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError):
+                found.append(_Process(int(name)))
+    return [p for p in found if p.state not in ("Z", "X")]

@@ -14,12 +14,15 @@ import select
 import signal
 import socket
 import struct
-from collections.abc import Callable
-from typing import Any, NoReturn
 
 from . import changes, files, inside, mounts, wire
 from . import syscalls as sys_
 from .hardening import harden
+
+TYPE_CHECKING = False  # the module typing would double this process's memory
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, NoReturn
 
 _NAMESPACES = (
     sys_.CLONE_NEWUSER | sys_.CLONE_NEWNS | sys_.CLONE_NEWPID | sys_.CLONE_NEWIPC
@@ -53,14 +56,18 @@ class Keeper:
         self.fdinfo = os.open("/proc/self/fdinfo", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         self._enter_namespaces()
         sys_.prctl(sys_.PR_SET_PDEATHSIG, signal.SIGKILL)
+        self.init = inside.start_init(spec)
         layout = mounts.Layout(spec, copy_from)
         self.upper, self.lower = layout.upper, layout.lower
-        self.init = inside.start_init(layout.root, spec)
+        self.init.mount_proc(layout.root)
         self._change_root(layout.root)
+        if spec["look"] == "docker":
+            inside.open_terminal()
         self.init.go()
         harden(spec["limits"])
         self.root = os.open("/", _DIRECTORY)
         self.init_fd = os.pidfd_open(self.init.pid)
+        self.stopped: list[int] = []
         self.poll = select.poll()
         self.poll.register(owner, select.POLLIN)
         self.poll.register(self.init_fd, select.POLLIN)
@@ -104,7 +111,7 @@ class Keeper:
         handler = getattr(self, "do_" + request.pop("do"))
         try:
             answer, out = handler(fds=fds, **request)
-        except (OSError, ValueError) as e:  # ValueError: a NUL byte where none can be
+        except Exception as e:  # a request that cannot be met must not cost the box
             code = getattr(e, "errno", None) or errno.EINVAL
             answer, out = {"ok": False, "errno": code, "error": getattr(e, "strerror", str(e))}, []
         finally:
@@ -151,15 +158,22 @@ class Keeper:
     def do_kill_since(
         self, fds: list[int], mark: int, keep: list[int]
     ) -> tuple[dict[str, Any], list[int]]:
-        self.init.do("kill_since", mark, keep)
+        inside.signal_since(mark, keep, signal.SIGKILL)
         return {"ok": True}, []
 
     def do_freeze(self, fds: list[int], on: bool) -> tuple[dict[str, Any], list[int]]:
-        self.init.do("signal_all", signal.SIGSTOP if on else signal.SIGCONT)
+        self._freeze(on)
         return {"ok": True}, []
 
-    def do_changes(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
-        return {"ok": True, "rows": changes.changes(self.upper, self.lower)}, []
+    def _freeze(self, on: bool) -> None:
+        if on:
+            self.stopped += inside.stop_all()
+        else:
+            inside.wake(self.stopped)
+            self.stopped = []
+
+    def do_changes(self, fds: list[int], digests: bool) -> tuple[dict[str, Any], list[int]]:
+        return {"ok": True, "rows": changes.changes(self.upper, self.lower, digests)}, []
 
     def do_upper(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
         return {"ok": True}, [os.dup(self.upper)]

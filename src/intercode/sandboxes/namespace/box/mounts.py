@@ -4,7 +4,6 @@ of the outside. Runs in the keeper, inside its new namespaces, before the root i
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from . import copying
 from .syscalls import (
@@ -18,6 +17,10 @@ from .syscalls import (
     mount,
     read_only,
 )
+
+TYPE_CHECKING = False  # the module typing would double this process's memory
+if TYPE_CHECKING:
+    from typing import Any
 
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _MASKED = ("kcore", "keys", "latency_stats", "timer_list", "sched_debug", "sysrq-trigger", "kmsg")
@@ -116,7 +119,8 @@ def show(name: str, source: str, target: str) -> None:
 
 
 def mount_proc(root: str) -> None:
-    """Mount /proc with the host's knobs hidden. Runs as PID 1 of the new namespace."""
+    """Mount /proc with the host's knobs hidden. Runs as PID 1, before the old root is given up:
+    the kernel allows a new /proc only where an old one can be seen."""
     proc = f"{root}/proc"
     mount("proc", proc, "proc", _HARDENED | MS_NOEXEC)
     for name in _SHOWN_READ_ONLY:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import platform
 import struct
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -33,7 +32,7 @@ _NUMBERS = {
     "x86_64": {"pivot_root": 155, "openat2": 437, "mount_setattr": 442, "seccomp": 317},
     "aarch64": {"pivot_root": 41, "openat2": 437, "mount_setattr": 442, "seccomp": 277},
 }
-ARCH = platform.machine()
+ARCH = os.uname().machine
 
 
 def _check(result: int, what: str) -> int:
@@ -88,8 +87,10 @@ def prctl(option: int, value: int | bytes = 0) -> None:
 
 def open_inside(root: int, path: str, flags: int, mode: int = 0) -> int:
     """Open ``path`` as a process whose root directory is ``root`` would, without magic links."""
+    if "\0" in path:
+        raise OSError(errno.EINVAL, "a path cannot hold a NUL byte", path)
     resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS
-    how = struct.pack("=3Q", flags | os.O_CLOEXEC | os.O_NOFOLLOW * 0, mode, resolve)
+    how = struct.pack("=3Q", flags | os.O_CLOEXEC, mode, resolve)
     result = _libc.syscall(_number("openat2"), root, os.fsencode(path), how, len(how))
     if result < 0:
         code = ctypes.get_errno()

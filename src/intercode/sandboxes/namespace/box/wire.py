@@ -8,8 +8,11 @@ import json
 import os
 import socket
 import struct
-from collections.abc import Sequence
-from typing import Any
+
+TYPE_CHECKING = False  # the module typing would double this process's memory
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 _HEADER = struct.Struct("!I")
 _MOST_FDS = 16

@@ -5,13 +5,17 @@ It ends when its owner hangs up; its keepers end with it.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
-from typing import Any
 
 from . import keeper, wire
 from . import syscalls as sys_
+
+TYPE_CHECKING = False  # the module typing would double this process's memory
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def main(fd: int) -> None:
@@ -28,6 +32,8 @@ def main(fd: int) -> None:
     wire.send(owner, {"ok": True})
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are collected by the kernel
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the owner's to handle
+    gc.disable()  # a fork shares what is not touched, and collecting touches everything
+    gc.freeze()
     while True:
         try:
             request, fds = wire.receive(owner)

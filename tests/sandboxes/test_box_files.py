@@ -83,3 +83,18 @@ def test_a_link_swapped_during_reads_and_writes(box: NamespaceSandbox, tmp_path:
             except OSError:
                 pass  # whatever lay there at that moment
     assert outside.read_text() == "outside"
+
+
+def test_a_nul_byte_in_a_path_is_no_end_of_it(box: NamespaceSandbox) -> None:
+    with pytest.raises((OSError, ValueError)):
+        box.write_file("/tmp/a\0b", b"x")
+    assert box.changes() == {}
+
+
+def test_a_path_of_many_directories_does_not_cost_the_box(box: NamespaceSandbox) -> None:
+    path = "/tmp/" + "d/" * 1500 + "f"
+    try:
+        box.write_file(path, b"x")
+    except OSError:
+        pass  # refused, as may be
+    assert box.run(["echo", "on"]).output == "on\n"
