@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import gymnasium as gym
 
 from intercode import datasets
+from intercode.envs.choosing import pick_task
+from intercode.envs.snapshots import Snapshot
 from intercode.envs.spaces import FreeText
 from intercode.errors import EnvironmentStateError, InfrastructureError, UsageError
 from intercode.registry import unknown
@@ -49,6 +52,11 @@ class InterCodeEnv(gym.Env[str, str]):
         reward: str | RewardFunction | None = None,
         render_mode: str | None = None,
     ) -> None:
+        self._settings: dict[str, Any] = {
+            "profile": profile, "image": image, "sandbox": sandbox, "network": network,
+            "timeout": timeout, "max_turns": max_turns, "reward": reward,
+            "render_mode": render_mode,
+        }  # fmt: skip
         if profile not in ("standard", "original"):
             raise unknown("profile", profile, ["standard", "original"])
         if network not in ("none", "host"):
@@ -66,7 +74,6 @@ class InterCodeEnv(gym.Env[str, str]):
         self._reward: RewardFunction = REWARDS.load(chosen) if isinstance(chosen, str) else chosen
         self.action_space = FreeText(LONGEST_ACTION)
         self.observation_space = FreeText(LONGEST_OBSERVATION)
-        self._by_id = {task.id: i for i, task in enumerate(self.dataset.tasks)}
         self._task: Task | None = None
         self._answer: str | None = None
         self._last: ExecResult | None = None
@@ -85,7 +92,7 @@ class InterCodeEnv(gym.Env[str, str]):
         for name in options or {}:
             if name != "task":
                 raise unknown("option of reset", name, ["task"])
-        self.index = self._pick((options or {}).get("task"))
+        self.index = pick_task(self.dataset, (options or {}).get("task"), self.np_random)
         self._task = self.dataset.tasks[self.index]
         self._live, self._turns, self._answer, self._last = False, 0, None, None
         self._close_episode()
@@ -190,6 +197,44 @@ class InterCodeEnv(gym.Env[str, str]):
         """What the last executed action printed; empty before the first."""
         return self._clip(self._last.output) if self._last else ""
 
+    def snapshot(self) -> Snapshot:
+        """Keep this moment of the running episode: ``restore`` comes back to it, also in another
+        environment. Raises EnvironmentStateError where no episode is running."""
+        self._require_live("snapshot")
+        held, left_behind, release = self._hold()
+        state = self.np_random.bit_generator.state
+        return Snapshot(
+            self.index, self._turns, self._last, tuple(self._transcript), state, held,
+            left_behind, release,
+        )  # fmt: skip
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go on from a snapshot of this dataset, whatever happened since."""
+        self._close_episode()
+        self.index, self._turns, self._last = snapshot.index, snapshot.turns, snapshot.last
+        self._task, self._answer = self.dataset.tasks[snapshot.index], None
+        self._transcript = list(snapshot.transcript)
+        self.np_random.bit_generator.state = snapshot.random_state
+        self._resume(snapshot.held)
+        self._live = True
+
+    def fork(self, n: int = 1) -> list[Self]:
+        """``n`` environments in the state of this one, each on its own from here. The caller closes
+        them."""
+        if n < 1:
+            raise UsageError(f"fork takes a number of at least 1, not {n!r}")
+        twins: list[Self] = []
+        with self.snapshot() as snapshot:
+            try:
+                for _ in range(n):
+                    twins.append(type(self)(self.dataset, **self._settings))
+                    twins[-1].restore(snapshot)
+            except BaseException:
+                for twin in twins:
+                    twin.close()
+                raise
+        return twins
+
     def facts(self) -> dict[str, Any]:
         """What every result of this environment has to name."""
         return {
@@ -203,6 +248,14 @@ class InterCodeEnv(gym.Env[str, str]):
     @abstractmethod
     def _open_episode(self, task: Task) -> None:
         """Open a fresh box and session for a task."""
+
+    @abstractmethod
+    def _hold(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
+        """What ``_resume`` needs to go on from here, what is left behind, and how to free it."""
+
+    @abstractmethod
+    def _resume(self, held: Any) -> None:
+        """Open the episode that was held, without touching what is held."""
 
     @abstractmethod
     def _close_episode(self) -> None:
@@ -229,20 +282,6 @@ class InterCodeEnv(gym.Env[str, str]):
         """What each gold leaves behind, run where the agent cannot see it."""
 
     # ------------------------------------------------------------- internals
-    def _pick(self, choice: Any) -> int:
-        count = len(self.dataset)
-        if choice is None:
-            return int(self.np_random.integers(count))
-        if isinstance(choice, str):
-            if choice not in self._by_id:
-                raise unknown(f"task of {self.dataset.name}", choice, list(self._by_id))
-            return self._by_id[choice]
-        if isinstance(choice, bool) or not hasattr(choice, "__index__"):
-            raise UsageError(f"a task is an int or a str, not {choice!r}")
-        if not 0 <= int(choice) < count:
-            raise UsageError(f"task {choice} is out of range: {self.dataset.name} has {count}")
-        return int(choice)
-
     def _require_live(self, what: str) -> None:
         if not self._live:
             raise EnvironmentStateError(f"{what} without a running episode: call reset() first")

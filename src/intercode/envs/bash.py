@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -62,7 +63,7 @@ class BashEnv(InterCodeEnv):
         layers = tuple(task_layer(spec, self.image) for spec in task.files)
         self._spec = self._way.spec(self.image, layers, self.network)
         self._sandbox = self._open_box()
-        self._session = self._way.open_session(self._sandbox, task)
+        self._session = self._way.open_session(self._sandbox, task, None)
 
     def _close_episode(self) -> None:
         self._way.close()
@@ -71,6 +72,17 @@ class BashEnv(InterCodeEnv):
         if self._sandbox is not None:
             self._sandbox.close()
         self._sandbox = self._session = None
+
+    def _hold(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
+        assert self._sandbox is not None and self._session is not None
+        state = self._session.state()
+        box = self._sandbox.clone()
+        return (self._spec, box, state), self._sandbox.processes(), box.close
+
+    def _resume(self, held: Any) -> None:
+        self._spec, box, state = held
+        self._sandbox = box.clone()
+        self._session = self._way.open_session(self._sandbox, self.task, state)
 
     def _is_open(self) -> bool:
         return self._session is not None

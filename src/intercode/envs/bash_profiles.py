@@ -13,6 +13,7 @@ from intercode.sessions import git_view
 from intercode.sessions.base import Session
 from intercode.sessions.bash import BashSession
 from intercode.sessions.fresh import FreshBashSession
+from intercode.sessions.shell_state import SessionState
 from intercode.types import ExecResult, Image, Layer, Network, State, Task
 
 GOLD_SECONDS = 120.0
@@ -26,8 +27,10 @@ class BashProfile(Protocol):
         """What every box of an episode is made of."""
         ...
 
-    def open_session(self, box: NamespaceSandbox, task: Task) -> Session:
-        """The session in which the agent's actions run."""
+    def open_session(
+        self, box: NamespaceSandbox, task: Task, state: SessionState | None
+    ) -> Session:
+        """The session in which the agent's actions run, from a state if one is given."""
         ...
 
     def agent_state(
@@ -54,9 +57,11 @@ class Standard:
     def spec(self, image: Image, layers: tuple[Layer, ...], network: Network) -> SandboxSpec:
         return SandboxSpec(image, layers, network=network)
 
-    def open_session(self, box: NamespaceSandbox, task: Task) -> Session:
-        session = BashSession(box, cwd=task.cwd)
-        if task.setup:
+    def open_session(
+        self, box: NamespaceSandbox, task: Task, state: SessionState | None
+    ) -> Session:
+        session = BashSession(box, cwd=task.cwd, state=state)
+        if task.setup and state is None:
             result = session.run(task.setup, GOLD_SECONDS)
             if not result.ok:
                 raise GoldError(f"the setup of {task.id} failed: {result.output.strip()!r}")
@@ -78,7 +83,7 @@ class Standard:
 
     def _run(self, task: Task, gold: str, open_box: OpenBox) -> State:
         with open_box() as box:
-            session = self.open_session(box, task)
+            session = self.open_session(box, task, None)
             result = session.run(gold, GOLD_SECONDS)
             if result.timed_out:
                 raise GoldError(f"the gold of {task.id} did not end within {GOLD_SECONDS:g} s")
@@ -99,8 +104,13 @@ class Original:
         layers += (git_layer(image, layers),)
         return SandboxSpec(image, layers, network=network, look="docker")
 
-    def open_session(self, box: NamespaceSandbox, task: Task) -> Session:  # noqa: ARG002
-        return FreshBashSession(box)
+    def open_session(
+        self,
+        box: NamespaceSandbox,
+        task: Task,  # noqa: ARG002
+        state: SessionState | None,
+    ) -> Session:
+        return FreshBashSession(box, state.cwd if state else "/")
 
     def agent_state(
         self,

@@ -119,6 +119,11 @@ class Sandbox(ABC):
         """A new box with a copy of this one's files. Processes are not carried over."""
 
     @abstractmethod
+    def processes(self) -> tuple[str, ...]:
+        """The live processes in the box, as ``name (pid)``, but for PID 1 and those that were
+        started with ``spawn``."""
+
+    @abstractmethod
     def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
         """Kill every process started since ``mark`` (see ``mark``) but those in ``keep``."""
 

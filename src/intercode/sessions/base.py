@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from intercode.sessions.shell_state import SessionState
 from intercode.types import ExecResult
 
 
@@ -13,6 +14,10 @@ class Session(Protocol):
     @property
     def cwd(self) -> str:
         """The directory in which the next piece starts."""
+        ...
+
+    def state(self) -> SessionState:
+        """What another session can be given to go on where this one stands."""
         ...
 
     def run(self, code: str, timeout: float) -> ExecResult:

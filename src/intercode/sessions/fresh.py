@@ -12,6 +12,7 @@ import errno
 import shlex
 
 from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sessions.shell_state import SessionState
 from intercode.types import ExecResult
 
 TIMED_OUT = "Command timed out"
@@ -49,6 +50,10 @@ class FreshBashSession:
     @property
     def cwd(self) -> str:
         return self._cwd
+
+    def state(self) -> SessionState:
+        """The directory: nothing else carries over."""
+        return SessionState(self._cwd)
 
     def run(self, code: str, timeout: float) -> ExecResult:
         """Run one action. One that begins with ``cd`` but holds no ``cd`` and a blank, on which

@@ -202,6 +202,10 @@ class NamespaceSandbox(Sandbox):
             os.close(upper)
             self.request("freeze", on=False)
 
+    def processes(self) -> tuple[str, ...]:
+        answer, _ = self.request("processes")
+        return tuple(answer["processes"])
+
     def mark(self) -> int:
         return int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)
 

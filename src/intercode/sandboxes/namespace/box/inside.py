@@ -185,6 +185,11 @@ def stop_all() -> list[int]:
     return stopped
 
 
+def names(spared: set[int]) -> list[str]:
+    """``name (pid)`` of every process of the box but PID 1 and those in ``spared``."""
+    return [f"{p.name} ({p.pid})" for p in _processes() if p.pid != 1 and p.pid not in spared]
+
+
 def wake(pids: list[int]) -> None:
     """Let stopped processes go on."""
     for process in _processes():
@@ -201,10 +206,12 @@ class _Process:
         try:
             fd = os.open("stat", os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._fd)
             with open(fd, "rb") as f:
-                fields = f.read().rpartition(b")")[2].split()
+                head, _, tail = f.read().rpartition(b")")
         except BaseException:
             os.close(self._fd)
             raise
+        fields = tail.split()
+        self.name = head.partition(b"(")[2].decode(errors="replace")
         self.state, self.started = fields[0].decode(), int(fields[19])
 
     def signal(self, number: int) -> None:

@@ -172,6 +172,10 @@ class Keeper:
             inside.wake(self.stopped)
             self.stopped = []
 
+    def do_processes(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
+        own = {self._number_inside(pidfd) for pidfd in self.children}
+        return {"ok": True, "processes": inside.names(own)}, []
+
     def do_changes(self, fds: list[int], digests: bool) -> tuple[dict[str, Any], list[int]]:
         return {"ok": True, "rows": changes.changes(self.upper, self.lower, digests)}, []
 

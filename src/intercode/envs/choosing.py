@@ -1,0 +1,32 @@
+"""Which task an episode plays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numpy.random import Generator
+
+from intercode.errors import UsageError
+from intercode.registry import unknown
+from intercode.types import Dataset
+
+
+def pick_task(dataset: Dataset, choice: Any, random: Generator) -> int:
+    """The position of a task: drawn for None, an int as it is, a str by its id.
+
+    Raises UnknownNameError for an id that is not there (with the near one), UsageError for a
+    position out of range or another type.
+    """
+    count = len(dataset)
+    if choice is None:
+        return int(random.integers(count))
+    if isinstance(choice, str):
+        ids = [task.id for task in dataset.tasks]
+        if choice not in ids:
+            raise unknown(f"task of {dataset.name}", choice, ids)
+        return ids.index(choice)
+    if isinstance(choice, bool) or not hasattr(choice, "__index__"):
+        raise UsageError(f"a task is an int or a str, not {choice!r}")
+    if not 0 <= int(choice) < count:
+        raise UsageError(f"task {choice} is out of range: {dataset.name} has {count}")
+    return int(choice)

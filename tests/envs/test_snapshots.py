@@ -1,0 +1,133 @@
+"""Going back to a moment of an episode, and going on from it in several ways."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import intercode
+from intercode.envs.base import InterCodeEnv
+from intercode.errors import EnvironmentStateError, UsageError
+from intercode.types import Dataset, Task
+
+pytestmark = pytest.mark.sandbox
+MINE = Dataset("mine", "bash", (Task("mine/0", "Write 5 to /five", gold="echo 5 > /five"),))
+
+
+@pytest.fixture(params=["standard", "original"])
+def env(request: pytest.FixtureRequest) -> Iterator[InterCodeEnv]:
+    if request.param == "original" and not shutil.which("git"):
+        pytest.skip("the original profile needs git in the image; here the machine's own")
+    with intercode.make("bash", dataset=MINE, profile=request.param, max_turns=50) as one:
+        one.reset(seed=3)
+        yield one
+
+
+def out(env: InterCodeEnv, action: str) -> str:
+    return env.step(action)[0]
+
+
+def test_restore_undoes_files_and_directory(env: InterCodeEnv) -> None:
+    env.step("mkdir -p /tmp/a; echo 1 > /tmp/a/f; ln -s f /tmp/a/l; rm -rf /home; cd /usr")
+    env.step("cd /usr")
+    with env.snapshot() as moment:
+        changed = env.step("true")[4]["changes"]
+        env.step("rm -rf /tmp/a; echo 2 > /srv/x; cd /")
+        env.restore(moment)
+        assert env.step("true")[4]["changes"] == changed
+        assert out(env, "pwd; cat /tmp/a/l") == "/usr\n1\n"
+        env.step("echo 3 > /tmp/a/f")
+        env.restore(moment)
+        assert out(env, "cat /tmp/a/f") == "1\n"
+
+
+def test_a_fork_shares_nothing_with_its_origin(env: InterCodeEnv) -> None:
+    env.step("mkdir -p /tmp; echo start > /tmp/log")
+    children = env.fork(3)
+    try:
+        for i, child in enumerate(children):
+            child.step(f"echo {i} >> /tmp/log")
+        assert [out(child, "cat /tmp/log") for child in children] == [
+            f"start\n{i}\n" for i in range(3)
+        ]
+        assert out(env, "cat /tmp/log") == "start\n"
+        children[1].step("echo 5 > /five; rm -r /tmp")
+        rewards = [child.submit()[1] for child in children]
+        assert rewards[1] == max(rewards) > rewards[0]
+    finally:
+        for child in children:
+            child.close()
+
+
+def test_turns_and_chance_come_back(env: InterCodeEnv) -> None:
+    with env.snapshot() as moment:
+        drawn = env.np_random.integers(1 << 30)
+        for _ in range(49):
+            env.step("true")
+        env.restore(moment)
+        assert env.np_random.integers(1 << 30) == drawn
+        assert not env.step("true")[3], "one turn, not fifty, has been played"
+
+
+def test_out_of_order(env: InterCodeEnv) -> None:
+    with pytest.raises(UsageError, match="at least 1"):
+        env.fork(0)
+    env.submit()
+    with pytest.raises(EnvironmentStateError):
+        env.snapshot()
+
+
+def test_the_shell_comes_along_and_jobs_are_named() -> None:
+    with intercode.make("bash", dataset=MINE) as env:
+        env.reset()
+        env.step("x=1; declare -A m=([k]='a b'); f() { echo \"$x ${m[k]}\"; }; set -o pipefail")
+        env.step("export E=e; alias l='echo aliased'; shopt -s expand_aliases; sleep 600 &")
+        with env.snapshot() as moment:
+            assert [name.split()[0] for name in moment.left_behind] == ["sleep"]
+            env.step("x=2; unset -f f")
+            env.restore(moment)
+        assert (
+            out(env, "f; sh -c 'echo $E'; set -o | grep pipefail")
+            == "1 a b\ne\npipefail       \ton\n"
+        )
+        assert out(env, "l; pgrep sleep || jobs") == "aliased\n"
+
+
+def test_a_tree_of_forks_has_independent_leaves() -> None:
+    with intercode.make("bash", dataset=MINE) as root:
+        root.reset()
+        level = [root]
+        for depth in range(3):
+            children = [child for parent in level for child in parent.fork(3)]
+            for i, child in enumerate(children):
+                child.step(f"p=$p/{i % 3}; mkdir -p /tmp/t; touch /tmp/t/{depth}-{i}")
+            if depth:
+                for parent in level:
+                    parent.close()
+            level = children
+        seen = {out(leaf, "echo $p; ls /tmp/t") for leaf in level}
+        for leaf in level:
+            leaf.close()
+        assert len(seen) == 27
+
+
+def test_nothing_outlives_a_snapshot(tmp_path: Path) -> None:
+    from intercode.sandboxes.namespace.launcher import Launcher
+
+    def keepers() -> int:
+        pid = Launcher.get()._process.pid
+        return len(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
+
+    with intercode.make("bash", dataset=MINE) as env:
+        env.reset()
+        before = keepers()
+        with env.snapshot() as moment:
+            assert keepers() == before + 1
+            env.restore(moment)
+            moment.close()
+    from support.boxes import eventually
+
+    eventually(lambda: keepers() < before, "the boxes are gone")
