@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from intercode.builders.layers import git_layer
+from intercode.envs.spares import Place
 from intercode.errors import GoldError
 from intercode.sandboxes import SandboxSpec
 from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
@@ -17,7 +18,7 @@ from intercode.sessions.shell_state import SessionState
 from intercode.types import ExecResult, Image, Layer, Network, State, Task
 
 GOLD_SECONDS = 120.0
-OpenBox = Callable[[], NamespaceSandbox]
+OpenPlace = Callable[[], Place]
 
 
 class BashProfile(Protocol):
@@ -39,7 +40,7 @@ class BashProfile(Protocol):
         """What the agent has left behind, read without touching it."""
         ...
 
-    def gold_states(self, task: Task, open_box: OpenBox) -> list[State]:
+    def gold_states(self, task: Task, open_place: OpenPlace) -> list[State]:
         """What each gold leaves behind."""
         ...
 
@@ -76,18 +77,20 @@ class Standard:
     ) -> State:
         return State(last.output if last else "", box.changes(), cwd=session.cwd)
 
-    def gold_states(self, task: Task, open_box: OpenBox) -> list[State]:
+    def gold_states(self, task: Task, open_place: OpenPlace) -> list[State]:
         if self._golds is None:
-            self._golds = [self._run(task, gold, open_box) for gold in task.golds]
+            self._golds = [self._run(task, gold, open_place()) for gold in task.golds]
         return self._golds
 
-    def _run(self, task: Task, gold: str, open_box: OpenBox) -> State:
-        with open_box() as box:
-            session = self.open_session(box, task, None)
-            result = session.run(gold, GOLD_SECONDS)
+    def _run(self, task: Task, gold: str, place: Place) -> State:
+        try:
+            result = place.session.run(gold, GOLD_SECONDS)
             if result.timed_out:
                 raise GoldError(f"the gold of {task.id} did not end within {GOLD_SECONDS:g} s")
-            return State(result.output, box.changes(), cwd=session.cwd, exit_code=result.exit_code)
+            changes = place.box.changes()
+            return State(result.output, changes, cwd=place.session.cwd, exit_code=result.exit_code)
+        finally:
+            place.close()
 
     def close(self) -> None:
         self._golds = None
@@ -123,9 +126,9 @@ class Original:
         with box.clone() as copy:
             return _git_state(copy, output)
 
-    def gold_states(self, task: Task, open_box: OpenBox) -> list[State]:
+    def gold_states(self, task: Task, open_place: OpenPlace) -> list[State]:
         if self._gold_box is None:
-            self._gold_box = open_box()
+            self._gold_box = open_place().box
         session = FreshBashSession(self._gold_box)
         session.execute(git_view.RESET, "/", GOLD_SECONDS)
         result = session.execute(task.golds[0], "/", GOLD_SECONDS)
