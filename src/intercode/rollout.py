@@ -64,8 +64,10 @@ def take(env: InterCodeEnv, move: Move, scored: bool) -> tuple[Step, Score | Non
     if move.action is None:
         step = Step("", move.reply, executed=False, valid=False, exit_code=None, reward=0.0, **said)
         return step, None, False
-    observation, reward, done, _, info = env.step(move.action)
-    score = Score(reward, info.get("parts", {})) if done else env.score() if scored else None
+    observation, _, done, _, info = env.step(move.action)
+    score = Score(info["score"], info["parts"]) if "score" in info else None
+    if score is None and scored:
+        score = env.score()
     step = Step(
         move.action,
         observation,

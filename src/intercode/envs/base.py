@@ -10,6 +10,7 @@ import gymnasium as gym
 
 from intercode import datasets
 from intercode.envs.choosing import pick_task
+from intercode.envs.shaping import Pay, Shaping
 from intercode.envs.snapshots import Snapshot
 from intercode.envs.spaces import FreeText
 from intercode.errors import EnvironmentStateError, InfrastructureError, UsageError
@@ -30,6 +31,8 @@ class InterCodeEnv(gym.Env[str, str]):
     (None: what the dataset is meant for; no network). ``timeout``: seconds per action.
     ``max_turns``: an episode is truncated after that many actions (None: never).
     ``reward``: a name, ``package.module:function`` or a function (task, agent, gold) -> Score.
+    ``pay``: when that is paid: at the ``end``, after ``every-turn``, or as each turn's
+    ``difference``.
 
     A subclass says how a session is opened, run, read and closed.
     """
@@ -50,11 +53,12 @@ class InterCodeEnv(gym.Env[str, str]):
         timeout: float = 10.0,
         max_turns: int | None = None,
         reward: str | RewardFunction | None = None,
+        pay: Pay = "end",
         render_mode: str | None = None,
     ) -> None:
         self._settings: dict[str, Any] = {
             "profile": profile, "image": image, "sandbox": sandbox, "network": network,
-            "timeout": timeout, "max_turns": max_turns, "reward": reward,
+            "timeout": timeout, "max_turns": max_turns, "reward": reward, "pay": pay,
             "render_mode": render_mode,
         }  # fmt: skip
         if profile not in ("standard", "original"):
@@ -74,6 +78,7 @@ class InterCodeEnv(gym.Env[str, str]):
         self._reward: RewardFunction = REWARDS.load(chosen) if isinstance(chosen, str) else chosen
         self.action_space = FreeText(LONGEST_ACTION)
         self.observation_space = FreeText(LONGEST_OBSERVATION)
+        self._shaping = Shaping(pay)
         self._task: Task | None = None
         self._answer: str | None = None
         self._last: ExecResult | None = None
@@ -98,11 +103,12 @@ class InterCodeEnv(gym.Env[str, str]):
         self._close_episode()
         self._open_episode(self._task)
         self._live = True
+        self._shaping.before = 0.0
         self._transcript = [self._task.query]
         return self._clip(self._task.query), {"task": self._task.id, "index": self.index}
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Execute code, or submit. The reward is 0 until the episode ends with ``submit``.
+        """Execute code, or submit. The reward is 0 until ``submit``, unless ``pay`` says otherwise.
 
         Raises EnvironmentStateError out of order, InfrastructureError when the box failed (the
         episode is then over and unscored; ``reset`` begins a new one).
@@ -125,7 +131,7 @@ class InterCodeEnv(gym.Env[str, str]):
         self._live = not truncated
         observation = self._clip(result.output)
         self._transcript += [f"$ {action}", observation]
-        info = {
+        info: dict[str, Any] = {
             "task": self.task.id,
             "valid": result.ok,
             "exit_code": result.exit_code,
@@ -133,7 +139,8 @@ class InterCodeEnv(gym.Env[str, str]):
             "cut": result.cut,
             "changes": changed,
         }
-        return observation, 0.0, False, truncated, info
+        reward = self._shaping.turn(self.score, info)
+        return observation, reward, False, truncated, info
 
     def submit(self, answer: str | None = None) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Hand in, with or without an answer: score the state and end the episode."""
@@ -146,9 +153,9 @@ class InterCodeEnv(gym.Env[str, str]):
         self._transcript.append(f"$ {SUBMIT}{f' {answer}' if answer else ''}\nreward {score.value}")
         info = {
             "task": self.task.id, "valid": True, "exit_code": 0, "timed_out": False, "cut": 0,
-            "changes": [], "parts": dict(score.parts),
+            "changes": [], "parts": dict(score.parts), "score": score.value,
         }  # fmt: skip
-        return self.last_observation, score.value, True, False, info
+        return self.last_observation, self._shaping.of(score), True, False, info
 
     def render(self) -> str | None:
         """The episode so far as text, in ``render_mode='ansi'``."""
@@ -204,8 +211,8 @@ class InterCodeEnv(gym.Env[str, str]):
         held, left_behind, release = self._hold()
         state = self.np_random.bit_generator.state
         return Snapshot(
-            self.index, self._turns, self._last, tuple(self._transcript), state, held,
-            left_behind, release,
+            self.index, self._turns, self._last, tuple(self._transcript), state,
+            self._shaping.before, held, left_behind, release,
         )  # fmt: skip
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -214,6 +221,7 @@ class InterCodeEnv(gym.Env[str, str]):
         self.index, self._turns, self._last = snapshot.index, snapshot.turns, snapshot.last
         self._task, self._answer = self.dataset.tasks[snapshot.index], None
         self._transcript = list(snapshot.transcript)
+        self._shaping.before = snapshot.potential
         self.np_random.bit_generator.state = snapshot.random_state
         self._resume(snapshot.held)
         self._live = True

@@ -22,6 +22,7 @@ class Snapshot:
     last: ExecResult | None
     transcript: tuple[str, ...]
     random_state: Mapping[str, Any]
+    potential: float
     held: Any
     left_behind: tuple[str, ...]
     release: Callable[[], None]
