@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.boxes import eventually
 
 import intercode
 from intercode.envs.base import InterCodeEnv
 from intercode.errors import EnvironmentStateError, UsageError
 from intercode.types import Dataset, Task
+from support.boxes import eventually
 
 pytestmark = pytest.mark.sandbox
 MINE = Dataset("mine", "bash", (Task("mine/0", "Write 5 to /five", gold="echo 5 > /five"),))
