@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
-from intercode.sandboxes.probe import cgroups, probe, user_namespaces_off
+from intercode.sandboxes.confinement import user_namespaces_off
+from intercode.sandboxes.probe import probe
 
 
 @pytest.mark.sandbox
@@ -56,13 +57,3 @@ def test_settings_that_forbid_user_namespaces_are_named(tmp_path: Path) -> None:
         "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 and "
         "sysctl -w user.max_user_namespaces=10000"
     )
-
-
-def test_control_groups_are_told_apart(tmp_path: Path) -> None:
-    (none,) = cgroups(tmp_path)
-    assert not none.ok and none.fix
-    for name in ("memory", "pids"):
-        (tmp_path / name).mkdir()
-    assert cgroups(tmp_path)[0].detail.startswith("v1")
-    (tmp_path / "cgroup.controllers").write_text("memory pids\n")
-    assert cgroups(tmp_path)[0].detail.startswith("v2")

@@ -52,7 +52,9 @@ def test_every_task_once_with_its_facts(dataset: str, tmp_path: Path) -> None:
     assert all(t.success and t.end == "submitted" for t in found)
     run = trajectories.read_run(out)
     assert {run["agent"], run["profile"], run["dataset"]} == {"gold", "standard", dataset}
-    assert run["tier"] == "namespace" and run["scoring"] and len(run["dataset_hash"]) == 16
+    assert (
+        run["tier"].startswith("namespace/") and run["scoring"] and len(run["dataset_hash"]) == 16
+    )
     assert all(t.run["dataset_hash"] == run["dataset_hash"] for t in found)
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import intercode
 from intercode.errors import InterCodeError
-from intercode.sandboxes.probe import Finding, probe
+from intercode.sandboxes.ladder import Finding
+from intercode.sandboxes.probe import probe
 
 FOREIGN = ("intercode", "intercode-bench")
 """Distributions of others that install a package named intercode as well."""

@@ -13,7 +13,7 @@ from intercode.builders.layers import task_layer
 from intercode.envs.base import InterCodeEnv
 from intercode.envs.spares import Place, Spare
 from intercode.images.recipe import pinned
-from intercode.sandboxes import SandboxSpec, open_sandbox
+from intercode.sandboxes import SandboxSpec, open_sandbox, tier_of
 from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
 from intercode.sessions.base import Session
 from intercode.sessions.shell_state import SessionState
@@ -47,7 +47,7 @@ class SandboxedEnv(InterCodeEnv):
             "image_digest": self.image.digest,
             "comparable": self.dataset.comparable and pinned(self.image),
             "arch": platform.machine(),
-            "tier": NamespaceSandbox.tier,
+            "tier": tier_of(self.sandbox_kind),
         }
 
     @property

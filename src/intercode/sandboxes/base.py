@@ -19,7 +19,13 @@ SCRIPT_NAME = "bash"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on what runs in a sandbox. Sizes in bytes, times in seconds."""
+    """Bounds on what runs in a sandbox. Sizes in bytes, times in seconds.
+
+    ``memory`` is what all processes of a box may use together, beside what ``disk`` lets its files
+    take up; ``cpu_seconds`` the processor time of one action (None: only its wall time is bounded).
+    ``groups``: use control groups where they are writable; without them a watchdog of the owner
+    looks at the memory a few times a second, and a process that grows fast is caught late.
+    """
 
     disk: int = 512 << 20
     inodes: int = 100_000
@@ -28,6 +34,9 @@ class Limits:
     file_size: int = 256 << 20
     address_space: int = 8 << 30
     output: int = 1 << 20
+    memory: int = 1 << 30
+    cpu_seconds: float | None = None
+    groups: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +139,10 @@ class Sandbox(ABC):
     @abstractmethod
     def mark(self) -> int:
         """A point in the box's life, for ``kill_since``."""
+
+    def breach(self) -> Literal["", "memory", "cpu"]:
+        """The limit that a process of the box was killed for since this was last asked."""
+        return ""
 
     @abstractmethod
     def close(self) -> None:

@@ -10,12 +10,13 @@ import stat
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from intercode.errors import SandboxError
 from intercode.paths import cache_root, sandbox_uid
-from intercode.sandboxes import SandboxSpec, open_sandbox
+from intercode.sandboxes import SandboxSpec, ladder, open_sandbox
+from intercode.sandboxes.confinement import confined_by, to_ask_for, user_namespaces_off
+from intercode.sandboxes.ladder import Finding
 from intercode.sandboxes.namespace import box
 from intercode.types import Image
 
@@ -24,23 +25,15 @@ _BOOT = "import sys;sys.path.insert(0,sys.argv[1]);from box.probing import main;
 _SECONDS = 30.0
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing looked at. ``needed``: no sandbox works without it. ``fix``: how to get it."""
-
-    name: str
-    ok: bool
-    detail: str = ""
-    fix: str = ""
-    needed: bool = False
-
-
 def probe() -> list[Finding]:
     """Everything that sandboxes need or can use on this machine. Takes about a second."""
     if sys.platform != "linux":
         fix = "run on Linux (a virtual machine or WSL 2 will do); reports work everywhere"
         return [Finding("Linux", False, platform.system(), fix, needed=True)]
-    return [*_kernel(), *cgroups(), *_cache(), *_programs(), _sandbox()]
+    errors = _trials()
+    sandbox = _sandbox()
+    rungs = ladder.rungs(errors, sandbox.ok)
+    return [*_kernel(errors), *_cache(), *_programs(), *rungs, sandbox]
 
 
 _KERNEL = {
@@ -53,76 +46,45 @@ _KERNEL = {
 }
 
 
-def _kernel() -> list[Finding]:
+def _trials() -> dict[str, str]:
+    """What box/probing.py could not do: the error by name, empty where there was none."""
     stage = cache_root() / "stage"
     stage.mkdir(exist_ok=True)
     here = str(Path(box.__file__).parent.parent)
     argv = [sys.executable, "-I", "-S", "-c", _BOOT, here, str(sandbox_uid()), str(stage)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=_SECONDS, check=False)
     try:
-        errors = json.loads(done.stdout)
+        errors: dict[str, str] = json.loads(done.stdout)
     except ValueError:
         last = (done.stderr.strip() or f"status {done.returncode}").splitlines()[-1]
-        errors = dict.fromkeys(_KERNEL, f"the trial itself failed: {last}")
+        return dict.fromkeys((*_KERNEL, "landlock"), f"the trial itself failed: {last}")
+    return errors
+
+
+def _kernel(errors: dict[str, str]) -> list[Finding]:
     return [
-        Finding(what, not errors[key], errors[key], _fix(key) if errors[key] else "", needed)
+        Finding(
+            what, not errors[key], errors[key], _fix(key, errors) if errors[key] else "", needed
+        )
         for key, (what, needed) in _KERNEL.items()
     ]
 
 
-def _fix(key: str) -> str:
-    container = (
-        "in a container, ask for --security-opt seccomp=unconfined "
-        "--security-opt apparmor=unconfined --security-opt systempaths=unconfined"
-    )
-    if key == "user":
-        return f"{user_namespaces_off() or 'the kernel needs CONFIG_USER_NS'}; {container}"
-    if key == "overlay":
-        return f"kernel 5.11 or newer (this is {platform.release()}); {container}"
+def _fix(key: str, errors: dict[str, str]) -> str:
+    """How to get what is missing, once: what needs user namespaces is mended with them."""
+    if key not in ("user", "seccomp") and errors["user"]:
+        return "see user namespaces"
     if key == "xattr":
         return f"kernel 6.6 or newer (this is {platform.release()}); else removed directories " \
             "that are made again may show old files"  # fmt: skip
-    if key == "seccomp":
-        return f"a kernel with CONFIG_SECCOMP_FILTER, on x86_64 or aarch64; {container}"
-    return container
-
-
-def user_namespaces_off(proc: Path = Path("/proc/sys")) -> str:
-    """The settings of this machine that forbid user namespaces, as commands that allow them."""
-    settings = (
-        ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),  # Ubuntu 24.04
-        ("kernel.unprivileged_userns_clone", "0", "1"),  # Debian before 11
-        ("user.max_user_namespaces", "0", "10000"),
-    )
-    found = []
-    for name, forbids, allows in settings:
-        file = proc / name.replace(".", "/")
-        if file.is_file() and file.read_text().strip() == forbids:
-            found.append(f"sysctl -w {name}={allows}")
-    return " and ".join(found)
-
-
-def cgroups(root: Path = Path("/sys/fs/cgroup")) -> list[Finding]:
-    """Which control groups there are, and whether this process may make some."""
-    if (root / "cgroup.controllers").is_file():
-        version, places = "v2", [root / _own_group().lstrip("/")]
-    else:
-        version, places = "v1", [root / name for name in ("memory", "pids")]
-        if not any(place.is_dir() for place in places):
-            return [Finding("cgroups", False, "none mounted", "limits are per process then")]
-    writable = all(place.is_dir() and os.access(place, os.W_OK) for place in places)
-    fix = "systemd-run --user --scope -p Delegate=yes COMMAND gives a group of one's own; " \
-        "without, limits are per process"  # fmt: skip
-    detail = f"{version}, {'writable' if writable else 'not writable'}"
-    return [Finding("cgroups", writable, detail, "" if writable else fix)]
-
-
-def _own_group() -> str:
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
-        number, _, group = line.split(":", 2)
-        if number == "0":
-            return group
-    return "/"
+    needs = {
+        "user": user_namespaces_off() or "a kernel with CONFIG_USER_NS",
+        "overlay": f"kernel 5.11 or newer (this is {platform.release()})",
+        "proc": "a /proc of which no part is covered",
+        "network": "a kernel with CONFIG_NET_NS",
+        "seccomp": "a kernel with CONFIG_SECCOMP_FILTER, on x86_64 or aarch64",
+    }
+    return to_ask_for(confined_by()) or needs[key]
 
 
 def _cache() -> list[Finding]:
@@ -149,8 +111,6 @@ def _programs() -> list[Finding]:
         ("bash", "install bash: tasks on the image `host` need it", True),
         ("git", "install git: the profile `original` on the image `host` needs it", False),
         ("mmdebstrap", "install mmdebstrap, only to build images from recipes", False),
-        ("docker", "only for images that must be containers", False),
-        ("podman", "only for images that must be containers", False),
     )
     found = [(name, shutil.which(name), fix, needed) for name, fix, needed in wanted]
     return [

@@ -16,6 +16,7 @@ import time
 
 from intercode.errors import SandboxError, SandboxLostError
 from intercode.sandboxes.base import Sandbox
+from intercode.sandboxes.breaches import explained
 from intercode.sandboxes.output import Collector, decode
 from intercode.sessions.shell import START_SECONDS, Shell, ShellEndedError
 from intercode.sessions.shell_state import SessionState, may_end
@@ -73,6 +74,9 @@ class BashSession:
         return shell
 
     def run(self, code: str, timeout: float) -> ExecResult:
+        return explained(self._sandbox, self._run(code, timeout), timeout)
+
+    def _run(self, code: str, timeout: float) -> ExecResult:
         if "\0" in code:
             return ExecResult("bash: the action holds a NUL byte and was not run\n", 2)
         collector = Collector(self._sandbox.spec.limits.output)

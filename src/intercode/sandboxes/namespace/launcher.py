@@ -13,7 +13,7 @@ from typing import Any
 
 from intercode.errors import SandboxError, SandboxUnavailableError
 from intercode.paths import cache_root, sandbox_uid
-from intercode.sandboxes.namespace.box import wire
+from intercode.sandboxes.namespace.box import groups, wire
 
 _BOOT = "import os,sys;a=os.read(0,9999).decode().split('\\0');sys.path.insert(0,a[0]);" \
     "from box.zygote import main;main(int(a[1]))"  # fmt: skip
@@ -45,6 +45,7 @@ class Launcher:
             with self._process.stdin as stdin:
                 stdin.write(f"{here}\0{theirs.fileno()}".encode())
         self._socket = ours
+        self.pid = self._process.pid
         ours.settimeout(_START_SECONDS)
         try:
             wire.send(ours, {"uid": sandbox_uid(), "prepare": [list(b) for b in prepared()]})
@@ -54,6 +55,8 @@ class Launcher:
         if not answer["ok"]:
             raise SandboxUnavailableError(f"the sandbox launcher cannot work: {answer['error']}")
         ours.settimeout(None)
+        self.groups: list[str] = answer["groups"]
+        self.why_no_groups: str = answer["why"]
 
     @classmethod
     def get(cls) -> Launcher:
@@ -91,6 +94,7 @@ class Launcher:
         if current is not None and cls._owner_pid == os.getpid():
             current._socket.close()
             current._process.wait(timeout=_START_SECONDS)
+            groups.clear(current.groups)
 
 
 def python_home() -> tuple[str, str] | None:

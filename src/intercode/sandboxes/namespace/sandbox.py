@@ -9,8 +9,8 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -19,7 +19,9 @@ from intercode.paths import cache_root, sandbox_uid
 from intercode.sandboxes.base import Sandbox, SandboxSpec
 from intercode.sandboxes.namespace import host
 from intercode.sandboxes.namespace.box import wire
+from intercode.sandboxes.namespace.cgroups import BoxGroup
 from intercode.sandboxes.namespace.launcher import Launcher
+from intercode.sandboxes.namespace.watchdog import Breach, Watch, Watchdog
 from intercode.sandboxes.output import Collector, communicate, decode
 from intercode.types import ExecResult, FileEntry
 
@@ -64,12 +66,12 @@ class NamespaceProcess:
 class NamespaceSandbox(Sandbox):
     """See ``Sandbox``. Raises SandboxError where the box cannot be set up."""
 
-    tier = "namespace"
-
     def __init__(self, spec: SandboxSpec, copy_from: int | None = None) -> None:
         self.spec = spec
         self.env = host.environment(spec)
         self._lock = threading.Lock()
+        self._group: BoxGroup | None = None
+        self._watch: Watch | None = None
         self._socket: socket.socket | None = Launcher.get().create(
             _message(spec, self.env), copy_from
         )
@@ -82,6 +84,26 @@ class NamespaceSandbox(Sandbox):
         if not answer["ok"]:
             self.close()
             raise SandboxError(f"the sandbox could not be set up: {answer['error']}")
+        self._bounded(answer["pid"], answer["groups"])
+
+    def _bounded(self, keeper: int, groups: Mapping[str, str]) -> None:
+        """Take note of what bounds the box as a whole, and have watched what is not."""
+        self.tier = "namespace/1" if groups else "namespace/2"
+        self._group = BoxGroup(groups, Launcher.get().pid) if groups else None
+        limits = self.spec.limits
+        if not groups or limits.cpu_seconds is not None:
+            memory = None if groups else limits.memory
+            self._watch = Watch(keeper, memory, limits.cpu_seconds)
+            with suppress(OSError):  # it has ended already
+                Watchdog.watch(self._watch)
+
+    def breach(self) -> Breach:
+        if self._group is not None and self._group.out_of_memory():
+            return "memory"
+        if self._watch is None:
+            return ""
+        found, self._watch.breach = self._watch.breach, ""
+        return found
 
     def request(
         self,
@@ -195,11 +217,25 @@ class NamespaceSandbox(Sandbox):
 
     def clone(self) -> NamespaceSandbox:
         _, (upper,) = self.request("upper")
-        self.request("freeze", on=True)
         try:
-            return NamespaceSandbox(replace(self.spec, upper=None), copy_from=upper)
+            with self._still():
+                return NamespaceSandbox(replace(self.spec, upper=None), copy_from=upper)
         finally:
             os.close(upper)
+
+    @contextmanager
+    def _still(self) -> Iterator[None]:
+        """Nothing in the box runs meanwhile; with a control group the keeper does not either."""
+        if self._group is not None and self._group.freeze():
+            try:
+                yield
+            finally:
+                self._group.thaw()
+            return
+        self.request("freeze", on=True)
+        try:
+            yield
+        finally:
             self.request("freeze", on=False)
 
     def processes(self) -> tuple[str, ...]:
@@ -207,6 +243,8 @@ class NamespaceSandbox(Sandbox):
         return tuple(answer["processes"])
 
     def mark(self) -> int:
+        if self._watch is not None:
+            self._watch.restart()
         return int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)
 
     def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
@@ -218,6 +256,8 @@ class NamespaceSandbox(Sandbox):
             connection, self._socket = self._socket, None
         if connection is None:
             return
+        if self._watch is not None:
+            Watchdog.unwatch(self._watch)
         with connection, suppress(OSError):  # OSError: it has gone already
             if wait:
                 wire.send(connection, {"do": "end"})

@@ -29,6 +29,7 @@ _NAMESPACES = (
     | sys_.CLONE_NEWUTS | sys_.CLONE_NEWCGROUP
 )  # fmt: skip
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_FIRST_TO_GO = b"500"  # where memory runs out, rather a command than what controls the box
 
 
 def run(owner: socket.socket, spec: dict[str, Any], copy_from: int | None) -> NoReturn:
@@ -36,7 +37,7 @@ def run(owner: socket.socket, spec: dict[str, Any], copy_from: int | None) -> No
     status = 1
     try:
         keeper = Keeper(owner, spec, copy_from)
-        wire.send(owner, {"ok": True})
+        wire.send(owner, {"ok": True, "pid": os.getpid(), "groups": spec["groups"]})
         keeper.serve()
         status = 0
     except EOFError:
@@ -82,6 +83,7 @@ class Keeper:
         ):  # fmt: skip
             with open(f"/proc/self/{name}", "w") as f:
                 f.write(text)
+        self.sacrifice = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
         sys_.prctl(sys_.PR_SET_DUMPABLE, 0)
         socket.sethostname(self.spec["hostname"])
         if own_network:
@@ -134,7 +136,9 @@ class Keeper:
         """Start a program. The first descriptor gets the exit status, the others are for it."""
         status_fd = os.dup(fds[0])
         try:
+            os.write(self.sacrifice, _FIRST_TO_GO)
             pid = inside.spawn(argv, cwd, env, dict(zip(targets, fds[1:], strict=True)))
+            os.write(self.sacrifice, b"0")
         except BaseException:
             os.close(status_fd)
             raise

@@ -14,6 +14,7 @@ from .syscalls import (
     MS_PRIVATE,
     MS_RDONLY,
     MS_REC,
+    MS_REMOUNT,
     mount,
     read_only,
 )
@@ -64,7 +65,7 @@ class Layout:
             bind_read_only(source, self.root + target)
         for i, (source, target) in enumerate(spec["shown"]):
             show(f"shown{i}", source, self.root + target)
-        self._devices()
+        self._devices(writable=spec["look"] == "docker")
         self._sys(spec)
 
     def _open_lower(self, lowers: list[str]) -> int:
@@ -77,7 +78,8 @@ class Layout:
             path = "lower"
         return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
-    def _devices(self) -> None:
+    def _devices(self, writable: bool) -> None:
+        """A /dev of its own; not ``writable``, so that nobody can remove what it holds."""
         dev = f"{self.root}/dev"
         flags = MS_NOSUID | MS_NOEXEC
         mount("tmpfs", dev, "tmpfs", flags, "mode=755,size=64k,nr_inodes=64")
@@ -92,6 +94,8 @@ class Layout:
         mount("devpts", f"{dev}/pts", "devpts", flags, "newinstance,ptmxmode=0666,mode=620")
         os.mkdir(f"{dev}/shm")
         mount("shm", f"{dev}/shm", "tmpfs", flags | MS_NODEV, "mode=1777,size=64m,nr_inodes=1024")
+        if not writable:
+            mount("none", dev, flags=flags | MS_BIND | MS_REMOUNT | MS_RDONLY)
 
     def _sys(self, spec: dict[str, Any]) -> None:
         """A read-only /sys: a fresh one, or with the host's network the host's."""
@@ -99,6 +103,9 @@ class Layout:
         if spec["network"] == "host":
             mount("/sys", target, flags=MS_BIND | MS_REC)
             read_only(target)
+            groups = f"{target}/fs/cgroup"
+            if os.path.isdir(groups):  # what bounds the box is none of its business
+                mount("tmpfs", groups, "tmpfs", _HARDENED | MS_RDONLY, "mode=555,size=4k")
         else:
             mount("sysfs", target, "sysfs", _HARDENED | MS_NOEXEC | MS_RDONLY)
 

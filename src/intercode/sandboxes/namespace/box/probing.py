@@ -30,6 +30,7 @@ def main(uid: int, stage: str) -> None:
         "proc": lambda: _proc(stage),
         "network": lambda: _enter(sys_.CLONE_NEWUSER | sys_.CLONE_NEWNET),
         "seccomp": _seccomp,
+        "landlock": _landlock,
     }
     sys.stdout.write(json.dumps({name: _tried(trial) for name, trial in trials.items()}))
 
@@ -101,3 +102,8 @@ def _proc(stage: str) -> None:
 def _seccomp() -> None:
     sys_.prctl(sys_.PR_SET_NO_NEW_PRIVS, 1)
     sys_.install_filter(seccomp.program(sys_.ARCH))
+
+
+def _landlock() -> None:
+    if sys_.landlock_version() < 1:
+        raise OSError("it has no version")

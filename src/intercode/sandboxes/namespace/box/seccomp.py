@@ -10,9 +10,13 @@ from __future__ import annotations
 import errno
 import struct
 
+TYPE_CHECKING = False  # the module typing would double this process's memory
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _LOAD, _JEQ, _JSET, _JGE, _RET = 0x20, 0x15, 0x45, 0x35, 0x06
-_NR, _ARCH, _ARG0 = 0, 4, 16
+_NR, _ARCH, _ARG0, _ARG1, _ARG2 = 0, 4, 16, 24, 32
 _NEW_NAMESPACES = 0x7E020080  # every CLONE_NEW* flag
 
 _AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -28,7 +32,8 @@ _TABLES: dict[str, dict[str, int]] = {
         swapon=167, swapoff=168, acct=163, quotactl=179, quotactl_fd=443, settimeofday=164,
         adjtimex=159, clock_settime=227, clock_adjtime=305, syslog=103, vhangup=153, iopl=172,
         ioperm=173, open_by_handle_at=304, name_to_handle_at=303, lookup_dcookie=212,
-        fanotify_init=300, chown=92, fchown=93, lchown=94, fchownat=260,
+        fanotify_init=300, modify_ldt=154, open_tree_attr=467, statmount=457, listmount=458,
+        listns=470, ioctl=16, chown=92, fchown=93, lchown=94, fchownat=260,
     ),
     "aarch64": dict(
         clone=220, clone3=435, socket=198, socketpair=199, unshare=97, setns=268, mount=40,
@@ -41,12 +46,21 @@ _TABLES: dict[str, dict[str, int]] = {
         swapon=224, swapoff=225, acct=89, quotactl=60, quotactl_fd=443, settimeofday=170,
         adjtimex=171, clock_settime=112, clock_adjtime=266, syslog=116, vhangup=58,
         open_by_handle_at=265, name_to_handle_at=264, lookup_dcookie=18, fanotify_init=262,
-        fchown=55, fchownat=54,
+        open_tree_attr=467, statmount=457, listmount=458, listns=470, ioctl=29, fchown=55,
+        fchownat=54,
     ),
 }  # fmt: skip
 _FAKED = ("chown", "fchown", "lchown", "fchownat")
-_CHECKED = ("clone", "clone3", "socket", "socketpair")
-_FAMILIES = (1, 2, 10, 16)  # AF_UNIX, AF_INET, AF_INET6, AF_NETLINK
+_CHECKED = ("clone", "clone3", "ioctl", "socket", "socketpair")
+_NEWER = ("open_tree_attr", "statmount", "listmount", "listns")  # programs fall back on ENOSYS
+_KEYSTROKES = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX put input into a terminal
+_PROTOCOLS = {
+    1: (0,),  # AF_UNIX
+    2: (0, 1, 6, 17, 255),  # AF_INET: any, ICMP, TCP, UDP, raw
+    10: (0, 6, 17, 58, 255),  # AF_INET6: the same
+    16: (0, 4),  # AF_NETLINK: routes, and what sockets there are
+}
+"""Protocols by family: another one could make the kernel load a module."""
 
 
 def _op(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
@@ -60,6 +74,29 @@ def _refuse(code: int) -> bytes:
 def _when(number: int, body: list[bytes]) -> list[bytes]:
     """Run ``body`` (which must return) when the call's number is ``number``."""
     return [_op(_JEQ, number, 0, len(body)), *body]
+
+
+def _only(argument: int, values: Sequence[int], code: int) -> list[bytes]:
+    """Allow a call whose argument (its lower 32 bits) is one of ``values``, and refuse others."""
+    ops = [_op(_LOAD, argument)]
+    ops += [_op(_JEQ, value, len(values) - i, 0) for i, value in enumerate(values)]
+    return [*ops, _refuse(code), _op(_RET, _ALLOW)]
+
+
+def _only_other_than(argument: int, values: Sequence[int], code: int) -> list[bytes]:
+    """Refuse a call whose argument (its lower 32 bits) is one of ``values``, and allow others."""
+    ops = [_op(_LOAD, argument)]
+    ops += [_op(_JEQ, value, len(values) - i, 0) for i, value in enumerate(values)]
+    return [*ops, _op(_RET, _ALLOW), _refuse(code)]
+
+
+def _sockets() -> list[bytes]:
+    """Allow sockets of the families and protocols in ``_PROTOCOLS`` only."""
+    ops: list[bytes] = []
+    for family, protocols in _PROTOCOLS.items():
+        body = _only(_ARG2, protocols, errno.EPROTONOSUPPORT)
+        ops += [_op(_LOAD, _ARG0), *_when(family, body)]
+    return [*ops, _refuse(errno.EAFNOSUPPORT)]
 
 
 def program(machine: str) -> bytes:
@@ -79,14 +116,12 @@ def program(machine: str) -> bytes:
             _op(_RET, _ALLOW),
         ],
     )
-    families: list[bytes] = [_op(_LOAD, _ARG0)]
-    for i, family in enumerate(_FAMILIES):
-        families.append(_op(_JEQ, family, len(_FAMILIES) - i, 0))
-    families += [_refuse(errno.EAFNOSUPPORT), _op(_RET, _ALLOW)]
+    ops += _when(table["ioctl"], _only_other_than(_ARG1, _KEYSTROKES, errno.EPERM))
     for name in ("socket", "socketpair"):
-        ops += _when(table[name], families)
+        ops += _when(table[name], _sockets())
     for name, number in table.items():
         if name not in _CHECKED:
-            ops += _when(number, [_refuse(0 if name in _FAKED else errno.EPERM)])
+            code = 0 if name in _FAKED else errno.ENOSYS if name in _NEWER else errno.EPERM
+            ops += _when(number, [_refuse(code)])
     ops.append(_op(_RET, _ALLOW))
     return b"".join(ops)

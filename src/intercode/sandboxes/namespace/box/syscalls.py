@@ -98,6 +98,11 @@ def open_inside(root: int, path: str, flags: int, mode: int = 0) -> int:
     return int(result)
 
 
+def landlock_version() -> int:
+    """The version of Landlock that this kernel has. Raises OSError where it has none."""
+    return _check(_libc.syscall(444, None, 0, 1), "landlock_create_ruleset")
+
+
 def install_filter(program: bytes) -> None:
     """Install a seccomp BPF program on this thread and its children to come."""
     buffer = ctypes.create_string_buffer(program, len(program))

@@ -1,21 +1,29 @@
 """The launcher: one single-threaded process that forks a keeper per sandbox and waits for more.
 
-It ends when its owner hangs up; its keepers end with it.
+It ends when its owner hangs up; its keepers end with it. Where control groups are writable, each
+keeper is forked into one of its own, which is removed when its last process is gone.
 """
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
+import select
 import signal
 import socket
+import time
 
 from . import keeper, wire
 from . import syscalls as sys_
+from .groups import Groups, memory_bound
 
 TYPE_CHECKING = False  # the module typing would double this process's memory
 if TYPE_CHECKING:
     from typing import Any
+
+_RETRY_MS = 10  # until a group that still holds processes is tried again
+_END_SECONDS = 5.0  # for the boxes to be gone, once the owner has
 
 
 def main(fd: int) -> None:
@@ -25,23 +33,43 @@ def main(fd: int) -> None:
     request, fds = wire.receive(owner)
     wire.close_all(fds)
     try:
+        groups, why = _groups(request["uid"])
         _start(request)
+        groups, why = _seated(groups, why)
+        launcher = _Launcher(owner, groups)
     except OSError as e:
         wire.send(owner, {"ok": False, "error": str(e)})
         return
-    wire.send(owner, {"ok": True})
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are collected by the kernel
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the owner's to handle
+    homes = list(groups.homes.values()) if groups else []
+    wire.send(owner, {"ok": True, "groups": homes, "why": why})
     gc.disable()  # a fork shares what is not touched, and collecting touches everything
     gc.freeze()
-    while True:
-        try:
-            request, fds = wire.receive(owner)
-        except (EOFError, ConnectionError):
-            return
-        if os.fork() == 0:
-            _become_keeper(owner, request, fds)
-        wire.close_all(fds)
+    try:
+        launcher.serve()
+    except (EOFError, ConnectionError):
+        launcher.end()
+
+
+def _groups(uid: int) -> tuple[Groups | None, str]:
+    """Control groups, or what is in the way of them."""
+    try:
+        return Groups(uid), ""
+    except OSError as e:
+        return None, _reason(e)
+
+
+def _seated(groups: Groups | None, why: str) -> tuple[Groups | None, str]:
+    """The same, after the first use under the boxes' id."""
+    try:
+        if groups is not None:
+            groups.sit()
+    except OSError as e:
+        return None, _reason(e)
+    return groups, why
+
+
+def _reason(error: OSError) -> str:
+    return f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror)
 
 
 def _start(request: dict[str, Any]) -> None:
@@ -49,8 +77,9 @@ def _start(request: dict[str, Any]) -> None:
     os.umask(0o022)
     if os.geteuid() != 0:
         return
-    sys_.unshare(sys_.CLONE_NEWNS)
-    sys_.mount("none", "/", flags=sys_.MS_REC | sys_.MS_PRIVATE)
+    if request["prepare"]:
+        sys_.unshare(sys_.CLONE_NEWNS)
+        sys_.mount("none", "/", flags=sys_.MS_REC | sys_.MS_PRIVATE)
     for source, target in request["prepare"]:
         os.makedirs(target, exist_ok=True)
         sys_.mount(source, target, flags=sys_.MS_BIND | sys_.MS_REC)
@@ -59,8 +88,92 @@ def _start(request: dict[str, Any]) -> None:
     os.setresuid(*[request["uid"]] * 3)
 
 
-def _become_keeper(owner: socket.socket, request: dict[str, Any], fds: list[int]) -> None:
-    owner.close()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    os.setsid()
-    keeper.run(socket.socket(fileno=fds[0]), request, fds[1] if len(fds) > 1 else None)
+class _Launcher:
+    """Forks keepers, and collects them where their groups have to be removed."""
+
+    def __init__(self, owner: socket.socket, groups: Groups | None) -> None:
+        self._owner, self._groups = owner, groups
+        self._boxes: dict[int, str] = {}  # keeper -> its group
+        self._leaving: list[str] = []  # groups whose keeper has ended
+        self._wake, self._woken = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the owner's to handle
+        if groups is None:
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are collected by the kernel
+        else:
+            signal.signal(signal.SIGCHLD, lambda *_: None)
+            signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
+
+    def serve(self) -> None:
+        """Create boxes until the owner hangs up. Raises EOFError or ConnectionError then."""
+        poll = select.poll()
+        poll.register(self._owner, select.POLLIN)
+        poll.register(self._wake, select.POLLIN)
+        while True:
+            for fd, _ in poll.poll(_RETRY_MS if self._leaving else None):
+                if fd == self._wake:
+                    os.read(fd, 1 << 12)
+                    continue
+                request, fds = wire.receive(self._owner)
+                try:
+                    self._create(request, fds)
+                finally:
+                    wire.close_all(fds)
+            self._collect()
+
+    def _create(self, request: dict[str, Any], fds: list[int]) -> None:
+        """Fork a keeper into the group that waits for it, and prepare the next one's."""
+        try:
+            request["groups"] = self._bound(request)
+        except OSError as e:
+            with socket.socket(fileno=os.dup(fds[0])) as asking, contextlib.suppress(OSError):
+                wire.send(asking, {"ok": False, "error": f"no control group: {e}"})
+            return
+        pid = os.fork()
+        if pid == 0:
+            self._become_keeper(request, fds)
+        if self._groups is not None and self._groups.name is not None:
+            self._boxes[pid] = self._groups.name
+            self._groups.given()
+            with contextlib.suppress(OSError):  # then the next request tries again, and says so
+                self._groups.sit()
+
+    def _bound(self, request: dict[str, Any]) -> dict[str, str]:
+        """Bound the next box's group, and tell its directories; none where it has no bounds."""
+        if self._groups is None:
+            return {}
+        limits = request["limits"]
+        if not limits["groups"]:
+            self._groups.bound(0, 0)
+            return {}
+        memory = memory_bound(limits, request["upper"] is None)
+        return self._groups.paths(self._groups.bound(memory, limits["processes"]))
+
+    def _become_keeper(self, request: dict[str, Any], fds: list[int]) -> None:
+        self._owner.close()
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        wire.close_all((self._wake, self._woken))
+        os.setsid()
+        keeper.run(socket.socket(fileno=fds[0]), request, fds[1] if len(fds) > 1 else None)
+
+    def _collect(self) -> None:
+        """Take note of keepers that have ended, and remove the groups that are empty."""
+        if self._groups is None:
+            return
+        with contextlib.suppress(ChildProcessError):
+            while pid := os.waitpid(-1, os.WNOHANG)[0]:
+                self._leaving.append(self._boxes.pop(pid))
+        self._leaving = [name for name in self._leaving if not self._groups.remove(name)]
+
+    def end(self) -> None:
+        """End every box and remove what was made for them."""
+        if self._groups is None:
+            return
+        self._groups.leave()
+        for pid, name in self._boxes.items():
+            self._groups.thaw(name)
+            os.kill(pid, signal.SIGKILL)
+        deadline = time.monotonic() + _END_SECONDS
+        while (self._boxes or self._leaving) and time.monotonic() < deadline:
+            self._collect()
+            time.sleep(_RETRY_MS / 1e3)

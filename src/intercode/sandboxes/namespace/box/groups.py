@@ -1,0 +1,186 @@
+"""Control groups: one per box, in which the kernel bounds what the whole box uses.
+
+Moving a process between groups makes the kernel wait for some milliseconds. So the launcher itself
+always sits in the group of the next box, which a fork inherits, and moves on afterwards, when
+nobody waits for it. Groups lie below the group that the owner runs in, so that the owner's own
+bounds still hold for its boxes. Nothing here is visible from within a box.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+
+from .places import divide, here, usable, write
+
+TYPE_CHECKING = False  # the module typing would double this process's memory
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_HOME = "intercode-"  # and the id of the boxes
+_IDLE = "idle"  # where a launcher goes before it ends
+_DEVICES_MEMORY = 65 << 20  # what /dev and /dev/shm of a box may hold
+
+
+class Groups:
+    """The groups that one launcher makes. Raises OSError where it cannot make any."""
+
+    def __init__(self, uid: int, places: tuple[int, dict[str, str]] | None = None) -> None:
+        self.version, parents = places or usable(here())
+        if self.version == 2:
+            divide(parents[""])
+        self.homes = {name: f"{parent}/{_HOME}{uid}" for name, parent in parents.items()}
+        self.name: str | None = None
+        self._count = 0
+        self._bounds: tuple[int, int] | None = None
+        for home in self.homes.values():
+            _settle(home, uid)
+        self._mine = f"{os.stat('/proc/self/ns/pid').st_ino}.{os.getpid()}.{started(os.getpid())}"
+        self.sweep()
+
+    def paths(self, name: str) -> dict[str, str]:
+        """A group's directory per controller."""
+        return {controller: f"{home}/{name}" for controller, home in self.homes.items()}
+
+    def sit(self) -> None:
+        """Move this process into the fresh group of the box that is forked next."""
+        name = f"{self._mine}.{self._count}"
+        self._count += 1
+        for path in self.paths(name).values():
+            os.mkdir(path)
+        if self._bounds:
+            self._set(name, self._bounds, fresh=True)
+        self._move(name)
+        self.name = name
+
+    def bound(self, memory: int, processes: int) -> str:
+        """Give the next box its bounds (bytes, count; 0 for none), and return its group."""
+        if self.name is None:
+            self.sit()
+        assert self.name is not None
+        if self._bounds != (memory, processes):
+            self._set(self.name, (memory, processes), fresh=self._bounds is None)
+            self._bounds = (memory, processes)
+        return self.name
+
+    def _set(self, name: str, bounds: tuple[int, int], fresh: bool) -> None:
+        memory, processes = bounds
+        paths = self.paths(name)
+        if self.version == 2:
+            write(f"{paths['']}/memory.max", str(memory or "max"))
+            write(f"{paths['']}/pids.max", str(processes or "max"))
+            if os.path.exists(f"{paths['']}/memory.swap.max"):
+                write(f"{paths['']}/memory.swap.max", "0" if memory else "max")
+            return
+        both = f"{paths['memory']}/memory.memsw.limit_in_bytes"
+        with_swap = os.path.exists(both)
+        if with_swap and not fresh:  # it may never be below the other
+            write(both, "-1")
+        write(f"{paths['memory']}/memory.limit_in_bytes", str(memory or -1))
+        if with_swap and memory:
+            write(both, str(memory))
+        write(f"{paths['pids']}/pids.max", str(processes or "max"))
+
+    def _move(self, name: str) -> None:
+        for path in self.paths(name).values():
+            write(f"{path}/cgroup.procs", "0")
+
+    def given(self) -> None:
+        """The box was forked: its group is no longer the next one's."""
+        self.name = None
+
+    def thaw(self, name: str) -> None:
+        """Let what was frozen go on, or in version 1 it could not even be killed."""
+        with contextlib.suppress(OSError):
+            if self.version == 2:
+                write(f"{self.homes['']}/{name}/cgroup.freeze", "0")
+            elif "freezer" in self.homes:
+                write(f"{self.homes['freezer']}/{name}/freezer.state", "THAWED")
+
+    def remove(self, name: str) -> bool:
+        """Remove a group. False while there still are processes in it."""
+        gone = True
+        for path in self.paths(name).values():
+            try:
+                os.rmdir(path)
+            except FileNotFoundError:
+                pass
+            except OSError:
+                gone = False
+        return gone
+
+    def leave(self) -> None:
+        """Go out of the group that waits for the next box, and remove it."""
+        for path in self.paths(_IDLE).values():
+            with contextlib.suppress(OSError):
+                os.mkdir(path)
+        with contextlib.suppress(OSError):
+            self._move(_IDLE)
+        if self.name is not None:
+            self.remove(self.name)
+
+    def sweep(self) -> None:
+        """Remove the groups of launchers that were killed."""
+        space = self._mine.partition(".")[0]
+        names = {name for home in self.homes.values() for name in os.listdir(home)}
+        for name in names:
+            parts = name.split(".")
+            if len(parts) != 4 or parts[0] != space:
+                continue
+            try:
+                alive = started(int(parts[1])) == int(parts[2])
+            except (OSError, ValueError):
+                alive = False
+            if not alive:
+                self.thaw(name)
+                self.remove(name)
+
+
+def clear(homes: Sequence[str]) -> None:
+    """Remove the directories of launchers that have all ended, or leave them to those in use."""
+    for home in homes:
+        with contextlib.suppress(OSError):
+            os.rmdir(f"{home}/{_IDLE}")
+        with contextlib.suppress(OSError):
+            os.rmdir(home)
+
+
+def memory_bound(limits: dict[str, int], in_memory: bool) -> int:
+    """Bytes for a box's group: what its processes may use, and what its files may take up, so that
+    a full disk is told to the program that fills it and does not kill it."""
+    return limits["memory"] + _DEVICES_MEMORY + (limits["disk"] if in_memory else 0)
+
+
+def started(pid: int) -> int:
+    """When a process began, in clock ticks since boot. Raises OSError where none is alive."""
+    with open(f"/proc/{pid}/stat", "rb") as f:
+        fields = f.read().rpartition(b")")[2].split()
+    if fields[0] in (b"Z", b"X"):
+        raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH), str(pid))
+    return int(fields[19])
+
+
+def _settle(home: str, uid: int) -> None:
+    """Make a launchers' directory and go into it, so that nobody else removes it."""
+    for last in (False, False, False, True):
+        try:
+            _own(home, uid)
+            if os.path.exists(f"{home}/cgroup.subtree_control"):
+                write(f"{home}/cgroup.subtree_control", "+memory +pids")
+            _own(f"{home}/{_IDLE}", uid)
+            write(f"{home}/{_IDLE}/cgroup.procs", "0")
+            return
+        except FileNotFoundError:  # another launcher's owner was just clearing up
+            if last:
+                raise
+
+
+def _own(path: str, uid: int) -> None:
+    """Make a group that the boxes' id may divide and move its processes between."""
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(path)
+    if os.geteuid() == 0:
+        for part in (path, f"{path}/cgroup.procs", f"{path}/cgroup.subtree_control"):
+            with contextlib.suppress(FileNotFoundError):
+                os.chown(part, uid, uid)

@@ -1,0 +1,116 @@
+"""Finds where this process may make control groups, in either version of them."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+
+TYPE_CHECKING = False  # the module typing would double this process's memory
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NEEDED = ("memory", "pids")
+_REST = "intercode-rest"  # version 2: where the other processes of a delegated group are put
+
+
+def read(path: str) -> str:
+    """A control file's text."""
+    with open(path) as f:
+        return f.read()
+
+
+def write(path: str, text: str) -> None:
+    """Write to a control file in one call. Raises OSError."""
+    fd = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)
+
+
+def locate(mounts: str, own: str) -> dict[str, str]:
+    """The directory of this process's group per controller, ``""`` for version 2, as the texts of
+    /proc/self/mountinfo and /proc/self/cgroup have it."""
+    groups = {}
+    for line in own.splitlines():
+        _, controllers, path = line.split(":", 2)
+        for name in controllers.split(","):
+            groups[name] = path
+    found: dict[str, str] = {}
+    for line in mounts.splitlines():
+        left, _, right = line.partition(" - ")
+        root, point = left.split()[3:5]
+        kind, _, options = right.split(" ", 2)
+        names = [""] if kind == "cgroup2" else options.split(",") if kind == "cgroup" else []
+        for name in names:
+            if name in groups and name not in found:
+                below = os.path.relpath(groups[name], root)
+                if not below.startswith(".."):
+                    found[name] = os.path.normpath(f"{point}/{below}")
+    return found
+
+
+def here() -> dict[str, str]:
+    """``locate`` for this process."""
+    with open("/proc/self/mountinfo") as mounts, open("/proc/self/cgroup") as own:
+        return locate(mounts.read(), own.read())
+
+
+def usable(places: Mapping[str, str]) -> tuple[int, dict[str, str]]:
+    """The version and the directories below which groups may be made.
+
+    Raises OSError whose text says what is missing.
+    """
+    if all(name in places for name in NEEDED):
+        names = [*NEEDED, *(["freezer"] if "freezer" in places else [])]
+        version, parents = 1, {name: places[name] for name in names}
+    elif "" in places:
+        parent = places[""]
+        if os.path.basename(parent) == _REST:
+            parent = os.path.dirname(parent)
+        version, parents = 2, {"": parent}
+        lacking = set(NEEDED) - set(read(f"{parent}/cgroup.controllers").split())
+        if lacking:
+            raise OSError(errno.ENOENT, f"{parent} has no controller {', '.join(sorted(lacking))}")
+    else:
+        raise OSError(errno.ENOENT, "no control groups for memory and pids are mounted")
+    for parent in parents.values():
+        if not os.access(parent, os.W_OK):
+            raise OSError(errno.EACCES, f"{parent} is not writable")
+    if version == 2 and not _may_divide(parents[""]):
+        raise OSError(errno.EBUSY, f"{parents['']} is not delegated to this process")
+    return version, parents
+
+
+def _may_divide(parent: str) -> bool:
+    """Whether a group of version 2 hands memory and pids on already, or is ours to be changed: one
+    that systemd delegated, or the top of a container's own view."""
+    if set(NEEDED) <= set(read(f"{parent}/cgroup.subtree_control").split()):
+        return True
+    for name in ("user.delegate", "trusted.delegate"):
+        with contextlib.suppress(OSError):
+            if os.getxattr(parent, name) == b"1":
+                return True
+    mine = os.stat(parent).st_uid == os.geteuid() != 0
+    with open("/proc/self/cgroup") as f:
+        top = any(line.strip() in ("0::/", f"0::/{_REST}") for line in f)
+    return mine or top
+
+
+def divide(parent: str) -> None:
+    """Have a version 2 group hand its controllers on, for which it may hold no process itself."""
+    if not set(NEEDED) <= set(read(f"{parent}/cgroup.controllers").split()):
+        return
+    for _ in range(10):
+        if set(NEEDED) <= set(read(f"{parent}/cgroup.subtree_control").split()):
+            return
+        with contextlib.suppress(OSError):
+            write(f"{parent}/cgroup.subtree_control", "+memory +pids")
+            return
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(f"{parent}/{_REST}")
+        for pid in read(f"{parent}/cgroup.procs").split():
+            with contextlib.suppress(OSError):
+                write(f"{parent}/{_REST}/cgroup.procs", pid)
+    raise OSError(errno.EBUSY, f"the processes of {parent} could not be put into a group below it")

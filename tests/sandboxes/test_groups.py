@@ -1,0 +1,227 @@
+"""One control group per box: with its limits, out of sight, and gone with the box."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from intercode import images
+from intercode.sandboxes import Sandbox, SandboxSpec, open_sandbox
+from intercode.sandboxes.namespace.box import places
+from intercode.sandboxes.namespace.box.groups import Groups, clear
+from intercode.sandboxes.namespace.cgroups import BoxGroup
+from intercode.sandboxes.namespace.launcher import Launcher
+from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from support.boxes import eventually
+from support.shells import shell
+
+pytestmark = pytest.mark.sandbox
+MIB = 1 << 20
+
+
+def group_of(box: Sandbox) -> dict[str, str]:
+    """The directories of a box's group, found from outside by a process that is in it."""
+    assert isinstance(box, NamespaceSandbox)
+    process = box.spawn(["sleep", "60"])
+    return places.locate(
+        Path("/proc/self/mountinfo").read_text(), Path(f"/proc/{process._child}/cgroup").read_text()
+    )
+
+
+def test_a_box_has_a_group_with_its_limits_that_goes_with_it() -> None:
+    with shell("namespace/1", memory=100 * MIB, disk=50 * MIB, processes=77) as (box, _):
+        found = group_of(box)
+        v1 = "memory" in found
+        memory = Path(found["memory"], "memory.limit_in_bytes") if v1 else (
+            Path(found[""], "memory.max"))  # fmt: skip
+        assert int(memory.read_text()) == (100 + 50 + 65) * MIB
+        assert Path(found["pids" if v1 else ""], "pids.max").read_text() == "77\n"
+    eventually(lambda: not memory.parent.exists(), "the group is removed")
+
+
+@pytest.mark.parametrize("network", ["none", "host"])
+def test_nothing_of_the_group_is_seen_from_inside(network: str) -> None:
+    spec = SandboxSpec(images.resolve("host"), network=network)  # type: ignore[arg-type]
+    with open_sandbox(spec) as box:
+        shown = box.run(["cat", "/proc/self/cgroup", "/proc/1/cgroup"]).output
+        assert "intercode" not in shown and shown.count(":/\n") == len(shown.splitlines())
+        assert box.run(["ls", "-A", "/sys/fs/cgroup"]).output == ""
+        assert not box.run(["sh", "-c", "mkdir /sys/fs/cgroup/x"]).ok
+
+
+def test_a_box_can_be_cloned_as_soon_as_it_is_there() -> None:
+    """The launcher sits in a box's group until it has forked it: it must not be frozen with it."""
+    for _ in range(10):
+        with shell("namespace/1") as (box, _), box.clone() as copy:
+            assert copy.run(["echo", "on"]).output == "on\n"
+
+
+def test_a_clone_is_taken_while_everything_stands_still() -> None:
+    count = "i=0; while :; do i=$((i+1)); echo $i > /tmp/a; echo $i > /tmp/b; done"
+    with shell("namespace/1") as (box, session):
+        session.run(f"({count}) > /dev/null 2>&1 &", 5)
+        eventually(lambda: box.run(["cat", "/tmp/b"]).ok, "it counts")
+        for _ in range(5):
+            with box.clone() as copy:
+                first, second = (copy.run(["cat", f"/tmp/{n}"]).output.strip() for n in "ab")
+                assert int(first or second) - int(second or first) in (0, 1)
+        before = box.run(["cat", "/tmp/b"]).output
+        eventually(lambda: box.run(["cat", "/tmp/b"]).output != before, "it goes on counting")
+
+
+OWNER = """
+import sys, time
+from intercode import images
+from intercode.sandboxes import SandboxSpec, open_sandbox
+from intercode.sandboxes.namespace.launcher import Launcher
+boxes = [open_sandbox(SandboxSpec(images.resolve("host"))) for _ in range(5)]
+boxes[0].spawn(["sleep", "100"])
+print(Launcher.get().pid, *Launcher.get().groups, flush=True)
+time.sleep(100)
+"""
+
+
+@pytest.mark.parametrize("victim", ["owner", "launcher"])
+def test_groups_go_when_their_owner_or_launcher_is_killed(victim: str) -> None:
+    with shell("namespace/1"):
+        pass
+    owner = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True)
+    try:
+        assert owner.stdout is not None
+        pid, *homes = owner.stdout.readline().split()
+
+        def left() -> list[str]:
+            return [name for home in homes for name in os.listdir(home) if f".{pid}." in name]
+
+        assert homes and len(left()) >= 5 * len(homes)
+        if victim == "owner":
+            owner.kill()
+            eventually(lambda: not left(), "the launcher removes what it made", 2.0)
+            return
+        os.kill(int(pid), signal.SIGKILL)
+        eventually(lambda: _empty(homes, left()), "the boxes have ended with their launcher", 2.0)
+        assert left(), "nobody was there to remove them"
+        Launcher.stop()
+        with shell("namespace/1"):  # the next launcher, whosever it is, sweeps
+            assert not left()
+    finally:
+        owner.kill()
+        owner.communicate()
+
+
+def _empty(homes: list[str], names: list[str]) -> bool:
+    files = [Path(home, name, "cgroup.procs") for home in homes for name in names]
+    return not any(file.read_text() for file in files if file.exists())
+
+
+# -------------------------------------------------------------------- version 2, as far
+def test_a_group_of_version_2_is_frozen_and_thawed() -> None:
+    """On the kernel's own version 2 hierarchy, which freezes also where version 1 has the rest."""
+    top = places.here().get("")
+    if top is None or not os.access(top, os.W_OK):
+        pytest.skip("no writable control groups of version 2: mount cgroup2, run as root")
+    folder = Path(top, f"intercode-test-{os.getpid()}")
+    folder.mkdir()
+    busy = subprocess.Popen(["sh", "-c", "while :; do :; done"])
+    try:
+        (folder / "cgroup.procs").write_text(str(busy.pid))
+        group = BoxGroup({"": str(folder)}, launcher=0)
+        assert group.freeze()
+        ticks = Path(f"/proc/{busy.pid}/stat").read_text().split()[13]
+        time.sleep(0.1)
+        assert Path(f"/proc/{busy.pid}/stat").read_text().split()[13] == ticks
+        group.thaw()
+        eventually(
+            lambda: Path(f"/proc/{busy.pid}/stat").read_text().split()[13] != ticks, "it goes on"
+        )
+        assert not BoxGroup({"": str(folder / "gone")}, launcher=0).freeze()
+    finally:
+        busy.kill()
+        busy.wait()
+        eventually(lambda: _removed(folder), "the group is empty")
+
+
+def _removed(folder: Path) -> bool:
+    try:
+        folder.rmdir()
+    except OSError:
+        return False
+    return True
+
+
+FILES = ("cgroup.procs", "cgroup.subtree_control", "memory.max", "memory.swap.max", "pids.max",
+         "memory.events")  # fmt: skip
+
+
+@pytest.fixture
+def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory in which new directories have the files that version 2 gives them: the kernels
+    of our machines have memory and pids in version 1, so this much has to be made up."""
+    make: Callable[..., None] = os.mkdir
+    remove: Callable[..., None] = os.rmdir
+
+    def mkdir(path: str) -> None:
+        make(path)
+        for name in FILES:
+            Path(path, name).write_text("")
+
+    def rmdir(path: str) -> None:
+        for name in FILES:
+            Path(path, name).unlink(missing_ok=True)
+        remove(path)
+
+    monkeypatch.setattr(os, "mkdir", mkdir)
+    monkeypatch.setattr(os, "rmdir", rmdir)
+    for name in FILES:
+        (tmp_path / name).write_text("")
+    (tmp_path / "cgroup.controllers").write_text("cpu memory pids\n")
+    return tmp_path
+
+
+def test_version_2_is_divided_bounded_and_cleared(tree: Path) -> None:
+    groups = Groups(os.geteuid(), (2, {"": str(tree)}))
+    home = tree / f"intercode-{os.geteuid()}"
+    assert (tree / "cgroup.subtree_control").read_text() == "+memory +pids"
+    assert (home / "cgroup.subtree_control").read_text() == "+memory +pids"
+    name = groups.bound(5 * MIB, 9)
+    first = home / name
+    assert (first / "cgroup.procs").read_text() == "0", "the launcher went in"
+    assert (first / "memory.max").read_text() == str(5 * MIB)
+    assert (first / "memory.swap.max").read_text() == "0"
+    assert (first / "pids.max").read_text() == "9"
+    groups.given()
+    groups.sit()
+    assert groups.name != name and (home / str(groups.name) / "pids.max").read_text() == "9"
+    groups.bound(0, 0)
+    assert (home / str(groups.name) / "memory.max").read_text() == "max"
+    assert groups.remove(name) and groups.remove(name) and not first.exists()
+    os.mkdir(home / "1.999999999.1.0")
+    stale = f"{os.stat('/proc/self/ns/pid').st_ino}.999999999.1.0"
+    os.mkdir(home / stale)
+    groups.sweep()
+    assert not (home / stale).exists() and (home / "1.999999999.1.0").exists(), "another pid space"
+    groups.leave()
+    assert {p.name for p in home.iterdir() if p.is_dir()} == {"idle", "1.999999999.1.0"}
+    os.rmdir(home / "1.999999999.1.0")
+    clear([str(home)])
+    assert not home.exists()
+
+
+def test_kills_for_memory_are_read_from_either_version(tmp_path: Path) -> None:
+    for paths, file in (
+        ({"memory": tmp_path}, "memory.oom_control"),
+        ({"": tmp_path}, "memory.events"),
+    ):
+        group = BoxGroup({k: str(v) for k, v in paths.items()}, launcher=0)
+        assert not group.out_of_memory()
+        (tmp_path / file).write_text("oom 3\noom_kill 2\n")
+        assert group.out_of_memory() and not group.out_of_memory()
+        (tmp_path / file).write_text("oom 4\noom_kill 3\n")
+        assert group.out_of_memory()

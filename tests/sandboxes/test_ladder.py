@@ -1,0 +1,181 @@
+"""Which isolation a machine gives, what is asked for where it gives none, and that a name holds."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from intercode import images
+from intercode.errors import UnknownNameError
+from intercode.sandboxes import SandboxSpec, ladder, open_sandbox, tier_of
+from intercode.sandboxes.confinement import confined_by, to_ask_for
+from intercode.sandboxes.namespace.box import places
+from support.containers import in_container, require_docker
+
+DOCTOR = "import sys; from intercode.cli import main; sys.exit(main(['doctor', '--json']))"
+BOX = """
+from intercode import images
+from intercode.sandboxes import SandboxSpec, open_sandbox
+with open_sandbox(SandboxSpec(images.resolve("host")), "{kind}") as box:
+    print(box.tier, box.run(["bash", "-c", "echo $$ $(id -u) > /tmp/f; cat /tmp/f"]))
+"""
+
+
+def spec() -> SandboxSpec:
+    return SandboxSpec(images.resolve("host"))
+
+
+# ------------------------------------------------------------------------------ names
+@pytest.mark.sandbox
+def test_auto_takes_the_strongest_and_a_box_names_its_tier() -> None:
+    best = tier_of("auto")
+    assert best == ("namespace/1" if ladder.cgroups().ok else "namespace/2")
+    for kind in ("auto", "namespace", best):
+        with open_sandbox(spec(), kind) as box:
+            assert box.tier == best == tier_of(kind)
+
+
+@pytest.mark.sandbox
+def test_the_second_tier_can_be_had_everywhere_and_a_clone_keeps_it() -> None:
+    with open_sandbox(spec(), "namespace/2") as box, box.clone() as copy:
+        assert box.tier == copy.tier == tier_of("namespace/2") == "namespace/2"
+        assert copy.run(["echo", "hi"]).output == "hi\n"
+
+
+def test_an_unknown_tier_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'namespace/1'"):
+        open_sandbox(SandboxSpec(images.resolve("host")), "namespace/11")
+    with pytest.raises(UnknownNameError, match="known: auto, namespace"):
+        tier_of("nothing")
+
+
+# ----------------------------------------------------------------- what is in the way
+STATUS = "Name:\tx\nSeccomp:\t{}\nSeccomp_filters:\t0\n"
+LINE = "73 72 0:42 / {} rw,nosuid - proc proc rw\n"
+
+
+def process(folder: Path, seccomp: int = 0, profile: str = "", covered: str = "/proc") -> Path:
+    (folder / "attr").mkdir(parents=True)
+    (folder / "status").write_text(STATUS.format(seccomp))
+    (folder / "mountinfo").write_text(LINE.format("/") + LINE.format(covered))
+    if profile:
+        (folder / "attr" / "current").write_text(profile)
+    return folder
+
+
+def test_what_confines_a_process_is_told_apart(tmp_path: Path) -> None:
+    assert confined_by(process(tmp_path / "free")) == []
+    assert confined_by(process(tmp_path / "s", seccomp=2)) == ["seccomp"]
+    docker = process(tmp_path / "d", 2, "docker-default (enforce)\n", "/proc/kcore")
+    assert confined_by(docker) == ["seccomp", "apparmor", "systempaths"]
+    assert confined_by(process(tmp_path / "u", profile="unconfined\n")) == []
+    assert confined_by(process(tmp_path / "se", profile="system_u:system_r:container_t:s0")) == []
+    usual = process(tmp_path / "b", covered="/proc/sys/fs/binfmt_misc")
+    assert confined_by(usual) == []
+
+
+def test_only_what_confines_is_asked_for() -> None:
+    assert to_ask_for([]) == ""
+    text = to_ask_for(["seccomp", "systempaths"])
+    assert "--security-opt seccomp=unconfined --security-opt systempaths=unconfined" in text
+    assert "apparmor" not in text and "procMount: Unmasked" in text and "hostUsers" in text
+    assert "hostUsers" not in to_ask_for(["seccomp"])
+
+
+def test_every_rung_says_whether_it_holds() -> None:
+    names = ("user", "overlay", "xattr", "proc", "network", "seccomp", "landlock")
+    good = ladder.rungs(dict.fromkeys(names, ""), works=True)
+    assert [r.name.split(",")[0] for r in good] == [
+        "tier namespace/1", "tier namespace/2", "tier 3", "tier 4", "tier 5",
+    ]  # fmt: skip
+    assert good[1].ok and not any(r.ok for r in good[2:]), "rungs 3 to 5 are not built"
+    bad = ladder.rungs(dict.fromkeys(names, "refused"), works=False)
+    assert not any(r.ok for r in bad) and all(r.fix for r in bad)
+    assert "could not work: no user, proc, network, seccomp" in bad[2].detail
+
+
+# ------------------------------------------------------------- where groups could be made
+HYBRID = """\
+38 31 0:33 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct
+39 31 0:34 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory
+40 31 0:35 /docker/ab /sys/fs/cgroup/pids ro,relatime - cgroup cgroup rw,pids
+41 31 0:36 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw,nsdelegate
+"""
+
+
+def test_the_own_group_is_found_through_every_kind_of_mount() -> None:
+    own = (
+        "9:pids:/docker/ab/in\n4:memory:/user/1\n2:cpu,cpuacct:/x\n1:name=systemd:/\n0::/s.scope\n"
+    )
+    assert places.locate(HYBRID, own) == {
+        "cpu": "/sys/fs/cgroup/cpu,cpuacct/x",
+        "cpuacct": "/sys/fs/cgroup/cpu,cpuacct/x",
+        "memory": "/sys/fs/cgroup/memory/user/1",
+        "pids": "/sys/fs/cgroup/pids/in",
+        "": "/sys/fs/cgroup/unified/s.scope",
+    }
+    elsewhere = places.locate(HYBRID, "9:pids:/docker/cd\n4:memory:/\n")
+    assert elsewhere == {"memory": "/sys/fs/cgroup/memory"}, "a group that is not mounted here"
+
+
+def test_the_reason_why_there_are_no_groups_is_told(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="no control groups for memory and pids"):
+        places.usable({"memory": str(tmp_path)})
+    (tmp_path / "cgroup.controllers").write_text("cpu pids\n")
+    with pytest.raises(OSError, match="has no controller memory"):
+        places.usable({"": str(tmp_path)})
+    absent = str(tmp_path / "absent")
+    with pytest.raises(OSError, match="is not writable"):
+        places.usable({"memory": absent, "pids": absent})
+    (tmp_path / "cgroup.controllers").write_text("cpu pids memory\n")
+    (tmp_path / "cgroup.subtree_control").write_text("pids memory\n")
+    assert places.usable({"": str(tmp_path)}) == (2, {"": str(tmp_path)})
+    assert places.usable({"": f"{tmp_path}/intercode-rest"}) == (2, {"": str(tmp_path)})
+
+
+# --------------------------------------------------------------------- in containers
+@pytest.mark.docker
+def test_a_plain_container_is_told_what_to_ask_for_and_then_it_works() -> None:
+    require_docker()
+    plain = in_container([], DOCTOR)
+    assert plain.returncode == 1 and "Traceback" not in plain.stderr
+    findings = {f["name"]: f for f in json.loads(plain.stdout)}
+    assert not findings["a sandbox"]["ok"] and not findings["tier namespace/2"]["ok"]
+    assert findings["overlay in a user namespace"]["fix"] == "see user namespaces"
+    fix = findings["user namespaces"]["fix"]
+    options = shlex.split(fix.partition("started with: ")[2].partition(" (")[0])
+    assert options[:2] == ["--security-opt", "seccomp=unconfined"]
+    refused = in_container([], BOX.format(kind="auto"))
+    assert refused.returncode != 0 and "SandboxError" in refused.stderr
+
+    given = in_container(options, DOCTOR)
+    assert given.returncode == 0, given.stdout
+    findings = {f["name"]: f for f in json.loads(given.stdout)}
+    assert findings["a sandbox"]["ok"] and findings["tier namespace/2"]["ok"]
+    box = in_container(options, BOX.format(kind="auto"))
+    assert box.stdout.startswith("namespace/2 ExecResult(output='2 0\\n', exit_code=0")
+
+    for left_out in range(0, len(options), 2):  # nothing of it is asked for in vain
+        less = options[:left_out] + options[left_out + 2 :]
+        assert in_container(less, BOX.format(kind="auto")).returncode != 0, less
+
+
+@pytest.mark.docker
+def test_a_container_without_groups_refuses_the_first_tier_and_one_with_them_gives_it() -> None:
+    require_docker()
+    confined = json.loads(in_container([], DOCTOR).stdout)
+    fix = next(f["fix"] for f in confined if f["name"] == "user namespaces")
+    options = shlex.split(fix.partition("started with: ")[2].partition(" (")[0])
+    first = BOX.format(kind="namespace/1")
+    refused = in_container(options, first)
+    assert "SandboxUnavailableError: no namespace/1 here" in refused.stderr
+    assert "is not writable" in refused.stderr and "ask for namespace/2" in refused.stderr
+    groups = "--volume=/sys/fs/cgroup:/sys/fs/cgroup:rw"
+    if not Path("/sys/fs/cgroup/memory").is_dir():
+        pytest.skip("needs control groups of version 1: in version 2 the container's group is bare")
+    assert in_container([*options, groups], first).stdout.startswith("namespace/1 ")
+    user = in_container([*options, "--user=1000", "--env=HOME=/tmp"], BOX.format(kind="auto"))
+    assert user.stdout.startswith("namespace/2 "), user.stderr

@@ -1,0 +1,116 @@
+"""What a box may use, what is said when it uses more, and that nothing of the bounds is left."""
+
+from __future__ import annotations
+
+import textwrap
+import time
+
+import pytest
+
+from intercode.sandboxes.breaches import explained, size
+from intercode.sandboxes.namespace.watchdog import Watchdog
+from intercode.types import ExecResult
+from support.boxes import eventually
+from support.shells import shell
+
+pytestmark = pytest.mark.sandbox
+TIERS = ("namespace/1", "namespace/2")
+MIB = 1 << 20
+HOLD = "python3 -c 'import time; x = bytearray({} << 20); time.sleep({})'"
+
+
+# ------------------------------------------------------------------------------ breaches
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_process_over_the_memory_limit_is_killed_and_that_is_said(tier: str) -> None:
+    with shell(tier, memory=128 * MIB, disk=16 * MIB) as (_, session):
+        result = session.run(HOLD.format(600, 20), 15)
+        assert result.exit_code == 137 and not result.timed_out
+        assert result.output.endswith("[killed: over the memory limit of 128 MiB]\n")
+        assert session.run("echo on; false", 5).output == "on\n", "said once"
+        assert session.run("bash -c 'kill -9 $$'", 5).output.count("[killed") == 0
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_many_processes_share_one_limit(tier: str) -> None:
+    together = "".join(HOLD.format(60, 4) + " & " for _ in range(6))
+    with shell(tier, memory=160 * MIB, disk=16 * MIB) as (_, session):
+        began = time.monotonic()
+        result = session.run(together + "bad=0; for j in $(jobs -p); do wait $j || bad=1; done\n"
+                             "(exit $bad)", 20)  # fmt: skip
+        assert "[killed: over the memory limit of 160 MiB]" in result.output
+        assert time.monotonic() - began < 15
+        assert session.run("echo on", 5).output == "on\n", "the shell itself was spared"
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_memory_that_processes_share_counts_once(tier: str) -> None:
+    code = """
+    import os, time
+    x = bytearray(b"x" * (80 << 20))
+    for _ in range(4):
+        if os.fork() == 0:
+            time.sleep(1); os._exit(0)
+    print(sum(os.wait()[1] for _ in range(4)))
+    """
+    with shell(tier, memory=200 * MIB) as (box, _):
+        assert box.run(["python3", "-c", textwrap.dedent(code)]).output == "0\n"
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_processor_time_is_counted_per_action(tier: str) -> None:
+    with shell(tier, cpu_seconds=0.4) as (_, session):
+        for spin in ("python3 -c 'while 1: pass'", "while :; do :; done"):
+            result = session.run(spin, 10)
+            assert result.output.endswith("[killed: over the limit of 0.4 s of processor time]\n")
+        assert session.run("for i in {1..99}; do /bin/true; done; sleep 0.5", 5).output == ""
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_full_disk_is_an_error_of_the_program_and_costs_no_process(tier: str) -> None:
+    with shell(tier, memory=64 * MIB, disk=96 * MIB) as (_, session):
+        result = session.run("head -c 200M /dev/zero > /tmp/full", 10)
+        assert "No space left on device" in result.output and "[" not in result.output
+        assert session.run("rm /tmp/full; echo on", 5).output == "on\n"
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_too_many_processes_are_refused_by_fork(tier: str) -> None:
+    with shell(tier, processes=24) as (_, session):
+        result = session.run("for i in {1..40}; do sleep 9 & done", 3)
+        assert "Resource temporarily unavailable" in result.output
+        session.run("kill $(jobs -p)", 5)
+        eventually(lambda: session.run("/bin/echo on", 5).output == "on\n", "room for a process")
+
+
+def test_time_output_and_file_size_are_said() -> None:
+    with shell("auto", output=4096, file_size=1 * MIB) as (_, session):
+        late = session.run("echo before; sleep 5", 0.3)
+        assert late.output == "before\n[killed: over the time limit of 0.3 s]\n"
+        much = session.run("seq 100000", 5)
+        assert much.ok and much.output.endswith(
+            "100000\n[cut: over the limit of 4 KiB for what is printed]\n"
+        )
+        large = session.run("head -c 2M /dev/zero > /tmp/x", 5)
+        assert large.output.endswith("[killed: over the limit of 1 MiB for one file]\n")
+        assert session.run("printf no; exit 3", 5).output.count("over the") == 0
+
+
+def test_a_note_begins_on_a_line_of_its_own() -> None:
+    with shell("auto") as (box, _):
+        result = explained(box, ExecResult("half", None, timed_out=True), 2.5)
+        assert result.output == "half\n[killed: over the time limit of 2.5 s]\n"
+        fine = ExecResult("fine", 0)
+        assert explained(box, fine, 1) is fine
+    assert [size(n) for n in (1 << 30, 3 * MIB // 2, 1000, 0)] == [
+        "1 GiB", "1536 KiB", "1000 bytes", "0 bytes",
+    ]  # fmt: skip
+
+
+# ------------------------------------------------------------------------------ watchdog
+def test_the_watchdog_rests_when_there_is_nothing_to_watch() -> None:
+    with shell("namespace/2"):
+        dog = Watchdog._current
+        assert dog is not None and dog._thread is not None and dog._thread.is_alive()
+    eventually(lambda: dog._thread is None, "its thread has ended")
+    with shell("namespace/2", memory=100 * MIB) as (_, session):
+        assert "memory limit" in session.run(HOLD.format(300, 20), 15).output

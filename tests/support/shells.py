@@ -1,0 +1,24 @@
+"""A box of a given tier with a shell in it, and limits of the test's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from intercode import images
+from intercode.errors import SandboxUnavailableError
+from intercode.sandboxes import Limits, Sandbox, SandboxSpec, open_sandbox
+from intercode.sessions.bash import BashSession
+
+
+@contextmanager
+def shell(tier: str, **limits: float) -> Iterator[tuple[Sandbox, BashSession]]:
+    spec = SandboxSpec(images.resolve("host"), limits=Limits(**limits))  # type: ignore[arg-type]
+    try:
+        box = open_sandbox(spec, tier)
+    except SandboxUnavailableError as e:
+        pytest.skip(f"{e}")
+    with box:
+        yield box, BashSession(box)
