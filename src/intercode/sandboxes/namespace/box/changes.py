@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 
@@ -62,7 +63,8 @@ class _Walk:
         for name in names:
             info = _stat(name, upper)
             if info is not None:
-                self.entry(upper, lower, name, prefix + name, info, depth)
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # gone meanwhile
+                    self.entry(upper, lower, name, prefix + name, info, depth)
 
     def entry(
         self, upper: int, lower: int | None, name: str, path: str, info: os.stat_result, depth: int

@@ -118,8 +118,15 @@ class Keeper:
             answer, out = {"ok": False, "errno": code, "error": getattr(e, "strerror", str(e))}, []
         finally:
             wire.close_all(fds)
-        wire.send(self.owner, answer, out)
-        wire.close_all(out)
+        try:
+            wire.send(self.owner, answer, out)
+        except OSError as e:
+            if not out:
+                raise
+            # too many descriptors of this id are under way (a box can see to that): say so
+            wire.send(self.owner, {"ok": False, "errno": e.errno, "error": str(e)})
+        finally:
+            wire.close_all(out)
 
     def _reap(self, pidfd: int) -> None:
         pid, status_fd = self.children.pop(pidfd)
