@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench clean lock
+.PHONY: help demo test hostile lint format bench clean lock
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -24,6 +24,10 @@ test: $(STAMP)  ## linter, type checker and the whole test suite
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest $(PYTEST)
+
+hostile: $(STAMP)  ## the hostile suite and a fuzz of 40,000 actions: minutes, and a busy machine
+	INTERCODE_HOSTILE=1 $(BIN)/python -m pytest -q tests/hostile
+	$(BIN)/python benchmarks/soak_fuzz.py
 
 format: $(STAMP)  ## rewrite the code as the linter wants it
 	$(BIN)/ruff check --fix .

@@ -1,0 +1,97 @@
+"""Fuzzes the sandbox through its shell session for as long as asked, and prints a table.
+
+    python benchmarks/soak_fuzz.py [--random 20000] [--mutated 20000] [--seed 1] [--workers 2]
+        [--faulty]
+
+The exit status is 1 if anything did not hold; each fault is printed with its seed and actions.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from hostile import fuzz  # the tests' own
+from intercode.report import render
+from intercode.report.tables import Table
+
+_HELD = "descriptors of a worker after a run"
+_CHUNK = 500  # actions per run; each has a seed of its own, so that a fault can be run again
+Outcome = tuple[str, Counter[str], float, list[str]]
+
+
+def chunk(kind: str, seed: int, count: int, faulty: bool) -> Outcome:
+    """One run: what happened, the longest overrun in seconds, the faults."""
+    rng = random.Random(seed)
+    seeds = fuzz.corpus()
+    pieces = fuzz.PIECES + (fuzz.FAULTY_PIECES if faulty else ())
+    makers = {"random": fuzz.random_bytes, "mutated": lambda r: fuzz.mutated(r, seeds, pieces)}
+    make = makers[kind]
+    run = fuzz.Fuzz(seed)
+    try:
+        run.run([make(rng) for _ in range(count)])
+    finally:
+        run.close()
+    run.counts[_HELD] = len(os.listdir("/proc/self/fd"))
+    return kind, run.counts, run.slowest, run.faults
+
+
+def jobs(options: argparse.Namespace) -> list[tuple[str, int, int, bool]]:
+    """The arguments of ``chunk`` for every run."""
+    found = []
+    for number, kind in enumerate(("random", "mutated")):
+        left, seed = getattr(options, kind), options.seed * 1_000_000 + number * 500_000
+        while left > 0:
+            found.append((kind, seed, min(left, _CHUNK), options.faulty))
+            left, seed = left - _CHUNK, seed + 1
+    return found
+
+
+def table(outcomes: list[Outcome]) -> Table:
+    """What happened, by kind of action."""
+    kinds = [kind for kind in ("random", "mutated") if any(o[0] == kind for o in outcomes)]
+    totals: dict[str, Counter[str]] = {kind: Counter({"faults": 0}) for kind in kinds}
+    for kind, counts, _, _ in outcomes:
+        totals[kind].update(counts)
+    names = sorted({name for total in totals.values() for name in total} - {_HELD})
+    rows: list[tuple[str | float, ...]] = [(n, *(totals[k][n] for k in kinds)) for n in names]
+    held = [[o[1][_HELD] for o in outcomes if o[0] == kind] for kind in kinds]
+    rows.append((_HELD, *(f"{counts[0]} to {max(counts)}" for counts in held)))
+    slowest = [max(o[2] for o in outcomes if o[0] == kind) for kind in kinds]
+    rows.append(("longest beyond its limit (s)", *slowest))
+    return Table("fuzz", "Fuzzing", ("what", *kinds), tuple(rows))
+
+
+def main() -> int:
+    """Parse the command line, run, and print. Returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--random", type=int, default=20_000, help="actions of random bytes")
+    parser.add_argument("--mutated", type=int, default=20_000, help="actions of mutated commands")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=min(2, os.cpu_count() or 1))
+    parser.add_argument(
+        "--faulty", action="store_true", help="also put in what the session is known to fail on"
+    )
+    options = parser.parse_args()
+    start = time.monotonic()
+    work = jobs(options)
+    with ProcessPoolExecutor(options.workers) as pool:
+        outcomes = list(pool.map(chunk, *zip(*work, strict=True)))
+    print(render([table(outcomes)]))
+    print(f"seed {options.seed}, {options.workers} workers, {time.monotonic() - start:.0f} s")
+    faults = [fault for outcome in outcomes for fault in outcome[3]]
+    for fault in faults:
+        print("FAULT", fault[:2000])
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""Tries hostile cases without a test runner, as whoever this is run as, and prints a table.
+
+    python -m hostile [--sample N] [--seed N] [--back-end namespace] [WORD ...]
+
+Words choose the cases whose class and name hold one of them. The exit status is 1 where a case
+fails that is not known to. ``tests`` and ``src`` have to be on PYTHONPATH.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import sys
+import time
+from collections import Counter
+
+from hostile.cases import Case, all_cases
+from hostile.planted import Planted
+from hostile.trial import BACK_ENDS, Trial
+
+
+def sampled(cases: list[Case], count: int, seed: int) -> list[Case]:
+    """About ``count`` cases without known faults, of every class its share."""
+    sound = [case for case in cases if not case.fault]
+    random.Random(seed).shuffle(sound)
+    sound.sort(key=lambda case: case.kind)
+    return sound[:: max(1, len(sound) // count)]
+
+
+def attempt(case: Case, back_end: str, planted: Planted) -> str:
+    """``ok``, or what does not hold."""
+    try:
+        Trial(case, back_end, planted).run()
+    except Exception as e:
+        return f"{type(e).__name__}: {e}"
+    return "ok"
+
+
+def main() -> int:
+    """Parse the command line, try, and print. Returns the exit status."""
+    parser = argparse.ArgumentParser(prog="hostile", description=__doc__.splitlines()[0])
+    parser.add_argument("words", nargs="*")
+    parser.add_argument("--back-end", default="namespace", choices=sorted(BACK_ENDS))
+    parser.add_argument("--sample", type=int)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    cases = all_cases()
+    if options.sample:
+        cases = sampled(cases, options.sample, options.seed)
+    if options.words:
+        cases = [c for c in cases if any(w in f"{c.kind}: {c.name}" for w in options.words)]
+    start = time.monotonic()
+    planted = Planted(BACK_ENDS[options.back_end])
+    counts: dict[str, Counter[str]] = {case.kind: Counter() for case in cases}
+    for case in cases:
+        said = attempt(case, options.back_end, planted)
+        what = "ok" if said == "ok" else "known faults" if case.fault else "failed"
+        counts[case.kind][what] += 1
+        if said != "ok":
+            print(f"{what}: {case.kind}: {case.name}: {case.fault or said[:500]}")
+    planted.close()
+    print(f"{'class':<12}{'cases':>6}{'ok':>6}{'known faults':>14}{'failed':>8}")
+    for kind, count in [*counts.items(), ("all", sum(counts.values(), Counter[str]()))]:
+        numbers = f"{count['ok']:>6}{count['known faults']:>14}{count['failed']:>8}"
+        print(f"{kind:<12}{count.total():>6}{numbers}")
+    print(f"user id {os.geteuid()}, {options.back_end}, {time.monotonic() - start:.0f} s")
+    return 1 if any(count["failed"] for count in counts.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""What a hostile case is, and all of them. The other ``*_cases.py`` hold them by class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["dos", "shell", "framing", "kernel", "network", "leak", "file", "lifecycle"]
+Probe = tuple[str, str]
+"""What the owner does to the box afterwards, and where: ``read``, ``refused`` (a read that must
+fail), ``denied`` (a write that must fail), ``write``, ``changes`` and ``clone``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Something that an agent may try, as data.
+
+    ``actions`` are run one after another, each for at most ``limit`` seconds; ``@FILE@`` and the
+    like in them stand for what is planted on the host (see ``planted.py``). ``shows`` must and
+    ``hides`` may not be in what they print. ``late`` tells whether the last one must (True) or may
+    not (False) run out of time. After ``reset`` cases the shell is usable once it was ended (its
+    outputs are closed, say). After ``wrecked`` cases the agent has no shell any more by its own
+    doing: it must be told, and a new box must work. ``fault`` is why the case fails today.
+    """
+
+    name: str
+    kind: Kind
+    actions: tuple[str, ...]
+    shows: tuple[str, ...] = ()
+    hides: tuple[str, ...] = ()
+    probes: tuple[Probe, ...] = ()
+    limit: float = 0.5
+    late: bool | None = None
+    after: Literal["usable", "reset", "wrecked"] = "usable"
+    fault: str = ""
+
+
+def python(code: str) -> str:
+    """An action that runs Python code in the box."""
+    return f"python3 - <<'END-OF-PYTHON'\n{code}\nEND-OF-PYTHON"
+
+
+def all_cases() -> list[Case]:
+    """Every case, in a fixed order. The names differ."""
+    from hostile import dos_cases, file_cases, kernel_cases, reach_cases, shell_cases
+
+    return [
+        *dos_cases.CASES,
+        *shell_cases.CASES,
+        *kernel_cases.CASES,
+        *reach_cases.CASES,
+        *file_cases.CASES,
+    ]

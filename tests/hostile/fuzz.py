@@ -1,0 +1,195 @@
+"""Random bytes and mutated commands as actions, in boxes that are copied and replaced at random.
+
+After each action the time is checked; now and then that the next exit status is the true one, and
+that no box knows anything of another.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from hostile.trial import BACK_ENDS
+from intercode import datasets
+from intercode.errors import SandboxLostError, UsageError
+from intercode.sandboxes.base import Sandbox
+from intercode.sessions.bash import BashSession
+from intercode.types import ExecResult
+
+_MARGIN = 1.0  # seconds beyond its limit that an action may take
+_LOADED = 0.05  # seconds that /bin/true takes at most on a machine that is not busy with others
+PIECES = (
+    ">&63", "exec 63>&-", "<&62", "<&255", ">/dev/null", "2>&1", "<<E\n", "<<<", "$(", "`", "'",
+    '"', "\\", "&", ";", "|", "||", "&&", "(", ")", "{", "}", "\n", "\t", "\0", "#", "!", "*", "?",
+    "~", "kill -9 $$", "kill -STOP $$", "kill -9 -1", "exit 3", "exec true", "return 4", "break",
+    "set -e", "set -u", "set -x", "set +o posix", "printf 'x 0 /\\0' >&63",
+    "trap 'exit 5' DEBUG", "trap '' RTMAX", "unset PATH", "IFS=0", "cd /tmp", "cd ..", "sleep 9 &",
+    "while :; do", "done", "if", "fi", "case", "esac", "function f", "declare -r x=1", "eval",
+    "readonly PWD", "shopt -s extdebug", "\ud800", "\udcff", "é", "🙂", "${x",
+    "$((", "[[", "]]", "exec 1>&-", "wait",
+)  # fmt: skip
+
+
+FAULTY_PIECES = ("ulimit -n 5", "yes >&63 &")
+"""What the session does not yet withstand (see the cases with a ``fault``)."""
+_TELL = "set; builtin echo /tmp/* /root/*; cat /tmp/* | tail -n 99"
+
+
+def corpus() -> list[str]:
+    """Golds of the tasks in the package and, where there are any, of nl2bash: what is mutated."""
+    found = [gold for task in datasets.load("starter").tasks for gold in task.golds]
+    try:
+        found += [gold for task in datasets.load("nl2bash").tasks for gold in task.golds]
+    except UsageError:  # the authors' data are not here
+        pass
+    return found
+
+
+def random_bytes(rng: random.Random) -> str:
+    """Bytes of any value, or mostly those that mean something to a shell."""
+    length = rng.choice((1, 3, 10, 40, 200, 200, 5000))
+    if rng.random() < 0.5:
+        return rng.randbytes(length).decode("utf-8", "surrogateescape")
+    letters = "$(){}[]<>|&;'\"`\\#!*?~=+-0123456789abcdefx \n\t" + chr(rng.randrange(1, 256))
+    return "".join(rng.choices(letters, k=length))
+
+
+def mutated(rng: random.Random, seeds: Sequence[str], pieces: Sequence[str] = PIECES) -> str:
+    """A command of ``seeds`` with one to five pieces cut out, doubled, replaced or put in."""
+    text = rng.choice(seeds)
+    for _ in range(rng.randint(1, 5)):
+        a, b = sorted(rng.randint(0, len(text)) for _ in "ab")
+        how = rng.randrange(6)
+        if how == 0:
+            text = text[:a] + text[b:]
+        elif how == 1:
+            text = text[:b] + text[a:b] * rng.randint(1, 4) + text[b:]
+        elif how == 2:
+            text = text[:a] + chr(rng.randrange(1, 256)) + text[a + 1 :]
+        elif how == 3:
+            other = rng.choice(seeds)
+            text = text[:a] + other[rng.randint(0, len(other)) :]
+        else:
+            text = f"{text[:a]}{rng.choice(' ;|')}{rng.choice(pieces)} {text[a:]}"
+    return text[:20_000]
+
+
+@dataclass
+class Subject:
+    """A box with its session, its mark, and the marks it has from the box it was copied from."""
+
+    box: Sandbox
+    session: BashSession
+    mark: str
+    marks: set[str]
+    actions: list[str] = field(default_factory=list)
+
+    def close(self) -> None:
+        """End the session and the box."""
+        self.session.close()
+        self.box.close()
+
+
+class Fuzz:
+    """A run with a seed of its own. ``counts`` tells what happened; AssertionErrors what failed."""
+
+    def __init__(self, seed: int, back_end: str = "namespace", boxes: int = 3) -> None:
+        self.seed, self.rng = seed, random.Random(seed)
+        self.counts: Counter[str] = Counter()
+        self.slowest = 0.0
+        self.faults: list[str] = []
+        self.histories: list[list[str]] = []  # all actions of the box, one list per fault
+        self._open = BACK_ENDS[back_end]
+        self._marks: set[str] = set()
+        self._calm = self._open()
+        self.subjects = [self._fresh(self._open(), set()) for _ in range(boxes)]
+
+    def _fresh(self, box: Sandbox, inherited: set[str]) -> Subject:
+        mark = f"mark{self.rng.getrandbits(64):016x}"
+        self._marks.add(mark)
+        session = BashSession(box)
+        session.run(f"{mark}={mark}; echo {mark} > /tmp/{mark}", 10)
+        return Subject(box, session, mark, inherited | {mark})
+
+    def run(self, actions: Sequence[str]) -> None:
+        """Give every action to one of the boxes."""
+        for action in actions:
+            i = self.rng.randrange(len(self.subjects))
+            subject = self.subjects[i]
+            try:
+                self._act(subject, action)
+                if self.rng.random() < 0.05 or "63" in action:
+                    self._check(subject)
+                if self.rng.random() < 0.01:
+                    self.subjects[i] = self._copy(subject)
+                elif len(subject.actions) > 100:
+                    self._replace(i)
+            except SandboxLostError as e:
+                self.counts["boxes lost"] += 1
+                self._fault(subject, f"the box was lost: {e}")
+                self._replace(i)
+            except Exception as e:
+                self._fault(subject, f"{type(e).__name__}: {e}")
+                self._replace(i)
+
+    def _act(self, subject: Subject, action: str) -> None:
+        subject.actions.append(action)
+        limit = self.rng.choice((0.02, 0.05, 0.1, 0.2))
+        result = self._timed(subject, action, limit)
+        self.counts["actions"] += 1
+        self.counts["timed out"] += result.timed_out
+        self.counts["shell restarted"] += "[the shell ended;" in result.output
+        assert (result.exit_code is None) >= result.timed_out, f"time-out with a status: {result}"
+
+    def _timed(self, subject: Subject, action: str, limit: float) -> ExecResult:
+        start = time.monotonic()
+        result = subject.session.run(action, limit)
+        took = time.monotonic() - start
+        self.slowest = max(self.slowest, took - limit)
+        if took > limit + _MARGIN:
+            pause = time.monotonic()
+            self._calm.run(["/bin/true"], timeout=60)
+            slack = max(1.0, (time.monotonic() - pause) / _LOADED)
+            assert took <= (limit + _MARGIN) * slack, f"took {took:.2f} s, the limit is {limit} s"
+        return result
+
+    def _check(self, subject: Subject) -> None:
+        """The next status is the true one, and nothing of another box is there."""
+        status = self.rng.randrange(1, 120)
+        result = self._timed(subject, f"(builtin exit {status})", 1.0)
+        if not result.timed_out and "[the shell ended;" not in result.output:
+            self.counts["statuses checked"] += 1
+            true = result.exit_code == status or result.exit_code == 127  # 127: told, no shell
+            assert true, f"the status {result.exit_code} for {status}"
+        seen = self._timed(
+            subject, "set; builtin echo /tmp/* /root/*; cat /tmp/* | tail -n 99", 1.0
+        )
+        known = {mark for mark in self._marks if mark in seen.output}
+        self.counts["states checked"] += 1
+        assert known <= subject.marks, f"it knows of other boxes: {known - subject.marks}"
+
+    def _copy(self, subject: Subject) -> Subject:
+        """Go on in a copy of the box, with a new shell."""
+        self.counts["copies"] += 1
+        copy = subject.box.clone()
+        subject.close()
+        return self._fresh(copy, subject.marks)
+
+    def _replace(self, i: int) -> None:
+        self.subjects[i].close()
+        self.subjects[i] = self._fresh(self._open(), set())
+        self.counts["new boxes"] += 1
+
+    def _fault(self, subject: Subject, what: str) -> None:
+        self.counts["faults"] += 1
+        self.faults.append(f"{what}; seed {self.seed}; last actions: {subject.actions[-3:]!a}")
+        self.histories.append(subject.actions)
+
+    def close(self) -> None:
+        """Close every box."""
+        for subject in self.subjects:
+            subject.close()
+        self._calm.close()

@@ -1,0 +1,154 @@
+"""What the suite plants on the host, so that it can tell whether a box harmed or read it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from intercode.paths import cache_root
+from intercode.sandboxes.base import Sandbox
+from intercode.types import ExecResult
+
+_KNOBS = ("core_pattern", "hostname", "modprobe", "sysrq", "domainname", "randomize_va_space")
+_GONE = 20.0  # seconds for the last process of all closed boxes to be gone
+_SERVE = (
+    "import socket, sys, time\ns = socket.socket(socket.AF_UNIX)\ns.bind('\\0' + sys.argv[1])\n"
+    "s.listen()\nprint('up')\nsys.stdout.flush()\ntime.sleep(9999)"
+)
+
+
+class Planted:
+    """Secrets, servers and a process on the host, and a second box beside the hostile one."""
+
+    def __init__(self, open_box: Callable[[], Sandbox]) -> None:
+        self.secret = f"secret{uuid.uuid4().hex}"
+        os.environ["INTERCODE_PLANTED_SECRET"] = self.secret
+        self.directory = Path(tempfile.mkdtemp(prefix="hostile-"))
+        self.directory.chmod(0o777)  # whoever gets here could read and write
+        self.file = self.directory / "secret"
+        self.home = Path.home() if os.access(Path.home(), os.W_OK) else self.directory
+        self.home_file = self.home / f".planted-{uuid.uuid4().hex[:12]}"
+        for path in (self.file, self.home_file):
+            path.write_text(self.secret)
+            path.chmod(0o666)
+        self.abstract = f"planted-{uuid.uuid4().hex}"
+        self.servers = self._serve()
+        self.victim = subprocess.Popen(["sleep", "9999"], stdin=subprocess.DEVNULL)
+        self.beside = open_box()
+        self.mark = f"mark{uuid.uuid4().hex}"
+        self.beside.write_file("/tmp/beside", self.mark.encode())
+        self.beside.spawn(["python3", "-c", _SERVE, self.mark])
+        self.spaces: list[str] = []  # the process namespaces of boxes that were closed
+        self._before = self._facts()
+
+    def _serve(self) -> list[socket.socket]:
+        udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        udp.bind(("127.0.0.1", 0))
+        servers = [socket.create_server(("127.0.0.1", 0)), udp]
+        for address in (f"\0{self.abstract}", str(self.directory / "socket")):
+            server = socket.socket(socket.AF_UNIX)
+            server.bind(address)
+            server.listen()
+            servers.append(server)
+        for server in servers:
+            server.setblocking(False)
+        return servers
+
+    def fill(self, text: str) -> str:
+        """``text`` with what is planted in place of ``@FILE@`` and the like."""
+        tcp, udp = (server.getsockname()[1] for server in self.servers[:2])
+        for word, value in (
+            ("@FILE@", self.file), ("@DIRECTORY@", self.directory), ("@HOMEFILE@", self.home_file),
+            ("@HOME@", self.home), ("@CACHE@", cache_root()), ("@SECRET@", self.secret),
+            ("@TCP@", tcp), ("@UDP@", udp),
+            ("@ABSTRACT@", self.abstract), ("@SOCKET@", self.directory / "socket"),
+            ("@OWNER@", os.getpid()), ("@VICTIM@", self.victim.pid), ("@OTHERMARK@", self.mark),
+            ("@OTHERFILE@", "/tmp/beside"), ("@OTHERSOCKET@", self.mark),
+        ):  # fmt: skip
+            text = text.replace(word, str(value))
+        return text
+
+    def _facts(self) -> dict[str, object]:
+        """What a box must not be able to change."""
+        mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+        ours = (str(cache_root()), str(self.directory), "overlay")
+        facts: dict[str, object] = {
+            "mounts": [m for m in mounts if any(w in m for w in ours)],
+            "directory": sorted(p.name for p in self.directory.iterdir()),
+            "staged": [p.name for p in (cache_root() / "stage").iterdir()],
+            "kernel": os.uname(),
+        }
+        for name in _KNOBS:
+            with suppress(OSError):
+                facts[name] = (Path("/proc/sys/kernel") / name).read_text()
+        for path in (self.file, self.home_file):
+            info = path.stat()
+            facts[path.name] = (path.read_text(), info.st_mtime_ns, info.st_mode, info.st_uid)
+        return facts
+
+    def unharmed(self) -> None:
+        """Raise AssertionError that names what a box has done to the host."""
+        facts = self._facts()
+        wrong = {k: facts.get(k) for k in self._before if facts.get(k) != self._before[k]}
+        assert not wrong, f"the host was changed: {wrong}"
+        assert self.victim.poll() is None, "a process of the host was killed"
+        state = Path(f"/proc/{self.victim.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        assert state == "S", f"a process of the host was put into state {state}"
+        for server in self.servers:
+            with suppress(BlockingIOError):
+                got = server.recv(9) if server.type == socket.SOCK_DGRAM else server.accept()
+                raise AssertionError(f"a server of the host was reached: {got!r}")
+        assert self.beside.read_file("/tmp/beside").decode() == self.mark, "the other box changed"
+
+    def pace(self) -> float:
+        """Seconds that a program takes now in the box beside: the median of three."""
+        times = []
+        for _ in range(3):
+            start = time.monotonic()
+            done: ExecResult = self.beside.run(["/bin/true"], timeout=60)
+            times.append(time.monotonic() - start)
+            assert done.exit_code == 0, f"the box beside fails: {done}"
+        return sorted(times)[1]
+
+    def close(self) -> None:
+        """Take everything away. Raises AssertionError where closed boxes are not gone."""
+        self._put_away()
+        end = time.monotonic() + _GONE
+        while left := [m for space in self.spaces for m in members(space)]:
+            assert time.monotonic() < end, f"processes of closed boxes live on: {left}"
+            time.sleep(0.1)
+
+    def _put_away(self) -> None:
+        self.beside.close()
+        self.victim.kill()
+        self.victim.wait()
+        for server in self.servers:
+            server.close()
+        self.home_file.unlink(missing_ok=True)
+        shutil.rmtree(self.directory)
+        os.environ.pop("INTERCODE_PLANTED_SECRET", None)
+
+
+def members(space: str) -> list[tuple[int, str]]:
+    """The living processes of a process namespace: their numbers inside and outside."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                if os.readlink(f"/proc/{entry}/ns/pid") != space:
+                    continue
+                with open(f"/proc/{entry}/status") as f:
+                    fields = dict(line.split(":", 1) for line in f)
+            except OSError:
+                continue
+            if fields["State"].split()[0] not in "ZX":
+                found.append((int(fields["NSpid"].split()[-1]), entry))
+    return found

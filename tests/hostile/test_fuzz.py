@@ -1,0 +1,50 @@
+"""A small run of the fuzzer; ``make soak`` has the long one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from hostile import fuzz
+from hostile.trial import BACK_ENDS
+from intercode.errors import SandboxUnavailableError
+
+pytestmark = pytest.mark.sandbox
+SEEDS = fuzz.corpus()
+ACTIONS: dict[str, Callable[[random.Random], str]] = {
+    "random": fuzz.random_bytes,
+    "mutated": lambda rng: fuzz.mutated(rng, SEEDS),
+}
+
+
+@pytest.fixture(params=sorted(BACK_ENDS))
+def run(request: pytest.FixtureRequest) -> Iterator[fuzz.Fuzz]:
+    try:
+        opened = fuzz.Fuzz(20_240, request.param)
+    except SandboxUnavailableError as e:
+        pytest.skip(f"no {request.param} sandbox on this machine ({e}): see `intercode doctor`")
+    yield opened
+    opened.close()
+
+
+@pytest.mark.parametrize("kind", ACTIONS)
+def test_200_actions(run: fuzz.Fuzz, kind: str) -> None:
+    rng = random.Random(4)
+    run.run([ACTIONS[kind](rng) for _ in range(200)])
+    assert not run.faults, "\n".join(run.faults)
+    assert run.counts["actions"] == 200 and run.counts["statuses checked"] > 0
+    assert run.counts["states checked"] > 0
+
+
+def test_a_forged_status_would_be_noticed(run: fuzz.Fuzz) -> None:
+    """The check can fail: it catches a shell whose own reports lie."""
+    forged = (
+        "builtin() { if [ \"$1 $2\" = 'printf %s %s %s\\0' ]; then "
+        "command printf '%s 0 /\\0' \"$3\";"
+        ' else command builtin "$@"; fi; }'
+    )
+    run.subjects[:] = run.subjects[:1]
+    run.run([forged, *["echo 63"] * 3])
+    assert any("the status 0" in fault for fault in run.faults), run.faults

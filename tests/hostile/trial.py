@@ -1,0 +1,156 @@
+"""Tries one hostile case on one back end, and says what does not hold."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from hostile.cases import Case, Probe
+from hostile.planted import Planted, members
+from intercode import images
+from intercode.errors import SandboxLostError
+from intercode.sandboxes import SandboxSpec, open_sandbox
+from intercode.sandboxes.base import Sandbox
+from intercode.sessions.bash import BashSession
+from intercode.types import ExecResult
+
+BACK_ENDS: dict[str, Callable[[], Sandbox]] = {
+    "namespace": lambda: open_sandbox(SandboxSpec(images.resolve("host")), "namespace"),
+}
+"""Each opens a box with a bash and a Python. A new back end is one more line."""
+
+_MARGIN = 1.0  # seconds that an action may take beyond its limit
+_IDLE = 0.02  # seconds that /bin/true takes at most where nothing else runs
+_GONE = 2.0  # seconds for the last process of a closed box to be gone
+_RESTARTED = "[the shell ended;"
+T = TypeVar("T")
+
+
+class Trial:
+    """One case in a box of its own."""
+
+    def __init__(self, case: Case, back_end: str, planted: Planted) -> None:
+        self.case, self.planted = case, planted
+        self.open_box = BACK_ENDS[back_end]
+        self.slack = self.load()
+        self.printed = ""
+        self.lost = False
+
+    def run(self) -> None:
+        """Raise AssertionError that says what does not hold."""
+        box = self.open_box()
+        try:
+            space = box.run(["readlink", "/proc/self/ns/pid"], timeout=20).output.strip()
+            assert space.startswith("pid:"), f"no /proc in the box: {space}"
+            session = BashSession(box)
+            try:
+                self.act(session)
+            except SandboxLostError as e:
+                assert self.case.after == "wrecked", f"the box was lost: {e}"
+                self.lost = True
+            for probe in self.case.probes:
+                self.probe(box, probe)
+        finally:
+            self.timed(box.close, 0.0, "closing the box")
+        self.nothing_left(space)
+        assert self.planted.secret not in self.printed, "a planted secret was read"
+        assert self.planted.mark not in self.printed, "the other box was read"
+        self.planted.unharmed()
+        self.next_box()
+
+    def timed(self, work: Callable[[], T], limit: float, what: str) -> T:
+        """What ``work`` gives, which must end within ``limit`` seconds and the margin. The margin
+        grows with the machine's load, which is measured again where it was not enough."""
+        start = time.monotonic()
+        try:
+            return work()
+        finally:
+            took, most = time.monotonic() - start, limit + _MARGIN
+            if took > most * self.slack:
+                self.slack = max(self.slack, self.load())
+            assert took <= most * self.slack, f"{what} took {took:.2f} s: over {most:.2f} s"
+
+    def load(self) -> float:
+        """How many times slower than an idle machine this one is now, at most 10."""
+        return min(10.0, max(1.0, self.planted.pace() / _IDLE))
+
+    def act(self, session: BashSession) -> None:
+        """The actions, and what must hold when they are over."""
+        case = self.case
+        result: ExecResult | None = None
+        for action in case.actions:
+            code = self.planted.fill(action)
+            result = self.timed(
+                lambda code=code: session.run(code, case.limit * self.slack),  # type: ignore[misc]
+                case.limit, f"{action[:60]!r}",
+            )  # fmt: skip
+            self.printed += result.output
+            assert result.timed_out == (result.exit_code is None) or not result.timed_out, result
+        assert result is not None
+        if case.late is not None:
+            assert result.timed_out == case.late, f"timed_out is {result.timed_out}: {result}"
+        for text in case.shows:
+            assert self.planted.fill(text) in self.printed, f"{text!r} not in {self.printed!r}"
+        for text in case.hides:
+            assert self.planted.fill(text) not in self.printed, f"{text!r} in {self.printed!r}"
+        self.usable(session)
+
+    def usable(self, session: BashSession) -> None:
+        """The session goes on; or, where it was wrecked, it says so in time."""
+
+        def say() -> ExecResult:
+            return self.timed(lambda: session.run("builtin echo on", 2.0), 2.0, "`echo on`")
+
+        result = say()
+        if self.case.after == "reset":
+            self.timed(lambda: session.run("exit", 2.0), 2.0, "`exit`")
+            result = say()
+        if _RESTARTED in result.output:  # what an earlier action has done cost this one
+            result = say()
+        if self.case.after != "wrecked":
+            assert "on\n" in result.output and result.exit_code == 0, f"not usable: {result}"
+
+    def probe(self, box: Sandbox, probe: Probe) -> None:
+        """Do one thing to the box's files from outside."""
+        what, path = probe[0], self.planted.fill(probe[1])
+        works: dict[str, Callable[[], object]] = {
+            "read": lambda: box.read_file(path, 8 << 20),
+            "refused": lambda: box.read_file(path, 8 << 20),
+            "write": lambda: box.write_file(path, b"written"),
+            "denied": lambda: box.write_file(path, b"written"),
+            "changes": box.changes,
+            "clone": lambda: _use(box.clone()),
+        }
+        limit = 4.0 if what in ("changes", "clone") else 1.0
+        label = f"{what} {path[:60]!r}"
+        try:
+            got = self.timed(works[what], limit, label)
+        except OSError as e:
+            assert what not in ("changes", "clone"), f"{label} failed: {e}"
+            return
+        assert what not in ("refused", "denied"), f"{label} was let through: {str(got)[:80]}"
+        if isinstance(got, bytes):
+            self.printed += got.decode(errors="replace")
+
+    def nothing_left(self, space: str) -> None:
+        """No process of the box's process namespace runs any more. PID 1 stays until the machine's
+        own PID 1 has collected the others: that is looked at when all cases are over."""
+        self.planted.spaces.append(space)
+        end = time.monotonic() + _GONE * self.slack
+        while left := [entry for number, entry in members(space) if number != 1]:
+            assert time.monotonic() < end, f"processes of a closed box live on: {left}"
+            time.sleep(0.02)
+
+    def next_box(self) -> None:
+        """A new box works."""
+        if self.case.after == "wrecked" or self.lost:
+            with self.open_box() as new:
+                done = new.run(["echo", "on"], timeout=20)
+                assert done.output == "on\n", f"a new box does not work: {done}"
+
+
+def _use(clone: Sandbox) -> None:
+    with clone:
+        done = clone.run(["/bin/echo", "on"], timeout=20)
+        assert done.output == "on\n", f"a clone does not work: {done}"
