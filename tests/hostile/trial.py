@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -33,7 +34,7 @@ class Trial:
     def __init__(self, case: Case, back_end: str, planted: Planted) -> None:
         self.case, self.planted = case, planted
         self.open_box = BACK_ENDS[back_end]
-        self.slack = self.load()
+        self.slack = max(1.0, planted.pace() / _IDLE)
         self.printed = ""
         self.lost = False
 
@@ -72,8 +73,10 @@ class Trial:
             assert took <= most * self.slack, f"{what} took {took:.2f} s: over {most:.2f} s"
 
     def load(self) -> float:
-        """How many times slower than an idle machine this one is now, at most 10."""
-        return min(10.0, max(1.0, self.planted.pace() / _IDLE))
+        """How many times slower than an idle machine this one is now, at most 10: what a program
+        takes, or how many processes want each processor."""
+        waiting = os.getloadavg()[0] / (os.cpu_count() or 1)
+        return min(10.0, max(1.0, self.planted.pace() / _IDLE, waiting))
 
     def act(self, session: BashSession) -> None:
         """The actions, and what must hold when they are over."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
-import select
-import signal
 import socket
-import struct
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,46 +19,15 @@ from intercode.sandboxes.namespace import host
 from intercode.sandboxes.namespace.box import wire
 from intercode.sandboxes.namespace.cgroups import BoxGroup
 from intercode.sandboxes.namespace.launcher import Launcher
+from intercode.sandboxes.namespace.process import NamespaceProcess
 from intercode.sandboxes.namespace.watchdog import Breach, Watch, Watchdog
 from intercode.sandboxes.output import Collector, communicate, decode
 from intercode.types import ExecResult, FileEntry
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _ANSWER_SECONDS = 10.0  # for a keeper to answer; one that does not is given up
+_GIVEN_SECONDS, _GIVEN_PAUSE = 30.0, 0.05
 _READ_SECONDS = 60.0  # where it has to read or copy what the box holds
-
-
-class NamespaceProcess:
-    """A process in the box: its status arrives on a pipe."""
-
-    def __init__(self, sandbox: NamespaceSandbox, pid: int, child: int, status: int) -> None:
-        self.pid = pid
-        self._sandbox, self._child, self._status = sandbox, child, status
-        self._code: int | None = None
-
-    def fileno(self) -> int:
-        return self._status
-
-    def wait(self, timeout: float | None = None) -> int | None:
-        if self._code is None:
-            if timeout is not None and not select.select([self._status], [], [], timeout)[0]:
-                return None
-            data = os.read(self._status, 4)
-            os.close(self._status)
-            self._status = -1
-            if len(data) < 4:
-                raise SandboxLostError("the sandbox went away while a command was running")
-            self._code = struct.unpack("i", data)[0]
-        return self._code
-
-    def kill(self, number: int = signal.SIGKILL) -> None:
-        if self._code is None:
-            with suppress(SandboxLostError):  # then it has ended with its box
-                self._sandbox.request("kill", child=self._child, number=number)
-
-    def __del__(self) -> None:
-        if self._status >= 0:
-            os.close(self._status)
 
 
 class NamespaceSandbox(Sandbox):
@@ -203,8 +170,22 @@ class NamespaceSandbox(Sandbox):
         answer, _ = self.request("changes", seconds=_READ_SECONDS, digests=digests)
         return {row[0]: FileEntry(*row[1:]) for row in answer["rows"]}
 
+    def _given(self, do: str, **arguments: Any) -> int:
+        """A descriptor that the keeper sends. The kernel bounds how many an id may have under way,
+        and another box of the same id can use them up: that passes, or the box is given up."""
+        deadline = time.monotonic() + _GIVEN_SECONDS
+        while True:
+            try:
+                return self.request(do, **arguments)[1][0]
+            except OSError as e:
+                if e.errno != errno.ETOOMANYREFS:
+                    raise
+                if time.monotonic() > deadline:
+                    raise SandboxError("other boxes hold up the passing of descriptors") from e
+            time.sleep(_GIVEN_PAUSE)
+
     def read_file(self, path: str, limit: int = 64 << 20) -> bytes:
-        _, (fd,) = self.request("open", path=path)
+        fd = self._given("open", path=path)
         with open(fd, "rb") as f:
             data = f.read(limit + 1)
         if len(data) > limit:
@@ -216,7 +197,7 @@ class NamespaceSandbox(Sandbox):
             self.request("write", [source.fileno()], path=path, mode=mode)
 
     def clone(self) -> NamespaceSandbox:
-        _, (upper,) = self.request("upper")
+        upper = self._given("upper")
         try:
             with self._still():
                 return NamespaceSandbox(replace(self.spec, upper=None), copy_from=upper)

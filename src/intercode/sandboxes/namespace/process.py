@@ -1,0 +1,48 @@
+"""A process in a namespace sandbox, as its owner sees it."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import struct
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from intercode.errors import SandboxLostError
+
+if TYPE_CHECKING:
+    from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+
+
+class NamespaceProcess:
+    """A process in the box: its status arrives on a pipe."""
+
+    def __init__(self, sandbox: NamespaceSandbox, pid: int, child: int, status: int) -> None:
+        self.pid = pid
+        self._sandbox, self._child, self._status = sandbox, child, status
+        self._code: int | None = None
+
+    def fileno(self) -> int:
+        return self._status
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        if self._code is None:
+            if timeout is not None and not select.select([self._status], [], [], timeout)[0]:
+                return None
+            data = os.read(self._status, 4)
+            os.close(self._status)
+            self._status = -1
+            if len(data) < 4:
+                raise SandboxLostError("the sandbox went away while a command was running")
+            self._code = struct.unpack("i", data)[0]
+        return self._code
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        if self._code is None:
+            with suppress(SandboxLostError):  # then it has ended with its box
+                self._sandbox.request("kill", child=self._child, number=number)
+
+    def __del__(self) -> None:
+        if self._status >= 0:
+            os.close(self._status)
