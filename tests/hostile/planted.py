@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from intercode.paths import cache_root
@@ -46,8 +47,8 @@ class Planted:
         self.mark = f"mark{uuid.uuid4().hex}"
         self.beside.write_file("/tmp/beside", self.mark.encode())
         self.beside.spawn(["python3", "-c", _SERVE, self.mark])
-        self.spaces: list[str] = []  # the process namespaces of boxes that were closed
-        self.spared: set[str] = set()  # those that a known fault keeps alive
+        self.spaces: set[Space] = set()  # the process namespaces of boxes that were closed
+        self.spared: set[Space] = set()  # those that a known fault keeps alive
         self._before = self._facts()
 
     def _serve(self) -> list[socket.socket]:
@@ -123,7 +124,7 @@ class Planted:
         """Take everything away. Raises AssertionError where closed boxes are not gone."""
         self._put_away()
         end = time.monotonic() + _GONE
-        while left := [m for space in {*self.spaces} - self.spared for m in members(space)]:
+        while left := [m for space in self.spaces - self.spared for m in members(space)]:
             assert time.monotonic() < end, f"processes of closed boxes live on: {left}"
             time.sleep(0.1)
 
@@ -138,13 +139,35 @@ class Planted:
         os.environ.pop("INTERCODE_PLANTED_SECRET", None)
 
 
-def members(space: str) -> list[tuple[int, str]]:
-    """The living processes of a process namespace: their numbers inside and outside."""
+@dataclass(frozen=True, slots=True)
+class Space:
+    """A process namespace: its number, which is given again when it has gone, and its PID 1."""
+
+    link: str
+    init: str
+    started: str
+
+
+def space_of(link: str) -> Space:
+    """The living process namespace that ``/proc/self/ns/pid`` of one in it names so."""
+    for number, entry in _in_namespace(link):
+        if number == 1:
+            return Space(link, entry, _started(entry))
+    raise AssertionError(f"the box's PID 1 is not among the processes of {link!r}")
+
+
+def members(space: Space) -> list[tuple[int, str]]:
+    """The living processes of a namespace: their numbers inside and outside."""
+    found = _in_namespace(space.link)
+    return found if _started(space.init) == space.started else []
+
+
+def _in_namespace(link: str) -> list[tuple[int, str]]:
     found = []
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             try:
-                if os.readlink(f"/proc/{entry}/ns/pid") != space:
+                if os.readlink(f"/proc/{entry}/ns/pid") != link:
                     continue
                 with open(f"/proc/{entry}/status") as f:
                     fields = dict(line.split(":", 1) for line in f)
@@ -153,3 +176,11 @@ def members(space: str) -> list[tuple[int, str]]:
             if fields["State"].split()[0] not in "ZX":
                 found.append((int(fields["NSpid"].split()[-1]), entry))
     return found
+
+
+def _started(entry: str) -> str:
+    """When a process started, in clock ticks since boot; nothing for one that has gone."""
+    try:
+        return Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[19]
+    except OSError:
+        return ""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from hostile.cases import Case, Probe
-from hostile.planted import Planted, members
+from hostile.planted import Planted, Space, members, space_of
 from intercode import images
 from intercode.errors import SandboxLostError
 from intercode.sandboxes import SandboxSpec, open_sandbox
@@ -40,10 +40,9 @@ class Trial:
 
     def run(self) -> None:
         """Raise AssertionError that says what does not hold."""
-        box, space = self.open_box(), ""
+        box = self.open_box()
+        space = space_of(box.run(["readlink", "/proc/self/ns/pid"], timeout=20).output.strip())
         try:
-            space = box.run(["readlink", "/proc/self/ns/pid"], timeout=20).output.strip()
-            assert space.startswith("pid:"), f"no /proc in the box: {space}"
             session = BashSession(box)
             try:
                 self.act(session)
@@ -140,10 +139,10 @@ class Trial:
         if isinstance(got, bytes):
             self.printed += got.decode(errors="replace")
 
-    def nothing_left(self, space: str) -> None:
+    def nothing_left(self, space: Space) -> None:
         """No process of the box's process namespace runs any more. PID 1 stays until the machine's
         own PID 1 has collected the others: that is looked at when all cases are over."""
-        self.planted.spaces.append(space)
+        self.planted.spaces.add(space)
         end = time.monotonic() + _GONE * self.slack
         while left := [entry for number, entry in members(space) if number != 1]:
             assert time.monotonic() < end, f"processes of a closed box live on: {left}"
