@@ -190,17 +190,20 @@ def test_version_2_is_divided_bounded_and_cleared(tree: Path) -> None:
     home = tree / f"intercode-{os.geteuid()}"
     assert (tree / "cgroup.subtree_control").read_text() == "+memory +pids"
     assert (home / "cgroup.subtree_control").read_text() == "+memory +pids"
-    name = groups.bound(5 * MIB, 9)
+    groups.sit()
+    name = groups.take()
+    groups.bound(name, 5 * MIB, 9)
     first = home / name
     assert (first / "cgroup.procs").read_text() == "0", "the launcher went in"
     assert (first / "memory.max").read_text() == str(5 * MIB)
     assert (first / "memory.swap.max").read_text() == "0"
     assert (first / "pids.max").read_text() == "9"
-    groups.given()
     groups.sit()
-    assert groups.name != name and (home / str(groups.name) / "pids.max").read_text() == "9"
-    groups.bound(0, 0)
-    assert (home / str(groups.name) / "memory.max").read_text() == "max"
+    second = groups.take()
+    assert second != name and (home / second / "pids.max").read_text() == "9", "as the last one"
+    groups.bound(second, 0, 0)
+    assert (home / second / "memory.max").read_text() == "max"
+    assert groups.remove(second)
     assert groups.remove(name) and groups.remove(name) and not first.exists()
     os.mkdir(home / "1.999999999.1.0")
     stale = f"{os.stat('/proc/self/ns/pid').st_ino}.999999999.1.0"

@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,11 +75,11 @@ class Launcher:
             assert cls._current is not None
             return cls._current
 
-    def create(self, spec: dict[str, Any], copy_from: int | None) -> socket.socket:
+    def create(self, spec: dict[str, Any], given: Sequence[int]) -> socket.socket:
         """Ask for a sandbox; its keeper answers on the socket that is returned."""
         ours, theirs = socket.socketpair()
         with theirs, self._lock:
-            fds = [theirs.fileno()] + ([] if copy_from is None else [copy_from])
+            fds = [theirs.fileno(), *given]
             try:
                 wire.send(self._socket, spec, fds)
             except OSError as e:

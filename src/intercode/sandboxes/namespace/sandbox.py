@@ -9,17 +9,18 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 from intercode.errors import SandboxError, SandboxLostError
-from intercode.paths import cache_root, sandbox_uid
+from intercode.paths import sandbox_uid
 from intercode.sandboxes.base import Sandbox, SandboxSpec
-from intercode.sandboxes.namespace import host
 from intercode.sandboxes.namespace.box import wire
 from intercode.sandboxes.namespace.cgroups import BoxGroup
 from intercode.sandboxes.namespace.launcher import Launcher
+from intercode.sandboxes.namespace.message import message
 from intercode.sandboxes.namespace.process import NamespaceProcess
+from intercode.sandboxes.namespace.sealed import LONGEST_CHAIN, SealedLayer
 from intercode.sandboxes.namespace.watchdog import Breach, Watch, Watchdog
 from intercode.sandboxes.output import Collector, communicate, decode
 from intercode.types import ExecResult, FileEntry
@@ -31,19 +32,34 @@ _READ_SECONDS = 60.0  # where it has to read or copy what the box holds
 
 
 class NamespaceSandbox(Sandbox):
-    """See ``Sandbox``. Raises SandboxError where the box cannot be set up."""
+    """See ``Sandbox``. Raises SandboxError where the box cannot be set up.
 
-    def __init__(self, spec: SandboxSpec, copy_from: int | None = None) -> None:
+    ``copies``: descriptors of upper layers to begin with a copy of, the lowest first. ``sealed``:
+    layers between the image's and the box's own, the topmost first.
+    """
+
+    def __init__(
+        self,
+        spec: SandboxSpec,
+        copies: Sequence[int] = (),
+        sealed: tuple[SealedLayer, ...] = (),
+    ) -> None:
+        told = {**message(spec), "copies": len(copies)}
         self.spec = spec
-        self.env = host.environment(spec)
+        self.env: dict[str, str] = told["env"]
+        self.sealed: tuple[SealedLayer, ...] = ()
         self._lock = threading.Lock()
         self._group: BoxGroup | None = None
         self._watch: Watch | None = None
-        self._socket: socket.socket | None = Launcher.get().create(
-            _message(spec, self.env), copy_from
-        )
-        self._socket.settimeout(_READ_SECONDS)
+        self._socket: socket.socket | None = None
+        mounted: list[int] = []
         try:
+            mounted += [layer.mount() for layer in sealed]
+            self._socket = Launcher.get().create(told, [*copies, *mounted])
+        finally:
+            wire.close_all(mounted)
+        try:
+            self._socket.settimeout(_READ_SECONDS)
             answer, _ = wire.receive(self._socket)
         except (OSError, EOFError) as e:
             self.close()
@@ -51,6 +67,9 @@ class NamespaceSandbox(Sandbox):
         if not answer["ok"]:
             self.close()
             raise SandboxError(f"the sandbox could not be set up: {answer['error']}")
+        for layer in sealed:
+            layer.hold()
+        self.sealed = sealed
         self._bounded(answer["pid"], answer["groups"])
 
     def _bounded(self, keeper: int, groups: Mapping[str, str]) -> None:
@@ -170,7 +189,7 @@ class NamespaceSandbox(Sandbox):
         answer, _ = self.request("changes", seconds=_READ_SECONDS, digests=digests)
         return {row[0]: FileEntry(*row[1:]) for row in answer["rows"]}
 
-    def _given(self, do: str, **arguments: Any) -> int:
+    def given(self, do: str, **arguments: Any) -> int:
         """A descriptor that the keeper sends. The kernel bounds how many an id may have under way,
         and another box of the same id can use them up: that passes, or the box is given up."""
         deadline = time.monotonic() + _GIVEN_SECONDS
@@ -185,7 +204,7 @@ class NamespaceSandbox(Sandbox):
             time.sleep(_GIVEN_PAUSE)
 
     def read_file(self, path: str, limit: int = 64 << 20) -> bytes:
-        fd = self._given("open", path=path)
+        fd = self.given("open", path=path)
         with open(fd, "rb") as f:
             data = f.read(limit + 1)
         if len(data) > limit:
@@ -197,12 +216,34 @@ class NamespaceSandbox(Sandbox):
             self.request("write", [source.fileno()], path=path, mode=mode)
 
     def clone(self) -> NamespaceSandbox:
-        upper = self._given("upper")
+        """See ``Sandbox``. The box's processes are halted meanwhile."""
+        spec = replace(self.spec, upper=None)
+        flatten = len(self.sealed) >= LONGEST_CHAIN
+        copies: list[int] = []
         try:
+            if flatten:
+                copies += [layer.upper() for layer in reversed(self.sealed)]
+            copies.append(self.given("upper"))
             with self._still():
-                return NamespaceSandbox(replace(self.spec, upper=None), copy_from=upper)
+                return NamespaceSandbox(spec, copies, () if flatten else self.sealed)
         finally:
-            os.close(upper)
+            wire.close_all(copies)
+
+    def seal(self) -> SealedLayer:
+        """End everything in the box and give it up: its files are a layer from now on.
+
+        Release it when it is no longer needed. Raises SandboxError where something in the box does
+        not end; the box lives on then.
+        """
+        self.kill_since(0)
+        if left := self.processes():
+            raise SandboxError(f"a box with live processes cannot be sealed: {', '.join(left)}")
+        return SealedLayer(self)
+
+    def size(self) -> tuple[int, int]:
+        """Bytes and number of the box's own files and directories."""
+        answer, _ = self.request("size")
+        return answer["bytes"], answer["files"]
 
     @contextmanager
     def _still(self) -> Iterator[None]:
@@ -237,6 +278,8 @@ class NamespaceSandbox(Sandbox):
             connection, self._socket = self._socket, None
         if connection is None:
             return
+        for layer in self.sealed:
+            layer.release()
         if self._watch is not None:
             Watchdog.unwatch(self._watch)
         with connection, suppress(OSError):  # OSError: it has gone already
@@ -252,24 +295,3 @@ def _memory(data: bytes) -> Any:
     f.write(data)
     f.seek(0)
     return f
-
-
-def _message(spec: SandboxSpec, env: Mapping[str, str]) -> dict[str, Any]:
-    files, binds = host.skeleton(spec)
-    stage = cache_root() / "stage"
-    stage.mkdir(exist_ok=True)
-    layers = [str(host.written(files)), *(str(layer.root) for layer in reversed(spec.layers))]
-    if spec.image.root is not None:
-        layers.append(str(spec.image.root))
-    return {
-        "stage": str(stage),
-        "layers": layers,
-        "binds": binds,
-        "shown": host.shown(spec),
-        "limits": asdict(spec.limits),
-        "network": spec.network,
-        "hostname": spec.hostname,
-        "look": spec.look,
-        "env": dict(env),
-        "upper": str(spec.upper) if spec.upper else None,
-    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 
@@ -10,6 +9,8 @@ try:  # the interpreter's own: hashlib would bring all of OpenSSL into every box
     from _sha2 import sha256  # type: ignore[import-not-found]
 except ImportError:  # Python 3.11
     from _sha256 import sha256  # type: ignore[import-not-found]
+
+from .copying import is_opaque
 
 TYPE_CHECKING = False  # the module typing would double this process's memory
 if TYPE_CHECKING:
@@ -27,20 +28,22 @@ UNREAD = "unread"
 """The digest of a directory that was too deep, or the start of that of a file too large."""
 
 
-def changes(upper: int, lower: int, digests: bool) -> list[Row]:
-    """One row per path that differs between the lower layers and upper over them, sorted.
+def changes(uppers: list[int], lower: int, digests: bool) -> list[Row]:
+    """One row per path that differs between the lower layers and the uppers over them (the topmost
+    first), sorted.
 
     Without ``digests`` the content of files is read only to see whether it changed.
 
     A copied-up file that is what it was, and a parent directory that only holds changes, are none.
     """
     walk = _Walk(digests)
-    walk.directory(upper, lower, "", 0)
-    return sorted(walk.rows)
+    walk.directory(uppers, lower, False, "", 0)
+    walk.rows.sort()
+    return walk.rows
 
 
 class _Walk:
-    """Goes down both trees side by side; a lower directory is None where there is none."""
+    """Goes down all trees side by side; a lower directory is None where there is none."""
 
     def __init__(self, digests: bool) -> None:
         self.digests = digests
@@ -48,36 +51,49 @@ class _Walk:
         self.budget = _HASH_BUDGET
 
     def add(
-        self, path: str, kind: str, info: os.stat_result | None, new: bool, **more: str
-    ) -> None:
-        mode = stat.S_IMODE(info.st_mode) if info else 0
+        self, path: str, kind: str, info: os.stat_result | None, new: bool,
+        digest: str = "", target: str = "",
+    ) -> None:  # fmt: skip
+        mode = info.st_mode & 0o7777 if info else 0
         size = info.st_size if info and kind == "file" else 0
-        row = ["/" + path, kind, mode, size, more.get("digest", ""), more.get("target", ""), new]
         if len(self.rows) < _MOST_ROWS:
-            self.rows.append(row)
+            self.rows.append(["/" + path, kind, mode, size, digest, target, new])
 
-    def directory(self, upper: int, lower: int | None, prefix: str, depth: int) -> None:
-        names = os.listdir(upper)
-        if lower is not None and _is_opaque(upper):
+    def directory(
+        self, uppers: list[int], lower: int | None, hides: bool, prefix: str, depth: int
+    ) -> None:
+        """``hides``: what the lower directory holds does not show through."""
+        names: dict[str, int] = {}
+        for i in reversed(range(len(uppers))):
+            names.update(dict.fromkeys(os.listdir(uppers[i]), i))
+        if hides and lower is not None:
             self.gone_in(lower, prefix, set(names), depth)
-        for name in names:
-            info = _stat(name, upper)
-            if info is not None:
-                with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # gone meanwhile
-                    self.entry(upper, lower, name, prefix + name, info, depth)
+        for name, first in names.items():
+            below = uppers[first:] if first else uppers
+            try:
+                info = os.stat(name, dir_fd=below[0], follow_symlinks=False)
+                if lower is None and stat.S_ISREG(info.st_mode):  # the most frequent, told early
+                    digest = self.digest(below[0], name, info) if self.digests else ""
+                    self.add(prefix + name, "file", info, True, digest)
+                else:
+                    self.entry(below, lower, name, prefix + name, info, depth)
+            except (FileNotFoundError, NotADirectoryError):  # gone meanwhile
+                continue
 
     def entry(
-        self, upper: int, lower: int | None, name: str, path: str, info: os.stat_result, depth: int
-    ) -> None:
+        self, uppers: list[int], lower: int | None, name: str, path: str, info: os.stat_result,
+        depth: int,
+    ) -> None:  # fmt: skip
+        upper, mode = uppers[0], info.st_mode
         old = None if lower is None else _stat(name, lower)
-        mode = info.st_mode
         if stat.S_ISCHR(mode) and info.st_rdev == 0:
             if old is not None and lower is not None:
                 self.gone(lower, name, path, old, depth)
             return
         was_directory = old is not None and stat.S_ISDIR(old.st_mode)
         if stat.S_ISDIR(mode):
-            self.subdirectory(upper, lower if was_directory else None, name, path, info, old, depth)
+            below = lower if was_directory else None
+            self.subdirectory(uppers, below, name, path, info, old, depth)
             return
         if was_directory and lower is not None:  # what it held has gone with it
             self.gone_below(lower, name, path, depth)
@@ -85,7 +101,7 @@ class _Walk:
         if stat.S_ISREG(mode):
             same, digest = self.compare(upper, lower, name, info, old)
             if not same:
-                self.add(path, "file", info, new, digest=digest)
+                self.add(path, "file", info, new, digest)
         elif stat.S_ISLNK(mode):
             target = os.readlink(name, dir_fd=upper)
             if not self.same_link(lower, name, old, target):
@@ -95,7 +111,7 @@ class _Walk:
             self.add(path, kind, info, new)
 
     def subdirectory(
-        self, upper: int, lower: int | None, name: str, path: str, info: os.stat_result,
+        self, uppers: list[int], lower: int | None, name: str, path: str, info: os.stat_result,
         old: os.stat_result | None, depth: int,
     ) -> None:  # fmt: skip
         same = lower is not None and old is not None and _mode(old) == _mode(info)
@@ -104,12 +120,13 @@ class _Walk:
             return
         if not same:
             self.add(path, "dir", info, old is None)
-        inner = os.open(name, _DIRECTORY, dir_fd=upper)
+        inner, hides = _open_merged(uppers, name)
         below = None if lower is None else os.open(name, _DIRECTORY, dir_fd=lower)
         try:
-            self.directory(inner, below, path + "/", depth + 1)
+            self.directory(inner, below, hides, path + "/", depth + 1)
         finally:
-            os.close(inner)
+            for fd in inner:
+                os.close(fd)
             if below is not None:
                 os.close(below)
 
@@ -142,11 +159,15 @@ class _Walk:
             handle = os.open(name, _FILE, dir_fd=fd)
         except FileNotFoundError:
             return ""
-        with open(handle, "rb", buffering=0) as f:
+        try:
             state = sha256()
-            while data := f.read(_CHUNK):
+            while data := os.read(handle, _CHUNK):
                 state.update(data)
+                if len(data) < _CHUNK and info.st_size <= _CHUNK:
+                    break
             return str(state.hexdigest())
+        finally:
+            os.close(handle)
 
     def gone(self, lower: int, name: str, path: str, old: os.stat_result, depth: int) -> None:
         self.add(path, "gone", None, False)
@@ -181,8 +202,16 @@ def _mode(info: os.stat_result) -> int:
     return stat.S_IMODE(info.st_mode)
 
 
-def _is_opaque(fd: int) -> bool:
-    try:
-        return os.getxattr(fd, "user.overlay.opaque") == b"y"
-    except OSError:
-        return False
+def _open_merged(uppers: list[int], name: str) -> tuple[list[int], bool]:
+    """A directory of the topmost layer and those below it that show through, and whether nothing of
+    the lower layers does."""
+    merged = [os.open(name, _DIRECTORY, dir_fd=uppers[0])]
+    hides = is_opaque(merged[0])
+    for upper in uppers[1:]:
+        info = None if hides else _stat(name, upper)
+        if info is not None and stat.S_ISDIR(info.st_mode):
+            merged.append(os.open(name, _DIRECTORY, dir_fd=upper))
+            hides = is_opaque(merged[-1])
+        elif info is not None:
+            hides = True
+    return merged, hides

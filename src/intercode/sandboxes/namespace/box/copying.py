@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 
@@ -12,25 +13,22 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 def copy_tree(source: int, target: int, depth: int = 0) -> None:
     """Copy everything below one directory descriptor to another: content, holes, modes, times,
-    links, fifos, whiteouts and opaque marks. Sockets are left out, as nothing could listen on them,
-    and so is what lies more than a hundred directories deep."""
+    links, fifos, whiteouts and opaque marks. What the target holds already is a layer below: it is
+    replaced, but for directories, which are merged unless they are marked opaque. Sockets are left
+    out, as nothing could listen on them, and so is what lies more than a hundred directories deep.
+    """
     with os.scandir(source) as entries:
         names = [entry.name for entry in entries]
+    there = set(os.listdir(target))
     for name in names:
         try:
             info = os.stat(name, dir_fd=source, follow_symlinks=False)
         except FileNotFoundError:
             continue
+        if name in there:
+            _make_room(name, info, source, target)
         if stat.S_ISDIR(info.st_mode):
-            os.mkdir(name, 0o700, dir_fd=target)
-            inner = os.open(name, _DIRECTORY, dir_fd=source)
-            outer = os.open(name, _DIRECTORY, dir_fd=target)
-            try:
-                if depth < _DEEPEST:
-                    copy_tree(inner, outer, depth + 1)
-            finally:
-                os.close(inner)
-                os.close(outer)
+            _copy_directory(name, source, target, depth)
         elif stat.S_ISREG(info.st_mode):
             _copy_file(name, source, target)
         elif stat.S_ISLNK(info.st_mode):
@@ -44,6 +42,59 @@ def copy_tree(source: int, target: int, depth: int = 0) -> None:
         times = (info.st_atime_ns, info.st_mtime_ns)
         os.utime(name, ns=times, dir_fd=target, follow_symlinks=False)
     _copy_marks(source, target)
+
+
+def _make_room(name: str, info: os.stat_result, source: int, target: int) -> None:
+    """Remove what an entry of a higher layer hides."""
+    old = os.stat(name, dir_fd=target, follow_symlinks=False)
+    if not stat.S_ISDIR(old.st_mode):
+        os.unlink(name, dir_fd=target)
+        return
+    if stat.S_ISDIR(info.st_mode):
+        inner = os.open(name, _DIRECTORY, dir_fd=source)
+        try:
+            if not is_opaque(inner):
+                return
+        finally:
+            os.close(inner)
+    _remove_tree(name, target)
+
+
+def _remove_tree(name: str, parent: int) -> None:
+    """Remove a directory and all it holds. Nothing else works in it meanwhile."""
+    fd = os.open(name, _DIRECTORY, dir_fd=parent)
+    try:
+        os.chmod(fd, 0o700)
+        for entry in os.listdir(fd):
+            if stat.S_ISDIR(os.stat(entry, dir_fd=fd, follow_symlinks=False).st_mode):
+                _remove_tree(entry, fd)
+            else:
+                os.unlink(entry, dir_fd=fd)
+    finally:
+        os.close(fd)
+    os.rmdir(name, dir_fd=parent)
+
+
+def _copy_directory(name: str, source: int, target: int, depth: int) -> None:
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(name, 0o700, dir_fd=target)
+    inner = os.open(name, _DIRECTORY, dir_fd=source)
+    outer = os.open(name, _DIRECTORY, dir_fd=target)
+    try:
+        os.chmod(outer, 0o700)
+        if depth < _DEEPEST:
+            copy_tree(inner, outer, depth + 1)
+    finally:
+        os.close(inner)
+        os.close(outer)
+
+
+def is_opaque(fd: int) -> bool:
+    """Whether a directory of an upper layer hides all that lies below it."""
+    try:
+        return os.getxattr(fd, "user.overlay.opaque") == b"y"
+    except OSError:
+        return False
 
 
 def _copy_file(name: str, source: int, target: int) -> None:

@@ -32,8 +32,10 @@ class Groups:
             divide(parents[""])
         self.homes = {name: f"{parent}/{_HOME}{uid}" for name, parent in parents.items()}
         self.name: str | None = None
+        """The group that this process is in, and its next fork will be."""
         self._count = 0
         self._bounds: tuple[int, int] | None = None
+        self._set_on: dict[str, tuple[int, int]] = {}
         for home in self.homes.values():
             _settle(home, uid)
         self._mine = f"{os.stat('/proc/self/ns/pid').st_ino}.{os.getpid()}.{started(os.getpid())}"
@@ -49,20 +51,23 @@ class Groups:
         self._count += 1
         for path in self.paths(name).values():
             os.mkdir(path)
-        if self._bounds:
+        if self._bounds:  # those of the last box, most likely also those of the next
             self._set(name, self._bounds, fresh=True)
+            self._set_on[name] = self._bounds
         self._move(name)
         self.name = name
 
-    def bound(self, memory: int, processes: int) -> str:
-        """Give the next box its bounds (bytes, count; 0 for none), and return its group."""
-        if self.name is None:
-            self.sit()
+    def take(self) -> str:
+        """The group that a fork was made in: from now on no longer this process's to give."""
         assert self.name is not None
-        if self._bounds != (memory, processes):
-            self._set(self.name, (memory, processes), fresh=self._bounds is None)
-            self._bounds = (memory, processes)
-        return self.name
+        name, self.name = self.name, None
+        return name
+
+    def bound(self, name: str, memory: int, processes: int) -> None:
+        """Give a group that was taken its bounds (bytes, count; 0 for none). Raises OSError."""
+        had, self._bounds = self._set_on.pop(name, None), (memory, processes)
+        if had != self._bounds:
+            self._set(name, self._bounds, fresh=had is None)
 
     def _set(self, name: str, bounds: tuple[int, int], fresh: bool) -> None:
         memory, processes = bounds
@@ -85,10 +90,6 @@ class Groups:
     def _move(self, name: str) -> None:
         for path in self.paths(name).values():
             write(f"{path}/cgroup.procs", "0")
-
-    def given(self) -> None:
-        """The box was forked: its group is no longer the next one's."""
-        self.name = None
 
     def thaw(self, name: str) -> None:
         """Let what was frozen go on, or in version 1 it could not even be killed."""

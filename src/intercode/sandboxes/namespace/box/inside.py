@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import json
 import os
 import signal
 import socket
@@ -12,7 +13,7 @@ import struct
 
 from . import mounts
 from . import syscalls as sys_
-from .hardening import harden
+from .hardening import limit
 
 TYPE_CHECKING = False  # the module typing would double this process's memory
 if TYPE_CHECKING:
@@ -21,20 +22,17 @@ if TYPE_CHECKING:
 _SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ, signal.SIGCHLD)
 _PASSES = 100  # over the process list, before a box that starts faster is given up
 _ABOVE = 400  # descriptor numbers that no command is given
+_LONGEST_ORDER = 1 << 20
 _TIOCSPTLCK = 0x40045431  # unlock a pseudo terminal
 
 
-def start_init(spec: dict[str, Any]) -> Init:
-    """Fork PID 1, which waits to be told what to do: see ``Init``.
-
-    With ``look='docker'`` it becomes an idle ``/bin/bash`` on a terminal instead, as in a container
-    that was started with one.
-    """
-    ours, theirs = socket.socketpair()
+def start_init() -> Init:
+    """Fork PID 1, which waits to be told what to do: see ``Init``."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = os.fork()
     if pid == 0:
         ours.close()
-        _be_init(spec, theirs)
+        _be_init(theirs)
     theirs.close()
     return Init(pid, ours)
 
@@ -46,30 +44,32 @@ class Init:
     def __init__(self, pid: int, control: socket.socket) -> None:
         self.pid, self._control = pid, control
 
-    def mount_proc(self, root: str) -> None:
-        """Have /proc mounted below ``root``. Raises OSError where it cannot be."""
-        self._control.send(os.fsencode(root))
+    def mount_proc(self, stage: str) -> None:
+        """Have /proc mounted below ``stage``. Raises OSError where it cannot be."""
+        self._control.send(os.fsencode(stage))
         problem = self._control.recv(4096)
         if problem != b"ok":
             raise OSError(errno.EIO, f"PID 1: {problem.decode(errors='replace') or 'died'}")
 
-    def go(self) -> None:
-        """The root is in place: be what PID 1 is to be."""
+    def go(self, terminal: list[Any] | None) -> None:
+        """The root is in place: be what PID 1 is to be. With limits and an environment, become an
+        idle ``/bin/bash`` on a terminal, as in a container that was started with one."""
         with self._control:
-            self._control.send(b"go")
+            self._control.send(json.dumps(terminal).encode("utf-8", "surrogateescape"))
 
 
-def _be_init(spec: dict[str, Any], keeper: socket.socket) -> NoReturn:
+def _be_init(keeper: socket.socket) -> NoReturn:
     try:
         sys_.prctl(sys_.PR_SET_PDEATHSIG, signal.SIGKILL)
         os.setsid()
         mounts.mount_proc(os.fsdecode(keeper.recv(4096)))
         keeper.send(b"ok")
-        if keeper.recv(16):
+        if told := keeper.recv(_LONGEST_ORDER):
             os.chdir("/")
-            if spec["look"] == "docker":
-                harden(spec["limits"])
-                _become_bash(spec["env"])
+            if terminal := json.loads(told.decode("utf-8", "surrogateescape")):
+                limits, env = terminal
+                limit(limits)
+                _become_bash(env)
             _sleep_for_ever()
     except OSError as e:
         keeper.send(str(e).encode())

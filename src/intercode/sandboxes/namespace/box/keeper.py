@@ -17,83 +17,74 @@ import struct
 
 from . import changes, files, inside, mounts, wire
 from . import syscalls as sys_
-from .hardening import harden
+from .blank import Blank
+from .hardening import limit
 
 TYPE_CHECKING = False  # the module typing would double this process's memory
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-_NAMESPACES = (
-    sys_.CLONE_NEWUSER | sys_.CLONE_NEWNS | sys_.CLONE_NEWPID | sys_.CLONE_NEWIPC
-    | sys_.CLONE_NEWUTS | sys_.CLONE_NEWCGROUP
-)  # fmt: skip
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FIRST_TO_GO = b"500"  # where memory runs out, rather a command than what controls the box
 
 
-def run(owner: socket.socket, spec: dict[str, Any], copy_from: int | None) -> NoReturn:
-    """Be a keeper until the owner hangs up. Never returns."""
+def run(launcher: socket.socket, stage: str, own_network: bool) -> NoReturn:
+    """Be a keeper: get ready, wait for a request, and serve its owner until it hangs up."""
     status = 1
+    owner = None
     try:
-        keeper = Keeper(owner, spec, copy_from)
+        blank: Blank | Exception
+        try:
+            blank = Blank(stage, own_network)
+        except Exception as e:  # told to whoever asks
+            blank = e
+        spec, fds = wire.receive(launcher)
+        launcher.close()
+        owner = socket.socket(fileno=fds[0])
+        if isinstance(blank, Exception):
+            raise blank
+        keeper = Keeper(owner, spec, blank, fds[1:])
         wire.send(owner, {"ok": True, "pid": os.getpid(), "groups": spec["groups"]})
         keeper.serve()
         status = 0
     except EOFError:
         status = 0
     except BaseException as e:
-        with contextlib.suppress(OSError):
-            wire.send(owner, {"ok": False, "error": f"{type(e).__name__}: {e}"})
+        if owner is not None:
+            with contextlib.suppress(OSError):
+                wire.send(owner, {"ok": False, "error": f"{type(e).__name__}: {e}"})
     finally:
         os._exit(status)
 
 
 class Keeper:
-    def __init__(self, owner: socket.socket, spec: dict[str, Any], copy_from: int | None) -> None:
+    def __init__(
+        self, owner: socket.socket, spec: dict[str, Any], blank: Blank, given: list[int]
+    ) -> None:
         self.owner = owner
-        self.spec = spec
         self.children: dict[int, tuple[int, int]] = {}  # pidfd -> (pid, status descriptor)
-        self.fdinfo = os.open("/proc/self/fdinfo", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._enter_namespaces()
-        sys_.prctl(sys_.PR_SET_PDEATHSIG, signal.SIGKILL)
-        self.init = inside.start_init(spec)
-        layout = mounts.Layout(spec, copy_from)
-        self.upper, self.lower = layout.upper, layout.lower
-        self.init.mount_proc(layout.root)
-        self._change_root(layout.root)
+        self.fdinfo, self.sacrifice, self.init = blank.fdinfo, blank.sacrifice, blank.init
+        socket.sethostname(spec["hostname"])
+        copies = spec["copies"]
+        layout = mounts.Layout(spec, given[:copies], given[copies:])
+        wire.close_all(given)
+        self.uppers, self.lower = layout.uppers, layout.lower
+        _change_root(layout.root)
         if spec["look"] == "docker":
             inside.open_terminal()
-        self.init.go()
-        harden(spec["limits"])
+            self.init.go([spec["limits"], spec["env"]])
+        else:
+            self.init.go(None)
+        limit(spec["limits"])
+        if spec["steady"]:
+            sys_.fixed_addresses()
         self.root = os.open("/", _DIRECTORY)
         self.init_fd = os.pidfd_open(self.init.pid)
         self.stopped: list[int] = []
         self.poll = select.poll()
         self.poll.register(owner, select.POLLIN)
         self.poll.register(self.init_fd, select.POLLIN)
-
-    def _enter_namespaces(self) -> None:
-        uid, gid = os.geteuid(), os.getegid()
-        sys_.prctl(sys_.PR_SET_DUMPABLE, 1)  # or the kernel would not let us write our own id map
-        own_network = self.spec["network"] != "host"
-        sys_.unshare(_NAMESPACES | (sys_.CLONE_NEWNET if own_network else 0))
-        for name, text in (
-            ("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1"),
-        ):  # fmt: skip
-            with open(f"/proc/self/{name}", "w") as f:
-                f.write(text)
-        self.sacrifice = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
-        sys_.prctl(sys_.PR_SET_DUMPABLE, 0)
-        socket.sethostname(self.spec["hostname"])
-        if own_network:
-            _loopback_up()
-
-    def _change_root(self, root: str) -> None:
-        os.chdir(root)
-        sys_.pivot_root(".", ".")
-        sys_.umount(".")
-        os.chdir("/")
 
     # ------------------------------------------------------------------ serving
     def serve(self) -> None:
@@ -188,10 +179,20 @@ class Keeper:
         return {"ok": True, "processes": inside.names(own)}, []
 
     def do_changes(self, fds: list[int], digests: bool) -> tuple[dict[str, Any], list[int]]:
-        return {"ok": True, "rows": changes.changes(self.upper, self.lower, digests)}, []
+        return {"ok": True, "rows": changes.changes(self.uppers, self.lower, digests)}, []
 
     def do_upper(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
-        return {"ok": True}, [os.dup(self.upper)]
+        return {"ok": True}, [os.dup(self.uppers[0])]
+
+    def do_size(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
+        """What the box's own files take up: bytes, and how many there are."""
+        info = os.fstatvfs(self.uppers[0])
+        used = (info.f_blocks - info.f_bfree) * info.f_frsize
+        return {"ok": True, "bytes": used, "files": info.f_files - info.f_ffree}, []
+
+    def do_seal(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
+        """A detached mount of the upper layer; nothing may be able to write there any more."""
+        return {"ok": True}, [sys_.detached(self.uppers[0])]
 
     def do_open(self, fds: list[int], path: str) -> tuple[dict[str, Any], list[int]]:
         return {"ok": True}, [files.open_regular(self.root, path)]
@@ -207,9 +208,8 @@ class Keeper:
         raise EOFError
 
 
-def _loopback_up() -> None:
-    import fcntl
-
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        request = struct.pack("16sH14x", b"lo", 0x1 | 0x40)  # IFF_UP | IFF_RUNNING
-        fcntl.ioctl(s, 0x8914, request)  # SIOCSIFFLAGS
+def _change_root(root: str) -> None:
+    os.chdir(root)
+    sys_.pivot_root(".", ".")
+    sys_.umount(".")
+    os.chdir("/")

@@ -8,6 +8,7 @@ import os
 from . import copying
 from .syscalls import (
     MS_BIND,
+    MS_MOVE,
     MS_NODEV,
     MS_NOEXEC,
     MS_NOSUID,
@@ -15,6 +16,7 @@ from .syscalls import (
     MS_RDONLY,
     MS_REC,
     MS_REMOUNT,
+    attach,
     mount,
     read_only,
 )
@@ -28,23 +30,35 @@ _MASKED = ("kcore", "keys", "latency_stats", "timer_list", "sched_debug", "sysrq
 _EMPTIED = ("acpi", "scsi", "tty/driver")
 _SHOWN_READ_ONLY = ("bus", "fs", "irq", "sys")
 _HARDENED = MS_NOSUID | MS_NODEV
+_DEV = MS_NOSUID | MS_NOEXEC
+
+
+def prepare(stage: str, own_network: bool) -> None:
+    """Mount what does not depend on the request below ``stage``, and go there: /dev and /sys, to be
+    moved into the root. /proc is mounted beside them by PID 1 (see ``mount_proc``)."""
+    mount("none", "/", flags=MS_REC | MS_PRIVATE)
+    mount("tmpfs", stage, "tmpfs", _HARDENED, "mode=755,size=1m,nr_inodes=100")
+    os.chdir(stage)
+    for name in ("lower", "upper", "work", "root", "proc", "dev", "sys"):
+        os.mkdir(name, 0o755)
+    _devices("dev")
+    _sys("sys", own_network)
 
 
 class Layout:
-    """Paths and descriptors of a laid-out root.
+    """Paths and descriptors of a laid-out root, in the directory that ``prepare`` went to.
 
-    ``root`` is where it is mounted; ``upper`` and ``lower`` are descriptors of the writable layer
-    and of everything below it, for reading what changed.
+    ``root`` is where it is mounted. ``uppers`` are descriptors of the writable layer and of the
+    sealed ones below it, ``lower`` of all others merged, for reading what changed.
+
+    ``copies`` are descriptors of uppers to begin with, the lowest first; ``sealed`` are detached
+    mounts of uppers that nothing changes any more, the topmost first.
     """
 
-    def __init__(self, spec: dict[str, Any], copy_from: int | None) -> None:
-        stage = spec["stage"]
-        mount("none", "/", flags=MS_REC | MS_PRIVATE)
-        options = f"mode=755,size={spec['limits']['disk']},nr_inodes={spec['limits']['inodes']}"
-        mount("tmpfs", stage, "tmpfs", _HARDENED, options)
-        os.chdir(stage)
-        for name in ("lower", "upper", "work", "root"):
-            os.mkdir(name, 0o755)
+    def __init__(self, spec: dict[str, Any], copies: list[int], sealed: list[int]) -> None:
+        limits = spec["limits"]
+        size = f"mode=755,size={limits['disk']},nr_inodes={limits['inodes']}"
+        mount("none", ".", flags=_HARDENED | MS_REMOUNT, options=size)
         upper, work = "upper", "work"
         if spec["upper"]:
             os.symlink(spec["upper"], "disk")
@@ -52,62 +66,74 @@ class Layout:
         lowers = [str(i) for i in range(len(spec["layers"]))]
         for name, path in zip(lowers, spec["layers"], strict=True):
             os.symlink(path, name)  # so that no path of the machine shows in the box's mounts
-        if copy_from is not None:
-            copying.copy_tree(copy_from, os.open(upper, os.O_RDONLY | os.O_DIRECTORY))
-        self.lower = self._open_lower(lowers)
-        options = f"lowerdir={':'.join(lowers)},upperdir={upper},workdir={work},userxattr,xino=off"
+        for source in copies:
+            copying.copy_tree(source, _open(upper))
+        self.lower = _open_lower(lowers)
+        between = [f"sealed{i}" for i in range(len(sealed))]
+        for name, fd in zip(between, sealed, strict=True):
+            os.mkdir(name)
+            attach(fd, name)
+        stack = ":".join([*between, *lowers])
+        options = f"lowerdir={stack},upperdir={upper},workdir={work},userxattr,xino=off"
         if not spec["upper"]:
             options += ",volatile"
         mount("overlay", "root", "overlay", _HARDENED, options)
-        self.upper = os.open(upper, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        self.root = os.path.join(stage, "root")
+        self.root = os.path.abspath("root")
+        if not spec["upper"]:  # kept mounted where nobody sees it, below /dev, to be sealed one day
+            mount(".", "root/dev", flags=MS_BIND)
+            upper = "root/dev/upper"
+        self.uppers = [_open(upper), *map(_open, between)]
         for source, target in spec["binds"]:
             bind_read_only(source, self.root + target)
         for i, (source, target) in enumerate(spec["shown"]):
             show(f"shown{i}", source, self.root + target)
-        self._devices(writable=spec["look"] == "docker")
-        self._sys(spec)
+        if spec["look"] != "docker":  # so that nobody can remove what it holds
+            mount("none", "dev", flags=_DEV | MS_BIND | MS_REMOUNT | MS_RDONLY)
+        for name in ("proc", "dev", "sys"):
+            mount(name, f"root/{name}", flags=MS_MOVE)
 
-    def _open_lower(self, lowers: list[str]) -> int:
-        """A descriptor of all lower layers merged, whiteouts applied."""
-        if len(lowers) == 1:
-            path = lowers[0]
-        else:
-            options = f"lowerdir={':'.join(lowers)},userxattr,xino=off"
-            mount("overlay", "lower", "overlay", _HARDENED | MS_RDONLY, options)
-            path = "lower"
-        return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
-    def _devices(self, writable: bool) -> None:
-        """A /dev of its own; not ``writable``, so that nobody can remove what it holds."""
-        dev = f"{self.root}/dev"
-        flags = MS_NOSUID | MS_NOEXEC
-        mount("tmpfs", dev, "tmpfs", flags, "mode=755,size=64k,nr_inodes=64")
-        for name in _DEVICES:
-            os.close(os.open(f"{dev}/{name}", os.O_CREAT | os.O_WRONLY, 0o666))
-            mount(f"/dev/{name}", f"{dev}/{name}", flags=MS_BIND)
-        for name, target in (("fd", "/proc/self/fd"), ("stdin", "/proc/self/fd/0"),
-                             ("stdout", "/proc/self/fd/1"), ("stderr", "/proc/self/fd/2"),
-                             ("ptmx", "pts/ptmx"), ("bash", "/proc/self/fd/62")):  # fmt: skip
-            os.symlink(target, f"{dev}/{name}")
-        os.mkdir(f"{dev}/pts")
-        mount("devpts", f"{dev}/pts", "devpts", flags, "newinstance,ptmxmode=0666,mode=620")
-        os.mkdir(f"{dev}/shm")
-        mount("shm", f"{dev}/shm", "tmpfs", flags | MS_NODEV, "mode=1777,size=64m,nr_inodes=1024")
-        if not writable:
-            mount("none", dev, flags=flags | MS_BIND | MS_REMOUNT | MS_RDONLY)
+def _open_lower(lowers: list[str]) -> int:
+    """A descriptor of all lower layers merged, whiteouts applied."""
+    if len(lowers) == 1:
+        path = lowers[0]
+    else:
+        options = f"lowerdir={':'.join(lowers)},userxattr,xino=off"
+        mount("overlay", "lower", "overlay", _HARDENED | MS_RDONLY, options)
+        path = "lower"
+    return _open(path)
 
-    def _sys(self, spec: dict[str, Any]) -> None:
-        """A read-only /sys: a fresh one, or with the host's network the host's."""
-        target = f"{self.root}/sys"
-        if spec["network"] == "host":
-            mount("/sys", target, flags=MS_BIND | MS_REC)
-            read_only(target)
-            groups = f"{target}/fs/cgroup"
-            if os.path.isdir(groups):  # what bounds the box is none of its business
-                mount("tmpfs", groups, "tmpfs", _HARDENED | MS_RDONLY, "mode=555,size=4k")
-        else:
-            mount("sysfs", target, "sysfs", _HARDENED | MS_NOEXEC | MS_RDONLY)
+
+def _open(path: str) -> int:
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def _devices(dev: str) -> None:
+    """A /dev of the box's own."""
+    mount("tmpfs", dev, "tmpfs", _DEV, "mode=755,size=64k,nr_inodes=64")
+    for name in _DEVICES:
+        os.close(os.open(f"{dev}/{name}", os.O_CREAT | os.O_WRONLY, 0o666))
+        mount(f"/dev/{name}", f"{dev}/{name}", flags=MS_BIND)
+    for name, target in (("fd", "/proc/self/fd"), ("stdin", "/proc/self/fd/0"),
+                         ("stdout", "/proc/self/fd/1"), ("stderr", "/proc/self/fd/2"),
+                         ("ptmx", "pts/ptmx"), ("bash", "/proc/self/fd/62")):  # fmt: skip
+        os.symlink(target, f"{dev}/{name}")
+    os.mkdir(f"{dev}/pts")
+    mount("devpts", f"{dev}/pts", "devpts", _DEV, "newinstance,ptmxmode=0666,mode=620")
+    os.mkdir(f"{dev}/shm")
+    mount("shm", f"{dev}/shm", "tmpfs", _DEV | MS_NODEV, "mode=1777,size=64m,nr_inodes=1024")
+
+
+def _sys(target: str, own_network: bool) -> None:
+    """A read-only /sys: a fresh one, or with the host's network the host's."""
+    if own_network:
+        mount("sysfs", target, "sysfs", _HARDENED | MS_NOEXEC | MS_RDONLY)
+        return
+    mount("/sys", target, flags=MS_BIND | MS_REC)
+    read_only(target)
+    groups = f"{target}/fs/cgroup"
+    if os.path.isdir(groups):  # what bounds the box is none of its business
+        mount("tmpfs", groups, "tmpfs", _HARDENED | MS_RDONLY, "mode=555,size=4k")
 
 
 def bind_read_only(source: str, target: str) -> None:
@@ -125,10 +151,10 @@ def show(name: str, source: str, target: str) -> None:
     mount("overlay", target, "overlay", flags, f"lowerdir={name}:{name}.none,userxattr,xino=off")
 
 
-def mount_proc(root: str) -> None:
-    """Mount /proc with the host's knobs hidden. Runs as PID 1, before the old root is given up:
-    the kernel allows a new /proc only where an old one can be seen."""
-    proc = f"{root}/proc"
+def mount_proc(stage: str) -> None:
+    """Mount a /proc below the stage, the host's knobs hidden. Runs as PID 1, before the old root
+    is given up: the kernel allows a new /proc only where an old one can be seen."""
+    proc = f"{stage}/proc"
     mount("proc", proc, "proc", _HARDENED | MS_NOEXEC)
     for name in _SHOWN_READ_ONLY:
         if os.path.isdir(f"{proc}/{name}"):
@@ -139,4 +165,4 @@ def mount_proc(root: str) -> None:
             mount("tmpfs", f"{proc}/{name}", "tmpfs", _HARDENED | MS_RDONLY, "mode=555,size=4k")
     for name in _MASKED:
         if os.path.exists(f"{proc}/{name}"):
-            mount(f"{root}/dev/null", f"{proc}/{name}", flags=MS_BIND)
+            mount(f"{stage}/dev/null", f"{proc}/{name}", flags=MS_BIND)

@@ -101,7 +101,7 @@ def _proc(stage: str) -> None:
 
 def _seccomp() -> None:
     sys_.prctl(sys_.PR_SET_NO_NEW_PRIVS, 1)
-    sys_.install_filter(seccomp.program(sys_.ARCH))
+    sys_.install_filter(seccomp.program(sys_.ARCH, sys_.KEY))
 
 
 def _landlock() -> None:

@@ -17,7 +17,7 @@ CLONE_NEWNET = 0x40000000
 
 # mount(2) and umount2(2) flags
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REMOUNT = 1, 2, 4, 8, 32
-MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
+MS_BIND, MS_MOVE, MS_REC, MS_PRIVATE = 4096, 8192, 16384, 1 << 18
 MNT_DETACH = 2
 
 # prctl(2) options
@@ -27,12 +27,18 @@ PR_SET_NO_NEW_PRIVS = 38
 # openat2(2) resolve flags
 RESOLVE_NO_MAGICLINKS, RESOLVE_IN_ROOT = 0x02, 0x10
 _AT_RECURSIVE, _MOUNT_ATTR_RDONLY = 0x8000, 1
+_ADDR_NO_RANDOMIZE = 0x0040000
+_AT_FDCWD, _AT_EMPTY_PATH, _OPEN_TREE_CLONE, _MOVE_MOUNT_F_EMPTY_PATH = -100, 0x1000, 1, 4
 
 _NUMBERS = {
-    "x86_64": {"pivot_root": 155, "openat2": 437, "mount_setattr": 442, "seccomp": 317},
-    "aarch64": {"pivot_root": 41, "openat2": 437, "mount_setattr": 442, "seccomp": 277},
-}
+    "x86_64": {"pivot_root": 155, "openat2": 437, "mount_setattr": 442, "seccomp": 317,
+               "mount": 165, "umount2": 166, "unshare": 272, "open_tree": 428, "move_mount": 429},
+    "aarch64": {"pivot_root": 41, "openat2": 437, "mount_setattr": 442, "seccomp": 277,
+                "mount": 40, "umount2": 39, "unshare": 97, "open_tree": 428, "move_mount": 429},
+}  # fmt: skip
 ARCH = os.uname().machine
+KEY = int.from_bytes(os.urandom(8), "little")
+"""What the filter lets calls on mounts and namespaces through for (see seccomp.py)."""
 
 
 def _check(result: int, what: str) -> int:
@@ -49,35 +55,50 @@ def _number(name: str) -> int:
         raise OSError(errno.ENOSYS, f"{name}: no system call number known for {ARCH}") from None
 
 
+def _keyed(name: str, *arguments: bytes | int | None) -> int:
+    """Make a call of at most five arguments that the filter asks the key for."""
+    words = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
+    words += [None] * (5 - len(words))
+    return _check(_libc.syscall(_number(name), *words, ctypes.c_ulong(KEY)), name)
+
+
 def unshare(flags: int) -> None:
-    _check(_libc.unshare(ctypes.c_int(flags)), "unshare")
+    _keyed("unshare", flags)
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
-    result = _libc.mount(
-        source.encode() or None,
-        target.encode(),
-        kind.encode() or None,
-        ctypes.c_ulong(flags),
-        options.encode() or None,
-    )
-    _check(result, f"mount {kind or 'bind'} on {target}")
+    try:
+        _keyed(
+            "mount", source.encode() or None, target.encode(), kind.encode() or None, flags,
+            options.encode() or None,
+        )  # fmt: skip
+    except OSError as e:
+        raise OSError(e.errno, f"mount {kind or 'bind'} on {target}: {e.strerror}") from e
 
 
 def umount(target: str, flags: int = MNT_DETACH) -> None:
-    _check(_libc.umount2(target.encode(), flags), f"umount {target}")
+    _keyed("umount2", target.encode(), flags)
 
 
 def pivot_root(new: str, old: str) -> None:
-    _check(_libc.syscall(_number("pivot_root"), new.encode(), old.encode()), "pivot_root")
+    _keyed("pivot_root", new.encode(), old.encode())
 
 
 def read_only(target: str) -> None:
     """Make a mount and all mounts below it read-only."""
     attributes = struct.pack("=4Q", _MOUNT_ATTR_RDONLY, 0, 0, 0)
-    number = _number("mount_setattr")
-    result = _libc.syscall(number, -100, target.encode(), _AT_RECURSIVE, attributes, 32)
-    _check(result, f"mount_setattr {target}")
+    _keyed("mount_setattr", _AT_FDCWD, target.encode(), _AT_RECURSIVE, attributes, len(attributes))
+
+
+def detached(fd: int) -> int:
+    """A new mount, of nothing yet, of what an open directory of this mount namespace shows."""
+    flags = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_EMPTY_PATH
+    return _keyed("open_tree", fd, b"", flags)
+
+
+def attach(fd: int, target: str) -> None:
+    """Put a detached mount, of whatever namespace, at a directory."""
+    _keyed("move_mount", fd, b"", _AT_FDCWD, target.encode(), _MOVE_MOUNT_F_EMPTY_PATH)
 
 
 def prctl(option: int, value: int | bytes = 0) -> None:
@@ -96,6 +117,11 @@ def open_inside(root: int, path: str, flags: int, mode: int = 0) -> int:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code), path)
     return int(result)
+
+
+def fixed_addresses() -> None:
+    """Have the programs that this process starts laid out at the same addresses each time."""
+    _check(_libc.personality(ctypes.c_ulong(_ADDR_NO_RANDOMIZE)), "personality")
 
 
 def landlock_version() -> int:

@@ -1,7 +1,8 @@
 """The launcher: one single-threaded process that forks a keeper per sandbox and waits for more.
 
-It ends when its owner hangs up; its keepers end with it. Where control groups are writable, each
-keeper is forked into one of its own, which is removed when its last process is gone.
+A few keepers are forked ahead, when nobody waits, and get ready for what will be asked. The
+launcher ends when its owner hangs up; its keepers end with it. Where control groups are writable,
+each keeper is forked into one of its own, which is removed when its last process is gone.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ import time
 from . import keeper, wire
 from . import syscalls as sys_
 from .groups import Groups, memory_bound
+from .hardening import refuse_calls
 
 TYPE_CHECKING = False  # the module typing would double this process's memory
 if TYPE_CHECKING:
     from typing import Any
 
+_STOCK = 2  # keepers that wait
+_MOST_DESCRIPTORS = 4096
 _RETRY_MS = 10  # until a group that still holds processes is tried again
 _END_SECONDS = 5.0  # for the boxes to be gone, once the owner has
 
@@ -36,6 +40,7 @@ def main(fd: int) -> None:
         groups, why = _groups(request["uid"])
         _start(request)
         groups, why = _seated(groups, why)
+        refuse_calls()
         launcher = _Launcher(owner, groups)
     except OSError as e:
         wire.send(owner, {"ok": False, "error": str(e)})
@@ -88,11 +93,20 @@ def _start(request: dict[str, Any]) -> None:
     os.setresuid(*[request["uid"]] * 3)
 
 
+class _Waiting:
+    """A keeper that waits for its request on a socket, and the group it is in."""
+
+    def __init__(self, group: str, connection: socket.socket) -> None:
+        self.group, self.socket = group, connection
+
+
 class _Launcher:
     """Forks keepers, and collects them where their groups have to be removed."""
 
     def __init__(self, owner: socket.socket, groups: Groups | None) -> None:
         self._owner, self._groups = owner, groups
+        self._stage = ""  # as of the last request
+        self._stock: list[_Waiting] = []
         self._boxes: dict[int, str] = {}  # keeper -> its group
         self._leaving: list[str] = []  # groups whose keeper has ended
         self._wake, self._woken = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -109,7 +123,9 @@ class _Launcher:
         poll.register(self._owner, select.POLLIN)
         poll.register(self._wake, select.POLLIN)
         while True:
-            for fd, _ in poll.poll(_RETRY_MS if self._leaving else None):
+            short = self._stage and len(self._stock) < _STOCK
+            ready = poll.poll(0 if short else _RETRY_MS if self._leaving else None)
+            for fd, _ in ready:
                 if fd == self._wake:
                     os.read(fd, 1 << 12)
                     continue
@@ -119,42 +135,67 @@ class _Launcher:
                 finally:
                     wire.close_all(fds)
             self._collect()
+            if short and not ready:
+                self._stock.append(self._fork(self._stage, own_network=True))
+                self._move_on()
 
     def _create(self, request: dict[str, Any], fds: list[int]) -> None:
-        """Fork a keeper into the group that waits for it, and prepare the next one's."""
+        """Hand a request to a keeper that waits for one, or to a new one."""
+        self._stage = request["stage"]
         try:
-            request["groups"] = self._bound(request)
+            while True:
+                keeper = self._keeper(own_network=request["network"] != "host")
+                request["groups"] = self._bound(keeper.group, request)
+                with keeper.socket, contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                    wire.send(keeper.socket, request, fds)
+                    break  # else it was killed while it waited
         except OSError as e:
             with socket.socket(fileno=os.dup(fds[0])) as asking, contextlib.suppress(OSError):
                 wire.send(asking, {"ok": False, "error": f"no control group: {e}"})
-            return
+        self._move_on()
+
+    def _keeper(self, own_network: bool) -> _Waiting:
+        if own_network and self._stock:
+            return self._stock.pop(0)
+        return self._fork(self._stage, own_network)
+
+    def _fork(self, stage: str, own_network: bool) -> _Waiting:
+        """A new keeper, in the group that waits for it. Raises OSError where there is none."""
+        if self._groups is not None and self._groups.name is None:
+            self._groups.sit()
+        ours, theirs = socket.socketpair()
         pid = os.fork()
         if pid == 0:
-            self._become_keeper(request, fds)
-        if self._groups is not None and self._groups.name is not None:
-            self._boxes[pid] = self._groups.name
-            self._groups.given()
-            with contextlib.suppress(OSError):  # then the next request tries again, and says so
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.setsid()
+            own = theirs.fileno()
+            os.closerange(3, own)  # nothing of other boxes, nor the owner's connection
+            os.closerange(own + 1, _MOST_DESCRIPTORS)
+            keeper.run(theirs, stage, own_network)
+        theirs.close()
+        group = ""
+        if self._groups is not None:
+            self._boxes[pid] = group = self._groups.take()
+        return _Waiting(group, ours)
+
+    def _move_on(self) -> None:
+        """Go out of the group of a box that was just forked, and prepare the next one's."""
+        if self._groups is not None and self._groups.name is None:
+            with contextlib.suppress(OSError):  # then the next fork tries again, and says so
                 self._groups.sit()
 
-    def _bound(self, request: dict[str, Any]) -> dict[str, str]:
-        """Bound the next box's group, and tell its directories; none where it has no bounds."""
+    def _bound(self, group: str, request: dict[str, Any]) -> dict[str, str]:
+        """Bound a box's group, and tell its directories; none where it has no bounds."""
         if self._groups is None:
             return {}
         limits = request["limits"]
         if not limits["groups"]:
-            self._groups.bound(0, 0)
+            self._groups.bound(group, 0, 0)
             return {}
         memory = memory_bound(limits, request["upper"] is None)
-        return self._groups.paths(self._groups.bound(memory, limits["processes"]))
-
-    def _become_keeper(self, request: dict[str, Any], fds: list[int]) -> None:
-        self._owner.close()
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        wire.close_all((self._wake, self._woken))
-        os.setsid()
-        keeper.run(socket.socket(fileno=fds[0]), request, fds[1] if len(fds) > 1 else None)
+        self._groups.bound(group, memory, limits["processes"])
+        return self._groups.paths(group)
 
     def _collect(self) -> None:
         """Take note of keepers that have ended, and remove the groups that are empty."""
