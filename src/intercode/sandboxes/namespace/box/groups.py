@@ -1,9 +1,10 @@
 """Control groups: one per box, in which the kernel bounds what the whole box uses.
 
-Moving a process between groups makes the kernel wait for some milliseconds. So the launcher itself
-always sits in the group of the next box, which a fork inherits, and moves on afterwards, when
-nobody waits for it. Groups lie below the group that the owner runs in, so that the owner's own
-bounds still hold for its boxes. Nothing here is visible from within a box.
+Moving a process between groups can make the kernel wait for some milliseconds. So the launcher
+itself always sits in the group of the next box, which a fork inherits, and moves on afterwards,
+when nobody waits for it. A few groups whose boxes have ended are kept for the next ones. Groups lie
+below the group that the owner runs in, so that the owner's own bounds still hold for its boxes.
+Nothing here is visible from within a box.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import contextlib
 import errno
 import os
 
-from .places import divide, here, usable, write
+from .places import divide, here, read, usable, write
 
 TYPE_CHECKING = False  # the module typing would double this process's memory
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _HOME = "intercode-"  # and the id of the boxes
 _IDLE = "idle"  # where a launcher goes before it ends
+_KEPT = 4  # groups without a box
 _DEVICES_MEMORY = 65 << 20  # what /dev and /dev/shm of a box may hold
 
 
@@ -36,6 +38,7 @@ class Groups:
         self._count = 0
         self._bounds: tuple[int, int] | None = None
         self._set_on: dict[str, tuple[int, int]] = {}
+        self._free: list[str] = []
         for home in self.homes.values():
             _settle(home, uid)
         self._mine = f"{os.stat('/proc/self/ns/pid').st_ino}.{os.getpid()}.{started(os.getpid())}"
@@ -46,14 +49,16 @@ class Groups:
         return {controller: f"{home}/{name}" for controller, home in self.homes.items()}
 
     def sit(self) -> None:
-        """Move this process into the fresh group of the box that is forked next."""
-        name = f"{self._mine}.{self._count}"
-        self._count += 1
-        for path in self.paths(name).values():
-            os.mkdir(path)
-        if self._bounds:  # those of the last box, most likely also those of the next
-            self._set(name, self._bounds, fresh=True)
-            self._set_on[name] = self._bounds
+        """Move this process into the group of the box that is forked next."""
+        if self._free:
+            name = self._free.pop()
+        else:
+            name = f"{self._mine}.{self._count}"
+            self._count += 1
+            for path in self.paths(name).values():
+                os.mkdir(path)
+            if self._bounds:  # those of the last box, most likely also those of the next
+                self._set(name, self._bounds)
         self._move(name)
         self.name = name
 
@@ -65,13 +70,14 @@ class Groups:
 
     def bound(self, name: str, memory: int, processes: int) -> None:
         """Give a group that was taken its bounds (bytes, count; 0 for none). Raises OSError."""
-        had, self._bounds = self._set_on.pop(name, None), (memory, processes)
-        if had != self._bounds:
-            self._set(name, self._bounds, fresh=had is None)
+        self._bounds = (memory, processes)
+        if self._set_on.get(name) != self._bounds:
+            self._set(name, self._bounds)
 
-    def _set(self, name: str, bounds: tuple[int, int], fresh: bool) -> None:
+    def _set(self, name: str, bounds: tuple[int, int]) -> None:
         memory, processes = bounds
-        paths = self.paths(name)
+        paths, fresh = self.paths(name), name not in self._set_on
+        self._set_on[name] = bounds
         if self.version == 2:
             write(f"{paths['']}/memory.max", str(memory or "max"))
             write(f"{paths['']}/pids.max", str(processes or "max"))
@@ -88,8 +94,10 @@ class Groups:
         write(f"{paths['pids']}/pids.max", str(processes or "max"))
 
     def _move(self, name: str) -> None:
+        """Go into a group. This process has one thread, for which version 1 has a file that does
+        not make it wait for all others."""
         for path in self.paths(name).values():
-            write(f"{path}/cgroup.procs", "0")
+            write(f"{path}/{'cgroup.procs' if self.version == 2 else 'tasks'}", "0")
 
     def thaw(self, name: str) -> None:
         """Let what was frozen go on, or in version 1 it could not even be killed."""
@@ -98,6 +106,27 @@ class Groups:
                 write(f"{self.homes['']}/{name}/cgroup.freeze", "0")
             elif "freezer" in self.homes:
                 write(f"{self.homes['freezer']}/{name}/freezer.state", "THAWED")
+
+    def give_back(self, name: str) -> bool:
+        """A box has ended: keep its group for another one, or remove it. False while there still
+        are processes in it."""
+        if len(self._free) < _KEPT and self._is_as_new(name):
+            self._free.append(name)
+            return True
+        return self.remove(name)
+
+    def _is_as_new(self, name: str) -> bool:
+        paths = self.paths(name)
+        v1 = "pids" in paths
+        try:
+            if int(read(f"{paths['pids' if v1 else '']}/pids.current")):
+                return False
+            told = read(f"{paths['memory']}/memory.oom_control" if v1 else
+                        f"{paths['']}/memory.events")  # fmt: skip
+        except OSError:
+            return False
+        kills = [line.split()[1] for line in told.splitlines() if line.startswith("oom_kill ")]
+        return kills == ["0"]
 
     def remove(self, name: str) -> bool:
         """Remove a group. False while there still are processes in it."""
@@ -109,6 +138,8 @@ class Groups:
                 pass
             except OSError:
                 gone = False
+        if gone:
+            self._set_on.pop(name, None)
         return gone
 
     def leave(self) -> None:
@@ -118,8 +149,8 @@ class Groups:
                 os.mkdir(path)
         with contextlib.suppress(OSError):
             self._move(_IDLE)
-        if self.name is not None:
-            self.remove(self.name)
+        for name in [*self._free, *([self.name] if self.name else [])]:
+            self.remove(name)
 
     def sweep(self) -> None:
         """Remove the groups of launchers that were killed."""
@@ -182,6 +213,6 @@ def _own(path: str, uid: int) -> None:
     with contextlib.suppress(FileExistsError):
         os.mkdir(path)
     if os.geteuid() == 0:
-        for part in (path, f"{path}/cgroup.procs", f"{path}/cgroup.subtree_control"):
+        for part in ("", "/cgroup.procs", "/tasks", "/cgroup.subtree_control"):
             with contextlib.suppress(FileNotFoundError):
-                os.chown(part, uid, uid)
+                os.chown(path + part, uid, uid)

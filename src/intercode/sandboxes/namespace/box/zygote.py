@@ -204,7 +204,7 @@ class _Launcher:
         with contextlib.suppress(ChildProcessError):
             while pid := os.waitpid(-1, os.WNOHANG)[0]:
                 self._leaving.append(self._boxes.pop(pid))
-        self._leaving = [name for name in self._leaving if not self._groups.remove(name)]
+        self._leaving = [name for name in self._leaving if not self._groups.give_back(name)]
 
     def end(self) -> None:
         """End every box and remove what was made for them."""
