@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 import intercode
 from intercode.envs.base import InterCodeEnv
 from intercode.errors import EnvironmentStateError, UsageError
+from intercode.sandboxes.namespace.launcher import Launcher
 from intercode.types import Dataset, Task
 from support.boxes import eventually
 
@@ -130,3 +132,45 @@ def test_nothing_outlives_a_snapshot() -> None:
             moment.close()
         assert keepers() > 0
     eventually(lambda: keepers() <= before, "no box of ours is left")
+
+
+def test_many_files_are_sealed_and_the_episode_moves_on(env: InterCodeEnv) -> None:
+    env.step("mkdir -p /tmp/many; touch /tmp/many/{1..150}; x=kept; cd /tmp/many")
+    env.step("cd /tmp/many")
+    changed = env.step("true")[4]["changes"]
+    with env.snapshot() as moment:
+        assert env.step("true")[4]["changes"] == changed, "the episode itself goes on"
+        env.step("rm /tmp/many/1*; echo new > /tmp/many/2")
+        env.restore(moment)
+        assert env.step("true")[4]["changes"] == changed
+        assert out(env, "pwd; ls | wc -l") == "/tmp/many\n150\n"
+    for level in range(12):  # deeper than a chain of layers may be
+        (child,) = env.fork()
+        child.step(f"echo {level} > {level}; rm {level + 100}")
+        env.close()
+        env = child
+    left = out(env, "ls | wc -l; cat 3 11; ls 103 2>&1")
+    assert left.startswith("139\n3\n11\n") and "No such file" in left
+    env.close()
+
+
+def keepers() -> int:
+    """How many boxes there are, those that wait for a request included."""
+    with open(f"/proc/{Launcher.get().pid}/task/{Launcher.get().pid}/children") as f:
+        return len(f.read().split())
+
+
+def test_forks_of_many_files_are_apart_and_end() -> None:
+    with intercode.make("bash", dataset=MINE) as one:
+        one.reset()
+        time.sleep(0.5)  # a place and two boxes are prepared
+        before = keepers()
+        one.step("touch /tmp/{1..150}")
+        twins = one.fork(2)
+        one.step("rm /tmp/1*")
+        for twin in twins:
+            assert out(twin, "ls /tmp | wc -l") == "150\n"
+            twin.close()
+        assert out(one, "ls /tmp | wc -l") == f"{150 - 62}\n"
+        eventually(lambda: keepers() <= before + 1, "but for the sealed box the twins have gone")
+    eventually(lambda: keepers() < before, "the sealed box has gone with the last one on it")
