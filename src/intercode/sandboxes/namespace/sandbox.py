@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from intercode.errors import SandboxError, SandboxLostError
 from intercode.paths import sandbox_uid
@@ -28,6 +28,7 @@ from intercode.types import ExecResult, FileEntry
 _TICKS = os.sysconf("SC_CLK_TCK")
 _ANSWER_SECONDS = 10.0  # for a keeper to answer; one that does not is given up
 _GIVEN_SECONDS, _GIVEN_PAUSE = 30.0, 0.05
+_LITTLE = 1 << 16  # bytes of room that may be left on a full disk
 _READ_SECONDS = 60.0  # where it has to read or copy what the box holds
 
 
@@ -84,12 +85,22 @@ class NamespaceSandbox(Sandbox):
                 Watchdog.watch(self._watch)
 
     def breach(self) -> Breach:
-        if self._group is not None and self._group.out_of_memory():
-            return "memory"
+        if self._group is not None and (met := self._group.breach()):
+            return met
         if self._watch is None:
             return ""
         found, self._watch.breach = self._watch.breach, ""
         return found
+
+    def full(self) -> Literal["", "disk", "inodes"]:
+        upper = self.given("upper")
+        try:
+            found = os.fstatvfs(upper)
+        finally:
+            os.close(upper)
+        if found.f_files and not found.f_favail:
+            return "inodes"
+        return "disk" if found.f_bavail * found.f_frsize < _LITTLE else ""
 
     def request(
         self,
@@ -185,9 +196,13 @@ class NamespaceSandbox(Sandbox):
         finally:
             wire.close_all([fd for fd in (read, write) if fd >= 0])
 
-    def changes(self, digests: bool = True) -> dict[str, FileEntry]:
-        answer, _ = self.request("changes", seconds=_READ_SECONDS, digests=digests)
+    def changes(self, digests: bool = True, still: bool = False) -> dict[str, FileEntry]:
+        answer, _ = self.request("changes", seconds=_READ_SECONDS, digests=digests, still=still)
         return {row[0]: FileEntry(*row[1:]) for row in answer["rows"]}
+
+    def changed(self) -> list[str]:
+        answer, _ = self.request("changed", seconds=_READ_SECONDS)
+        return list(answer["paths"])
 
     def given(self, do: str, **arguments: Any) -> int:
         """A descriptor that the keeper sends. The kernel bounds how many an id may have under way,
@@ -239,6 +254,16 @@ class NamespaceSandbox(Sandbox):
         if left := self.processes():
             raise SandboxError(f"a box with live processes cannot be sealed: {', '.join(left)}")
         return SealedLayer(self)
+
+    def renew(self) -> None:
+        """End everything in the box and begin again on the image, as a new box would but for the
+        namespaces. Raises SandboxError where it cannot be as new: close it then."""
+        if self.sealed or self.spec.upper or self.spec.look != "plain" or self.breach():
+            raise SandboxError("only a plain box that met no limit can be renewed")
+        try:
+            self.request("renew", seconds=_READ_SECONDS)
+        except OSError as e:
+            raise SandboxError(f"the box cannot be renewed: {e.strerror}") from e
 
     def size(self) -> tuple[int, int]:
         """Bytes and number of the box's own files and directories."""

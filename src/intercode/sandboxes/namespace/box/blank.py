@@ -33,9 +33,37 @@ class Blank:
         if own_network:
             _loopback_up()
         confine()
+        self.network = Network(own_network)
         self.init = inside.start_init()
         mounts.prepare(stage, own_network)
         self.init.mount_proc(stage)
+
+
+class Network:
+    """Tells by counters whether a box's own network was ever used: what that leaves behind (ports
+    that wait, counts of packets) the next episode in the box would see."""
+
+    _COUNTERS = ("dev", "snmp", "snmp6", "netstat")
+
+    def __init__(self, own: bool) -> None:
+        self._own = own
+        self._directory = os.open("/proc/self/net", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._unused = self._read()
+
+    def _read(self) -> list[bytes]:
+        texts = []
+        for name in self._COUNTERS if self._own else ():
+            try:
+                fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._directory)
+            except FileNotFoundError:  # no IPv6
+                continue
+            texts.append(os.read(fd, 1 << 16))
+            os.close(fd)
+        return texts
+
+    def used(self) -> bool:
+        """Whether it was, or is shared with the machine."""
+        return not self._own or self._read() != self._unused
 
 
 def _enter_namespaces(own_network: bool) -> int:

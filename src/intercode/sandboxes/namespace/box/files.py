@@ -11,6 +11,7 @@ from .syscalls import open_inside
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK
 _PATH = os.O_PATH | os.O_DIRECTORY
+_LONGEST = 4095  # bytes of a path that the kernel takes
 
 
 def open_regular(root: int, path: str) -> int:
@@ -26,6 +27,8 @@ def open_regular(root: int, path: str) -> int:
 
 def write(root: int, path: str, source: int, mode: int) -> None:
     """Write all of ``source`` to a regular file, making the directories that it needs."""
+    if len(os.fsencode(path)) > _LONGEST:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path[:99])
     _make_parents(root, posixpath.dirname(posixpath.normpath("/" + path)))
     target = open_inside(root, path, _NEW, mode)
     try:

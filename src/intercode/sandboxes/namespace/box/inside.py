@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ, signal.SIGCHLD)
 _PASSES = 100  # over the process list, before a box that starts faster is given up
+_MOST_DESCRIPTORS = 4096
+_CONTROL, _COUNTER = 3, 4  # what PID 1 keeps open
 _ABOVE = 400  # descriptor numbers that no command is given
 _LONGEST_ORDER = 1 << 20
 _TIOCSPTLCK = 0x40045431  # unlock a pseudo terminal
@@ -54,15 +56,22 @@ class Init:
     def go(self, terminal: list[Any] | None) -> None:
         """The root is in place: be what PID 1 is to be. With limits and an environment, become an
         idle ``/bin/bash`` on a terminal, as in a container that was started with one."""
-        with self._control:
-            self._control.send(json.dumps(terminal).encode("utf-8", "surrogateescape"))
+        self._control.send(json.dumps(terminal).encode("utf-8", "surrogateescape"))
+        if terminal:
+            self._control.close()
+
+    def count_anew(self) -> None:
+        """Have the next process numbered as the first. Raises OSError where that cannot be."""
+        self._control.send(b"again")
+        if self._control.recv(16) != b"ok":
+            raise OSError(errno.EOPNOTSUPP, "process numbers cannot begin again")
 
 
 def _be_init(keeper: socket.socket) -> NoReturn:
     try:
         sys_.prctl(sys_.PR_SET_PDEATHSIG, signal.SIGKILL)
         os.setsid()
-        mounts.mount_proc(os.fsdecode(keeper.recv(4096)))
+        counter = mounts.mount_proc(os.fsdecode(keeper.recv(4096)))
         keeper.send(b"ok")
         if told := keeper.recv(_LONGEST_ORDER):
             os.chdir("/")
@@ -70,22 +79,29 @@ def _be_init(keeper: socket.socket) -> NoReturn:
                 limits, env = terminal
                 limit(limits)
                 _become_bash(env)
-            _sleep_for_ever()
+            _be_idle(keeper, counter)
     except OSError as e:
         keeper.send(str(e).encode())
     finally:
         os._exit(1)
 
 
-def _sleep_for_ever() -> NoReturn:
-    """Be PID 1. Orphans are collected by the kernel, as SIGCHLD is ignored."""
+def _be_idle(keeper: socket.socket, counter: int) -> None:
+    """Be PID 1 until the keeper hangs up. Orphans are collected by the kernel, as SIGCHLD is
+    ignored."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     null = os.open("/dev/null", os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
-    _forget_descriptors()
-    while True:
-        signal.pause()
+    os.dup2(keeper.fileno(), _CONTROL)
+    os.dup2(counter, _COUNTER)
+    os.closerange(_COUNTER + 1, _MOST_DESCRIPTORS)
+    while os.read(_CONTROL, 16):
+        try:
+            os.pwrite(_COUNTER, b"1", 0)  # elsewhere than at its start it would have no effect
+            os.write(_CONTROL, b"ok")
+        except OSError:
+            os.write(_CONTROL, b"no")
 
 
 def open_terminal() -> None:
@@ -105,7 +121,7 @@ def _become_bash(env: dict[str, str]) -> NoReturn:
 
 
 def _forget_descriptors() -> None:
-    os.closerange(3, 4096)
+    os.closerange(3, _MOST_DESCRIPTORS)
 
 
 def _default_signals() -> None:

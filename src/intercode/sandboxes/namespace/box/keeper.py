@@ -65,10 +65,12 @@ class Keeper:
         self.owner = owner
         self.children: dict[int, tuple[int, int]] = {}  # pidfd -> (pid, status descriptor)
         self.fdinfo, self.sacrifice, self.init = blank.fdinfo, blank.sacrifice, blank.init
+        self.network = blank.network
         socket.sethostname(spec["hostname"])
         copies = spec["copies"]
         layout = mounts.Layout(spec, given[:copies], given[copies:])
         wire.close_all(given)
+        self.spec, self.base = spec, layout.base
         self.uppers, self.lower = layout.uppers, layout.lower
         _change_root(layout.root)
         if spec["look"] == "docker":
@@ -175,11 +177,29 @@ class Keeper:
             self.stopped = []
 
     def do_processes(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
-        own = {self._number_inside(pidfd) for pidfd in self.children}
-        return {"ok": True, "processes": inside.names(own)}, []
+        return {"ok": True, "processes": self._background()}, []
 
-    def do_changes(self, fds: list[int], digests: bool) -> tuple[dict[str, Any], list[int]]:
-        return {"ok": True, "rows": changes.changes(self.uppers, self.lower, digests)}, []
+    def _background(self) -> list[str]:
+        """What runs in the box and was not started from here."""
+        return inside.names({self._number_inside(pidfd) for pidfd in self.children})
+
+    def do_changes(
+        self, fds: list[int], digests: bool, still: bool
+    ) -> tuple[dict[str, Any], list[int]]:
+        """What changed; ``still``: with all that runs in the background halted meanwhile."""
+        halted = still and bool(self._background())
+        if halted:
+            self._freeze(True)
+        try:
+            return {"ok": True, "rows": changes.changes(self.uppers, self.lower, digests)}, []
+        finally:
+            if halted:
+                self._freeze(False)
+
+    def do_changed(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
+        """The paths of what changed."""
+        rows = changes.changes(self.uppers, self.lower, False)
+        return {"ok": True, "paths": [row[0] for row in rows]}, []
 
     def do_upper(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
         return {"ok": True}, [os.dup(self.uppers[0])]
@@ -199,6 +219,23 @@ class Keeper:
 
     def do_write(self, fds: list[int], path: str, mode: int) -> tuple[dict[str, Any], list[int]]:
         files.write(self.root, path, fds[0], mode)
+        return {"ok": True}, []
+
+    def do_renew(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
+        """End all that runs and begin again on the image, in the same namespaces. Raises OSError
+        where something would be left of what was; the box is of no use then."""
+        inside.signal_since(0, [], signal.SIGKILL)
+        for pidfd in list(self.children):
+            self._reap(pidfd)
+        if inside.names(set()) or self.network.used():
+            raise OSError(errno.EBUSY, "processes or traces of network use are left")
+        wire.close_all([*self.uppers, self.root])
+        sys_.unshare(sys_.CLONE_NEWIPC)
+        base = self.base
+        self.uppers, self.base = mounts.renew(self.spec, base)
+        os.close(base)
+        self.root = os.open("/", _DIRECTORY)
+        self.init.count_anew()
         return {"ok": True}, []
 
     def do_end(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:

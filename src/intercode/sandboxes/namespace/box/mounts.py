@@ -8,7 +8,6 @@ import os
 from . import copying
 from .syscalls import (
     MS_BIND,
-    MS_MOVE,
     MS_NODEV,
     MS_NOEXEC,
     MS_NOSUID,
@@ -18,28 +17,32 @@ from .syscalls import (
     MS_REMOUNT,
     attach,
     mount,
+    pivot_root,
     read_only,
+    umount,
 )
 
 TYPE_CHECKING = False  # the module typing would double this process's memory
 if TYPE_CHECKING:
     from typing import Any
 
+_PARTS = ("lower", "upper", "work", "root", "fresh", "none")
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _MASKED = ("kcore", "keys", "latency_stats", "timer_list", "sched_debug", "sysrq-trigger", "kmsg")
 _EMPTIED = ("acpi", "scsi", "tty/driver")
 _SHOWN_READ_ONLY = ("bus", "fs", "irq", "sys")
 _HARDENED = MS_NOSUID | MS_NODEV
+_ONLY_IN_MEMORY = ",volatile"  # nothing to write to a disk
 _DEV = MS_NOSUID | MS_NOEXEC
 
 
 def prepare(stage: str, own_network: bool) -> None:
     """Mount what does not depend on the request below ``stage``, and go there: /dev and /sys, to be
-    moved into the root. /proc is mounted beside them by PID 1 (see ``mount_proc``)."""
+    shown in the root. /proc is mounted beside them by PID 1 (see ``mount_proc``)."""
     mount("none", "/", flags=MS_REC | MS_PRIVATE)
     mount("tmpfs", stage, "tmpfs", _HARDENED, "mode=755,size=1m,nr_inodes=100")
     os.chdir(stage)
-    for name in ("lower", "upper", "work", "root", "proc", "dev", "sys"):
+    for name in (*_PARTS, "proc", "dev", "sys"):
         os.mkdir(name, 0o755)
     _devices("dev")
     _sys("sys", own_network)
@@ -56,9 +59,7 @@ class Layout:
     """
 
     def __init__(self, spec: dict[str, Any], copies: list[int], sealed: list[int]) -> None:
-        limits = spec["limits"]
-        size = f"mode=755,size={limits['disk']},nr_inodes={limits['inodes']}"
-        mount("none", ".", flags=_HARDENED | MS_REMOUNT, options=size)
+        mount("none", ".", flags=_HARDENED | MS_REMOUNT, options=_size(spec["limits"]))
         upper, work = "upper", "work"
         if spec["upper"]:
             os.symlink(spec["upper"], "disk")
@@ -68,19 +69,22 @@ class Layout:
             os.symlink(path, name)  # so that no path of the machine shows in the box's mounts
         for source in copies:
             copying.copy_tree(source, _open(upper))
-        self.lower = _open_lower(lowers)
+        options = f"lowerdir={':'.join([*lowers, 'none'])},userxattr,xino=off"
+        mount("overlay", "lower", "overlay", _HARDENED | MS_RDONLY, options)
+        self.lower = _open("lower")
         between = [f"sealed{i}" for i in range(len(sealed))]
         for name, fd in zip(between, sealed, strict=True):
             os.mkdir(name)
             attach(fd, name)
-        stack = ":".join([*between, *lowers])
-        options = f"lowerdir={stack},upperdir={upper},workdir={work},userxattr,xino=off"
-        if not spec["upper"]:
-            options += ",volatile"
-        mount("overlay", "root", "overlay", _HARDENED, options)
+        options = _stack([*between, *lowers], upper, work)
+        mount(
+            "overlay", "root", "overlay", _HARDENED, options + _ONLY_IN_MEMORY * (not spec["upper"])
+        )
         self.root = os.path.abspath("root")
         if not spec["upper"]:  # kept mounted where nobody sees it, below /dev, to be sealed one day
             mount(".", "root/dev", flags=MS_BIND)
+            mount("lower", "root/dev/lower", flags=MS_BIND)
+            self.base = _open("root/dev")
             upper = "root/dev/upper"
         self.uppers = [_open(upper), *map(_open, between)]
         for source, target in spec["binds"]:
@@ -89,19 +93,52 @@ class Layout:
             show(f"shown{i}", source, self.root + target)
         if spec["look"] != "docker":  # so that nobody can remove what it holds
             mount("none", "dev", flags=_DEV | MS_BIND | MS_REMOUNT | MS_RDONLY)
-        for name in ("proc", "dev", "sys"):
-            mount(name, f"root/{name}", flags=MS_MOVE)
+        _show(["/proc", "/dev", "/sys"], ".")
 
 
-def _open_lower(lowers: list[str]) -> int:
-    """A descriptor of all lower layers merged, whiteouts applied."""
-    if len(lowers) == 1:
-        path = lowers[0]
-    else:
-        options = f"lowerdir={':'.join(lowers)},userxattr,xino=off"
-        mount("overlay", "lower", "overlay", _HARDENED | MS_RDONLY, options)
-        path = "lower"
-    return _open(path)
+def renew(spec: dict[str, Any], base: int) -> tuple[list[int], int]:
+    """Give a box in which nothing runs a fresh upper layer, and change to the new root, which looks
+    as the first one did. Returns descriptors as ``Layout`` has them: the uppers, and the hidden
+    directory ``base``. Raises OSError, for one where the image lies on an overlay itself."""
+    os.fchdir(base)
+    mount("tmpfs", "fresh", "tmpfs", _HARDENED, f"mode=755,{_size(spec['limits'])}")
+    for name in _PARTS:
+        os.mkdir(f"fresh/{name}", 0o755)
+    mount("lower", "fresh/lower", flags=MS_BIND)
+    os.chdir("fresh")
+    lowers = [str(i) for i in range(len(spec["layers"]))]
+    for name in lowers:  # the first is all of them merged, the others are empty
+        os.symlink("none" if int(name) else "lower", name)
+    mount("overlay", "root", "overlay", _HARDENED, _stack(lowers) + _ONLY_IN_MEMORY)
+    mount(".", "root/dev", flags=MS_BIND)
+    mount("lower", "root/dev/lower", flags=MS_BIND)
+    base = _open("root/dev")
+    uppers = [_open("root/dev/upper")]
+    umount("/dev/shm")
+    _shared_memory("/dev")
+    more = [target for _, target in (*spec["binds"], *spec["shown"])]
+    _show([*more, "/proc", "/dev", "/sys"], "")
+    os.chdir("root")
+    pivot_root(".", ".")
+    umount(".")
+    os.chdir("/")
+    return uppers, base
+
+
+def _show(paths: list[str], prefix: str) -> None:
+    """Have what is mounted at some paths at the same ones of the new root. Not moved but bound, as
+    mounts are listed in the order in which they were made, and that should not depend on when."""
+    for path in paths:
+        mount(prefix + path, f"root{path}", flags=MS_BIND | MS_REC)
+
+
+def _stack(lowers: list[str], upper: str = "upper", work: str = "work") -> str:
+    """An overlay's options, which those in the box can read."""
+    return f"lowerdir={':'.join(lowers)},upperdir={upper},workdir={work},userxattr,xino=off"
+
+
+def _size(limits: dict[str, int]) -> str:
+    return f"size={limits['disk']},nr_inodes={limits['inodes']}"
 
 
 def _open(path: str) -> int:
@@ -121,6 +158,10 @@ def _devices(dev: str) -> None:
     os.mkdir(f"{dev}/pts")
     mount("devpts", f"{dev}/pts", "devpts", _DEV, "newinstance,ptmxmode=0666,mode=620")
     os.mkdir(f"{dev}/shm")
+    _shared_memory(dev)
+
+
+def _shared_memory(dev: str) -> None:
     mount("shm", f"{dev}/shm", "tmpfs", _DEV | MS_NODEV, "mode=1777,size=64m,nr_inodes=1024")
 
 
@@ -151,11 +192,14 @@ def show(name: str, source: str, target: str) -> None:
     mount("overlay", target, "overlay", flags, f"lowerdir={name}:{name}.none,userxattr,xino=off")
 
 
-def mount_proc(stage: str) -> None:
+def mount_proc(stage: str) -> int:
     """Mount a /proc below the stage, the host's knobs hidden. Runs as PID 1, before the old root
-    is given up: the kernel allows a new /proc only where an old one can be seen."""
+    is given up: the kernel allows a new /proc only where an old one can be seen. Returns a file
+    that holds the last process number given, or nothing where the kernel has no such file."""
     proc = f"{stage}/proc"
     mount("proc", proc, "proc", _HARDENED | MS_NOEXEC)
+    counter = f"{proc}/sys/kernel/ns_last_pid"
+    last = os.open(counter if os.path.exists(counter) else "/dev/null", os.O_RDWR | os.O_CLOEXEC)
     for name in _SHOWN_READ_ONLY:
         if os.path.isdir(f"{proc}/{name}"):
             mount(f"{proc}/{name}", f"{proc}/{name}", flags=MS_BIND | MS_REC)
@@ -166,3 +210,4 @@ def mount_proc(stage: str) -> None:
     for name in _MASKED:
         if os.path.exists(f"{proc}/{name}"):
             mount(f"{stage}/dev/null", f"{proc}/{name}", flags=MS_BIND)
+    return last
