@@ -13,6 +13,8 @@ from typing import Any
 
 from intercode.paths import cache_root, sandbox_uid
 from intercode.sandboxes.base import STANDARD_PATH, SandboxSpec
+from intercode.sandboxes.determinism import RANDOM_FILE, Determinism
+from intercode.sandboxes.namespace import clock
 from intercode.sandboxes.namespace.launcher import python_home
 
 Skeleton = dict[str, list[Any]]
@@ -20,6 +22,7 @@ _PASSWD = (
     "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
 )
 _GROUP = "root:x:0:\nnogroup:x:65534:\n"
+_CLOCK = "/etc/clock.so"
 _TREES = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
 
@@ -37,6 +40,8 @@ def skeleton(spec: SandboxSpec) -> tuple[Skeleton, list[list[str]]]:
     }
     if spec.look == "docker":
         files["/.dockerenv"] = [0o755, ""]
+    if spec.determinism is not None:
+        _add_determinism(files, spec.determinism)
     binds: list[list[str]] = []
     if spec.image.root is None:
         _add_machine(files, binds)
@@ -75,7 +80,7 @@ def _write(path: Path, mode: int | None, text: str | None) -> None:
         return
     else:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_bytes(text.encode("utf-8", "surrogateescape"))
     assert mode is not None
     path.chmod(mode)
 
@@ -92,7 +97,19 @@ def environment(spec: SandboxSpec) -> dict[str, str]:
     if spec.image.root is None and python_home():
         path += ":/opt/python/bin"
     base = {"PATH": path, "HOSTNAME": spec.hostname, "HOME": "/root"}
-    return {**base, **spec.image.env, **spec.env}
+    fixed = spec.determinism.environment if spec.determinism else {}
+    return {**base, **spec.image.env, **fixed, **spec.env}
+
+
+def _add_determinism(files: Skeleton, settings: Determinism) -> None:
+    """A machine id, a seeded shell, and the library that /etc/ld.so.preload names: so it does not
+    show in the environment, and holds for programs that are started with an empty one."""
+    files["/etc/machine-id"] = [0o444, f"{settings.machine_id}\n"]
+    files[RANDOM_FILE] = [0o644, f"RANDOM={settings.random_for(0)}\n"]
+    built = clock.library(settings)
+    if built is not None:
+        files[_CLOCK] = [0o755, built.decode("utf-8", "surrogateescape")]
+        files["/etc/ld.so.preload"] = [0o644, f"{_CLOCK}\n"]
 
 
 def _resolver(spec: SandboxSpec) -> str:

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 from intercode.errors import SandboxLostError
 
 if TYPE_CHECKING:
-    from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+    from intercode.sandboxes.namespace.link import KeeperLink
 
 
 class NamespaceProcess:
     """A process in the box: its status arrives on a pipe."""
 
-    def __init__(self, sandbox: NamespaceSandbox, pid: int, child: int, status: int) -> None:
+    def __init__(self, link: KeeperLink, pid: int, child: int, status: int) -> None:
         self.pid = pid
-        self._sandbox, self._child, self._status = sandbox, child, status
+        self._link, self._child, self._status = link, child, status
         self._code: int | None = None
 
     def fileno(self) -> int:
@@ -41,7 +41,7 @@ class NamespaceProcess:
     def kill(self, number: int = signal.SIGKILL) -> None:
         if self._code is None:
             with suppress(SandboxLostError):  # then it has ended with its box
-                self._sandbox.request("kill", child=self._child, number=number)
+                self._link.request("kill", child=self._child, number=number)
 
     def __del__(self) -> None:
         if self._status >= 0:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import socket
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, Literal
 
-from intercode.errors import SandboxError, SandboxLostError
+from intercode.errors import SandboxError
 from intercode.paths import sandbox_uid
 from intercode.sandboxes.base import Sandbox, SandboxSpec
 from intercode.sandboxes.namespace.box import wire
 from intercode.sandboxes.namespace.cgroups import BoxGroup
 from intercode.sandboxes.namespace.launcher import Launcher
+from intercode.sandboxes.namespace.link import READ_SECONDS, KeeperLink
 from intercode.sandboxes.namespace.message import message
 from intercode.sandboxes.namespace.process import NamespaceProcess
 from intercode.sandboxes.namespace.sealed import LONGEST_CHAIN, SealedLayer
@@ -26,10 +24,7 @@ from intercode.sandboxes.output import Collector, communicate, decode
 from intercode.types import ExecResult, FileEntry
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-_ANSWER_SECONDS = 10.0  # for a keeper to answer; one that does not is given up
-_GIVEN_SECONDS, _GIVEN_PAUSE = 30.0, 0.05
 _LITTLE = 1 << 16  # bytes of room that may be left on a full disk
-_READ_SECONDS = 60.0  # where it has to read or copy what the box holds
 
 
 class NamespaceSandbox(Sandbox):
@@ -49,29 +44,19 @@ class NamespaceSandbox(Sandbox):
         self.spec = spec
         self.env: dict[str, str] = told["env"]
         self.sealed: tuple[SealedLayer, ...] = ()
-        self._lock = threading.Lock()
         self._group: BoxGroup | None = None
         self._watch: Watch | None = None
-        self._socket: socket.socket | None = None
         mounted: list[int] = []
         try:
             mounted += [layer.mount() for layer in sealed]
-            self._socket = Launcher.get().create(told, [*copies, *mounted])
+            connection = Launcher.get().create(told, [*copies, *mounted])
         finally:
             wire.close_all(mounted)
-        try:
-            self._socket.settimeout(_READ_SECONDS)
-            answer, _ = wire.receive(self._socket)
-        except (OSError, EOFError) as e:
-            self.close()
-            raise SandboxError(f"the sandbox did not start: {e}") from e
-        if not answer["ok"]:
-            self.close()
-            raise SandboxError(f"the sandbox could not be set up: {answer['error']}")
+        self.link = KeeperLink(connection)
         for layer in sealed:
             layer.hold()
         self.sealed = sealed
-        self._bounded(answer["pid"], answer["groups"])
+        self._bounded(self.link.welcome["pid"], self.link.welcome["groups"])
 
     def _bounded(self, keeper: int, groups: Mapping[str, str]) -> None:
         """Take note of what bounds the box as a whole, and have watched what is not."""
@@ -93,38 +78,10 @@ class NamespaceSandbox(Sandbox):
         return found
 
     def full(self) -> Literal["", "disk", "inodes"]:
-        upper = self.given("upper")
-        try:
-            found = os.fstatvfs(upper)
-        finally:
-            os.close(upper)
-        if found.f_files and not found.f_favail:
+        answer, _ = self.link.request("size")
+        if answer["files_left"] == 0:
             return "inodes"
-        return "disk" if found.f_bavail * found.f_frsize < _LITTLE else ""
-
-    def request(
-        self,
-        do: str,
-        fds: Sequence[int] = (),
-        *,
-        seconds: float = _ANSWER_SECONDS,
-        **arguments: Any,
-    ) -> tuple[dict[str, Any], list[int]]:
-        """Ask the keeper for something. Raises OSError for what it refuses."""
-        with self._lock:
-            if self._socket is None:
-                raise SandboxLostError("the sandbox is closed")
-            try:
-                self._socket.settimeout(seconds)
-                wire.send(self._socket, {"do": do, **arguments}, fds)
-                answer, out = wire.receive(self._socket)
-            except (OSError, EOFError) as e:
-                self._socket.close()
-                self._socket = None
-                raise SandboxLostError(f"the sandbox went away: {e}") from e
-        if not answer["ok"]:
-            raise OSError(answer.get("errno", 5), answer["error"])
-        return answer, out
+        return "disk" if answer["bytes_left"] < _LITTLE else ""
 
     def spawn(
         self,
@@ -141,7 +98,7 @@ class NamespaceSandbox(Sandbox):
                 os.fchown(fd, sandbox_uid(), sandbox_uid())
         status_r, status_w = os.pipe()
         try:
-            answer, _ = self.request(
+            answer, _ = self.link.request(
                 "spawn", [status_w, *fds.values()],
                 argv=list(argv), cwd=cwd, env=environment, targets=list(fds),
             )  # fmt: skip
@@ -150,7 +107,7 @@ class NamespaceSandbox(Sandbox):
             raise
         finally:
             os.close(status_w)
-        return NamespaceProcess(self, answer["pid"], answer["child"], status_r)
+        return NamespaceProcess(self.link, answer["pid"], answer["child"], status_r)
 
     def run(
         self,
@@ -197,29 +154,15 @@ class NamespaceSandbox(Sandbox):
             wire.close_all([fd for fd in (read, write) if fd >= 0])
 
     def changes(self, digests: bool = True, still: bool = False) -> dict[str, FileEntry]:
-        answer, _ = self.request("changes", seconds=_READ_SECONDS, digests=digests, still=still)
+        answer, _ = self.link.request("changes", seconds=READ_SECONDS, digests=digests, still=still)
         return {row[0]: FileEntry(*row[1:]) for row in answer["rows"]}
 
     def changed(self) -> list[str]:
-        answer, _ = self.request("changed", seconds=_READ_SECONDS)
+        answer, _ = self.link.request("changed", seconds=READ_SECONDS)
         return list(answer["paths"])
 
-    def given(self, do: str, **arguments: Any) -> int:
-        """A descriptor that the keeper sends. The kernel bounds how many an id may have under way,
-        and another box of the same id can use them up: that passes, or the box is given up."""
-        deadline = time.monotonic() + _GIVEN_SECONDS
-        while True:
-            try:
-                return self.request(do, **arguments)[1][0]
-            except OSError as e:
-                if e.errno != errno.ETOOMANYREFS:
-                    raise
-                if time.monotonic() > deadline:
-                    raise SandboxError("other boxes hold up the passing of descriptors") from e
-            time.sleep(_GIVEN_PAUSE)
-
     def read_file(self, path: str, limit: int = 64 << 20) -> bytes:
-        fd = self.given("open", path=path)
+        fd = self.link.given("open", path=path)
         with open(fd, "rb") as f:
             data = f.read(limit + 1)
         if len(data) > limit:
@@ -228,7 +171,7 @@ class NamespaceSandbox(Sandbox):
 
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
         with _memory(data) as source:
-            self.request("write", [source.fileno()], path=path, mode=mode)
+            self.link.request("write", [source.fileno()], path=path, mode=mode)
 
     def clone(self) -> NamespaceSandbox:
         """See ``Sandbox``. The box's processes are halted meanwhile."""
@@ -238,7 +181,7 @@ class NamespaceSandbox(Sandbox):
         try:
             if flatten:
                 copies += [layer.upper() for layer in reversed(self.sealed)]
-            copies.append(self.given("upper"))
+            copies.append(self.link.given("upper"))
             with self._still():
                 return NamespaceSandbox(spec, copies, () if flatten else self.sealed)
         finally:
@@ -261,13 +204,13 @@ class NamespaceSandbox(Sandbox):
         if self.sealed or self.spec.upper or self.spec.look != "plain" or self.breach():
             raise SandboxError("only a plain box that met no limit can be renewed")
         try:
-            self.request("renew", seconds=_READ_SECONDS)
+            self.link.request("renew", seconds=READ_SECONDS)
         except OSError as e:
             raise SandboxError(f"the box cannot be renewed: {e.strerror}") from e
 
     def size(self) -> tuple[int, int]:
         """Bytes and number of the box's own files and directories."""
-        answer, _ = self.request("size")
+        answer, _ = self.link.request("size")
         return answer["bytes"], answer["files"]
 
     @contextmanager
@@ -279,14 +222,14 @@ class NamespaceSandbox(Sandbox):
             finally:
                 self._group.thaw()
             return
-        self.request("freeze", on=True)
+        self.link.request("freeze", on=True)
         try:
             yield
         finally:
-            self.request("freeze", on=False)
+            self.link.request("freeze", on=False)
 
     def processes(self) -> tuple[str, ...]:
-        answer, _ = self.request("processes")
+        answer, _ = self.link.request("processes")
         return tuple(answer["processes"])
 
     def mark(self) -> int:
@@ -295,23 +238,17 @@ class NamespaceSandbox(Sandbox):
         return int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)
 
     def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
-        self.request("kill_since", mark=mark, keep=list(keep))
+        self.link.request("kill_since", mark=mark, keep=list(keep))
 
     def close(self, wait: bool = False) -> None:
         """End the box; with ``wait``, return only when its last process is gone."""
-        with self._lock:
-            connection, self._socket = self._socket, None
-        if connection is None:
-            return
-        for layer in self.sealed:
+        self.link.close(wait)
+        layers, self.sealed = self.sealed, ()
+        for layer in layers:
             layer.release()
-        if self._watch is not None:
-            Watchdog.unwatch(self._watch)
-        with connection, suppress(OSError):  # OSError: it has gone already
-            if wait:
-                wire.send(connection, {"do": "end"})
-                connection.recv(1)
-            connection.shutdown(socket.SHUT_RDWR)  # a forked child may hold a copy of it
+        watch, self._watch = self._watch, None
+        if watch is not None:
+            Watchdog.unwatch(watch)
 
 
 def _memory(data: bytes) -> Any:

@@ -43,8 +43,8 @@ class SealedLayer:
 
     def mount(self) -> int:
         """A descriptor of a mount of it, which one other box can be given."""
-        return self._box.given("seal")
+        return self._box.link.given("seal")
 
     def upper(self) -> int:
         """A descriptor of it, to be copied."""
-        return self._box.given("upper")
+        return self._box.link.given("upper")

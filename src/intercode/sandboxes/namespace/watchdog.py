@@ -18,7 +18,7 @@ from typing import Literal
 
 from intercode.sandboxes.namespace.box.groups import started
 
-Breach = Literal["", "memory", "cpu"]
+Breach = Literal["", "memory", "cpu", "processes"]
 
 _SECONDS = 0.1  # between two looks, at least
 _SHARE = 0.1  # of a processor that looking may take, at most

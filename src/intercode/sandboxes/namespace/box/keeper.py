@@ -205,10 +205,15 @@ class Keeper:
         return {"ok": True}, [os.dup(self.uppers[0])]
 
     def do_size(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
-        """What the box's own files take up: bytes, and how many there are."""
+        """What the box's own files take up and what they still may: bytes, and how many."""
         info = os.fstatvfs(self.uppers[0])
-        used = (info.f_blocks - info.f_bfree) * info.f_frsize
-        return {"ok": True, "bytes": used, "files": info.f_files - info.f_ffree}, []
+        return {
+            "ok": True,
+            "bytes": (info.f_blocks - info.f_bfree) * info.f_frsize,
+            "files": info.f_files - info.f_ffree,
+            "bytes_left": info.f_bavail * info.f_frsize,
+            "files_left": info.f_favail if info.f_files else None,
+        }, []
 
     def do_seal(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
         """A detached mount of the upper layer; nothing may be able to write there any more."""

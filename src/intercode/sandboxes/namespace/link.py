@@ -1,0 +1,90 @@
+"""The owner's connection to the keeper of one box."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from intercode.errors import SandboxError, SandboxLostError
+from intercode.sandboxes.namespace.box import wire
+
+_ANSWER_SECONDS = 10.0  # for a keeper to answer; one that does not is given up
+READ_SECONDS = 60.0  # where it has to read or copy what the box holds
+_GIVEN_SECONDS, _GIVEN_PAUSE = 30.0, 0.05
+
+
+class KeeperLink:
+    """Asks a keeper, one request at a time, from any thread. When it is closed, the box ends.
+
+    Raises SandboxError where the keeper could not set up the box.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = connection
+        try:
+            connection.settimeout(READ_SECONDS)
+            self.welcome, _ = wire.receive(connection)
+        except (OSError, EOFError) as e:
+            self.close()
+            raise SandboxError(f"the sandbox did not start: {e}") from e
+        if not self.welcome["ok"]:
+            self.close()
+            raise SandboxError(f"the sandbox could not be set up: {self.welcome['error']}")
+
+    def request(
+        self,
+        do: str,
+        fds: Sequence[int] = (),
+        *,
+        seconds: float = _ANSWER_SECONDS,
+        **arguments: Any,
+    ) -> tuple[dict[str, Any], list[int]]:
+        """Ask the keeper for something. Raises OSError for what it refuses, SandboxLostError where
+        it has gone."""
+        with self._lock:
+            if self._socket is None:
+                raise SandboxLostError("the sandbox is closed")
+            try:
+                self._socket.settimeout(seconds)
+                wire.send(self._socket, {"do": do, **arguments}, fds)
+                answer, out = wire.receive(self._socket)
+            except (OSError, EOFError) as e:
+                self._socket.close()
+                self._socket = None
+                raise SandboxLostError(f"the sandbox went away: {e}") from e
+        if not answer["ok"]:
+            raise OSError(answer.get("errno", 5), answer["error"])
+        return answer, out
+
+    def given(self, do: str, **arguments: Any) -> int:
+        """A descriptor that the keeper sends. The kernel bounds how many an id may have under way,
+        and another box of the same id can use them up: that passes, or the box is given up."""
+        deadline = time.monotonic() + _GIVEN_SECONDS
+        while True:
+            try:
+                return self.request(do, **arguments)[1][0]
+            except OSError as e:
+                if e.errno != errno.ETOOMANYREFS:
+                    raise
+                if time.monotonic() > deadline:
+                    raise SandboxError("other boxes hold up the passing of descriptors") from e
+            time.sleep(_GIVEN_PAUSE)
+
+    def close(self, wait: bool = False) -> None:
+        """Hang up, and with ``wait`` return only when the box's last process is gone. May be called
+        again."""
+        with self._lock:
+            connection, self._socket = self._socket, None
+        if connection is None:
+            return
+        with connection, suppress(OSError):  # OSError: it has gone already
+            if wait:
+                wire.send(connection, {"do": "end"})
+                connection.recv(1)
+            connection.shutdown(socket.SHUT_RDWR)  # a forked child may hold a copy of it
