@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
+from intercode.sandboxes.determinism import Determinism
 from intercode.types import ExecResult, FileEntry, Image, Layer, Network
 
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -45,7 +46,8 @@ class SandboxSpec:
 
     ``look='docker'`` gives the box the appearance that the authors' containers had (see
     sandboxes/namespace); ``upper`` keeps the writable layer in that directory of this machine
-    instead of memory: builders use it to make layers.
+    instead of memory: builders use it to make layers. ``determinism``: None leaves time and chance
+    to the machine.
     """
 
     image: Image
@@ -56,6 +58,7 @@ class SandboxSpec:
     env: Mapping[str, str] = field(default_factory=dict)
     look: Literal["plain", "docker"] = "plain"
     upper: Path | None = None
+    determinism: Determinism | None = None
 
 
 class Process(Protocol):
@@ -108,9 +111,14 @@ class Sandbox(ABC):
         every process it started are killed, and what it printed is returned."""
 
     @abstractmethod
-    def changes(self, digests: bool = True) -> dict[str, FileEntry]:
+    def changes(self, digests: bool = True, still: bool = False) -> dict[str, FileEntry]:
         """Every path that differs from the image and its layers, sorted. Without ``digests`` the
-        content of new files is not read, and their digest is empty."""
+        content of new files is not read, and their digest is empty. ``still``: halt what runs in
+        the background meanwhile."""
+
+    @abstractmethod
+    def changed(self) -> list[str]:
+        """The paths of ``changes``, sorted."""
 
     @abstractmethod
     def read_file(self, path: str, limit: int = 64 << 20) -> bytes:
@@ -140,8 +148,13 @@ class Sandbox(ABC):
     def mark(self) -> int:
         """A point in the box's life, for ``kill_since``."""
 
-    def breach(self) -> Literal["", "memory", "cpu"]:
-        """The limit that a process of the box was killed for since this was last asked."""
+    def breach(self) -> Literal["", "memory", "cpu", "processes"]:
+        """The limit that a process of the box was killed for, or refused, since this was last
+        asked. Where the machine does not count it, a refused process is told by its parent only."""
+        return ""
+
+    def full(self) -> Literal["", "disk", "inodes"]:
+        """What the box's own files have used up: the room that they have, or their number."""
         return ""
 
     @abstractmethod

@@ -8,6 +8,7 @@ from dataclasses import replace
 from intercode.sandboxes.base import Limits, Sandbox
 from intercode.types import ExecResult
 
+_LOOKED_AT = 1 << 16  # characters at the end of what was printed
 _TOO_LARGE = {128 + signal.SIGXFSZ, -signal.SIGXFSZ}
 
 
@@ -20,34 +21,62 @@ def size(count: int) -> str:
 
 
 def explained(sandbox: Sandbox, result: ExecResult, timeout: float) -> ExecResult:
-    """A result whose output ends with a line in brackets for the limit that was hit, if one was.
+    """A result with a note, a line in brackets, on the limit that was hit, if one was.
 
-    A full disk and a refused fork are told by the programs that meet them. Looks at the box only
-    when the command did not end well.
+    Processes that were killed or refused are counted by the machine where it can; what is only
+    told by the program that met it (files, addresses) is believed where the command failed.
     """
     note = _note(sandbox, result, timeout)
-    if not note:
-        return result
-    newline = "" if not result.output or result.output.endswith("\n") else "\n"
-    return replace(result, output=f"{result.output}{newline}[{note}]\n")
+    return replace(result, note=f"[{note}]\n{result.note}") if note else result
 
 
 def _note(sandbox: Sandbox, result: ExecResult, timeout: float) -> str:
     limits = sandbox.spec.limits
-    if not result.ok:
-        breach = sandbox.breach()
-        if breach:
-            return _killed(breach, limits)
-        if result.timed_out:
-            return f"killed: over the time limit of {timeout:g} s"
-        if result.exit_code in _TOO_LARGE:
-            return f"killed: over the limit of {size(limits.file_size)} for one file"
+    if breach := sandbox.breach():
+        return _met(breach, limits)
+    if result.timed_out:
+        return f"killed: over the time limit of {timeout:g} s"
+    if result.exit_code in _TOO_LARGE:
+        return f"killed: over the limit of {size(limits.file_size)} for one file"
+    if told := _told(sandbox, result):
+        return told
     if result.cut:
         return f"cut: over the limit of {size(limits.output)} for what is printed"
     return ""
 
 
-def _killed(breach: str, limits: Limits) -> str:
+def _met(breach: str, limits: Limits) -> str:
     if breach == "memory":
         return f"killed: over the memory limit of {size(limits.memory)}"
+    if breach == "processes":
+        return f"refused: over the limit of {limits.processes} processes"
     return f"killed: over the limit of {limits.cpu_seconds:g} s of processor time"
+
+
+def _told(sandbox: Sandbox, result: ExecResult) -> str:
+    """The limit that a program complains of, in the words of the C library and of bash."""
+    said = (result.output + (result.stderr or ""))[-_LOOKED_AT:]
+    limits = sandbox.spec.limits
+    if "No space left on device" in said and (full := sandbox.full()):
+        most = size(limits.disk) if full == "disk" else f"{limits.inodes} files"
+        return f"the disk is full: over the limit of {most}"
+    if result.ok and "fork: retry: Resource temp" not in said:
+        return ""
+    for words, note in (
+        (("Too many open files",), f"over the limit of {limits.open_files} open files a process"),
+        (
+            ("File too large", "File size limit exceeded"),
+            f"over the limit of {size(limits.file_size)} for one file",
+        ),
+        (
+            ("Cannot allocate memory", "cannot allocate", "MemoryError", "memory exhausted"),
+            f"over the limit of {size(limits.address_space)} of memory that a process may map",
+        ),
+        (
+            ("fork: Resource temp", "fork: retry: Resource temp", "BlockingIOError: [Errno 11]"),
+            f"over the limit of {limits.processes} processes",
+        ),
+    ):
+        if any(word in said for word in words):
+            return f"refused: {note}"
+    return ""

@@ -16,6 +16,7 @@ class Collector:
     """Keeps at most ``limit`` bytes: the first and the last halves of what was written."""
 
     def __init__(self, limit: int) -> None:
+        self.limit = limit
         self._head_room = limit - limit // 2
         self._tail_room = limit // 2
         self._head: list[bytes] = []

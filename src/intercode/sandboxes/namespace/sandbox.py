@@ -193,9 +193,10 @@ class NamespaceSandbox(Sandbox):
         Release it when it is no longer needed. Raises SandboxError where something in the box does
         not end; the box lives on then.
         """
-        self.kill_since(0)
-        if left := self.processes():
-            raise SandboxError(f"a box with live processes cannot be sealed: {', '.join(left)}")
+        try:
+            self.link.request("end_all")
+        except OSError as e:
+            raise SandboxError(f"a box with {e.strerror} cannot be sealed") from e
         return SealedLayer(self)
 
     def renew(self) -> None:

@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import struct
+import time
 
 from . import mounts
 from . import syscalls as sys_
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 _SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ, signal.SIGCHLD)
+_END_SECONDS, _PAUSE = 5.0, 0.001  # for killed processes to be gone, on a busy machine
 _PASSES = 100  # over the process list, before a box that starts faster is given up
 _MOST_DESCRIPTORS = 4096
 _CONTROL, _COUNTER = 3, 4  # what PID 1 keeps open
@@ -186,6 +188,17 @@ def signal_since(mark: int, keep: list[int], number: int) -> None:
             process.signal(number)
             if number != signal.SIGKILL:
                 reached.add(process.pid)
+
+
+def end_all() -> list[str]:
+    """Kill every process of the box but PID 1, and wait for them. Returns those that do not end."""
+    deadline = time.monotonic() + _END_SECONDS
+    while True:
+        signal_since(0, [], signal.SIGKILL)
+        left = names(set())
+        if not left or time.monotonic() > deadline:
+            return left
+        time.sleep(_PAUSE)
 
 
 def stop_all() -> list[int]:

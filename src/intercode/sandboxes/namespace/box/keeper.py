@@ -97,7 +97,7 @@ class Keeper:
                     self._answer()
                 elif fd == self.init_fd:
                     return
-                else:
+                elif fd in self.children:
                     self._reap(fd)
 
     def _answer(self) -> None:
@@ -226,14 +226,20 @@ class Keeper:
         files.write(self.root, path, fds[0], mode)
         return {"ok": True}, []
 
+    def do_end_all(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
+        """End all that runs in the box. Raises OSError for what does not end."""
+        if left := inside.end_all():
+            raise OSError(errno.EBUSY, f"live processes: {', '.join(left)}")
+        for pidfd in list(self.children):
+            self._reap(pidfd)
+        return {"ok": True}, []
+
     def do_renew(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
         """End all that runs and begin again on the image, in the same namespaces. Raises OSError
         where something would be left of what was; the box is of no use then."""
-        inside.signal_since(0, [], signal.SIGKILL)
-        for pidfd in list(self.children):
-            self._reap(pidfd)
-        if inside.names(set()) or self.network.used():
-            raise OSError(errno.EBUSY, "processes or traces of network use are left")
+        self.do_end_all(fds)
+        if self.network.used():
+            raise OSError(errno.EBUSY, "its network was used")
         wire.close_all([*self.uppers, self.root])
         sys_.unshare(sys_.CLONE_NEWIPC)
         base = self.base

@@ -1,0 +1,107 @@
+"""A box that begins again in its own namespaces cannot be told from a new one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import intercode
+from intercode.errors import SandboxError, SandboxLostError
+from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.types import Dataset, Task
+from support.boxes import layer_of, open_box
+
+pytestmark = pytest.mark.sandbox
+
+_LOOK = r"""
+echo $$ $PPID; env; pwd; id; hostname; umask; ulimit -a; ls -laR /dev /tmp /root; cat /proc/net/dev
+ls -i / | grep -v -E 'proc|sys'; ls /proc | grep '^[0-9]'
+cat /proc/sysvipc/*; df -h /; cat /proc/net/snmp; wc -l < /proc/net/unix
+sed 's/^[0-9]* [0-9]* [0-9]*:[0-9]* //' /proc/self/mountinfo
+"""
+_MESS = r"""
+rm -rf /etc /root; chmod 700 /; touch /tmp/{1..50}; mkdir -p /new/deep; echo x > /dev/shm/x
+(sleep 600 &) ; setsid sleep 600 & nohup sleep 600 & kill -STOP %1; ipcmk -M 4096; umask 077
+trap '' TERM HUP; while :; do :; done & mkfifo /tmp/pipe; cat /tmp/pipe & echo > /dev/null
+"""
+
+
+def look(box: NamespaceSandbox) -> str:
+    """All that a box tells about itself, but for when PID 1 began."""
+    return box.run(["/bin/bash", "-c", _LOOK], timeout=20).output
+
+
+def test_a_renewed_box_looks_like_a_new_one(tmp_path: Path) -> None:
+    (tmp_path / "layer").mkdir()
+    (tmp_path / "layer" / "data").write_text("from a layer\n")
+    layers = (layer_of(tmp_path / "layer"),)
+    with open_box(layers=layers) as new, open_box(layers=layers) as box:
+        for _ in range(3):
+            assert box.run(["cat", "/data"]).output == "from a layer\n"
+            made = box.run(["/bin/bash", "-c", _MESS + "rm /data"], timeout=20)
+            assert "sleep" not in made.output and len(box.processes()) >= 4
+            box.renew()
+            assert box.processes() == () and box.changes() == {}
+            assert box.run(["/bin/bash", "-c", "echo $$"]).output == "2\n", "counted anew"
+        box.renew()
+        assert look(box).splitlines() == look(new).splitlines()
+
+
+def test_what_was_started_from_outside_ends_with_the_renewal(box: NamespaceSandbox) -> None:
+    process = box.spawn(["sleep", "600"])
+    box.renew()
+    assert process.wait(5) == -9
+    assert box.run(["echo", "again"]).output == "again\n"
+
+
+@pytest.mark.parametrize(
+    "use", ["echo x > /dev/udp/127.0.0.1/9", "echo x > /dev/tcp/127.0.0.1/9", "ping6 -c1 ::1"]
+)
+def test_a_used_network_is_not_handed_on(box: NamespaceSandbox, use: str) -> None:
+    if "ping6" in use and not Path("/usr/bin/ping6").exists():
+        use = "echo x > /dev/udp/::1/9"
+    box.run(["/bin/bash", "-c", use])
+    with pytest.raises(SandboxError, match="network"):
+        box.renew()
+
+
+def test_a_box_that_met_its_memory_limit_is_not_renewed() -> None:
+    with open_box() as box:
+        code = "a = bytearray(900 << 20); b = bytearray(900 << 20)"
+        result = box.run(["python3", "-c", code], timeout=30)
+        if not box.link.welcome["groups"]:
+            pytest.skip("only control groups end what takes too much memory at once")
+        assert result.exit_code == -9
+        with pytest.raises(SandboxError, match="limit"):
+            box.renew()
+
+
+def test_a_layered_box_is_not_renewed(box: NamespaceSandbox) -> None:
+    layer = box.seal()
+    with (
+        NamespaceSandbox(box.spec, (), (layer,)) as upper,
+        pytest.raises(SandboxError, match="plain"),
+    ):
+        upper.renew()
+    layer.release()
+
+
+def test_episodes_in_renewed_boxes_score_as_in_new_ones() -> None:
+    tasks = tuple(Task(f"m/{i}", "?", gold=f"echo {i} > /tmp/{i}; cat /tmp/*") for i in range(6))
+    told = {}
+    for reuse in (False, True):
+        with intercode.make("bash", dataset=Dataset("m", "bash", tasks), reuse=reuse) as env:
+            told[reuse] = []
+            for i in (0, 1, 2, 3, 4, 5, 0, 1):
+                env.reset(options={"task": i})
+                shown = env.step(f"{tasks[i].gold}; echo $$; jobs; x=$x$x; sleep 100 &")
+                told[reuse].append((shown[0], shown[4], env.submit()[1]))
+            assert env.facts()["boxes"] == ("renewed" if reuse else "new")
+    assert told[True] == told[False] and len({reward for *_, reward in told[True]}) > 1
+
+
+def test_a_closed_box_is_not_renewed(box: NamespaceSandbox) -> None:
+    box.close()
+    with pytest.raises((SandboxError, SandboxLostError)):
+        box.renew()
