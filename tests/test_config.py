@@ -59,3 +59,16 @@ def test_broken_toml_is_named_with_its_line(tmp_path: Path) -> None:
         read_toml(path)
     with pytest.raises(ConfigError, match="No such file"):
         read_toml(tmp_path / "absent.toml")
+
+
+def test_determinism_is_a_switch_or_settings_and_the_clock_is_one_of_them() -> None:
+    base = {"dataset": "starter", "agent": "gold"}
+    assert make_config(base).determinism is False
+    assert make_config({**base, "deterministic": True}).determinism is True
+    assert make_config({**base, "clock": "+3d"}).determinism == {"clock": "+3d"}
+    both = {**base, "deterministic": {"seed": 3}, "clock": "real"}
+    assert make_config(both).determinism == {"seed": 3, "clock": "real"}
+    with pytest.raises(ConfigError, match="deterministic = 'yes'"):
+        make_config({**base, "deterministic": "yes"})
+    with pytest.raises(ConfigError, match="parallel = True"):
+        make_config({**base, "parallel": True})

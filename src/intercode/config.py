@@ -21,7 +21,9 @@ class EvalConfig:
     ``tasks`` are ids or positions, none meaning all; ``limit`` takes the first so many of them.
     ``max_turns`` None leaves the agent's own bound. ``timeout`` is in seconds per action.
     ``out`` None means a directory under ``runs`` (see runner/plan.py). ``image``, ``reward``: None
-    for the dataset's and the environment's own.
+    for the dataset's and the environment's own. ``deterministic``: true, or settings of
+    sandboxes/determinism.py; ``clock`` is one of them. ``hashes``: every step tells its hashes,
+    also where it is not deterministic.
     """
 
     dataset: str
@@ -40,14 +42,26 @@ class EvalConfig:
     sandbox: str = "auto"
     timeout: float = 10.0
     reward: str | None = None
+    deterministic: bool | Mapping[str, Any] = False
+    clock: str | None = None
+    hashes: bool = False
     agent_options: Mapping[str, Any] = field(default_factory=dict)
     model_options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def determinism(self) -> bool | Mapping[str, Any]:
+        """What an environment is to be given as ``deterministic``."""
+        if self.clock is None:
+            return self.deterministic
+        given = self.deterministic if isinstance(self.deterministic, Mapping) else {}
+        return {**given, "clock": self.clock}
 
 
 _KINDS: dict[str, tuple[type, ...]] = {
     "max_turns": (int,), "parallel": (int,), "limit": (int,), "seed": (int,),
     "tasks": (list, tuple), "out": (str, Path), "timeout": (int, float),
-    "agent_options": (dict,), "model_options": (dict,),
+    "agent_options": (dict,), "model_options": (dict,), "deterministic": (bool, dict),
+    "hashes": (bool,),
 }  # fmt: skip
 """What a setting may be where it is no text."""
 
@@ -63,7 +77,7 @@ def make_config(values: Mapping[str, Any], where: str = "the settings") -> EvalC
         if key not in known:
             raise unknown(f"setting in {where}", key, known)
         kinds = _KINDS.get(key, (str,))
-        if not isinstance(value, kinds) or isinstance(value, bool):
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             wanted = " or ".join(k.__name__ for k in kinds)
             raise ConfigError(f"{where}: {key} = {value!r} is no {wanted}")
     for key in ("max_turns", "parallel", "limit"):

@@ -1,13 +1,17 @@
-"""One agent plays one episode of one environment: the heart of the project."""
+"""One agent plays one episode of one environment, or several go on from one moment of it: the heart
+of the project."""
 
 from __future__ import annotations
 
+import secrets
 import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from intercode.agents.base import Agent, Feedback
 from intercode.envs.base import InterCodeEnv
-from intercode.types import EndReason, Move, Score, Step, Trajectory
+from intercode.types import Brief, EndReason, Move, Score, Step, Trajectory
 
 
 def rollout(
@@ -28,8 +32,58 @@ def rollout(
     started = time.monotonic()
     env.reset(seed=seed, options={"task": task})
     agent.start(env.brief)
+    return play(agent, env, max_turns=max_turns, started=started)
+
+
+def branches(
+    env: InterCodeEnv,
+    so_far: Trajectory,
+    agents: Iterable[Agent],
+    *,
+    max_turns: int | None = None,
+    scored: bool = True,
+) -> Iterator[Trajectory]:
+    """Go on from this moment of a running episode once with each agent, each time from the same
+    snapshot: a Trajectory for each, which names ``so_far`` as its parent.
+
+    The continuations are played one after another in ``env``, when they are asked for; one that has
+    not submitted can be branched in turn before the next is taken, so that a tree needs a snapshot
+    per level and one live box. An agent is told in its brief's notes what was done so far.
+    ``scored`` False leaves a state unscored that no agent has asked about.
+    """
+    with env.snapshot() as moment:
+        for number, agent in enumerate(agents):
+            if number:
+                env.restore(moment)
+            agent.start(informed(env.brief, so_far.steps))
+            ended = play(agent, env, so_far.steps, max_turns=max_turns, scored=scored)
+            yield ended.replace(parent=so_far.id, branched_at=len(so_far.steps))
+
+
+def informed(brief: Brief, steps: Sequence[Step]) -> Brief:
+    """The brief of an agent that takes over after some steps."""
+    if not steps:
+        return brief
+    done = "\n".join(f"$ {s.action}\n{s.observation}".rstrip("\n") for s in steps)
+    return replace(brief, notes=f"{brief.notes}\nDone so far:\n{done}".lstrip("\n"))
+
+
+def play(
+    agent: Agent,
+    env: InterCodeEnv,
+    before: Sequence[Step] = (),
+    *,
+    max_turns: int | None = None,
+    scored: bool = True,
+    started: float | None = None,
+) -> Trajectory:
+    """Play a running episode to its end with an agent that was started; see ``rollout``.
+
+    ``before`` are the steps that were taken already: they count, and are part of the record.
+    """
+    started = time.monotonic() if started is None else started
     limits = [n for n in (max_turns, agent.max_turns, env.max_turns) if n is not None]
-    steps: list[Step] = []
+    steps: list[Step] = list(before)
     feedback: Feedback | None = None
     score: Score | None = None
     end: EndReason = "turn_limit"
@@ -44,18 +98,13 @@ def rollout(
             end = "submitted" if done else "solved"
             break
         feedback = Feedback(step.observation, step.valid, step.timed_out, score)
-    if score is None:  # nobody has asked yet what the state is worth
+    if score is None and scored:  # nobody has asked yet what the state is worth
         steps = score_last(env, steps)
     return Trajectory(
-        task=env.task.id,
-        index=env.index,
-        query=env.task.query,
-        steps=tuple(steps),
-        end=end,
-        group=env.task.group,
-        hardness=env.task.hardness,
-        seconds=round(time.monotonic() - started, 4),
-    )
+        task=env.task.id, index=env.index, query=env.task.query, steps=tuple(steps), end=end,
+        group=env.task.group, hardness=env.task.hardness,
+        seconds=round(time.monotonic() - started, 4), id=secrets.token_hex(8),
+    )  # fmt: skip
 
 
 def take(env: InterCodeEnv, move: Move, scored: bool) -> tuple[Step, Score | None, bool]:
@@ -77,6 +126,7 @@ def take(env: InterCodeEnv, move: Move, scored: bool) -> tuple[Step, Score | Non
         reward=None if score is None else score.value,
         parts={} if score is None else score.parts,
         changes=tuple(info["changes"]),
+        hashes=info.get("hashes", {}),
         **said,
     )
     return step, score, done
@@ -86,5 +136,4 @@ def score_last(env: InterCodeEnv, steps: list[Step]) -> list[Step]:
     """Give the final state's score to the last step, or to an empty one where there is none."""
     score = env.score()
     last = steps.pop() if steps else Step("", "", executed=False, valid=None, exit_code=None)
-    values = {name: getattr(last, name) for name in Step.__dataclass_fields__}
-    return [*steps, Step(**{**values, "reward": score.value, "parts": score.parts})]
+    return [*steps, replace(last, reward=score.value, parts=score.parts)]

@@ -12,8 +12,8 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -39,10 +39,38 @@ IDENTITY = (
     "max_turns",
     "reward",
     "comparable",
+    "determinism",
 )
 """The keys of run.json that make two runs different runs. A directory holds one run only."""
 
 T = TypeVar("T", Step, Trajectory, Usage)
+
+
+@dataclass
+class Node:
+    """An episode and the episodes that branched off from it."""
+
+    trajectory: Trajectory
+    children: list[Node] = field(default_factory=list)
+
+    def leaves(self) -> Iterator[Trajectory]:
+        """The episodes below that nothing branched off from; this one where there are none."""
+        if not self.children:
+            yield self.trajectory
+        for child in self.children:
+            yield from child.leaves()
+
+
+def trees(episodes: Sequence[Trajectory]) -> list[Node]:
+    """The trees that episodes form by their parents, in the given order. An episode whose parent
+    is not among them is a root."""
+    nodes = [Node(t) for t in episodes]
+    by_id = {node.trajectory.id: node for node in nodes if node.trajectory.id}
+    roots: list[Node] = []
+    for node in nodes:
+        parent = by_id.get(node.trajectory.parent or "")
+        (roots if parent is None or parent is node else parent.children).append(node)
+    return roots
 
 
 def append(path: Path, trajectory: Trajectory) -> None:

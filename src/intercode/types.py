@@ -18,14 +18,12 @@ SUCCESS = 1.0 - 1e-9
 """A reward of at least this counts as solved (rewards are sums of rounded parts)."""
 
 
-# ------------------------------------------------------------------ tasks
 @dataclass(frozen=True, slots=True)
 class LayerSpec:
     """Where the files of a task come from, before anything is unpacked.
 
-    ``kind`` is ``dir``, ``tar`` or ``script`` (run inside a sandbox as root of ``/``, its changes
-    are the layer); ``path`` lies on this machine. ``fresh``: tasks ask for the age of files, so
-    whatever was written during set-up is dated as if that had been two hours ago.
+    ``kind``: ``script`` is run in a sandbox as root of ``/``, its changes are the layer; ``path``
+    lies on this machine. ``fresh``: what set-up wrote is dated as if that were two hours ago.
     """
 
     kind: Literal["dir", "tar", "script"]
@@ -97,13 +95,11 @@ class Brief:
     notes: str = ""
 
 
-# ------------------------------------------------------------ images, layers
 @dataclass(frozen=True, slots=True)
 class Image:
     """A root file system that is ready to use.
 
-    ``root`` is its unpacked tree, owned by the sandbox's id, or None for the machine's own
-    programs. ``digest`` names the content.
+    ``root``: its unpacked tree, owned by the sandbox's id; None: the machine's own programs.
     """
 
     name: str
@@ -120,24 +116,31 @@ class Layer:
     digest: str
 
 
-# -------------------------------------------------------------- execution
 @dataclass(frozen=True, slots=True)
 class ExecResult:
     """What one command printed and how it ended.
 
-    ``output`` is stdout and stderr in the order in which they were written. ``exit_code`` is None
-    when the command did not end by itself (time-out, or the shell went away). ``cut`` counts the
-    bytes that were left out of ``output``.
+    ``output`` is stdout and stderr in the order in which they were written, or stdout alone where
+    ``stderr`` is kept apart. ``exit_code`` is None when the command did not end by itself. ``cut``
+    counts bytes left out. ``note`` is what the sandbox says of it, in lines in brackets.
     """
 
     output: str
     exit_code: int | None
     timed_out: bool = False
     cut: int = 0
+    stderr: str | None = None
+    note: str = ""
 
     @property
     def ok(self) -> bool:
         return self.exit_code == 0
+
+    @property
+    def shown(self) -> str:
+        """What whoever acts is told: output, stderr, and the note on lines of its own."""
+        said = self.output + (self.stderr or "")
+        return said + "\n" * bool(self.note and said and not said.endswith("\n")) + self.note
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +164,9 @@ class State:
     """What an episode left behind, as a reward function sees it.
 
     ``output`` is the last observation. ``files`` maps absolute paths to what changed (standard
-    profile). ``status`` holds the (path, code) pairs of the authors' reading of ``git status`` and
-    ``checksums`` what their hash command printed for each path (original profile). ``failed`` tells
-    that the code could not be run at all. ``answer`` is what the agent handed in.
+    profile); in the original one ``status`` holds the authors' reading of ``git status``, and
+    ``checksums`` what their hash command printed. ``failed``: the code could not be run at all.
+    ``answer`` is what the agent handed in.
     """
 
     output: str | None = ""
@@ -189,7 +192,6 @@ class Score:
         return self.value >= SUCCESS
 
 
-# ------------------------------------------------------------ trajectories
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens and requests that a model spent. Unknown counts are None, never zero."""
@@ -202,11 +204,9 @@ class Usage:
         def add(a: int | None, b: int | None) -> int | None:
             return b if a is None else a if b is None else a + b
 
-        return Usage(
-            add(self.prompt_tokens, other.prompt_tokens),
-            add(self.completion_tokens, other.completion_tokens),
-            self.requests + other.requests,
-        )
+        prompt = add(self.prompt_tokens, other.prompt_tokens)
+        completion = add(self.completion_tokens, other.completion_tokens)
+        return Usage(prompt, completion, self.requests + other.requests)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ class Step:
     """One turn: an action and its observation.
 
     ``executed`` is false for a turn that held no code. ``valid`` is None where nothing ran.
-    ``reward`` is None where the turn was not scored.
+    ``reward`` is None where the turn was not scored. ``hashes``: of observation and state.
     """
 
     action: str
@@ -243,6 +243,7 @@ class Step:
     message: str = ""
     thought: str = ""
     usage: Usage = Usage()
+    hashes: Mapping[str, str] = field(default_factory=dict)
 
 
 EndReason = Literal["solved", "submitted", "turn_limit", "agent_stopped", "error", "unknown"]
@@ -250,7 +251,8 @@ EndReason = Literal["solved", "submitted", "turn_limit", "agent_stopped", "error
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """One episode's record. ``run`` says what it was obtained with (see trajectories.py)."""
+    """One episode's record. ``run`` says what it was obtained with (see trajectories.py); a branch
+    has its first ``branched_at`` steps in common with the episode that ``parent`` names."""
 
     task: str
     index: int
@@ -262,6 +264,9 @@ class Trajectory:
     hardness: str | None = None
     seconds: float | None = None
     run: Mapping[str, Any] = field(default_factory=dict)
+    id: str = ""
+    parent: str | None = None
+    branched_at: int | None = None
 
     @property
     def reward(self) -> float:

@@ -25,13 +25,18 @@ from intercode.types import Image, Layer, LayerSpec
 _SCRIPT_SECONDS = 600.0
 
 
-def task_layer(spec: LayerSpec, image: Image) -> Layer:
-    """The layer that a task asks for, whatever its kind.
+def task_layer(spec: LayerSpec, image: Image, now: int | None = None) -> Layer:
+    """The layer that a task asks for, whatever its kind. ``now``: what a clock that stands shows,
+    in seconds since the epoch; None for the real time.
 
     Raises DataError where a set-up script fails.
     """
     layer = _script_layer(spec.path, image) if spec.kind == "script" else images.layer(spec)
-    return dates.fresh(layer, cache_root() / "dated") if spec.fresh else layer
+    if not spec.fresh:
+        return layer
+    # what is dated for a standing clock does not age: each hour has a home of its own
+    home = "dated" if now is None else f"dated-{now // 3600}"
+    return dates.fresh(layer, cache_root() / home, now)
 
 
 def _script_layer(path: Path, image: Image) -> Layer:

@@ -51,6 +51,10 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--parallel", type=count, default=2, metavar="N", help="tasks at the same time (default 2)"
     )
     parser.add_argument(
+        "--no-keep", action="store_true",
+        help="do not keep what golds leave that are proven to be steady",
+    )  # fmt: skip
+    parser.add_argument(
         "--against", type=path, metavar="FILE",
         help="what --json wrote at another time: a gold that now does something else is volatile",
     )  # fmt: skip
@@ -79,7 +83,7 @@ def _dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any], bool]
 
     report = check.check(
         name, profile=args.profile, image=args.image, network=args.network,
-        parallel=args.parallel, timeout=args.timeout,
+        parallel=args.parallel, timeout=args.timeout, keep=not args.no_keep,
     )  # fmt: skip
     if args.against is not None:
         report = check.against(report, _prints(args), str(args.against))

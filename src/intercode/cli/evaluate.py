@@ -61,6 +61,7 @@ def add(parser: argparse.ArgumentParser) -> None:
             help=f"a setting of {what}; may be given several times",
         )  # fmt: skip
     _add_how_much(parser)
+    _add_same_again(parser)
     add_place(parser)
 
 
@@ -86,6 +87,23 @@ def _add_how_much(parser: argparse.ArgumentParser) -> None:
     much.add_argument(
         "--out", type=path, default=absent, metavar="DIR",
         help="where the run goes (default: runs/<dataset>-<agent>-<model>-<date>)",
+    )  # fmt: skip
+
+
+def _add_same_again(parser: argparse.ArgumentParser) -> None:
+    absent: Any = argparse.SUPPRESS
+    same = parser.add_argument_group("the same again")
+    same.add_argument(
+        "--deterministic", action="store_true", default=absent,
+        help="fixed time, seeded chance, hashes of every step: see `intercode replay`",
+    )  # fmt: skip
+    same.add_argument(
+        "--clock", default=absent, metavar="TIME",
+        help="deterministic, with the clock at '2026-01-01 00:00' (UTC), off by '+3d', or 'real'",
+    )  # fmt: skip
+    same.add_argument(
+        "--hashes", action="store_true", default=absent,
+        help="record hashes of every observation and state, also where they may differ",
     )  # fmt: skip
 
 

@@ -1,4 +1,5 @@
-"""``intercode replay``: re-execute recorded episodes and compare every observation and reward."""
+"""``intercode replay``: re-execute recorded episodes and compare every observation and reward, or
+go on from one of their steps in another way."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from intercode.cli import replay_branch
 from intercode.cli.parser import count, path, seconds
 
 if TYPE_CHECKING:
@@ -20,12 +22,20 @@ if TYPE_CHECKING:
 EXAMPLE = """\
 examples:
   intercode replay runs/starter-gold-2026-01-31
+      is every observation, reward and hash the same again? the first step that is not is named
+  intercode replay RUN --episode starter/files/3 --edit 2='ls -a'
+      step 2 (counted from 1) is another action, the rest is played as recorded
+  intercode replay RUN --episode ID --from 2 --agent try-again --model PROVIDER/NAME
+      two steps as recorded, then the agent plays on
   intercode replay --profile original --image recipe:nl2bash --network host LOG.json
-  intercode replay LOG.json --out differences.jsonl
 
 FILE is a run's directory, a .jsonl of trajectories, or a log in the authors' format. Without the
-options below an episode is re-executed as its record says that it was obtained. The exit status is
-0 even where steps differ: the table tells."""
+options below an episode is re-executed as its record says that it was obtained. Exit status: 1
+where an episode of ours did not come again; for the authors' logs 0, the table tells."""
+
+
+NOT_EQUAL = 1
+"""Exit status when an episode of ours did not come again."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -34,14 +44,19 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="+", type=path, metavar="FILE", help="runs and logs")
     parser.add_argument("--profile", help="standard, or original for the authors' behaviour")
     parser.add_argument("--image", help="host, dir:PATH, tar:PATH or recipe:NAME")
-    parser.add_argument("--network", default="none", help="none (the default) or host")
+    parser.add_argument("--network", help="none or host (default: as recorded, else none)")
     parser.add_argument("--dataset", help="where the record does not tell: name[:subset] or file")
-    parser.add_argument("--timeout", type=seconds, default=10.0, help="seconds per action (10)")
+    parser.add_argument(
+        "--timeout", type=seconds, help="seconds per action (default: as recorded, else 10)"
+    )
     parser.add_argument("--parallel", type=count, default=2, help="episodes side by side (2)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument(
-        "--out", type=path, metavar="FILE", help="write every differing step there as JSON lines"
-    )
+        "--out", type=path, metavar="PATH",
+        help="write every differing step to that file as JSON lines; of a branch: its run's "
+        "directory (default: below runs/)",
+    )  # fmt: skip
+    replay_branch.add(parser)
 
 
 def handle(args: argparse.Namespace) -> int:
@@ -53,6 +68,8 @@ def handle(args: argparse.Namespace) -> int:
         profile=args.profile, image=args.image, network=args.network, dataset=args.dataset,
         timeout=args.timeout, parallel=args.parallel,
     )  # fmt: skip
+    if replay_branch.wanted(args):
+        return replay_branch.handle(args, options)
     reports = replay.run(args.files, options, _progress if sys.stderr.isatty() else _silent)
     if args.out is not None:
         _write(args.out, reports)
@@ -60,7 +77,27 @@ def handle(args: argparse.Namespace) -> int:
         print(json.dumps([_plain(r) for r in reports], indent=1))
     else:
         print(report.render([_table(reports), _causes(reports)], "text"))
-    return 0
+        _verdict(reports)
+    return NOT_EQUAL if any(r.disproved for r in reports) else 0
+
+
+def _verdict(reports: Sequence[FileReport]) -> None:
+    """What the replay of our own episodes has shown."""
+    for report in reports:
+        if not report.own:
+            continue
+        for check in report.disproved:
+            name = f"{check.task} {check.episode}".strip()
+            what = ", ".join(check.differs_in)
+            print(f"DIFFERS  {name}, step {check.turn + 1}, in {what} ({check.cause})")
+            print(replay_branch.indented(replay_branch.difference(check)))
+        hashed = sum(bool(step.recorded_hashes) for step in report.steps)
+        also = f", {hashed} with hashes" if hashed else " (no hashes recorded)"
+        shown = f"{report.episodes} episodes, {len(report.steps)} steps{also}"
+        if not report.disproved:
+            print(f"EQUAL    {report.file}: {shown}: every observation, reward and hash again")
+        elif not report.deterministic:
+            print("         not recorded as deterministic: see `intercode eval --deterministic`")
 
 
 def _silent(_done: int, _total: int) -> None:
@@ -81,6 +118,11 @@ def _plain(report: FileReport) -> dict[str, Any]:
         "recorded_success": report.recorded_success,
         "replayed_success": report.replayed_success,
         "causes": dict(Counter(s.cause for s in report.mismatches)),
+        "hashes": sum(bool(s.recorded_hashes) for s in report.steps),
+        "differs": [
+            {"task": s.task, "episode": s.episode, "step": s.turn + 1, "in": s.differs_in}
+            for s in report.disproved
+        ],
     }
 
 

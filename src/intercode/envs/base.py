@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
 import gymnasium as gym
 
 from intercode import datasets
-from intercode.envs.choosing import pick_task
+from intercode.envs.choosing import check_choices, pick_task
 from intercode.envs.shaping import Pay, Shaping
-from intercode.envs.snapshots import Snapshot
+from intercode.envs.snapshots import Snapshot, restored
 from intercode.envs.spaces import FreeText
 from intercode.errors import EnvironmentStateError, InfrastructureError, UsageError
 from intercode.registry import unknown
 from intercode.rewards import REWARDS, RewardFunction
+from intercode.sandboxes.determinism import Determinism
+from intercode.sandboxes.namespace.clock import settle
 from intercode.types import Brief, Dataset, ExecResult, Network, Profile, Score, State, Task
 
 LONGEST_ACTION = 1 << 17
@@ -32,7 +34,9 @@ class InterCodeEnv(gym.Env[str, str]):
     ``max_turns``: an episode is truncated after that many actions (None: never).
     ``reward``: a name, ``package.module:function`` or a function (task, agent, gold) -> Score.
     ``pay``: when that is paid: at the ``end``, after ``every-turn``, or as each turn's
-    ``difference``.
+    ``difference``. ``deterministic``: True, or settings of sandboxes/determinism.py: actions then
+    do the same whenever and wherever they run again. ``hashes``: whether each step tells those of
+    its observation and of the state it left (None: where deterministic).
 
     A subclass says how a session is opened, run, read and closed.
     """
@@ -55,18 +59,14 @@ class InterCodeEnv(gym.Env[str, str]):
         reward: str | RewardFunction | None = None,
         pay: Pay = "end",
         render_mode: str | None = None,
+        deterministic: bool | Mapping[str, Any] | Determinism = False,
+        hashes: bool | None = None,
     ) -> None:
-        self._settings: dict[str, Any] = {
-            "profile": profile, "image": image, "sandbox": sandbox, "network": network,
-            "timeout": timeout, "max_turns": max_turns, "reward": reward, "pay": pay,
-            "render_mode": render_mode,
-        }  # fmt: skip
-        if profile not in ("standard", "original"):
-            raise unknown("profile", profile, ["standard", "original"])
-        if network not in ("none", "host"):
-            raise unknown("network", network, ["none", "host"])
-        if render_mode not in (None, "ansi"):
-            raise unknown("render mode", str(render_mode), ["ansi"])
+        given = locals()
+        self._settings = {k: v for k, v in given.items() if k not in ("self", "dataset")}
+        check_choices(profile, network, render_mode)
+        self.determinism = settle(deterministic)
+        self.hashes = self.determinism is not None if hashes is None else hashes
         self.dataset = datasets.load(dataset) if isinstance(dataset, str) else dataset
         if not self.dataset.tasks:
             raise UsageError(f"the dataset {self.dataset.name!r} holds no task")
@@ -121,7 +121,7 @@ class InterCodeEnv(gym.Env[str, str]):
             return self.submit(words[1].strip() if len(words) > 1 else None)
         try:
             result = self._execute(action)
-            changed = sorted(self._changes())
+            changed = self._changes()
         except InfrastructureError:
             self._live = False
             raise
@@ -129,7 +129,7 @@ class InterCodeEnv(gym.Env[str, str]):
         self._turns += 1
         truncated = self.max_turns is not None and self._turns >= self.max_turns
         self._live = not truncated
-        observation = self._clip(result.output)
+        observation = self._clip(result.shown)
         self._transcript += [f"$ {action}", observation]
         info: dict[str, Any] = {
             "task": self.task.id,
@@ -139,6 +139,7 @@ class InterCodeEnv(gym.Env[str, str]):
             "cut": result.cut,
             "changes": changed,
         }
+        info |= self._hashed(observation)
         reward = self._shaping.turn(self.score, info)
         return observation, reward, False, truncated, info
 
@@ -155,6 +156,7 @@ class InterCodeEnv(gym.Env[str, str]):
             "task": self.task.id, "valid": True, "exit_code": 0, "timed_out": False, "cut": 0,
             "changes": [], "parts": dict(score.parts), "score": score.value,
         }  # fmt: skip
+        info |= self._hashed(self.last_observation)
         return self.last_observation, self._shaping.of(score), True, False, info
 
     def render(self) -> str | None:
@@ -202,7 +204,7 @@ class InterCodeEnv(gym.Env[str, str]):
     @property
     def last_observation(self) -> str:
         """What the last executed action printed; empty before the first."""
-        return self._clip(self._last.output) if self._last else ""
+        return self._clip(self._last.shown) if self._last else ""
 
     def snapshot(self) -> Snapshot:
         """Keep this moment of the running episode: ``restore`` comes back to it, also in another
@@ -215,15 +217,16 @@ class InterCodeEnv(gym.Env[str, str]):
             self._shaping.before, held, left_behind, release,
         )  # fmt: skip
 
-    def restore(self, snapshot: Snapshot) -> None:
-        """Go on from a snapshot of this dataset, whatever happened since."""
+    def restore(self, snapshot: Snapshot, *, last: bool = False) -> None:
+        """Go on from a snapshot of this dataset, whatever happened since. ``last``: nobody will
+        restore it again, so that what it holds need not be copied."""
         self._close_episode()
         self.index, self._turns, self._last = snapshot.index, snapshot.turns, snapshot.last
         self._task, self._answer = self.dataset.tasks[snapshot.index], None
         self._transcript = list(snapshot.transcript)
         self._shaping.before = snapshot.potential
         self.np_random.bit_generator.state = snapshot.random_state
-        self._resume(snapshot.held)
+        self._resume(snapshot.held, last)
         self._live = True
 
     def fork(self, n: int = 1) -> list[Self]:
@@ -231,17 +234,12 @@ class InterCodeEnv(gym.Env[str, str]):
         them."""
         if n < 1:
             raise UsageError(f"fork takes a number of at least 1, not {n!r}")
-        twins: list[Self] = []
         with self.snapshot() as snapshot:
-            try:
-                for _ in range(n):
-                    twins.append(type(self)(self.dataset, **self._settings))
-                    twins[-1].restore(snapshot)
-            except BaseException:
-                for twin in twins:
-                    twin.close()
-                raise
-        return twins
+            return restored([self.twin for _ in range(n)], snapshot)
+
+    def twin(self) -> Self:
+        """An environment with the same dataset and settings, in which nothing has begun."""
+        return type(self)(self.dataset, **self._settings)
 
     def facts(self) -> dict[str, Any]:
         """What every result of this environment has to name."""
@@ -262,8 +260,8 @@ class InterCodeEnv(gym.Env[str, str]):
         """What ``_resume`` needs to go on from here, what is left behind, and how to free it."""
 
     @abstractmethod
-    def _resume(self, held: Any) -> None:
-        """Open the episode that was held, without touching what is held."""
+    def _resume(self, held: Any, last: bool) -> None:
+        """Open the episode that was held; unless it is the last time, without touching it."""
 
     @abstractmethod
     def _close_episode(self) -> None:
@@ -279,7 +277,7 @@ class InterCodeEnv(gym.Env[str, str]):
 
     @abstractmethod
     def _changes(self) -> list[str]:
-        """Paths that the episode has changed so far."""
+        """Paths that the episode has changed so far, sorted."""
 
     @abstractmethod
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
@@ -288,6 +286,10 @@ class InterCodeEnv(gym.Env[str, str]):
     @abstractmethod
     def _gold_states(self, task: Task) -> list[State]:
         """What each gold leaves behind, run where the agent cannot see it."""
+
+    def _hashed(self, observation: str) -> dict[str, Any]:  # noqa: ARG002
+        """``hashes`` of an observation and of the state, where they are wanted."""
+        return {}
 
     # ------------------------------------------------------------- internals
     def _require_live(self, what: str) -> None:

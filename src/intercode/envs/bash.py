@@ -2,32 +2,59 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from intercode.envs.bash_profiles import BashProfile, Original, Standard
+from intercode.envs import proven
+from intercode.envs.bash_profiles import SHELLS, BashProfile, Original, ShellKind, Standard
 from intercode.envs.sandboxed import SandboxedEnv
-from intercode.errors import GoldError
+from intercode.errors import GoldError, UsageError
+from intercode.registry import unknown
 from intercode.sandboxes import SandboxSpec
 from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
 from intercode.sessions.base import Session
 from intercode.sessions.shell_state import SessionState
-from intercode.types import ExecResult, Layer, State, Task
+from intercode.types import Dataset, ExecResult, Layer, State, Task
 
 
 class BashEnv(SandboxedEnv):
     """Answer a request in Bash; the reward looks at what was printed and at the file system.
 
-    In the ``standard`` profile one shell lives as long as the episode; in ``original`` every action
-    is a shell of its own and git sees the changes, as in the authors' code.
+    In the ``standard`` profile one shell lives as long as the episode (``session="persistent"``);
+    or each action has a new one, which knows the last one's directory only (``"fresh"``), or its
+    variables, functions and options too (``"fresh-carried"``). In ``original`` every action is a
+    shell of its own and git sees the changes, as in the authors' code. ``apart``: stderr is shown
+    after stdout, not merged into it, and is no output that the reward looks at.
+
+    ``cached_golds``: where `check` has proven that a task's golds always do the same, what they
+    leave is not found out again (``standard`` only). The other settings are InterCodeEnv's.
     """
 
     name: ClassVar[str] = "bash"
+    scoring_version: ClassVar[int] = 2  # 2: notes in brackets are no output
+
+    def __init__(
+        self,
+        dataset: str | Dataset = "starter",
+        *,
+        session: ShellKind = "persistent",
+        apart: bool = False,
+        cached_golds: bool = True,
+        **settings: Any,
+    ) -> None:
+        super().__init__(dataset, **settings)
+        if session not in SHELLS:
+            raise unknown("session", session, list(SHELLS))
+        if self.profile == "original" and (session != "persistent" or apart):
+            raise UsageError("the original profile has a session of its own: leave out session")
+        self.session, self.apart, self.cached_golds = session, apart, cached_golds
+        self._settings |= {"session": session, "apart": apart, "cached_golds": cached_golds}
 
     @cached_property
     def _way(self) -> BashProfile:
-        return Original() if self.profile == "original" else Standard()
+        return Original() if self.profile == "original" else Standard(self.session, self.apart)
 
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         return self._way.spec(self.image, layers, self.network)
@@ -48,4 +75,27 @@ class BashEnv(SandboxedEnv):
     def _gold_states(self, task: Task) -> list[State]:
         if not task.golds:
             raise GoldError(f"{task.id} has no gold: nothing to score against")
-        return self._way.gold_states(task, self._open_place)
+        return self._way.gold_states(task, self._open_place, self._known)
+
+    # ------------------------------------------------------------- kept golds
+    def facts(self) -> dict[str, Any]:
+        shell = "original" if self.profile == "original" else self._shell
+        golds = "cached where proven" if self._caches else "run"
+        return {**super().facts(), "session": shell, "golds": golds}
+
+    @property
+    def _shell(self) -> str:
+        return f"{self.session}, stderr apart" if self.apart else self.session
+
+    @property
+    def _caches(self) -> bool:
+        return self.cached_golds and self.profile == "standard" and proven.enabled()
+
+    def _known(self) -> list[State] | None:
+        return proven.load(self.task, self._spec, self._shell) if self._caches else None
+
+    def keep_golds(self, states: Sequence[State], dated: bool) -> bool:
+        """See ``proven.KeepsGolds``."""
+        if self.profile != "standard":
+            return False
+        return proven.save(self.task, self._spec, self._shell, states, dated)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Literal, Protocol
 
 from intercode.builders.layers import git_layer
 from intercode.envs.spares import Place
@@ -13,12 +13,15 @@ from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
 from intercode.sessions import git_view
 from intercode.sessions.base import Session
 from intercode.sessions.bash import BashSession
+from intercode.sessions.carried import FreshShellSession
 from intercode.sessions.fresh import FreshBashSession
 from intercode.sessions.shell_state import SessionState
 from intercode.types import ExecResult, Image, Layer, Network, State, Task
 
 GOLD_SECONDS = 120.0
 OpenPlace = Callable[[], Place]
+ShellKind = Literal["persistent", "fresh", "fresh-carried"]
+SHELLS = ("persistent", "fresh", "fresh-carried")
 
 
 class BashProfile(Protocol):
@@ -40,8 +43,10 @@ class BashProfile(Protocol):
         """What the agent has left behind, read without touching it."""
         ...
 
-    def gold_states(self, task: Task, open_place: OpenPlace) -> list[State]:
-        """What each gold leaves behind."""
+    def gold_states(
+        self, task: Task, open_place: OpenPlace, known: Callable[[], list[State] | None]
+    ) -> list[State]:
+        """What each gold leaves behind. ``known`` tells what is kept of that, if anything is."""
         ...
 
     def close(self) -> None:
@@ -50,9 +55,11 @@ class BashProfile(Protocol):
 
 
 class Standard:
-    """One shell per episode; changes come from the overlay; each gold runs once, in a fresh box."""
+    """One shell per episode, or as ``shell`` says (see BashEnv); changes come from the overlay;
+    each gold runs once, in a fresh box."""
 
-    def __init__(self) -> None:
+    def __init__(self, shell: ShellKind = "persistent", apart: bool = False) -> None:
+        self._shell, self._apart = shell, apart
         self._golds: list[State] | None = None
 
     def spec(self, image: Image, layers: tuple[Layer, ...], network: Network) -> SandboxSpec:
@@ -61,7 +68,12 @@ class Standard:
     def open_session(
         self, box: NamespaceSandbox, task: Task, state: SessionState | None
     ) -> Session:
-        session = BashSession(box, cwd=task.cwd, state=state)
+        session: Session
+        if self._shell == "persistent":
+            session = BashSession(box, cwd=task.cwd, state=state, apart=self._apart)
+        else:
+            carry = self._shell == "fresh-carried"
+            session = FreshShellSession(box, task.cwd, state=state, carry=carry, apart=self._apart)
         if task.setup and state is None:
             result = session.run(task.setup, GOLD_SECONDS)
             if not result.ok:
@@ -75,9 +87,13 @@ class Standard:
         last: ExecResult | None,
         task: Task,  # noqa: ARG002
     ) -> State:
-        return State(last.output if last else "", box.changes(), cwd=session.cwd)
+        return State(last.output if last else "", box.changes(still=True), cwd=session.cwd)
 
-    def gold_states(self, task: Task, open_place: OpenPlace) -> list[State]:
+    def gold_states(
+        self, task: Task, open_place: OpenPlace, known: Callable[[], list[State] | None]
+    ) -> list[State]:
+        if self._golds is None:
+            self._golds = known()
         if self._golds is None:
             self._golds = [self._run(task, gold, open_place()) for gold in task.golds]
         return self._golds
@@ -126,7 +142,12 @@ class Original:
         with box.clone() as copy:
             return _git_state(copy, output)
 
-    def gold_states(self, task: Task, open_place: OpenPlace) -> list[State]:
+    def gold_states(
+        self,
+        task: Task,
+        open_place: OpenPlace,
+        known: Callable[[], list[State] | None],  # noqa: ARG002
+    ) -> list[State]:
         if self._gold_box is None:
             self._gold_box = open_place().box
         session = FreshBashSession(self._gold_box)

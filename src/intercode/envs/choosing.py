@@ -30,3 +30,13 @@ def pick_task(dataset: Dataset, choice: Any, random: Generator) -> int:
     if not 0 <= int(choice) < count:
         raise UsageError(f"task {choice} is out of range: {dataset.name} has {count}")
     return int(choice)
+
+
+def check_choices(profile: str, network: str, render_mode: str | None) -> None:
+    """Raises UnknownNameError for a setting that is none of those there are."""
+    if profile not in ("standard", "original"):
+        raise unknown("profile", profile, ["standard", "original"])
+    if network not in ("none", "host"):
+        raise unknown("network", network, ["none", "host"])
+    if render_mode not in (None, "ansi"):
+        raise unknown("render mode", str(render_mode), ["ansi"])

@@ -5,19 +5,23 @@ from __future__ import annotations
 import platform
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from intercode import images
 from intercode.builders.layers import task_layer
 from intercode.envs.base import InterCodeEnv
+from intercode.envs.hashes import of_observation, of_state
+from intercode.envs.keeping import CopiedFiles, KeptFiles, SealedFiles, worth_sealing
+from intercode.envs.reuse import open_box
 from intercode.envs.spares import Place, Spare
 from intercode.images.recipe import pinned
-from intercode.sandboxes import SandboxSpec, open_sandbox, tier_of
+from intercode.sandboxes import SandboxSpec, tier_of
 from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
 from intercode.sessions.base import Session
 from intercode.sessions.shell_state import SessionState
-from intercode.types import ExecResult, Image, Layer, Task
+from intercode.types import Dataset, ExecResult, Image, Layer, Task, plain
 
 _ONCE = 2
 """Places that one episode takes: the agent's and the gold's. An environment that takes more is used
@@ -25,7 +29,18 @@ again, and gets the next one made ready as well."""
 
 
 class SandboxedEnv(InterCodeEnv):
-    """Opens a place (a box and its session) per episode, the next one ahead of need."""
+    """Opens a place (a box and its session) per episode, the next one ahead of need.
+
+    ``reuse``: boxes are renewed in place between episodes (see reuse.py), not made anew. The other
+    settings are InterCodeEnv's.
+    """
+
+    def __init__(
+        self, dataset: str | Dataset = "starter", *, reuse: bool = False, **settings: Any
+    ) -> None:
+        super().__init__(dataset, **settings)
+        self.reuse = reuse
+        self._settings |= {"reuse": reuse}
 
     _place: Place | None = None
     _spec: SandboxSpec
@@ -48,6 +63,8 @@ class SandboxedEnv(InterCodeEnv):
             "comparable": self.dataset.comparable and pinned(self.image),
             "arch": platform.machine(),
             "tier": tier_of(self.sandbox_kind),
+            "determinism": plain(self.determinism),
+            "boxes": "renewed" if self.reuse else "new",
         }
 
     @property
@@ -67,7 +84,12 @@ class SandboxedEnv(InterCodeEnv):
 
     # ------------------------------------------------------------- the episode
     def _open_episode(self, task: Task) -> None:
-        self._spec = self._make_spec(tuple(task_layer(s, self.image) for s in task.files))
+        fixed = self.determinism
+        now = fixed.stands_at if fixed else None
+        spec = self._make_spec(tuple(task_layer(s, self.image, now) for s in task.files))
+        if fixed is not None:
+            spec = replace(spec, determinism=fixed, hostname=fixed.hostname)
+        self._spec = spec
         self._place = self._open_place()
 
     def _open_place(self) -> Place:
@@ -81,10 +103,9 @@ class SandboxedEnv(InterCodeEnv):
         return place
 
     def _make_place(self, spec: SandboxSpec, task: Task) -> Place:
-        box = open_sandbox(spec, self.sandbox_kind)
-        assert isinstance(box, NamespaceSandbox)
+        box = open_box(spec, self.sandbox_kind, self.reuse)
         try:
-            return Place(box, self._open_session(box, task, None))
+            return Place(box, self._open_session(box, task, None), self.reuse)
         except BaseException:
             box.close()
             raise
@@ -104,8 +125,15 @@ class SandboxedEnv(InterCodeEnv):
     def _execute(self, action: str) -> ExecResult:
         return self._here.session.run(action, self.timeout)
 
+    def _hashed(self, observation: str) -> dict[str, Any]:
+        if not self.hashes:
+            return {}
+        box, session = self._here.box, self._here.session
+        state = of_state(box.changes(), session.cwd, session.told())
+        return {"hashes": {"observation": of_observation(observation), "state": state}}
+
     def _changes(self) -> list[str]:
-        return list(self._here.box.changes(digests=False))
+        return self._here.box.changed()
 
     @property
     def _here(self) -> Place:
@@ -114,11 +142,29 @@ class SandboxedEnv(InterCodeEnv):
 
     # --------------------------------------------------------------- snapshots
     def _hold(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
-        state = self._here.session.state()
-        box = self._here.box.clone()
-        return (self._spec, box, state), self._here.box.processes(), box.close
+        """Small files are copied; many or large ones are sealed, for which the episode moves on to
+        a new box: not where something else runs in this one, nor where it has to be repeatable, as
+        the shell has another process id afterwards."""
+        place = self._here
+        state, left = place.session.state(), place.box.processes()
+        if left or self.determinism is not None or not worth_sealing(place.box):
+            kept: KeptFiles = CopiedFiles(place.box)
+            return (self._spec, kept, state), left, kept.close
+        place.session.close()
+        kept = SealedFiles(place.box)
+        self._place = None
+        try:
+            self._resume((self._spec, kept, state))
+        except BaseException:
+            kept.close()
+            raise
+        return (self._spec, kept, state), left, kept.close
 
-    def _resume(self, held: Any) -> None:
-        self._spec, box, state = held
-        twin = box.clone()
-        self._place = Place(twin, self._open_session(twin, self.task, state))
+    def _resume(self, held: Any, last: bool = False) -> None:
+        self._spec, kept, state = held
+        box: NamespaceSandbox = kept.take() if last else kept.open()
+        try:
+            self._place = Place(box, self._open_session(box, self.task, state))
+        except BaseException:
+            box.close()
+            raise

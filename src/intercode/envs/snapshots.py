@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from intercode.types import ExecResult
 
@@ -36,3 +36,28 @@ class Snapshot:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class Restorable(Protocol):
+    """What ``restored`` needs of an environment."""
+
+    def restore(self, snapshot: Snapshot, *, last: bool = False) -> None: ...
+
+    def close(self) -> None: ...
+
+
+E = TypeVar("E", bound=Restorable)
+
+
+def restored(makers: Sequence[Callable[[], E]], snapshot: Snapshot) -> list[E]:
+    """An environment from each maker, gone on from a snapshot, which is used up; all or none."""
+    twins: list[E] = []
+    try:
+        for left, make in enumerate(makers, 1 - len(makers)):
+            twins.append(make())
+            twins[-1].restore(snapshot, last=left == 0)
+    except BaseException:
+        for twin in twins:
+            twin.close()
+        raise
+    return twins

@@ -3,33 +3,59 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from intercode.envs.reuse import give_back
 from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
 from intercode.sessions.base import Session
 
 _WORKERS = 2
-_pools: dict[int, ThreadPoolExecutor] = {}  # by process: a forked child has no threads
+_MOST = 64  # places that wait in one process: a thousand environments do not need a thousand more
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where code runs: a box and a session in it."""
+    """Where code runs: a box and a session in it. ``reuse``: the box may serve again afterwards."""
 
     box: NamespaceSandbox
     session: Session
+    reuse: bool = False
 
     def close(self) -> None:
         """End both."""
         self.session.close()
-        self.box.close()
+        if self.reuse:
+            give_back(self.box)
+        else:
+            self.box.close()
+
+
+class _Process:
+    """What the spares of one process share; a forked child has threads and places of its own."""
+
+    def __init__(self) -> None:
+        self.pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="intercode-spare")
+        self.waiting: dict[Spare, None] = {}  # those that hold a place, oldest first
+        self.lock = threading.Lock()  # of ``waiting`` and of every Spare's place
+
+
+_processes: dict[int, _Process] = {}
+
+
+def _here() -> _Process:
+    pid = os.getpid()
+    return _processes.get(pid) or _processes.setdefault(pid, _Process())
 
 
 class Spare:
-    """At most one place that is ready or being made. Used by one thread."""
+    """At most one place that is ready or being made. Used by one thread.
+
+    In one process at most 64 places wait; the one that was prepared first is given up for another.
+    """
 
     def __init__(self) -> None:
         self._key: Any = None
@@ -37,7 +63,7 @@ class Spare:
 
     def take(self, key: Any, make: Callable[[], Place]) -> Place:
         """The prepared place if it was made for an equal ``key``, else one that is made now."""
-        place, self._place = self._place, None
+        place = self._release()
         if place is None:
             return make()
         if key != self._key:
@@ -50,20 +76,31 @@ class Spare:
 
     def prepare(self, key: Any, make: Callable[[], Place]) -> None:
         """Begin to make a place, unless there is one."""
-        if self._place is None:
-            self._key, self._place = key, _pool().submit(make)
+        here, given_up = _here(), None
+        with here.lock:
+            if self._place is not None:
+                return
+            self._key, self._place = key, here.pool.submit(make)
+            here.waiting[self] = None
+            if len(here.waiting) > _MOST:
+                oldest = next(iter(here.waiting))
+                del here.waiting[oldest]
+                given_up, oldest._place = oldest._place, None
+        if given_up is not None:
+            _discard(given_up)
 
     def close(self) -> None:
         """Give up what is prepared. May be called again."""
-        place, self._place = self._place, None
+        place = self._release()
         if place is not None:
             _discard(place)
 
-
-def _pool() -> ThreadPoolExecutor:
-    if os.getpid() not in _pools:
-        _pools[os.getpid()] = ThreadPoolExecutor(_WORKERS, thread_name_prefix="intercode-spare")
-    return _pools[os.getpid()]
+    def _release(self) -> Future[Place] | None:
+        here = _here()
+        with here.lock:
+            place, self._place = self._place, None
+            here.waiting.pop(self, None)
+        return place
 
 
 def _discard(place: Future[Place]) -> None:

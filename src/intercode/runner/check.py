@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from intercode import datasets
 from intercode.errors import GoldError, InfrastructureError, UsageError
+from intercode.runner import proofs
 from intercode.runner.findings import KINDS, CheckReport, Finding, read_signs
 from intercode.runner.player import Play, Player, players
 from intercode.types import SUCCESS, Dataset, Network, Profile, Score, Task
@@ -24,9 +25,12 @@ def check(
     network: Network = "none",
     parallel: int = 2,
     timeout: float = 10.0,
+    keep: bool = True,
 ) -> CheckReport:
     """Play every gold of a dataset twice, and nothing once, and report what is wrong.
 
+    ``keep``: what golds leave that are proven steady is kept for later episodes (``standard`` on
+    an image without a network; see envs/proven.py).
     ``timeout`` is what a gold may take, in seconds, like any action. Raises UnknownNameError and
     UsageError for a dataset or image that is not there; the box failing is a finding.
     """
@@ -41,6 +45,8 @@ def check(
         over(lambda player, i: _guarded(player, golds[i], _first), golds)
         time.sleep(_APART if golds else 0.0)
         over(lambda player, i: _guarded(player, golds[i], _second), golds)
+    steady = {row.i: shown for row in rows if keep and (shown := row.steady) is not None}
+    kept = proofs.keep(chosen, settings, parallel, steady) if steady else 0
     found = [*_static(chosen), *(f for row in rows for f in row.found)]
     order = {row.task.id: row.i for row in reversed(rows)}
     found.sort(key=lambda f: order[f.task])
@@ -51,6 +57,7 @@ def check(
         tuple(f for f in found if f.kind not in KINDS),
         facts,
         {row.task.id: row.first.print for row in rows if row.first is not None},
+        kept,
     )
 
 
@@ -71,6 +78,14 @@ class _Row:
         self.i, self.task = i, task
         self.found: list[Finding] = []
         self.first: Play | None = None
+        self.second: Play | None = None
+
+    @property
+    def steady(self) -> proofs.Steady | None:
+        """What the golds have left in both passes, where that was the same and nothing is wrong."""
+        if self.first is None or self.second is None or any(f.kind in KINDS for f in self.found):
+            return None
+        return proofs.steady(self.first, self.second, len(self.task.golds))
 
     def add(self, kind: str, detail: str) -> None:
         """One more finding, once."""
@@ -127,6 +142,7 @@ def _second(player: Player, row: _Row) -> None:
         row.first = play  # task files get new dates with the hour: compare within it
         time.sleep(_APART)
         play = player.play(row.i, row.task.golds[0])
+    row.second = play
     if difference := row.first.differs(play):
         row.add("volatile", difference)
     if all(f.kind != "gold-below-1" for f in row.found):

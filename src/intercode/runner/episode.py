@@ -36,19 +36,20 @@ class Player:
     def play(self, index: int) -> Trajectory | None:
         """The episode of one task, or None when the run is over.
 
-        A failure of the infrastructure is retried and then recorded with ``end='error'``, any
-        other at once. Raises what no other episode would escape: ModelRefusedError,
-        SandboxUnavailableError, UsageError.
+        A failure of the infrastructure (a box that was lost, say) is retried, which the facts tell
+        as ``attempts``, and then recorded with ``end='error'``; any other at once. Raises what no
+        other episode would escape: ModelRefusedError, SandboxUnavailableError, UsageError.
         """
-        for wait in (*BACKOFF, None):
+        for attempt, wait in enumerate((*BACKOFF, None), 1):
             try:
-                return with_facts(self.plan, self._once(index))
+                again = {"attempts": attempt} if attempt > 1 else {}
+                return with_facts(self.plan, self._once(index), **again)
             except (ModelRefusedError, SandboxUnavailableError, UsageError):
                 raise
             except (InfrastructureError, OSError) as e:
                 self.close()
                 if wait is None:
-                    return self._failure(index, e, len(BACKOFF) + 1)
+                    return self._failure(index, e, attempt)
                 if self._pause(wait):
                     return None
             except Exception as e:  # a gold, an agent or a reward function with a fault

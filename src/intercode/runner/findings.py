@@ -58,6 +58,7 @@ class CheckReport:
 
     ``facts`` name what it was found with (see ``InterCodeEnv.facts``). ``prints`` hold a
     fingerprint of what each gold did, to compare two checks with; a gold that did not end has none.
+    ``kept`` counts the tasks whose golds are proven steady, so that episodes need not run them.
     """
 
     dataset: str
@@ -66,6 +67,7 @@ class CheckReport:
     notes: tuple[Finding, ...] = ()
     facts: Mapping[str, object] = field(default_factory=dict)
     prints: Mapping[str, str] = field(default_factory=dict)
+    kept: int = 0
 
     @property
     def sound(self) -> bool:

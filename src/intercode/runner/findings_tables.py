@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from intercode.envs.proven import SWITCH
 from intercode.report.tables import Cell, Table
 from intercode.runner.findings import KINDS, NOTES, CheckReport
 from intercode.types import plain
@@ -24,7 +25,7 @@ def tables(report: CheckReport) -> list[Table]:
         f"{report.dataset}: {good} of {report.tasks} tasks are sound",
         ("kind", "tasks", "meaning"),
         tuple(kinds),
-        notes=(about,) if about else (),
+        notes=tuple(filter(None, (about, _kept(report)))),
     )
     rows = tuple((f.task, f.kind, f.detail) for f in report.faults)
     notes = tuple((f.task, f.kind, f.detail) for f in report.notes)
@@ -36,6 +37,15 @@ def tables(report: CheckReport) -> list[Table]:
         meaning = tuple(f"{kind}: {text}" for kind, text in NOTES.items())
         shown.append(Table("notes", "Not faults by themselves", columns, notes, meaning))
     return shown
+
+
+def _kept(report: CheckReport) -> str:
+    if not report.kept:
+        return ""
+    return (
+        f"the golds of {report.kept} tasks are proven steady: for a day, scoring looks up what "
+        f"they leave and does not run them ({SWITCH}=0 turns that off)"
+    )
 
 
 def as_json(report: CheckReport) -> dict[str, Any]:

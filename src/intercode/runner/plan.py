@@ -116,6 +116,8 @@ def open_env(config: EvalConfig, dataset: Dataset) -> InterCodeEnv:
         timeout=config.timeout,
         max_turns=config.max_turns,
         reward=config.reward,
+        deterministic=config.determinism,
+        hashes=config.hashes or None,
     )
     return env
 

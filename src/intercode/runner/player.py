@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import queue
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from typing import Any
 
 from intercode.envs import make
 from intercode.envs.base import InterCodeEnv
+from intercode.envs.proven import KeepsGolds
 from intercode.rewards import REWARDS, RewardFunction
 from intercode.types import Dataset, Score, State, Task
 
@@ -28,6 +29,8 @@ class Play:
     timed_out: bool
     state: State | None = None
     score: Score | None = None
+    golds: tuple[State, ...] = ()
+    """What each gold left behind in the box of its own that it was scored with."""
 
     @property
     def print(self) -> str:
@@ -58,15 +61,19 @@ class Player:
 
     def __init__(self, dataset: Dataset, settings: Mapping[str, Any]) -> None:
         self._seen: State | None = None
+        self._golds: list[State] = []
         name = make(dataset.environment, dataset, **settings).reward_name
         judge: RewardFunction = REWARDS.load(name)
 
         def watched(task: Task, agent: State, gold: State) -> Score:
             self._seen = agent
+            self._golds.append(gold)
             return judge(task, agent, gold)
 
         watched.__qualname__ = name  # what facts() calls the reward
         self.env: InterCodeEnv = make(dataset.environment, dataset, reward=watched, **settings)
+        if isinstance(self.env, KeepsGolds):
+            self.env.cached_golds = False  # what is to be proven is not to be looked up
 
     def start(self, i: int) -> Score:
         """The score of task ``i`` right after a reset."""
@@ -80,8 +87,22 @@ class Player:
         output, _, _, _, info = self.env.step(code)
         if info["timed_out"]:
             return Play(at, output, info["exit_code"], True)
+        self._golds.clear()
         score = self.env.score()
-        return Play(at, output, info["exit_code"], False, self._seen, score)
+        golds = tuple(self._golds)
+        return Play(at, output, info["exit_code"], False, self._seen, score, golds)
+
+    def keep(self, i: int, golds: Sequence[State], dated: bool, hour: int) -> bool:
+        """Have the environment keep what the golds of task ``i`` leave; see ``KeepsGolds``.
+
+        ``hour``: the one, since the epoch, in whose dating of the files that was seen.
+        """
+        if not isinstance(self.env, KeepsGolds):
+            return False
+        self.env.reset(options={"task": i})
+        if dated and time.time() // 3600 != hour:
+            return False
+        return self.env.keep_golds(golds, dated)
 
 
 @contextmanager

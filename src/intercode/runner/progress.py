@@ -22,7 +22,7 @@ class Progress:
         self.stream = stream or sys.stderr
         self.total, self.played = total, len(before)
         self.solved = sum(t.success for t in before)
-        self.errors = self._here = 0
+        self.errors = self.again = self._here = 0
         self._moves = self.stream.isatty()
         self._every = EVERY_TERMINAL if self._moves else EVERY_FILE
         self._began = self._last = time.monotonic()
@@ -35,6 +35,7 @@ class Progress:
         if trajectory.end == "error":
             self.errors += 1
         else:
+            self.again += trajectory.run.get("attempts", 1) > 1
             self.played += 1
             self.solved += trajectory.success
         if time.monotonic() - self._last >= self._every:
@@ -48,7 +49,9 @@ class Progress:
         rate = self._here / seconds if seconds > 0 else 0.0
         left = f", {_clock((self.total - done) / rate)} left" if rate and done < self.total else ""
         speed = f"{rate:.1f}/s" if rate >= 1 else f"{60 * rate:.1f}/min"
-        return f"{done}/{self.total} done, success {share}, {self.errors} errors, {speed}{left}"
+        again = f", {self.again} lost and run again" if self.again else ""
+        errors = f"{self.errors} errors{again}"
+        return f"{done}/{self.total} done, success {share}, {errors}, {speed}{left}"
 
     def show(self) -> None:
         """Report now."""

@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from intercode import logs
-from intercode.envs import ENVIRONMENTS
 from intercode.envs.base import SUBMIT, InterCodeEnv
-from intercode.errors import UsageError
 from intercode.runner.causes import cause
-from intercode.types import SUCCESS, Network, Profile, Step, Trajectory
+from intercode.runner.recorded import Options, again, is_own, open_env
+from intercode.types import SUCCESS, Step, Trajectory
+
+__all__ = ["FileReport", "Options", "StepCheck", "recheck", "run"]
 
 TOLERANCE = 0.01 + 1e-9
 """Rewards that differ by at most this count as equal: the authors' are sums of rounded parts."""
 REACT_LOGGED = 350
 """Characters of an observation that the authors' ReAct logs keep."""
 _EXECUTE = re.compile(r"execute\[(.*)\]", re.DOTALL)
-_DATASET = re.compile(r"nl2bash_(fs_\d)")
-
-
-@dataclass(frozen=True)
-class Options:
-    """Where and how to re-execute; None takes what the record says, else the default."""
-
-    profile: Profile | None = None
-    image: str | None = None
-    network: Network = "none"
-    dataset: str | None = None
-    timeout: float = 10.0
-    parallel: int = 2
 
 
 @dataclass(frozen=True)
@@ -49,6 +37,10 @@ class StepCheck:
     replayed_reward: float | None
     stable: bool | None
     cause: str = ""
+    episode: str = ""
+    own: bool = False
+    recorded_hashes: Mapping[str, str] = field(default_factory=dict)
+    replayed_hashes: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def same_observation(self) -> bool:
@@ -56,8 +48,30 @@ class StepCheck:
 
     @property
     def same_reward(self) -> bool:
+        """Equal to 0.01 for the authors' logs, exactly for our own."""
         a, b = self.recorded_reward, self.replayed_reward
-        return a is None or (b is not None and abs(a - b) <= TOLERANCE)
+        return a is None or (b is not None and abs(a - b) <= (0.0 if self.own else TOLERANCE))
+
+    @property
+    def same_hashes(self) -> bool:
+        """Whether every recorded hash came again; true where none was recorded."""
+        return all(self.replayed_hashes.get(k) == v for k, v in self.recorded_hashes.items())
+
+    @property
+    def same(self) -> bool:
+        return self.same_observation and self.same_reward and self.same_hashes
+
+    @property
+    def differs_in(self) -> list[str]:
+        """``observation``, ``reward``, ``state``: those that did not come again."""
+        state = "state"
+        found = {
+            "observation": not self.same_observation,
+            "reward": not self.same_reward,
+            state: self.recorded_hashes.get(state, "") != self.replayed_hashes.get(state, "")
+            and state in self.recorded_hashes,
+        }
+        return [name for name, differs in found.items() if differs]
 
 
 @dataclass
@@ -68,6 +82,8 @@ class FileReport:
     episodes: int = 0
     recorded_success: int = 0
     replayed_success: int = 0
+    own: bool = False
+    deterministic: bool = False
     steps: list[StepCheck] = field(default_factory=list)
 
     def shares(self, stable_only: bool = False) -> dict[str, float | int | None]:
@@ -82,7 +98,12 @@ class FileReport:
 
     @property
     def mismatches(self) -> list[StepCheck]:
-        return [s for s in self.steps if not (s.same_observation and s.same_reward)]
+        return [s for s in self.steps if not s.same]
+
+    @property
+    def disproved(self) -> list[StepCheck]:
+        """The first differing step of each episode of ours that did not come again."""
+        return [s for s in self.mismatches if s.own]
 
 
 def _share(values: Sequence[bool]) -> float | None:
@@ -107,6 +128,8 @@ def run(
                 lambda e: _replay(e[0], e[1], options), episodes[file]
             ):
                 report.episodes += 1
+                report.own = is_own(trajectory)
+                report.deterministic = bool(trajectory.run.get("determinism"))
                 report.recorded_success += trajectory.success
                 best = max((c.replayed_reward or 0.0 for c in checks), default=0.0)
                 report.replayed_success += best >= SUCCESS
@@ -132,6 +155,8 @@ def _replay(
 ) -> tuple[Trajectory, list[StepCheck]]:
     with open_env(trajectory, options) as env:
         env.reset(options={"task": trajectory.index})
+        if is_own(trajectory):
+            return trajectory, _prove(trajectory, env)
         checks: list[StepCheck] = []
         for turn, (raw, note) in enumerate(zip(trajectory.steps, notes, strict=True)):
             if not raw.executed:
@@ -140,14 +165,39 @@ def _replay(
             observation, reward = _again(env, step)
             if len(step.observation) == REACT_LOGGED and trajectory.run.get("agent") == "react":
                 observation = observation[:REACT_LOGGED]
-            check = StepCheck(
+            checks.append(StepCheck(
                 trajectory.task, turn, step.action, step.observation, observation,
                 step.reward, reward, note.get("stable"),
-            )  # fmt: skip
-            if not (check.same_observation and check.same_reward):
-                check = StepCheck(**{**vars(check), "cause": cause(check)})
-            checks.append(check)
-    return trajectory, checks
+            ))  # fmt: skip
+    return trajectory, [_explained(check) for check in checks]
+
+
+def _prove(trajectory: Trajectory, env: InterCodeEnv) -> list[StepCheck]:
+    """Every step of an episode of ours, up to the first that differs: what follows one that does
+    is another episode."""
+    checks: list[StepCheck] = []
+    for turn, step in enumerate(trajectory.steps):
+        if not step.executed and turn + 1 < trajectory.turns:
+            continue  # a turn without code is scored only where it was the last
+        check = recheck(trajectory, turn, again(env, step))
+        checks.append(_explained(check))
+        if not check.same:
+            break
+    return checks
+
+
+def _explained(check: StepCheck) -> StepCheck:
+    return check if check.same else replace(check, cause=cause(check))
+
+
+def recheck(trajectory: Trajectory, turn: int, came: Step) -> StepCheck:
+    """A step of an episode of ours beside what came when it was executed again."""
+    step = trajectory.steps[turn]
+    return StepCheck(
+        trajectory.task, turn, step.action, step.observation, came.observation,
+        step.reward, came.reward, None, episode=trajectory.id, own=True,
+        recorded_hashes=step.hashes, replayed_hashes=came.hashes,
+    )  # fmt: skip
 
 
 def _as_executed(trajectory: Trajectory, step: Step) -> Step:
@@ -166,25 +216,3 @@ def _again(env: InterCodeEnv, step: Step) -> tuple[str, float | None]:
     else:
         observation, *_ = env.step(step.action)
     return observation, None if step.reward is None else env.score().value
-
-
-def open_env(trajectory: Trajectory, options: Options) -> InterCodeEnv:
-    """An environment like the one in which an episode was recorded.
-
-    Raises UsageError for a record that does not tell its dataset.
-    """
-    facts = trajectory.run
-    name = options.dataset or str(facts.get("dataset") or "")
-    if found := _DATASET.search(name):
-        name = f"nl2bash:{found[1]}"
-    if not name:
-        raise UsageError(f"the record of {trajectory.task} names no dataset: give --dataset")
-    environment = str(facts.get("environment") or "bash").removeprefix("ic_")
-    env: InterCodeEnv = ENVIRONMENTS.load(environment)(
-        name,
-        profile=options.profile or facts.get("profile") or "standard",
-        image=options.image or facts.get("image"),
-        network=options.network,
-        timeout=options.timeout,
-    )
-    return env

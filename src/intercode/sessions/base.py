@@ -20,6 +20,11 @@ class Session(Protocol):
         """What another session can be given to go on where this one stands."""
         ...
 
+    def told(self) -> str:
+        """What the interpreter knows, as text to make a fingerprint of; empty where it does not
+        tell or carries nothing over."""
+        ...
+
     def run(self, code: str, timeout: float) -> ExecResult:
         """Run code to its end, or for ``timeout`` seconds.
 

@@ -13,6 +13,8 @@ so.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
+from dataclasses import replace
 
 from intercode.errors import SandboxError, SandboxLostError
 from intercode.sandboxes.base import Sandbox
@@ -23,12 +25,15 @@ from intercode.sessions.shell_state import SessionState, may_end
 from intercode.types import ExecResult
 
 _GRACE = 0.3  # seconds for a shell to come back once what it waited for was killed
+_DUMP_SECONDS = 2.0  # for a shell to tell its state before an action that may end it
+_BEGINNING = 200  # bytes of an output in which a complaint about our script would stand
+_LATER = "[the shell ended; a new one is started with the next action]\n"
 _RESTARTED = "[the shell ended; a new one was started in {cwd}, {state}]\n"
 
 
 class BashSession:
     """See ``Session``. ``shell`` is the program inside the sandbox; ``state`` is one to begin with,
-    from ``state()`` of another session."""
+    from ``state()`` of another session; ``apart`` keeps stderr out of the output."""
 
     def __init__(
         self,
@@ -36,9 +41,11 @@ class BashSession:
         cwd: str = "/",
         shell: str = "/bin/bash",
         state: SessionState | None = None,
+        apart: bool = False,
     ) -> None:
-        self._sandbox, self._program = sandbox, shell
+        self._sandbox, self._program, self._apart = sandbox, shell, apart
         self._state = state or SessionState(cwd)
+        self._actions = self._state.actions
         self._shell: Shell | None = None
         self._background_until: int | None = None
         self._may_leave_jobs = False
@@ -54,23 +61,48 @@ class BashSession:
     def state(self) -> SessionState:
         """What could be given to another session (see shell_state for what is not carried)."""
         try:
-            self._state = SessionState(self.cwd, (self._shell or self._start()).dump())
+            text = (self._shell or self._start()).dump()
         except ShellEndedError as e:
             raise SandboxError("the shell does not tell its state") from e
+        self._state = SessionState(self.cwd, text, self._actions)
         return self._state
 
-    def _start(self) -> Shell:
-        """A new shell with the last saved state. Raises SandboxError where none comes up."""
-        self._shell = shell = Shell(self._sandbox, self._program)
+    def told(self) -> str:
+        """What the shell knows as text, for a fingerprint: nothing is kept of it. Empty where the
+        shell is gone or does not tell."""
         try:
-            report = shell.start_in(self.cwd)
-            if report and self._state.text:
-                report = shell.restore(self._state.text)
+            return self._shell.dump() if self._shell else ""
+        except ShellEndedError:
+            return ""
+
+    def _start(self, patience: float = START_SECONDS) -> Shell:
+        """A new shell with the last saved state, or without it where a shell does not come up with
+        it in half of the time. Raises SandboxError where none comes up within ``patience``."""
+        until = time.monotonic() + patience
+        if self._state.text:
+            with suppress(ShellEndedError):
+                return self._try(patience / 2)
+            self._state = SessionState(self.cwd)
+        try:
+            return self._try(until - time.monotonic())
         except ShellEndedError as e:
-            raise SandboxError(f"{self._program} ended at once: is it in the image?") from e
-        if report is None:
-            raise SandboxError(f"{self._program} did not start within {START_SECONDS:g} s")
-        self._state = SessionState(report[1], self._state.text)
+            raise SandboxError(str(e)) from e
+
+    def _try(self, patience: float) -> Shell:
+        """A new shell with the saved state. Raises ShellEndedError where there is none in time."""
+        until = time.monotonic() + patience
+        shell = Shell(self._sandbox, self._program, self._apart)
+        try:
+            report = shell.start_in(self.cwd, patience)
+            if report and self._state.text:
+                report = shell.restore(self._state.text, until - time.monotonic())
+            if report is None:
+                raise ShellEndedError(f"{self._program} did not start within {patience:.2g} s")
+        except BaseException:
+            shell.process.kill()
+            shell.close()
+            raise
+        self._shell, self._state = shell, SessionState(report[1], self._state.text)
         return shell
 
     def run(self, code: str, timeout: float) -> ExecResult:
@@ -80,25 +112,46 @@ class BashSession:
         if "\0" in code:
             return ExecResult("bash: the action holds a NUL byte and was not run\n", 2)
         collector = Collector(self._sandbox.spec.limits.output)
-        try:
-            shell = self._shell or self._start()
-        except (FileNotFoundError, PermissionError, SandboxError) as e:
-            return self._without_shell(collector.bytes(), e)
         deadline = time.monotonic() + timeout
         try:
+            shell = self._shell or self._start(timeout + _GRACE)
+        except (FileNotFoundError, PermissionError, SandboxError) as e:
+            return self._without_shell(collector.bytes(), e)
+        try:
             if may_end(code):
-                self._state = SessionState(self.cwd, shell.dump())
+                left = min(deadline - time.monotonic(), _DUMP_SECONDS)
+                self._state = SessionState(self.cwd, shell.dump(left))
+            self._seed(shell, deadline)
             mark = self._mark(code)
-            report = shell.execute(code, collector, timeout)
+            report = shell.execute(code, collector, deadline - time.monotonic())
             timed_out = report is None
             if report is None:
                 report = self._interrupt(shell, mark)
+            elif report[0] == 1 and not self._was_run(shell, collector, deadline):
+                raise ShellEndedError
         except ShellEndedError:
-            return self._ended(shell, collector, time.monotonic() >= deadline)
+            return self._ended(shell, collector, deadline)
         self._state = SessionState(report[1], self._state.text)
         if self._may_leave_jobs:
             self._background_until = self._sandbox.mark()
         return _result(shell, collector, None if timed_out else report[0], timed_out)
+
+    def _seed(self, shell: Shell, deadline: float) -> None:
+        """In a deterministic box ``$RANDOM`` depends on the number of the action alone, so that
+        neither a restored shell nor one that was asked for its state goes other ways."""
+        settings = self._sandbox.spec.determinism
+        if settings is not None:
+            self._actions += 1
+            number = settings.random_for(self._actions)
+            shell.seed(number, deadline - time.monotonic())
+
+    def _was_run(self, shell: Shell, collector: Collector, deadline: float) -> bool:
+        """Whether an action that failed did so by itself. Where it may be that the shell could not
+        even take it (it then says so on a line of our script, or nobody hears it), it is tried."""
+        said = shell.said(collector)
+        if said and b"bash: line " not in said[:_BEGINNING]:
+            return True
+        return shell.takes_actions(max(0.0, deadline - time.monotonic()) + _GRACE)
 
     def _mark(self, code: str) -> int:
         """A point in time that jobs of the last action lie before: a process's start is known to
@@ -121,26 +174,29 @@ class BashSession:
             raise ShellEndedError
         return report
 
-    def _ended(self, shell: Shell, collector: Collector, timed_out: bool) -> ExecResult:
+    def _ended(self, shell: Shell, collector: Collector, deadline: float) -> ExecResult:
+        timed_out = time.monotonic() >= deadline
         shell.process.kill()
-        status = shell.process.wait(START_SECONDS)
+        status = shell.process.wait(_GRACE)
         result = _result(shell, collector, None if timed_out else status, timed_out)
         shell.close()
         self._shell = None
         try:
-            self._start()
+            self._start(max(0.0, deadline - time.monotonic()) + _GRACE)
         except (FileNotFoundError, PermissionError, SandboxError) as e:
+            if timed_out and not isinstance(e, SandboxLostError):
+                return replace(result, note=_LATER)
             return self._without_shell(result.output.encode("utf-8", "replace"), e)
         kept = "with the variables it had before" if self._state.text else "without its variables"
         note = _RESTARTED.format(cwd=self.cwd, state=kept)
-        return ExecResult(result.output + note, result.exit_code, timed_out, result.cut)
+        return replace(result, note=note)
 
     def _without_shell(self, printed: bytes, error: Exception) -> ExecResult:
         """What the agent is told that has made its own shell impossible. Raises the error where
         it is the box that failed."""
         if isinstance(error, SandboxLostError):
             raise error
-        return ExecResult(f"{decode(printed)}[no shell can be started: {error}]\n", 127)
+        return ExecResult(decode(printed), 127, note=f"[no shell can be started: {error}]\n")
 
     def close(self) -> None:
         if self._shell is not None:
@@ -150,4 +206,6 @@ class BashSession:
 
 
 def _result(shell: Shell, collector: Collector, status: int | None, timed_out: bool) -> ExecResult:
-    return ExecResult(decode(shell.said(collector)), status, timed_out, collector.cut)
+    said, complained = decode(shell.said(collector)), shell.complained()
+    cut = collector.cut + shell.complaints.cut
+    return ExecResult(said, status, timed_out, cut, complained)

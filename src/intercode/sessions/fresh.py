@@ -55,6 +55,10 @@ class FreshBashSession:
         """The directory: nothing else carries over."""
         return SessionState(self._cwd)
 
+    def told(self) -> str:
+        """Nothing is carried over."""
+        return ""
+
     def run(self, code: str, timeout: float) -> ExecResult:
         """Run one action. One that begins with ``cd`` but holds no ``cd`` and a blank, on which
         their code raises, is malformed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import select
 import shlex
@@ -11,7 +12,7 @@ import socket
 import time
 
 from intercode.sandboxes.base import SCRIPT_NAME, Process, Sandbox
-from intercode.sandboxes.output import Collector, drain, drain_once
+from intercode.sandboxes.output import Collector, decode, drain, drain_once
 from intercode.sessions.shell_state import DUMP
 
 START_SECONDS = 10.0
@@ -26,8 +27,13 @@ _STOP = (
 """What a shell does when it is told to give up an action: from then on every command but our own
 leaves all loops or, by way of bash's extdebug, is skipped because the DEBUG trap fails."""
 _GO_ON = "builtin trap - DEBUG; builtin shopt -u extdebug\n"
+_STATUS_FORM = re.compile("[0-9]{1,3}")
 _STATUS = "(exit {status}) && builtin :\n"
 _AFTER = 'builtin printf "%s %s %s\\0" {token} "$?" "$PWD" >&{report}\n'
+_PROBE = (
+    "{{ builtin . /dev/{name} {script}<<'{word}'\nbuiltin :\n{word}\n"
+    'builtin printf "%s %s\\0" {word} "$?" >&{report}; }} 2>&-\n'
+)
 _QUIETLY = "exec 60>&1 61>&2 >/dev/null 2>&1\n{text}\nexec >&60 2>&61 60>&- 61>&-\n"
 
 
@@ -36,18 +42,20 @@ class ShellEndedError(Exception):
 
 
 class Shell:
-    """A running shell and the three channels to it."""
+    """A running shell and the three channels to it; with ``apart`` a fourth, its stderr."""
 
-    def __init__(self, sandbox: Sandbox, program: str) -> None:
+    def __init__(self, sandbox: Sandbox, program: str, apart: bool = False) -> None:
         script_r, self.script = os.pipe()
         self.output, out_w = os.pipe()
+        self.errors, err_w = os.pipe() if apart else (-1, os.dup(out_w))
+        self.complaints, self._heard = Collector(1 << 12), Collector(0)
         self.report, theirs = socket.socketpair()
         self._token, self._traced, self._status = "", b"", 0
         try:
             self.process: Process = sandbox.spawn(
                 [program, "--norc", "--noprofile", SCRIPT_NAME],
                 cwd="/dev",
-                fds={1: out_w, 2: out_w, _SCRIPT: script_r, _REPORT: theirs.fileno()},
+                fds={1: out_w, 2: err_w, _SCRIPT: script_r, _REPORT: theirs.fileno()},
             )
         except BaseException:
             self.close()
@@ -55,16 +63,19 @@ class Shell:
         finally:
             os.close(script_r)
             os.close(out_w)
+            os.close(err_w)
             theirs.close()
         os.set_blocking(self.script, False)
         os.set_blocking(self.output, False)
+        if apart:
+            os.set_blocking(self.errors, False)
         self.report.setblocking(False)
 
-    def start_in(self, cwd: str) -> tuple[int, str] | None:
+    def start_in(self, cwd: str, timeout: float) -> tuple[int, str] | None:
         """The first thing a shell is told: where it is, and how to be broken out of a loop."""
         stop = shlex.quote(_STOP.format(report=_REPORT))
         hello = _HELLO.format(script=_SCRIPT, cwd=shlex.quote(cwd), stop=stop)
-        return self.drive(hello, None, START_SECONDS)
+        return self.drive(hello, None, timeout)
 
     def execute(self, code: str, collector: Collector, timeout: float) -> tuple[int, str] | None:
         """Run a piece of code, with ``$?`` as the last one left it; see ``drive``.
@@ -72,14 +83,22 @@ class Shell:
         It is sourced, so that line numbers in messages begin at 1 each time; what is longer than
         bash hands over in memory is evaluated.
         """
-        command = f". /dev/{SCRIPT_NAME}"
+        command = f"builtin . /dev/{SCRIPT_NAME}"
         text = f"{command} {_SCRIPT}<<'{(word := secrets.token_hex(8))}'\n{code}\n{word}\n"
         if len(code) > _SHORT:
             command = f"builtin eval {shlex.quote(code)}"
             text = f"{command}\n"
+        self.complaints, self._heard = Collector(collector.limit), collector
         self._traced = f"+ {command}\n".encode("utf-8", "replace")
         before = _STATUS.format(status=self._status) if self._status else ""
         return self.drive(before + text, collector, timeout)
+
+    def seed(self, number: int, timeout: float) -> None:
+        """Let ``$RANDOM`` go on from a number; ``$?`` stays. Raises ShellEndedError."""
+        status = self._status
+        if self.drive(f"RANDOM={number} 2>/dev/null\n", None, timeout) is None:
+            raise ShellEndedError("the shell does not answer")
+        self._status = status
 
     def stop(self) -> None:
         """Tell the shell to give up the action that it is running, once its command has ended."""
@@ -93,9 +112,9 @@ class Shell:
             self._status = report[0]
         return report
 
-    def restore(self, state: str) -> tuple[int, str] | None:
+    def restore(self, state: str, timeout: float) -> tuple[int, str] | None:
         """Give the shell a dumped state; see ``drive``. What is read-only stays as it is."""
-        return self.drive(_QUIETLY.format(text=state), None, START_SECONDS)
+        return self.drive(_QUIETLY.format(text=state), None, timeout)
 
     def drive(
         self, text: str, collector: Collector | None, timeout: float
@@ -108,17 +127,40 @@ class Shell:
         record = self._converse(text, collector or Collector(1 << 12), timeout)
         return None if record is None else self._parse(record)
 
-    def dump(self) -> str:
-        """What the shell knows (see shell_state). Raises ShellEndedError where it does not say."""
-        record = self._converse(DUMP.format(report=_REPORT), Collector(1 << 12), START_SECONDS)
+    def dump(self, timeout: float = START_SECONDS) -> str:
+        """What the shell knows (see shell_state). Raises ShellEndedError where it does not say, or
+        somebody else in the box says something."""
+        token = secrets.token_hex(8)
+        text = DUMP.format(report=_REPORT, token=token)
+        record = self._converse(text, Collector(1 << 12), timeout)
         if record is None:
             raise ShellEndedError
-        return record[:-1].decode("utf-8", "surrogateescape")
+        said = record.decode("utf-8", "surrogateescape")
+        if not said.startswith(f"{token}\n") or not said.endswith(f"{token}\0"):
+            raise ShellEndedError
+        return said[len(token) + 1 : -len(token) - 1]
+
+    def takes_actions(self, timeout: float) -> bool:
+        """Whether code that is handed over is run: not in a shell that was left without free
+        descriptors, was restricted, or has lost a builtin."""
+        word = secrets.token_hex(8)
+        text = _PROBE.format(script=_SCRIPT, name=SCRIPT_NAME, word=word, report=_REPORT)
+        record = self._converse(text, Collector(1 << 12), timeout)
+        return record == f"{word} 0\0".encode()
 
     def said(self, collector: Collector) -> bytes:
         """What was collected and is there now, without the trace of our own line (``set -x``)."""
         drain(self.output, collector)
-        data = collector.bytes()
+        return self._untraced(collector.bytes())
+
+    def complained(self) -> str | None:
+        """What the last action wrote to stderr, where that is apart."""
+        if self.errors < 0:
+            return None
+        drain(self.errors, self.complaints)
+        return decode(self._untraced(self.complaints.bytes()))
+
+    def _untraced(self, data: bytes) -> bytes:
         data = data.removeprefix(self._traced)
         token = data.find(self._token.encode())
         start = data.rfind(b"builtin printf", 0, token) if token >= 0 else -1
@@ -130,7 +172,10 @@ class Shell:
         left = memoryview(_encode(text))
         deadline = time.monotonic() + timeout
         poll = select.poll()
-        for fd in (self.output, self.report.fileno(), self.process.fileno()):
+        streams = {self.output: collector}
+        if self.errors >= 0:
+            streams[self.errors] = self.complaints if collector is self._heard else Collector(0)
+        for fd in (*streams, self.report.fileno(), self.process.fileno()):
             poll.register(fd, select.POLLIN)
         poll.register(self.script, select.POLLOUT if left else 0)
         record = b""
@@ -140,8 +185,9 @@ class Shell:
                 left = self._feed(left)
                 if not left:
                     poll.unregister(self.script)
-            if self.output in ready and not drain_once(self.output, collector):
-                poll.unregister(self.output)
+            for fd, into in streams.items():
+                if fd in ready and not drain_once(fd, into):
+                    poll.unregister(fd)
             if self.report.fileno() in ready:
                 record += self._hear()
                 if record.endswith(b"\0"):
@@ -171,13 +217,13 @@ class Shell:
             token, status, cwd = report[:-1].decode("utf-8", "surrogateescape").split(" ", 2)
         except ValueError as e:
             raise ShellEndedError from e
-        if token != self._token or not status.isdigit() or not cwd.startswith("/"):
+        if token != self._token or not _STATUS_FORM.fullmatch(status) or not cwd.startswith("/"):
             raise ShellEndedError
         self._status = int(status)
         return self._status, cwd
 
     def close(self) -> None:
-        for fd in (self.script, self.output):
+        for fd in (self.script, self.output, *([self.errors] if self.errors >= 0 else [])):
             os.close(fd)
         self.report.close()
 

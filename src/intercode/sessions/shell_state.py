@@ -11,14 +11,17 @@ import re
 from dataclasses import dataclass
 
 DUMP = (
-    "builtin :\n{{ builtin declare -p; builtin declare -f; builtin alias -p; builtin shopt -p; "
-    "builtin trap -p; builtin printf 'umask %s\\n' \"$(builtin umask)\"; "
+    "builtin :\n{{ (builtin trap - DEBUG; builtin printf '%s\\n' {token} "
+    "'builtin unset -v IFS PS4 PATH HOME HOSTNAME OPTIND OPTERR'; builtin declare -p; "
+    "builtin declare -f; builtin alias -p; builtin shopt -p; builtin umask -p; "
     "builtin printf 'set --'; (($#)) && builtin printf ' %q' \"$@\"; builtin printf '\\n'; "
-    "builtin set +o; builtin printf '\\0'; }} 2>/dev/null >&{report}\n"
+    "builtin set +o); builtin trap -p; builtin printf '%s\\0' {token}; }} 2>&- >&{report}\n"
 )
-"""Writes the state to the report descriptor, a NUL byte behind it. Options come last: some of them,
-once set, would end the shell that restores. The first line
-is for bash's parser, which an unterminated quote in the action leaves confused for one line."""
+"""Writes the state to the report descriptor, between two tokens, a NUL byte behind it. Options come
+late: some of them, once set, would end the shell that restores; traps last: one for DEBUG would run
+at every line. The first line is for bash's parser, which an unterminated quote in the action leaves
+confused for one line. What every bash begins with is unset first: it may have been unset, or no
+longer be exported. Nothing is opened, which a restricted shell may not."""
 
 _ENDING = re.compile(
     r"\b(exit|exec|logout|kill|killall|pkill|set|trap|return|suspend|ulimit|unset|builtin|enable"
@@ -28,10 +31,12 @@ _ENDING = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """A directory, and what a shell knew as text; empty where it was never asked."""
+    """A directory, and what a shell knew as text; empty where it was never asked. ``actions``: how
+    many it had run, by which ``$RANDOM`` goes on in a deterministic box."""
 
     cwd: str
     text: str = ""
+    actions: int = 0
 
 
 def may_end(code: str) -> bool:

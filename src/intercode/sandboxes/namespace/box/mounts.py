@@ -81,6 +81,7 @@ class Layout:
             "overlay", "root", "overlay", _HARDENED, options + _ONLY_IN_MEMORY * (not spec["upper"])
         )
         self.root = os.path.abspath("root")
+        self.base = -1  # a hidden directory: where ``renew`` finds the layers
         if not spec["upper"]:  # kept mounted where nobody sees it, below /dev, to be sealed one day
             mount(".", "root/dev", flags=MS_BIND)
             mount("lower", "root/dev/lower", flags=MS_BIND)

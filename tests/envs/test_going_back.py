@@ -1,0 +1,45 @@
+"""Whatever was done, going back to a snapshot gives the same state by hash (more sequences:
+benchmarks/soak_snapshots.py)."""
+
+from __future__ import annotations
+
+import pytest
+
+from intercode.envs.bash import BashEnv
+from intercode.types import Dataset, Task
+from support.changing import goes_back, state_of
+
+pytestmark = pytest.mark.sandbox
+TASKS = Dataset("any", "bash", (Task("any/0", "Do anything.", gold="true"),))
+
+
+@pytest.mark.parametrize("session", ["persistent", "fresh-carried"])
+def test_going_back_undoes_anything(session: str) -> None:
+    count = {"persistent": 80, "fresh-carried": 20}[session]
+    with BashEnv(TASKS, session=session, hashes=True, timeout=0.3) as env:  # type: ignore[arg-type]
+        for seed in range(count):
+            if seed % 10 == 0:
+                env.reset()
+            goes_back(env, seed)
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        "x=1",
+        "cd /usr",
+        "f() { :; }",
+        "shopt -s nullglob",
+        "echo > /tmp/x",
+        "alias a=b",
+        "umask 077",
+    ],
+)
+def test_the_fingerprint_sees_what_changed(action: str) -> None:
+    with BashEnv(TASKS, hashes=True) as env:
+        env.reset()
+        before = state_of(env)
+        env.step("true")
+        assert state_of(env) == before
+        env.step(action)
+        assert state_of(env) != before

@@ -1,0 +1,99 @@
+"""Fingerprints of observations and states, and the deterministic environments that tell them."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+
+import pytest
+
+import intercode
+from intercode.envs import hashes
+from intercode.errors import ConfigError, UnknownNameError
+from intercode.types import Dataset, FileEntry, Task
+
+TASKS = Dataset(
+    "mine", "bash",
+    (Task("mine/0", "Write 5.", gold="echo 5 > /five"), Task("mine/1", "Go.", gold="true")),
+)  # fmt: skip
+ENTRY = FileEntry("file", 0o644, 5, "ab" * 32)
+
+
+def test_a_state_is_files_directory_and_shell() -> None:
+    whole = hashes.of_state({"/a": ENTRY}, "/", "declare -- x=1\n")
+    assert len(whole) == 16 and int(whole, 16) >= 0
+    assert whole == hashes.of_state({"/a": replace(ENTRY)}, "/", "declare -- x=1\n")
+    others = [
+        hashes.of_state({"/b": ENTRY}, "/", "declare -- x=1\n"),
+        hashes.of_state({"/a": replace(ENTRY, mode=0o600)}, "/", "declare -- x=1\n"),
+        hashes.of_state({"/a": replace(ENTRY, digest="cd" * 32)}, "/", "declare -- x=1\n"),
+        hashes.of_state({"/a": FileEntry("link", target="/x")}, "/", "declare -- x=1\n"),
+        hashes.of_state({}, "/", "declare -- x=1\n"),
+        hashes.of_state({"/a": ENTRY}, "/tmp", "declare -- x=1\n"),
+        hashes.of_state({"/a": ENTRY}, "/", "declare -- x=2\n"),
+    ]
+    assert len({whole, *others}) == 8
+
+
+def test_what_bash_changes_by_itself_does_not_count() -> None:
+    dump = 'declare -i RANDOM="7"\ndeclare -ir PPID="3"\ndeclare -- RANDOMS="1"\nset -- \'a\''
+    assert hashes.lasting(dump) == "declare -- RANDOMS=\"1\"\nset -- 'a'"
+
+
+def test_any_text_has_a_hash() -> None:
+    assert hashes.of_observation("\ud800") != hashes.of_observation("")
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize("profile", ["standard", "original"])
+def test_the_same_actions_leave_the_same_hashes(profile: str) -> None:
+    if profile == "original" and not shutil.which("git"):
+        pytest.skip("the original profile needs git in the image; here the machine's own")
+    actions = ("date; echo $RANDOM $$", "cd /tmp && touch a; ls -la", "exit 3", "submit")
+    runs = []
+    for _ in range(2):
+        with intercode.make("bash", TASKS, deterministic=True, profile=profile) as env:
+            env.reset(options={"task": 0})
+            steps = [env.step(action) for action in actions]
+            runs.append([(s[0], s[1], s[4]["hashes"]) for s in steps])
+    assert runs[0] == runs[1]
+    states = [step[2]["state"] for step in runs[0]]
+    assert states[0] != states[1] and all(len(s) == 16 for s in states)
+
+
+@pytest.mark.sandbox
+def test_a_state_hash_follows_variables_files_and_directory_and_comes_back() -> None:
+    with intercode.make("bash", TASKS, hashes=True) as env:
+        env.reset(options={"task": 1})
+
+        def state(action: str) -> str:
+            return str(env.step(action)[4]["hashes"]["state"])
+
+        start = state("true")
+        assert state("false; echo $RANDOM $SECONDS; sleep 0.01; true") == start
+        assert state("x=1") != start
+        assert state("unset x") == start
+        assert state("touch /f") != start
+        with env.snapshot() as moment:
+            there = state("true")
+            assert state("rm /f") == start
+            env.restore(moment)
+            assert state("true") == there
+        assert state("rm /f; cd /tmp; cd /; unset OLDPWD") == start
+
+
+@pytest.mark.sandbox
+def test_facts_tell_the_settings_and_hashes_come_only_where_asked() -> None:
+    with intercode.make("bash", TASKS) as env:
+        assert env.facts()["determinism"] is None
+        env.reset(options={"task": 1})
+        assert "hashes" not in env.step("true")[4]
+    with intercode.make("bash", TASKS, deterministic={"clock": "real", "seed": 3}) as env:
+        facts = env.facts()["determinism"]
+        assert (facts["clock"], facts["seed"]) == ("real", 3)
+        (twin,) = [env.twin()]
+        assert twin.determinism == env.determinism
+    with pytest.raises(UnknownNameError, match="setting of determinism 'clokc'"):
+        intercode.make("bash", TASKS, deterministic={"clokc": "real"})
+    with pytest.raises(ConfigError, match="'soon'"):
+        intercode.make("bash", TASKS, deterministic={"clock": "soon"})

@@ -1,0 +1,229 @@
+"""Golds that are kept: only steady ones, while nothing changed, never from rubbish."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import intercode
+from intercode.envs import proven
+from intercode.envs.bash import BashEnv
+from intercode.runner.check import check
+from intercode.sandboxes import Limits, SandboxSpec
+from intercode.types import Dataset, FileEntry, Image, Layer, State, Task
+from support.boxes import open_box
+
+TASK = Task("d/0", "Print five.", gold="echo five", also=("echo FIVE",))
+LEFT = [
+    State("five\n", {"/tmp/\udcff": FileEntry("file", 0o644, 1, "ab")}, cwd="/tmp", exit_code=0),
+    State("FIVE\n", exit_code=1),
+]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def spec(digest: str = "sha256:1", layer: str = "sha256:2@3600", **more: Any) -> SandboxSpec:
+    image = Image("tar:x", digest, Path("/nowhere"))
+    return SandboxSpec(image, (Layer(Path("/nowhere/layer"), layer),), **more)
+
+
+def test_what_is_kept_is_found_again() -> None:
+    assert proven.load(TASK, spec(), "persistent") is None
+    assert proven.save(TASK, spec(), "persistent", LEFT, dated=True)
+    assert proven.load(TASK, spec(), "persistent") == LEFT
+    other = dataclasses.replace(TASK, id="d/1", query="Say so.")
+    assert proven.load(other, spec(), "persistent") == LEFT, "the words of a task do not matter"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"task": dataclasses.replace(TASK, gold="echo  five")},
+        {"task": dataclasses.replace(TASK, also=("echo six",))},
+        {"task": dataclasses.replace(TASK, also=())},
+        {"task": dataclasses.replace(TASK, setup="x=1")},
+        {"task": dataclasses.replace(TASK, cwd="/usr")},
+        {"spec": spec("sha256:other")},
+        {"spec": spec(layer="sha256:3@3600")},
+        {"spec": spec(layer="sha256:2@7200")},
+        {"spec": spec(limits=Limits(disk=1 << 20))},
+        {"spec": spec(env={"LANG": "C"})},
+        {"spec": spec(hostname="other")},
+        {"session": "fresh"},
+    ],
+)
+def test_whatever_it_depends_on_misses_when_it_changes(other: dict[str, Any]) -> None:
+    proven.save(TASK, spec(), "persistent", LEFT, dated=True)
+    wanted = {"task": TASK, "spec": spec(), "session": "persistent", **other}
+    assert proven.load(**wanted) is None
+
+
+def test_another_version_of_the_code_misses(monkeypatch: pytest.MonkeyPatch) -> None:
+    proven.save(TASK, spec(), "persistent", LEFT, dated=True)
+    monkeypatch.setattr(proven, "_code", lambda: "another")
+    assert proven.load(TASK, spec(), "persistent") is None
+
+
+def test_what_holds_for_any_date_is_found_under_another() -> None:
+    proven.save(TASK, spec(), "persistent", LEFT, dated=False)
+    assert proven.load(TASK, spec(layer="sha256:2@7200"), "persistent") == LEFT
+    assert proven.load(TASK, spec(layer="sha256:9@7200"), "persistent") is None
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "date", "echo $(date +%Y)", "ls -l /", "find . -mtime -1", "find . -ls", "ps | wc -l",
+        "cat /proc/uptime", "echo $RANDOM", "printf '%(%F)T'", "df .", "touch a; stat a", "w",
+        "find . -printf '%T@'", "uname -r", "echo $EPOCHSECONDS", "who | wc -l", "/bin/date",
+    ],
+)  # fmt: skip
+def test_code_that_reads_the_clock_or_the_machine_is_not_kept(code: str) -> None:
+    for task in (Task("t", "q", gold=code), Task("t", "q", gold="true", setup=code)):
+        assert not proven.save(task, spec(), "persistent", [State("x")], dated=True), task
+        assert proven.load(task, spec(), "persistent") is None
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "wc -w f", "sort -u a", "find . -type f -perm -o=w", "awk '{print $1}' f", "echo update",
+        "sort | uniq -Dw32", "find . -name '*.date'", "md5sum a | cut -d' ' -f1", "ls /", "ls -a",
+    ],
+)  # fmt: skip
+def test_other_code_is(code: str) -> None:
+    assert proven.save(Task("t", "q", gold=code), spec(), "persistent", [State("x")], dated=True)
+
+
+def test_neither_networks_nor_this_machine_s_programs_nor_outputs_of_today_are_kept() -> None:
+    for bad in (spec(network="host"), SandboxSpec(Image("host", "sha256:1"))):
+        assert not proven.save(TASK, bad, "persistent", LEFT, dated=True)
+    for form in ("%H:%M", "%Y-%m-%d", "%b %e", "it is %s"):
+        shown = [State(time.strftime(form) + "\n"), LEFT[1]]
+        assert not proven.save(TASK, spec(), "persistent", shown, dated=True), form
+    assert not any(proven.shows_now("five 12 a:b 17 lines\n", at) for at in (0.0, 1.8e9))
+
+
+SPOILERS: dict[str, Callable[[bytes], bytes]] = {
+    "cut short": lambda data: data[: len(data) // 2],
+    "empty": lambda data: b"",
+    "changed": lambda data: data.replace(b"five", b"four"),
+    "not text": lambda data: b"\xff" + data,
+}
+
+
+@pytest.mark.parametrize("how", SPOILERS)
+def test_a_spoiled_entry_is_ignored_and_removed(cache: Path, how: str) -> None:
+    proven.save(TASK, spec(), "persistent", LEFT, dated=True)
+    (path,) = (cache / "golds").iterdir()
+    path.write_bytes(SPOILERS[how](path.read_bytes()))
+    assert proven.load(TASK, spec(), "persistent") is None
+    assert not path.exists()
+
+
+def test_an_entry_under_another_s_name_is_no_proof(cache: Path) -> None:
+    proven.save(TASK, spec(), "persistent", LEFT, dated=True)
+    (path,) = (cache / "golds").iterdir()
+    proven.save(dataclasses.replace(TASK, gold="echo 5"), spec(), "persistent", LEFT, dated=True)
+    (other,) = set((cache / "golds").iterdir()) - {path}
+    path.replace(other)
+    assert proven.load(dataclasses.replace(TASK, gold="echo 5"), spec(), "persistent") is None
+
+
+def test_a_proof_is_good_for_a_day(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    proven.save(TASK, spec(), "persistent", LEFT, dated=True)
+    now = time.time()
+    for later, found in ((0.9 * proven.GOOD_FOR, True), (1.1 * proven.GOOD_FOR, False)):
+        monkeypatch.setattr(time, "time", lambda later=later: now + later)
+        assert (proven.load(TASK, spec(), "persistent") is not None) == found
+    assert list((cache / "golds").iterdir()) == []
+
+
+def test_it_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    proven.save(TASK, spec(), "persistent", LEFT, dated=True)
+    monkeypatch.setenv(proven.SWITCH, "0")
+    assert proven.load(TASK, spec(), "persistent") is None
+    with intercode.make("bash", dataset=Dataset("d", "bash", (TASK,))) as env:
+        assert env.facts()["golds"] == "run"
+
+
+# ------------------------------------------------------------------------ with boxes
+GOLDS = {
+    "t/steady": "echo five; mkdir /tmp/d; echo x > /tmp/d/f; false",
+    "t/volatile": "cat /*/urando[m] | head -c9 | od",
+    "t/leaves": "cat /*/urando[m] | head -c9 > /tmp/drawn",
+    "t/clock": "date +%Y",
+}
+
+
+@pytest.fixture
+def image(monkeypatch: pytest.MonkeyPatch) -> str:
+    name = os.environ.get("INTERCODE_TEST_IMAGE")
+    if not name:
+        pytest.skip("set INTERCODE_TEST_IMAGE, e.g. to recipe:nl2bash once it is built")
+    monkeypatch.delenv("INTERCODE_CACHE")  # there the image is
+    return name
+
+
+@pytest.mark.sandbox
+@pytest.mark.rootfs
+def test_check_keeps_what_is_steady_and_episodes_use_it(
+    image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proven, "_home", lambda: tmp_path)
+    tasks = tuple(Task(name, f"query {name}", gold) for name, gold in GOLDS.items())
+    dataset = Dataset("made", "bash", tasks, image=image)
+    assert check(dataset, keep=False).kept == 0 and list(tmp_path.iterdir()) == []
+    report = check(dataset)
+    assert report.kept == 1 and report.facts["golds"] == "run"
+    with intercode.make("bash", dataset=dataset) as env:
+        for name, kept in (("t/steady", True), *((n, False) for n in list(GOLDS)[1:])):
+            env.reset(options={"task": name})
+            assert (env._known() is not None) == kept, name
+        env.reset(options={"task": "t/steady"})
+        env.step(GOLDS["t/steady"])
+        assert env.score().success
+        assert env.keep_golds([State("something else", exit_code=0)], dated=True)
+        assert env.score().success, "within an episode the gold stays what it is"
+        env.reset(options={"task": "t/steady"})
+        env.step(GOLDS["t/steady"])
+        for path in tmp_path.iterdir():  # the one for any date goes first
+            if "something else" not in path.read_text():
+                path.unlink()
+        assert not env.score().success, "what is kept is what is compared with"
+        assert env.facts()["golds"] == "cached where proven"
+    with BashEnv(dataset, cached_golds=False) as env:
+        env.reset(options={"task": "t/steady"})
+        env.step(GOLDS["t/steady"])
+        assert env.score().success and env.facts()["golds"] == "run"
+    with BashEnv(dataset, profile="original") as env:
+        env.reset(options={"task": "t/steady"})
+        assert env.facts()["golds"] == "run" and not env.keep_golds([State("x")], dated=True)
+
+
+@pytest.mark.sandbox
+def test_no_box_reaches_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("INTERCODE_CACHE")  # the test's own cannot be reached by a box's id at all
+    before = set(proven._home().iterdir())
+    unique = spec(digest=f"sha256:{time.time_ns()}")
+    assert proven.save(TASK, unique, "persistent", LEFT, dated=True)
+    (path,) = set(proven._home().iterdir()) - before
+    try:
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+        with open_box() as box:
+            looked = box.run(["/bin/sh", "-c", f"ls {path.parent}; cat {path}"])
+            mounts = box.run(["cat", "/proc/self/mountinfo"])
+        assert looked.output.count("No such file") == 2
+        assert mounts.ok and "golds" not in mounts.output
+    finally:
+        path.unlink()

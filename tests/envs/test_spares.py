@@ -1,0 +1,67 @@
+"""Places that are prepared: taken, given up, and never too many of them in one process."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from intercode.envs import spares
+from intercode.envs.spares import Place, Spare
+from intercode.sessions.bash import BashSession
+from support.boxes import open_box
+
+pytestmark = pytest.mark.sandbox
+
+
+class Workshop:
+    """Makes real places, and remembers them."""
+
+    def __init__(self) -> None:
+        self.made: list[Place] = []
+        self._lock = threading.Lock()
+
+    def make(self) -> Place:
+        box = open_box()
+        place = Place(box, BashSession(box))
+        with self._lock:
+            self.made.append(place)
+        return place
+
+
+@pytest.fixture
+def shop() -> Iterator[Workshop]:
+    shop = Workshop()
+    open_box().close()  # or the test is skipped
+    yield shop
+    for place in shop.made:
+        place.close()
+
+
+def test_what_was_prepared_for_the_same_is_taken(shop: Workshop) -> None:
+    spare = Spare()
+    spare.prepare("a", shop.make)
+    spare.prepare("a", shop.make)
+    place = spare.take("a", shop.make)
+    assert shop.made == [place]
+    assert place.session.run("echo on", 10).output == "on\n"
+    spare.close()
+
+
+def test_at_most_so_many_wait_and_the_oldest_gives_way(
+    shop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spares, "_MOST", 2)
+    several = [Spare() for _ in range(4)]
+    for spare in several:
+        spare.prepare("a", shop.make)
+    waiting = [spare for spare in several if spare._place is not None]
+    assert waiting == several[2:]
+    for spare in several:  # those that gave way make one when they need it
+        place = spare.take("a", shop.make)
+        assert place.session.run("echo on", 10).output == "on\n"
+        place.close()
+        spare.close()
+    assert not set(several) & set(spares._processes[os.getpid()].waiting)

@@ -1,0 +1,152 @@
+"""Replay as a proof, and episodes of a log that go on in another way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intercode import trajectories
+from intercode.cli import main
+from intercode.config import EvalConfig
+from intercode.errors import UnknownNameError, UsageError
+from intercode.models import ScriptedModel
+from intercode.runner import replay
+from intercode.runner.branching import Branch, branch
+from intercode.runner.pool import evaluate
+from intercode.types import Trajectory
+
+pytestmark = pytest.mark.sandbox
+OPTIONS = replay.Options()
+ANSWERS = ("cd /tmp; date > now; cat now; echo $RANDOM", "ls -l", "echo 4")
+
+
+@pytest.fixture(scope="module")
+def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A deterministic run of three tasks, in which the third action is right for the second."""
+    home = tmp_path_factory.mktemp("recorded")
+    tasks = home / "sums.jsonl"
+    rows = [{"query": f"print {n} squared", "gold": f"echo $(({n}*{n}))"} for n in (1, 2, 3)]
+    tasks.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = EvalConfig(
+        str(tasks), "try-again", model="scripted", max_turns=3, out=home / "run", parallel=2,
+        deterministic=True,
+    )  # fmt: skip
+    model = ScriptedModel([f"```bash\n{answer}\n```" for answer in ANSWERS])
+    return evaluate(config, model=model, quiet=True)
+
+
+def read(out: Path) -> list[Trajectory]:
+    return list(trajectories.read(out / trajectories.TRAJECTORIES_FILE))
+
+
+@pytest.fixture
+def forged(run_dir: Path, tmp_path: Path) -> Callable[..., Path]:
+    """The run with one thing in it changed."""
+
+    def forge(change: Callable[[dict[str, Any]], None]) -> Path:
+        rows = [json.loads(line) for line in (run_dir / "trajectories.jsonl").open()]
+        change(rows[1])
+        out = tmp_path / "forged.jsonl"
+        out.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return out
+
+    return forge
+
+
+def test_a_deterministic_run_is_proved_equal(
+    run_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (report,) = replay.run([run_dir], OPTIONS)
+    assert (report.episodes, len(report.steps), report.mismatches) == (3, 9, [])
+    assert report.deterministic and all(len(s.recorded_hashes) == 2 for s in report.steps)
+    facts = trajectories.read_run(run_dir)
+    assert facts["determinism"]["seed"] == 0
+    assert main(["replay", str(run_dir)]) == 0
+    assert "3 episodes, 9 steps, 9 with hashes: every observation" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda row: row["steps"][1].update(observation="total 0\n"), "step 2, in observation"),
+        (lambda row: row["steps"][2].update(reward=0.5), "step 3, in reward"),
+        (lambda row: row["steps"][0]["hashes"].update(state="0" * 16), "step 1, in state"),
+    ],
+)
+def test_the_first_difference_is_named(
+    forged: Callable[..., Path], change: Any, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = forged(change)
+    assert main(["replay", str(log)]) == 1
+    out = capsys.readouterr().out
+    assert out.count("DIFFERS") == 1 and said in out
+
+
+def test_an_edit_is_a_branch_that_replays(
+    run_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parent = read(run_dir)[0]
+    out = tmp_path / "edited"
+    words = ["replay", str(run_dir), "--episode", parent.id, "--edit", "2=touch more; ls"]
+    assert main([*words, "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "1 steps in common, then as edited" in said and "+more" in said
+    (made,) = read(out)
+    assert (made.parent, made.branched_at, made.turns) == (parent.id, 1, 3)
+    assert made.id not in ("", parent.id)
+    assert made.steps[0].observation == parent.steps[0].observation
+    assert [s.action for s in made.steps] == [ANSWERS[0], "touch more; ls", ANSWERS[2]]
+    assert made.steps[1].observation == "more\nnow\n"
+    assert made.steps[1].hashes["state"] != parent.steps[1].hashes["state"]
+    assert trajectories.read_run(out)["branch_of"] == parent.id
+    (report,) = replay.run([out], OPTIONS)
+    assert len(report.steps) == 3 and report.mismatches == []
+
+
+def test_an_agent_plays_on(run_dir: Path, tmp_path: Path) -> None:
+    parent = next(t for t in read(run_dir) if t.task.endswith("/2"))
+    assert not parent.success
+    asked = Branch(parent.task, after=1, edits={2: "rm /tmp/now"}, agent="gold")
+    done = branch([run_dir], asked, OPTIONS, tmp_path / "gold")
+    assert [s.action for s in done.made.steps[1:]] == ["rm /tmp/now", "echo $((3*3))", "submit"]
+    assert done.made.success and done.made.end == "submitted" and done.shared == 1
+    assert all(check.same for check in done.prefix) and len(done.prefix) == 1
+    with pytest.raises(UsageError, match="another run"):
+        branch([run_dir], Branch(parent.task, after=1, agent="noop"), OPTIONS, tmp_path / "gold")
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (Branch(after=0, agent="noop"), "3 episodes are meant: give --episode"),
+        (Branch("sums/0"), "say where to branch"),
+        (Branch("sums/0", after=2), "who plays on"),
+        (Branch("sums/0", after=4, agent="noop"), "open after 0 to 3"),
+        (Branch("sums/0", edits={4: "x"}), "no step 4 to edit"),
+        (Branch("sums/0", after=2, edits={1: "x"}), "has to come after step 2"),
+    ],
+)
+def test_what_cannot_be_branched_says_why(run_dir: Path, asked: Branch, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        branch([run_dir], asked, OPTIONS)
+
+
+def test_an_unknown_episode_is_named_with_the_near_one(run_dir: Path) -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'sums/1'"):
+        branch([run_dir], Branch("sum/1", edits={1: "x"}), OPTIONS)
+
+
+def test_a_run_without_determinism_is_told_from_one_with(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks = tmp_path / "time.json"
+    tasks.write_text('[{"query": "the time", "gold": "date +%s%N"}]')
+    out = evaluate(EvalConfig(str(tasks), "gold", out=tmp_path / "run"), quiet=True)
+    assert read(out)[0].steps[0].hashes == {}
+    assert main(["replay", str(out)]) == 1
+    said = capsys.readouterr().out
+    assert "in observation" in said and "not recorded as deterministic" in said

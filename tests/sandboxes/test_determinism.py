@@ -1,0 +1,178 @@
+"""Boxes in which time stands still and chance is drawn from a seed."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from intercode.errors import ConfigError, SandboxUnavailableError, UnknownNameError
+from intercode.sandboxes.determinism import Determinism, from_settings, read_clock
+from intercode.sandboxes.namespace import clock
+from intercode.sessions.bash import BashSession
+from support.boxes import open_box
+
+needs_compiler = pytest.mark.skipif(
+    not any(map(shutil.which, clock.COMPILERS)), reason=f"a clock of its own: {clock.HOW}"
+)
+NOW = 1767225600  # 2026-01-01 00:00:00 UTC
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run() -> Iterator[Callable[..., Run]]:
+    """A fresh session in a box with given settings, as a function from action to output."""
+    with ExitStack() as opened:
+
+        def start(**settings: object) -> Run:
+            box = opened.enter_context(open_box(determinism=Determinism(**settings)))
+            session = BashSession(box)
+            opened.callback(session.close)
+            return lambda action: session.run(action, 10.0).output
+
+        yield start
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ("2026-01-01 00:00:00", (True, NOW)), ("2026-01-01", (True, NOW)),
+        ("2026-01-01T00:00:01", (True, NOW + 1)), ("+3d", (False, 259200)),
+        ("-90m", (False, -5400)), ("+5", (False, 5)), ("real", (False, 0)),
+    ],
+)  # fmt: skip
+def test_a_clock_is_a_time_or_an_offset(text: str, meaning: tuple[bool, int]) -> None:
+    assert read_clock(text) == meaning
+
+
+def test_what_cannot_be_set_is_refused() -> None:
+    with pytest.raises(ConfigError, match="'tomorrow'"):
+        Determinism(clock="tomorrow")
+    with pytest.raises(UnknownNameError, match="did you mean 'clock'"):
+        from_settings({"clok": "+3d"})
+    with pytest.raises(ConfigError, match="seed"):
+        Determinism(seed=-1)
+    with pytest.raises(ConfigError, match="32 hex digits"):
+        Determinism(machine_id="mine")
+
+
+def test_without_a_compiler_nothing_is_pretended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    clock.library.cache_clear()
+    try:
+        settled = clock.settle(True)
+        assert settled is not None and (settled.clock, settled.random) == ("real", "real")
+        with pytest.raises(SandboxUnavailableError, match="apt-get install gcc"):
+            clock.settle({"clock": "2024-05-01"})
+    finally:
+        clock.library.cache_clear()
+    assert clock.settle(False) is None
+
+
+@needs_compiler
+@pytest.mark.sandbox
+@pytest.mark.parametrize(
+    ("action", "output"),
+    [
+        ("date +%s%N", f"{NOW}000000000\n"),
+        ("env -i /bin/date +%s", f"{NOW}\n"),
+        ("echo $EPOCHSECONDS $EPOCHREALTIME $SECONDS", f"{NOW} {NOW}.000000 0\n"),
+        ("printf '%(%F %T)T\\n' -1", "2026-01-01 00:00:00\n"),
+        ("cd /tmp; touch f; stat -c '%X %Y %Z' f; ls -l --full-time f | cut -d' ' -f6,7",
+         f"{NOW} {NOW} {NOW}\n2026-01-01 00:00:00.000000000\n"),
+        ("cd /tmp; touch f; touch -d '4 days ago' g; find . -type f -mmin -1; find . -mtime +2",
+         "./f\n./g\n"),
+        ("cd /tmp; touch -d tomorrow f; date -r f +%F; touch g; [ f -nt g ] && echo newer",
+         "2026-01-02\nnewer\n"),
+        ("cd /tmp; touch -d 2020-02-03 f; cp -p f g; tar c g | tar tv | awk '{print $4}'",
+         "2020-02-03\n"),
+        ("sleep 0.05; timeout 0.1 sleep 9; echo $?", "124\n"),
+        ("read -t 0.1 x < <(sleep 1); echo $(($? > 128))", "1\n"),
+        ("hostname; cat /etc/machine-id; date +%Z; locale 2>/dev/null | grep ^LC_ALL",
+         f"intercode\n{'c0de' * 8}\nUTC\nLC_ALL=C.UTF-8\n"),
+        ("cp /etc/hostname /tmp/h; cmp /etc/hostname /tmp/h && mv /tmp/h /tmp/i; ls /tmp", "i\n"),
+    ],
+)  # fmt: skip
+def test_time_stands_still(run: Callable[..., Run], action: str, output: str) -> None:
+    assert run()(action) == output
+
+
+@needs_compiler
+@pytest.mark.sandbox
+def test_what_waits_waits_for_real(run: Callable[..., Run]) -> None:
+    code = """python3 - <<'END'
+import queue, subprocess, threading, time
+waits = (
+    lambda: time.sleep(0.2),
+    lambda: threading.Event().wait(0.2),
+    lambda: queue.Queue().get(timeout=0.2),
+    lambda: subprocess.run(["sleep", "9"], timeout=0.2),
+)
+for wait in waits:
+    start = time.monotonic()
+    try:
+        wait()
+    except (queue.Empty, subprocess.TimeoutExpired):
+        pass
+    print(0.19 < time.monotonic() - start < 8, time.time())
+END"""
+    assert run()(code) == f"True {NOW}.0\n" * 4
+
+
+@needs_compiler
+@pytest.mark.sandbox
+def test_a_clock_that_is_off_runs_on_and_takes_the_dates_along(run: Callable[..., Run]) -> None:
+    act = run(clock="+3d")
+    ahead, here = run(clock="+3d")("date +%s"), run(clock="real")("date +%s")
+    assert abs(int(ahead) - int(here) - 3 * 86400) <= 60
+    assert act("cd /tmp; touch f; find . -name f -mmin -1; touch -d '5 hours ago' g; "
+               "find . -name g -mmin +299 -mmin -301") == "./f\n./g\n"  # fmt: skip
+    first, second = act("date +%s%N; date +%s%N").split()
+    assert int(first) < int(second)
+
+
+@needs_compiler
+@pytest.mark.sandbox
+def test_chance_depends_on_the_seed_alone(run: Callable[..., Run]) -> None:
+    draws = (
+        "mktemp", "mktemp -u", "shuf -i 1-99 | md5sum", "bash -c 'echo $RANDOM'",
+        "echo $RANDOM $RANDOM $SRANDOM",
+        "python3 -c 'import random; print(random.random(), hash(\"x\"))'",
+    )  # fmt: skip
+    once, again, other = ([act(d) for d in draws] for act in (run(), run(), run(seed=5)))
+    assert once == again
+    assert all(a != b for a, b in zip(once, other, strict=True))
+    below = "echo $(echo $RANDOM); (echo $RANDOM) | cat"  # a subshell's comes from its pid
+    assert run()(below) == run()(below)
+
+
+@pytest.mark.sandbox
+def test_random_goes_on_the_same_after_restore_and_in_a_new_shell() -> None:
+    with open_box(determinism=Determinism(clock="real", random="real")) as box:
+        first = BashSession(box)
+        drawn = [first.run("echo $RANDOM $?", 5.0).output for _ in range(3)]
+        assert len(set(drawn)) == 3
+        second = BashSession(box)
+        second.run("x=1; false", 5.0)
+        third = BashSession(box, state=second.state())
+        assert [third.run("echo $RANDOM 0", 5.0).output for _ in range(2)] == drawn[1:]
+        second.run("kill -9 $$", 5.0)
+        assert second.run("echo $RANDOM 0", 5.0).output == drawn[2]
+
+
+@pytest.mark.sandbox
+def test_seeding_neither_shows_in_a_trace_nor_touches_the_last_status() -> None:
+    with open_box(determinism=Determinism(clock="real", random="real")) as box:
+        session = BashSession(box)
+        assert session.run("(exit 7)", 5.0).exit_code == 7
+        assert session.run("echo $?", 5.0).output == "7\n"
+        session.run("set -x", 5.0)
+        assert "RANDOM" not in session.run("echo traced", 5.0).output
+        session.run("set +x; readonly RANDOM", 5.0)
+        assert session.run("echo still here", 5.0).output == "still here\n"

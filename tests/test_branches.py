@@ -1,0 +1,122 @@
+"""Episodes that go on from one moment in several ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+import intercode
+from intercode import trajectories
+from intercode.agents.base import Feedback
+from intercode.rollout import branches, informed, rollout
+from intercode.runner import replay
+from intercode.trajectories import trees
+from intercode.types import Brief, Dataset, Move, Step, Task, Trajectory
+
+TASKS = Dataset("t", "bash", (Task("t/five", "Print five.", gold="echo five"),))
+
+
+class Say:
+    """Plays actions one after another and remembers its brief."""
+
+    name = "say"
+    max_turns = None
+
+    def __init__(self, actions: Sequence[str], wants_score: bool = False) -> None:
+        self.actions, self.wants_score = actions, wants_score
+        self.brief: Brief | None = None
+
+    def start(self, brief: Brief) -> None:
+        self.brief, self.left = brief, list(self.actions)
+
+    def act(self, feedback: Feedback | None) -> Move | None:
+        return Move(self.left.pop(0)) if self.left else None
+
+
+def test_one_who_takes_over_is_told_what_was_done() -> None:
+    brief = Brief("t", "q", "bash", notes="Be brief.")
+    told = informed(brief, [Step("ls", "a\nb\n"), Step("cd b", "")])
+    assert told.notes == "Be brief.\nDone so far:\n$ ls\na\nb\n$ cd b"
+    assert informed(brief, []) == brief
+
+
+def test_trees_are_found_by_parents() -> None:
+    def episode(name: str, parent: str | None) -> Trajectory:
+        return Trajectory("t", 0, "q", (), id=name, parent=parent)
+
+    found = trees(
+        [episode("c", "b"), episode("a", None), episode("b", "a"), episode("d", "lost"),
+         episode("", None)]
+    )  # fmt: skip
+    assert [node.trajectory.id for node in found] == ["a", "d", ""]
+    assert [child.trajectory.id for child in found[0].children] == ["b"]
+    assert [t.id for t in found[0].leaves()] == ["c"]
+
+
+@pytest.mark.sandbox
+def test_every_branch_starts_where_the_episode_stood() -> None:
+    with intercode.make("bash", TASKS, max_turns=9) as env:
+        first = Say(["cd /tmp; x=1; echo root > f", "true"])
+        root = rollout(first, env, 0)
+        ways = [
+            Say(["rm f; echo five"], True),
+            Say(["echo $x; cat f; rm f"]),
+            Say(["pwd; cat f", "ls"]),
+        ]
+        right, second, third = branches(env, root, ways)
+    assert {t.parent for t in (right, second, third)} == {root.id}
+    assert {t.branched_at for t in (right, second, third)} == {2}
+    assert len({root.id, right.id, second.id, third.id}) == 4
+    assert right.steps[:1] == second.steps[:1] == root.steps[:1]
+    assert (right.end, right.reward, right.turns) == ("solved", 1.0, 3)
+    assert second.steps[2].observation == "1\nroot\n"
+    assert [s.observation for s in third.steps[2:]] == ["/tmp\nroot\n", "f\n"]
+    assert third.steps[-1].reward is not None
+    assert ways[1].brief is not None and "cd /tmp; x=1" in ways[1].brief.notes
+
+
+@pytest.mark.sandbox
+def test_a_tree_of_depth_five_and_width_three_has_243_independent_leaves(tmp_path: Path) -> None:
+    depth, width = 5, 3
+    log = tmp_path / trajectories.TRAJECTORIES_FILE
+    contents: dict[str, str] = {}
+    with intercode.make("bash", TASKS, deterministic=True) as env:
+        facts = env.facts()
+
+        def grow(node: Trajectory) -> Iterator[Trajectory]:
+            level = node.turns
+            if level == depth:
+                contents[node.id] = env._here.box.read_file("/tmp/path").decode()
+                yield node.replace(run=facts)
+                return
+            agents = [
+                Say([f"p=${{p}}{n}; printf {n} >> /tmp/path; echo $p $RANDOM"])
+                for n in range(width)
+            ]
+            for child in branches(env, node, agents, scored=False):
+                yield child.replace(run=facts)
+                yield from grow(child)
+
+        env.reset(options={"task": 0})
+        root = Trajectory("t/five", 0, "Print five.", (), id="root", run=facts)
+        unique = {t.id: t for t in [root, *grow(root)]}
+    (tree,) = trees(list(unique.values()))
+    leaves = list(tree.leaves())
+    assert len(leaves) == len(contents) == width**depth == 243
+    paths = {leaf.id: leaf.steps[-1].observation.split()[0] for leaf in leaves}
+    assert contents == paths
+    assert len(set(paths.values())) == 243
+    assert all(leaf.parent in unique and leaf.branched_at == depth - 1 for leaf in leaves)
+    for leaf in leaves[::60]:  # a branch is an episode: from its start it gives the same again
+        trajectories.append(log, leaf.replace(run={**facts, "dataset": _dataset(tmp_path)}))
+    (report,) = replay.run([log], replay.Options())
+    assert report.episodes == 5 and len(report.steps) == 25 and report.mismatches == []
+
+
+def _dataset(home: Path) -> str:
+    """The tasks of this test as a file, which a replay can open."""
+    path = home / "tasks.json"
+    path.write_text('[{"query": "Print five.", "gold": "echo five"}]')
+    return str(path)
