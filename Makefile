@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test hostile lint format bench clean lock
+.PHONY: help demo test hostile soak lint format bench clean lock
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -25,9 +25,12 @@ test: $(STAMP)  ## linter, type checker and the whole test suite
 	$(BIN)/mypy
 	$(BIN)/python -m pytest $(PYTEST)
 
-hostile: $(STAMP)  ## the hostile suite and a fuzz of 40,000 actions: minutes, and a busy machine
-	INTERCODE_HOSTILE=1 $(BIN)/python -m pytest -q tests/hostile
+hostile: $(STAMP)  ## the hostile suite by itself, every case with the time that an episode has
+	INTERCODE_HOSTILE_LONG=1 $(BIN)/python -m pytest -q tests/hostile $(PYTEST)
+
+soak: $(STAMP) hostile  ## hours: that, a fuzz of 40,000 actions, and 100,000 episodes with a plot
 	$(BIN)/python benchmarks/soak_fuzz.py
+	$(BIN)/python benchmarks/soak.py
 
 format: $(STAMP)  ## rewrite the code as the linter wants it
 	$(BIN)/ruff check --fix .

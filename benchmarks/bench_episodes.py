@@ -1,83 +1,215 @@
-"""Whole gold episodes (reset, gold, submit with scoring) per second, and what the caller waits for.
+"""Whole gold episodes (reset, gold, submit with scoring) per second, and where their time goes.
 
-    python benchmarks/bench_episodes.py [DATASET] [--image IMAGE] [--workers 1 2] [--seconds 10]
+    python benchmarks/bench_episodes.py [DATASET] [--image IMAGE] [--workers 1 2] [--seconds 8]
+        [--rounds 2] [--authors CHECKOUT]
 
-The gold runs in a box of its own for every score; nothing is cached. With several workers each is a
-process of its own.
+Each worker is a process of its own. What `intercode check`, which runs first, proves steady is
+looked up; INTERCODE_GOLD_CACHE=0 has every gold run. With a checkout of the authors' repository (or
+INTERCODE_AUTHORS) and a Docker daemon (.ci/docker) their environment plays the sound tasks of file
+system 1 in turns with ours.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import statistics
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
+
+import peers
+from measuring import Processor, whole_machine
+from where import Spans
 
 import intercode
 from intercode import datasets
+from intercode.envs import proven
+from intercode.errors import InterCodeError
 from intercode.report import render
-from intercode.report.tables import Table
+from intercode.report.tables import Cell, Table
+from intercode.runner.check import check
+from intercode.types import Dataset
+
+THEIRS = "the authors' BashEnv on Docker"
 
 
-def play(settings: dict[str, Any], seconds: float, results: Any) -> None:
-    """Play gold episodes for a while; report how many and the medians in milliseconds."""
-    resets, steps, submits, rewards = [], [], [], []
-    with intercode.make("bash", **settings) as env:
+@dataclass(frozen=True)
+class Rate:
+    """One measurement: episodes, those solved, seconds, seconds of processor time, the medians of
+    reset, step and submit in ms, and in ms an episode what was spent where."""
+
+    episodes: int
+    solved: int
+    seconds: float
+    processor: float
+    medians: tuple[float, float, float]
+    spans: dict[str, float]
+
+
+def play(settings: dict[str, Any], seconds: float, ready: Any, results: Any) -> None:
+    """Play gold episodes for a while, once all are ready; report a Rate without processor time."""
+    kept: tuple[list[float], ...] = ([], [], [])
+    solved = 0
+    with Spans() as spans, intercode.make("bash", **settings) as env:
         env.reset(options={"task": 0})
-        deadline = time.perf_counter() + seconds
-        while time.perf_counter() < deadline:
-            t0 = time.perf_counter()
-            env.reset(options={"task": len(resets) % len(env.dataset)})
-            t1 = time.perf_counter()
+        env.step("true")
+        ready.wait()
+        spans.clear()
+        begun = time.perf_counter()
+        while time.perf_counter() < begun + seconds:
+            marks = [time.perf_counter()]
+            env.reset(options={"task": len(kept[0]) % len(env.dataset)})
+            marks.append(time.perf_counter())
             env.step(env.task.gold)
-            t2 = time.perf_counter()
-            rewards.append(env.submit()[1])
-            t3 = time.perf_counter()
-            for kept, took in ((resets, t1 - t0), (steps, t2 - t1), (submits, t3 - t2)):
-                kept.append(took * 1000)
-    medians = [statistics.median(kept) for kept in (resets, steps, submits)]
-    results.put((len(rewards), sum(r >= 1 for r in rewards), medians))
+            marks.append(time.perf_counter())
+            solved += env.submit()[1] >= 1 - 1e-9
+            marks.append(time.perf_counter())
+            for spent, a, b in zip(kept, marks, marks[1:], strict=False):
+                spent.append((b - a) * 1000)
+        took = time.perf_counter() - begun
+        medians = tuple(statistics.median(spent) for spent in kept)
+        where = {name: ms / len(kept[0]) for name, ms in spans.total.items()}
+    results.put((len(kept[0]), solved, took, medians, where))
 
 
-def measure(settings: dict[str, Any], workers: int, seconds: float) -> list[float]:
-    """Episodes per second, share solved in %, and the medians of reset, step and submit."""
+def measure(settings: dict[str, Any], workers: int, seconds: float, cpu: Processor) -> Rate:
+    """Let so many workers play at the same time."""
     context = multiprocessing.get_context("spawn")
-    results = context.SimpleQueue()
+    results, ready = context.SimpleQueue(), context.Barrier(workers + 1)
     processes = [
-        context.Process(target=play, args=(settings, seconds, results)) for _ in range(workers)
+        context.Process(target=play, args=(settings, seconds, ready, results))
+        for _ in range(workers)
     ]
     for process in processes:
         process.start()
+    ready.wait()  # they have loaded what they need
+    before = cpu.used()
     rows = [results.get() for _ in processes]
+    used = cpu.used() - before
     for process in processes:
         process.join()
-    count = sum(row[0] for row in rows)
-    medians = [statistics.mean(row[2][i] for row in rows) for i in range(3)]
-    return [count / seconds, 100 * sum(row[1] for row in rows) / count, *medians]
+    return Rate(
+        sum(r[0] for r in rows), sum(r[1] for r in rows), max(r[2] for r in rows), used,
+        tuple(statistics.mean(r[3][i] for r in rows) for i in range(3)),  # type: ignore[arg-type]
+        {name: statistics.mean(r[4][name] for r in rows) for name in rows[0][4]},
+    )  # fmt: skip
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("dataset", nargs="?", default="starter")
+def authors(checkout: Path, seconds: float) -> Rate:
+    """The authors' environment, once. What it uses of the processor is the whole machine's."""
+    before = whole_machine()
+    found = peers.authors_episodes(checkout, peers.authors_python(), seconds)
+    used = whole_machine() - before
+    medians = (found["reset"], found["step"], found["submit"])
+    return Rate(int(found["episodes"]), int(found["solved"]), found["seconds"], used, medians, {})
+
+
+def row(name: str, rates: Sequence[Rate], base: float | None) -> tuple[Cell, ...]:
+    """A row of the table: the medians of several measurements."""
+    per_second = statistics.median(r.episodes / r.seconds for r in rates)
+    return (
+        name, per_second, per_second / base if base else "",
+        100 * sum(r.solved for r in rates) / sum(r.episodes for r in rates),
+        *(statistics.median(r.medians[i] for r in rates) for i in range(3)),
+        statistics.median(1000 * r.processor / r.episodes for r in rates),
+    )  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What can be said of the episodes."""
+    parser.add_argument("dataset", nargs="?", default="nl2bash:verified")
     parser.add_argument("--image")
     parser.add_argument("--profile", default="standard")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--seconds", type=float, default=10.0)
-    args = parser.parse_args()
-    settings = {"dataset": args.dataset, "image": args.image, "profile": args.profile}
-    with intercode.make("bash", **settings) as env:
-        env.reset(options={"task": 0})  # unpacks what is not unpacked yet
-    rows = [(n, *measure(settings, n, args.seconds)) for n in args.workers]
-    name = f"{datasets.load(args.dataset).name}, {args.profile}"
-    table = Table(
-        "episodes",
-        f"Gold episodes on {name}; medians in ms",
-        ("workers", "episodes/s", "solved %", "reset", "step", "submit"),
-        tuple(rows),
-        digits=(("reset", 2), ("step", 2), ("submit", 2)),
-    )
-    print(render([table], "text"))
+    parser.add_argument("--seconds", type=float, default=8.0, help="of each turn")
+    parser.add_argument("--turns", type=int, default=2)
+    parser.add_argument("--authors", type=Path, default=os.environ.get("INTERCODE_AUTHORS"))
+
+
+def chosen(args: argparse.Namespace) -> tuple[Dataset, str]:
+    """The tasks to play, and a note where they are not those that were asked for."""
+    try:
+        dataset = datasets.load(args.dataset)
+        with intercode.make("bash", dataset=dataset, image=args.image) as env:
+            env.reset(options={"task": 0})  # unpacks what is not unpacked yet
+        return dataset, ""
+    except InterCodeError as e:
+        return datasets.load("starter"), f"{args.dataset} cannot be played here: {e}"
+
+
+def tables(args: argparse.Namespace) -> list[Table]:
+    """Play in turns, and say how fast it was and where the time went."""
+    dataset, note = chosen(args)
+    same = tuple(t for t in dataset.tasks if t.group == "fs_1")
+    settings = {"dataset": dataset, "image": args.image, "profile": args.profile}
+    entrants: dict[str, Callable[[], Rate]] = {}
+    notes = [note] if note else []
+    notes.append(_prove(dataset, args))
+    cpu = Processor()
+    if not args.authors:
+        notes.append("no --authors: not compared with their environment")
+    elif why := peers.without_docker():
+        notes.append(why)
+    elif same:
+        entrants[THEIRS] = lambda: authors(Path(args.authors), 2 * args.seconds)
+        on_same = {**settings, "dataset": replace(dataset, tasks=same)}
+        entrants["ours on the same tasks"] = lambda: measure(on_same, 1, args.seconds, cpu)
+    for n in args.workers:
+        name = f"{dataset.name}, {args.profile}, {n} worker{'s' * (n > 1)}"
+        entrants[name] = lambda n=n: measure(settings, n, args.seconds, cpu)  # type: ignore[misc]
+    rates: dict[str, list[Rate]] = {name: [] for name in entrants}
+    try:
+        for _ in range(args.turns):
+            for name, work in entrants.items():
+                rates[name].append(work())
+    finally:
+        cpu.close()
+    if not cpu.exact:
+        notes.append("processor time is the whole machine's: idle machines only")
+    elif THEIRS in rates:
+        notes.append("processor time of the authors' row is the whole machine's, with Docker's")
+    theirs = rates.get(THEIRS)
+    base = statistics.median(r.episodes / r.seconds for r in theirs) if theirs else None
+    done = [row(name, found, base) for name, found in rates.items()]
+    return [_speed(done, notes), *_where(rates)]
+
+
+def _prove(dataset: Dataset, args: argparse.Namespace) -> str:
+    """Have the golds kept that are steady, and say of how many tasks."""
+    if args.profile != "standard" or not proven.enabled():
+        return "every gold runs again in every episode"
+    kept = check(dataset, image=args.image).kept
+    return f"the golds of {kept} of {len(dataset)} tasks are proven steady, and not run again"
+
+
+def _speed(rows: list[tuple[Cell, ...]], notes: list[str]) -> Table:
+    return Table(
+        "episodes", "Gold episodes; medians in ms, user and system processor time in ms an episode",
+        ("who", "episodes/s", "x authors", "solved %", "reset", "step", "submit", "cpu"),
+        tuple(rows), notes=tuple(notes),
+        digits=(("reset", 2), ("step", 2), ("submit", 2), ("cpu", 1)),
+    )  # fmt: skip
+
+
+def _where(rates: dict[str, list[Rate]]) -> list[Table]:
+    """What the last entrants spent where, in ms an episode; spans lie within one another."""
+    shown = [(name, found[-1].spans) for name, found in rates.items() if found[-1].spans]
+    if not shown:
+        return []
+    rows = tuple((span, *(spans[span] for _, spans in shown)) for span in shown[0][1])
+    columns = ("what", *(name for name, _ in shown))
+    title = "Where the time goes: ms of wall time an episode, in any thread"
+    return [Table("where", title, columns, rows, digits=tuple((c, 2) for c in columns[1:]))]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    add_arguments(parser)
+    print(render(tables(parser.parse_args())))
 
 
 if __name__ == "__main__":

@@ -1,95 +1,160 @@
-"""What a sandbox costs beside a plain `bash -c true`: medians of one run, and ratios.
+"""What a sandbox costs beside other ways to run a command: medians of rounds that take turns.
 
-    python benchmarks/bench_sandbox.py [--rounds 50] [--container NAME]
+    python benchmarks/bench_sandbox.py [--rounds 40] [--seconds 8] [--authors CHECKOUT]
 
-``--container`` names a running Docker container to compare ``docker exec`` with; ``bwrap`` is
-compared where it is installed.
+Compared are a plain `bash -c true`, bubblewrap where it is installed, `docker exec` where a daemon
+answers that has the image `intercode-test` (run this below .ci/docker), and, where a checkout of
+the authors' repository is given (or INTERCODE_AUTHORS; INTERCODE_AUTHORS_PYTHON has their
+dependencies), their own environment: see bench_episodes.py, whose table comes last.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
-import statistics
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
+import bench_episodes
+import peers
+from measuring import Contender, take_turns
+
+import intercode
 from intercode import images
+from intercode.paths import cache_root
 from intercode.report import render
 from intercode.report.tables import Table
-from intercode.sandboxes import SandboxSpec, open_sandbox
+from intercode.sandboxes import Sandbox, SandboxSpec, open_sandbox
 from intercode.sessions.bash import BashSession
+from intercode.types import Dataset, LayerSpec, Task
 
-SPEC = SandboxSpec(images.resolve("host"))
-BWRAP = [
-    "bwrap", "--unshare-all", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib",
-    "--symlink", "usr/lib64", "/lib64", "--symlink", "usr/bin", "/bin", "--proc", "/proc",
-    "--dev", "/dev", "--tmpfs", "/tmp", "bash", "-c", "true",
-]  # fmt: skip
-
-
-def median(work: Callable[[], object], rounds: int, after: Callable[[], object] = int) -> float:
-    """Milliseconds that ``work`` takes, the median of ``rounds``; ``after`` is not counted."""
-    times = []
-    for _ in range(rounds):
-        start = time.perf_counter()
-        work()
-        times.append((time.perf_counter() - start) * 1000)
-        after()
-    return statistics.median(times)
+PLAIN, EXEC = "plain `bash -c true`", "`docker exec`, `bash -c true`"
+CREATE, STEP = "create a box, first output", "step `true` in the session"
+RESET, CHANGES, FORK = "reset, pool warm", "changes, 60 of 20,000 files", "fork, 200 changed files"
+TARGETS = {
+    CREATE: "4.5 x plain (goal 3.5)", STEP: "0.3 ms, docker exec / 100", RESET: "1 ms",
+    CHANGES: "0.5 ms", FORK: "20 ms",
+}  # fmt: skip
+HOST = SandboxSpec(images.resolve("host"))
+WARM = 0.1  # seconds in which the next place is made ready; not counted
 
 
-def create_and_run() -> None:
-    with open_sandbox(SPEC) as box:
-        assert box.run(["bash", "-c", "true"]).ok
+class Boxes:
+    """Boxes that are made while the clock runs, and ended while it does not."""
+
+    def __init__(self) -> None:
+        self.open: list[Sandbox] = []
+
+    def create(self) -> None:
+        self.open.append(open_sandbox(HOST))
+        assert self.open[-1].run(["bash", "-c", "true"]).ok
+
+    def close(self) -> None:
+        while self.open:
+            self.open.pop().close()
+        time.sleep(0.02)  # for the kernel to take it down
 
 
-def peers(rounds: int, container: str | None) -> list[tuple[str, float]]:
-    """Other ways of starting a command."""
-    rows = []
-    if shutil.which("bwrap"):
-        rows.append(("bubblewrap", median(lambda: subprocess.run(BWRAP, check=True), rounds)))
-    if container:
-        command = ["docker", "exec", container, "bash", "-c", "true"]
-        took = median(lambda: subprocess.run(command, check=True), max(5, rounds // 5))
-        rows.append(("docker exec", took))
-    return rows
+@contextmanager
+def large_tree() -> Iterator[SandboxSpec]:
+    """A specification with a layer of 20,000 files in 200 directories."""
+    home = Path(tempfile.mkdtemp(prefix="bench-", dir=cache_root()))
+    try:
+        for n in range(200):
+            directory = home / "tree" / "srv" / str(n)
+            directory.mkdir(parents=True)
+            for m in range(100):
+                (directory / str(m)).write_text(f"{n} {m}\n")
+        yield SandboxSpec(HOST.image, (images.layer(LayerSpec("dir", home / "tree")),))
+    finally:
+        shutil.rmtree(home)
 
 
-def ours(rounds: int) -> list[tuple[str, float]]:
-    """Every verb of a sandbox and of its session."""
-    create_and_run()
-    rows = [("create, run, close", median(create_and_run, rounds))]
-    with open_sandbox(SPEC) as box:
-        rows.append(("run a command in a live box", median(lambda: box.run(["true"]), rounds)))
-        session = BashSession(box)
-        rows.append(("step `true`", median(lambda: session.run("true", 10), rounds * 10)))
-        rows.append(("step `ls /usr/bin`", median(lambda: session.run("ls /usr/bin", 10), rounds)))
-        rows.append(("changes, none", median(box.changes, rounds)))
-        session.run("mkdir /srv/d; for i in {1..59}; do echo $i > /srv/d/$i; done", 10)
-        rows.append(("changes, 60 entries", median(box.changes, rounds)))
-        rows.append(("clone, 60 entries", median(lambda: box.clone().close(), rounds)))
-    return rows
+def resets(stack: ExitStack) -> Contender:
+    """``reset`` of an environment whose next place is ready."""
+    tasks = Dataset("bench", "bash", (Task("bench/0", "Print x.", gold="echo x"),))
+    env = stack.enter_context(intercode.make("bash", dataset=tasks))
+    return Contender(env.reset, lambda: (env.step("true"), time.sleep(WARM)), every=2)
+
+
+def forks(stack: ExitStack) -> Contender:
+    """``fork`` of an environment with 200 changed files."""
+    tasks = Dataset("bench", "bash", (Task("bench/0", "Print x.", gold="echo x"),))
+    env = stack.enter_context(intercode.make("bash", dataset=tasks))
+    env.reset()
+    env.step("mkdir /srv/d; for i in {1..199}; do echo $i > /srv/d/$i; done")
+    twins: list[intercode.envs.base.InterCodeEnv] = []
+
+    def end() -> None:
+        while twins:
+            twins.pop().close()
+        time.sleep(0.02)
+
+    return Contender(lambda: twins.extend(env.fork(1)), end, every=2)
+
+
+def ours(stack: ExitStack) -> dict[str, Contender]:
+    """Every verb of a sandbox, its session and its environment."""
+    boxes = Boxes()
+    box = stack.enter_context(open_sandbox(HOST))
+    session = stack.enter_context(closing(BashSession(box)))
+    tree = stack.enter_context(open_sandbox(stack.enter_context(large_tree())))
+    change = 'for i in {0..58}; do echo new > "/srv/$i/1"; done; rm /srv/60/1'
+    assert tree.run(["bash", "-c", change]).ok
+    assert len(tree.changes()) == 60
+    return {
+        CREATE: Contender(boxes.create, boxes.close),
+        "run `true` in a live box": Contender(lambda: box.run(["true"])),
+        STEP: Contender(lambda: session.run("true", 10)),
+        "step `ls /usr/bin`": Contender(lambda: session.run("ls /usr/bin", 10)),
+        CHANGES: Contender(lambda: tree.changes(digests=False)),
+        "the same with digests": Contender(tree.changes),
+        RESET: resets(stack),
+        FORK: forks(stack),
+    }
+
+
+def contenders(stack: ExitStack) -> tuple[dict[str, Contender], list[str]]:
+    """All that take turns, and why others do not."""
+    plain = ["bash", "-c", "true"]
+    found = {PLAIN: Contender(lambda: subprocess.run(plain, check=True))}
+    notes = []
+    bubble = peers.bubblewrap()
+    if isinstance(bubble, str):
+        notes.append(bubble)
+    else:
+        found["bubblewrap, all namespaces"] = bubble
+    if why := peers.without_docker():
+        notes.append(why)
+    else:
+        found[EXEC] = peers.executing(stack.enter_context(peers.running_container()))
+    return {**found, **ours(stack)}, notes
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=50)
-    parser.add_argument("--container")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=40)
+    bench_episodes.add_arguments(parser)
     args = parser.parse_args()
-    plain = ["bash", "-c", "true"]
-    base = median(lambda: subprocess.run(plain, check=True), args.rounds)
-    rows = [("plain `bash -c true`", base), *peers(args.rounds, args.container), *ours(args.rounds)]
-    table = Table(
-        "sandbox",
-        f"Medians over {args.rounds} rounds; kernel {Path('/proc/version').read_text().split()[2]}",
-        ("what", "ms", "x plain bash"),
-        tuple((name, took, took / base) for name, took in rows),
-        digits=(("ms", 2), ("x plain bash", 2)),
-    )
-    print(render([table], "text"))
+    with ExitStack() as stack:
+        entrants, notes = contenders(stack)
+        took = take_turns(entrants, args.rounds)
+    rows = []
+    for name, ms in took.items():
+        faster = took[EXEC] / ms if EXEC in took else ""
+        rows.append((name, ms, ms / took[PLAIN], faster, TARGETS.get(name, "")))
+    kernel = Path("/proc/version").read_text().split()[2]
+    print(render([Table(
+        "sandbox", f"Medians over {args.rounds} rounds in turns; kernel {kernel}",
+        ("what", "ms", "x plain bash", "docker exec is x", "target"),
+        tuple(rows), notes=tuple(notes),
+        digits=(("ms", 2), ("x plain bash", 2), ("docker exec is x", 1)),
+    )]))  # fmt: skip
+    print(render(bench_episodes.tables(args)))
 
 
 if __name__ == "__main__":

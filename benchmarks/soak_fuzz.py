@@ -1,7 +1,6 @@
 """Fuzzes the sandbox through its shell session for as long as asked, and prints a table.
 
     python benchmarks/soak_fuzz.py [--random 20000] [--mutated 20000] [--seed 1] [--workers 2]
-        [--faulty]
 
 The exit status is 1 if anything did not hold; each fault is printed with its seed and actions.
 """
@@ -28,12 +27,11 @@ _CHUNK = 500  # actions per run; each has a seed of its own, so that a fault can
 Outcome = tuple[str, Counter[str], float, list[str]]
 
 
-def chunk(kind: str, seed: int, count: int, faulty: bool) -> Outcome:
+def chunk(kind: str, seed: int, count: int) -> Outcome:
     """One run: what happened, the longest overrun in seconds, the faults."""
     rng = random.Random(seed)
     seeds = fuzz.corpus()
-    pieces = fuzz.PIECES + (fuzz.FAULTY_PIECES if faulty else ())
-    makers = {"random": fuzz.random_bytes, "mutated": lambda r: fuzz.mutated(r, seeds, pieces)}
+    makers = {"random": fuzz.random_bytes, "mutated": lambda r: fuzz.mutated(r, seeds)}
     make = makers[kind]
     run = fuzz.Fuzz(seed)
     try:
@@ -44,13 +42,13 @@ def chunk(kind: str, seed: int, count: int, faulty: bool) -> Outcome:
     return kind, run.counts, run.slowest, run.faults
 
 
-def jobs(options: argparse.Namespace) -> list[tuple[str, int, int, bool]]:
+def jobs(options: argparse.Namespace) -> list[tuple[str, int, int]]:
     """The arguments of ``chunk`` for every run."""
     found = []
     for number, kind in enumerate(("random", "mutated")):
         left, seed = getattr(options, kind), options.seed * 1_000_000 + number * 500_000
         while left > 0:
-            found.append((kind, seed, min(left, _CHUNK), options.faulty))
+            found.append((kind, seed, min(left, _CHUNK)))
             left, seed = left - _CHUNK, seed + 1
     return found
 
@@ -77,9 +75,6 @@ def main() -> int:
     parser.add_argument("--mutated", type=int, default=20_000, help="actions of mutated commands")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=min(2, os.cpu_count() or 1))
-    parser.add_argument(
-        "--faulty", action="store_true", help="also put in what the session is known to fail on"
-    )
     options = parser.parse_args()
     start = time.monotonic()
     work = jobs(options)

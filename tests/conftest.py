@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-# The hostile suite takes minutes and keeps the machine busy: `make hostile` runs it.
-collect_ignore = [] if os.environ.get("INTERCODE_HOSTILE") else ["hostile"]
-
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 

@@ -1,14 +1,17 @@
 """Tries hostile cases without a test runner, as whoever this is run as, and prints a table.
 
-    python -m hostile [--sample N] [--seed N] [--back-end namespace] [WORD ...]
+    python -m hostile [--sample N] [--seed N] [--back-end namespace] [--serve] [WORD ...]
 
 Words choose the cases whose class and name hold one of them. The exit status is 1 where a case
-fails that is not known to. ``tests`` and ``src`` have to be on PYTHONPATH.
+fails that is not known to. With ``--serve`` the positions of cases are read from the standard
+input, and each is answered with the user id and ``ok`` or what does not hold. ``tests`` and ``src``
+have to be on PYTHONPATH.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import random
 import sys
@@ -37,6 +40,20 @@ def attempt(case: Case, back_end: str, planted: Planted) -> str:
     return "ok"
 
 
+def serve(back_end: str) -> int:
+    """Try the cases that are asked for, until the input ends. Returns the exit status."""
+    cases, planted = all_cases(), Planted(BACK_ENDS[back_end])
+    for line in sys.stdin:
+        print(json.dumps([os.geteuid(), attempt(cases[int(line)], back_end, planted)]), flush=True)
+    said = "ok"
+    try:
+        planted.close()
+    except AssertionError as e:
+        said = str(e)
+    print(json.dumps([os.geteuid(), said]), flush=True)
+    return 0
+
+
 def main() -> int:
     """Parse the command line, try, and print. Returns the exit status."""
     parser = argparse.ArgumentParser(prog="hostile", description=__doc__.splitlines()[0])
@@ -44,7 +61,10 @@ def main() -> int:
     parser.add_argument("--back-end", default="namespace", choices=sorted(BACK_ENDS))
     parser.add_argument("--sample", type=int)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--serve", action="store_true")
     options = parser.parse_args()
+    if options.serve:
+        return serve(options.back_end)
     cases = all_cases()
     if options.sample:
         cases = sampled(cases, options.sample, options.seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,6 +10,12 @@ Kind = Literal["dos", "shell", "framing", "kernel", "network", "leak", "file", "
 Probe = tuple[str, str]
 """What the owner does to the box afterwards, and where: ``read``, ``refused`` (a read that must
 fail), ``denied`` (a write that must fail), ``write``, ``changes`` and ``clone``."""
+
+
+LONG = bool(os.environ.get("INTERCODE_HOSTILE_LONG"))
+"""Whether every case has the time and the room that an episode has (`make soak`)."""
+LIMIT = 3.0 if LONG else 0.3
+"""Seconds per action where a case names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +27,8 @@ class Case:
     ``hides`` may not be in what they print. ``late`` tells whether the last one must (True) or may
     not (False) run out of time. After ``reset`` cases the shell is usable once it was ended (its
     outputs are closed, say). After ``wrecked`` cases the agent has no shell any more by its own
-    doing: it must be told, and a new box must work. ``fault`` is why the case fails today.
+    doing: it must be told, and a new box must work. ``fault`` is why the case fails today, which is
+    ``sure`` where no race decides it.
     """
 
     name: str
@@ -29,10 +37,11 @@ class Case:
     shows: tuple[str, ...] = ()
     hides: tuple[str, ...] = ()
     probes: tuple[Probe, ...] = ()
-    limit: float = 0.5
+    limit: float = LIMIT
     late: bool | None = None
     after: Literal["usable", "reset", "wrecked"] = "usable"
     fault: str = ""
+    sure: bool = True
 
 
 def python(code: str) -> str:

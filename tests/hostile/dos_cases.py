@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from hostile.cases import Case, python
+from typing import Any
+
+from hostile.cases import LIMIT, Case, python
 
 
 def _dos(
-    name: str, *actions: str, late: bool | None = None, limit: float = 0.5, fault: str = ""
+    name: str, *actions: str, late: bool | None = None, limit: float = LIMIT, **more: Any
 ) -> Case:
-    return Case(name, "dos", actions, late=late, limit=limit, fault=fault)
+    return Case(name, "dos", actions, late=late, limit=limit, **more)
 
 
 _TILL_REFUSED = "try:\n    while True: {}\nexcept (OSError, MemoryError) as e: print('full', e)"
 
 
-def _until_refused(name: str, before: str, again: str, limit: float = 0.5) -> Case:
+def _until_refused(name: str, before: str, again: str, limit: float = LIMIT) -> Case:
     """Python code that takes one more of something until the box says no, and then stays."""
     loop = _TILL_REFUSED.format(again)
     return _dos(name, python(f"import os\n{before}\n{loop}\nimport time; time.sleep(60)"),
@@ -30,7 +32,8 @@ CASES = [
     _dos("forks in Python", python("import os\nwhile True:\n try: os.fork()\n except OSError: 0")),
     _dos("forks into new sessions",
          python("import os\nwhile True:\n try:\n  os.fork(); os.setsid()\n except OSError: 0"),
-         fault="processes are killed one by one while they multiply: 1 to 2 s, and OSError at 2 s"),
+         fault="processes are killed one by one while they multiply: 1 to 2 s, and OSError at 2 s",
+         sure=False),
     _dos("zombies", python("import os,time\nfor _ in range(9999):\n try:\n"
                            "  if os.fork() == 0: os._exit(0)\n except OSError: time.sleep(9)")),
     _dos("threads", python("import threading, time\nn = 0\ntry:\n while True:\n"

@@ -28,7 +28,6 @@ def _write(path: str) -> Probe:
     return ("write", path)
 
 
-_RACE = "changes() raises FileNotFoundError for what vanishes between its look and its open"
 _SWAP = """
 import os, sys
 os.chdir('/tmp')
@@ -97,21 +96,18 @@ CASES = [
           _denied("/proc/sys/kernel/hostname"), _denied("/sys/power/state")),
     _file("the machine's programs", "ln -s /usr/bin /tmp/b", _denied("/tmp/b/evil"),
           _denied("/usr/bin/id"), _denied("/usr/evil/evil")),
-    _file("a file that never ends", "truncate -s 200M /tmp/f", _refused("/tmp/f")),
+    _file("a file that never ends", "truncate -s 90M /tmp/f", _refused("/tmp/f")),
     _file("a file that grows", "(yes > /tmp/f &)", _read("/tmp/f")),
     _file("files of no rights", "mkdir -m 0 /tmp/d; touch /tmp/d/f; chmod 0 /tmp/d/f",
           _read("/tmp/d/f"), _write("/tmp/d/f")),
     _file("an immutable file", "touch /tmp/f; chattr +i /tmp/f; chattr +a /etc", _write("/tmp/f")),
     _file("a file swapped for a link", python(_SWAP), *[_read("/tmp/a")] * 20,
-          *[_write("/tmp/a")] * 20,
-          fault=_RACE),
+          *[_write("/tmp/a")] * 20),
     _file("a directory swapped for a link", python(_SWAP_DIRECTORY),
-          *[_read("/tmp/a/secret")] * 20, *[_write("/tmp/a/evil")] * 20,
-          fault=_RACE),
+          *[_read("/tmp/a/secret")] * 20, *[_write("/tmp/a/evil")] * 20),
     _file("a parent that is removed meanwhile",
           "(while :; do mkdir -p /tmp/a/b; rm -rf /tmp/a; done 2>/dev/null &)",
-          *[_write("/tmp/a/b/c")] * 10,
-          fault=_RACE),
+          *[_write("/tmp/a/b/c")] * 10),
     _file("forged overlay attributes", python(_MARKS), _read("/etc/passwd"), _read("/tmp/f"),
           shows=("passwd",)),
     _file("whiteouts", "mknod /tmp/w c 0 0; rm -rf /etc; mkdir /etc; ls -la /tmp/.wh* /etc",
@@ -127,7 +123,7 @@ CASES = [
           _read("etc/passwd"), _refused("..@FILE@")),
     _file("1500 directories deep", python(
         "import os\nos.chdir('/tmp')\nfor _ in range(1500): os.mkdir('d'); os.chdir('d')")),
-    _file("sparse files beyond the disk", "for i in {1..8}; do truncate -s 100M /tmp/f$i; done"),
+    _file("sparse files beyond the disk", "for i in 1 2; do truncate -s 90M /tmp/f$i; done"),
     _file("long names deep down", python(
         "import os\nos.chdir('/tmp')\nfor _ in range(60): os.mkdir('d' * 250); os.chdir('d' * 250)"
         "\nfor i in range(300): open(str(i), 'w').close()")),

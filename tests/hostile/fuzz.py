@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from hostile.pulse import Pulse
 from hostile.trial import BACK_ENDS
 from intercode import datasets
 from intercode.errors import SandboxLostError, UsageError
@@ -20,7 +21,6 @@ from intercode.sessions.bash import BashSession
 from intercode.types import ExecResult
 
 _MARGIN = 1.0  # seconds beyond its limit that an action may take
-_LOADED = 0.05  # seconds that /bin/true takes at most on a machine that is not busy with others
 PIECES = (
     ">&63", "exec 63>&-", "<&62", "<&255", ">/dev/null", "2>&1", "<<E\n", "<<<", "$(", "`", "'",
     '"', "\\", "&", ";", "|", "||", "&&", "(", ")", "{", "}", "\n", "\t", "\0", "#", "!", "*", "?",
@@ -29,12 +29,10 @@ PIECES = (
     "trap 'exit 5' DEBUG", "trap '' RTMAX", "unset PATH", "IFS=0", "cd /tmp", "cd ..", "sleep 9 &",
     "while :; do", "done", "if", "fi", "case", "esac", "function f", "declare -r x=1", "eval",
     "readonly PWD", "shopt -s extdebug", "\ud800", "\udcff", "é", "🙂", "${x",
-    "$((", "[[", "]]", "exec 1>&-", "wait",
+    "$((", "[[", "]]", "exec 1>&-", "wait", "ulimit -n 5", "yes >&63 &", "set -r", "enable -n .",
 )  # fmt: skip
 
 
-FAULTY_PIECES = ("ulimit -n 5", "yes >&63 &")
-"""What the session does not yet withstand (see the cases with a ``fault``)."""
 _TELL = "set; builtin echo /tmp/* /root/*; cat /tmp/* | tail -n 99"
 
 
@@ -105,6 +103,7 @@ class Fuzz:
         self._open = BACK_ENDS[back_end]
         self._marks: set[str] = set()
         self._calm = self._open()
+        self._pulse = Pulse(self._calm)
         self.subjects = [self._fresh(self._open(), set()) for _ in range(boxes)]
 
     def _fresh(self, box: Sandbox, inherited: set[str]) -> Subject:
@@ -141,7 +140,7 @@ class Fuzz:
         result = self._timed(subject, action, limit)
         self.counts["actions"] += 1
         self.counts["timed out"] += result.timed_out
-        self.counts["shell restarted"] += "[the shell ended;" in result.output
+        self.counts["shell restarted"] += "[the shell ended;" in result.shown
         assert (result.exit_code is None) >= result.timed_out, f"time-out with a status: {result}"
 
     def _timed(self, subject: Subject, action: str, limit: float) -> ExecResult:
@@ -149,24 +148,20 @@ class Fuzz:
         result = subject.session.run(action, limit)
         took = time.monotonic() - start
         self.slowest = max(self.slowest, took - limit)
-        if took > limit + _MARGIN:
-            pause = time.monotonic()
-            self._calm.run(["/bin/true"], timeout=60)
-            slack = max(1.0, (time.monotonic() - pause) / _LOADED)
-            assert took <= (limit + _MARGIN) * slack, f"took {took:.2f} s, the limit is {limit} s"
+        late = self._pulse.late(start)
+        assert took <= limit + _MARGIN + late, f"took {took:.2f} s, over {limit} + {late:.2f} s"
         return result
 
     def _check(self, subject: Subject) -> None:
         """The next status is the true one, and nothing of another box is there."""
         status = self.rng.randrange(1, 120)
         result = self._timed(subject, f"(builtin exit {status})", 1.0)
-        if not result.timed_out and "[the shell ended;" not in result.output:
+        if not result.timed_out and "[the shell ended;" not in result.shown:
             self.counts["statuses checked"] += 1
-            true = result.exit_code == status or result.exit_code == 127  # 127: told, no shell
+            told = result.exit_code == 127 and "[no shell can be started" in result.shown
+            true = result.exit_code == status or told
             assert true, f"the status {result.exit_code} for {status}"
-        seen = self._timed(
-            subject, "set; builtin echo /tmp/* /root/*; cat /tmp/* | tail -n 99", 1.0
-        )
+        seen = self._timed(subject, _TELL, 1.0)
         known = {mark for mark in self._marks if mark in seen.output}
         self.counts["states checked"] += 1
         assert known <= subject.marks, f"it knows of other boxes: {known - subject.marks}"
@@ -192,4 +187,5 @@ class Fuzz:
         """Close every box."""
         for subject in self.subjects:
             subject.close()
+        self._pulse.stop()
         self._calm.close()

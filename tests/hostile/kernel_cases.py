@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from typing import Any
 
 from hostile.cases import Case, python
 
@@ -20,7 +21,7 @@ for arguments in {arguments!r}:
 _ARM = platform.machine() == "aarch64"
 
 
-def _call(name: str, x86: int, arm: int, *arguments: list[int | str]) -> Case:
+def _call(name: str, x86: int, arm: int, *arguments: list[Any]) -> Case:
     """A system call by number that must be refused, whatever its arguments."""
     code = _CALL.format(number=arm if _ARM else x86, arguments=arguments or ([0] * 6,))
     return Case(name, "kernel", (python(code),), shows=("REFUSED",),

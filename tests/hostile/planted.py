@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from hostile.pulse import Pulse
 from intercode.paths import cache_root
 from intercode.sandboxes.base import Sandbox
-from intercode.types import ExecResult
 
 _KNOBS = ("core_pattern", "hostname", "modprobe", "sysrq", "domainname", "randomize_va_space")
 _GONE = 20.0  # seconds for the last process of all closed boxes to be gone
@@ -47,6 +47,7 @@ class Planted:
         self.mark = f"mark{uuid.uuid4().hex}"
         self.beside.write_file("/tmp/beside", self.mark.encode())
         self.beside.spawn(["python3", "-c", _SERVE, self.mark])
+        self.pulse = Pulse(self.beside)
         self.spaces: set[Space] = set()  # the process namespaces of boxes that were closed
         self.spared: set[Space] = set()  # those that a known fault keeps alive
         self._before = self._facts()
@@ -110,25 +111,18 @@ class Planted:
                 raise AssertionError(f"a server of the host was reached: {got!r}")
         assert self.beside.read_file("/tmp/beside").decode() == self.mark, "the other box changed"
 
-    def pace(self) -> float:
-        """Seconds that a program takes now in the box beside: the median of three."""
-        times = []
-        for _ in range(3):
-            start = time.monotonic()
-            done: ExecResult = self.beside.run(["/bin/true"], timeout=60)
-            times.append(time.monotonic() - start)
-            assert done.exit_code == 0, f"the box beside fails: {done}"
-        return sorted(times)[1]
-
     def close(self) -> None:
         """Take everything away. Raises AssertionError where closed boxes are not gone."""
         self._put_away()
         end = time.monotonic() + _GONE
-        while left := [m for space in self.spaces - self.spared for m in members(space)]:
-            assert time.monotonic() < end, f"processes of closed boxes live on: {left}"
+        while left := [space for space in self.spaces - self.spared if members(space)]:
+            if time.monotonic() > end:
+                states = [line for space in left for line in _states(space)]
+                raise AssertionError(f"processes of closed boxes live on: {'; '.join(states)}")
             time.sleep(0.1)
 
     def _put_away(self) -> None:
+        self.pulse.stop()
         self.beside.close()
         self.victim.kill()
         self.victim.wait()
@@ -149,17 +143,31 @@ class Space:
 
 
 def space_of(link: str) -> Space:
-    """The living process namespace that ``/proc/self/ns/pid`` of one in it names so."""
+    """The living process namespace that ``/proc/self/ns/pid`` of one in it names so. Only root can
+    see which PID 1 is its own; for others it has none, and its number is theirs alone."""
     for number, entry in _in_namespace(link):
         if number == 1:
             return Space(link, entry, _started(entry))
-    raise AssertionError(f"the box's PID 1 is not among the processes of {link!r}")
+    assert os.geteuid() != 0, f"the box's PID 1 is not among the processes of {link!r}"
+    return Space(link, "", "")
 
 
 def members(space: Space) -> list[tuple[int, str]]:
     """The living processes of a namespace: their numbers inside and outside."""
     found = _in_namespace(space.link)
-    return found if _started(space.init) == space.started else []
+    return found if not space.init or _started(space.init) == space.started else []
+
+
+def _states(space: Space) -> list[str]:
+    """What the processes of a namespace are about, zombies too: those keep its PID 1 alive until
+    their parent, which may be the machine's own PID 1, has collected them."""
+    states = []
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        with suppress(OSError):
+            if os.readlink(f"/proc/{entry}/ns/pid") == space.link:
+                words = Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()
+                states.append(f"{entry} in state {words[0]}, child of {words[1]}")
+    return states
 
 
 def _in_namespace(link: str) -> list[tuple[int, str]]:

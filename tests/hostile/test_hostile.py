@@ -1,5 +1,5 @@
-"""Every hostile case on every back end: the host unharmed and unread, the time kept, the
-environment usable afterwards."""
+"""Every hostile case on every back end, as whoever runs the tests and as an ordinary user: the host
+unharmed and unread, the time kept, the environment usable afterwards."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from collections.abc import Iterator
 import pytest
 
 from hostile.cases import Case, all_cases
+from hostile.ordinary import OrdinaryUser
 from hostile.planted import Planted
 from hostile.trial import BACK_ENDS, Trial
 from intercode.errors import SandboxUnavailableError
 
 pytestmark = pytest.mark.sandbox
+CASES = all_cases()
 
 
 @pytest.fixture(scope="module", params=sorted(BACK_ENDS))
@@ -26,22 +28,37 @@ def ground(request: pytest.FixtureRequest) -> Iterator[tuple[str, Planted]]:
     planted.close()
 
 
-def _parameter(case: Case) -> object:
-    marks = [pytest.mark.xfail(reason=case.fault, strict=False)] if case.fault else []
-    # not strict: some of these faults are races
-    return pytest.param(case, id=f"{case.kind}: {case.name}", marks=marks)
+@pytest.fixture(scope="module", params=sorted(BACK_ENDS))
+def user(request: pytest.FixtureRequest) -> Iterator[OrdinaryUser]:
+    """An ordinary user who tries cases on a back end."""
+    somebody = OrdinaryUser(request.param)
+    yield somebody
+    somebody.close()
 
 
-@pytest.mark.parametrize("case", [_parameter(case) for case in all_cases()])
-def test_a_hostile_case(ground: tuple[str, Planted], case: Case) -> None:
+def _parameter(index: int, case: Case) -> object:
+    marks = [pytest.mark.xfail(reason=case.fault, strict=case.sure)] if case.fault else []
+    return pytest.param(index, id=f"{case.kind}: {case.name}", marks=marks)
+
+
+every_case = pytest.mark.parametrize("index", [_parameter(i, c) for i, c in enumerate(CASES)])
+
+
+@every_case
+def test_a_hostile_case(ground: tuple[str, Planted], index: int) -> None:
     back_end, planted = ground
-    Trial(case, back_end, planted).run()
+    Trial(CASES[index], back_end, planted).run()
+
+
+@every_case
+def test_a_hostile_case_as_an_ordinary_user(user: OrdinaryUser, index: int) -> None:
+    said = user.attempt(index)
+    assert said == "ok", said
 
 
 def test_there_are_enough_cases_of_every_class() -> None:
-    cases = all_cases()
-    names = [(case.kind, case.name) for case in cases]
+    names = [(case.kind, case.name) for case in CASES]
     assert len(set(names)) == len(names) >= 160
-    kinds = [case.kind for case in cases]
+    kinds = [case.kind for case in CASES]
     for kind in ("dos", "shell", "framing", "kernel", "network", "leak", "file", "lifecycle"):
         assert kinds.count(kind) >= 10, kind

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from hostile.cases import Case, Probe
+from hostile.cases import LONG, Case, Probe
 from hostile.planted import Planted, Space, members, space_of
 from intercode import images
 from intercode.errors import SandboxLostError
-from intercode.sandboxes import SandboxSpec, open_sandbox
+from intercode.sandboxes import Limits, SandboxSpec, open_sandbox
 from intercode.sandboxes.base import Sandbox
 from intercode.sessions.bash import BashSession
 from intercode.types import ExecResult
 
+_SHORT = Limits(disk=128 << 20, inodes=20_000)  # what is to be used up is used up sooner
+_LIMITS = Limits() if LONG else _SHORT
 BACK_ENDS: dict[str, Callable[[], Sandbox]] = {
-    "namespace": lambda: open_sandbox(SandboxSpec(images.resolve("host")), "namespace"),
+    "namespace": lambda: open_sandbox(
+        SandboxSpec(images.resolve("host"), limits=_LIMITS), "namespace"
+    ),
 }
 """Each opens a box with a bash and a Python. A new back end is one more line."""
 
 _MARGIN = 1.0  # seconds that an action may take beyond its limit
-_IDLE = 0.02  # seconds that /bin/true takes at most where nothing else runs
 _GONE = 2.0  # seconds for the last process of a closed box to be gone
 _RESTARTED = "[the shell ended;"
 T = TypeVar("T")
@@ -34,7 +36,7 @@ class Trial:
     def __init__(self, case: Case, back_end: str, planted: Planted) -> None:
         self.case, self.planted = case, planted
         self.open_box = BACK_ENDS[back_end]
-        self.slack = max(1.0, planted.pace() / _IDLE)
+        self.slower = planted.pulse.slower()
         self.printed = ""
         self.lost = False
 
@@ -63,35 +65,31 @@ class Trial:
         self.planted.unharmed()
         self.next_box()
 
-    def timed(self, work: Callable[[], T], limit: float, what: str) -> T:
-        """What ``work`` gives, which must end within ``limit`` seconds and the margin. The margin
-        grows with the machine's load, which is measured again where it was not enough."""
+    def timed(self, work: Callable[[], T], limit: float, what: str, computes: bool = False) -> T:
+        """What ``work`` gives, which must end within ``limit`` seconds and the margin; later by no
+        more than what the machine was late meanwhile (see ``Pulse``), or, where it is the owner who
+        ``computes``, than what it shared the processors."""
         start = time.monotonic()
         try:
             return work()
         finally:
             took, most = time.monotonic() - start, limit + _MARGIN
-            if took > most * self.slack:
-                self.slack = max(self.slack, self.load())
-            assert took <= most * self.slack, f"{what} took {took:.2f} s: over {most:.2f} s"
-
-    def load(self) -> float:
-        """How many times slower than an idle machine this one is now, at most 10: what a program
-        takes, or how many processes want each processor."""
-        waiting = os.getloadavg()[0] / (os.cpu_count() or 1)
-        return min(10.0, max(1.0, self.planted.pace() / _IDLE, waiting))
+            late = self.planted.pulse.late(start)
+            if computes:
+                late += limit * (self.planted.pulse.crowded(start) - 1)
+            assert took <= most + late, f"{what} took {took:.2f} s: over {most:.2f} + {late:.2f} s"
 
     def act(self, session: BashSession) -> None:
         """The actions, and what must hold when they are over."""
-        case = self.case
+        case, limit = self.case, self.case.limit * self.slower
         result: ExecResult | None = None
         for action in case.actions:
             code = self.planted.fill(action)
             result = self.timed(
-                lambda code=code: session.run(code, case.limit * self.slack),  # type: ignore[misc]
-                case.limit, f"{action[:60]!r}",
+                lambda code=code: session.run(code, limit),  # type: ignore[misc]
+                limit, f"{action[:60]!r}",
             )  # fmt: skip
-            self.printed += result.output
+            self.printed += result.shown
             assert result.timed_out == (result.exit_code is None) or not result.timed_out, result
         assert result is not None
         if case.late is not None:
@@ -112,7 +110,7 @@ class Trial:
         if self.case.after == "reset":
             self.timed(lambda: session.run("exit", 2.0), 2.0, "`exit`")
             result = say()
-        if _RESTARTED in result.output:  # what an earlier action has done cost this one
+        if _RESTARTED in result.note:  # what an earlier action has done cost this one
             result = say()
         if self.case.after != "wrecked":
             assert "on\n" in result.output and result.exit_code == 0, f"not usable: {result}"
@@ -128,10 +126,10 @@ class Trial:
             "changes": box.changes,
             "clone": lambda: _use(box.clone()),
         }
-        limit = 4.0 if what in ("changes", "clone") else 1.0
+        limit = (10.0 if LONG else 4.0) if what in ("changes", "clone") else 1.0
         label = f"{what} {path[:60]!r}"
         try:
-            got = self.timed(works[what], limit, label)
+            got = self.timed(works[what], limit, label, computes=True)
         except OSError as e:
             assert what not in ("changes", "clone"), f"{label} failed: {e}"
             return
@@ -143,9 +141,10 @@ class Trial:
         """No process of the box's process namespace runs any more. PID 1 stays until the machine's
         own PID 1 has collected the others: that is looked at when all cases are over."""
         self.planted.spaces.add(space)
-        end = time.monotonic() + _GONE * self.slack
+        start = time.monotonic()
         while left := [entry for number, entry in members(space) if number != 1]:
-            assert time.monotonic() < end, f"processes of a closed box live on: {left}"
+            late = time.monotonic() - start - self.planted.pulse.late(start)
+            assert late < _GONE, f"processes of a closed box live on: {left}"
             time.sleep(0.02)
 
     def next_box(self) -> None:

@@ -217,14 +217,19 @@ def test_version_2_is_divided_bounded_and_cleared(tree: Path) -> None:
     assert not home.exists()
 
 
-def test_kills_for_memory_are_read_from_either_version(tmp_path: Path) -> None:
+def test_what_was_killed_or_refused_is_read_from_either_version(tmp_path: Path) -> None:
     for paths, file in (
-        ({"memory": tmp_path}, "memory.oom_control"),
+        ({"memory": tmp_path, "pids": tmp_path}, "memory.oom_control"),
         ({"": tmp_path}, "memory.events"),
     ):
         group = BoxGroup({k: str(v) for k, v in paths.items()}, launcher=0)
-        assert not group.out_of_memory()
+        assert group.breach() == ""
         (tmp_path / file).write_text("oom 3\noom_kill 2\n")
-        assert group.out_of_memory() and not group.out_of_memory()
+        assert group.breach() == "memory" and group.breach() == ""
         (tmp_path / file).write_text("oom 4\noom_kill 3\n")
-        assert group.out_of_memory()
+        (tmp_path / "pids.events").write_text("max 1\n")
+        assert group.breach() == "memory" and group.breach() == "", "the graver one"
+        (tmp_path / "pids.events").write_text("max 5\n")
+        assert group.breach() == "processes" and group.breach() == ""
+        (tmp_path / "pids.events").unlink()
+        assert group.breach() == ""

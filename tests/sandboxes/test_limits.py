@@ -25,9 +25,9 @@ def test_a_process_over_the_memory_limit_is_killed_and_that_is_said(tier: str) -
     with shell(tier, memory=128 * MIB, disk=16 * MIB) as (_, session):
         result = session.run(HOLD.format(600, 20), 15)
         assert result.exit_code == 137 and not result.timed_out
-        assert result.output.endswith("[killed: over the memory limit of 128 MiB]\n")
+        assert result.shown.endswith("[killed: over the memory limit of 128 MiB]\n")
         assert session.run("echo on; false", 5).output == "on\n", "said once"
-        assert session.run("bash -c 'kill -9 $$'", 5).output.count("[killed") == 0
+        assert session.run("bash -c 'kill -9 $$'", 5).shown.count("[killed") == 0
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -37,7 +37,7 @@ def test_many_processes_share_one_limit(tier: str) -> None:
         began = time.monotonic()
         result = session.run(together + "bad=0; for j in $(jobs -p); do wait $j || bad=1; done\n"
                              "(exit $bad)", 20)  # fmt: skip
-        assert "[killed: over the memory limit of 160 MiB]" in result.output
+        assert "[killed: over the memory limit of 160 MiB]" in result.shown
         assert time.monotonic() - began < 15
         assert session.run("echo on", 5).output == "on\n", "the shell itself was spared"
 
@@ -61,7 +61,7 @@ def test_processor_time_is_counted_per_action(tier: str) -> None:
     with shell(tier, cpu_seconds=0.4) as (_, session):
         for spin in ("python3 -c 'while 1: pass'", "while :; do :; done"):
             result = session.run(spin, 10)
-            assert result.output.endswith("[killed: over the limit of 0.4 s of processor time]\n")
+            assert "[killed: over the limit of 0.4 s of processor time]" in result.note
         assert session.run("for i in {1..99}; do /bin/true; done; sleep 0.5", 5).output == ""
 
 
@@ -69,7 +69,7 @@ def test_processor_time_is_counted_per_action(tier: str) -> None:
 def test_a_full_disk_is_an_error_of_the_program_and_costs_no_process(tier: str) -> None:
     with shell(tier, memory=64 * MIB, disk=96 * MIB) as (_, session):
         result = session.run("head -c 200M /dev/zero > /tmp/full", 10)
-        assert "No space left on device" in result.output and "[" not in result.output
+        assert "No space left on device" in result.output and "killed" not in result.note
         assert session.run("rm /tmp/full; echo on", 5).output == "on\n"
 
 
@@ -85,25 +85,68 @@ def test_too_many_processes_are_refused_by_fork(tier: str) -> None:
 def test_time_output_and_file_size_are_said() -> None:
     with shell("auto", output=4096, file_size=1 * MIB) as (_, session):
         late = session.run("echo before; sleep 5", 0.3)
-        assert late.output == "before\n[killed: over the time limit of 0.3 s]\n"
+        assert late.shown == "before\n[killed: over the time limit of 0.3 s]\n"
         much = session.run("seq 100000", 5)
-        assert much.ok and much.output.endswith(
+        assert much.ok and much.shown.endswith(
             "100000\n[cut: over the limit of 4 KiB for what is printed]\n"
         )
         large = session.run("head -c 2M /dev/zero > /tmp/x", 5)
-        assert large.output.endswith("[killed: over the limit of 1 MiB for one file]\n")
-        assert session.run("printf no; exit 3", 5).output.count("over the") == 0
+        assert large.shown.endswith("[killed: over the limit of 1 MiB for one file]\n")
+        assert session.run("printf no; exit 3", 5).shown.count("over the") == 0
 
 
 def test_a_note_begins_on_a_line_of_its_own() -> None:
     with shell("auto") as (box, _):
         result = explained(box, ExecResult("half", None, timed_out=True), 2.5)
-        assert result.output == "half\n[killed: over the time limit of 2.5 s]\n"
+        assert result.shown == "half\n[killed: over the time limit of 2.5 s]\n"
         fine = ExecResult("fine", 0)
         assert explained(box, fine, 1) is fine
     assert [size(n) for n in (1 << 30, 3 * MIB // 2, 1000, 0)] == [
         "1 GiB", "1536 KiB", "1000 bytes", "0 bytes",
     ]  # fmt: skip
+
+
+REFUSED = [
+    ("processes", {"processes": 24}, "for i in {1..40}; do sleep 2 & done", "24 processes"),
+    ("addresses", {"address_space": 1 << 30}, "python3 -c 'bytearray(3 << 30)'", "1 GiB of memory"),
+    ("one file", {"file_size": MIB}, "python3 -c 'open(\"/tmp/x\", \"wb\").write(bytes(9 << 20))'",
+     "1 MiB for one file"),
+    ("disk", {"disk": 16 * MIB}, "head -c 40M /dev/zero > /tmp/full; true", "limit of 16 MiB"),
+    ("inodes", {"inodes": 900}, "for i in {1..999}; do : > /tmp/$i || break; done", "900 files"),
+    ("open files", {"open_files": 64},
+     "python3 -c 'x = [open(\"/dev/null\") for _ in range(99)]'", "64 open files"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize(
+    ("limits", "code", "says"), [r[1:] for r in REFUSED], ids=[r[0] for r in REFUSED]
+)
+def test_what_is_refused_is_said_by_the_program_and_by_a_note(
+    tier: str, limits: dict[str, float], code: str, says: str
+) -> None:
+    with shell(tier, **limits) as (_, session):
+        result = session.run(code, 8)
+        assert result.note.count(says) == 1, result
+        assert result.output.strip() and says not in result.output
+        assert session.run("pwd", 5).note == "", "said once"
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_breach_is_told_with_the_action_that_met_it(tier: str) -> None:
+    hog = "python3 -c 'import time; x = bytearray(300 << 20); time.sleep(9)'"
+    with shell(tier, memory=128 * MIB, disk=16 * MIB) as (_, session):
+        for code in (f"{hog} || true", f"({hog} &) ; sleep 1"):
+            result = session.run(code, 15)
+            assert result.ok and result.note == "[killed: over the memory limit of 128 MiB]\n"
+            assert session.run("false", 5).note == ""
+
+
+def test_words_of_a_limit_in_a_file_are_not_believed() -> None:
+    words = "No space left on device, Too many open files, MemoryError, File too large"
+    with shell("auto") as (_, session):
+        assert session.run(f"echo '{words}'", 5).note == ""
+        assert session.run("echo No space left on device; false", 5).note == "", "there is room"
 
 
 # ------------------------------------------------------------------------------ watchdog
@@ -113,4 +156,4 @@ def test_the_watchdog_rests_when_there_is_nothing_to_watch() -> None:
         assert dog is not None and dog._thread is not None and dog._thread.is_alive()
     eventually(lambda: dog._thread is None, "its thread has ended")
     with shell("namespace/2", memory=100 * MIB) as (_, session):
-        assert "memory limit" in session.run(HOLD.format(300, 20), 15).output
+        assert "memory limit" in session.run(HOLD.format(300, 20), 15).shown

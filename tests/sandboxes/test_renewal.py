@@ -87,15 +87,19 @@ def test_a_layered_box_is_not_renewed(box: NamespaceSandbox) -> None:
     layer.release()
 
 
-def test_episodes_in_renewed_boxes_score_as_in_new_ones() -> None:
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_episodes_in_renewed_boxes_are_as_in_new_ones(deterministic: bool) -> None:
     tasks = tuple(Task(f"m/{i}", "?", gold=f"echo {i} > /tmp/{i}; cat /tmp/*") for i in range(6))
     told = {}
     for reuse in (False, True):
-        with intercode.make("bash", dataset=Dataset("m", "bash", tasks), reuse=reuse) as env:
+        with intercode.make(
+            "bash", dataset=Dataset("m", "bash", tasks), reuse=reuse, deterministic=deterministic
+        ) as env:
             told[reuse] = []
             for i in (0, 1, 2, 3, 4, 5, 0, 1):
                 env.reset(options={"task": i})
                 shown = env.step(f"{tasks[i].gold}; echo $$; jobs; x=$x$x; sleep 100 &")
+                assert ("hashes" in shown[4]) == deterministic
                 told[reuse].append((shown[0], shown[4], env.submit()[1]))
             assert env.facts()["boxes"] == ("renewed" if reuse else "new")
     assert told[True] == told[False] and len({reward for *_, reward in told[True]}) > 1

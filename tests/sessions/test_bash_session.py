@@ -102,7 +102,7 @@ def test_what_must_not_cost_the_shell(
     out(shell, "kept=yes")
     result = shell.run(code, 20)
     if status is None:  # bash itself gives up: costs the variables
-        assert "[the shell ended;" in result.output
+        assert "[the shell ended;" in result.shown
     else:
         assert result.exit_code in (status if isinstance(status, tuple) else (status,))
         assert out(shell, "builtin echo $kept") == "yes\n"
@@ -128,9 +128,9 @@ def test_a_shell_that_ends_is_started_again_where_it_was(
     out(shell, "cd /usr/lib; x=1")
     result = shell.run(f"echo before; {code}", 20)
     assert result.output.startswith("before\n")
-    assert "[the shell ended; a new one was started in /usr/lib" in result.output
+    assert "[the shell ended; a new one was started in /usr/lib" in result.shown
     assert status is None or result.exit_code == status
-    kept = "1" if "with the variables it had before" in result.output else "unset"
+    kept = "1" if "with the variables it had before" in result.note else "unset"
     assert out(shell, "pwd; echo ${x-unset}") == f"/usr/lib\n{kept}\n"
     assert shell.cwd == "/usr/lib"
 
@@ -149,7 +149,7 @@ def test_a_shell_that_cannot_be_started_again_is_told(shell: BashSession) -> Non
 def test_closed_outputs_cost_what_was_closed(shell: BashSession) -> None:
     assert out(shell, "exec 1>&- 2>&-") == ""
     shell.run("echo nobody hears", 20)
-    assert "[the shell ended" in shell.run("exit", 20).output
+    assert "[the shell ended" in shell.run("exit", 20).shown
     assert out(shell, "echo heard") == "heard\n"
 
 
@@ -171,7 +171,7 @@ def test_a_time_out_keeps_the_shell_and_what_was_printed(shell: BashSession) -> 
     out(shell, "cd /usr; x=1")
     result = shell.run("x=2; echo before; sleep 600", 0.5)
     assert (result.exit_code, result.timed_out) == (None, True)
-    assert result.output == "before\n[killed: over the time limit of 0.5 s]\n"
+    assert result.shown == "before\n[killed: over the time limit of 0.5 s]\n"
     assert out(shell, "echo $x; pwd; jobs") == "2\n/usr\n"
 
 
@@ -209,7 +209,7 @@ def test_unicode_and_bytes(shell: BashSession) -> None:
     assert out(shell, "echo 'ä€🙂'; printf '\\xff'") == "ä€🙂\n\\xff"
     assert out(shell, "cd /tmp; mkdir $'\\xfe\\n'; cd $'\\xfe\\n'; echo on") == "on\n"
     assert shell.cwd == "/tmp/\udcfe\n"
-    assert out(shell, "exit").startswith("[the shell ended")
+    assert shell.run("exit", 20).note.startswith("[the shell ended")
     assert out(shell, "pwd | od -An -c").split() == [*"/tmp/", "376", "\\n", "\\n"]
 
 
@@ -234,7 +234,7 @@ def test_eating_the_script_costs_one_action(shell: BashSession) -> None:
 def test_much_output_before_the_end_is_all_there(shell: BashSession) -> None:
     assert out(shell, "seq 100000").count("\n") == 100_000
     clipped = shell.run("seq 1000000", 20)
-    assert clipped.cut > 5_000_000 and "\n1000000\n[cut: over the limit" in clipped.output
+    assert clipped.cut > 5_000_000 and "\n1000000\n[cut: over the limit" in clipped.shown
     assert out(shell, "yes & echo on").count("on\n") == 1
 
 

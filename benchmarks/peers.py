@@ -1,0 +1,120 @@
+"""Other ways to start a command, and the authors' own environment, to be compared with."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from measuring import Contender
+
+from intercode import datasets
+from intercode.datasets.nl2bash import find_places
+
+BWRAP = [
+    "bwrap", "--unshare-all", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib",
+    "--symlink", "usr/lib64", "/lib64", "--symlink", "usr/bin", "/bin", "--proc", "/proc",
+    "--dev", "/dev", "--tmpfs", "/tmp", "bash", "-c", "true",
+]  # fmt: skip
+BASE = "intercode-test"  # the nl2bash recipe's root as a Docker image: see .ci/docker
+THEIRS = "intercode-nl2bash"  # the name that their environment knows
+DRIVER = Path(__file__).with_name("authors_episodes.py")
+DOCKERFILE = f"""
+FROM {BASE}
+ADD files /
+RUN if [ -f /files ]; then bash /files; rm /files; fi
+COPY docker.gitignore /.gitignore
+RUN git config --global user.email x@x && git config --global user.name x && cd / && \
+    git init -q && git add -A && git commit -q -m initial
+WORKDIR /
+CMD ["/bin/bash"]
+"""
+
+
+def bubblewrap() -> Contender | str:
+    """A command in all of bubblewrap's namespaces, or why it cannot be had."""
+    if shutil.which("bwrap") is None:
+        return "bubblewrap is not installed (Debian: apt-get install bubblewrap)"
+    run = subprocess.run(BWRAP, capture_output=True, text=True)
+    if run.returncode:
+        return f"bubblewrap does not work here: {run.stderr.strip()}"
+    return Contender(lambda: subprocess.run(BWRAP, check=True))
+
+
+def docker(*words: str, **more: str) -> str:
+    """Run the Docker client and return what it prints. Raises CalledProcessError."""
+    environment = {**os.environ, **more}
+    run = subprocess.run(
+        ["docker", *words], capture_output=True, text=True, check=True, env=environment
+    )
+    return run.stdout.strip()
+
+
+def without_docker() -> str:
+    """Why nothing can be compared with Docker; empty where it can."""
+    try:
+        docker("image", "inspect", BASE)
+    except FileNotFoundError:
+        return "there is no `docker` command"
+    except subprocess.CalledProcessError as e:
+        return f"Docker has no image {BASE} (see .ci/docker): {e.stderr.strip()}"
+    return ""
+
+
+@contextmanager
+def running_container() -> Iterator[str]:
+    """A container of the image that does nothing, for ``docker exec``."""
+    name = docker("run", "-d", "--rm", "--network", "none", BASE, "sleep", "infinity")
+    try:
+        yield name
+    finally:
+        docker("kill", name)
+
+
+def executing(container: str, command: str = "true") -> Contender:
+    """``docker exec`` of a command in bash."""
+    words = ["docker", "exec", container, "bash", "-c", command]
+    return Contender(lambda: subprocess.run(words, check=True), every=5)
+
+
+def authors_tasks() -> list[int]:
+    """Positions of those tasks of their file system 1 that are sound."""
+    tasks = datasets.load("nl2bash:verified").tasks
+    return [int(task.id.rpartition("/")[2]) for task in tasks if task.group == "fs_1"]
+
+
+def authors_episodes(checkout: Path, python: str, seconds: float) -> dict[str, float]:
+    """Gold episodes of the authors' BashEnv on Docker: how many, in how many seconds, solved.
+
+    ``python`` is an interpreter with their dependencies. Their image is made of the same root as
+    ours, with the files of file system 1. Raises CalledProcessError where something fails.
+    """
+    tasks = find_places().tasks / "nl2bash_fs_1.json"
+    files = datasets.load("nl2bash:fs_1").tasks[0].files[0].path  # a tar, or a script
+    with tempfile.TemporaryDirectory() as work:
+        Path(work, "Dockerfile").write_text(DOCKERFILE)
+        shutil.copy(files, Path(work, "files"))
+        shutil.copy(checkout / "docker" / "docker.gitignore", work)
+        docker("build", "-q", "--network", "none", "-t", THEIRS, work, DOCKER_BUILDKIT="0")
+        script = [python, str(DRIVER), str(checkout), str(tasks)]
+        try:
+            run = subprocess.run(
+                [*script, str(seconds), json.dumps(authors_tasks())],
+                check=True, stdout=subprocess.PIPE, text=True, cwd=work,
+            )  # fmt: skip
+        finally:
+            for name in (f"{THEIRS}_ic_ctr", f"{THEIRS}_ic_ctr_eval"):
+                subprocess.run(["docker", "rm", "-f", name], capture_output=True)
+    found: dict[str, float] = json.loads(run.stdout.splitlines()[-1])
+    return found
+
+
+def authors_python() -> str:
+    """The interpreter with the authors' dependencies: INTERCODE_AUTHORS_PYTHON, or this one."""
+    return os.environ.get("INTERCODE_AUTHORS_PYTHON", sys.executable)

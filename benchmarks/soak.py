@@ -1,0 +1,178 @@
+"""Plays episodes for hours and looks whether anything grows: the long proof that nothing leaks.
+
+    python benchmarks/soak.py [--episodes 100000] [--workers 2] [--every 5] [--seed 1]
+        [--image IMAGE] [--out DIR]
+
+Each episode is a task whose right reward is known by the formula, played rightly or wrongly in a
+box that must be empty at first; forks, snapshots and time-outs are mixed in. Samples of what the
+workers hold go to DIR/soak.csv and DIR/soak.svg. Ctrl-C ends it early with the table of what was
+done. On a pinned image (recipe:nl2bash, say) the golds are proven first and need not run each time,
+which makes it faster. The exit status is 1 for a wrong reward, a lost box, or something that grows.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import multiprocessing
+import os
+import signal
+import statistics
+import sys
+import time
+from multiprocessing.sharedctypes import SynchronizedArray
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from soak_episodes import COUNTED, play, tasks
+from soak_plot import plot
+
+from intercode.paths import cache_root
+from intercode.report import render
+from intercode.report.tables import Table
+from intercode.runner.check import check
+from support import traces
+
+Sample = dict[str, float]
+_ALLOWED = {"memory of the owners (MB)": (1.05, 8.0), "memory of the launchers (MB)": (1.05, 4.0)}
+_ELSE = (1.05, 6.0)
+"""What the last quarter's mean may be of the first's: a factor, and so much more."""
+
+
+def sample(workers: list[int], start: float, done: int) -> Sample:
+    """What the workers hold now, all together."""
+    families = [traces.family(pid) for pid in workers if Path(f"/proc/{pid}").is_dir()]
+    owners = tuple(f.owner for f in families)
+    launchers = tuple(p for f in families for p in f.launchers)
+    temporary = Path(os.environ.get("TMPDIR", "/tmp"))
+    files = [*(cache_root() / "stage").iterdir(), *temporary.glob("*intercode*")]
+    return {
+        "seconds": round(time.monotonic() - start, 1),
+        "episodes": done,
+        "descriptors": sum(_count(pid, "fd") for pid, _ in owners),
+        "threads": sum(_count(pid, "task") for pid, _ in owners),
+        "memory of the owners (MB)": traces.proportional(owners) / 1e6,
+        "memory of the launchers (MB)": traces.proportional(launchers) / 1e6,
+        "descriptors of the launchers": sum(_count(pid, "fd") for pid, _ in launchers),
+        "processes": sum(len(f.boxes) for f in families),
+        "mounts of the machine": len(Path("/proc/self/mountinfo").read_text().splitlines()),
+        "control groups": len(traces.groups_of(launchers)),
+        "temporary files": len(files),
+    }
+
+
+def _count(pid: int, what: str) -> int:
+    try:
+        return len(os.listdir(f"/proc/{pid}/{what}"))
+    except OSError:  # it has just ended, or is another user's
+        return 0
+
+
+def quarters(samples: list[Sample]) -> tuple[Table, bool]:
+    """Means of the first and last quarter of what was sampled, and whether something grew."""
+    samples = samples[max(2, len(samples) // 50) :]  # without the beginning
+    size = max(1, len(samples) // 4)
+    rows: list[tuple[str | float, ...]] = []
+    grew = False
+    for name in list(samples[0])[2:]:
+        first = statistics.mean(s[name] for s in samples[:size])
+        last = statistics.mean(s[name] for s in samples[-size:])
+        factor, more = _ALLOWED.get(name, _ELSE)
+        flat = last <= first * factor + more
+        grew = grew or not flat
+        rows.append((name, first, last, max(s[name] for s in samples), "" if flat else "GROWS"))
+    columns = ("what", "first quarter", "last quarter", "most", "verdict")
+    return Table("soak", "What the workers held", columns, tuple(rows)), grew
+
+
+class Soak:
+    """The workers of a run. ``done`` counts what each has done, see ``COUNTED``."""
+
+    def __init__(self, episodes: int, workers: int, seed: int, image: str | None) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.over = context.Event()
+        self.faults: Any = context.SimpleQueue()
+        self.done: list[SynchronizedArray[int]] = [
+            context.Array("q", len(COUNTED)) for _ in range(workers)
+        ]
+        share = episodes // workers
+        self.processes = [
+            context.Process(
+                target=play,
+                args=(share, seed * 1000 + n, image, self.done[n], self.over, self.faults),
+            )
+            for n in range(workers)
+        ]
+
+    def count(self, name: str) -> int:
+        """How many of something all workers have counted."""
+        return sum(array[COUNTED.index(name)] for array in self.done)
+
+    def run(self, every: float) -> list[Sample]:
+        """Play to the end, or to Ctrl-C; the samples that were taken."""
+        signal.signal(signal.SIGINT, lambda *_: self.over.set())
+        signal.signal(signal.SIGTERM, lambda *_: self.over.set())
+        for process in self.processes:
+            process.start()
+        workers = [process.pid or 0 for process in self.processes]
+        start, samples = time.monotonic(), []
+        while all(process.is_alive() for process in self.processes):
+            self.processes[0].join(every)
+            if self.processes[0].is_alive():
+                samples.append(sample(workers, start, self.count("episodes")))
+        for process in self.processes:
+            process.join()
+        return samples
+
+    def told(self) -> list[str]:
+        """The faults, in words."""
+        found = []
+        while not self.faults.empty():
+            found.append(str(self.faults.get()))
+        died = [p.exitcode for p in self.processes if p.exitcode]
+        return found + [f"a worker ended with status {status}" for status in died]
+
+
+def main() -> int:
+    """Parse the command line, run, and print. Returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--episodes", type=int, default=100_000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--every", type=float, default=5.0, help="seconds between two samples")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--image")
+    parser.add_argument("--out", type=Path, default=Path("runs"))
+    args = parser.parse_args()
+    (cache_root() / "stage").mkdir(exist_ok=True)
+    if args.image:
+        check(tasks(), image=args.image)
+    soak = Soak(args.episodes, args.workers, args.seed, args.image)
+    start = time.monotonic()
+    samples = soak.run(args.every)
+    seconds = time.monotonic() - start
+    rows = tuple((name, soak.count(name)) for name in COUNTED)
+    tables = [Table("episodes", "Episodes", ("what", "count"), rows)]
+    grew = False
+    if len(samples) >= 8:
+        args.out.mkdir(parents=True, exist_ok=True)
+        with (args.out / "soak.csv").open("w", newline="") as f:
+            writer = csv.DictWriter(f, list(samples[0]))
+            writer.writeheader()
+            writer.writerows(samples)
+        (args.out / "soak.svg").write_text(plot(samples, "seconds", list(samples[0])[2:]))
+        table, grew = quarters(samples)
+        tables.append(table)
+    print(render(tables, "text"))
+    rate = soak.count("episodes") / seconds
+    print(f"{args.workers} workers, seed {args.seed}, {seconds:.0f} s, {rate:.0f} episodes/s")
+    faults = soak.told()
+    for fault in faults[:50]:
+        print("FAULT", fault[:1000])
+    return 1 if grew or faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

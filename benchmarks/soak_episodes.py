@@ -1,0 +1,126 @@
+"""What a worker of the soak does: cheap episodes whose reward is known."""
+
+from __future__ import annotations
+
+import random
+import signal
+from multiprocessing.sharedctypes import SynchronizedArray
+from typing import Any
+
+import intercode
+from intercode.envs.base import InterCodeEnv
+from intercode.errors import InfrastructureError
+from intercode.types import Dataset, Task
+
+COUNTED = ("episodes", "rewards checked", "forks", "restores", "time-outs", "boxes lost")
+_RIGHT, _WRONG = 1.0, 0.33
+"""By the formula: a wrong one has the same change, but neither its content nor the output."""
+_SHORT, _USUAL = 0.05, 10.0  # seconds per action
+_KINDS = ("right",) * 46 + ("wrong",) * 46 + ("fork",) * 3 + ("restore",) * 3 + ("late",) * 2
+_TASKS = 20
+
+
+def tasks() -> Dataset:
+    """Tasks that differ in their answer only."""
+    rows = [
+        Task(f"soak/{n}", f"Write {n} to /tmp/answer and print it.", gold=_answer(n))
+        for n in range(_TASKS)
+    ]
+    return Dataset("soak", "bash", tuple(rows), comparable=False)
+
+
+def _answer(n: int) -> str:
+    return f"echo {n} | tee /tmp/answer"
+
+
+def play(
+    episodes: int,
+    seed: int,
+    image: str | None,
+    done: SynchronizedArray[int],
+    over: Any,
+    faults: Any,
+) -> None:
+    """Play that many episodes, or until ``over`` is set."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to handle
+    rng = random.Random(seed)
+    player = Player(image, done, faults)
+    try:
+        for number in range(episodes):
+            if over.is_set():
+                break
+            player.episode(rng.choice(_KINDS), number)
+    finally:
+        player.env.close()
+
+
+class Player:
+    """An environment that is used again and again, and what was seen of it."""
+
+    def __init__(self, image: str | None, done: SynchronizedArray[int], faults: Any) -> None:
+        self._image, self._done, self._faults = image, done, faults
+        self.env = self._make()
+
+    def _make(self) -> InterCodeEnv:
+        return intercode.make("bash", dataset=tasks(), image=self._image)
+
+    def episode(self, kind: str, number: int) -> None:
+        """One episode of a kind. What is not as it must be is reported."""
+        task = number % _TASKS
+        try:
+            self.env.reset(options={"task": task})
+            seen = self.env.step("ls -A /tmp /root /var/tmp /dev/shm; echo $left; left=over")[0]
+            known = "/dev/shm:\n\n/root:\n\n/tmp:\n\n/var/tmp:\n\n"
+            self._expect(seen, known, f"{kind}: the box at its beginning")
+            getattr(self, f"_{kind}")(task)
+        except InfrastructureError as e:
+            self._count("boxes lost")
+            self._faults.put(f"{kind}: {type(e).__name__}: {e}")
+            self.env.close()
+            self.env = self._make()
+        self._count("episodes")
+
+    def _right(self, task: int) -> None:
+        self.env.step(_answer(task))
+        self._reward(self.env, _RIGHT, "right")
+
+    def _wrong(self, task: int) -> None:
+        self.env.step(_answer(task + 100))
+        self._reward(self.env, _WRONG, "wrong")
+
+    def _fork(self, task: int) -> None:
+        self.env.step("kept=yes")
+        with self.env.fork(1)[0] as twin:
+            self.env.step(_answer(task + 100))
+            self._expect(twin.step("echo $kept")[0], "yes\n", "fork: a variable")
+            twin.step(_answer(task))
+            self._reward(twin, _RIGHT, "fork: the twin")
+        self._reward(self.env, _WRONG, "fork: the parent")
+        self._count("forks")
+
+    def _restore(self, task: int) -> None:
+        self.env.step(_answer(task))
+        with self.env.snapshot() as snapshot:
+            self.env.step("rm /tmp/answer; echo gone")
+            self.env.restore(snapshot)
+        self._reward(self.env, _RIGHT, "restore")
+        self._count("restores")
+
+    def _late(self, task: int) -> None:
+        self.env.timeout = _SHORT
+        late = self.env.step("echo 1 > /tmp/answer; sleep 600 & sleep 600; echo 2 > /tmp/answer")
+        self.env.timeout = _USUAL
+        self._expect(late[4]["timed_out"], True, "late: timed_out")
+        self._right(task)
+        self._count("time-outs")
+
+    def _reward(self, env: InterCodeEnv, right: float, what: str) -> None:
+        self._expect(env.submit()[1], right, f"{what}: the reward")
+        self._count("rewards checked")
+
+    def _expect(self, seen: object, right: object, what: str) -> None:
+        if seen != right:
+            self._faults.put(f"{what} is {seen!r} and not {right!r}")
+
+    def _count(self, name: str) -> None:
+        self._done[COUNTED.index(name)] += 1

@@ -1,0 +1,71 @@
+"""Where the time of an episode goes: the methods that matter, timed where they are."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any, Self
+
+from intercode.envs import proven
+from intercode.envs.base import InterCodeEnv
+from intercode.envs.sandboxed import SandboxedEnv
+from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sessions.bash import BashSession
+
+PARTS: tuple[tuple[str, Any, str], ...] = (
+    ("reset", InterCodeEnv, "reset"),
+    (". a place, ready or made", SandboxedEnv, "_open_place"),
+    (". end the last episode", SandboxedEnv, "_close_episode"),
+    ("step", InterCodeEnv, "step"),
+    (". run the action", BashSession, "run"),
+    (". what has changed", NamespaceSandbox, "changes"),
+    ("submit", InterCodeEnv, "submit"),
+    (". what the gold left, if kept", proven, "load"),
+    ("make a box (any thread)", NamespaceSandbox, "__init__"),
+    ("start a shell in it (any thread)", BashSession, "__init__"),
+    ("end a box (any thread)", NamespaceSandbox, "close"),
+)
+
+
+class Spans:
+    """While it is open, the time spent in each part; ``total`` in milliseconds. Parts that run in
+    several threads at once count for each."""
+
+    def __init__(self) -> None:
+        self.total: dict[str, float] = {}
+        self._lock = threading.Lock()
+        self._before: list[tuple[Any, str, Any]] = []
+
+    def clear(self) -> None:
+        """Begin anew."""
+        with self._lock:
+            self.total = {name: 0.0 for name, _, _ in PARTS}
+
+    def _timed(self, name: str, work: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*args: Any, **more: Any) -> Any:
+            start = time.perf_counter()
+            try:
+                return work(*args, **more)
+            finally:
+                took = (time.perf_counter() - start) * 1000
+                with self._lock:
+                    self.total[name] += took
+
+        return timed
+
+    def __enter__(self) -> Self:
+        self.total = defaultdict(float)
+        for name, home, attribute in PARTS:
+            work = getattr(home, attribute)
+            self._before.append((home, attribute, vars(home).get(attribute)))
+            setattr(home, attribute, self._timed(name, work))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for home, attribute, work in self._before:
+            if work is None:
+                delattr(home, attribute)
+            else:
+                setattr(home, attribute, work)

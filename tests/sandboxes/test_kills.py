@@ -1,0 +1,86 @@
+"""kill -9 of anything that keeps boxes: all of it is gone soon, and who lives goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support import traces
+from support.boxes import open_box
+from support.live_owner import LiveOwner
+
+pytestmark = pytest.mark.sandbox
+_SECONDS = 20.0  # benchmarks/bench_kills.py tells how long it really takes
+_NUMBER = 6
+
+
+@pytest.fixture
+def owner(tmp_path: Path) -> Iterator[LiveOwner]:
+    open_box().close()  # or the test is skipped
+    tmp_path.chmod(0o755)
+    for parent in tmp_path.parents:  # the boxes' id has to reach the cache
+        if parent.owner() == tmp_path.owner() and len(parent.parts) > 2:
+            parent.chmod(0o755)
+    with LiveOwner(_NUMBER, tmp_path) as opened:
+        assert len(opened.family.launchers) == 1
+        assert len(opened.family.keepers) >= len(opened.family.inits) >= _NUMBER
+        yield opened
+
+
+def gone(owner: LiveOwner) -> None:
+    took = traces.eventually(lambda: not owner.left(), _SECONDS)
+    assert took is not None, owner.left()
+
+
+def test_the_owner(owner: LiveOwner) -> None:
+    owner.process.kill()
+    owner.process.wait()
+    gone(owner)
+    assert not traces.living(owner.family.launchers)
+
+
+def test_the_launcher(owner: LiveOwner) -> None:
+    (launcher,) = owner.family.launchers
+    os.kill(launcher[0], signal.SIGKILL)
+    assert [owner.hear() for _ in range(_NUMBER)] == ["lost one"] * _NUMBER
+    gone(owner)
+    assert owner.process.poll() is None
+    assert traces.family(owner.process.pid).launchers != owner.family.launchers
+
+
+@pytest.mark.parametrize("kind", ["inits", "keepers"])
+def test_one_box(owner: LiveOwner, kind: str) -> None:
+    family = owner.family
+    sleeping = [p for p in family.others if _comm(p[0]) == "sleep"]
+    init, keeper = _box_of(sleeping[0][0])
+    mine = [p for p in family.boxes if p[0] in (init, keeper, sleeping[0][0])]
+    others = sleeping[1:]
+    os.kill(init if kind == "inits" else keeper, signal.SIGKILL)
+    assert owner.hear() == "lost one"
+    assert traces.eventually(lambda: not traces.living(tuple(mine)), _SECONDS) is not None
+    assert traces.living(tuple(others)) == others
+    assert owner.process.poll() is None
+
+
+def _comm(pid: int) -> str:
+    return Path(f"/proc/{pid}/comm").read_text().strip()
+
+
+def _box_of(pid: int) -> tuple[int, int]:
+    """PID 1 and the keeper of the box in which a process is."""
+    space = os.readlink(f"/proc/{pid}/ns/pid")
+    parent = pid
+    while os.readlink(f"/proc/{parent}/ns/pid") == space:
+        parent = int(Path(f"/proc/{parent}/stat").read_text().rpartition(")")[2].split()[1])
+    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+    inits = [int(c) for c in children if _is_init(int(c))]
+    return inits[0], parent
+
+
+def _is_init(pid: int) -> bool:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(x for x in lines if x.startswith("NSpid:")).split()[-1] == "1"

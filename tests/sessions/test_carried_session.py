@@ -1,0 +1,179 @@
+"""A new bash for every action: what is carried, what an action can cost, and stderr apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import intercode
+from intercode.conformance import check_env, check_session
+from intercode.envs.bash import BashEnv
+from intercode.errors import UnknownNameError, UsageError
+from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sessions.bash import BashSession
+from intercode.sessions.carried import FreshShellSession
+from intercode.types import Dataset, Task
+from support.boxes import eventually, open_box
+
+pytestmark = pytest.mark.sandbox
+
+
+@pytest.fixture(scope="module")
+def box() -> Iterator[NamespaceSandbox]:
+    with open_box() as opened:
+        yield opened
+
+
+@pytest.fixture
+def shell(box: NamespaceSandbox) -> Iterator[FreshShellSession]:
+    session = FreshShellSession(box)
+    yield session
+    session.close()
+
+
+def out(shell: Any, code: str) -> str:
+    result = shell.run(code, 20)
+    assert not result.timed_out
+    return str(result.output)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("carry", [False, True])
+def test_the_contract(box: NamespaceSandbox, carry: bool, apart: bool) -> None:
+    check_session(lambda: FreshShellSession(box, carry=carry, apart=apart))
+
+
+def test_each_action_has_a_shell_of_its_own_that_knows_what_the_last_one_knew(
+    shell: FreshShellSession,
+) -> None:
+    assert out(shell, "me=$$; x=1; a=(1 'b c'); declare -A m=([k]=v); f() { echo f $1; }") == ""
+    assert out(shell, "alias l=true; set -o pipefail; cd /usr; shopt -s nullglob") == ""
+    assert out(shell, "set -- p 'q r'") == ""
+    assert out(shell, '[ $$ != $me ] && echo "$x ${a[1]} ${m[k]} $2"; f g') == "1 b c v q r\nf g\n"
+    assert out(shell, "pwd; alias l; shopt nullglob; set -o | grep pipefail").split() == [
+        "/usr", "alias", "l='true'", "nullglob", "on", "pipefail", "on",
+    ]  # fmt: skip
+    assert shell.run("(exit 7)", 20).exit_code == 7
+    assert shell.cwd == "/usr"
+
+
+def test_without_carrying_only_the_directory_stays(box: NamespaceSandbox) -> None:
+    shell = FreshShellSession(box, carry=False)
+    out(shell, "x=1; cd /usr; f() { :; }")
+    assert out(shell, 'echo "[$x]"; pwd; type -t f') == "[]\n/usr\n"
+    assert shell.state().text == ""
+
+
+@pytest.mark.parametrize(
+    ("action", "status"),
+    [
+        ("x=2; exit 3", 3),
+        ("x=2; exec true", 0),
+        ("x=2; kill -9 $$", -9),
+        ("x=2; exec 63>&-", None),
+        ("set -e; x=2; false", 1),
+        ("x=2; logout 2>/dev/null || exit 4", 4),
+    ],
+)
+def test_what_ends_a_shell_costs_that_action(
+    shell: FreshShellSession, action: str, status: int | None
+) -> None:
+    out(shell, "x=1; cd /usr")
+    result = shell.run(action, 20)
+    assert status is None or result.exit_code == status
+    assert result.note.startswith("[the shell ended")
+    assert "[the shell" not in result.output and result.shown == result.output + result.note
+    assert out(shell, "echo $x; pwd") == "1\n/usr\n"
+
+
+def test_an_unterminated_quote_ends_with_its_action(shell: FreshShellSession) -> None:
+    out(shell, "x=1")
+    assert shell.run("echo 'a", 20).exit_code == 2
+    assert out(shell, "echo $x") == "1\n"
+
+
+def test_a_time_out_kills_the_action_and_neither_older_jobs_nor_the_state(
+    shell: FreshShellSession, box: NamespaceSandbox
+) -> None:
+    out(shell, "x=1; sleep 531 & disown")
+    result = shell.run("x=2; echo before; sleep 532 & sleep 533", 0.4)
+    assert result.timed_out and result.output == "before\n" and "time limit" in result.note
+    assert out(shell, "echo $x") == "1\n"
+    names = box.run(["/bin/sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"]).output
+    assert "sleep 531" in names and "sleep 532" not in names and "sleep 533" not in names
+    box.kill_since(0)
+
+
+def test_jobs_live_on_and_what_they_print_comes_later(shell: FreshShellSession) -> None:
+    assert out(shell, "(sleep 0.3; echo late; sleep 600) & echo early") == "early\n"
+    eventually(lambda: "late\n" in out(shell, "true"), "a job's line")
+    assert len(shell._jobs) <= 2, "what nobody holds any more is not kept"
+
+
+def test_a_state_goes_from_session_to_session(shell: FreshShellSession, box: Any) -> None:
+    out(shell, "x='a b'; cd /usr")
+    for kind in (BashSession, FreshShellSession):
+        other = kind(box, state=shell.state())
+        assert out(other, 'echo "$x"; pwd') == "a b\n/usr\n"
+        other.close()
+
+
+@pytest.mark.parametrize("kind", [BashSession, FreshShellSession])
+def test_stderr_apart(box: NamespaceSandbox, kind: Any) -> None:
+    session = kind(box, apart=True)
+    result = session.run("echo out; echo err >&2; printf '\\xff' >&2; echo more", 20)
+    assert (result.output, result.stderr, result.shown) == (
+        "out\nmore\n", "err\n\\xff", "out\nmore\nerr\n\\xff",
+    )  # fmt: skip
+    much = session.run("for i in {1..40000}; do echo $i; echo $i >&2; done", 20)
+    assert much.ok and much.output == much.stderr and much.output.endswith("\n40000\n")
+    late = session.run("echo a >&2; sleep 9", 0.3)
+    assert late.timed_out and (late.output, late.stderr) == ("", "a\n")
+    assert session.run("true", 20).stderr == ""
+    session.run("set -x", 20)
+    assert session.run("echo traced", 20).stderr == "++ echo traced\n"
+    session.close()
+    merged = kind(box)
+    assert merged.run("echo a; echo b >&2; echo c", 20).output == "a\nb\nc\n"
+    assert merged.run("true", 20).stderr is None
+    merged.close()
+
+
+TASKS = Dataset(
+    "mine",
+    "bash",
+    (
+        Task("mine/print", "Print five.", gold="echo five; echo odd >&2"),
+        Task("mine/set", "Print x.", gold="echo $x; pwd", cwd="/usr", setup="x=1"),
+    ),
+)
+
+
+@pytest.mark.parametrize("session", ["fresh", "fresh-carried"])
+def test_the_environment_s_contract(session: str) -> None:
+    check_env(intercode.make("bash", dataset=TASKS, session=session))
+
+
+def test_an_environment_with_fresh_shells() -> None:
+    with BashEnv(TASKS, session="fresh-carried", apart=True) as env:
+        assert env.facts()["session"] == "fresh-carried, stderr apart"
+        env.reset(options={"task": 1})
+        observation = env.step("echo $x; pwd; y=2; echo odd >&2; exit")[0]
+        assert observation.startswith("1\n/usr\nodd\n[the shell ended")
+        assert env.score().success, "neither stderr nor notes are output"
+        (twin,) = env.fork()
+        with twin:
+            assert twin.step("echo $x$y")[0] == "1\n"
+            assert twin.facts() == env.facts()
+    with BashEnv(TASKS, session="fresh") as env:
+        env.reset(options={"task": 1})
+        assert env.step("echo $x; pwd")[0] == "\n/usr\n"
+
+
+def test_bad_settings() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'fresh'"):
+        BashEnv(TASKS, session="frehs")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="session of its own"):
+        BashEnv(TASKS, session="fresh", profile="original")

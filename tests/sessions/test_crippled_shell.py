@@ -1,0 +1,72 @@
+"""Whatever an action does to its shell, the next one has a shell, and the time limit holds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from intercode.sessions.bash import BashSession
+from support.boxes import open_box
+
+pytestmark = pytest.mark.sandbox
+_HANG = (
+    "rm /bin; mkdir /bin; printf '#!/usr/bin/python3\\nwhile 1: pass' > /bin/bash; "
+    "chmod +x /bin/bash"
+)
+
+
+@pytest.fixture
+def shell() -> Iterator[BashSession]:
+    with open_box() as box:
+        yield BashSession(box)
+
+
+@pytest.mark.parametrize("code", ["set -r", "ulimit -n 5", "enable -n .", "x=ulim; ${x}it -n 5"])
+def test_a_shell_that_takes_no_action_is_replaced(shell: BashSession, code: str) -> None:
+    shell.run("kept=yes", 20)
+    shell.run(code, 20)
+    shell.run("true", 20)
+    assert shell.run("builtin echo on", 20).output == "on\n"
+
+
+def test_an_action_that_fails_by_itself_is_not_taken_for_one_that_was_not_run(
+    shell: BashSession,
+) -> None:
+    shell.run("x=1", 20)
+    for code in ("false", "grep no-such-name /etc/passwd", "cd /no/such", "bash -c 'cd /no/such'"):
+        result = shell.run(code, 20)
+        assert (result.exit_code, result.note) == (1, ""), code
+    assert shell.run("echo $x", 20).output == "1\n"
+
+
+def test_a_state_that_hangs_the_shell_that_restores_it_is_given_up(shell: BashSession) -> None:
+    shell.run("declare() { sleep 600; }; shopt() { sleep 600; }; x=1", 20)
+    assert "without its variables" in shell.run("exit", 1.0).note
+    assert shell.run("echo ${x-unset}", 20).output == "unset\n"
+
+
+def test_garbage_on_the_report_is_no_state(shell: BashSession) -> None:
+    shell.run("x=1", 20)
+    shell.run("yes >&63 &", 20)
+    shell.run("(exit 3)", 20)
+    shell.run("echo on", 20)
+    assert shell.run("echo on", 20).output == "on\n"
+
+
+def test_a_shell_that_does_not_start_costs_no_more_than_the_limit(shell: BashSession) -> None:
+    shell.run(_HANG, 20)
+    for code in ("exit", "true"):
+        start = time.monotonic()
+        result = shell.run(code, 0.2)
+        assert "shell" in result.note
+        assert time.monotonic() - start < 10  # which is what a start may take elsewhere
+
+
+@pytest.mark.parametrize("status", ["²", "1" * 5000, "-1", "256x"])
+def test_a_status_that_is_none(shell: BashSession, status: str) -> None:
+    code = f"builtin() {{ command printf '%s %s /\\0' \"$3\" '{status}' >&63; }}"
+    shell.run(code, 0.5)
+    shell.run("exit", 0.5)
+    assert shell.run("command echo on", 20).output == "on\n"

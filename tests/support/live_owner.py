@@ -1,0 +1,92 @@
+"""A process in the middle of many live episodes, for tests that kill something of it.
+
+    python -m support.live_owner NUMBER
+
+Steps its environments in turn until it is killed. What it loses it reports on stdout and replaces.
+``tests`` and ``src`` have to be on PYTHONPATH.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import TracebackType
+
+from support import traces
+
+_ROOT = Path(__file__).resolve().parents[2]
+_START_SECONDS = 120.0
+
+
+class LiveOwner:
+    """Such a process with files of its own below ``home``; leaving the context kills it."""
+
+    def __init__(self, number: int, home: Path) -> None:
+        self.number, self.temporary = number, home / "tmp"
+        self.temporary.mkdir()
+        self.cache = home / "cache"
+        paths = f"{_ROOT / 'src'}:{_ROOT / 'tests'}"
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "support.live_owner", str(number)],
+            env={**os.environ, "PYTHONPATH": paths, "TMPDIR": str(self.temporary),
+                 "INTERCODE_CACHE": str(self.cache)},
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+
+    def __enter__(self) -> LiveOwner:
+        assert self.hear() == "ready", "it did not start"
+        self.family = traces.family(self.process.pid)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.process.kill()
+        self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+    def hear(self) -> str:
+        """The next thing that it reports; empty where it has ended."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def left(self) -> list[str]:
+        """What there still is of the boxes that it had when it was ready."""
+        found = [f"process {pid}" for pid, _ in traces.living(self.family.boxes)]
+        found += [str(group) for group in traces.groups_of(self.family.launchers)]
+        stage = self.cache / "stage"
+        files = [*self.temporary.iterdir(), *(stage.iterdir() if stage.is_dir() else ())]
+        found += [str(path) for path in files]
+        mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+        return found + [mount for mount in mounts if str(self.cache) in mount]
+
+
+def main(number: int) -> None:
+    """Be that process."""
+    import intercode
+    from intercode import datasets
+    from intercode.errors import InfrastructureError
+
+    starter = datasets.load("starter")
+    environments = [intercode.make("bash", dataset=starter) for _ in range(number)]
+    for env in environments:
+        env.reset(options={"task": 0})
+        env.step("sleep 600 &")
+    print("ready", flush=True)
+    while True:
+        for env in environments:
+            try:
+                env.step("echo x >> /tmp/f")
+            except InfrastructureError:
+                env.reset(options={"task": 0})
+                print("lost one", flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

@@ -1,0 +1,132 @@
+"""What a process that opens boxes has on the machine, to see when all of it is gone."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+Alive = tuple[int, str]
+"""A process: its number, and when it started, as numbers are given again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A process and all that descend from it, by what they are."""
+
+    owner: Alive
+    launchers: tuple[Alive, ...]
+    keepers: tuple[Alive, ...]
+    inits: tuple[Alive, ...]
+    others: tuple[Alive, ...]
+
+    @property
+    def boxes(self) -> tuple[Alive, ...]:
+        """Everything but the owner and its launchers."""
+        return (*self.keepers, *self.inits, *self.others)
+
+
+def family(owner: int) -> Family:
+    """The launchers of a process, their keepers (boxes that wait for use have one too), and what
+    runs in the boxes."""
+    children: defaultdict[int, list[Alive]] = defaultdict(list)
+    for pid, parent, started in _table():
+        children[parent].append((pid, started))
+    launchers = tuple(p for p in children[owner] if _name(p[0]) == "intercode")
+    keepers = tuple(k for launcher in launchers for k in children[launcher[0]])
+    inside = [p for keeper in keepers for p in _below(keeper[0], children)]
+    inits = tuple(p for p in inside if _number_inside(p[0]) == 1)
+    others = tuple(p for p in inside if p not in inits)
+    return Family((owner, _started(owner)), launchers, keepers, inits, others)
+
+
+def living(processes: tuple[Alive, ...]) -> list[Alive]:
+    """Those that still run; what only waits to be collected by its parent has ended."""
+    return [p for p in processes if p[1] and _started(p[0]) == p[1]]
+
+
+def groups_of(launchers: tuple[Alive, ...]) -> list[Path]:
+    """The control groups that these launchers have made, for as long as they are there."""
+    names = {f".{pid}.{started}." for pid, started in launchers}
+    top = Path("/sys/fs/cgroup")
+    found = []
+    for directory, below, _ in os.walk(top):
+        found += [Path(directory, d) for d in below if any(name in f".{d}" for name in names)]
+        if len(Path(directory).relative_to(top).parts) > 4:
+            below.clear()
+    return found
+
+
+def eventually(condition: Callable[[], object], seconds: float) -> float | None:
+    """Seconds until a condition holds, or None where it does not in time."""
+    start = time.monotonic()
+    while not condition():
+        if time.monotonic() - start > seconds:
+            return None
+        time.sleep(0.01)
+    return time.monotonic() - start
+
+
+def proportional(processes: tuple[Alive, ...]) -> int:
+    """Bytes of memory of processes, what several share divided among them. Those that this user
+    may not look into count by what is resident of them."""
+    return sum(_memory(pid) for pid, _ in processes)
+
+
+def _memory(pid: int) -> int:
+    for name, word in (("smaps_rollup", "Pss:"), ("status", "VmRSS:")):
+        with suppress(OSError), open(f"/proc/{pid}/{name}") as f:
+            for line in f:
+                if line.startswith(word):
+                    return int(line.split()[1]) << 10
+    return 0
+
+
+def _table() -> Iterator[tuple[int, int, str]]:
+    """Number, parent and start of every process that has not ended."""
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        fields = _fields(int(entry))
+        if fields:
+            yield int(entry), int(fields[1]), fields[19]
+
+
+def _fields(pid: int) -> list[str]:
+    """The fields of a living process behind its name; none of one that has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+    return [] if fields[0] in "ZX" else fields
+
+
+def _started(pid: int) -> str:
+    fields = _fields(pid)
+    return fields[19] if fields else ""
+
+
+def _name(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0").decode()
+    return ""
+
+
+def _number_inside(pid: int) -> int:
+    with suppress(OSError), open(f"/proc/{pid}/status") as f:
+        for line in f:
+            if line.startswith("NSpid:"):
+                return int(line.split()[-1])
+    return 0
+
+
+def _below(pid: int, children: dict[int, list[Alive]]) -> list[Alive]:
+    found: list[Alive] = []
+    left = [pid]
+    while left:
+        more = children.get(left.pop(), [])
+        found += more
+        left += [p for p, _ in more]
+    return found
