@@ -95,6 +95,7 @@ class Soak:
         context = multiprocessing.get_context("spawn")
         self.over = context.Event()
         self.faults: Any = context.SimpleQueue()
+        self.told: list[str] = []
         self.done: list[SynchronizedArray[int]] = [
             context.Array("q", len(COUNTED)) for _ in range(workers)
         ]
@@ -121,19 +122,22 @@ class Soak:
         start, samples = time.monotonic(), []
         while all(process.is_alive() for process in self.processes):
             self.processes[0].join(every)
+            self.hear()
             if self.processes[0].is_alive():
                 samples.append(sample(workers, start, self.count("episodes")))
         for process in self.processes:
-            process.join()
+            while process.is_alive():
+                process.join(every)
+                self.hear()
+            if process.exitcode:
+                self.told.append(f"a worker ended with status {process.exitcode}")
+        self.hear()
         return samples
 
-    def told(self) -> list[str]:
-        """The faults, in words."""
-        found = []
+    def hear(self) -> None:
+        """Take the faults that were reported: what is not taken holds a worker up in the end."""
         while not self.faults.empty():
-            found.append(str(self.faults.get()))
-        died = [p.exitcode for p in self.processes if p.exitcode]
-        return found + [f"a worker ended with status {status}" for status in died]
+            self.told.append(str(self.faults.get()))
 
 
 def main() -> int:
@@ -168,10 +172,9 @@ def main() -> int:
     print(render(tables, "text"))
     rate = soak.count("episodes") / seconds
     print(f"{args.workers} workers, seed {args.seed}, {seconds:.0f} s, {rate:.0f} episodes/s")
-    faults = soak.told()
-    for fault in faults[:50]:
+    for fault in soak.told[:50]:
         print("FAULT", fault[:1000])
-    return 1 if grew or faults else 0
+    return 1 if grew or soak.told else 0
 
 
 if __name__ == "__main__":

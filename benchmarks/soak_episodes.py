@@ -15,6 +15,7 @@ from intercode.types import Dataset, Task
 COUNTED = ("episodes", "rewards checked", "forks", "restores", "time-outs", "boxes lost")
 _RIGHT, _WRONG = 1.0, 0.33
 """By the formula: a wrong one has the same change, but neither its content nor the output."""
+_EMPTY = "/dev/shm:\n\n/tmp:\n\n/var/tmp:\n\n"
 _SHORT, _USUAL = 0.05, 10.0  # seconds per action
 _KINDS = ("right",) * 46 + ("wrong",) * 46 + ("fork",) * 3 + ("restore",) * 3 + ("late",) * 2
 _TASKS = 20
@@ -69,9 +70,8 @@ class Player:
         task = number % _TASKS
         try:
             self.env.reset(options={"task": task})
-            seen = self.env.step("ls -A /tmp /root /var/tmp /dev/shm; echo $left; left=over")[0]
-            known = "/dev/shm:\n\n/root:\n\n/tmp:\n\n/var/tmp:\n\n"
-            self._expect(seen, known, f"{kind}: the box at its beginning")
+            seen = self.env.step("ls -A /tmp /var/tmp /dev/shm; echo $left; left=over")[0]
+            self._expect(seen, _EMPTY, f"{kind}: the box at its beginning")
             getattr(self, f"_{kind}")(task)
         except InfrastructureError as e:
             self._count("boxes lost")

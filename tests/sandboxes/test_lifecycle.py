@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
 import uuid
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ import pytest
 from intercode.errors import SandboxError, SandboxLostError
 from intercode.paths import cache_root
 from intercode.sandboxes.namespace.launcher import Launcher
+from intercode.sessions.bash import BashSession
 from support.boxes import eventually, open_box
 
 pytestmark = pytest.mark.sandbox
@@ -159,3 +162,19 @@ def test_a_layer_that_is_not_there_is_an_error_of_the_box() -> None:
 
     with pytest.raises(SandboxError, match="could not be set up"):
         open_box(layers=(Layer(Path("/no/such/layer"), "x"),))
+
+
+def test_an_owner_with_more_than_1024_descriptors() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2048:
+        pytest.skip(f"needs a hard limit of 2048 open files, and it is {hard}")
+    with open_box() as box, ExitStack() as held:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2048), hard))
+        held.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        for _ in range(1100):
+            held.callback(os.close, os.open("/dev/null", os.O_RDONLY))
+        session = BashSession(box)
+        assert session.run("echo on", 10).output == "on\n"
+        assert session.run("exit 3", 10).exit_code == 3
+        assert box.spawn(["true"]).wait(10) == 0
+        session.close()

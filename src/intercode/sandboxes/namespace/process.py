@@ -28,7 +28,7 @@ class NamespaceProcess:
 
     def wait(self, timeout: float | None = None) -> int | None:
         if self._code is None:
-            if timeout is not None and not select.select([self._status], [], [], timeout)[0]:
+            if timeout is not None and not self._ends_within(timeout):
                 return None
             data = os.read(self._status, 4)
             os.close(self._status)
@@ -37,6 +37,11 @@ class NamespaceProcess:
                 raise SandboxLostError("the sandbox went away while a command was running")
             self._code = struct.unpack("i", data)[0]
         return self._code
+
+    def _ends_within(self, timeout: float) -> bool:
+        poll = select.poll()  # not select(), which fails for descriptors above 1023
+        poll.register(self._status, select.POLLIN)
+        return bool(poll.poll(timeout * 1000))
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         if self._code is None:

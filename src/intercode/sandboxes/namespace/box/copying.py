@@ -8,6 +8,7 @@ import stat
 
 _CHUNK = 1 << 30
 _DEEPEST = 100
+_OPAQUE = "user.overlay.opaque"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -91,10 +92,7 @@ def _copy_directory(name: str, source: int, target: int, depth: int) -> None:
 
 def is_opaque(fd: int) -> bool:
     """Whether a directory of an upper layer hides all that lies below it."""
-    try:
-        return os.getxattr(fd, "user.overlay.opaque") == b"y"
-    except OSError:
-        return False
+    return _OPAQUE in os.listxattr(fd) and os.getxattr(fd, _OPAQUE) == b"y"
 
 
 def _copy_file(name: str, source: int, target: int) -> None:
