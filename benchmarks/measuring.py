@@ -16,11 +16,13 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Contender:
-    """What is timed. ``work`` counts, ``after`` does not; it runs in every ``every``-th round."""
+    """What is timed. ``work`` counts, ``after`` does not; it runs in every ``every``-th round, so
+    often ``in_a_row``, each time being one of those that the median is of."""
 
     work: Callable[[], object]
     after: Callable[[], object] = int
     every: int = 1
+    in_a_row: int = 1
 
 
 def take_turns(contenders: Mapping[str, Contender], rounds: int) -> dict[str, float]:
@@ -31,12 +33,13 @@ def take_turns(contenders: Mapping[str, Contender], rounds: int) -> dict[str, fl
         for name, contender in contenders.items():
             if number > 0 and number % contender.every:
                 continue
-            start = time.perf_counter()
-            contender.work()
-            took = (time.perf_counter() - start) * 1000
-            contender.after()
-            if number >= 0:
-                times[name].append(took)
+            for _ in range(contender.in_a_row):
+                start = time.perf_counter()
+                contender.work()
+                took = (time.perf_counter() - start) * 1000
+                contender.after()
+                if number >= 0:
+                    times[name].append(took)
     return {name: statistics.median(taken) for name, taken in times.items()}
 
 

@@ -15,6 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from intercode.errors import SandboxError
 from intercode.sandboxes import SandboxSpec, open_sandbox
 from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sessions.base import Session
 
 _WORKERS = 2
 _MOST = 16  # boxes that wait in one process
@@ -28,9 +29,9 @@ class _Boxes:
         self._lock = threading.Lock()
         self._waiting: list[tuple[SandboxSpec, Future[NamespaceSandbox | None]]] = []
 
-    def give(self, box: NamespaceSandbox) -> None:
+    def give(self, box: NamespaceSandbox, session: Session) -> None:
         with self._lock:
-            self._waiting.append((box.spec, self._pool.submit(_renewed, box)))
+            self._waiting.append((box.spec, self._pool.submit(_renewed, box, session)))
             surplus = self._waiting.pop(0)[1] if len(self._waiting) > _MOST else None
         if surplus is not None:
             surplus.add_done_callback(_close)
@@ -63,13 +64,14 @@ def open_box(spec: SandboxSpec, kind: str, reuse: bool) -> NamespaceSandbox:
     return box
 
 
-def give_back(box: NamespaceSandbox) -> None:
+def give_back(box: NamespaceSandbox, session: Session) -> None:
     """A box that nobody uses any more: have it renewed, or closed where that cannot be."""
-    _here().give(box)
+    _here().give(box, session)
 
 
-def _renewed(box: NamespaceSandbox) -> NamespaceSandbox | None:
+def _renewed(box: NamespaceSandbox, session: Session) -> NamespaceSandbox | None:
     try:
+        session.close()
         box.renew()
     except SandboxError:
         box.close()

@@ -95,7 +95,7 @@ class SandboxedEnv(InterCodeEnv):
         self._place = self._open_place()
 
     def _layer(self, spec: LayerSpec, now: int | None) -> Layer:
-        """A task's files, looked at once an hour: those that are to look new are dated anew then."""
+        """A task's files, looked at once an hour, as those that are to look new are dated anew."""
         key = (spec, int(time.time()) // 3600)
         if key not in self._layers:
             self._layers[key] = task_layer(spec, self.image, now)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
 from intercode.sessions.base import Session
 
 _WORKERS = 2
+_POLITE = 0.0005  # seconds
 _MOST = 64  # places that wait in one process: a thousand environments do not need a thousand more
 
 
@@ -27,11 +29,11 @@ class Place:
 
     def close(self) -> None:
         """End both."""
-        self.session.close()
         if self.reuse:
-            give_back(self.box)
+            give_back(self.box, self.session)
         else:
-            self.box.close()
+            self.box.close()  # before the session: what runs in it then needs no ending of its own
+            self.session.close()
 
 
 class _Process:
@@ -80,7 +82,7 @@ class Spare:
         with here.lock:
             if self._place is not None:
                 return
-            self._key, self._place = key, here.pool.submit(make)
+            self._key, self._place = key, here.pool.submit(_soon, make)
             here.waiting[self] = None
             if len(here.waiting) > _MOST:
                 oldest = next(iter(here.waiting))
@@ -101,6 +103,12 @@ class Spare:
             place, self._place = self._place, None
             here.waiting.pop(self, None)
         return place
+
+
+def _soon(make: Callable[[], Place]) -> Place:
+    """Make a place, but let the one who asked for it go on first: there is one interpreter lock."""
+    time.sleep(_POLITE)
+    return make()
 
 
 def _discard(place: Future[Place]) -> None:

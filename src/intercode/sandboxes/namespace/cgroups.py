@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal
+
+from intercode.sandboxes.namespace.members import Member
 
 _FREEZE_SECONDS = 2.0
 Met = Literal["memory", "processes"]
@@ -76,6 +79,29 @@ class BoxGroup:
             self.thaw()
             return False
         return True
+
+    def kill_since(self, mark: int, spared: Callable[[Member], bool]) -> bool:
+        """Kill what started at ``mark`` (clock ticks since boot) or later, but what is spared, all
+        at once: halted, it cannot multiply meanwhile. False where the box cannot be halted."""
+        if not self.freeze():
+            return False
+        try:
+            for member in self.members():
+                if member.started >= mark and not spared(member):
+                    member.signal(signal.SIGKILL)
+        finally:
+            self.thaw()
+        return True
+
+    def members(self) -> list[Member]:
+        """The processes of the box, its keeper too."""
+        if self._switch is None:
+            return []
+        found = []
+        for pid in self._switch.with_name("cgroup.procs").read_text().split():
+            with suppress(OSError, ValueError, IndexError):  # it has ended
+                found.append(Member(int(pid)))
+        return found
 
     def _without_launcher(self) -> bool:
         """Whether the launcher has left: what it is frozen with cannot be copied."""

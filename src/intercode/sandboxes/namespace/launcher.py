@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import resource
 import socket
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from intercode.sandboxes.namespace.box import groups, wire
 _BOOT = "import os,sys;a=os.read(0,9999).decode().split('\\0');sys.path.insert(0,a[0]);" \
     "from box.zygote import main;main(int(a[1]))"  # fmt: skip
 _START_SECONDS = 30.0
+_DESCRIPTORS = 1 << 16
 
 
 class Launcher:
@@ -29,6 +31,7 @@ class Launcher:
     _lock = threading.Lock()
 
     def __init__(self) -> None:
+        _allow_descriptors()
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
@@ -96,6 +99,15 @@ class Launcher:
             current._socket.close()
             current._process.wait(timeout=_START_SECONDS)
             groups.clear(current.groups)
+
+
+def _allow_descriptors() -> None:
+    """A box takes up to seven descriptors of its owner, so that the usual soft limit of 1024 would
+    do for some 150: raise it as far as the hard limit lets us, at most to 65,536."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def python_home() -> tuple[str, str] | None:

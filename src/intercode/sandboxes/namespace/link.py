@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import errno
+import select
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
 from intercode.errors import SandboxError, SandboxLostError
 from intercode.sandboxes.namespace.box import wire
 
+_SOON = 0.2
 _ANSWER_SECONDS = 10.0  # for a keeper to answer; one that does not is given up
 READ_SECONDS = 60.0  # where it has to read or copy what the box holds
 _GIVEN_SECONDS, _GIVEN_PAUSE = 30.0, 0.05
@@ -43,16 +45,19 @@ class KeeperLink:
         fds: Sequence[int] = (),
         *,
         seconds: float = _ANSWER_SECONDS,
+        late: Callable[[], None] | None = None,
         **arguments: Any,
     ) -> tuple[dict[str, Any], list[int]]:
-        """Ask the keeper for something. Raises OSError for what it refuses, SandboxLostError where
-        it has gone."""
+        """Ask the keeper for something. ``late`` is called when it does not answer soon. Raises
+        OSError for what it refuses, SandboxLostError where it has gone."""
         with self._lock:
             if self._socket is None:
                 raise SandboxLostError("the sandbox is closed")
             try:
                 self._socket.settimeout(seconds)
                 wire.send(self._socket, {"do": do, **arguments}, fds)
+                if late and not _readable(self._socket, _SOON):
+                    late()
                 answer, out = wire.receive(self._socket)
             except (OSError, EOFError) as e:
                 self._socket.close()
@@ -88,3 +93,9 @@ class KeeperLink:
                 wire.send(connection, {"do": "end"})
                 connection.recv(1)
             connection.shutdown(socket.SHUT_RDWR)  # a forked child may hold a copy of it
+
+
+def _readable(connection: socket.socket, seconds: float) -> bool:
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(seconds * 1000))

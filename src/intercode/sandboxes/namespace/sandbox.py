@@ -16,6 +16,7 @@ from intercode.sandboxes.namespace.box import wire
 from intercode.sandboxes.namespace.cgroups import BoxGroup
 from intercode.sandboxes.namespace.launcher import Launcher
 from intercode.sandboxes.namespace.link import READ_SECONDS, KeeperLink
+from intercode.sandboxes.namespace.members import below, unblock
 from intercode.sandboxes.namespace.message import message
 from intercode.sandboxes.namespace.process import NamespaceProcess
 from intercode.sandboxes.namespace.sealed import LONGEST_CHAIN, SealedLayer
@@ -99,7 +100,7 @@ class NamespaceSandbox(Sandbox):
         status_r, status_w = os.pipe()
         try:
             answer, _ = self.link.request(
-                "spawn", [status_w, *fds.values()],
+                "spawn", [status_w, *fds.values()], late=self._unblock,
                 argv=list(argv), cwd=cwd, env=environment, targets=list(fds),
             )  # fmt: skip
         except BaseException:
@@ -108,6 +109,17 @@ class NamespaceSandbox(Sandbox):
         finally:
             os.close(status_w)
         return NamespaceProcess(self.link, answer["pid"], answer["child"], status_r)
+
+    def _unblock(self) -> None:
+        """What runs in the box can stop a program before it begins, and with it the keeper."""
+        keeper = self.link.welcome["pid"]
+        if self._group is not None and self._group.freeze():
+            try:
+                unblock(keeper, self._group.members)
+            finally:
+                self._group.thaw()
+        else:
+            unblock(keeper, lambda: below(keeper))
 
     def run(
         self,
@@ -239,7 +251,11 @@ class NamespaceSandbox(Sandbox):
         return int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)
 
     def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
-        self.link.request("kill_since", mark=mark, keep=list(keep))
+        keeper = self.link.welcome["pid"]
+        if self._group is None or not self._group.kill_since(
+            mark, lambda p: p.inside in (1, *keep) or p.pid == keeper
+        ):
+            self.link.request("kill_since", mark=mark, keep=list(keep))
 
     def close(self, wait: bool = False) -> None:
         """End the box; with ``wait``, return only when its last process is gone."""

@@ -26,15 +26,15 @@ class Blank:
     descriptors in /proc: neither can be opened once the root is changed.
     """
 
-    def __init__(self, stage: str, own_network: bool) -> None:
+    def __init__(self, stage: str, own_network: bool, plain: bool, program: int) -> None:
         self.fdinfo = os.open("/proc/self/fdinfo", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         self.sacrifice = _enter_namespaces(own_network)
         sys_.prctl(sys_.PR_SET_PDEATHSIG, signal.SIGKILL)
         if own_network:
             _loopback_up()
-        confine()
         self.network = Network(own_network)
-        self.init = inside.start_init()
+        self.init = inside.start_init(plain, program)  # it keeps its capabilities, to count anew
+        confine()
         mounts.prepare(stage, own_network)
         self.init.mount_proc(stage)
 

@@ -72,20 +72,20 @@ class _Walk:
             below = uppers[first:] if first else uppers
             try:
                 info = os.stat(name, dir_fd=below[0], follow_symlinks=False)
-                if lower is None and stat.S_ISREG(info.st_mode):  # the most frequent, told early
+                old = None if lower is None else _stat(name, lower)
+                if old is None and stat.S_ISREG(info.st_mode):  # the most frequent, told early
                     digest = self.digest(below[0], name, info) if self.digests else ""
                     self.add(prefix + name, "file", info, True, digest)
                 else:
-                    self.entry(below, lower, name, prefix + name, info, depth)
+                    self.entry(below, lower, name, prefix + name, info, old, depth)
             except (FileNotFoundError, NotADirectoryError):  # gone meanwhile
                 continue
 
     def entry(
         self, uppers: list[int], lower: int | None, name: str, path: str, info: os.stat_result,
-        depth: int,
+        old: os.stat_result | None, depth: int,
     ) -> None:  # fmt: skip
         upper, mode = uppers[0], info.st_mode
-        old = None if lower is None else _stat(name, lower)
         if stat.S_ISCHR(mode) and info.st_rdev == 0:
             if old is not None and lower is not None:
                 self.gone(lower, name, path, old, depth)
@@ -160,10 +160,10 @@ class _Walk:
         except FileNotFoundError:
             return ""
         try:
-            state = sha256()
-            while data := os.read(handle, _CHUNK):
+            state, room = sha256(), min(info.st_size + 1, _CHUNK)  # a large buffer is a slow one
+            while data := os.read(handle, room):
                 state.update(data)
-                if len(data) < _CHUNK and info.st_size <= _CHUNK:
+                if len(data) < room:
                     break
             return str(state.hexdigest())
         finally:

@@ -118,15 +118,15 @@ class Groups:
     def _is_as_new(self, name: str) -> bool:
         paths = self.paths(name)
         v1 = "pids" in paths
+        pids, memory = (paths["pids"], paths["memory"]) if v1 else (paths[""], paths[""])
+        counts = f"{memory}/memory.{'oom_control' if v1 else 'events'}"
         try:
-            if int(read(f"{paths['pids' if v1 else '']}/pids.current")):
+            if int(read(f"{pids}/pids.current")):
                 return False
-            told = read(f"{paths['memory']}/memory.oom_control" if v1 else
-                        f"{paths['']}/memory.events")  # fmt: skip
+            lines = [*read(f"{pids}/pids.events").splitlines(), *read(counts).splitlines()]
         except OSError:
             return False
-        kills = [line.split()[1] for line in told.splitlines() if line.startswith("oom_kill ")]
-        return kills == ["0"]
+        return lines[0] == "max 0" and "oom_kill 0" in lines[1:]  # no limit was met in it
 
     def remove(self, name: str) -> bool:
         """Remove a group. False while there still are processes in it."""

@@ -12,7 +12,7 @@ import socket
 import struct
 import time
 
-from . import mounts
+from . import idle, mounts
 from . import syscalls as sys_
 from .hardening import limit
 
@@ -24,26 +24,26 @@ _SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ, signal.SIGCHLD)
 _END_SECONDS, _PAUSE = 5.0, 0.001  # for killed processes to be gone, on a busy machine
 _PASSES = 100  # over the process list, before a box that starts faster is given up
 _MOST_DESCRIPTORS = 4096
-_CONTROL, _COUNTER = 3, 4  # what PID 1 keeps open
 _ABOVE = 400  # descriptor numbers that no command is given
 _LONGEST_ORDER = 1 << 20
 _TIOCSPTLCK = 0x40045431  # unlock a pseudo terminal
 
 
-def start_init() -> Init:
-    """Fork PID 1, which waits to be told what to do: see ``Init``."""
+def start_init(plain: bool, program: int) -> Init:
+    """Fork PID 1: see ``Init``. ``plain``: it goes on as the idle ``program``, a descriptor (-1: as
+    this interpreter); else it waits for ``become_bash``."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = os.fork()
     if pid == 0:
         ours.close()
-        _be_init(theirs)
+        _be_init(theirs, plain, program)
     theirs.close()
     return Init(pid, ours)
 
 
 class Init:
     """PID 1 as the keeper sees it. It mounts /proc, which only a process of the box can, and then
-    collects orphans. When it ends, so does the box."""
+    collects orphans. When it ends, so does the box, and it ends with the keeper."""
 
     def __init__(self, pid: int, control: socket.socket) -> None:
         self.pid, self._control = pid, control
@@ -55,12 +55,11 @@ class Init:
         if problem != b"ok":
             raise OSError(errno.EIO, f"PID 1: {problem.decode(errors='replace') or 'died'}")
 
-    def go(self, terminal: list[Any] | None) -> None:
-        """The root is in place: be what PID 1 is to be. With limits and an environment, become an
-        idle ``/bin/bash`` on a terminal, as in a container that was started with one."""
-        self._control.send(json.dumps(terminal).encode("utf-8", "surrogateescape"))
-        if terminal:
-            self._control.close()
+    def become_bash(self, limits: dict[str, int], env: dict[str, str]) -> None:
+        """Have it be an idle ``/bin/bash`` on a terminal, as in a container that was started with
+        one. The root is in place; it must not be ``plain``."""
+        with self._control:
+            self._control.send(json.dumps([limits, env]).encode("utf-8", "surrogateescape"))
 
     def count_anew(self) -> None:
         """Have the next process numbered as the first. Raises OSError where that cannot be."""
@@ -69,41 +68,43 @@ class Init:
             raise OSError(errno.EOPNOTSUPP, "process numbers cannot begin again")
 
 
-def _be_init(keeper: socket.socket) -> NoReturn:
+def _be_init(keeper: socket.socket, plain: bool, program: int) -> NoReturn:
     try:
         sys_.prctl(sys_.PR_SET_PDEATHSIG, signal.SIGKILL)
         os.setsid()
         counter = mounts.mount_proc(os.fsdecode(keeper.recv(4096)))
         keeper.send(b"ok")
-        if told := keeper.recv(_LONGEST_ORDER):
+        if plain:
+            _be_idle(keeper, counter, program)
+        elif told := keeper.recv(_LONGEST_ORDER):
+            limits, env = json.loads(told.decode("utf-8", "surrogateescape"))
             os.chdir("/")
-            if terminal := json.loads(told.decode("utf-8", "surrogateescape")):
-                limits, env = terminal
-                limit(limits)
-                _become_bash(env)
-            _be_idle(keeper, counter)
+            limit(limits)
+            _become_bash(env)
     except OSError as e:
         keeper.send(str(e).encode())
     finally:
         os._exit(1)
 
 
-def _be_idle(keeper: socket.socket, counter: int) -> None:
+def _be_idle(keeper: socket.socket, counter: int, program: int) -> None:
     """Be PID 1 until the keeper hangs up. Orphans are collected by the kernel, as SIGCHLD is
-    ignored."""
+    ignored. See idle.py, which does the same in less memory."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    null = os.open("/dev/null", os.O_RDWR)
-    for fd in (0, 1, 2):
-        os.dup2(null, fd)
-    os.dup2(keeper.fileno(), _CONTROL)
-    os.dup2(counter, _COUNTER)
-    os.closerange(_COUNTER + 1, _MOST_DESCRIPTORS)
-    while os.read(_CONTROL, 16):
+    held = [os.dup2(fd, _ABOVE + i) for i, fd in enumerate((keeper.fileno(), counter))]
+    if program >= 0:
+        program = os.dup2(program, idle.COUNTER + 1, inheritable=False)
+    os.dup2(held[0], idle.CONTROL)
+    os.dup2(held[1], idle.COUNTER)
+    os.closerange(idle.COUNTER + 1 + (program >= 0), _MOST_DESCRIPTORS)
+    if program >= 0:
+        os.execve(program, ["init"], {})
+    while os.read(idle.CONTROL, 16):
         try:
-            os.pwrite(_COUNTER, b"1", 0)  # elsewhere than at its start it would have no effect
-            os.write(_CONTROL, b"ok")
+            os.pwrite(idle.COUNTER, b"1", 0)  # elsewhere than at its start it would do nothing
+            os.write(idle.CONTROL, b"ok")
         except OSError:
-            os.write(_CONTROL, b"no")
+            os.write(idle.CONTROL, b"no")
 
 
 def open_terminal() -> None:

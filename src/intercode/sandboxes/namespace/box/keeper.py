@@ -29,14 +29,16 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _FIRST_TO_GO = b"500"  # where memory runs out, rather a command than what controls the box
 
 
-def run(launcher: socket.socket, stage: str, own_network: bool) -> NoReturn:
+def run(
+    launcher: socket.socket, stage: str, own_network: bool, plain: bool, program: int
+) -> NoReturn:
     """Be a keeper: get ready, wait for a request, and serve its owner until it hangs up."""
     status = 1
     owner = None
     try:
         blank: Blank | Exception
         try:
-            blank = Blank(stage, own_network)
+            blank = Blank(stage, own_network, plain, program)
         except Exception as e:  # told to whoever asks
             blank = e
         spec, fds = wire.receive(launcher)
@@ -75,9 +77,7 @@ class Keeper:
         _change_root(layout.root)
         if spec["look"] == "docker":
             inside.open_terminal()
-            self.init.go([spec["limits"], spec["env"]])
-        else:
-            self.init.go(None)
+            self.init.become_bash(spec["limits"], spec["env"])
         limit(spec["limits"])
         if spec["steady"]:
             sys_.fixed_addresses()

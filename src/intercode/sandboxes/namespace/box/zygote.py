@@ -15,7 +15,7 @@ import signal
 import socket
 import time
 
-from . import keeper, wire
+from . import idle, keeper, wire
 from . import syscalls as sys_
 from .groups import Groups, memory_bound
 from .hardening import refuse_calls
@@ -93,11 +93,32 @@ def _start(request: dict[str, Any]) -> None:
     os.setresuid(*[request["uid"]] * 3)
 
 
-class _Waiting:
-    """A keeper that waits for its request on a socket, and the group it is in."""
+def _idle_program() -> int:
+    """A descriptor of what PID 1 is to be; -1 where it has to be this interpreter."""
+    try:
+        return idle.opened(sys_.ARCH)
+    except (KeyError, OSError):
+        return -1
 
-    def __init__(self, group: str, connection: socket.socket) -> None:
-        self.group, self.socket = group, connection
+
+def _only(*kept: int) -> int:
+    """Close every descriptor above 2 but these: nothing of other boxes, nor the owner's connection,
+    may be held. Returns the last of them."""
+    start = 3
+    for fd in sorted(kept):
+        if fd >= start:
+            os.closerange(start, fd)
+            start = fd + 1
+    os.closerange(start, _MOST_DESCRIPTORS)
+    return kept[-1]
+
+
+class _Waiting:
+    """A keeper that waits for its request on a socket, the group it is in, and its kind: whether it
+    has a network of its own, and whether its PID 1 stays what it is."""
+
+    def __init__(self, kind: tuple[bool, bool], group: str, connection: socket.socket) -> None:
+        self.kind, self.group, self.socket = kind, group, connection
 
 
 class _Launcher:
@@ -106,10 +127,13 @@ class _Launcher:
     def __init__(self, owner: socket.socket, groups: Groups | None) -> None:
         self._owner, self._groups = owner, groups
         self._stage = ""  # as of the last request
+        self._kind = (True, True)
+        self._program = _idle_program()
         self._stock: list[_Waiting] = []
         self._boxes: dict[int, str] = {}  # keeper -> its group
         self._leaving: list[str] = []  # groups whose keeper has ended
         self._wake, self._woken = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        sys_.prctl(sys_.PR_SET_CHILD_SUBREAPER, 1)  # not every machine's PID 1 collects orphans
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the owner's to handle
         if groups is None:
             signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are collected by the kernel
@@ -123,7 +147,7 @@ class _Launcher:
         poll.register(self._owner, select.POLLIN)
         poll.register(self._wake, select.POLLIN)
         while True:
-            short = self._stage and len(self._stock) < _STOCK
+            short = self._stage and self._is_short()
             ready = poll.poll(0 if short else _RETRY_MS if self._leaving else None)
             for fd, _ in ready:
                 if fd == self._wake:
@@ -136,15 +160,20 @@ class _Launcher:
                     wire.close_all(fds)
             self._collect()
             if short and not ready:
-                self._stock.append(self._fork(self._stage, own_network=True))
+                self._stock.append(self._fork())
                 self._move_on()
+
+    def _is_short(self) -> bool:
+        """Whether too few keepers of the kind that was last asked for wait."""
+        return sum(waiting.kind == self._kind for waiting in self._stock) < _STOCK
 
     def _create(self, request: dict[str, Any], fds: list[int]) -> None:
         """Hand a request to a keeper that waits for one, or to a new one."""
         self._stage = request["stage"]
+        self._kind = (request["network"] != "host", request["look"] == "plain")
         try:
             while True:
-                keeper = self._keeper(own_network=request["network"] != "host")
+                keeper = self._keeper()
                 request["groups"] = self._bound(keeper.group, request)
                 with keeper.socket, contextlib.suppress(BrokenPipeError, ConnectionResetError):
                     wire.send(keeper.socket, request, fds)
@@ -154,12 +183,14 @@ class _Launcher:
                 wire.send(asking, {"ok": False, "error": f"no control group: {e}"})
         self._move_on()
 
-    def _keeper(self, own_network: bool) -> _Waiting:
-        if own_network and self._stock:
-            return self._stock.pop(0)
-        return self._fork(self._stage, own_network)
+    def _keeper(self) -> _Waiting:
+        for waiting in self._stock:
+            if waiting.kind == self._kind:
+                self._stock.remove(waiting)
+                return waiting
+        return self._fork()
 
-    def _fork(self, stage: str, own_network: bool) -> _Waiting:
+    def _fork(self) -> _Waiting:
         """A new keeper, in the group that waits for it. Raises OSError where there is none."""
         if self._groups is not None and self._groups.name is None:
             self._groups.sit()
@@ -169,15 +200,13 @@ class _Launcher:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os.setsid()
-            own = theirs.fileno()
-            os.closerange(3, own)  # nothing of other boxes, nor the owner's connection
-            os.closerange(own + 1, _MOST_DESCRIPTORS)
-            keeper.run(theirs, stage, own_network)
+            program = _only(theirs.fileno(), self._program)
+            keeper.run(theirs, self._stage, *self._kind, program)
         theirs.close()
         group = ""
         if self._groups is not None:
             self._boxes[pid] = group = self._groups.take()
-        return _Waiting(group, ours)
+        return _Waiting(self._kind, group, ours)
 
     def _move_on(self) -> None:
         """Go out of the group of a box that was just forked, and prepare the next one's."""
@@ -203,7 +232,8 @@ class _Launcher:
             return
         with contextlib.suppress(ChildProcessError):
             while pid := os.waitpid(-1, os.WNOHANG)[0]:
-                self._leaving.append(self._boxes.pop(pid))
+                if group := self._boxes.pop(pid, ""):  # else the PID 1 of a box whose keeper went
+                    self._leaving.append(group)
         self._leaving = [name for name in self._leaving if not self._groups.give_back(name)]
 
     def end(self) -> None:

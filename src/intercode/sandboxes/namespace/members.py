@@ -1,0 +1,63 @@
+"""The processes of a box as its owner sees them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+_KEEPER = "intercode"  # what a keeper calls itself
+_PASSES = 5
+
+
+class Member:
+    """A process of a group: its number here and ``inside`` the box, its parent, its name, and when
+    it ``started``, in clock ticks since boot. Raises OSError, ValueError or IndexError where it has
+    ended."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        head, _, tail = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
+        fields = tail.split()
+        self.name = head.partition("(")[2]
+        self.parent, self.started = int(fields[1]), int(fields[19])
+        status = Path(f"/proc/{pid}/status").read_text()
+        self.inside = int(status.partition("NSpid:")[2].splitlines()[0].split()[-1])
+
+    def signal(self, number: int) -> None:
+        """Send a signal; frozen, it cannot have been replaced by another process."""
+        with suppress(OSError):
+            os.kill(self.pid, number)
+
+
+def below(keeper: int) -> list[Member]:
+    """All processes that descend from a keeper: those of its box."""
+    children: dict[int, list[Member]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with suppress(OSError, ValueError, IndexError):
+                member = Member(int(name))
+                children.setdefault(member.parent, []).append(member)
+    found, next_ones = [], [keeper]
+    while next_ones:
+        more = children.pop(next_ones.pop(), [])
+        found += more
+        next_ones += [member.pid for member in more]
+    return found
+
+
+def unblock(keeper: int, members: Callable[[], list[Member]]) -> None:
+    """End what may hold up a keeper that starts a program: all but the keeper, PID 1, and the child
+    that is about to execute the program, which goes on if it was stopped."""
+    for _ in range(_PASSES):
+        others = [m for m in members() if m.inside != 1 and m.pid != keeper]
+        begun = [m for m in others if not (m.parent == keeper and m.name == _KEEPER)]
+        for member in begun:
+            member.signal(signal.SIGKILL)
+        for member in others:
+            if member not in begun:
+                member.signal(signal.SIGCONT)
+        if not begun:
+            return
