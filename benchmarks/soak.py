@@ -4,7 +4,8 @@
         [--image IMAGE] [--out DIR]
 
 Each episode is a task whose right reward is known by the formula, played rightly or wrongly in a
-box that must be empty at first; forks, snapshots and time-outs are mixed in. Samples of what the
+box that must be empty at first, a new one each time, or in every second worker a renewed one;
+forks, snapshots and time-outs are mixed in. Samples of what the
 workers hold go to DIR/soak.csv and DIR/soak.svg. Ctrl-C ends it early with the table of what was
 done. On a pinned image (recipe:nl2bash, say) the golds are proven first and need not run each time,
 which makes it faster. The exit status is 1 for a wrong reward, a lost box, or something that grows.
@@ -103,10 +104,13 @@ class Soak:
         self.processes = [
             context.Process(
                 target=play,
-                args=(share, seed * 1000 + n, image, self.done[n], self.over, self.faults),
+                args=(share, seed * 1000 + n, image, n % 2 == 1, *self._shared(n)),
             )
             for n in range(workers)
         ]
+
+    def _shared(self, n: int) -> tuple[Any, ...]:
+        return self.done[n], self.over, self.faults
 
     def count(self, name: str) -> int:
         """How many of something all workers have counted."""

@@ -38,6 +38,7 @@ def play(
     episodes: int,
     seed: int,
     image: str | None,
+    reuse: bool,
     done: SynchronizedArray[int],
     over: Any,
     faults: Any,
@@ -45,7 +46,7 @@ def play(
     """Play that many episodes, or until ``over`` is set."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent's to handle
     rng = random.Random(seed)
-    player = Player(image, done, faults)
+    player = Player(image, reuse, done, faults)
     try:
         for number in range(episodes):
             if over.is_set():
@@ -58,12 +59,14 @@ def play(
 class Player:
     """An environment that is used again and again, and what was seen of it."""
 
-    def __init__(self, image: str | None, done: SynchronizedArray[int], faults: Any) -> None:
-        self._image, self._done, self._faults = image, done, faults
+    def __init__(
+        self, image: str | None, reuse: bool, done: SynchronizedArray[int], faults: Any
+    ) -> None:
+        self._image, self._reuse, self._done, self._faults = image, reuse, done, faults
         self.env = self._make()
 
     def _make(self) -> InterCodeEnv:
-        return intercode.make("bash", dataset=tasks(), image=self._image)
+        return intercode.make("bash", dataset=tasks(), image=self._image, reuse=self._reuse)
 
     def episode(self, kind: str, number: int) -> None:
         """One episode of a kind. What is not as it must be is reported."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from intercode import datasets
 from intercode.config import make_config, parse_pairs, read_toml
 from intercode.errors import ConfigError, UnknownNameError
+from intercode.runner.plan import open_env
 
 GOOD = {"dataset": "starter", "agent": "gold"}
 
@@ -72,3 +75,16 @@ def test_determinism_is_a_switch_or_settings_and_the_clock_is_one_of_them() -> N
         make_config({**base, "deterministic": "yes"})
     with pytest.raises(ConfigError, match="parallel = True"):
         make_config({**base, "parallel": True})
+
+
+def test_an_environment_has_options_of_its_own() -> None:
+    config = make_config(
+        {"dataset": "starter", "agent": "gold", "env_options": {"session": "fresh", "reuse": True}}
+    )
+    with open_env(config, datasets.load("starter")) as env:
+        assert env.facts()["env_options"] == {"session": "fresh", "apart": False}
+        assert env.facts()["boxes"] == "renewed"
+    for name in ("sesion", "profile"):
+        wrong = replace(config, env_options={name: "fresh"})
+        with pytest.raises(UnknownNameError, match=name):
+            open_env(wrong, datasets.load("starter"))

@@ -23,7 +23,8 @@ class EvalConfig:
     ``out`` None means a directory under ``runs`` (see runner/plan.py). ``image``, ``reward``: None
     for the dataset's and the environment's own. ``deterministic``: true, or settings of
     sandboxes/determinism.py; ``clock`` is one of them. ``hashes``: every step tells its hashes,
-    also where it is not deterministic.
+    also where it is not deterministic. ``env_options``: settings of one environment's own, such
+    as BashEnv's ``session``.
     """
 
     dataset: str
@@ -45,6 +46,7 @@ class EvalConfig:
     deterministic: bool | Mapping[str, Any] = False
     clock: str | None = None
     hashes: bool = False
+    env_options: Mapping[str, Any] = field(default_factory=dict)
     agent_options: Mapping[str, Any] = field(default_factory=dict)
     model_options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -60,8 +62,8 @@ class EvalConfig:
 _KINDS: dict[str, tuple[type, ...]] = {
     "max_turns": (int,), "parallel": (int,), "limit": (int,), "seed": (int,),
     "tasks": (list, tuple), "out": (str, Path), "timeout": (int, float),
-    "agent_options": (dict,), "model_options": (dict,), "deterministic": (bool, dict),
-    "hashes": (bool,),
+    "env_options": (dict,), "agent_options": (dict,), "model_options": (dict,),
+    "deterministic": (bool, dict), "hashes": (bool,),
 }  # fmt: skip
 """What a setting may be where it is no text."""
 

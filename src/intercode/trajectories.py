@@ -40,6 +40,7 @@ IDENTITY = (
     "reward",
     "comparable",
     "determinism",
+    "env_options",
 )
 """The keys of run.json that make two runs different runs. A directory holds one run only."""
 

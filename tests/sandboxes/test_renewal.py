@@ -11,25 +11,15 @@ from intercode.errors import SandboxError, SandboxLostError
 from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
 from intercode.types import Dataset, Task
 from support.boxes import layer_of, open_box
+from support.looks import look
 
 pytestmark = pytest.mark.sandbox
 
-_LOOK = r"""
-echo $$ $PPID; env; pwd; id; hostname; umask; ulimit -a; ls -laR /dev /tmp /root; cat /proc/net/dev
-ls -i / | grep -v -E 'proc|sys'; ls /proc | grep '^[0-9]'
-cat /proc/sysvipc/*; df -h /; cat /proc/net/snmp; wc -l < /proc/net/unix
-sed 's/^[0-9]* [0-9]* [0-9]*:[0-9]* //' /proc/self/mountinfo
-"""
 _MESS = r"""
 rm -rf /etc /root; chmod 700 /; touch /tmp/{1..50}; mkdir -p /new/deep; echo x > /dev/shm/x
 (sleep 600 &) ; setsid sleep 600 & nohup sleep 600 & kill -STOP %1; ipcmk -M 4096; umask 077
 trap '' TERM HUP; while :; do :; done & mkfifo /tmp/pipe; cat /tmp/pipe & echo > /dev/null
 """
-
-
-def look(box: NamespaceSandbox) -> str:
-    """All that a box tells about itself, but for when PID 1 began."""
-    return box.run(["/bin/bash", "-c", _LOOK], timeout=20).output
 
 
 def test_a_renewed_box_looks_like_a_new_one(tmp_path: Path) -> None:
@@ -45,7 +35,7 @@ def test_a_renewed_box_looks_like_a_new_one(tmp_path: Path) -> None:
             assert box.processes() == () and box.changes() == {}
             assert box.run(["/bin/bash", "-c", "echo $$"]).output == "2\n", "counted anew"
         box.renew()
-        assert look(box).splitlines() == look(new).splitlines()
+        assert look(box) == look(new)
 
 
 def test_what_was_started_from_outside_ends_with_the_renewal(box: NamespaceSandbox) -> None:

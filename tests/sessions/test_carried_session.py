@@ -158,7 +158,7 @@ def test_the_environment_s_contract(session: str) -> None:
 
 def test_an_environment_with_fresh_shells() -> None:
     with BashEnv(TASKS, session="fresh-carried", apart=True) as env:
-        assert env.facts()["session"] == "fresh-carried, stderr apart"
+        assert env.facts()["env_options"] == {"session": "fresh-carried", "apart": True}
         env.reset(options={"task": 1})
         observation = env.step("echo $x; pwd; y=2; echo odd >&2; exit")[0]
         assert observation.startswith("1\n/usr\nodd\n[the shell ended")

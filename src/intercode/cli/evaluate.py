@@ -55,7 +55,10 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--base-url", default=absent, metavar="URL",
         help="address of an OpenAI-compatible endpoint (or set OPENAI_BASE_URL)",
     )  # fmt: skip
-    for name, what in (("agent", "the agent"), ("model", "the model, such as temperature=0.7")):
+    for name, what in (
+        ("agent", "the agent"), ("model", "the model, such as temperature=0.7"),
+        ("env", "the environment, such as session=fresh or reuse=true"),
+    ):  # fmt: skip
         who.add_argument(
             f"--{name}-option", action="append", default=[], metavar="K=V",
             help=f"a setting of {what}; may be given several times",
@@ -148,7 +151,7 @@ def settings(args: argparse.Namespace) -> dict[str, Any]:
     given = dict(vars(args))
     file = given.pop("config", None)
     values = read_toml(file) if file else {}
-    for name in ("agent", "model"):
+    for name in ("agent", "model", "env"):
         pairs = parse_pairs(given.pop(f"{name}_option"))
         if pairs:
             given[f"{name}_options"] = {**values.get(f"{name}_options", {}), **pairs}

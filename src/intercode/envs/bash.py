@@ -79,9 +79,10 @@ class BashEnv(SandboxedEnv):
 
     # ------------------------------------------------------------- kept golds
     def facts(self) -> dict[str, Any]:
-        shell = "original" if self.profile == "original" else self._shell
         golds = "cached where proven" if self._caches else "run"
-        return {**super().facts(), "session": shell, "golds": golds}
+        plain = self.session == "persistent" and not self.apart
+        options = {} if plain else {"session": self.session, "apart": self.apart}
+        return {**super().facts(), "env_options": options, "golds": golds}
 
     @property
     def _shell(self) -> str:

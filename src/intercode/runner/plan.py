@@ -15,7 +15,7 @@ from intercode import datasets, logs, trajectories
 from intercode.agents import accepts, open_agent
 from intercode.agents.base import Agent
 from intercode.config import EvalConfig
-from intercode.envs import make
+from intercode.envs import ENVIRONMENTS, make
 from intercode.envs.base import InterCodeEnv
 from intercode.errors import ConfigError, UsageError
 from intercode.models import Model, open_model
@@ -106,19 +106,18 @@ def make_plan(config: EvalConfig, model: Model | None = None) -> Plan:
 
 def open_env(config: EvalConfig, dataset: Dataset) -> InterCodeEnv:
     """The environment that a dataset is played in, under the conditions of a configuration."""
-    env: InterCodeEnv = make(
-        dataset.environment,
-        dataset,
-        profile=config.profile,
-        image=config.image,
-        sandbox=config.sandbox,
-        network=config.network,
-        timeout=config.timeout,
-        max_turns=config.max_turns,
-        reward=config.reward,
-        deterministic=config.determinism,
-        hashes=config.hashes or None,
-    )
+    general = {
+        "profile": config.profile, "image": config.image, "sandbox": config.sandbox,
+        "network": config.network, "timeout": config.timeout, "max_turns": config.max_turns,
+        "reward": config.reward, "deterministic": config.determinism,
+        "hashes": config.hashes or None,
+    }  # fmt: skip
+    kind = ENVIRONMENTS.load(dataset.environment)
+    own = {n for c in kind.__mro__ for n in getattr(c.__init__, "__kwdefaults__", None) or ()}
+    for name in config.env_options:
+        if name not in own - set(general):
+            raise unknown("environment option", name, sorted(own - set(general)))
+    env: InterCodeEnv = make(dataset.environment, dataset, **general, **config.env_options)
     return env
 
 

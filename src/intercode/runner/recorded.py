@@ -56,6 +56,7 @@ def open_env(trajectory: Trajectory, options: Options) -> InterCodeEnv:
         reward=reward,
         deterministic=facts.get("determinism") or False,
         hashes=any(step.hashes for step in trajectory.steps),
+        **(facts.get("env_options") or {}),
     )
     return env
 

@@ -1,0 +1,47 @@
+"""What hostile cases leave in a box does not outlive its renewal."""
+
+from __future__ import annotations
+
+import pytest
+
+from hostile.__main__ import sampled
+from hostile.cases import Case, all_cases
+from hostile.planted import Planted
+from hostile.trial import BACK_ENDS
+from intercode.errors import SandboxError, SandboxLostError, SandboxUnavailableError
+from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sessions.bash import BashSession
+from support.looks import look
+
+pytestmark = pytest.mark.sandbox
+
+
+def _suffer(box: NamespaceSandbox, case: Case, planted: Planted) -> None:
+    session = BashSession(box)
+    for action in case.actions:
+        session.run(planted.fill(action), case.limit)
+    session.close()
+
+
+def test_a_renewed_box_looks_like_new_after_hostile_cases() -> None:
+    try:
+        planted = Planted(BACK_ENDS["namespace"])
+    except SandboxUnavailableError as e:
+        pytest.skip(f"no sandbox on this machine ({e}): see `intercode doctor`")
+    renewed = []
+    with BACK_ENDS["namespace"]() as new:
+        assert isinstance(new, NamespaceSandbox)
+        expected = look(new)
+    for case in sampled(all_cases(), 40, seed=5):
+        with BACK_ENDS["namespace"]() as box:
+            assert isinstance(box, NamespaceSandbox)
+            try:
+                _suffer(box, case, planted)
+                box.renew()
+            except (SandboxError, SandboxLostError):
+                continue  # it says that it is not as new: then it is not used again
+            assert box.changes() == {} and box.processes() == (), case.name
+            assert look(box) == expected, case.name
+            renewed.append(case.name)
+    planted.close()
+    assert len(renewed) >= 25, renewed
