@@ -35,7 +35,7 @@ def group_of(box: Sandbox) -> dict[str, str]:
     )
 
 
-def test_a_box_has_a_group_with_its_limits_that_goes_with_it() -> None:
+def test_a_box_has_a_group_with_its_limits_that_is_empty_after_it() -> None:
     with shell("namespace/1", memory=100 * MIB, disk=50 * MIB, processes=77) as (box, _):
         found = group_of(box)
         v1 = "memory" in found
@@ -43,7 +43,26 @@ def test_a_box_has_a_group_with_its_limits_that_goes_with_it() -> None:
             Path(found[""], "memory.max"))  # fmt: skip
         assert int(memory.read_text()) == (100 + 50 + 65) * MIB
         assert Path(found["pids" if v1 else ""], "pids.max").read_text() == "77\n"
-    eventually(lambda: not memory.parent.exists(), "the group is removed")
+    inside = memory.with_name("cgroup.procs")
+    eventually(lambda: not inside.exists() or not inside.read_text(), "the box has left its group")
+
+
+def test_groups_do_not_pile_up() -> None:
+    for _ in range(12):
+        with shell("namespace/1") as (box, _):
+            pid = Launcher.get().pid
+            home = Path(next(iter(group_of(box).values()))).parent
+    eventually(
+        lambda: len([p for p in home.iterdir() if f".{pid}." in p.name]) <= 8,
+        "there are groups for keepers that wait, the launcher's next, and four that were kept",
+    )
+
+
+def test_a_group_in_which_a_limit_was_met_is_not_kept() -> None:
+    with shell("namespace/1", memory=50 * MIB, disk=50 * MIB) as (box, session):
+        session.run("python3 -c 'bytearray(400 << 20)'", 20)
+        group = Path(next(iter(group_of(box).values())))
+    eventually(lambda: not group.exists(), "it is removed")
 
 
 @pytest.mark.parametrize("network", ["none", "host"])

@@ -15,9 +15,14 @@ _LONGEST = 4095  # bytes of a path that the kernel takes
 
 
 def open_regular(root: int, path: str) -> int:
-    """A descriptor for reading a regular file. Raises OSError for anything else."""
+    """A descriptor for reading a regular file. Raises OSError for anything else, and for what the
+    kernel makes up in /proc: with this process's rights it would tell more than to the box."""
     fd = open_inside(root, path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
-    mode = os.fstat(fd).st_mode
+    info = os.fstat(fd)
+    mode = info.st_mode
+    if info.st_dev == os.stat("proc", dir_fd=root).st_dev:
+        os.close(fd)
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES), path)
     if not stat.S_ISREG(mode):
         os.close(fd)
         code = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL

@@ -39,6 +39,7 @@ class Groups:
         self._bounds: tuple[int, int] | None = None
         self._set_on: dict[str, tuple[int, int]] = {}
         self._free: list[str] = []
+        self._most_free = _KEPT
         for home in self.homes.values():
             _settle(home, uid)
         self._mine = f"{os.stat('/proc/self/ns/pid').st_ino}.{os.getpid()}.{started(os.getpid())}"
@@ -110,7 +111,7 @@ class Groups:
     def give_back(self, name: str) -> bool:
         """A box has ended: keep its group for another one, or remove it. False while there still
         are processes in it."""
-        if len(self._free) < _KEPT and self._is_as_new(name):
+        if len(self._free) < self._most_free and self._is_as_new(name):
             self._free.append(name)
             return True
         return self.remove(name)
@@ -143,7 +144,8 @@ class Groups:
         return gone
 
     def leave(self) -> None:
-        """Go out of the group that waits for the next box, and remove it."""
+        """Go out of the group that waits for the next box; keep none from now on."""
+        self._most_free = 0
         for path in self.paths(_IDLE).values():
             with contextlib.suppress(OSError):
                 os.mkdir(path)

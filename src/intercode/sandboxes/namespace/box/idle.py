@@ -1,9 +1,10 @@
-"""PID 1 of a box, once it is set up: a program of 150 bytes, as an interpreter of its own would be
+"""PID 1 of a box, once it is set up: a program of 200 bytes, as an interpreter of its own would be
 most of what an idle box costs.
 
 It calls itself ``init``, lets nobody read its memory, and waits on descriptor 3 until the keeper
-hangs up. Whatever it is sent makes it write ``1`` at the start of descriptor 4, the last process
-number given, and answer ``ok`` or ``no``. Orphans need no collecting: SIGCHLD is ignored.
+hangs up. ``stop`` makes it stop all other processes of the box at once, so that none can fork
+meanwhile; ``again`` makes it write ``1`` at the start of descriptor 4, the last process number
+given. It answers ``ok`` or ``no``. Orphans need no collecting: SIGCHLD is ignored.
 """
 
 from __future__ import annotations
@@ -12,27 +13,29 @@ import os
 import struct
 
 CONTROL, COUNTER = 3, 4
+AGAIN, STOP = b"again", b"stop"
 _BASE = 0x400000
 _HEADERS = 64 + 2 * 56
 _CODE = {
     # prctl(PR_SET_NAME, "init"); prctl(PR_SET_DUMPABLE, 0);
     # again: n = read(3, buffer, 16); if (n == -EINTR) goto again; if (n <= 0) exit_group(1);
-    # write(3, pwrite64(4, "1", 1, 0) == 1 ? "ok" : "no", 2); goto again;
+    # if (*buffer == 's') { kill(-1, SIGSTOP); done = 1; } else done = pwrite64(4, "1", 1, 0) == 1;
+    # write(3, done ? "ok" : "no", 2); goto again;
     "x86_64": (
         62,
-        "b89d000000bf0f000000488d357c0000000f05b89d000000bf0400000031f60f05"
-        "31c0bf03000000488d7424c0ba100000000f054883f8fc74e74885c07e42"
-        "b812000000bf04000000488d3542000000ba010000004531d20f05"
-        "488d35320000004883f8017407488d3527000000b801000000bf03000000ba020000000f05eba0"
-        "b8e7000000bf010000000f05696e697400316f6b6e6f",
+        "b89d000000bf0f000000488d359d0000000f05b89d000000bf0400000031f60f0531c0bf0300"
+        "0000488d7424c0ba100000000f054883f8fc74e74885c07e63807c24c0737442b812000000bf"
+        "04000000488d355c000000ba010000004531d20f05488d354c0000004883f8017407488d3541"
+        "000000b801000000bf03000000ba020000000f05eb99b83e000000bfffffffffbe130000000f"
+        "05488d3514000000ebd3b8e7000000bf010000000f05696e697400316f6b6e6f",
     ),
     "aarch64": (
         183,
-        "e81480d2e00180d221040010010000d4e81480d2800080d2010080d2010000d4"
-        "e80780d2600080d2e10301d1020280d2010000d41f1000b140ffff541f0000f10d020054"
-        "880880d2800080d221020030220080d2030080d2010000d4"
-        "1f0400f1810100504000005461010010080880d2600080d2420080d2010000d4e9ffff17"
-        "c80b80d2200080d2010000d4696e697400316f6b6e6f",
+        "e81480d2e00180d261050010010000d4e81480d2800080d2010080d2010000d4e80780d26000"
+        "80d2e10301d1020280d2010000d41f1000b140ffff541f0000f14d030054e50301d1a4004039"
+        "9fcc017100020054880880d2800080d2e1020030220080d2030080d2010000d41f0400f14102"
+        "00504000005421020010080880d2600080d2420080d2010000d4e5ffff17281080d200008092"
+        "610280d2010000d4c1000050f6ffff17c80b80d2200080d2010000d4696e697400316f6b6e6f",
     ),
 }
 

@@ -18,6 +18,7 @@ from .hardening import limit
 
 TYPE_CHECKING = False  # the module typing would double this process's memory
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any, NoReturn
 
 _SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ, signal.SIGCHLD)
@@ -63,9 +64,17 @@ class Init:
 
     def count_anew(self) -> None:
         """Have the next process numbered as the first. Raises OSError where that cannot be."""
-        self._control.send(b"again")
+        self._tell(idle.AGAIN)
+
+    def stop_others(self) -> None:
+        """Have every other process of the box stopped, at once. Raises OSError where PID 1 is not
+        ``plain``."""
+        self._tell(idle.STOP)
+
+    def _tell(self, what: bytes) -> None:
+        self._control.send(what)
         if self._control.recv(16) != b"ok":
-            raise OSError(errno.EOPNOTSUPP, "process numbers cannot begin again")
+            raise OSError(errno.EOPNOTSUPP, f"PID 1 cannot do this: {what.decode()}")
 
 
 def _be_init(keeper: socket.socket, plain: bool, program: int) -> NoReturn:
@@ -99,9 +108,12 @@ def _be_idle(keeper: socket.socket, counter: int, program: int) -> None:
     os.closerange(idle.COUNTER + 1 + (program >= 0), _MOST_DESCRIPTORS)
     if program >= 0:
         os.execve(program, ["init"], {})
-    while os.read(idle.CONTROL, 16):
+    while told := os.read(idle.CONTROL, 16):
         try:
-            os.pwrite(idle.COUNTER, b"1", 0)  # elsewhere than at its start it would do nothing
+            if told == idle.STOP:
+                os.kill(-1, signal.SIGSTOP)
+            else:
+                os.pwrite(idle.COUNTER, b"1", 0)  # elsewhere than at its start it would do nothing
             os.write(idle.CONTROL, b"ok")
         except OSError:
             os.write(idle.CONTROL, b"no")
@@ -176,26 +188,31 @@ def _find(name: str, path: str) -> str:
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
 
 
-def signal_since(mark: int, keep: list[int], number: int) -> None:
-    """Signal what started at ``mark`` (clock ticks since boot) or later; again, until a pass finds
-    nothing new. Out here the box's pids mean nothing: processes are reached through its /proc, so
-    that nothing has to be started in the box for it."""
-    reached = {1, *keep}
+def kill_since(mark: int, keep: Sequence[int], init: Init) -> None:
+    """Kill what started at ``mark`` (clock ticks since boot) or later. Out here the box's pids mean
+    nothing: processes are reached through its /proc, so that nothing has to be started in the box
+    for it. All are stopped first, where PID 1 can do that, so that they cannot multiply; then pass
+    by pass, until one finds nothing."""
+    before = {p.pid for p in _processes() if p.state == "T"}
+    with contextlib.suppress(OSError):
+        init.stop_others()
+        kill = {p.pid: p for p in _processes() if p.started >= mark and p.pid not in (1, *keep)}
+        for process in kill.values():
+            process.signal(signal.SIGKILL)
+        wake([p.pid for p in _processes() if p.pid not in kill and p.pid not in before])
     for _ in range(_PASSES):
-        new = [p for p in _processes() if p.pid not in reached and p.started >= mark]
-        if not new:
+        left = [p for p in _processes() if p.started >= mark and p.pid not in (1, *keep)]
+        if not left:
             return
-        for process in new:
-            process.signal(number)
-            if number != signal.SIGKILL:
-                reached.add(process.pid)
+        for process in left:
+            process.signal(signal.SIGKILL)
 
 
-def end_all() -> list[str]:
+def end_all(init: Init) -> list[str]:
     """Kill every process of the box but PID 1, and wait for them. Returns those that do not end."""
     deadline = time.monotonic() + _END_SECONDS
     while True:
-        signal_since(0, [], signal.SIGKILL)
+        kill_since(0, (), init)
         left = names(set())
         if not left or time.monotonic() > deadline:
             return left

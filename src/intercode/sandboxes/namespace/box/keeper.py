@@ -162,7 +162,7 @@ class Keeper:
     def do_kill_since(
         self, fds: list[int], mark: int, keep: list[int]
     ) -> tuple[dict[str, Any], list[int]]:
-        inside.signal_since(mark, keep, signal.SIGKILL)
+        inside.kill_since(mark, keep, self.init)
         return {"ok": True}, []
 
     def do_freeze(self, fds: list[int], on: bool) -> tuple[dict[str, Any], list[int]]:
@@ -228,7 +228,7 @@ class Keeper:
 
     def do_end_all(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
         """End all that runs in the box. Raises OSError for what does not end."""
-        if left := inside.end_all():
+        if left := inside.end_all(self.init):
             raise OSError(errno.EBUSY, f"live processes: {', '.join(left)}")
         for pidfd in list(self.children):
             self._reap(pidfd)
