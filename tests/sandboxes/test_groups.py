@@ -228,14 +228,13 @@ def test_version_2_is_divided_bounded_and_cleared(tree: Path) -> None:
     assert second != name and (home / second / "pids.max").read_text() == "9", "as the last one"
     groups.bound(second, 0, 0)
     assert (home / second / "memory.max").read_text() == "max"
-    assert groups.remove(second)
     assert groups.remove(name) and groups.remove(name) and not first.exists()
     os.mkdir(home / "1.999999999.1.0")
     stale = f"{os.stat('/proc/self/ns/pid').st_ino}.999999999.1.0"
     os.mkdir(home / stale)
     groups.sweep()
     assert not (home / stale).exists() and (home / "1.999999999.1.0").exists(), "another pid space"
-    groups.leave()
+    assert groups.leave() == [] and groups.remove(second)
     assert {p.name for p in home.iterdir() if p.is_dir()} == {"idle", "1.999999999.1.0"}
     os.rmdir(home / "1.999999999.1.0")
     clear([str(home)])

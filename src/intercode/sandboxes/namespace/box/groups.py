@@ -40,6 +40,7 @@ class Groups:
         self._set_on: dict[str, tuple[int, int]] = {}
         self._free: list[str] = []
         self._most_free = _KEPT
+        self._going: set[str] = set()
         for home in self.homes.values():
             _settle(home, uid)
         self._mine = f"{os.stat('/proc/self/ns/pid').st_ino}.{os.getpid()}.{started(os.getpid())}"
@@ -111,7 +112,8 @@ class Groups:
     def give_back(self, name: str) -> bool:
         """A box has ended: keep its group for another one, or remove it. False while there still
         are processes in it."""
-        if len(self._free) < self._most_free and self._is_as_new(name):
+        whole = name not in self._going
+        if whole and len(self._free) < self._most_free and self._is_as_new(name):
             self._free.append(name)
             return True
         return self.remove(name)
@@ -141,18 +143,22 @@ class Groups:
                 gone = False
         if gone:
             self._set_on.pop(name, None)
+            self._going.discard(name)
+        else:  # in part, maybe: it cannot be kept any more
+            self._going.add(name)
         return gone
 
-    def leave(self) -> None:
-        """Go out of the group that waits for the next box; keep none from now on."""
+    def leave(self) -> list[str]:
+        """Go out of the group that waits for the next box, and keep none from now on. Returns those
+        that have to be removed."""
         self._most_free = 0
         for path in self.paths(_IDLE).values():
             with contextlib.suppress(OSError):
                 os.mkdir(path)
         with contextlib.suppress(OSError):
             self._move(_IDLE)
-        for name in [*self._free, *([self.name] if self.name else [])]:
-            self.remove(name)
+        left, self._free = [*self._free, *([self.name] if self.name else [])], []
+        return left
 
     def sweep(self) -> None:
         """Remove the groups of launchers that were killed."""

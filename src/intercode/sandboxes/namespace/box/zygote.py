@@ -240,7 +240,7 @@ class _Launcher:
         """End every box and remove what was made for them."""
         if self._groups is None:
             return
-        self._groups.leave()
+        self._leaving += self._groups.leave()
         for pid, name in self._boxes.items():
             self._groups.thaw(name)
             os.kill(pid, signal.SIGKILL)
