@@ -40,7 +40,8 @@ def test_the_owner(owner: LiveOwner) -> None:
     owner.process.kill()
     owner.process.wait()
     gone(owner)
-    assert not traces.living(owner.family.launchers)
+    launchers = owner.family.launchers
+    assert traces.eventually(lambda: not traces.living(launchers), _SECONDS) is not None
 
 
 def test_the_launcher(owner: LiveOwner) -> None:

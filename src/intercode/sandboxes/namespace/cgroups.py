@@ -98,9 +98,10 @@ class BoxGroup:
         if self._switch is None:
             return []
         found = []
-        for pid in self._switch.with_name("cgroup.procs").read_text().split():
-            with suppress(OSError, ValueError, IndexError):  # it has ended
-                found.append(Member(int(pid)))
+        with suppress(FileNotFoundError):  # the box has ended
+            for pid in self._switch.with_name("cgroup.procs").read_text().split():
+                with suppress(OSError, ValueError, IndexError):  # it has ended
+                    found.append(Member(int(pid)))
         return found
 
     def _without_launcher(self) -> bool:
