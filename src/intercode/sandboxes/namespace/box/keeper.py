@@ -30,9 +30,15 @@ _FIRST_TO_GO = b"500"  # where memory runs out, rather a command than what contr
 
 
 def run(
-    launcher: socket.socket, stage: str, own_network: bool, plain: bool, program: int
+    launcher: socket.socket,
+    given: tuple[dict[str, Any], list[int]] | None,
+    stage: str,
+    own_network: bool,
+    plain: bool,
+    program: int,
 ) -> NoReturn:
-    """Be a keeper: get ready, wait for a request, and serve its owner until it hangs up."""
+    """Be a keeper: get ready, wait for a request if none is ``given``, and serve its owner until it
+    hangs up."""
     status = 1
     owner = None
     try:
@@ -41,7 +47,7 @@ def run(
             blank = Blank(stage, own_network, plain, program)
         except Exception as e:  # told to whoever asks
             blank = e
-        spec, fds = wire.receive(launcher)
+        spec, fds = given or wire.receive(launcher)
         launcher.close()
         owner = socket.socket(fileno=fds[0])
         if isinstance(blank, Exception):

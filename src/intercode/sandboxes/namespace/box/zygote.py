@@ -8,6 +8,7 @@ each keeper is forked into one of its own, which is removed when its last proces
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import os
 import select
@@ -22,6 +23,7 @@ from .hardening import refuse_calls
 
 TYPE_CHECKING = False  # the module typing would double this process's memory
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 _STOCK = 2  # keepers that wait
@@ -130,6 +132,7 @@ class _Launcher:
         self._kind = (True, True)
         self._program = _idle_program()
         self._stock: list[_Waiting] = []
+        self._held_up = False  # no keeper could be forked ahead
         self._boxes: dict[int, str] = {}  # keeper -> its group
         self._leaving: list[str] = []  # groups whose keeper has ended
         self._wake, self._woken = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -147,7 +150,7 @@ class _Launcher:
         poll.register(self._owner, select.POLLIN)
         poll.register(self._wake, select.POLLIN)
         while True:
-            short = self._stage and self._is_short()
+            short = self._stage and not self._held_up and self._is_short()
             ready = poll.poll(0 if short else _RETRY_MS if self._leaving else None)
             for fd, _ in ready:
                 if fd == self._wake:
@@ -160,7 +163,10 @@ class _Launcher:
                     wire.close_all(fds)
             self._collect()
             if short and not ready:
-                self._stock.append(self._fork())
+                try:
+                    self._stock.append(self._fork())
+                except OSError:  # the next request says why
+                    self._held_up = True
                 self._move_on()
 
     def _is_short(self) -> bool:
@@ -171,17 +177,31 @@ class _Launcher:
         """Hand a request to a keeper that waits for one, or to a new one."""
         self._stage = request["stage"]
         self._kind = (request["network"] != "host", request["look"] == "plain")
+        self._held_up = False
         try:
-            while True:
-                keeper = self._keeper()
-                request["groups"] = self._bound(keeper.group, request)
-                with keeper.socket, contextlib.suppress(BrokenPipeError, ConnectionResetError):
-                    wire.send(keeper.socket, request, fds)
-                    break  # else it was killed while it waited
+            while not self._handed_over(request, fds):
+                pass  # that keeper was killed while it waited
         except OSError as e:
             with socket.socket(fileno=os.dup(fds[0])) as asking, contextlib.suppress(OSError):
-                wire.send(asking, {"ok": False, "error": f"no control group: {e}"})
+                wire.send(asking, {"ok": False, "error": f"nothing can be started: {e}"})
         self._move_on()
+
+    def _handed_over(self, request: dict[str, Any], fds: list[int]) -> bool:
+        """Whether a keeper has got the request. Raises OSError where there is none."""
+        keeper = self._keeper()
+        request["groups"] = self._bound(keeper.group, request)
+        with keeper.socket:
+            try:
+                wire.send(keeper.socket, request, fds)
+            except (BrokenPipeError, ConnectionResetError):
+                return False
+            except OSError as e:
+                if e.errno != errno.ETOOMANYREFS:
+                    raise
+                # a box of this id holds up the passing of descriptors: a fork inherits them
+                heir = self._fork(request, fds)
+                heir.socket.close()
+            return True
 
     def _keeper(self) -> _Waiting:
         for waiting in self._stock:
@@ -190,18 +210,23 @@ class _Launcher:
                 return waiting
         return self._fork()
 
-    def _fork(self) -> _Waiting:
-        """A new keeper, in the group that waits for it. Raises OSError where there is none."""
+    def _fork(self, request: dict[str, Any] | None = None, fds: Sequence[int] = ()) -> _Waiting:
+        """A new keeper, in the group that waits for it; it need not wait for a request that it is
+        given. Raises OSError where there is none."""
         if self._groups is not None and self._groups.name is None:
             self._groups.sit()
+        if request is not None:
+            name = self._groups.name if self._groups is not None else ""
+            request["groups"] = self._bound(str(name), request)
         ours, theirs = socket.socketpair()
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os.setsid()
-            program = _only(theirs.fileno(), self._program)
-            keeper.run(theirs, self._stage, *self._kind, program)
+            program = _only(*fds, theirs.fileno(), self._program)
+            given = (request, list(fds)) if request is not None else None
+            keeper.run(theirs, given, self._stage, *self._kind, program)
         theirs.close()
         group = ""
         if self._groups is not None:

@@ -1,0 +1,47 @@
+"""One box cannot keep others from being made by filling what an id may have under way."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.sandbox
+
+_OWNER = """
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (700, 700))
+from intercode import images
+from intercode.sandboxes import Limits, SandboxSpec, open_sandbox
+
+FILL = '''
+import array, os, socket, sys, time
+null = os.open("/dev/null", os.O_RDONLY)
+pairs = [socket.socketpair() for _ in range(200)]
+for ours, _ in pairs:
+    try:
+        for _ in range(20):
+            rights = array.array("i", [null] * 250)
+            ours.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+    except OSError as e:
+        print("full" if e.errno == 109 else e, flush=True)
+        break
+time.sleep(60)
+'''
+spec = SandboxSpec(images.resolve("host"), limits=Limits(open_files=4096))
+with open_sandbox(spec) as bad:
+    bad.write_file("/tmp/fill", FILL.encode())
+    bad.run(["sh", "-c", "python3 /tmp/fill > /tmp/said & sleep 2"], timeout=10)
+    print(bad.run(["cat", "/tmp/said"]).output.strip())
+    for _ in range(4):  # more than wait to be asked
+        with open_sandbox(spec) as good:
+            print(good.run(["echo", "made"]).output.strip())
+"""
+
+
+def test_boxes_are_made_while_another_one_fills_what_may_be_under_way() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _OWNER], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.split() == ["full", *["made"] * 4], done.stdout + done.stderr
