@@ -13,7 +13,9 @@ from pathlib import Path
 
 import intercode
 from intercode.errors import InterCodeError
+from intercode.sandboxes.determinism import Determinism
 from intercode.sandboxes.ladder import Finding
+from intercode.sandboxes.namespace import clock
 from intercode.sandboxes.probe import probe
 
 FOREIGN = ("intercode", "intercode-bench")
@@ -38,7 +40,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Look, print, and say whether everything needed is there."""
-    findings = [_python(), *_packages(), *probe()]
+    findings = [_python(), *_packages(), *probe(), _clock()]
     if args.dataset:
         findings.append(_dataset(args.dataset, args.image))
     if args.json:
@@ -72,6 +74,16 @@ def _packages() -> list[Finding]:
         out.append(Finding(f"package {name}", False, f"{version} is installed too", fix, True))
     here = Path(intercode.__file__).parent
     return out or [Finding("package", True, f"intercode-gym at {here}")]
+
+
+def _clock() -> Finding:
+    """Whether deterministic episodes can have a clock that stands."""
+    name = "standing clock"
+    try:
+        clock.library(Determinism())
+    except InterCodeError as e:
+        return Finding(name, False, str(e), "deterministic runs go without: dates stay real")
+    return Finding(name, True, "for --deterministic and --clock")
 
 
 def _dataset(spec: str, image: str | None) -> Finding:
