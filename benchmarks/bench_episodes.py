@@ -161,6 +161,10 @@ def tables(args: argparse.Namespace) -> list[Table]:
     for n in args.workers:
         name = f"{dataset.name}, {args.profile}, {n} worker{'s' * (n > 1)}"
         entrants[name] = lambda n=n: measure(settings, n, args.seconds, cpu)  # type: ignore[misc]
+        renewed = {**settings, "reuse": True}
+        entrants[f"the same, {n}, boxes renewed"] = lambda n=n, s=renewed: measure(  # type: ignore[misc]
+            s, n, args.seconds, cpu
+        )
     rates: dict[str, list[Rate]] = {name: [] for name in entrants}
     try:
         for _ in range(args.turns):

@@ -13,6 +13,7 @@ from typing import Literal
 from intercode.sandboxes.namespace.members import Member
 
 _FREEZE_SECONDS = 2.0
+_END_SECONDS = 0.2  # to wait for what was killed
 Met = Literal["memory", "processes"]
 
 
@@ -86,11 +87,14 @@ class BoxGroup:
         if not self.freeze():
             return False
         try:
-            for member in self.members():
-                if member.started >= mark and not spared(member):
-                    member.signal(signal.SIGKILL)
+            killed = [m for m in self.members() if m.started >= mark and not spared(m)]
+            for member in killed:
+                member.signal(signal.SIGKILL)
         finally:
             self.thaw()
+        deadline = time.monotonic() + _END_SECONDS
+        while any(member.alive() for member in killed) and time.monotonic() < deadline:
+            time.sleep(0.0005)
         return True
 
     def members(self) -> list[Member]:

@@ -26,6 +26,14 @@ class Member:
         status = Path(f"/proc/{pid}/status").read_text()
         self.inside = int(status.partition("NSpid:")[2].splitlines()[0].split()[-1])
 
+    def alive(self) -> bool:
+        """Whether it has not ended. Its parent need not have collected it."""
+        try:
+            tail = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return False
+        return tail[0] not in ("Z", "X") and int(tail[19]) == self.started
+
     def signal(self, number: int) -> None:
         """Send a signal; frozen, it cannot have been replaced by another process."""
         with suppress(OSError):
