@@ -252,9 +252,8 @@ def test_close_of_a_session_whose_box_has_gone(box: NamespaceSandbox) -> None:
     session.close()
 
 
-def test_what_a_time_out_killed_is_not_told_in_the_next_action() -> None:
-    with shell() as (_, session):
-        for _ in range(25):
-            late = session.run("sleep 600 & sleep 600 & sleep 600; echo on", 0.03)
-            assert late.timed_out
-            assert session.run("echo next", 10).output == "next\n"
+def test_what_a_time_out_killed_is_not_told_in_the_next_action(shell: BashSession) -> None:
+    for _ in range(25):
+        late = shell.run("sleep 600 & sleep 600 & sleep 600; echo on", 0.03)
+        assert late.timed_out
+        assert shell.run("echo next", 10).output == "next\n"

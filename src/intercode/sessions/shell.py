@@ -27,8 +27,8 @@ _STOP = (
 """What a shell does when it is told to give up an action: from then on every command but our own
 leaves all loops or, by way of bash's extdebug, is skipped because the DEBUG trap fails."""
 _GO_ON = "builtin trap - DEBUG; builtin shopt -u extdebug; builtin jobs >/dev/null 2>&1\n"
-"""The last of it is for bash to take note of what was killed in the background: else it would say so
-in the next action."""
+"""The last of it has bash take note of what was killed in the background: else it would say so in
+the next action."""
 _STATUS_FORM = re.compile("[0-9]{1,3}")
 _STATUS = "(exit {status}) && builtin :\n"
 _AFTER = 'builtin printf "%s %s %s\\0" {token} "$?" "$PWD" >&{report}\n'
