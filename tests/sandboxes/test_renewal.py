@@ -23,9 +23,10 @@ trap '' TERM HUP; while :; do :; done & mkfifo /tmp/pipe; cat /tmp/pipe & echo >
 
 
 def test_a_renewed_box_looks_like_a_new_one(tmp_path: Path) -> None:
-    (tmp_path / "layer").mkdir()
-    (tmp_path / "layer" / "data").write_text("from a layer\n")
-    layers = (layer_of(tmp_path / "layer"),)
+    for name in ("data", "more", "most"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / name).write_text("from a layer\n")
+    layers = tuple(layer_of(tmp_path / name) for name in ("data", "more", "most"))
     with open_box(layers=layers) as new, open_box(layers=layers) as box:
         for _ in range(3):
             assert box.run(["cat", "/data"]).output == "from a layer\n"

@@ -31,7 +31,12 @@ class _Boxes:
 
     def give(self, box: NamespaceSandbox, session: Session) -> None:
         with self._lock:
-            self._waiting.append((box.spec, self._pool.submit(_renewed, box, session)))
+            try:
+                renewed = self._pool.submit(_renewed, box, session)
+            except RuntimeError:  # the interpreter is ending
+                box.close()
+                return
+            self._waiting.append((box.spec, renewed))
             surplus = self._waiting.pop(0)[1] if len(self._waiting) > _MOST else None
         if surplus is not None:
             surplus.add_done_callback(_close)

@@ -108,8 +108,9 @@ def renew(spec: dict[str, Any], base: int) -> tuple[list[int], int]:
     mount("lower", "fresh/lower", flags=MS_BIND)
     os.chdir("fresh")
     lowers = [str(i) for i in range(len(spec["layers"]))]
-    for name in lowers:  # the first is all of them merged, the others are empty
-        os.symlink("none" if int(name) else "lower", name)
+    os.symlink("lower", lowers[0])  # all of them merged; the others are empty
+    for name in lowers[1:]:
+        os.mkdir(name)
     mount("overlay", "root", "overlay", _HARDENED, _stack(lowers) + _ONLY_IN_MEMORY)
     mount(".", "root/dev", flags=MS_BIND)
     mount("lower", "root/dev/lower", flags=MS_BIND)
