@@ -16,6 +16,7 @@ from intercode.config import EvalConfig
 from intercode.runner.pool import evaluate
 from intercode.runner.progress import Progress
 from intercode.sandboxes.namespace.launcher import Launcher
+from support import traces
 from support.boxes import open_box
 
 pytestmark = pytest.mark.sandbox
@@ -51,7 +52,9 @@ def test_the_launcher_is_killed_with_episodes_live(
     run.start()
     for _ in range(_PARALLEL):
         assert agent.live.acquire(timeout=60)
+    keepers = traces.family(os.getpid()).keepers
     os.kill(Launcher.get().pid, signal.SIGKILL)
+    assert traces.eventually(lambda: not traces.living(keepers), 60) is not None
     agent.go.set()
     run.join(120)
     assert not run.is_alive()
