@@ -21,11 +21,12 @@ datasets = Registry(
 )
 """Names to loaders. A loader takes the subset's name, or nothing, and gives a Dataset."""
 
+STARTER = "starter"
 _SPEC = re.compile(r"(?P<name>[^:@]+)(?::(?P<subset>[^@]+))?(?:@(?P<revision>.+))?")
 
 
-def load(spec: str) -> Dataset:
-    """The dataset that ``spec`` names.
+def load(spec: str, environment: str = "bash") -> Dataset:
+    """The dataset that ``spec`` names; ``starter`` alone are the starter tasks of ``environment``.
 
     ``spec`` is ``name[:subset][@revision]``, the path of a .json, .jsonl, .csv or .tsv file (see
     ``files.load``), or ``package.module:function`` of a loader of your own. A revision is the start
@@ -48,6 +49,8 @@ def load(spec: str) -> Dataset:
         except UnknownNameError as e:
             message = f"{e}; or the path of a {', '.join(files.SUFFIXES)} file"
             raise UnknownNameError(message) from e
+    if spec == STARTER:
+        subset = environment
     dataset = loader(subset) if subset else loader()
     if not isinstance(dataset, Dataset):
         raise UsageError(f"the loader of {spec!r} gave {type(dataset).__name__}, not a Dataset")

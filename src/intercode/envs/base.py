@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Self
 
 import gymnasium as gym
 
-from intercode import datasets
-from intercode.envs.choosing import check_choices, pick_task
+from intercode.envs.choosing import check_choices, pick_dataset, pick_task
 from intercode.envs.shaping import Pay, Shaping
 from intercode.envs.snapshots import Snapshot, restored
 from intercode.envs.spaces import FreeText
@@ -67,9 +66,7 @@ class InterCodeEnv(gym.Env[str, str]):
         check_choices(profile, network, render_mode)
         self.determinism = settle(deterministic)
         self.hashes = self.determinism is not None if hashes is None else hashes
-        self.dataset = datasets.load(dataset) if isinstance(dataset, str) else dataset
-        if not self.dataset.tasks:
-            raise UsageError(f"the dataset {self.dataset.name!r} holds no task")
+        self.dataset = pick_dataset(dataset, self.name)
         self.profile, self.sandbox_kind, self.network = profile, sandbox, network
         self.image_name = image or self.dataset.image
         self.timeout, self.max_turns, self.render_mode = timeout, max_turns, render_mode

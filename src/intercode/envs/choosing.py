@@ -6,9 +6,18 @@ from typing import Any
 
 from numpy.random import Generator
 
+from intercode import datasets
 from intercode.errors import UsageError
 from intercode.registry import unknown
 from intercode.types import Dataset
+
+
+def pick_dataset(dataset: str | Dataset, environment: str) -> Dataset:
+    """The dataset of an environment, by name or as it is. Raises UsageError where it is empty."""
+    picked = datasets.load(dataset, environment) if isinstance(dataset, str) else dataset
+    if not picked.tasks:
+        raise UsageError(f"the dataset {picked.name!r} holds no task")
+    return picked
 
 
 def pick_task(dataset: Dataset, choice: Any, random: Generator) -> int:

@@ -6,6 +6,7 @@ import fcntl
 import hashlib
 import os
 import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -75,7 +76,7 @@ def file_digest(cache: Path, path: Path) -> str:
         raise DataError(f"{path} changed while it was read: wait until it is complete")
     if time.time() - max(after.st_mtime, after.st_ctime) > SETTLED:
         entry.parent.mkdir(parents=True, exist_ok=True)
-        half = entry.with_name(f"{entry.name}.{os.getpid()}")
+        half = entry.with_name(f"{entry.name}.{os.getpid()}.{threading.get_ident()}")
         half.write_text(digest)
         half.replace(entry)
     return digest
