@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from intercode.cli import replay_branch
 from intercode.cli.parser import count, path, seconds
+from intercode.config import parse_pairs
 
 if TYPE_CHECKING:
     from intercode.report.tables import Table
@@ -50,6 +51,10 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--timeout", type=seconds, help="seconds per action (default: as recorded, else 10)"
     )
     parser.add_argument("--parallel", type=count, default=2, help="episodes side by side (2)")
+    parser.add_argument(
+        "--env-option", action="append", default=[], metavar="KEY=VALUE",
+        help="a setting of the environment's own, such as engine=mysql",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument(
         "--out", type=path, metavar="PATH",
@@ -66,7 +71,7 @@ def handle(args: argparse.Namespace) -> int:
 
     options = replay.Options(
         profile=args.profile, image=args.image, network=args.network, dataset=args.dataset,
-        timeout=args.timeout, parallel=args.parallel,
+        timeout=args.timeout, parallel=args.parallel, env_options=parse_pairs(args.env_option),
     )  # fmt: skip
     if replay_branch.wanted(args):
         return replay_branch.handle(args, options)

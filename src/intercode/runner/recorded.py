@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from intercode.envs import ENVIRONMENTS
 from intercode.envs.base import InterCodeEnv
 from intercode.errors import UsageError
+from intercode.runner.rules import environment_of, rules_of
 from intercode.types import Network, Profile, Step, Trajectory
 
-_DATASET = re.compile(r"nl2bash_(fs_\d)")
 _OTHERS = ("authors", "reference")
 
 
@@ -24,6 +25,7 @@ class Options:
     dataset: str | None = None
     timeout: float | None = None
     parallel: int = 2
+    env_options: Mapping[str, Any] = field(default_factory=dict)
 
 
 def is_own(trajectory: Trajectory) -> bool:
@@ -38,25 +40,26 @@ def open_env(trajectory: Trajectory, options: Options) -> InterCodeEnv:
     this machine cannot give its determinism.
     """
     facts = trajectory.run
-    name = options.dataset or str(facts.get("dataset") or "")
-    if found := _DATASET.search(name):
-        name = f"nl2bash:{found[1]}"
+    rules = rules_of(trajectory)
+    name = rules.dataset(options.dataset or str(facts.get("dataset") or ""))
     if not name:
         raise UsageError(f"the record of {trajectory.task} names no dataset: give --dataset")
-    environment = str(facts.get("environment") or "bash").removeprefix("ic_")
+    environment = environment_of(trajectory)
     profile = options.profile or facts.get("profile") or "standard"
     own = is_own(trajectory)
     reward = facts.get("reward") if own and profile == facts.get("profile") else None
+    settings: dict[str, Any] = {"reward": reward, **(facts.get("env_options") or {})}
+    if not own:
+        settings |= rules.settings(trajectory)
     env: InterCodeEnv = ENVIRONMENTS.load(environment)(
         name,
         profile=profile,
         image=options.image or facts.get("image"),
         network=options.network or (own and facts.get("network")) or "none",
         timeout=options.timeout or (own and facts.get("timeout")) or 10.0,
-        reward=reward,
         deterministic=facts.get("determinism") or False,
         hashes=any(step.hashes for step in trajectory.steps),
-        **(facts.get("env_options") or {}),
+        **{**settings, **options.env_options},
     )
     return env
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -10,18 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from intercode import logs
-from intercode.envs.base import SUBMIT, InterCodeEnv
-from intercode.runner.causes import cause
+from intercode.envs.base import InterCodeEnv
 from intercode.runner.recorded import Options, again, is_own, open_env
+from intercode.runner.rules import Rules, rules_of
 from intercode.types import SUCCESS, Step, Trajectory
 
 __all__ = ["FileReport", "Options", "StepCheck", "recheck", "run"]
 
 TOLERANCE = 0.01 + 1e-9
 """Rewards that differ by at most this count as equal: the authors' are sums of rounded parts."""
-REACT_LOGGED = 350
-"""Characters of an observation that the authors' ReAct logs keep."""
-_EXECUTE = re.compile(r"execute\[(.*)\]", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -41,10 +37,12 @@ class StepCheck:
     own: bool = False
     recorded_hashes: Mapping[str, str] = field(default_factory=dict)
     replayed_hashes: Mapping[str, str] = field(default_factory=dict)
+    alike: bool = False
+    """Whether the observations, though not the same text, count as equal (see rules.py)."""
 
     @property
     def same_observation(self) -> bool:
-        return self.recorded == self.replayed
+        return self.alike or self.recorded == self.replayed
 
     @property
     def same_reward(self) -> bool:
@@ -153,26 +151,27 @@ def _episodes(file: Path) -> Iterator[tuple[Trajectory, list[dict[str, Any]]]]:
 def _replay(
     trajectory: Trajectory, notes: list[dict[str, Any]], options: Options
 ) -> tuple[Trajectory, list[StepCheck]]:
+    rules = rules_of(trajectory)
     with open_env(trajectory, options) as env:
         env.reset(options={"task": trajectory.index})
         if is_own(trajectory):
-            return trajectory, _prove(trajectory, env)
+            return trajectory, _prove(trajectory, env, rules)
         checks: list[StepCheck] = []
         for turn, (raw, note) in enumerate(zip(trajectory.steps, notes, strict=True)):
             if not raw.executed:
                 continue
-            step = _as_executed(trajectory, raw)
-            observation, reward = _again(env, step)
-            if len(step.observation) == REACT_LOGGED and trajectory.run.get("agent") == "react":
-                observation = observation[:REACT_LOGGED]
+            step = rules.as_executed(trajectory, raw)
+            observation, reward = rules.play(env, step)
+            observation = rules.logged(trajectory, step, observation)
             checks.append(StepCheck(
                 trajectory.task, turn, step.action, step.observation, observation,
                 step.reward, reward, note.get("stable"),
+                alike=rules.same(step.observation, observation),
             ))  # fmt: skip
-    return trajectory, [_explained(check) for check in checks]
+    return trajectory, [_explained(check, rules) for check in checks]
 
 
-def _prove(trajectory: Trajectory, env: InterCodeEnv) -> list[StepCheck]:
+def _prove(trajectory: Trajectory, env: InterCodeEnv, rules: Rules) -> list[StepCheck]:
     """Every step of an episode of ours, up to the first that differs: what follows one that does
     is another episode."""
     checks: list[StepCheck] = []
@@ -180,14 +179,14 @@ def _prove(trajectory: Trajectory, env: InterCodeEnv) -> list[StepCheck]:
         if not step.executed and turn + 1 < trajectory.turns:
             continue  # a turn without code is scored only where it was the last
         check = recheck(trajectory, turn, again(env, step))
-        checks.append(_explained(check))
+        checks.append(_explained(check, rules))
         if not check.same:
             break
     return checks
 
 
-def _explained(check: StepCheck) -> StepCheck:
-    return check if check.same else replace(check, cause=cause(check))
+def _explained(check: StepCheck, rules: Rules) -> StepCheck:
+    return check if check.same else replace(check, cause=rules.cause(check))
 
 
 def recheck(trajectory: Trajectory, turn: int, came: Step) -> StepCheck:
@@ -198,21 +197,3 @@ def recheck(trajectory: Trajectory, turn: int, came: Step) -> StepCheck:
         step.reward, came.reward, None, episode=trajectory.id, own=True,
         recorded_hashes=step.hashes, replayed_hashes=came.hashes,
     )  # fmt: skip
-
-
-def _as_executed(trajectory: Trajectory, step: Step) -> Step:
-    """A step as the environment saw it: the authors' ReAct logs keep the wrapping of the action,
-    and a reward of 0 for steps that were never scored."""
-    if trajectory.run.get("source") != "authors" or trajectory.run.get("agent") != "react":
-        return step
-    if wrapped := _EXECUTE.fullmatch(step.action):
-        return replace(step, action=wrapped[1], reward=None)
-    return step
-
-
-def _again(env: InterCodeEnv, step: Step) -> tuple[str, float | None]:
-    if step.action.split(None, 1)[:1] == [SUBMIT]:
-        observation = env.last_observation
-    else:
-        observation, *_ = env.step(step.action)
-    return observation, None if step.reward is None else env.score().value

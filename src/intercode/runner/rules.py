@@ -1,0 +1,93 @@
+"""What is particular to re-executing one environment's recorded episodes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from intercode.envs.base import SUBMIT, InterCodeEnv
+from intercode.registry import Registry
+from intercode.runner.causes import Differing, cause
+from intercode.types import Step, Trajectory
+
+RULES = Registry(
+    "replay of environment",
+    {
+        "bash": "intercode.runner.rules:BashRules",
+    },
+)
+
+REACT_LOGGED = 350
+"""Characters of an observation that the authors' ReAct logs keep."""
+_EXECUTE = re.compile(r"execute\[(.*)\]", re.DOTALL)
+
+
+class Rules:
+    """How the steps of a record become actions again, and when two observations count as equal.
+
+    One object replays many episodes, side by side in threads: it keeps nothing of an episode.
+    """
+
+    def dataset(self, name: str) -> str:
+        """Our name of the dataset that a record calls ``name``."""
+        return name
+
+    def settings(self, trajectory: Trajectory) -> Mapping[str, Any]:  # noqa: ARG002
+        """What the environment of an episode of others is to be given beyond the common options,
+        such as the ``reward`` with which it was scored."""
+        return {}
+
+    def as_executed(self, trajectory: Trajectory, step: Step) -> Step:
+        """A step as the environment saw it: the authors' ReAct logs keep the wrapping of the
+        action, and a reward of 0 for steps that were never scored."""
+        if trajectory.run.get("source") != "authors" or trajectory.run.get("agent") != "react":
+            return step
+        if wrapped := _EXECUTE.fullmatch(step.action):
+            return replace(step, action=wrapped[1], reward=None)
+        return step
+
+    def play(self, env: InterCodeEnv, step: Step) -> tuple[str, float | None]:
+        """Execute a step of others once more: its observation, and its reward where one was
+        recorded."""
+        if step.action.split(None, 1)[:1] == [SUBMIT]:
+            observation = env.last_observation
+        else:
+            observation, *_ = env.step(step.action)
+        return observation, None if step.reward is None else env.score().value
+
+    def logged(self, trajectory: Trajectory, step: Step, observation: str) -> str:
+        """What the record would have kept of an observation."""
+        if len(step.observation) == REACT_LOGGED and trajectory.run.get("agent") == "react":
+            return observation[:REACT_LOGGED]
+        return observation
+
+    def same(self, recorded: str, replayed: str) -> bool:
+        """Whether two observations of an episode of others count as equal."""
+        return recorded == replayed
+
+    def cause(self, step: Differing) -> str:
+        """Why a step differs from its record: one of a fixed set of causes."""
+        return cause(step)
+
+
+class BashRules(Rules):
+    """Bash: everything as it was recorded."""
+
+    _DATASET = re.compile(r"nl2bash_(fs_\d)")
+
+    def dataset(self, name: str) -> str:
+        found = self._DATASET.search(name)
+        return f"nl2bash:{found[1]}" if found else name
+
+
+def rules_of(trajectory: Trajectory) -> Rules:
+    """The rules of the environment in which an episode was recorded."""
+    rules: Rules = RULES.load(environment_of(trajectory))()
+    return rules
+
+
+def environment_of(trajectory: Trajectory) -> str:
+    """Our name of the environment in which an episode was recorded."""
+    return str(trajectory.run.get("environment") or "bash").removeprefix("ic_")
