@@ -176,3 +176,31 @@ def test_sparse_files_can_be_cloned(box: NamespaceSandbox) -> None:
     assert box.run(["bash", "-c", "for i in {1..6}; do truncate -s 200M /tmp/$i; done"]).ok
     with box.clone() as copy:
         assert copy.run(["stat", "-c", "%s", "/tmp/6"]).output == f"{200 << 20}\n"
+
+
+SWAPS = r"""
+import os, shutil
+while True:
+    for make in (lambda: open("t", "w"), lambda: os.symlink("/etc/passwd", "t"),
+                 lambda: os.mkdir("t"), lambda: os.mkfifo("t")):
+        make()
+        try:
+            os.unlink("a")
+        except IsADirectoryError:
+            os.rmdir("a")
+        except FileNotFoundError:
+            pass
+        os.rename("t", "a")
+"""
+
+
+def test_a_name_that_keeps_becoming_something_else_fails_no_look() -> None:
+    with open_box() as box:
+        box.write_file("/tmp/swaps.py", SWAPS.encode())
+        start = "mkdir /tmp/s; cd /tmp/s; python3 /tmp/swaps.py >/dev/null 2>&1 &"
+        assert box.run(["bash", "-c", start], timeout=10).ok
+        seen: set[str] = set()
+        for _ in range(2000):
+            found = box.changes().get("/tmp/s/a")
+            seen |= {found.kind} if found else set()
+        assert len(seen) > 1, f"nothing was swapped: {seen}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
@@ -23,6 +24,11 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _HASH_BUDGET = 512 << 20  # bytes read per call, so that huge sparse files cannot stall a score
 _CHUNK = 1 << 18
 _MOST_ROWS = 200_000
+_MEANWHILE = (
+    errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO,
+)  # fmt: skip
+"""What is said of a name that is gone, or another kind of thing than it was a moment ago."""
+_LOOKS = 5  # at a name that keeps changing; after that it counts as gone
 _DEEPEST = 100  # levels; what lies deeper is not looked at, and its directory says so
 UNREAD = "unread"
 """The digest of a directory that was too deep, or the start of that of a file too large."""
@@ -54,7 +60,7 @@ class _Walk:
         self, path: str, kind: str, info: os.stat_result | None, new: bool,
         digest: str = "", target: str = "",
     ) -> None:  # fmt: skip
-        mode = info.st_mode & 0o7777 if info else 0
+        mode = stat.S_IMODE(info.st_mode) if info else 0
         size = info.st_size if info and kind == "file" else 0
         if len(self.rows) < _MOST_ROWS:
             self.rows.append(["/" + path, kind, mode, size, digest, target, new])
@@ -69,17 +75,25 @@ class _Walk:
         if hides and lower is not None:
             self.gone_in(lower, prefix, set(names), depth)
         for name, first in names.items():
-            below = uppers[first:] if first else uppers
-            try:
-                info = os.stat(name, dir_fd=below[0], follow_symlinks=False)
-                old = None if lower is None else _stat(name, lower)
-                if old is None and stat.S_ISREG(info.st_mode):  # the most frequent, told early
-                    digest = self.digest(below[0], name, info) if self.digests else ""
-                    self.add(prefix + name, "file", info, True, digest)
-                else:
-                    self.entry(below, lower, name, prefix + name, info, old, depth)
-            except (FileNotFoundError, NotADirectoryError):  # gone meanwhile
-                continue
+            below, so_far = uppers[first:] if first else uppers, len(self.rows)
+            for _ in range(_LOOKS):
+                try:
+                    self.look(below, lower, name, prefix + name, depth)
+                    break
+                except OSError as e:
+                    if e.errno not in _MEANWHILE:
+                        raise
+                    del self.rows[so_far:]
+
+    def look(self, uppers: list[int], lower: int | None, name: str, path: str, depth: int) -> None:
+        """One name. Raises OSError for what became something else while it was looked at."""
+        info = os.stat(name, dir_fd=uppers[0], follow_symlinks=False)
+        old = None if lower is None else _stat(name, lower)
+        if old is None and stat.S_ISREG(info.st_mode):  # the most frequent, told early
+            digest = self.digest(uppers[0], name, info) if self.digests else ""
+            self.add(path, "file", info, True, digest)
+        else:
+            self.entry(uppers, lower, name, path, info, old, depth)
 
     def entry(
         self, uppers: list[int], lower: int | None, name: str, path: str, info: os.stat_result,
@@ -114,11 +128,11 @@ class _Walk:
         self, uppers: list[int], lower: int | None, name: str, path: str, info: os.stat_result,
         old: os.stat_result | None, depth: int,
     ) -> None:  # fmt: skip
-        same = lower is not None and old is not None and _mode(old) == _mode(info)
+        was = None if lower is None or old is None else stat.S_IMODE(old.st_mode)
         if depth >= _DEEPEST:
             self.add(path, "dir", info, old is None, digest=UNREAD)
             return
-        if not same:
+        if was != stat.S_IMODE(info.st_mode):
             self.add(path, "dir", info, old is None)
         inner, hides = _open_merged(uppers, name)
         below = None if lower is None else os.open(name, _DIRECTORY, dir_fd=lower)
@@ -155,10 +169,7 @@ class _Walk:
         self.budget -= info.st_size
         if self.budget < 0:
             return f"{UNREAD}:{info.st_size}"
-        try:
-            handle = os.open(name, _FILE, dir_fd=fd)
-        except FileNotFoundError:
-            return ""
+        handle = os.open(name, _FILE, dir_fd=fd)
         try:
             state, room = sha256(), min(info.st_size + 1, _CHUNK)  # a large buffer is a slow one
             while data := os.read(handle, room):
@@ -196,10 +207,6 @@ def _stat(name: str, fd: int) -> os.stat_result | None:
         return os.stat(name, dir_fd=fd, follow_symlinks=False)
     except FileNotFoundError:
         return None
-
-
-def _mode(info: os.stat_result) -> int:
-    return stat.S_IMODE(info.st_mode)
 
 
 def _open_merged(uppers: list[int], name: str) -> tuple[list[int], bool]:
