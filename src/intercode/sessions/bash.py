@@ -13,13 +13,13 @@ so.
 from __future__ import annotations
 
 import time
-from contextlib import suppress
 from dataclasses import replace
 
 from intercode.errors import SandboxError, SandboxLostError
 from intercode.sandboxes.base import Sandbox
 from intercode.sandboxes.breaches import explained
 from intercode.sandboxes.output import Collector, decode
+from intercode.sessions import shell_start
 from intercode.sessions.shell import START_SECONDS, Shell, ShellEndedError
 from intercode.sessions.shell_state import SessionState, may_end
 from intercode.types import ExecResult
@@ -45,7 +45,6 @@ class BashSession:
     ) -> None:
         self._sandbox, self._program, self._apart = sandbox, shell, apart
         self._state = state or SessionState(cwd)
-        self._actions = self._state.actions
         self._shell: Shell | None = None
         self._background_until: int | None = None
         self._may_leave_jobs = False
@@ -64,7 +63,7 @@ class BashSession:
             text = (self._shell or self._start()).dump()
         except ShellEndedError as e:
             raise SandboxError("the shell does not tell its state") from e
-        self._state = SessionState(self.cwd, text, self._actions)
+        self._state = replace(self._state, text=text)
         return self._state
 
     def told(self) -> str:
@@ -76,34 +75,15 @@ class BashSession:
             return ""
 
     def _start(self, patience: float = START_SECONDS) -> Shell:
-        """A new shell with the last saved state, or without it where a shell does not come up with
-        it in half of the time. Raises SandboxError where none comes up within ``patience``."""
-        until = time.monotonic() + patience
-        if self._state.text:
-            with suppress(ShellEndedError):
-                return self._try(patience / 2)
-            self._state = SessionState(self.cwd)
+        """A new shell with the last saved state. Raises SandboxError where none comes up within
+        ``patience`` seconds."""
         try:
-            return self._try(until - time.monotonic())
+            self._shell, self._state = shell_start.start(
+                self._sandbox, self._program, self._apart, self._state, patience
+            )
         except ShellEndedError as e:
             raise SandboxError(str(e)) from e
-
-    def _try(self, patience: float) -> Shell:
-        """A new shell with the saved state. Raises ShellEndedError where there is none in time."""
-        until = time.monotonic() + patience
-        shell = Shell(self._sandbox, self._program, self._apart)
-        try:
-            report = shell.start_in(self.cwd, patience)
-            if report and self._state.text:
-                report = shell.restore(self._state.text, until - time.monotonic())
-            if report is None:
-                raise ShellEndedError(f"{self._program} did not start within {patience:.2g} s")
-        except BaseException:
-            shell.process.kill()
-            shell.close()
-            raise
-        self._shell, self._state = shell, SessionState(report[1], self._state.text)
-        return shell
+        return self._shell
 
     def run(self, code: str, timeout: float) -> ExecResult:
         return explained(self._sandbox, self._run(code, timeout), timeout)
@@ -120,8 +100,8 @@ class BashSession:
         try:
             if may_end(code):
                 left = min(deadline - time.monotonic(), _DUMP_SECONDS)
-                self._state = SessionState(self.cwd, shell.dump(left))
-            self._seed(shell, deadline)
+                self._state = replace(self._state, text=shell.dump(left))
+            self._state = shell_start.seed(self._sandbox, shell, self._state, deadline)
             mark = self._mark(code)
             report = shell.execute(code, collector, deadline - time.monotonic())
             timed_out = report is None
@@ -131,19 +111,10 @@ class BashSession:
                 raise ShellEndedError
         except ShellEndedError:
             return self._ended(shell, collector, deadline)
-        self._state = SessionState(report[1], self._state.text)
+        self._state = replace(self._state, cwd=report[1])
         if self._may_leave_jobs:
             self._background_until = self._sandbox.mark()
-        return _result(shell, collector, None if timed_out else report[0], timed_out)
-
-    def _seed(self, shell: Shell, deadline: float) -> None:
-        """In a deterministic box ``$RANDOM`` depends on the number of the action alone, so that
-        neither a restored shell nor one that was asked for its state goes other ways."""
-        settings = self._sandbox.spec.determinism
-        if settings is not None:
-            self._actions += 1
-            number = settings.random_for(self._actions)
-            shell.seed(number, deadline - time.monotonic())
+        return shell_start.told(shell, collector, None if timed_out else report[0], timed_out)
 
     def _was_run(self, shell: Shell, collector: Collector, deadline: float) -> bool:
         """Whether an action that failed did so by itself. Where it may be that the shell could not
@@ -178,7 +149,7 @@ class BashSession:
         timed_out = time.monotonic() >= deadline
         shell.process.kill()
         status = shell.process.wait(_GRACE)
-        result = _result(shell, collector, None if timed_out else status, timed_out)
+        result = shell_start.told(shell, collector, None if timed_out else status, timed_out)
         shell.close()
         self._shell = None
         try:
@@ -203,9 +174,3 @@ class BashSession:
             self._shell.process.kill()
             self._shell.close()
             self._shell = None
-
-
-def _result(shell: Shell, collector: Collector, status: int | None, timed_out: bool) -> ExecResult:
-    said, complained = decode(shell.said(collector)), shell.complained()
-    cut = collector.cut + shell.complaints.cut
-    return ExecResult(said, status, timed_out, cut, complained)

@@ -17,6 +17,7 @@ from intercode.errors import SandboxError, SandboxLostError
 from intercode.sandboxes.base import Sandbox
 from intercode.sandboxes.breaches import explained
 from intercode.sandboxes.output import Collector, decode, drain
+from intercode.sessions import shell_start
 from intercode.sessions.shell import Shell, ShellEndedError
 from intercode.sessions.shell_state import SessionState
 from intercode.types import ExecResult
@@ -68,7 +69,9 @@ class FreshShellSession:
         before = self._from_jobs()
         deadline = time.monotonic() + timeout
         try:
-            shell = self._open(timeout + _GRACE)
+            shell, self._state = shell_start.start(
+                self._sandbox, self._program, self._apart, self._state, timeout + _GRACE
+            )
         except SandboxLostError:
             raise
         except (ShellEndedError, FileNotFoundError, PermissionError, SandboxError) as e:
@@ -80,35 +83,11 @@ class FreshShellSession:
         self._jobs_until = self._sandbox.mark() if "&" in code else None
         return replace(result, output=before + result.output + self._from_jobs())
 
-    def _open(self, patience: float) -> Shell:
-        """A new shell that knows the state, or only the directory where none comes up with it in
-        half of the time. Raises ShellEndedError where none comes up within ``patience``."""
-        until = time.monotonic() + patience
-        if self._state.text:
-            with suppress(ShellEndedError):
-                return self._try(patience / 2)
-            self._state = replace(self._state, text="")
-        return self._try(until - time.monotonic())
-
-    def _try(self, patience: float) -> Shell:
-        until = time.monotonic() + patience
-        shell = Shell(self._sandbox, self._program, self._apart)
-        try:
-            report = shell.start_in(self.cwd, patience)
-            if report and self._state.text:
-                report = shell.restore(self._state.text, until - time.monotonic())
-            if report is None:
-                raise ShellEndedError(f"{self._program} did not start within {patience:.2g} s")
-        except BaseException:
-            self._end(shell)
-            raise
-        return shell
-
     def _act(self, shell: Shell, code: str, deadline: float, mark: int) -> ExecResult:
         collector = Collector(self._sandbox.spec.limits.output)
         note = ""
         try:
-            self._seed(shell, deadline)
+            self._state = shell_start.seed(self._sandbox, shell, self._state, deadline)
             report = shell.execute(code, collector, deadline - time.monotonic())
             status, timed_out = report[0] if report else None, report is None
             if report is None:
@@ -121,15 +100,7 @@ class FreshShellSession:
             timed_out = time.monotonic() >= deadline
             status = None if timed_out else shell.process.wait(_GRACE)
             note = _LOST if self._carry else ""
-        said, complained = decode(shell.said(collector)), shell.complained()
-        cut = collector.cut + shell.complaints.cut
-        return ExecResult(said, status, timed_out, cut, complained, note)
-
-    def _seed(self, shell: Shell, deadline: float) -> None:
-        """In a deterministic box ``$RANDOM`` depends on the number of the action alone."""
-        if (settings := self._sandbox.spec.determinism) is not None:
-            self._state = replace(self._state, actions=self._state.actions + 1)
-            shell.seed(settings.random_for(self._state.actions), deadline - time.monotonic())
+        return shell_start.told(shell, collector, status, timed_out, note)
 
     def _end(self, shell: Shell) -> None:
         """End a shell, and keep its output where a job still holds it."""
