@@ -1,7 +1,7 @@
 """Trajectories on disk: one JSON line an episode, appended as each episode ends.
 
 A run directory holds ``run.json``, what the run was obtained with (see ``IDENTITY``), and
-``trajectories.jsonl``. A line is the Trajectory of types.py as JSON, with ``"v": 1`` in front.
+``trajectories.jsonl``. A line is the Trajectory of types as JSON, with ``"v": 1`` in front.
 A process that is killed while it writes leaves a torn last line: readers pass over it, and the next
 append takes it away.
 """

@@ -8,6 +8,7 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -20,7 +21,7 @@ from intercode.sandboxes.base import SandboxSpec
 from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
 from intercode.sessions import git_view
 from intercode.sessions.fresh import FreshBashSession
-from intercode.types import Image, Layer, LayerSpec
+from intercode.types import Image, Layer, LayerSpec, Network
 
 _SCRIPT_SECONDS = 600.0
 
@@ -29,8 +30,21 @@ def task_layer(spec: LayerSpec, image: Image, now: int | None = None) -> Layer:
     """The layer that a task asks for, whatever its kind. ``now``: what a clock that stands shows,
     in seconds since the epoch; None for the real time.
 
+    A process looks at its files once an hour, as those that are to look new are dated anew.
     Raises DataError where a set-up script fails.
     """
+    hour = int(time.time()) // 3600
+    key = (spec, image.digest, sandbox_uid(), now)
+    known = _surveyed.get(key)
+    if known is None or known[0] != hour:
+        _surveyed[key] = known = (hour, _task_layer(spec, image, now))
+    return known[1]
+
+
+_surveyed: dict[tuple[LayerSpec, str, int, int | None], tuple[int, Layer]] = {}
+
+
+def _task_layer(spec: LayerSpec, image: Image, now: int | None) -> Layer:
     layer = _script_layer(spec.path, image) if spec.kind == "script" else images.layer(spec)
     if not spec.fresh:
         return layer
@@ -57,6 +71,26 @@ def _script_layer(path: Path, image: Image) -> Layer:
     return _build(_key("script", image.digest, hashlib.sha256(script).hexdigest()), image, (), work)
 
 
+def setup_layer(
+    code: str, cwd: str, image: Image, layers: tuple[Layer, ...], network: Network = "none"
+) -> Layer:
+    """What the set-up of a task changes when it runs once in ``cwd``, over an image and layers.
+
+    Raises DataError where it fails.
+    """
+
+    def work(sandbox: NamespaceSandbox) -> None:
+        result = sandbox.run(["/bin/bash", "-c", code], cwd=cwd, timeout=_SCRIPT_SECONDS)
+        if not result.ok:
+            raise DataError(
+                f"the set-up {code!r} failed ({result.exit_code}): {result.output[-500:]!r}; "
+                "one that needs a network runs with network='host' only"
+            )
+
+    parts = (code, cwd, network, image.digest, *(layer.digest for layer in layers))
+    return _build(_key("setup", *parts), image, layers, work, network)
+
+
 def git_layer(image: Image, layers: tuple[Layer, ...]) -> Layer:
     """The repository over an image and its layers as the authors' image has it, reset once."""
 
@@ -73,7 +107,11 @@ def _key(*parts: str) -> str:
 
 
 def _build(
-    key: str, image: Image, layers: tuple[Layer, ...], work: Callable[[NamespaceSandbox], None]
+    key: str,
+    image: Image,
+    layers: tuple[Layer, ...],
+    work: Callable[[NamespaceSandbox], None],
+    network: Network = "none",
 ) -> Layer:
     """What ``work`` changes in a fresh box, as a layer. Made once; other processes wait for it."""
     home = cache_root() / "built"
@@ -93,7 +131,7 @@ def _build(
             for path in (stage, stage / "upper", stage / "work"):
                 path.chmod(0o755)
                 os.chown(path, sandbox_uid(), sandbox_uid())
-            spec = SandboxSpec(image, layers, look="docker", upper=stage)
+            spec = SandboxSpec(image, layers, network=network, look="docker", upper=stage)
             sandbox = NamespaceSandbox(spec)
             try:
                 work(sandbox)

@@ -33,7 +33,7 @@ SWITCH = "INTERCODE_GOLD_CACHE"
 GOOD_FOR = 24 * 3600.0
 """Seconds for which a proof is trusted."""
 _LARGEST = 8 << 20  # bytes of an entry: what is larger is cheaper to run again
-_CODE = ("types.py", "sandboxes", "sessions", "builders", "envs/bash_profiles.py", "envs/proven.py")
+_CODE = ("types", "sandboxes", "sessions", "builders", "envs/bash_profiles.py", "envs/proven.py")
 _BY_CONTENT = ("image", "layers", "upper")  # parts of a specification that their digests stand for
 _UNSTEADY = re.compile(
     r"""(?:(?<![\w./%-])|(?<=bin/))(?:date|n?cal|uptime|who|last|lastlog|ps|p?top|pstree|pgrep|pidof|free|df|du

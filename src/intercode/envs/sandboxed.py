@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import time
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +21,7 @@ from intercode.sandboxes import SandboxSpec, tier_of
 from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
 from intercode.sessions.base import Session
 from intercode.sessions.shell_state import SessionState
-from intercode.types import Dataset, ExecResult, Image, Layer, LayerSpec, Task, plain
+from intercode.types import Dataset, ExecResult, Image, Layer, Task, plain
 
 _ONCE = 2
 """Places that one episode takes: the agent's and the gold's. An environment that takes more is used
@@ -41,7 +40,6 @@ class SandboxedEnv(InterCodeEnv):
     ) -> None:
         super().__init__(dataset, **settings)
         self.reuse = reuse
-        self._layers: dict[tuple[LayerSpec, int], Layer] = {}
         self._settings |= {"reuse": reuse}
 
     _place: Place | None = None
@@ -88,18 +86,11 @@ class SandboxedEnv(InterCodeEnv):
     def _open_episode(self, task: Task) -> None:
         fixed = self.determinism
         now = fixed.stands_at if fixed else None
-        spec = self._make_spec(tuple(self._layer(s, now) for s in task.files))
+        spec = self._make_spec(tuple(task_layer(s, self.image, now) for s in task.files))
         if fixed is not None:
             spec = replace(spec, determinism=fixed, hostname=fixed.hostname)
         self._spec = spec
         self._place = self._open_place()
-
-    def _layer(self, spec: LayerSpec, now: int | None) -> Layer:
-        """A task's files, looked at once an hour, as those that are to look new are dated anew."""
-        key = (spec, int(time.time()) // 3600)
-        if key not in self._layers:
-            self._layers[key] = task_layer(spec, self.image, now)
-        return self._layers[key]
 
     def _open_place(self) -> Place:
         """A fresh box with its session; the next one is then made ready in the background."""

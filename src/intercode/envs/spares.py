@@ -43,6 +43,27 @@ class _Process:
         self.pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="intercode-spare")
         self.waiting: dict[Spare, None] = {}  # those that hold a place, oldest first
         self.lock = threading.Lock()  # of ``waiting`` and of every Spare's place
+        self._urgent = 0  # places that are made while somebody waits for them
+        self._quiet = threading.Condition()
+
+    def now(self, make: Callable[[], Place]) -> Place:
+        """Make a place that somebody waits for."""
+        with self._quiet:
+            self._urgent += 1
+        try:
+            return make()
+        finally:
+            with self._quiet:
+                self._urgent -= 1
+                self._quiet.notify_all()
+
+    def soon(self, make: Callable[[], Place]) -> Place:
+        """Make a place when nobody waits for another, after whoever asked for it has gone on:
+        there is one interpreter lock."""
+        time.sleep(_POLITE)
+        with self._quiet:
+            self._quiet.wait_for(lambda: self._urgent == 0)
+        return make()
 
 
 _processes: dict[int, _Process] = {}
@@ -65,16 +86,16 @@ class Spare:
 
     def take(self, key: Any, make: Callable[[], Place]) -> Place:
         """The prepared place if it was made for an equal ``key``, else one that is made now."""
-        place = self._release()
-        if place is None:
-            return make()
+        place, here = self._release(), _here()
+        if place is None or place.cancel():  # there is none, or nobody has begun to make it
+            return here.now(make)
         if key != self._key:
             _discard(place)
-            return make()
+            return here.now(make)
         try:
             return place.result()
         except Exception:  # the same again in the foreground tells the caller
-            return make()
+            return here.now(make)
 
     def prepare(self, key: Any, make: Callable[[], Place]) -> None:
         """Begin to make a place, unless there is one."""
@@ -82,7 +103,7 @@ class Spare:
         with here.lock:
             if self._place is not None:
                 return
-            self._key, self._place = key, here.pool.submit(_soon, make)
+            self._key, self._place = key, here.pool.submit(here.soon, make)
             here.waiting[self] = None
             if len(here.waiting) > _MOST:
                 oldest = next(iter(here.waiting))
@@ -103,12 +124,6 @@ class Spare:
             place, self._place = self._place, None
             here.waiting.pop(self, None)
         return place
-
-
-def _soon(make: Callable[[], Place]) -> Place:
-    """Make a place, but let the one who asked for it go on first: there is one interpreter lock."""
-    time.sleep(_POLITE)
-    return make()
 
 
 def _discard(place: Future[Place]) -> None:
