@@ -1,4 +1,5 @@
-"""Hostile cases as an ordinary user: root starts a process that does one after another."""
+"""Hostile cases as an ordinary user: root starts a process that does one after another. Its boxes
+are kept by the interpreter, where root's are by the compiled program, so that both are tried."""
 
 from __future__ import annotations
 
@@ -12,6 +13,8 @@ import tempfile
 from pathlib import Path
 
 import pytest
+
+from intercode.sandboxes.namespace import compiled
 
 _ID = 65533 - int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 """Another one for every process of the test runner, so that none sees the others' boxes."""
@@ -35,8 +38,9 @@ class OrdinaryUser:
             drop = _drop(self.home)
             argv = [*drop, _interpreter(drop), "-m", "hostile", "--serve", "--back-end", back_end]
             self._process = subprocess.Popen(
-                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", text=True
-            )
+                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", text=True,
+                env={**os.environ, compiled.SWITCH: "python"},
+            )  # fmt: skip
         except BaseException:
             shutil.rmtree(self.home)
             raise

@@ -1,4 +1,4 @@
-"""A box per test, and one with a small tree underneath."""
+"""A box per test, and one with a small tree underneath; every test with both kinds of keeper."""
 
 from __future__ import annotations
 
@@ -6,9 +6,26 @@ from collections.abc import Iterator
 
 import pytest
 
+from intercode.sandboxes.namespace import compiled
+from intercode.sandboxes.namespace.launcher import Launcher
 from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
 from intercode.types import Layer
 from support.boxes import layer_of, open_box
+
+
+@pytest.fixture(scope="module", params=["compiled", "python"], autouse=True)
+def keeper(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Boxes of the module's tests are kept by the program, or by the interpreter."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(compiled.SWITCH, request.param)
+        Launcher.stop()
+        compiled.keeper.cache_clear()
+        path, why = compiled.keeper()
+        if request.param == "compiled" and path is None:
+            pytest.skip(f"the keeper is {why}")
+        yield
+        Launcher.stop()
+    compiled.keeper.cache_clear()
 
 
 @pytest.fixture

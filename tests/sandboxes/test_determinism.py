@@ -11,12 +11,12 @@ import pytest
 
 from intercode.errors import ConfigError, SandboxUnavailableError, UnknownNameError
 from intercode.sandboxes.determinism import Determinism, from_settings, read_clock
-from intercode.sandboxes.namespace import clock
+from intercode.sandboxes.namespace import clock, compiling
 from intercode.sessions.bash import BashSession
 from support.boxes import open_box
 
 needs_compiler = pytest.mark.skipif(
-    not any(map(shutil.which, clock.COMPILERS)), reason=f"a clock of its own: {clock.HOW}"
+    not any(map(shutil.which, compiling.COMPILERS)), reason=f"a clock of its own: {clock.HOW}"
 )
 NOW = 1767225600  # 2026-01-01 00:00:00 UTC
 Run = Callable[..., str]

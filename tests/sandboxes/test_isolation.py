@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from intercode.sandboxes.base import Limits
+from intercode.sandboxes.namespace import host
 from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
 from support.boxes import open_box
 
@@ -229,3 +230,16 @@ def test_a_box_that_shoots_at_everything_does_not_hang_its_owner(signal: int) ->
 
     threading.Thread(target=use, daemon=True).start()
     assert done.wait(30), "the owner of the box hangs"
+
+
+def test_this_package_is_hidden_where_the_machines_programs_are_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with open_box() as box:
+        listed = box.run(["ls", "/usr/share"]).output.split()
+    monkeypatch.setattr(host, "PACKAGE", Path("/usr/share", listed[0]))
+    with open_box(hostname="hides") as box:  # of another kind, as what is told is kept
+        assert box.run(["ls", "-A", f"/usr/share/{listed[0]}"]).output == ""
+        assert box.run(["ls", "/usr/share"]).output.split() == listed
+        assert not box.run(["touch", f"/usr/share/{listed[0]}/x"]).ok
+        assert box.changes() == {}

@@ -112,6 +112,7 @@ def test_a_box_whose_keeper_is_killed_is_lost_and_others_are_not() -> None:
     with open_box() as box, open_box() as other:
         mark = a_duration()
         process = box.spawn(["sleep", mark])
+        eventually(lambda: len(running(mark)) == 1, "the sleep started")
         (pid,) = running(mark)
         parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
         os.kill(parent, signal.SIGKILL)

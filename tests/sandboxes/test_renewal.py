@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
 import intercode
 from intercode.errors import SandboxError, SandboxLostError
+from intercode.sandboxes.namespace.launcher import Launcher
 from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
 from intercode.types import Dataset, Task
+from support import traces
 from support.boxes import eventually, layer_of, open_box
 from support.looks import look
 
@@ -101,3 +105,16 @@ def test_a_closed_box_is_not_renewed(box: NamespaceSandbox) -> None:
     box.close()
     with pytest.raises((SandboxError, SandboxLostError)):
         box.renew()
+
+
+def test_boxes_that_died_while_they_waited_are_not_used() -> None:
+    tasks = (Task("m/0", "?", gold="echo 0"),)
+    with intercode.make("bash", dataset=Dataset("m", "bash", tasks), reuse=True) as env:
+        for _ in range(3):
+            env.reset()
+            env.submit()
+        keepers = traces.family(os.getpid()).keepers
+        os.kill(Launcher.get().pid, signal.SIGKILL)
+        assert traces.eventually(lambda: not traces.living(keepers), 20) is not None
+        env.reset()
+        assert env.step("echo on")[0] == "on\n"

@@ -15,7 +15,7 @@ import intercode
 from intercode.errors import InterCodeError
 from intercode.sandboxes.determinism import Determinism
 from intercode.sandboxes.ladder import Finding
-from intercode.sandboxes.namespace import clock
+from intercode.sandboxes.namespace import clock, compiled
 from intercode.sandboxes.probe import probe
 
 FOREIGN = ("intercode", "intercode-bench")
@@ -26,6 +26,8 @@ examples:
   intercode doctor
   intercode doctor nl2bash:fs_1
       also: are the dataset's files and image here, and does its first task start?
+  intercode doctor ic-ctf
+      also: which of the programs that its tasks need does this machine lack, if its own are used?
 
 Exit status: 0 when sandboxes work (and the dataset's task starts), 1 when not."""
 
@@ -40,9 +42,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Look, print, and say whether everything needed is there."""
-    findings = [_python(), *_packages(), *probe(), _clock()]
+    findings = [_python(), *_packages(), *probe(), _keeper(), _clock()]
     if args.dataset:
-        findings.append(_dataset(args.dataset, args.image))
+        findings += [*_programs(args.dataset, args.image), _dataset(args.dataset, args.image)]
     if args.json:
         print(json.dumps([asdict(f) for f in findings], indent=2))
     else:
@@ -84,6 +86,36 @@ def _clock() -> Finding:
     except InterCodeError as e:
         return Finding(name, False, str(e), "deterministic runs go without: dates stay real")
     return Finding(name, True, "for --deterministic and --clock")
+
+
+def _keeper() -> Finding:
+    """Whether boxes are kept by a program or by an interpreter each."""
+    path, why = compiled.keeper()
+    return Finding("keeper of the boxes", path is not None, why, compiled.HOW)
+
+
+def _programs(spec: str, image: str | None) -> list[Finding]:
+    """Which of the programs that a dataset's tasks need an image lacks (None: this machine)."""
+    from intercode import datasets
+    from intercode.images import resolve
+    from intercode.sandboxes import SandboxSpec
+    from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+
+    try:
+        wanted = datasets.load(spec).programs
+        if not wanted:
+            return []
+        place = resolve(image or "host")
+        look = 'for p; do command -v "$p" > /dev/null || echo "$p"; done'
+        with NamespaceSandbox(SandboxSpec(place)) as box:
+            lacking = box.run(["/bin/bash", "-c", look, "bash", *wanted]).output.split()
+    except InterCodeError:
+        return []  # what opens the dataset's first task tells it
+    name, needed = f"programs of {place.name}", image is not None
+    if not lacking:
+        return [Finding(name, True, f"all {len(wanted)} that {spec} needs", needed=needed)]
+    fix = "install them, or use the dataset's own image"
+    return [Finding(name, False, f"{spec} needs also {', '.join(lacking)}", fix, needed)]
 
 
 def _dataset(spec: str, image: str | None) -> Finding:

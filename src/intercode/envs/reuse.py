@@ -48,8 +48,11 @@ class _Boxes:
                 if found is None:
                     return None
                 box = self._waiting.pop(found)[1]
-            if (renewed := box.result()) is not None:
+            if (renewed := box.result()) is None:
+                continue
+            if not renewed.link.lost:
                 return renewed
+            renewed.close()
 
 
 _processes: dict[int, _Boxes] = {}  # a forked child has no threads, and boxes of its own

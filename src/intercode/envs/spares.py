@@ -93,9 +93,13 @@ class Spare:
             _discard(place)
             return here.now(make)
         try:
-            return place.result()
+            ready = place.result()
         except Exception:  # the same again in the foreground tells the caller
             return here.now(make)
+        if not ready.box.link.lost:
+            return ready
+        ready.close()
+        return here.now(make)
 
     def prepare(self, key: Any, make: Callable[[], Place]) -> None:
         """Begin to make a place, unless there is one."""

@@ -12,26 +12,21 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-import shutil
-import subprocess
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from intercode.errors import SandboxUnavailableError
 from intercode.paths import cache_root
 from intercode.sandboxes.determinism import REAL, Determinism, from_settings, read_clock
+from intercode.sandboxes.namespace.compiling import compile_into
 
-COMPILERS = ("cc", "gcc", "clang")
 _FLAGS = (
     "-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-nostdlib", "-shared", "-fPIC",
     "-Os", "-s",
 )  # fmt: skip
-_SECONDS = 60.0
 HOW = "install a C compiler (Debian, Ubuntu: apt-get install gcc), or set the clock to 'real'"
 
 
@@ -73,27 +68,11 @@ def library(settings: Determinism) -> bytes | None:
     name = hashlib.sha256(repr((source, sorted(given.items()), os.uname().machine)).encode())
     path = cache_root() / "clocks" / f"{name.hexdigest()[:24]}.so"
     if not path.exists():
-        path.parent.mkdir(exist_ok=True)
         # files of before are the image's and the tasks'; what is later was written in a box
         given["SINCE"] = min(seconds, int(time.time())) if stands else 0
-        _compile(source, given, path)
-    return path.read_bytes()
-
-
-def _compile(source: bytes, given: Mapping[str, int], path: Path) -> None:
-    compiler = next((found for name in COMPILERS if (found := shutil.which(name))), None)
-    if compiler is None:
-        raise SandboxUnavailableError(f"a clock of its own needs a compiler: {HOW}")
-    with tempfile.TemporaryDirectory(dir=path.parent) as work:
-        made = Path(work, "clock.so")
         macros = [f"-D{name}={value}L" for name, value in given.items()]
-        command = [compiler, *_FLAGS, *macros, "-o", str(made), "-x", "c", "-"]
         try:
-            subprocess.run(command, input=source, capture_output=True, timeout=_SECONDS, check=True)
-        except (OSError, subprocess.SubprocessError) as e:
-            said = getattr(e, "stderr", None) or str(e).encode()
-            text = said.decode(errors="replace").strip()[-300:]
-            raise SandboxUnavailableError(
-                f"{compiler} cannot build a clock of its own ({text}): {HOW}"
-            ) from e
-        made.rename(path)
+            compile_into(path, [*_FLAGS, *macros, "-x", "c", "-"], source)
+        except SandboxUnavailableError as e:
+            raise SandboxUnavailableError(f"no clock of its own can be built: {e}: {HOW}") from e
+    return path.read_bytes()

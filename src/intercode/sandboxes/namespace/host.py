@@ -18,6 +18,8 @@ from intercode.sandboxes.namespace import clock
 from intercode.sandboxes.namespace.launcher import python_home
 
 Skeleton = dict[str, list[Any]]
+PACKAGE = Path(__file__).resolve().parents[2]
+"""Where this package lies."""
 _PASSWD = (
     "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
 )
@@ -86,9 +88,16 @@ def _write(path: Path, mode: int | None, text: str | None) -> None:
 
 
 def shown(spec: SandboxSpec) -> list[list[str]]:
-    """Directories of the machine whose place must not show: the running interpreter's."""
-    home = python_home() if spec.image.root is None else None
-    return [[home[1], "/opt/python"]] if home else []
+    """Directories of the machine whose place must not show: the running interpreter's, and an empty
+    one over this package where the box would see it, as it holds the starter tasks' solutions."""
+    if spec.image.root is not None:
+        return []
+    home = python_home()
+    found = [[home[1], "/opt/python"]] if home else []
+    for tree, place in (("/usr", "/usr"), *([(home[0], "/opt/python")] if home else [])):
+        if PACKAGE.is_relative_to(tree):
+            found.append([str(written({})), str(Path(place, PACKAGE.relative_to(tree)))])
+    return found
 
 
 def environment(spec: SandboxSpec) -> dict[str, str]:

@@ -9,12 +9,14 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from intercode.errors import SandboxError, SandboxUnavailableError
 from intercode.paths import cache_root, sandbox_uid
+from intercode.sandboxes.namespace import compiled
 from intercode.sandboxes.namespace.box import groups, wire
 
 _BOOT = "import os,sys;a=os.read(0,9999).decode().split('\\0');sys.path.insert(0,a[0]);" \
@@ -52,7 +54,9 @@ class Launcher:
         self.pid = self._process.pid
         ours.settimeout(_START_SECONDS)
         try:
-            wire.send(ours, {"uid": sandbox_uid(), "prepare": [list(b) for b in prepared()]})
+            with _opened(compiled.keeper()[0]) as program:
+                request = {"uid": sandbox_uid(), "prepare": [list(b) for b in prepared()]}
+                wire.send(ours, request, program)
             answer, _ = wire.receive(ours)
         except (OSError, EOFError) as e:
             raise SandboxError(f"the sandbox launcher did not start: {e}") from e
@@ -99,6 +103,16 @@ class Launcher:
             current._socket.close()
             current._process.wait(timeout=_START_SECONDS)
             groups.clear(current.groups)
+
+
+@contextmanager
+def _opened(path: Path | None) -> Iterator[list[int]]:
+    """A descriptor of a file, to be sent; none for no file."""
+    if path is None:
+        yield []
+        return
+    with path.open("rb") as f:
+        yield [f.fileno()]
 
 
 def _allow_descriptors() -> None:

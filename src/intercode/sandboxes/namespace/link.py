@@ -67,6 +67,12 @@ class KeeperLink:
             raise OSError(answer.get("errno", 5), answer["error"])
         return answer, out
 
+    @property
+    def lost(self) -> bool:
+        """Whether the keeper has gone: it never says anything unasked. For use between requests."""
+        with self._lock:
+            return self._socket is None or _readable(self._socket, 0)
+
     def given(self, do: str, **arguments: Any) -> int:
         """A descriptor that the keeper sends. The kernel bounds how many an id may have under way,
         and another box of the same id can use them up: that passes, or the box is given up."""

@@ -18,6 +18,7 @@ import time
 
 from . import idle, keeper, wire
 from . import syscalls as sys_
+from .compiled import start
 from .groups import Groups, memory_bound
 from .hardening import refuse_calls
 
@@ -37,13 +38,12 @@ def main(fd: int) -> None:
     owner = socket.socket(fileno=fd)
     sys_.hide_command_line(b"intercode")
     request, fds = wire.receive(owner)
-    wire.close_all(fds)
     try:
         groups, why = _groups(request["uid"])
         _start(request)
         groups, why = _seated(groups, why)
         refuse_calls()
-        launcher = _Launcher(owner, groups)
+        launcher = _Launcher(owner, groups, fds[0] if fds else -1)
     except OSError as e:
         wire.send(owner, {"ok": False, "error": str(e)})
         return
@@ -126,8 +126,9 @@ class _Waiting:
 class _Launcher:
     """Forks keepers, and collects them where their groups have to be removed."""
 
-    def __init__(self, owner: socket.socket, groups: Groups | None) -> None:
+    def __init__(self, owner: socket.socket, groups: Groups | None, compiled: int) -> None:
         self._owner, self._groups = owner, groups
+        self._compiled = compiled  # a descriptor of the keeper as a program; -1: there is none
         self._stage = ""  # as of the last request
         self._kind = (True, True)
         self._program = _idle_program()
@@ -219,6 +220,34 @@ class _Launcher:
             name = self._groups.name if self._groups is not None else ""
             request["groups"] = self._bound(str(name), request)
         ours, theirs = socket.socketpair()
+        with theirs:
+            pid = self._begin(ours, theirs, request, fds)
+        group = ""
+        if self._groups is not None:
+            self._boxes[pid] = group = self._groups.take()
+        return _Waiting(self._kind, group, ours)
+
+    def _begin(
+        self, ours: socket.socket, theirs: socket.socket, request: dict[str, Any] | None,
+        fds: Sequence[int],
+    ) -> int:  # fmt: skip
+        """The process of a new keeper: the program, or this interpreter forked."""
+        if self._compiled >= 0:
+            try:
+                pid = start(self._compiled, theirs.fileno(), self._program, fds)
+            except OSError:  # the cache lies where nothing may be executed
+                os.close(self._compiled)
+                self._compiled = -1
+            else:
+                own_network, plain = self._kind
+                order = {
+                    "stage": self._stage, "own_network": own_network, "plain": plain,
+                    "program": self._program >= 0, "key": str(sys_.KEY),
+                }  # fmt: skip
+                if request is not None:
+                    order |= {"request": request, "inherited": len(fds)}
+                wire.send(ours, order)
+                return pid
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
@@ -227,11 +256,7 @@ class _Launcher:
             program = _only(*fds, theirs.fileno(), self._program)
             given = (request, list(fds)) if request is not None else None
             keeper.run(theirs, given, self._stage, *self._kind, program)
-        theirs.close()
-        group = ""
-        if self._groups is not None:
-            self._boxes[pid] = group = self._groups.take()
-        return _Waiting(self._kind, group, ours)
+        return pid
 
     def _move_on(self) -> None:
         """Go out of the group of a box that was just forked, and prepare the next one's."""

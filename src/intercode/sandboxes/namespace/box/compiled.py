@@ -1,0 +1,33 @@
+"""Starts the keeper that is a program of its own. It takes what follows at fixed descriptors."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+
+TYPE_CHECKING = False  # the module typing would double this process's memory
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_LAUNCHER, _PROGRAM, _INHERITED = 3, 4, 5
+_ABOVE = 100  # all of these
+
+
+def start(compiled: int, connection: int, program: int, fds: Sequence[int]) -> int:
+    """Execute the file behind ``compiled``, with a connection to the launcher, the program of PID 1
+    (-1: there is none) and descriptors that could not be sent. Returns its process id; raises
+    OSError where it may not be executed."""
+    given = {_LAUNCHER: connection, _PROGRAM: program}
+    given |= {_INHERITED + i: fd for i, fd in enumerate(fds)}
+    high = {
+        target: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
+        for target, fd in {**given, -1: compiled}.items()
+        if fd >= 0
+    }
+    itself = f"/proc/self/fd/{high[-1]}"
+    actions = [(os.POSIX_SPAWN_DUP2, fd, target) for target, fd in high.items() if target >= 0]
+    try:
+        return os.posix_spawn(itself, ["intercode"], {}, file_actions=actions, setsid=True)
+    finally:
+        for fd in high.values():
+            os.close(fd)

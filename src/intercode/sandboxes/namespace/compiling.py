@@ -1,0 +1,37 @@
+"""Compiles the parts of a sandbox that are written in C, once, and keeps them in the cache."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from intercode.errors import SandboxUnavailableError
+
+COMPILERS = ("cc", "gcc", "clang")
+_SECONDS = 60.0
+
+
+def compile_into(path: Path, arguments: Sequence[str], source: bytes = b"") -> None:
+    """Have the machine's C compiler write ``path``, whole or not at all. ``source``: its input.
+
+    Raises SandboxUnavailableError where there is no compiler, or with what it complains of.
+    """
+    compiler = next((found for name in COMPILERS if (found := shutil.which(name))), None)
+    if compiler is None:
+        raise SandboxUnavailableError("there is no C compiler")
+    path.parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as work:
+        made = Path(work, path.name)
+        command = [compiler, "-o", str(made), *arguments]
+        try:
+            subprocess.run(command, input=source, capture_output=True, timeout=_SECONDS, check=True)
+            made.chmod(0o755)
+        except (OSError, subprocess.SubprocessError) as e:
+            said = getattr(e, "stderr", None) or str(e).encode()
+            text = said.decode(errors="replace").strip()[-300:]
+            raise SandboxUnavailableError(f"{compiler} fails: {text}") from e
+        os.replace(made, path)
