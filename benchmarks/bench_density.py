@@ -33,6 +33,7 @@ from support import traces
 
 _DESCRIPTORS = 12  # that an environment holds, at most
 _GONE_SECONDS = 20.0
+_KEPT_GROUPS = 64
 _PARTS = ("AnonPages", "Shmem", "Slab", "PageTables", "KernelStack", "Percpu")
 T = TypeVar("T")
 
@@ -98,6 +99,10 @@ class Crowd:
         self.rows.append((f"{when}: descriptors of the owner", held, ""))
         self.rows.append((f"{when}: threads of the owner", len(os.listdir("/proc/self/task")), ""))
 
+    def groups(self, mine: traces.Family) -> int:
+        """Control groups beyond the few that a launcher keeps for its next boxes."""
+        return max(0, len(traces.groups_of(mine.launchers)) - _KEPT_GROUPS)
+
     def close(self) -> int:
         """Close all, and count what is left."""
         mine = traces.family(os.getpid())
@@ -110,11 +115,14 @@ class Crowd:
         traces.eventually(lambda: len(traces.living(mine.others)) == 0, _GONE_SECONDS)
         inits = traces.eventually(lambda: len(traces.living(mine.inits)) <= stays, _GONE_SECONDS)
         gone = time.perf_counter() - start
+        traces.eventually(lambda: not self.groups(mine), _GONE_SECONDS)
+        bare = time.perf_counter() - start
         self.rows.append(("closing all, as the caller sees it", closed, "s"))
         self.rows.append(("until the last process is gone", gone, "s"))
+        self.rows.append(("until the last control group is gone", bare, "s"))
         left = {
             "processes in boxes": len(traces.living(mine.others)) + (inits is None),
-            "control groups": max(0, len(traces.groups_of(mine.launchers)) - 64),
+            "control groups": self.groups(mine),
             "mounts": len(Path("/proc/self/mountinfo").read_text().splitlines())
             - len(mounts.splitlines()),
             "files": len(list((cache_root() / "stage").iterdir())),

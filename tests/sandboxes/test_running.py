@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -122,3 +124,17 @@ def test_an_empty_command_is_refused_and_costs_nothing(box: NamespaceSandbox) ->
     with pytest.raises((OSError, ValueError)):
         box.run([])
     assert box.run(["echo", "on"]).output == "on\n"
+
+
+def test_a_keeper_that_answers_late_costs_nothing_that_runs(box: NamespaceSandbox) -> None:
+    sleeper = box.spawn(["sleep", "600"])
+    keeper = box.link.welcome["pid"]
+    os.kill(keeper, signal.SIGSTOP)
+    try:
+        late = threading.Timer(1.0, os.kill, (keeper, signal.SIGCONT))
+        late.start()
+        assert box.run(["echo", "on"]).output == "on\n"
+    finally:
+        os.kill(keeper, signal.SIGCONT)
+        late.join()
+    assert sleeper.wait(0.1) is None

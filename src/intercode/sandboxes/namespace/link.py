@@ -48,7 +48,7 @@ class KeeperLink:
         late: Callable[[], None] | None = None,
         **arguments: Any,
     ) -> tuple[dict[str, Any], list[int]]:
-        """Ask the keeper for something. ``late`` is called when it does not answer soon. Raises
+        """Ask the keeper for something. ``late`` is called as long as it does not answer. Raises
         OSError for what it refuses, SandboxLostError where it has gone."""
         with self._lock:
             if self._socket is None:
@@ -56,7 +56,8 @@ class KeeperLink:
             try:
                 self._socket.settimeout(seconds)
                 wire.send(self._socket, {"do": do, **arguments}, fds)
-                if late and not _readable(self._socket, _SOON):
+                until = time.monotonic() + seconds
+                while late and not _readable(self._socket, _SOON) and time.monotonic() < until:
                     late()
                 answer, out = wire.receive(self._socket)
             except (OSError, EOFError) as e:

@@ -13,16 +13,16 @@ _PASSES = 5
 
 
 class Member:
-    """A process of a group: its number here and ``inside`` the box, its parent, its name, and when
-    it ``started``, in clock ticks since boot. Raises OSError, ValueError or IndexError where it has
-    ended."""
+    """A process of a group: its number here and ``inside`` the box, its parent, its name, its
+    ``state`` in a letter, and when it ``started``, in clock ticks since boot. Raises OSError,
+    ValueError or IndexError where it has ended."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         head, _, tail = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
         fields = tail.split()
         self.name = head.partition("(")[2]
-        self.parent, self.started = int(fields[1]), int(fields[19])
+        self.state, self.parent, self.started = fields[0], int(fields[1]), int(fields[19])
         status = Path(f"/proc/{pid}/status").read_text()
         self.inside = int(status.partition("NSpid:")[2].splitlines()[0].split()[-1])
 
@@ -56,12 +56,21 @@ def below(keeper: int) -> list[Member]:
     return found
 
 
+def is_held_up(keeper: int, members: list[Member]) -> bool:
+    """Whether a child of the keeper was stopped before it could execute its program."""
+    return any(m.state in "Tt" and _is_waiting(m, keeper) for m in members)
+
+
+def _is_waiting(member: Member, keeper: int) -> bool:
+    return member.parent == keeper and member.name == _KEEPER
+
+
 def unblock(keeper: int, members: Callable[[], list[Member]]) -> None:
     """End what may hold up a keeper that starts a program: all but the keeper, PID 1, and the child
     that is about to execute the program, which goes on if it was stopped."""
     for _ in range(_PASSES):
         others = [m for m in members() if m.inside != 1 and m.pid != keeper]
-        begun = [m for m in others if not (m.parent == keeper and m.name == _KEEPER)]
+        begun = [m for m in others if not _is_waiting(m, keeper)]
         for member in begun:
             member.signal(signal.SIGKILL)
         for member in others:

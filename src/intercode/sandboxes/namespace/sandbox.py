@@ -16,7 +16,7 @@ from intercode.sandboxes.namespace.box import wire
 from intercode.sandboxes.namespace.cgroups import BoxGroup
 from intercode.sandboxes.namespace.launcher import Launcher
 from intercode.sandboxes.namespace.link import READ_SECONDS, KeeperLink
-from intercode.sandboxes.namespace.members import below, unblock
+from intercode.sandboxes.namespace.members import below, is_held_up, unblock
 from intercode.sandboxes.namespace.message import message
 from intercode.sandboxes.namespace.process import NamespaceProcess
 from intercode.sandboxes.namespace.sealed import LONGEST_CHAIN, SealedLayer
@@ -113,6 +113,9 @@ class NamespaceSandbox(Sandbox):
     def _unblock(self) -> None:
         """What runs in the box can stop a program before it begins, and with it the keeper."""
         keeper = self.link.welcome["pid"]
+        known = self._group.members() if self._group else []
+        if not is_held_up(keeper, known or below(keeper)):
+            return  # the machine is busy, that is all
         if self._group is not None and self._group.freeze():
             try:
                 unblock(keeper, self._group.members)
@@ -221,6 +224,19 @@ class NamespaceSandbox(Sandbox):
         except OSError as e:
             raise SandboxError(f"the box cannot be renewed: {e.strerror}") from e
 
+    def refile(self, other: NamespaceSandbox) -> None:
+        """Give the box the files of another one of the same kind, while what runs in it waits: that
+        has the new files from its root on. Raises SandboxError where that cannot be."""
+        if self.sealed or other.sealed or self.spec.upper or self.spec.look != "plain":
+            raise SandboxError("only a plain box can be given other files")
+        upper = other.link.given("upper")
+        try:
+            self.link.request("refile", [upper], seconds=READ_SECONDS)
+        except OSError as e:
+            raise SandboxError(f"the box cannot be given other files: {e.strerror}") from e
+        finally:
+            os.close(upper)
+
     def size(self) -> tuple[int, int]:
         """Bytes and number of the box's own files and directories."""
         answer, _ = self.link.request("size")
@@ -249,6 +265,9 @@ class NamespaceSandbox(Sandbox):
         if self._watch is not None:
             self._watch.restart()
         return int(time.clock_gettime(time.CLOCK_BOOTTIME) * _TICKS)
+
+    def signal(self, pid: int, number: int) -> None:
+        self.link.request("signal", pid=pid, number=number)
 
     def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
         keeper = self.link.welcome["pid"]
