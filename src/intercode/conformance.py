@@ -189,7 +189,11 @@ def _check_scoring(env: InterCodeEnv) -> None:
     _check_info(env, info)
     env.reset(options={"task": 0})
     require(env.score() == first, "a new episode scores unlike the one before it")
-    _, _, terminated, *_ = env.step("  submit  some words ")
+    _, reward, terminated, _, info = env.step("  submit  some words ")
+    if info.get("refused"):
+        require(not terminated and reward == 0.0, "a refused answer ends the episode, or pays")
+        env.score()
+        terminated = env.submit()[2]
     require(terminated, "the action `submit some words` does not end the episode")
 
 

@@ -11,6 +11,7 @@
         ├── SandboxError         a sandbox could not be created or driven
         │   ├── SandboxUnavailableError   this machine cannot give what was asked
         │   └── SandboxLostError          a live sandbox went away
+        ├── DatabaseLostError    a database server or a connection to it went away
         └── ModelError           an endpoint gave no usable answer after the retries allowed
             ├── ModelRefusedError         the endpoint said no for good (bad key, unknown model)
             └── ModelUnavailableError     time-outs, 429 or 5xx until patience ran out
@@ -63,6 +64,10 @@ class SandboxUnavailableError(SandboxError):
 
 class SandboxLostError(SandboxError):
     """A live sandbox went away."""
+
+
+class DatabaseLostError(InfrastructureError):
+    """A database server, or a connection to it, went away."""
 
 
 class ModelError(InfrastructureError):

@@ -103,7 +103,7 @@ def play(
     return Trajectory(
         task=env.task.id, index=env.index, query=env.task.query, steps=tuple(steps), end=end,
         group=env.task.group, hardness=env.task.hardness,
-        seconds=round(time.monotonic() - started, 4), id=secrets.token_hex(8),
+        seconds=round(time.monotonic() - started, 4), id=secrets.token_hex(8), seed=env.drawn_from,
     )  # fmt: skip
 
 

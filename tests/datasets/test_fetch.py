@@ -80,6 +80,31 @@ def one(server: Server) -> dict[str, Pin]:
     return pins_for(server.files)
 
 
+def _by_git(body: bytes) -> Pin:
+    """A pin that knows what git does of a file: no size."""
+    found = hashlib.sha1(b"blob %d\0" % len(body) + body).hexdigest()
+    return Pin("a/b", "c", (PinnedFile("big.sql", git_blob_sha1=found),))
+
+
+def test_a_file_of_unknown_size_is_known_by_gits_checksum(server: Server, tmp_path: Path) -> None:
+    server.files["big.sql"], server.cuts = BODY, 1
+    told: list[tuple[str, int, int]] = []
+    pins = {"x": _by_git(BODY)}
+    fetch("x", server.url, tmp_path, lambda *a: told.append(a), pins=pins, pause=0.01)
+    assert (tmp_path / "big.sql").read_bytes() == BODY
+    assert told[-1] == ("big.sql", len(BODY), len(BODY))
+    asked = len(server.asked)
+    fetch("x", server.url, tmp_path, pins=pins)
+    assert len(server.asked) == asked > 1  # it was continued, and is not asked for again
+
+
+def test_another_file_of_unknown_size_is_not_kept(server: Server, tmp_path: Path) -> None:
+    server.files["big.sql"] = BODY + b"x"
+    with pytest.raises(DataError, match="expected git's sha1"):
+        fetch("x", server.url, tmp_path, pins={"x": _by_git(BODY)})
+    assert not list(tmp_path.glob("big*"))
+
+
 def test_files_arrive_and_are_not_fetched_again(server: Server, tmp_path: Path) -> None:
     server.files = {"a/big": BODY, "b/c/small": b"x\n", "empty": b""}
     pins, seen = pins_for(server.files), []

@@ -11,7 +11,8 @@ from intercode.types import Brief, Move
 
 
 class GoldAgent:
-    """Plays ``golds[task id]`` one by one, then submits."""
+    """Plays ``golds[task id]`` one by one, then submits; where an answer is what counts, what the
+    last of them has printed."""
 
     name: ClassVar[str] = "gold"
     wants_score: bool = False
@@ -20,14 +21,20 @@ class GoldAgent:
     def __init__(self, *, golds: Mapping[str, Sequence[str]]) -> None:
         self.golds = golds
         self._left: list[str] = []
+        self._answers = False
 
     def start(self, brief: Brief) -> None:
         """Begin an episode. Raises GoldError for a task that has no gold."""
         actions = self.golds.get(brief.task)
         if not actions:
             raise GoldError(f"the task {brief.task!r} has no gold to play")
-        self._left = [*actions, "submit"]
+        self._left, self._answers = [*actions, "submit"], brief.answers
 
-    def act(self, feedback: Feedback | None) -> Move | None:  # noqa: ARG002
+    def act(self, feedback: Feedback | None) -> Move | None:
         """The next action of the gold; None once it has submitted."""
-        return Move(action=self._left.pop(0)) if self._left else None
+        if not self._left:
+            return None
+        action = self._left.pop(0)
+        if self._answers and feedback is not None and not self._left:
+            action = f"{action} {feedback.observation.strip()}"
+        return Move(action=action)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _ASSIGNMENT = re.compile(r"\w+=")
 _COMMAND = re.compile(r"[\[({!]|[a-z_0-9.~/$\"'-][^\s,:;!?]*(?=[\s;]|$)")
@@ -24,12 +24,14 @@ class Language:
     """How code of a language looks in what models write.
 
     ``tags`` are the lower-case words after a fence that mean it, the first being the one to ask
-    for. ``is_code`` judges text that stands without any fence.
+    for. ``is_code`` judges text that stands without any fence. ``judged`` tells a model, in whole
+    sentences, what of its work counts.
     """
 
     title: str
     tags: tuple[str, ...]
     is_code: Callable[[str], bool]
+    judged: str = "The state that you reach is judged."
 
 
 def is_shell(text: str) -> bool:
@@ -72,12 +74,33 @@ _SHELL_TAGS = (
     "bash", "sh", "shell", "zsh", "ksh", "dash", "console", "terminal", "shell-session",
     "shellsession", "shellscript", "shell-script", "bash-session", "command", "cmd",
 )  # fmt: skip
-_BASH = Language("Bash", _SHELL_TAGS, is_shell)
+_BASH = Language(
+    "Bash",
+    _SHELL_TAGS,
+    is_shell,
+    "Both the lasting changes and the output of your latest block are judged. Print what the task "
+    "asks for and nothing else.",
+)
 _LANGUAGES = {
     "bash": _BASH,
-    "ctf": _BASH,
-    "sql": Language("SQL", ("sql", "mysql", "sqlite", "sqlite3"), is_sql),
-    "python": Language("Python", ("python", "py", "python3"), is_python),
+    "ctf": replace(
+        _BASH,
+        judged="The flag is judged: hand it in with a block that holds nothing but the line "
+        "`submit FLAG`. A wrong flag costs a turn.",
+    ),
+    "sql": Language(
+        "SQL",
+        ("sql", "mysql", "sqlite", "sqlite3"),
+        is_sql,
+        "The rows that your latest statement gives are judged, and their order where the task asks "
+        "for one. Write one statement, with the columns that are asked for and no others.",
+    ),
+    "python": Language(
+        "Python",
+        ("python", "py", "python3"),
+        is_python,
+        "What you have defined is judged, by tests that you do not see; what you print is not.",
+    ),
 }
 
 

@@ -66,6 +66,7 @@ class ModelAgent:
             "environment": brief.environment,
             "language": self._language.title,
             "fence": self._language.tags[0],
+            "judged": self._language.judged,
             "turns": min(limits) if limits else "any number of",
             "query": brief.query,
             "notes": brief.notes,

@@ -11,7 +11,7 @@ from string import Template
 from intercode.errors import ConfigError
 
 _HEADING = re.compile(r"^== (\w+) ==[ \t]*\n", re.MULTILINE)
-_ALWAYS = ("environment", "language", "fence", "turns", "query", "notes")
+_ALWAYS = ("environment", "language", "fence", "turns", "query", "notes", "judged")
 NAMES = frozenset([*_ALWAYS, "observation", "reward", "thought", "step", "plan"])
 """What a prompt may ask for; what has no value in an agent's situation is filled in empty."""
 

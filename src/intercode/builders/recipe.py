@@ -87,6 +87,8 @@ def command(
 ) -> tuple[str, ...]:
     """The argument vector of the build. It reads the archives from its standard input."""
     hooks = [f"--customize-hook={_CLEAN}"]
+    for path, aim in recipe.links:
+        hooks.append(f'--customize-hook=ln -s {shlex.quote(aim)} "$1"/{shlex.quote(path)}')
     if pins is not None:
         hooks.insert(0, f'--setup-hook=install -D -m644 {shlex.quote(str(pins))} "$1"/{_PINS}')
     if dated:  # an archive of a past day is signed with a term that has run out

@@ -15,8 +15,14 @@ from intercode.types import Dataset
 datasets = Registry(
     "dataset",
     {
+        "apps": "intercode.datasets.apps:load",
+        "bird": "intercode.datasets.bird:load",
+        "mbpp": "intercode.datasets.mbpp:load",
+        "ic-ctf": "intercode.datasets.ctf:load",
         "nl2bash": "intercode.datasets.nl2bash:load",
+        "spider": "intercode.datasets.spider:load",
         "starter": "intercode.datasets.starter:load",
+        "wikisql": "intercode.datasets.wikisql:load",
     },
 )
 """Names to loaders. A loader takes the subset's name, or nothing, and gives a Dataset."""

@@ -64,7 +64,8 @@ def fetch(
             target.parent.mkdir(parents=True, exist_ok=True)
             if not _is_right(target, file):
                 _get(client, f"{base}/{file.path}", target, file, report, pause)
-            report(file.path, file.size, file.size)
+            size = target.stat().st_size
+            report(file.path, size, size)
     return root
 
 
@@ -85,13 +86,25 @@ def _alone(root: Path) -> Iterator[None]:
         yield
 
 
-def _digest(path: Path) -> str:
+def _digest(path: Path, file: PinnedFile) -> str:
+    """The checksum of a file by which ``file`` is known: its SHA-256, else that of git's blob."""
     with path.open("rb") as f:
-        return hashlib.file_digest(f, "sha256").hexdigest()
+        if file.sha256:
+            return hashlib.file_digest(f, "sha256").hexdigest()
+        sum_ = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+        for block in iter(lambda: f.read(1 << 20), b""):
+            sum_.update(block)
+        return sum_.hexdigest()
+
+
+def _expected(file: PinnedFile) -> str:
+    return file.sha256 or file.git_blob_sha1
 
 
 def _is_right(path: Path, file: PinnedFile) -> bool:
-    return path.is_file() and path.stat().st_size == file.size and _digest(path) == file.sha256
+    if not path.is_file() or file.size not in (None, path.stat().st_size):
+        return False
+    return _digest(path, file) == _expected(file)
 
 
 def _get(
@@ -104,17 +117,18 @@ def _get(
 ) -> None:
     """Fill ``target`` with what ``url`` serves, by way of a ``.part`` file beside it."""
     part = target.with_name(target.name + ".part")
-    leftover = part.is_file()
+    leftover, expected = part.is_file(), _expected(file)
     _download(client, url, part, file, report, pause)
-    found = _digest(part)
-    if found != file.sha256 and leftover:  # what an earlier run left may be what is wrong
+    found = _digest(part, file)
+    if found != expected and leftover:  # what an earlier run left may be what is wrong
         part.unlink()
         _download(client, url, part, file, report, pause)
-        found = _digest(part)
-    if found != file.sha256:
+        found = _digest(part, file)
+    if found != expected:
         part.unlink()
+        kind = "sha256" if file.sha256 else "git's sha1"
         raise DataError(
-            f"{file.path} from {url} is not the pinned file: expected sha256 {file.sha256}, "
+            f"{file.path} from {url} is not the pinned file: expected {kind} {expected}, "
             f"got {found}; nothing was kept: try another server with --mirror"
         )
     part.replace(target)
@@ -147,7 +161,9 @@ def _continue(
     Raises httpx.RequestError when another attempt may help, UsageError or DataError when none can.
     """
     have = part.stat().st_size if part.is_file() else 0
-    if have > file.size:
+    if file.size is None and part.is_file() and _is_right(part, file):
+        return
+    if file.size is not None and have > file.size:
         part.unlink()
         have = 0
     if have == file.size and part.is_file():
@@ -159,21 +175,32 @@ def _continue(
         resumed = _resumes(response, have)
         _check_status(response, url, part, resumed)
         done = have if resumed else 0
+        size = file.size if file.size is not None else _told_size(response, done)
         with part.open("ab" if resumed else "wb") as f:
             for chunk in response.iter_bytes():
                 done += len(chunk)
-                if done > file.size:
+                if done > size:
                     break
                 f.write(chunk)
-                report(file.path, done, file.size)
-    if done > file.size:
+                report(file.path, done, size)
+    if done > size:
         part.unlink()
         raise DataError(
-            f"{file.path} from {url} is not the pinned file: expected {file.size} bytes, got more; "
+            f"{file.path} from {url} is not the pinned file: expected {size} bytes, got more; "
             "nothing was kept: try another server with --mirror"
         )
-    if done < file.size:
-        raise httpx.ReadError(f"the connection ended after {done} of {file.size} bytes")
+    if done < size:
+        raise httpx.ReadError(f"the connection ended after {done} of {size} bytes")
+
+
+def _told_size(response: httpx.Response, done: int) -> int:
+    """How large a file of unknown size is, by what the server says is still to come."""
+    length = response.headers.get("Content-Length", "")
+    if not length.isdigit():
+        raise UsageError(
+            f"{response.url} does not say how much it sends: name another server with --mirror"
+        )
+    return done + int(length)
 
 
 def _resumes(response: httpx.Response, have: int) -> bool:

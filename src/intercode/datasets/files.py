@@ -7,14 +7,15 @@ import io
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
+from intercode.datasets.entry import tests_of
 from intercode.errors import DataError
-from intercode.types import Dataset, LayerSpec, Task
+from intercode.types import DatabaseSpec, Dataset, LayerSpec, Task
 
 SUFFIXES = (".json", ".jsonl", ".csv", ".tsv")
 
-_TEXT = ("query", "gold", "id", "setup", "cwd", "group", "hardness")
+_TEXT = ("query", "gold", "id", "setup", "cwd", "group", "hardness", "flag")
 _LISTS = ("also", "tags", "files")
 
 
@@ -41,8 +42,8 @@ def _parse(text: str, path: Path, line: int) -> Any:
         raise DataError(f"{where}: broken JSON: {e.msg}") from e
 
 
-def _rows(path: Path) -> Iterator[tuple[str, Any]]:
-    """Every row with the words that say where it stands."""
+def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
+    """Every row of a table or list with the words that say where it stands."""
     kind = path.suffix.lower()
     if kind == ".json":
         value = read_json(path)
@@ -85,6 +86,19 @@ def _layer(text: str, folder: Path, where: str) -> LayerSpec:
     raise DataError(f"{where}: 'files' names {text!r}, and there is no {path}")
 
 
+def _database(value: Any, folder: Path, where: str) -> DatabaseSpec:
+    """A row's ``{"kind", "path", "name"}`` with the path beside the file."""
+    kinds = get_args(get_type_hints(DatabaseSpec)["kind"])
+    texts = value if isinstance(value, Mapping) else {}
+    if set(texts) != {"kind", "path", "name"} or texts["kind"] not in kinds:
+        wanted = f"an object with kind ({' or '.join(kinds)}), path and name"
+        raise DataError(f"{where}: 'database' must be {wanted}, not {value!r}")
+    path = (folder / str(texts["path"])).absolute()
+    if not path.is_file():
+        raise DataError(f"{where}: 'database' names {texts['path']!r}, and there is no {path}")
+    return DatabaseSpec(texts["kind"], path, str(texts["name"]))
+
+
 def gold_text(value: Any, where: str) -> str:
     """A gold as one text: a list of commands is joined with ``;`` as the authors' code does."""
     if isinstance(value, list) and all(isinstance(v, str) for v in value):
@@ -102,6 +116,8 @@ def to_task(row: Any, default_id: str, path: Path, where: str) -> Task:
     where = f"{path}, {where}"
     if not isinstance(row, Mapping):
         raise DataError(f"{where}: expected an object with 'query' and 'gold', not {row!r}")
+    if row.get("flag"):  # a task that asks for a flag is solved by handing it in
+        row = {"gold": f"submit {row['flag']}", **row}
     for key in ("query", "gold"):
         if key not in row:
             raise DataError(f"{where}: no {key!r}; found {', '.join(map(str, row)) or 'nothing'}")
@@ -114,8 +130,12 @@ def to_task(row: Any, default_id: str, path: Path, where: str) -> Task:
     lists = {k: _strings(row[k], k, where) for k in _LISTS if k in row}
     layers = tuple(_layer(text, path.parent, where) for text in lists.pop("files", ()))
     gold = None if row["gold"] is None else gold_text(row["gold"], where)
-    rest = {k: v for k, v in row.items() if k not in (*_TEXT, *_LISTS)}
-    return Task(**{"id": default_id, **texts, **lists}, gold=gold, files=layers, data=rest)
+    database = _database(row["database"], path.parent, where) if "database" in row else None
+    rest = {k: v for k, v in row.items() if k not in (*_TEXT, *_LISTS, "database")}
+    fields = {"id": default_id, **texts, **lists}
+    if "tests" in rest:  # hidden tests of Python: set-up is code that they need
+        rest = tests_of(rest, gold, fields.pop("setup", ""), where)
+    return Task(**fields, gold=gold, files=layers, database=database, data=rest)
 
 
 def load(path: Path) -> Dataset:
@@ -123,10 +143,15 @@ def load(path: Path) -> Dataset:
 
     A row needs ``query`` and ``gold``; ``id`` is ``<stem>/<n>`` where it is absent; ``also``,
     ``tags``, ``setup``, ``cwd``, ``group`` and ``hardness`` fill the Task; ``files`` names
-    directories, tars or .sh scripts beside the file. Raises DataError with the place of the fault.
+    directories, tars or .sh scripts beside the file, ``database`` the content of an SQL task's
+    database: where a row has one, the tasks are SQL's. ``flag`` is what a row asks for: where one
+    has it, the tasks are Capture the Flag's, and ``gold`` may be left out. ``tests``, with
+    ``entry`` and ``setup`` as ``entry.tests_of`` has them, make the tasks Python's. Raises
+    DataError with the place of the fault.
     """
     tasks = tuple(
-        to_task(row, f"{path.stem}/{n}", path, where) for n, (where, row) in enumerate(_rows(path))
+        to_task(row, f"{path.stem}/{n}", path, where)
+        for n, (where, row) in enumerate(read_rows(path))
     )
     if not tasks:
         raise DataError(f"{path} holds no task: it needs rows with 'query' and 'gold'")
@@ -136,4 +161,7 @@ def load(path: Path) -> Dataset:
             raise DataError(f"{path}: the id {task.id!r} is there twice; ids must differ")
         seen.add(task.id)
     notes = "a file of the user's own, played on the machine's own programs"
-    return Dataset(str(path), "bash", tasks, image="host", comparable=False, notes=notes)
+    environment = "sql" if any(task.database for task in tasks) else "bash"
+    environment = "ctf" if any(task.flag for task in tasks) else environment
+    environment = "python" if any("tests" in task.data for task in tasks) else environment
+    return Dataset(str(path), environment, tasks, image="host", comparable=False, notes=notes)

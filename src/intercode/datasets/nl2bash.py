@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from intercode.datasets import files
 from intercode.datasets.fetch import default_dest
+from intercode.datasets.verified import sound
 from intercode.errors import DataError, UsageError
 from intercode.registry import unknown
 from intercode.types import Dataset, LayerSpec, Task
@@ -94,58 +93,6 @@ def load(subset: str | None = None, *, verified: Path | None = None) -> Dataset:
     chosen = (subset,) if subset in FILE_SYSTEMS else FILE_SYSTEMS
     tasks = [task for name in chosen for task in _tasks(name, places)]
     if subset == "verified":
-        tasks = _sound(tasks, verified or _packaged())
+        tasks = sound("nl2bash", tasks, verified)
     label = f"nl2bash:{subset}" if subset else "nl2bash"
     return Dataset(label, "bash", tuple(tasks), image=IMAGE)
-
-
-def _packaged() -> Path:
-    path = Path(str(resources.files("intercode.datasets").joinpath("nl2bash_verified.json")))
-    if not path.is_file():
-        raise UsageError(f"this installation has no list of verified tasks ({path})")
-    return path
-
-
-def _sound(tasks: list[Task], path: Path) -> list[Task]:
-    """The tasks that the list includes, with their further golds, in the order of ``tasks``.
-
-    Raises DataError when the list misses a task, names one that is not there or names one twice,
-    or when its ``hash`` is not that of the tasks that come out.
-    """
-    listing = files.read_json(path)
-    include, exclude = _part(listing, "include", path), _part(listing, "exclude", path)
-    known = {task.id for task in tasks}
-    _refuse(path, set(include) & set(exclude), "is both included and excluded")
-    _refuse(path, (set(include) | set(exclude)) - known, "is not a task of nl2bash")
-    _refuse(path, known - set(include) - set(exclude), "is neither included nor excluded")
-    sound = [
-        replace(task, also=_also(include[task.id], f"{path}, {task.id}"))
-        for task in tasks
-        if task.id in include
-    ]
-    found = Dataset("", "", tuple(sound)).hash
-    if listing.get("hash") not in (None, found):
-        raise DataError(
-            f"{path} was made for hash {listing['hash']!r}, and the tasks here give {found!r}: "
-            "fetch the pinned data again with `intercode data fetch nl2bash`"
-        )
-    return sound
-
-
-def _also(entry: Any, where: str) -> tuple[str, ...]:
-    golds = entry.get("also", []) if isinstance(entry, dict) else None
-    if not isinstance(golds, list):
-        raise DataError(f'{where}: expected {{"also": [...]}}, not {entry!r}')
-    return tuple(files.gold_text(gold, where) for gold in golds)
-
-
-def _part(listing: Any, key: str, path: Path) -> dict[str, Any]:
-    part = listing.get(key) if isinstance(listing, dict) else None
-    if not isinstance(part, dict):
-        raise DataError(f"{path}: {key!r} must be an object with task ids as keys")
-    return part
-
-
-def _refuse(path: Path, ids: set[str], fault: str) -> None:
-    if ids:
-        raise DataError(f"{path}: {min(ids)!r} {fault} ({len(ids)} such in all)")

@@ -10,11 +10,16 @@ from importlib import resources
 
 @dataclass(frozen=True, slots=True)
 class PinnedFile:
-    """One file: its path in the repository, its size in bytes, its SHA-256 as hex."""
+    """One file: its path in the repository, its size in bytes, its SHA-256 as hex.
+
+    Of a file that was too large to be kept here only git's own checksum is known (``git_blob_sha1``
+    as ``git hash-object`` prints it), which its size is a part of.
+    """
 
     path: str
-    size: int
-    sha256: str
+    size: int | None = None
+    sha256: str = ""
+    git_blob_sha1: str = ""
 
 
 @dataclass(frozen=True, slots=True)

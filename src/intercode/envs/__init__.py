@@ -8,8 +8,21 @@ import gymnasium as gym
 
 from intercode.registry import Registry
 
-ENVIRONMENTS = Registry("environment", {"bash": "intercode.envs.bash:BashEnv"})
-_IDS = {"intercode/Bash-v1": "intercode.envs.bash:BashEnv"}
+ENVIRONMENTS = Registry(
+    "environment",
+    {
+        "bash": "intercode.envs.bash:BashEnv",
+        "ctf": "intercode.envs.ctf:CTFEnv",
+        "python": "intercode.envs.python:PythonEnv",
+        "sql": "intercode.envs.sql:SqlEnv",
+    },
+)
+_IDS = {
+    "intercode/Bash-v1": "intercode.envs.bash:BashEnv",
+    "intercode/CTF-v1": "intercode.envs.ctf:CTFEnv",
+    "intercode/Python-v1": "intercode.envs.python:PythonEnv",
+    "intercode/SQL-v1": "intercode.envs.sql:SqlEnv",
+}
 
 
 def make(environment: str, dataset: Any = "starter", **settings: Any) -> Any:

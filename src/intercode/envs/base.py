@@ -9,6 +9,8 @@ from typing import Any, ClassVar, Self
 import gymnasium as gym
 
 from intercode.envs.choosing import check_choices, pick_dataset, pick_task
+from intercode.envs.drawn import drawn
+from intercode.envs.infos import info_of
 from intercode.envs.shaping import Pay, Shaping
 from intercode.envs.snapshots import Snapshot, restored
 from intercode.envs.spaces import FreeText
@@ -44,6 +46,8 @@ class InterCodeEnv(gym.Env[str, str]):
     name: ClassVar[str]
     scoring_version: ClassVar[int] = 1
     """Raised whenever the same episode would be scored differently."""
+    answers: ClassVar[bool] = False  # whether what is handed in counts, not the state that is left
+    drawn_from: int | None = None  # the seed that made the current task; None: always the same
 
     def __init__(
         self,
@@ -79,8 +83,7 @@ class InterCodeEnv(gym.Env[str, str]):
         self._task: Task | None = None
         self._answer: str | None = None
         self._last: ExecResult | None = None
-        self._live = False
-        self._transcript: list[str] = []
+        self._live, self._transcript = False, list[str]()
 
     # ------------------------------------------------------------- Gymnasium
     def reset(
@@ -95,7 +98,7 @@ class InterCodeEnv(gym.Env[str, str]):
             if name != "task":
                 raise unknown("option of reset", name, ["task"])
         self.index = pick_task(self.dataset, (options or {}).get("task"), self.np_random)
-        self._task = self.dataset.tasks[self.index]
+        self._task, self.drawn_from = drawn(self.dataset.tasks[self.index], seed, self.np_random)
         self._live, self._turns, self._answer, self._last = False, 0, None, None
         self._close_episode()
         self._open_episode(self._task)
@@ -123,38 +126,38 @@ class InterCodeEnv(gym.Env[str, str]):
             self._live = False
             raise
         self._last = result
+        return self._go_on(action, result.shown, info_of(self.task, result, changed), self.score)
+
+    def _go_on(
+        self, action: str, shown: str, info: dict[str, Any], score: Callable[[], Score]
+    ) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """The end of a turn after which the episode goes on, if there are turns left."""
         self._turns += 1
         truncated = self.max_turns is not None and self._turns >= self.max_turns
         self._live = not truncated
-        observation = self._clip(result.shown)
+        observation = self._clip(shown)
         self._transcript += [f"$ {action}", observation]
-        info: dict[str, Any] = {
-            "task": self.task.id,
-            "valid": result.ok,
-            "exit_code": result.exit_code,
-            "timed_out": result.timed_out,
-            "cut": result.cut,
-            "changes": changed,
-        }
         info |= self._hashed(observation)
-        reward = self._shaping.turn(self.score, info)
-        return observation, reward, False, truncated, info
+        return observation, self._shaping.turn(score, info), False, truncated, info
 
     def submit(self, answer: str | None = None) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Hand in, with or without an answer: score the state and end the episode."""
+        """Hand in, with or without an answer: score the state and end the episode, unless the
+        environment refuses the answer: that costs a turn, and ``info`` tells it as ``refused``."""
         self._require_live("submit")
         self._answer = answer
-        try:
-            score = self.score()
-        finally:
-            self._live = False
-        self._transcript.append(f"$ {SUBMIT}{f' {answer}' if answer else ''}\nreward {score.value}")
-        info = {
-            "task": self.task.id, "valid": True, "exit_code": 0, "timed_out": False, "cut": 0,
-            "changes": [], "parts": dict(score.parts), "score": score.value,
-        }  # fmt: skip
+        self._live = False
+        score, action = self.score(), f"{SUBMIT} {answer or ''}".rstrip()
+        info = info_of(self.task, ExecResult("", 0), [], score)
+        if (refusal := self._refusal(score)) is not None:
+            self._answer = None
+            return self._go_on(action, refusal, info | {"refused": True}, lambda: score)
+        self._transcript.append(f"$ {action}\nreward {score.value}")
         info |= self._hashed(self.last_observation)
         return self.last_observation, self._shaping.of(score), True, False, info
+
+    def _refusal(self, score: Score) -> str | None:  # noqa: ARG002
+        """What is told where an answer with this score does not end the episode; None: it does."""
+        return None
 
     def render(self) -> str | None:
         """The episode so far as text, in ``render_mode='ansi'``."""
@@ -179,8 +182,8 @@ class InterCodeEnv(gym.Env[str, str]):
     @property
     def brief(self) -> Brief:
         """What an agent may know of the current task."""
-        notes = str(self.task.data.get("notes", ""))
-        return Brief(self.task.id, self.task.query, self.name, self.max_turns, notes)
+        notes, task = str(self.task.data.get("notes", "")), self.task
+        return Brief(task.id, task.query, self.name, self.max_turns, notes, self.answers)
 
     def score(self) -> Score:
         """The reward of the state as it is now. Neither ends the episode nor touches it.
@@ -210,8 +213,8 @@ class InterCodeEnv(gym.Env[str, str]):
         held, left_behind, release = self._hold()
         state = self.np_random.bit_generator.state
         return Snapshot(
-            self.index, self._turns, self._last, tuple(self._transcript), state,
-            self._shaping.before, held, left_behind, release,
+            self.index, self.task, self.drawn_from, self._turns, self._last,
+            tuple(self._transcript), state, self._shaping.before, held, left_behind, release,
         )  # fmt: skip
 
     def restore(self, snapshot: Snapshot, *, last: bool = False) -> None:
@@ -219,7 +222,7 @@ class InterCodeEnv(gym.Env[str, str]):
         restore it again, so that what it holds need not be copied."""
         self._close_episode()
         self.index, self._turns, self._last = snapshot.index, snapshot.turns, snapshot.last
-        self._task, self._answer = self.dataset.tasks[snapshot.index], None
+        self._task, self.drawn_from, self._answer = snapshot.task, snapshot.drawn_from, None
         self._transcript = list(snapshot.transcript)
         self._shaping.before = snapshot.potential
         self.np_random.bit_generator.state = snapshot.random_state

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from intercode.types import ExecResult
+from intercode.types import ExecResult, Task
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,8 @@ class Snapshot:
     """
 
     index: int
+    task: Task
+    drawn_from: int | None
     turns: int
     last: ExecResult | None
     transcript: tuple[str, ...]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -54,6 +55,8 @@ def layer(spec: LayerSpec, cache: Path | None = None) -> Layer:
         raise UsageError(f"{spec.path} is a set-up script: builders make its layer in a sandbox")
     what = "directory" if spec.kind == "dir" else "file"
     path = _existing(f"the layer {spec.kind}:{spec.path}", str(spec.path), what)
+    if spec.kind == "dir" and spec.at != "/":
+        return _placed(spec, path, root)
     tree, digest = (_from_dir if spec.kind == "dir" else _unpack)(path, root)
     return Layer(tree, f"sha256:{digest}")
 
@@ -94,6 +97,16 @@ def _from_dir(path: Path, cache: Path) -> tuple[Path, str]:
         return path, digest
     fill = partial(folder.copy, path, owner=owner)
     return unpacked(cache, f"{digest[:32]}-{owner}", fill), digest
+
+
+def _placed(spec: LayerSpec, path: Path, cache: Path) -> Layer:
+    """A directory's files at another place than the root, without some of them."""
+    owner = sandbox_uid()
+    listing, _ = folder.survey(path, owner)
+    facts = repr((listing, spec.at, spec.without, spec.executable))
+    digest = hashlib.sha256(facts.encode()).hexdigest()
+    fill = partial(folder.place, replace(spec, path=path), owner=owner)
+    return Layer(unpacked(cache, f"{digest[:32]}-{owner}", fill), f"sha256:{digest}")
 
 
 def _host_digest() -> str:

@@ -6,10 +6,11 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from intercode.errors import UsageError
 from intercode.images.tree import TreeWriter
+from intercode.types import LayerSpec
 
 _PLAIN = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK, stat.S_ISFIFO)
 
@@ -69,6 +70,30 @@ def copy(source: Path, root: Path, owner: int) -> None:
     for path, status in entries(source):
         if not path.startswith("dev/"):
             _copy_entry(source, path, status, writer, first)
+    writer.finish()
+
+
+def place(spec: LayerSpec, root: Path, owner: int) -> None:
+    """Lay the files of a ``dir`` specification out below ``root`` where and how it says.
+
+    Raises UsageError for a file that this process may not read, or what is no plain file.
+    """
+    writer = TreeWriter(root, owner, str(spec.path))
+    at = spec.at.strip("/")
+    for above in PurePosixPath(at).parents[:-1]:
+        writer.directory(str(above), 0o755, os.stat(spec.path).st_mtime_ns)
+    for path, status in entries(spec.path):
+        if not set(path.split("/")).isdisjoint(spec.without):
+            continue
+        name, when = f"{at}/{path}".rstrip("/"), status.st_mtime_ns
+        if stat.S_ISDIR(status.st_mode):
+            writer.directory(name, 0o755, when)
+        elif stat.S_ISREG(status.st_mode):
+            mode = 0o755 if path in spec.executable else 0o644
+            with open(spec.path / path, "rb", buffering=0) as f:
+                writer.file(name, f, status.st_size, mode, when)
+        else:
+            raise UsageError(f"{spec.path / path} is no plain file: it cannot be laid out")
     writer.finish()
 
 

@@ -23,7 +23,8 @@ class Recipe:
 
     ``suite`` is a release of Debian, ``packages`` what is installed with it, ``date`` (YYYYMMDD)
     the day whose packages are meant; ``digests`` are the SHA-256 of the tar that must come out, by
-    Debian's name of the architecture; ``versions`` are exact versions of every package, by name.
+    Debian's name of the architecture; ``versions`` are exact versions of every package, by name;
+    ``links`` are symbolic links that are added when all is installed: path and target.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Recipe:
     description: str = ""
     digests: tuple[tuple[str, str], ...] = ()
     versions: tuple[tuple[str, str], ...] = ()
+    links: tuple[tuple[str, str], ...] = ()
 
     @property
     def epoch(self) -> int:
@@ -69,7 +71,10 @@ def parse(name: str, text: str, locked: str = "") -> Recipe:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as e:
         raise ConfigError(f"recipe {name!r} is no TOML: {e}") from e
-    kinds = {"suite": str, "packages": list, "date": str, "description": str, "digests": dict}
+    kinds = {
+        "suite": str, "packages": list, "date": str, "description": str, "digests": dict,
+        "links": dict,
+    }  # fmt: skip
     for key, value in table.items():
         if key not in kinds:
             raise unknown(f"key in recipe {name}", key, list(kinds))
@@ -86,6 +91,7 @@ def parse(name: str, text: str, locked: str = "") -> Recipe:
         description=table.get("description", ""),
         digests=tuple(sorted(table.get("digests", {}).items())),
         versions=tuple(_lock(name, locked)),
+        links=tuple(sorted(table.get("links", {}).items())),
     )
     try:
         if not _DATE.fullmatch(recipe.date):

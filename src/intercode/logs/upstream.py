@@ -21,7 +21,10 @@ BLOCKED = "blocked"
 SKIP = "skip"
 """The action with which an agent gave a task up."""
 
-TASKS = {"bash": "nl2bash", "sql": "spider", "python": "mbpp", "ctf": "ctf"}
+TASKS = {"bash": "nl2bash", "sql": "spider", "python": "mbpp", "ctf": "ic-ctf"}
+
+_FIRST = {"mbpp": 1}
+"""The number in the id of a dataset's first task, where it is not 0; the authors count from 0."""
 
 # What an agent was told instead of an observation when its answer held no code. The first two are
 # the beginnings of Try Again's and Plan & Solve's message (two versions), the third is ReAct's.
@@ -86,7 +89,7 @@ def _episode(episode: Mapping[str, Any], name: FileName, path: Path) -> Trajecto
         "turns_taken": turns,
     }
     return Trajectory(
-        task="/".join(p for p in (dataset, group, str(index)) if p is not None),
+        task="/".join(p for p in (dataset, group, str(index + _FIRST.get(dataset, 0))) if p),
         index=index,
         query=episode["query"],
         steps=steps,

@@ -52,10 +52,11 @@ def conditions(episode: Trajectory) -> str:
         value = str(run.get(name) or "?")
         return f"{value}{sign}{_digest(run[tag], length)}" if run.get(tag) else value
 
+    boxed = run.get("environment") != "sql"  # SQL has an engine, which the tier names, and no image
     parts = [
         tagged("dataset", "dataset_hash", "#", 8),
         tagged("profile", "scoring", " ", 12),
-        tagged("image", "image_digest", "@", 12),
+        *([tagged("image", "image_digest", "@", 12)] if boxed else []),
         str(run.get("arch") or "?"),
         str(run.get("tier") or run.get("sandbox") or "?"),
     ]

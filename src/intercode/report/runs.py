@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from intercode.report import metrics
 from intercode.report.entries import OWN, Entry
 from intercode.report.paper import failures, mixed
+from intercode.report.subsets import apart
 from intercode.report.tables import Cell, Table
 from intercode.types import Trajectory
 
@@ -64,8 +65,17 @@ def log_table(logs: Sequence[Entry]) -> list[Table]:
         )
     columns = ("log", "environment", "agent", "model", "tasks", "solved")
     figures = ("success %", "turns", "error %", "error % true")
-    title = "Logs read"
-    return [Table("logs", title, columns + figures, tuple(rows), (), _DIGITS)] if rows else []
+    title, notes = "Logs read", tuple(_unlike(logs))
+    return [Table("logs", title, columns + figures, tuple(rows), notes, _DIGITS)] if rows else []
+
+
+def _unlike(logs: Sequence[Entry]) -> list[str]:
+    """Warnings for logs of one dataset that is not split into groups, but of different tasks."""
+    found: dict[str, list[Entry]] = {}
+    for entry in logs:
+        if entry.source != OWN and not any(t.group or t.hardness for t in entry.episodes):
+            found.setdefault(entry.dataset, []).append(entry)
+    return [note for same in found.values() for note in apart(same)]
 
 
 def _dataset(name: str, entries: Sequence[Entry]) -> Table:
@@ -76,9 +86,10 @@ def _dataset(name: str, entries: Sequence[Entry]) -> Table:
     named = tuple(f"group {g}" if g in FIXED else g for g in groups)
     columns = FIXED[:3] + (FIXED[3:4] if again else ()) + named + FIXED[4:]
     notes = [n for e in entries for n in failures(e)]
-    if any(e.episodes[0].run.get("comparable") is False for e in entries):
+    boxed = [e for e in entries if e.environment != "sql"]
+    if any(e.episodes[0].run.get("comparable") is False for e in boxed):
         notes.append("not comparable: the programs under test are this machine's own.")
-    notes += mixed(entries)
+    notes += mixed(entries) + apart(entries)
     title = f"{name}: success, %"
     return Table(name, title, columns, tuple(rows), tuple(notes), _DIGITS)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import shlex
+from collections.abc import Callable
 
 from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
 from intercode.sessions.shell_state import SessionState
@@ -27,6 +28,17 @@ def wrap(code: str) -> list[str]:
     return shlex.split(f'/bin/bash -c "{code.strip()}"')
 
 
+def wrap_ctf(code: str) -> list[str]:
+    """The argument vector of an action in their CTF environment, which quotes right: it reaches
+    bash as it is. What begins with ``python3 -c`` or ``python -c`` is split and runs without bash.
+
+    Raises ValueError for a call of Python that cannot be split.
+    """
+    if code.strip().startswith(("python3 -c", "python -c")):
+        return shlex.split(code)
+    return ["/bin/bash", "-c", code.strip()]
+
+
 def resolve(current: str, argument: str) -> str:
     """Where the authors' ``cd`` goes: ``.`` and ``..`` are resolved as text, links are not read."""
     if not argument:
@@ -42,10 +54,15 @@ def resolve(current: str, argument: str) -> str:
 
 
 class FreshBashSession:
-    """See ``Session``."""
+    """See ``Session``. ``wrap`` makes the argument vector of an action."""
 
-    def __init__(self, sandbox: NamespaceSandbox, cwd: str = "/") -> None:
-        self._sandbox, self._cwd = sandbox, cwd
+    def __init__(
+        self,
+        sandbox: NamespaceSandbox,
+        cwd: str = "/",
+        wrap: Callable[[str], list[str]] = wrap,
+    ) -> None:
+        self._sandbox, self._cwd, self._wrap = sandbox, cwd, wrap
 
     @property
     def cwd(self) -> str:
@@ -73,9 +90,9 @@ class FreshBashSession:
         return result
 
     def execute(self, code: str, cwd: str, timeout: float) -> ExecResult:
-        """Run ``/bin/bash -c "CODE"`` in a directory."""
+        """Run an action in a directory, ``/bin/bash -c "CODE"`` unless it is wrapped otherwise."""
         try:
-            argv = wrap(code)
+            argv = self._wrap(code)
         except ValueError:
             return ExecResult(MALFORMED, None)
         return self.execute_argv(argv, cwd, timeout)
@@ -110,7 +127,9 @@ def _no_start(error: OSError, cwd: str, argv: list[str]) -> str:
             "OCI runtime exec failed: exec failed: unable to start container process: "
             f'chdir to cwd ("{cwd}") set in config.json failed: {reason}: unknown'
         )
+    if error.errno == errno.ENOENT and "/" not in argv[0]:
+        reason = "executable file not found in $PATH"
     return (
         "OCI runtime exec failed: exec failed: unable to start container process: "
-        f'exec: "{argv[0]}": {reason}: unknown'
+        f'exec: "{argv[0]}": {reason}: unknown\r\n'
     )

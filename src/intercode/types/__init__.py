@@ -7,7 +7,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from intercode.types.execution import SUCCESS, ExecResult, FileEntry, Rows, Score, State
+from intercode.types.execution import (
+    SUCCESS,
+    ExecResult,
+    FileEntry,
+    Rows,
+    Score,
+    State,
+    TestRun,
+)
 from intercode.types.records import EndReason, Move, Step, Trajectory, Usage
 from intercode.types.tasks import (
     Brief,
@@ -24,7 +32,7 @@ from intercode.types.tasks import (
 __all__ = [
     "NOTHING", "SUCCESS", "Brief", "DatabaseSpec", "Dataset", "EndReason", "ExecResult",
     "FileEntry", "Image", "Layer", "LayerSpec", "Move", "Network", "Profile", "Rows", "Score",
-    "State", "Step", "Task", "Trajectory", "Usage", "plain",
+    "State", "Step", "Task", "TestRun", "Trajectory", "Usage", "plain",
 ]  # fmt: skip
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})

@@ -59,13 +59,32 @@ class FileEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class TestRun:
+    """How one hidden test of a task went, run on what an agent or a gold has defined.
+
+    ``test`` is its text; ``passed`` is the grader's verdict, reached out of reach of the code under
+    test. In the original profile ``output`` and ``error`` are what the authors' service answered
+    instead, which the reward compares with the gold's, and ``passed`` tells nothing.
+    """
+
+    __test__ = False  # for pytest, which would take it for a test of its own
+
+    test: str
+    passed: bool
+    output: str | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class State:
     """What an episode left behind, as a reward function sees it.
 
     ``output`` is the last observation. ``files`` maps absolute paths to what changed (standard
     profile); in the original one ``status`` holds the authors' reading of ``git status``, and
     ``checksums`` what their hash command printed. ``failed``: the code could not be run at all.
-    ``answer`` is what the agent handed in. ``rows`` is the last result of a database.
+    ``answer`` is what the agent handed in. ``rows`` is the last result of a database; ``ranks``
+    has, for a gold that asks for an order, each row's place in it, the same for rows that the order
+    leaves side by side. ``tests``: how each hidden test of the task went, in their order.
     """
 
     output: str | None = ""
@@ -77,6 +96,8 @@ class State:
     answer: str | None = None
     failed: bool = False
     rows: Rows | None = None
+    ranks: tuple[int, ...] | None = None
+    tests: tuple[TestRun, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,8 @@ EndReason = Literal["solved", "submitted", "turn_limit", "agent_stopped", "error
 @dataclass(frozen=True, slots=True)
 class Trajectory:
     """One episode's record. ``run`` says what it was obtained with (see trajectories.py); a branch
-    has its first ``branched_at`` steps in common with the episode that ``parent`` names."""
+    has its first ``branched_at`` steps in common with the episode that ``parent`` names. ``seed``:
+    what its task was made from, where a task is another one in every episode."""
 
     task: str
     index: int
@@ -84,6 +85,7 @@ class Trajectory:
     id: str = ""
     parent: str | None = None
     branched_at: int | None = None
+    seed: int | None = None
 
     @property
     def reward(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -19,11 +19,18 @@ class LayerSpec:
 
     ``kind``: ``script`` is run in a sandbox as root of ``/``, its changes are the layer; ``path``
     lies on this machine. ``fresh``: what set-up wrote is dated as if that were two hours ago.
+
+    A ``dir`` may go elsewhere than to the root: its files are then laid out ``at`` that path, the
+    names in ``without`` left out wherever they stand in it; directories and what ``executable``
+    names (relative to it) get the mode 0755, other files 0644.
     """
 
     kind: Literal["dir", "tar", "script"]
     path: Path
     fresh: bool = False
+    at: str = "/"
+    without: tuple[str, ...] = ()
+    executable: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,10 @@ class Task:
     ``also`` are further golds that are as right; ``files`` are laid over the image, lowest first;
     ``database`` is what SQL is asked of; ``group`` and ``hardness`` are what tables are split by;
     ``data`` is what else the row held.
+
+    ``flag`` is what a capture-the-flag task asks for. ``draw`` makes of a task the one that an
+    episode plays, by the episode's seed, so that nobody can know it before; ``contents`` are files
+    written into the box when the episode begins: absolute path to content and mode.
     """
 
     id: str
@@ -62,11 +73,21 @@ class Task:
     hardness: str | None = None
     tags: tuple[str, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
+    flag: str | None = None
+    draw: Callable[[Task, int], Task] | None = None
+    contents: Mapping[str, tuple[bytes, int]] = field(default_factory=dict)
 
     @property
     def golds(self) -> tuple[str, ...]:
         """Every solution that counts as right, the main one first."""
         return (() if self.gold is None else (self.gold,)) + self.also
+
+    @property
+    def solution(self) -> str | None:
+        """Code that reaches what the gold says, where the gold alone does not show how
+        (``data["solution"]``), else the gold itself."""
+        solution: str | None = self.data.get("solution", self.gold)
+        return solution
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +96,8 @@ class Dataset:
 
     ``name`` is what the user asked for (``nl2bash:fs_1``); ``environment`` is the registered
     environment that plays it; ``image`` the image it is meant for; ``comparable`` is false where a
-    result is not one that others could put beside theirs.
+    result is not one that others could put beside theirs. ``programs``: what its tasks need in the
+    image beyond a shell and the usual small tools.
     """
 
     name: str
@@ -84,26 +106,36 @@ class Dataset:
     image: str = "host"
     comparable: bool = True
     notes: str = ""
+    programs: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.tasks)
 
     @property
     def hash(self) -> str:
-        """First 16 hex digits of a SHA-256 over every id, query and gold, in order."""
-        rows = [[t.id, t.query, list(t.golds)] for t in self.tasks]
+        """First 16 hex digits of a SHA-256 over every id, query and gold, and over the hidden
+        tests where there are such, in order."""
+        rows = [[t.id, t.query, list(t.golds), *_tested(t)] for t in self.tasks]
         return hashlib.sha256(json.dumps(rows, ensure_ascii=False).encode()).hexdigest()[:16]
+
+
+def _tested(task: Task) -> list[Any]:
+    return [task.data["tests"], task.data.get("setup", "")] if "tests" in task.data else []
 
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """What an agent may know of a task before its first action."""
+    """What an agent may know of a task before its first action.
+
+    ``answers``: what counts is the answer that it hands in with ``submit``, not what it leaves.
+    """
 
     task: str
     query: str
     environment: str
     max_turns: int | None = None
     notes: str = ""
+    answers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

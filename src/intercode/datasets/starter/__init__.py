@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
+from intercode.datasets.starter import ctf, python, sql
 from intercode.datasets.starter.bash import tree
 from intercode.errors import DataError
 from intercode.paths import cache_root
@@ -17,18 +19,32 @@ from intercode.registry import unknown
 from intercode.types import Dataset, LayerSpec, Task
 
 _REQUIRED = {"id", "query", "gold", "hardness", "tags"}
-_KEYS = _REQUIRED | {"also"}
+_MORE = {"also"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """How one environment's tasks are had: the files under them, by content, and their builder."""
+    """How one environment's tasks are had: the files under them, by content, their builder, and
+    what makes a row the fields of a task on them; ``keys`` are those of a row beyond the usual,
+    ``rows`` where they come from (None: ``tasks.jsonl``), each with the words for its place."""
 
     digest: Callable[[], str]
     build: Callable[[Path], None]
+    place: Callable[[Path, dict[str, Any]], dict[str, Any]]
+    keys: frozenset[str] = frozenset()
+    rows: Callable[[], Iterator[tuple[str, dict[str, Any]]]] | None = None
 
 
-_PARTS = {"bash": _Part(tree.digest, tree.build)}
+def _on_files(root: Path, row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "files": (LayerSpec("dir", root),)}
+
+
+_PARTS = {
+    "bash": _Part(tree.digest, tree.build, _on_files),
+    "ctf": _Part(ctf.digest, ctf.build, ctf.place, frozenset(), ctf.rows),
+    "python": _Part(python.digest, python.build, python.place, frozenset({"data"}), python.rows),
+    "sql": _Part(sql.digest, sql.build, sql.place, frozenset({"database"})),
+}
 
 
 def load(environment: str = "bash") -> Dataset:
@@ -44,25 +60,30 @@ def load(environment: str = "bash") -> Dataset:
     return Dataset(
         name=f"starter:{environment}",
         environment=environment,
-        tasks=tuple(_tasks(environment, (LayerSpec("dir", root),))),
+        tasks=tuple(_tasks(environment, part, root)),
         image="host",
         comparable=False,
         notes="Our own tasks on the machine's own programs: a start, not a benchmark.",
     )
 
 
-def _tasks(environment: str, layers: tuple[LayerSpec, ...]) -> Iterator[Task]:
+def _tasks(environment: str, part: _Part, root: Path) -> Iterator[Task]:
+    required = _REQUIRED | part.keys
+    for where, row in part.rows() if part.rows else _lines(environment):
+        if not isinstance(row, dict) or not row.keys() >= required or row.keys() - required - _MORE:
+            raise DataError(f"{where}: keys must be {sorted(required)} and perhaps 'also'")
+        row["tags"], row["also"] = tuple(row["tags"]), tuple(row.get("also", ()))
+        yield Task(**part.place(root, row))
+
+
+def _lines(environment: str) -> Iterator[tuple[str, Any]]:
     text = files(__package__).joinpath(environment, "tasks.jsonl").read_text(encoding="utf-8")
     for number, line in enumerate(text.splitlines(), 1):
         where = f"starter/{environment}/tasks.jsonl:{number}"
         try:
-            row = json.loads(line)
+            yield where, json.loads(line)
         except json.JSONDecodeError as e:
             raise DataError(f"{where}: {e.msg} at column {e.colno}; one JSON object a line") from e
-        if not isinstance(row, dict) or not row.keys() >= _REQUIRED or row.keys() - _KEYS:
-            raise DataError(f"{where}: keys must be {sorted(_REQUIRED)} and perhaps 'also'")
-        row["tags"], row["also"] = tuple(row["tags"]), tuple(row.get("also", ()))
-        yield Task(files=layers, **row)
 
 
 def _once(path: Path, build: Callable[[Path], None]) -> Path:

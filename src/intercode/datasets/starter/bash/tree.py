@@ -18,7 +18,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
 
@@ -89,23 +89,25 @@ def _head(line: str, where: str) -> Entry:
         raise DataError(f"{where}: {line!r} is not '@ MODE|link TIME /path' ({e})") from e
 
 
-def digest() -> str:
-    """First 16 hex digits of a SHA-256 over every path, kind, mode, time and content."""
+def digest(found: Sequence[Entry] | None = None) -> str:
+    """First 16 hex digits of a SHA-256 over every path, kind, mode, time and content, those of
+    ``found`` or of this tree."""
     rows = [
         [e.kind, e.path, e.mode, e.mtime, hashlib.sha256(e.data).hexdigest(), e.target]
-        for e in entries()
+        for e in (entries() if found is None else found)
     ]
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
 
 
-def build(dest: Path) -> None:
-    """Write the tree below ``dest``, which is made if absent.
+def build(dest: Path, found: Sequence[Entry] | None = None) -> None:
+    """Write this tree, or ``found`` (parents before children), below ``dest``, which is made if
+    absent.
 
     Bytes, modes and modification times do not depend on the machine, the umask or the day; owners
     are the caller's. Raises OSError where something cannot be written.
     """
     dest.mkdir(parents=True, exist_ok=True)
-    everything = entries()
+    everything = entries() if found is None else found
     for entry in everything:
         path = dest / entry.path.lstrip("/")
         if entry.kind == "dir":

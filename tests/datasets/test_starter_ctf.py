@@ -1,0 +1,83 @@
+"""The Capture-the-Flag starter tasks: drawn from the seed, the same everywhere, solved by golds."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import intercode
+from intercode.datasets import load
+from intercode.datasets.starter import ctf
+from intercode.datasets.starter.ctf.riddle import Dice, blocks
+from intercode.types import Task
+
+FLAG = re.compile(r"flag\{[a-z]+_[a-z]+_[0-9a-f]{16}\}")
+IDS = sorted(ctf.RIDDLES)
+GIVEN_AWAY = {"unlisted", "behind", "permissions", "history", "trail"}
+"""Tasks about finding the right one of many places; in the others no file holds the flag as is."""
+
+
+@pytest.fixture(scope="module")
+def tasks() -> dict[str, Task]:
+    return {task.id: task for task in load("starter:ctf").tasks}
+
+
+def test_there_are_enough_of_several_kinds(tasks: dict[str, Task]) -> None:
+    assert len(tasks) == len(ctf.RIDDLES) >= 20
+    tags = {tag for task in tasks.values() for tag in task.tags}
+    assert {
+        "encoding",
+        "archives",
+        "logs",
+        "cryptography",
+        "rsa",
+        "reversing",
+        "permissions",
+    } <= tags
+    assert {"databases", "git", "python", "c", "javascript", "shell", "assembly"} <= tags
+    assert {t.hardness for t in tasks.values()} == {"easy", "medium", "hard"}
+    assert all(t.flag is None and not t.contents and t.draw for t in tasks.values())
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_a_task_is_drawn_from_its_seed_and_nothing_else(name: str, tasks: dict[str, Task]) -> None:
+    task = tasks[name]
+    first, again, other = (ctf.draw(task, seed) for seed in (11, 11, 12))
+    assert first == again
+    assert first.contents != other.contents and first.flag != other.flag
+    assert first.flag is not None and FLAG.fullmatch(first.flag)
+    assert (first.query, first.gold, first.id, first.draw) == (task.query, task.gold, name, None)
+    assert all(path.startswith("/ctf/task/") for path in first.contents)
+    inside = any(first.flag.encode() in data for data, _ in first.contents.values())
+    assert inside == (name.rpartition("/")[2] in GIVEN_AWAY)
+    assert first.flag not in task.query + str(task.gold)
+
+
+def test_the_drawn_files_are_known(tasks: dict[str, Task]) -> None:
+    """What a seed gives may not change between releases, or old episodes do not come again."""
+    drawn = ctf.draw(tasks["starter/ctf/numbers"], 1)
+    assert drawn.flag == Dice("starter/ctf/numbers:1").flag()
+    assert drawn.flag == "flag{pepper_cedar_9634815c88b1182b}"
+
+
+@pytest.mark.sandbox
+def test_golds_print_what_is_then_the_flag(tasks: dict[str, Task]) -> None:
+    """With one seed here; `intercode check starter:ctf` plays each twice and noop as well."""
+    wrong = []
+    with intercode.make("ctf", "starter:ctf", timeout=60.0) as env:
+        for name in IDS:
+            env.reset(seed=4711, options={"task": name})
+            shown = env.step(tasks[name].gold)[0]
+            if env.submit(shown.strip())[1] != 1.0:
+                wrong.append((name, shown[-200:]))
+    assert wrong == []
+
+
+def test_a_stream_of_stored_blocks_is_zlibs() -> None:
+    import zlib
+
+    for data in (b"", b"a", bytes(range(256)) * 200):
+        assert zlib.decompress(blocks(data)) == data
+    with pytest.raises(ValueError, match="70000 bytes"):
+        blocks(bytes(70000))

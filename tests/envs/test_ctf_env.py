@@ -1,0 +1,243 @@
+"""The Capture-the-Flag environment: the contract, flags handed in, drawn tasks, set-ups."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+import intercode
+from intercode import datasets
+from intercode.agents import open_agent
+from intercode.conformance import check_env, check_session
+from intercode.envs.ctf import CTFEnv
+from intercode.errors import DataError, EnvironmentStateError, GoldError
+from intercode.rollout import rollout
+from intercode.sessions.fresh import FreshBashSession, wrap_ctf
+from intercode.types import Dataset, LayerSpec, Task
+from support.boxes import open_box
+
+pytestmark = pytest.mark.sandbox
+
+FLAG = "flag{Two Words}"
+needs_git = pytest.mark.skipif(
+    shutil.which("git", path="/usr/bin") is None,
+    reason="the original profile needs git in the image, and `host` has none: apt install git",
+)
+
+
+def _draw(task: Task, seed: int) -> Task:
+    flag = f"flag{{{seed}}}"
+    files = {"/ctf/task/f": (flag.encode(), 0o640), "/ctf/task/d/run.sh": (b"echo x\n", 0o755)}
+    return replace(task, flag=flag, contents=files, draw=None)
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Dataset:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "secret").write_text(FLAG)
+    layer = LayerSpec("dir", tmp_path / "a", at="/ctf/task")
+    base = Task("mine/0", "Find it.", f"submit {FLAG}", files=(layer,), cwd="/ctf/task", flag=FLAG)
+    drawn = replace(base, id="mine/drawn", gold="cat f", flag=None, draw=_draw)
+    return Dataset("mine", "ctf", (base, drawn))
+
+
+@pytest.fixture
+def env(mine: Dataset) -> Iterator[CTFEnv]:
+    with intercode.make("ctf", mine) as made:
+        yield made
+
+
+def test_the_contract(mine: Dataset) -> None:
+    check_env(intercode.make("ctf", mine))
+
+
+@needs_git
+def test_the_contract_in_the_original_profile(mine: Dataset) -> None:
+    check_env(intercode.make("ctf", mine, profile="original"))
+
+
+def test_the_contract_of_the_authors_session() -> None:
+    with open_box() as box:
+        check_session(lambda: FreshBashSession(box, "/", wrap_ctf))
+
+
+def test_gymnasium_has_it() -> None:
+    with gym.make("intercode/CTF-v1") as made:
+        assert isinstance(made.unwrapped, CTFEnv)
+        assert made.unwrapped.dataset.name == "starter"
+        made.reset(seed=1)
+
+
+def test_a_wrong_flag_costs_a_turn_and_the_right_one_ends_the_episode(env: CTFEnv) -> None:
+    env.max_turns = 4
+    env.reset(options={"task": 0})
+    assert env.step("pwd; cat secret")[0] == f"/ctf/task\n{FLAG}"
+    said, reward, ended, cut, info = env.step("submit flag{two words}")
+    assert (reward, ended, cut) == (0.0, False, False)
+    assert "not the flag" in said and info["refused"] and info["score"] == 0.0
+    assert env.score().value == 0.0
+    assert env.step("echo on")[0] == "on\n"
+    said, reward, ended, cut, info = env.step(f"submit '{FLAG}'")
+    assert (said, reward, ended, cut) == ("on\n", 1.0, True, False)
+    assert info["parts"] == {"flag": 1.0} and "refused" not in info
+    assert env.score().value == 1.0
+    with pytest.raises(EnvironmentStateError):
+        env.step("submit x")
+
+
+def test_wrong_flags_use_the_turns_up(env: CTFEnv) -> None:
+    env.max_turns = 2
+    env.reset(options={"task": 0})
+    assert env.step("submit a")[2:4] == (False, False)
+    assert env.step("submit b")[2:4] == (False, True)
+    with pytest.raises(EnvironmentStateError):
+        env.step(f"submit {FLAG}")
+
+
+def test_nothing_handed_in_gives_up(env: CTFEnv) -> None:
+    env.reset(options={"task": 0})
+    assert env.step("submit")[1:3] == (0.0, True)
+
+
+@needs_git
+def test_the_authors_flow(mine: Dataset) -> None:
+    with intercode.make("ctf", mine, profile="original") as env:
+        env.reset(options={"task": 0})
+        assert env.step("x=1; echo '\"a  b\"'; pwd")[0] == '"a  b"\n/ctf/task\n'
+        assert env.step("echo [$x]")[0] == "[]\n"
+        assert env.step("python3 -c 'print(1)' && echo more")[0] == "1\n"
+        observation, *_, info = env.step("python -c 'print(1)'")
+        if not info["valid"]:
+            assert 'exec: "python": executable file not found in $PATH' in observation
+        said, _, ended, _, info = env.step("submit flag{no}")
+        assert not ended and info["valid"] and said.startswith("Submitted flag is incorrect")
+        assert env.step(f"submit {FLAG.split()[0].upper()}")[1] == 0.0
+    single = Dataset("one", "ctf", (replace(mine.tasks[0], flag="flag{A}"),))
+    with intercode.make("ctf", single, profile="original") as env:
+        env.reset()
+        assert env.step("submit FLAG{a} or so")[1:3] == (1.0, True)
+
+
+def test_a_drawn_task_is_another_in_every_episode(env: CTFEnv) -> None:
+    env.reset(seed=5, options={"task": 1})
+    assert env.drawn_from == 5
+    assert env.step("cat f; ls -l d/run.sh | cut -c1-10")[0] == "flag{5}-rwxr-xr-x\n"
+    env.reset(options={"task": 1})
+    first = env.drawn_from
+    assert env.step("cat f")[0] == f"flag{{{first}}}"
+    env.reset(options={"task": 1})
+    assert first is not None and env.drawn_from not in (first, None)
+    env.reset(seed=first, options={"task": 1})
+    assert env.step("cat f")[0] == f"flag{{{first}}}"
+    env.reset(seed=5, options={"task": 0})
+    assert env.drawn_from is None and not env.step("ls f")[4]["valid"]
+
+
+def test_what_an_episode_begins_with_is_no_change_of_the_agents(env: CTFEnv) -> None:
+    env.reset(seed=5, options={"task": 1})
+    assert env.step("cat f")[4]["changes"] == []
+    assert env.step("touch new; cat f > d/run.sh")[4]["changes"] == [
+        "/ctf/task/d/run.sh", "/ctf/task/new",
+    ]  # fmt: skip
+    assert env.step("rm f new")[4]["changes"] == ["/ctf/task/d/run.sh", "/ctf/task/f"]
+
+
+def test_forks_and_snapshots_keep_the_drawn_flag(env: CTFEnv) -> None:
+    env.reset(seed=9, options={"task": 1})
+    env.step("echo kept > mine")
+    with env.snapshot() as moment:
+        env.reset(seed=10, options={"task": 1})
+        env.restore(moment)
+        assert env.drawn_from == 9
+        assert env.step("cat mine f")[0] == "kept\nflag{9}"
+        assert env.step("true")[4]["changes"] == ["/ctf/task/mine"]
+    (twin,) = env.fork()
+    with twin:
+        assert twin.submit("flag{10}")[4]["refused"]
+        assert twin.submit("flag{9}")[1:3] == (1.0, True)
+
+
+def test_renewed_boxes_hold_nothing_of_the_episode_before(mine: Dataset) -> None:
+    with intercode.make("ctf", mine, reuse=True) as env:
+        for seed in (1, 2, 3):
+            env.reset(seed=seed, options={"task": 1})
+            assert env.step("cat f; ls")[0] == f"flag{{{seed}}}d\nf\nsecret\n"
+            env.step("echo x > left")
+
+
+def test_other_ways_of_paying(mine: Dataset) -> None:
+    with intercode.make("ctf", mine, pay="difference") as env:
+        env.reset(options={"task": 0})
+        rewards = [env.step(a)[1] for a in ("ls", "submit x", f"submit {FLAG}")]
+    assert rewards == [0.0, 0.0, 1.0]
+
+
+def test_a_set_up_runs_once_when_the_layer_is_built(mine: Dataset) -> None:
+    task = replace(mine.tasks[0], setup="rev secret > turned; date +%N > when")
+    with intercode.make("ctf", Dataset("s", "ctf", (task,))) as env:
+        seen = []
+        for _ in range(2):
+            env.reset()
+            seen.append(env.step("cat turned when; ls")[0])
+            assert env.step("true")[4]["changes"] == []
+    assert seen[0] == seen[1] and seen[0].startswith("}sdroW")
+    bad = replace(task, setup="echo oh; false")
+    with (
+        intercode.make("ctf", Dataset("s", "ctf", (bad,))) as env,
+        pytest.raises(DataError, match=r"(?s)'echo oh; false' failed \(1\): 'oh"),
+    ):
+        env.reset()
+
+
+def test_a_set_up_that_needs_the_network_waits_for_one(mine: Dataset) -> None:
+    task = replace(mine.tasks[0], data={"network_setup": "echo asked > mark"})
+    for network, shown in (("none", "secret\n"), ("host", "mark\nsecret\n")):
+        with intercode.make("ctf", Dataset("s", "ctf", (task,)), network=network) as env:
+            env.reset()
+            assert env.step("ls")[0] == shown
+
+
+def test_faults_of_a_dataset_are_told(mine: Dataset, tmp_path: Path) -> None:
+    without = Dataset("w", "ctf", (replace(mine.tasks[0], flag=None),))
+    with intercode.make("ctf", without) as env:
+        env.reset()
+        with pytest.raises(GoldError, match="has no flag"):
+            env.step("submit x")
+    gone = LayerSpec("dir", tmp_path / "gone", at="/ctf/task")
+    absent = Dataset("w", "ctf", (replace(mine.tasks[0], files=(gone,)),))
+    with (
+        intercode.make("ctf", absent) as env,
+        pytest.raises(DataError, match="the files of mine/0 are not here"),
+    ):
+        env.reset()
+
+
+def test_agents_are_told_how_and_play(env: CTFEnv, mine: Dataset) -> None:
+    env.reset(options={"task": 0})
+    assert env.brief.answers and "submit FLAG" in env.brief.notes
+    golds = {t.id: (t.solution,) for t in mine.tasks}
+    agent: Any = open_agent("gold", golds=golds)
+    for task in (0, 1):
+        played = rollout(agent, env, task, seed=3)
+        assert (played.reward, played.end) == (1.0, "submitted")
+    assert played.seed == 3 and played.steps[-1].action == "submit flag{3}"
+    idle = rollout(open_agent("noop"), env, 0)
+    assert (idle.reward, idle.end, idle.seed) == (0.0, "submitted", None)
+
+
+def test_a_wrong_flag_is_a_step_with_reward_0(env: CTFEnv) -> None:
+    actions = {"mine/0": ["submit x", "echo on", f"submit {FLAG}"]}
+    agent = open_agent("replay", {"wants_score": False}, actions=actions)
+    played = rollout(agent, env, 0)
+    assert [s.reward for s in played.steps] == [0.0, None, 1.0]
+    assert played.steps[0].valid and "not the flag" in played.steps[0].observation
+
+
+def test_the_starter_suite_is_the_default() -> None:
+    assert intercode.make("ctf").dataset.hash == datasets.load("starter:ctf").hash

@@ -1,0 +1,122 @@
+"""Replaying recorded Capture-the-Flag episodes: what needs the network, what printed the flag."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from intercode import logs
+from intercode.runner import replay
+from intercode.runner.replay import StepCheck
+from intercode.runner.rules import rules_of
+from intercode.runner.rules_ctf import CtfRules, Win, reaches_out, wins
+from intercode.types import Step, Trajectory
+
+ACTIONS = {
+    "curl https://a.b/c": True, "nc host 99": True, "echo x | nc host 99": True, "wget u": True,
+    "git clone git@a:b": True, "pip3 install x": True, "exec 3<>/dev/tcp/a/1": True,
+    "submit https://x": False, "skip": False, "ls": False, "grep -nc x f": False, "curl": False,
+    "cat netcat.txt": False, "git log": False,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_what_reaches_out(action: str) -> None:
+    assert reaches_out(Step(action, "")) is ACTIONS[action]
+
+
+def test_what_follows_a_download_is_not_stable() -> None:
+    steps = tuple(Step(a, "") for a in ("ls", "wget http://x/y", "cat y", "submit z"))
+    episode = Trajectory("ic-ctf/7", 7, "q", steps, run={"environment": "ctf"})
+    rules = rules_of(episode)
+    assert isinstance(rules, CtfRules)
+    assert [rules.stable(episode, turn) for turn in range(4)] == [True, False, False, False]
+
+
+def _check(task: str, action: str, recorded: str, replayed: str, stable: bool = True) -> StepCheck:
+    reward = 1.0 if action.startswith("submit f") else 0.0
+    return StepCheck(task, 0, action, recorded, replayed, reward, reward, stable)
+
+
+def test_wins_whose_flag_was_printed() -> None:
+    checks = [
+        _check("a", "cat x", "flag{1}\n", "flag{1}\n"),
+        _check("a", "submit flag{1}", "flag{1}\n", "flag{1}\n"),
+        _check("b", "cat x", "flag{2}", "other", stable=False),
+        _check("b", "submit flag{2}", "", "", stable=False),
+        _check("c", "guess", "half of it", ""),
+        _check("c", "submit flag{3}", "", ""),
+        _check("d", "cat x", "flag{4}", "flag{4}"),
+        _check("d", "submit nothing", "", ""),
+    ]
+    assert wins(checks) == [Win("a", True, True), Win("b", False, False)]
+    (note,) = CtfRules().notes(checks)
+    assert note.startswith("of 2 recorded wins") and note.endswith(
+        "1 print it again; not so: b (network or files)."
+    )
+    assert CtfRules().notes(checks[-2:]) == []
+
+
+def test_causes() -> None:
+    rules = CtfRules()
+    assert rules.cause(_check("a", "nc h 1", "x", "y", stable=False)) == "network"
+    assert rules.cause(_check("a", "ls", "__pycache__\nx", "x")).startswith("what somebody")
+    gone = "syntax error: unexpected end of file\n"
+    assert rules.cause(_check("a", "echo '", gone, "")) == "version of bash or Python"
+    assert rules.cause(_check("a", "x", "a", "b")) == "other"
+
+
+def test_the_records_dataset_is_ours(recorded_dir: Path) -> None:
+    episodes = logs.load(recorded_dir / "ctf" / "ic_ctf_multiturn_gpt-4_10_turns.json")
+    assert {e.run["dataset"] for e in episodes} == {"ic-ctf"}
+    assert {e.task for e in episodes} == {f"ic-ctf/{e.index}" for e in episodes}
+
+
+@pytest.mark.sandbox
+def test_an_episode_whose_files_are_not_there_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ctf" / "task_assets" / "0").mkdir(parents=True)
+    (tmp_path / "ctf" / "task_assets" / "0" / "f").write_text("flag{x}")
+    rows = [{"query": "q", "gold": "flag{x}"}, {"query": "r", "gold": "flag{y}"}]
+    (tmp_path / "ctf" / "ic_ctf.json").write_text(json.dumps(rows))
+    monkeypatch.setenv("INTERCODE_DATA", str(tmp_path))
+    turns = {
+        "actions": ["cat f", "submit flag{no}", "submit FLAG{X}"],
+        "observations": ["flag{x}", "Submitted flag is incorrect. Keep trying!", "flag{x}"],
+        "rewards": [0, 0, 1], "valid_action": [True, True, True],
+    }  # fmt: skip
+    log = tmp_path / "ic_ctf_multiturn_gpt-4_10_turns.json"
+    episode = {"environment": "ic_ctf", "dataset": "d", "query": "q", "summary": {"turns_max": 9}}
+    both = {str(n): {**episode, "task_id": n, "turn_history": turns} for n in (0, 1)}
+    log.write_text(json.dumps(both))
+    (report,) = replay.run([log], replay.Options(profile="original", image="host"))
+    first, second = report.steps[:3], report.steps[3:]
+    assert all(s.same for s in first) and [s.replayed_reward for s in first] == [0.0, 0.0, 1.0]
+    assert all(s.cause.startswith("cannot be played: the files of ic-ctf/1") for s in second)
+    assert (report.recorded_success, report.replayed_success) == (2, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.sandbox
+def test_the_authors_log_comes_again(
+    recorded_dir: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bounds are those that the project promises; docs/ctf-audit.md has what was measured."""
+    image = os.environ.get("INTERCODE_TEST_CTF_IMAGE")
+    if not image:
+        pytest.skip("set INTERCODE_TEST_CTF_IMAGE, e.g. to recipe:ctf once it is built")
+    monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
+    (report,) = replay.run([recorded_dir / "ctf"], replay.Options(profile="original", image=image))
+    stable = report.shares(stable_only=True)
+    assert stable["steps"] >= 550
+    assert stable["observations"] >= 0.85 and stable["rewards"] == 1.0
+    printed = wins(report.steps)
+    assert len(printed) == 29
+    assert all(win.again for win in printed if win.offline)
+    assert {w.task.partition("/")[2] for w in printed if not w.again} == {
+        "7", "35", "41", "54", "65", "66", "87",
+    }  # fmt: skip

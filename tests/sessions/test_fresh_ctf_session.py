@@ -1,0 +1,36 @@
+"""How the authors' CTF environment hands an action to the container."""
+
+from __future__ import annotations
+
+import pytest
+
+from intercode.sessions.fresh import MALFORMED, FreshBashSession, wrap_ctf
+from support.boxes import open_box
+
+
+@pytest.mark.parametrize(
+    ("action", "argv"),
+    [
+        ("  echo 'a b' \"$x\"\n", ["/bin/bash", "-c", "echo 'a b' \"$x\""]),
+        ("it's", ["/bin/bash", "-c", "it's"]),
+        ("python3 -c 'print(1)' | cat", ["python3", "-c", "print(1)", "|", "cat"]),
+        (' python -c "print(\\"x\\")"', ["python", "-c", 'print("x")']),
+        ("python3 x.py -c 'a'", ["/bin/bash", "-c", "python3 x.py -c 'a'"]),
+    ],
+)
+def test_wrapping(action: str, argv: list[str]) -> None:
+    assert wrap_ctf(action) == argv
+
+
+@pytest.mark.sandbox
+def test_what_cannot_be_split_or_found() -> None:
+    with open_box() as box:
+        session = FreshBashSession(box, "/", wrap_ctf)
+        assert session.run("python3 -c 'oh", 10).output == MALFORMED
+        assert session.run("echo 'oh", 10).exit_code == 2
+        result = session.execute_argv(["no-such-program"], "/", 10)
+        assert result.exit_code == 126
+        assert result.output.endswith(
+            '"no-such-program": executable file not found in $PATH: unknown\r\n'
+        )
+        assert session.run("cd /usr", 10).ok and session.cwd == "/usr"
