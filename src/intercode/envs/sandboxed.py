@@ -20,7 +20,6 @@ from intercode.images.recipe import pinned
 from intercode.sandboxes import SandboxSpec, tier_of
 from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
 from intercode.sessions.base import Session
-from intercode.sessions.shell_state import SessionState
 from intercode.types import Dataset, ExecResult, Image, Layer, Task, plain
 
 _ONCE = 2
@@ -77,10 +76,8 @@ class SandboxedEnv(InterCodeEnv):
         """What every box of an episode is made of."""
 
     @abstractmethod
-    def _open_session(
-        self, box: NamespaceSandbox, task: Task, state: SessionState | None
-    ) -> Session:
-        """The session in a box; from a state if one is given."""
+    def _open_session(self, box: NamespaceSandbox, task: Task, state: Any) -> Session:
+        """The session in a box; from a state of ``Session.state`` if one is given."""
 
     # ------------------------------------------------------------- the episode
     def _open_episode(self, task: Task) -> None:

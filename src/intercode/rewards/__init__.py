@@ -14,5 +14,12 @@ REWARDS = Registry(
     {
         "bash-standard": "intercode.rewards.bash:standard",
         "bash-original": "intercode.rewards.bash:original",
+        "ctf-standard": "intercode.rewards.ctf:standard",
+        "ctf-original": "intercode.rewards.ctf:original",
+        "python-standard": "intercode.rewards.python:standard",
+        "python-original": "intercode.rewards.python:original",
+        "sql-standard": "intercode.rewards.sql:standard",
+        "sql-original": "intercode.rewards.sql:original",
+        "sql-original-iou": "intercode.rewards.sql:original_iou",
     },
 )

@@ -141,6 +141,10 @@ class Sandbox(ABC):
         started with ``spawn``."""
 
     @abstractmethod
+    def signal(self, pid: int, number: int) -> None:
+        """Send a signal to a process by its number in the box, if there is one, but to PID 1."""
+
+    @abstractmethod
     def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
         """Kill every process started since ``mark`` (see ``mark``) but those in ``keep``."""
 

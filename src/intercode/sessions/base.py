@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
-from intercode.sessions.shell_state import SessionState
 from intercode.types import ExecResult
 
 
@@ -16,8 +15,8 @@ class Session(Protocol):
         """The directory in which the next piece starts."""
         ...
 
-    def state(self) -> SessionState:
-        """What another session can be given to go on where this one stands."""
+    def state(self) -> Any:
+        """What another session of this kind can be given to go on where this one stands."""
         ...
 
     def told(self) -> str:

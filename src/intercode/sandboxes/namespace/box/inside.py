@@ -100,9 +100,10 @@ def _be_idle(keeper: socket.socket, counter: int, program: int) -> None:
     """Be PID 1 until the keeper hangs up. Orphans are collected by the kernel, as SIGCHLD is
     ignored. See idle.py, which does the same in less memory."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    held = [os.dup2(fd, _ABOVE + i) for i, fd in enumerate((keeper.fileno(), counter))]
+    high = [keeper.fileno(), counter, *([program] if program >= 0 else [])]
+    held = [os.dup2(fd, _ABOVE + i) for i, fd in enumerate(high)]
     if program >= 0:
-        program = os.dup2(program, idle.COUNTER + 1, inheritable=False)
+        program = os.dup2(held[2], idle.COUNTER + 1, inheritable=False)
     os.dup2(held[0], idle.CONTROL)
     os.dup2(held[1], idle.COUNTER)
     os.closerange(idle.COUNTER + 1 + (program >= 0), _MOST_DESCRIPTORS)
@@ -235,6 +236,14 @@ def stop_all() -> list[int]:
 def names(spared: set[int]) -> list[str]:
     """``name (pid)`` of every process of the box but PID 1 and those in ``spared``."""
     return [f"{p.name} ({p.pid})" for p in _processes() if p.pid != 1 and p.pid not in spared]
+
+
+def signal_one(pid: int, number: int) -> None:
+    """Send a signal to the process with this number in the box, if there is one and it is not
+    PID 1."""
+    for process in _processes():
+        if process.pid == pid != 1:
+            process.signal(number)
 
 
 def wake(pids: list[int]) -> None:

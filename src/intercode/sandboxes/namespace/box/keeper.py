@@ -165,6 +165,11 @@ class Keeper:
             os.kill(child, number)
         return {"ok": True}, []
 
+    def do_signal(self, fds: list[int], pid: int, number: int) -> tuple[dict[str, Any], list[int]]:
+        """Send a signal to a process by its number in the box, but to PID 1."""
+        inside.signal_one(pid, number)
+        return {"ok": True}, []
+
     def do_kill_since(
         self, fds: list[int], mark: int, keep: list[int]
     ) -> tuple[dict[str, Any], list[int]]:
@@ -246,14 +251,22 @@ class Keeper:
         self.do_end_all(fds)
         if self.network.used():
             raise OSError(errno.EBUSY, "its network was used")
-        wire.close_all([*self.uppers, self.root])
         sys_.unshare(sys_.CLONE_NEWIPC)
-        base = self.base
-        self.uppers, self.base = mounts.renew(self.spec, base)
-        os.close(base)
-        self.root = os.open("/", _DIRECTORY)
+        self._change_files([])
         self.init.count_anew()
         return {"ok": True}, []
+
+    def do_refile(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
+        """Begin again on the image, with the files of other uppers, while processes wait."""
+        self._change_files(fds)
+        return {"ok": True}, []
+
+    def _change_files(self, copies: list[int]) -> None:
+        wire.close_all([*self.uppers, self.root])
+        base = self.base
+        self.uppers, self.base = mounts.renew(self.spec, base, copies)
+        os.close(base)
+        self.root = os.open("/", _DIRECTORY)
 
     def do_end(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
         """End the box and wait until its last process is gone and its files are released."""

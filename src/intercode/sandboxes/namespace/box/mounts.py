@@ -24,6 +24,7 @@ from .syscalls import (
 
 TYPE_CHECKING = False  # the module typing would double this process's memory
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
 _PARTS = ("lower", "upper", "work", "root", "fresh", "none")
@@ -97,16 +98,22 @@ class Layout:
         _show(["/proc", "/dev", "/sys"], ".")
 
 
-def renew(spec: dict[str, Any], base: int) -> tuple[list[int], int]:
-    """Give a box in which nothing runs a fresh upper layer, and change to the new root, which looks
-    as the first one did. Returns descriptors as ``Layout`` has them: the uppers, and the hidden
-    directory ``base``. Raises OSError, for one where the image lies on an overlay itself."""
+def renew(spec: dict[str, Any], base: int, copies: Sequence[int] = ()) -> tuple[list[int], int]:
+    """Give a box a fresh upper layer, and change to the new root, which looks as the first one did,
+    or as one with ``copies``. Nothing may work in the box meanwhile; a process that waits there has
+    the new root afterwards, but keeps a directory that it was in, and its files. Returns
+    descriptors as ``Layout`` has them: the uppers, and the hidden directory ``base``. Raises
+    OSError, for one where the image lies on an overlay itself."""
     os.fchdir(base)
     mount("tmpfs", "fresh", "tmpfs", _HARDENED, f"mode=755,{_size(spec['limits'])}")
     for name in _PARTS:
         os.mkdir(f"fresh/{name}", 0o755)
     mount("lower", "fresh/lower", flags=MS_BIND)
     os.chdir("fresh")
+    target = _open("upper")
+    for source in copies:
+        copying.copy_tree(source, target)
+    os.close(target)
     lowers = [str(i) for i in range(len(spec["layers"]))]
     os.symlink("lower", lowers[0])  # all of them merged; the others are empty
     for name in lowers[1:]:

@@ -1,0 +1,182 @@
+"""A calculator for expressions over plain values: what the judge of a test works with.
+
+It knows literals, operators, and a few functions and methods that have no effect. Numbers and
+sequences that grow without bound are refused: part of what is calculated with came from an agent.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    f.__name__: f
+    for f in (
+        abs, all, any, bool, chr, complex, dict, divmod, enumerate, float, frozenset, int,
+        isinstance, len, list, max, min, ord, reversed, round, set, sorted, str, sum, tuple, zip,
+    )
+}  # fmt: skip
+_LONGEST = 1_000_000  # elements or characters that are made
+_LARGEST = 1 << 64  # of the numbers that are multiplied or raised to a power
+_HIGHEST = 1000  # power, or place to round to
+_MATH: dict[str, Any] = {
+    name: getattr(math, name)
+    for name in (
+        "isclose", "floor", "ceil", "sqrt", "fabs", "isnan", "isinf", "inf", "nan", "pi", "e",
+    )
+}  # fmt: skip
+_METHODS: dict[type, str] = {
+    str: "strip lstrip rstrip lower upper split splitlines startswith endswith count find index "
+    "replace isdigit join",
+    list: "count index", tuple: "count index", dict: "keys values items get",
+    set: "issubset issuperset union intersection difference isdisjoint",
+    frozenset: "issubset issuperset union intersection difference isdisjoint",
+}  # fmt: skip
+SIMPLE = {word for words in _METHODS.values() for word in words.split()}
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
+    ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Is: operator.is_, ast.IsNot: operator.is_not,
+    ast.In: lambda a, b: a in b, ast.NotIn: lambda a, b: a not in b,
+}  # fmt: skip
+_OPERATIONS: dict[type[ast.AST], Callable[..., Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Pow: operator.pow,
+    ast.Div: operator.truediv, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
+    ast.BitAnd: operator.and_, ast.BitOr: operator.or_, ast.BitXor: operator.xor,
+    ast.USub: operator.neg, ast.UAdd: operator.pos, ast.Not: operator.not_,
+    ast.Invert: operator.invert,
+}  # fmt: skip
+
+
+def of_math(node: ast.expr) -> bool:
+    """Whether it is ``math.name`` for a name that is known."""
+    return (
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "math"
+        and node.attr in _MATH
+    )
+
+
+def is_plain(node: ast.AST) -> bool:
+    """Whether the calculator can do it, its parts apart."""
+    if isinstance(node, ast.Name):
+        return node.id in FUNCTIONS
+    if isinstance(node, ast.Attribute):
+        return of_math(node)
+    if isinstance(node, ast.Call):
+        known = (isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS) or (
+            isinstance(node.func, ast.Attribute)
+            and (of_math(node.func) or node.func.attr in SIMPLE)
+        )
+        return known and not any(k.arg is None for k in node.keywords)
+    return isinstance(node, tuple(_RULES))
+
+
+def calculated(node: ast.expr | None, names: Mapping[str, Any]) -> Any:
+    """What an expression comes to, over plain values. Raises ValueError for what it does not know,
+    and whatever an operation raises."""
+    if node is None:
+        return None
+    do = _RULES.get(type(node))
+    if do is None:
+        raise ValueError(f"cannot calculate {ast.unparse(node)!r}")
+    return do(node, lambda n: calculated(n, names), names)
+
+
+def _call(node: ast.Call, value: Callable[..., Any], names: Mapping[str, Any]) -> Any:
+    arguments = [value(a) for a in node.args]
+    options = {str(k.arg): value(k.value) for k in node.keywords}
+    if isinstance(node.func, ast.Name):
+        _check_call(node.func.id, arguments)
+        return FUNCTIONS[node.func.id](*arguments, **options)
+    assert isinstance(node.func, ast.Attribute)
+    if of_math(node.func):
+        return _MATH[node.func.attr](*arguments, **options)
+    owner = value(node.func.value)
+    if node.func.attr not in _METHODS.get(type(owner), "").split():
+        raise TypeError(f"{type(owner).__name__} has no {node.func.attr} here")
+    if node.func.attr in ("join", "replace"):
+        longest = max((_size(a) for a in arguments), default=0) + 1
+        if (len(owner) + 1) * longest > _LONGEST:
+            raise ValueError("too long a text")
+    return getattr(owner, node.func.attr)(*arguments, **options)
+
+
+def _check_call(name: str, arguments: list[Any]) -> None:
+    """Refuse what would take long or much room for its arguments."""
+    if name == "sum" and not all(_is_number(v) for v in (*arguments[0], *arguments[1:])):
+        raise TypeError("only numbers are summed up here")
+    if name == "round" and len(arguments) > 1 and abs(arguments[1] or 0) > _HIGHEST:
+        raise ValueError("too far a place to round to")
+
+
+def _name(node: ast.Name, value: Callable[..., Any], names: Mapping[str, Any]) -> Any:
+    return names[node.id] if node.id in names else FUNCTIONS[node.id]
+
+
+def _compare(node: ast.Compare, value: Callable[..., Any], names: Mapping[str, Any]) -> bool:
+    left = value(node.left)
+    for kind, right in zip(node.ops, node.comparators, strict=True):
+        other = value(right)
+        if not _COMPARISONS[type(kind)](left, other):
+            return False
+        left = other
+    return True
+
+
+def _binary(node: ast.BinOp, value: Callable[..., Any], names: Mapping[str, Any]) -> Any:
+    left, right = value(node.left), value(node.right)
+    both = _is_number(left) and _is_number(right)
+    if isinstance(node.op, ast.Mod) and not both:
+        raise TypeError("only numbers are divided here")
+    if isinstance(node.op, ast.Mult | ast.Pow):
+        if any(isinstance(v, int) and abs(v) > _LARGEST for v in (left, right)):
+            raise ValueError("too large a number to calculate with")
+        if isinstance(node.op, ast.Pow) and (not both or abs(right) > _HIGHEST):
+            raise ValueError("too large a power")
+        if not both and _size(left) * _size(right) > _LONGEST:
+            raise ValueError("too long a sequence")
+    return _OPERATIONS[type(node.op)](left, right)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | complex)
+
+
+def _size(value: Any) -> int:
+    return abs(value) if isinstance(value, int) else len(value) if hasattr(value, "__len__") else 0
+
+
+def _bool(node: ast.BoolOp, value: Callable[..., Any], names: Mapping[str, Any]) -> Any:
+    found: Any = None
+    for part in node.values:
+        found = value(part)
+        if bool(found) == isinstance(node.op, ast.Or):
+            return found
+    return found
+
+
+def _dict(node: ast.Dict, value: Callable[..., Any], names: Mapping[str, Any]) -> Any:
+    return {value(k): value(v) for k, v in zip(node.keys, node.values, strict=True)}
+
+
+_RULES: dict[type[ast.AST], Callable[[Any, Callable[..., Any], Mapping[str, Any]], Any]] = {
+    ast.Constant: lambda n, v, _: n.value,
+    ast.Name: _name,
+    ast.Attribute: lambda n, v, _: _MATH[n.attr],
+    ast.List: lambda n, v, _: [v(e) for e in n.elts],
+    ast.Tuple: lambda n, v, _: tuple(v(e) for e in n.elts),
+    ast.Set: lambda n, v, _: {v(e) for e in n.elts},
+    ast.Dict: _dict,
+    ast.UnaryOp: lambda n, v, _: _OPERATIONS[type(n.op)](v(n.operand)),
+    ast.BinOp: _binary,
+    ast.BoolOp: _bool,
+    ast.Compare: _compare,
+    ast.IfExp: lambda n, v, _: v(n.body) if v(n.test) else v(n.orelse),
+    ast.Subscript: lambda n, v, _: v(n.value)[v(n.slice)],
+    ast.Slice: lambda n, v, _: slice(v(n.lower), v(n.upper), v(n.step)),
+    ast.Call: _call,
+}

@@ -1,0 +1,79 @@
+"""An environment of live interpreters: how its episodes end, are kept, and are gone back to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from intercode.envs.python_live import SharedBox, held, woken
+from intercode.envs.sandboxed import SandboxedEnv
+from intercode.envs.spares import Place
+from intercode.sessions.python import PythonSession
+
+
+class LiveEnv(SandboxedEnv):
+    """See python_live.py for what a snapshot keeps. A place in which nothing was done serves the
+    next episode. ``interpreter`` is the program in the image."""
+
+    interpreter: str
+    _shared: SharedBox | None = None  # where a snapshot was taken, or gone on from
+    _unused: tuple[Any, Place] | None = None
+
+    @property
+    def _key(self) -> Any:
+        return self._spec, self.task.cwd, self.task.setup
+
+    def _open_place(self) -> Place:
+        unused, self._unused = self._unused, None
+        if unused is not None:
+            key, place = unused
+            if key == self._key:
+                return place
+            place.close()
+        return super()._open_place()
+
+    def _open_episode(self, task: Any) -> None:
+        super()._open_episode(task)
+        self._begun_with = self._key
+
+    def _close_episode(self) -> None:
+        place, shared = self._place, self._shared
+        self._shared = None
+        if shared is not None:
+            self._place = None
+            shared.leave()
+        elif place is not None and self._unused is None and _is_untouched(place):
+            self._place, self._unused = None, (self._begun_with, place)
+        else:
+            super()._close_episode()
+
+    def close(self) -> None:
+        super().close()
+        unused, self._unused = self._unused, None
+        if unused is not None:
+            unused[1].close()
+
+    def _hold(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
+        self._shared = self._shared or SharedBox(self._here)
+        kept, left = held(self._spec, self._shared)
+        return kept, left, kept.release
+
+    def _resume(self, held: Any, last: bool = False) -> None:  # noqa: ARG002
+        self._spec, self._shared = held.spec, woken(held, self.interpreter)
+        if self._shared is not None:
+            self._place = self._shared.place
+            return
+        place = self._open_place()
+        try:
+            assert isinstance(place.session, PythonSession)
+            place.session.rerun(held.state, self.timeout)
+            held.files.lend(place.box)
+            place.session.move(held.state.cwd)
+            self._place = place
+        except BaseException:
+            place.close()
+            raise
+
+
+def _is_untouched(place: Place) -> bool:
+    return isinstance(place.session, PythonSession) and place.session.untouched

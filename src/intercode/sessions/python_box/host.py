@@ -1,0 +1,286 @@
+"""Runs an agent's code in one interpreter, action after action, and forks it when it is told to.
+
+Handed to a bare interpreter in a box as text. It answers requests on a socket of its own: the code
+that it runs lives in the same process and can do all that this file can, so whatever is said on
+that socket is the agent's word, and nobody outside takes it for more. Only modules that cost
+nothing to load are used until an exception has to be shown.
+"""
+
+from __future__ import annotations
+
+import _io
+import _signal  # type: ignore[import-not-found]
+import _socket
+import builtins
+import marshal
+import posix
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+CONTROL, BACKUP = 63, 61  # descriptors: the socket, and a copy of where output goes
+_HEADER = 8  # bytes of a request's length, in hexadecimal
+_ONLY_AST = 1024  # of compile(): ast.PyCF_ONLY_AST
+_FUTURES = 0x1FE0000  # of compile(): the bits of `from __future__`, since Python 3.8
+_ACCESS = 3  # of open(): O_ACCMODE
+_HOST = "<host>"  # what this file calls itself in a traceback
+
+
+class RefusedError(Exception):
+    """What cannot be done now, in words for whoever asked."""
+
+
+class Host:
+    """``space`` is the agent's namespace; ``pid`` is this process, none that the agent forked."""
+
+    def __init__(self) -> None:
+        self.pid = posix.getpid()
+        self.socket = _socket.socket(fileno=CONTROL)
+        module = type(sys)("__main__")
+        module.__builtins__ = builtins  # type: ignore[attr-defined]
+        sys.modules["__main__"] = module
+        self.space: dict[str, Any] = module.__dict__
+        self.space["__annotations__"] = {}
+        self.sources: dict[str, str] = {}
+        self.futures = 0
+        self.told: Any = repr  # until showing.py is loaded
+        self.output = posix.fstat(1)[1:3]
+        posix.dup2(1, BACKUP, False)
+        posix.set_inheritable(CONTROL, False)
+        self.handlers: dict[str, Any] = {"run": self.run, "fork": self.fork, "load": self.load,
+                                         "chdir": self.chdir,
+                                         "ping": lambda fds: str(self.pid)}  # fmt: skip
+        sys.dont_write_bytecode = True
+        sys.meta_path.append(Late())
+        self.displayhook = sys.displayhook
+        self.own_streams()
+
+    def serve(self) -> NoReturn:
+        """Answer requests until the owner hangs up."""
+        while True:
+            request, fds = self.receive()
+            try:
+                answer = self.handlers[request[1]](*request[2:], fds=fds)
+            except RefusedError as e:
+                answer = "!" + str(e)
+            self.send(request[0], answer)
+
+    def receive(self) -> tuple[tuple[Any, ...], list[int]]:
+        try:
+            head, extra, _, _ = self.socket.recvmsg(_HEADER, _socket.CMSG_SPACE(8))
+            body, left = b"", int(head, 16)
+            while left:
+                part = self.socket.recv(min(left, 1 << 20))
+                if not part:
+                    posix._exit(0)
+                body += part
+                left -= len(part)
+        except (OSError, ValueError):
+            posix._exit(0)
+        data = extra[0][2] if extra else b""
+        fds = [int.from_bytes(data[i : i + 4], sys.byteorder) for i in range(0, len(data), 4)]
+        return marshal.loads(body), fds
+
+    def send(self, token: str, answer: str) -> None:
+        if posix.getpid() != self.pid:  # a fork of the agent's has come to the end of its code
+            posix._exit(0)
+        text = token + " " + answer + "\0"
+        try:
+            self.socket.sendall(text.encode("utf-8", "surrogateescape"))
+        except OSError:
+            posix._exit(0)
+
+    # ------------------------------------------------------------------ actions
+    def run(self, number: int, code: str, fds: list[int]) -> str:
+        """Run an action as a prompt would. Answers its status and the directory."""
+        name = f"<action {number}>"
+        self.sources[name] = code
+        status = self.guarded(lambda: self.execute(code, name))
+        try:
+            cwd = posix.getcwd()
+        except OSError:  # it was removed
+            cwd = "/"
+        return f"{status} {cwd}"
+
+    def execute(self, code: str, name: str) -> None:
+        """All but the last statement as a module; the last one shows the value that it has."""
+        flags = _ONLY_AST | self.futures
+        tree = compile(code, name, "exec", flags, True)
+        last = [tree.body.pop()] if tree.body and type(tree.body[-1]).__name__ == "Expr" else []
+        main = compile(tree, name, "exec", self.futures, True)
+        self.futures |= main.co_flags & _FUTURES
+        parts = [main]
+        if last:
+            import _ast
+
+            parts.append(compile(_ast.Interactive(last), name, "single", self.futures, True))
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
+        for part in parts:
+            exec(part, self.space)
+
+    def guarded(self, work: Any) -> int:
+        """Do what runs code of the agent's; 0, 1 for an exception, or what `sys.exit` was given."""
+        status = 1
+        self.own_streams()
+        try:
+            work()
+            status = 0
+        except SystemExit as e:
+            status = e.code if isinstance(e.code, int) else 0 if e.code is None else 1
+            if e.code is not None and not isinstance(e.code, int):
+                print(e.code, file=sys.stderr)
+            status &= 255
+        except BaseException as e:
+            self.show(e)
+        finally:
+            self.after()
+        return status
+
+    def after(self) -> None:
+        """Nothing of the agent's may break into what is done between two actions."""
+        while True:
+            try:
+                _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+                sys.settrace(None)
+                sys.setprofile(None)
+                for stream in (sys.stdout, sys.stderr, *self.streams[1:]):
+                    try:
+                        stream.flush()
+                    except Exception:
+                        pass
+                return
+            except KeyboardInterrupt:
+                continue
+
+    def own_streams(self) -> None:
+        """Standard streams as they were, whatever the last action did to them."""
+        for fd in (1, 2):
+            try:
+                if posix.fstat(fd)[1:3] == self.output:
+                    continue
+            except OSError:
+                pass
+            posix.dup2(BACKUP, fd)
+        streams = getattr(self, "streams", ())
+        if not streams or any(s.closed for s in streams):
+            self.streams = [open_stream(fd) for fd in (0, 1, 2)]
+        sys.stdin, sys.stdout, sys.stderr = self.streams
+        sys.displayhook = self.displayhook
+
+    def show(self, error: BaseException) -> None:
+        """Print an exception without the frames of this file."""
+        try:
+            text = self.told(error)
+        except BaseException:
+            text = type(error).__name__ + "\n"
+        try:
+            sys.stderr.write(text)
+        except BaseException:
+            self.own_streams()
+            sys.stderr.write(text)
+
+    # -------------------------------------------------------------------- forks
+    def fork(self, care: str, fds: list[int]) -> str:
+        """Go on twice: a child answers on the socket that came with the request. ``care``: not
+        where the child would lack a thread (``alone``), nor where it would share a file that is
+        open for writing (``apart``)."""
+        control = fds[0]
+        try:
+            self.refuse(care)
+            random = sys.modules.get("random")  # it seeds itself anew in a fork
+            chance = random.getstate() if random else None
+            child = posix.fork()
+            if child == 0:
+                if care != "test" and posix.fork():
+                    posix._exit(0)
+                posix.dup2(control, CONTROL, False)
+                self.pid = posix.getpid()
+                if care == "apart":
+                    posix.chdir("/")  # other files may come to be there while it waits
+                if chance is not None:
+                    random.setstate(chance)  # type: ignore[union-attr]
+                return str(self.pid)
+            try:
+                if care != "test":
+                    posix.waitpid(child, 0)  # not to be found by the agent's own wait()
+            except OSError:
+                pass
+            return "0"
+        finally:
+            posix.close(control)
+
+    def refuse(self, care: str) -> None:
+        threads = len(posix.listdir("/proc/self/task")) - 1
+        if threads and care in ("alone", "apart"):
+            raise RefusedError(f"{threads} more threads are running")
+        for name in posix.listdir("/proc/self/fd") if care == "apart" else ():
+            try:
+                path, kind = posix.readlink("/proc/self/fd/" + name), posix.fstat(int(name))[0]
+                with _io.open("/proc/self/fdinfo/" + name) as f:
+                    flags = int(f.read().split("flags:")[1].split()[0], 8)
+            except OSError:
+                continue
+            if flags & _ACCESS and kind & 0o170000 == 0o100000:
+                raise RefusedError(f"{path} is open for writing")
+
+    # ------------------------------------------------------------------ the rest
+    def chdir(self, path: str, fds: list[int]) -> str:
+        try:
+            posix.chdir(path)
+        except OSError as e:
+            raise RefusedError(str(e)) from None
+        return ""
+
+    def load(self, magic: bytes, code: bytes, source: str, fds: list[int]) -> str:
+        """Learn more requests, from another file of this directory: compiled, by a Python with this
+        magic number, and as text."""
+        import _frozen_importlib_external as importing
+
+        more: dict[str, Any] = {
+            "__builtins__": builtins.__dict__.copy(),
+            "__name__": _HOST,
+            "HOST": self,
+        }
+        same = magic == importing.MAGIC_NUMBER
+        exec(marshal.loads(code) if same else compile(source, _HOST, "exec", 0, True), more)
+        self.handlers.update(more["install"](self))
+        return ""
+
+
+class Late:
+    """Looks for what is not in the standard library, once something is asked for that is not: to
+    prepare for it would take half of an interpreter's start."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        sys.meta_path.remove(self)
+        import site
+
+        site.main()
+        from importlib.machinery import PathFinder
+
+        return PathFinder.find_spec(name, path)
+
+
+def open_stream(fd: int) -> Any:
+    """A standard stream as on a terminal: text in UTF-8, handed on line by line."""
+    raw = _io.FileIO(fd, "wb" if fd else "rb", closefd=False)
+    buffer = _io.BufferedWriter(raw) if fd else _io.BufferedReader(raw)
+    stream = _io.TextIOWrapper(buffer, "utf-8", "backslashreplace", line_buffering=bool(fd))
+    stream.mode = "w" if fd else "r"  # type: ignore[misc]
+    return stream
+
+
+def leave(code: Any = None) -> None:
+    """What `exit` and `quit` are at a prompt."""
+    raise SystemExit(code)
+
+
+def main() -> NoReturn:
+    _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
+    _signal.signal(_signal.SIGPIPE, _signal.SIG_IGN)
+    builtins.exit = builtins.quit = leave  # type: ignore[assignment]
+    host = Host()
+    host.send("", str(host.pid))
+    host.serve()

@@ -1,0 +1,136 @@
+"""Reads the plain values that an interpreter hands out: as data, whatever the agent's code was.
+
+Only built-in types come of it. Nothing that is read runs, and an object that was none of these is
+an ``Opaque`` here, which equals nothing. What would take long to read, to compare or to calculate
+with is refused by its size.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+_DIGITS = 100_000  # hexadecimal ones of a number
+_ITEMS = 200_000  # numbers of a range
+_HASHED = 10_000  # elements of all sets, keys and values of all dictionaries
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Opaque:
+    """A value that cannot be handed out: its type's name, and whether it counts as true."""
+
+    kind: str
+    truth: bool
+
+    def __bool__(self) -> bool:
+        return self.truth
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """What an iterator, which is gone now, gave. It equals nothing, as iterators do not."""
+
+    kind: str
+    items: tuple[Any, ...]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.items)
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """A decimal, a fraction, a date and the like, by what it shows."""
+
+    kind: str
+    shown: str
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """The exception that an expression raised."""
+
+    kind: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.message}" if self.message else self.kind
+
+
+def read(text: str) -> Any:
+    """The value in a text. Raises ValueError for what is none, whatever is wrong with it."""
+    try:
+        return _checked(json.loads(text))
+    except RecursionError as e:
+        raise ValueError("nested too deeply") from e
+
+
+def _checked(row: Any) -> Any:
+    try:
+        return _value(row, [_HASHED])
+    except RecursionError as e:
+        raise ValueError("nested too deeply") from e
+    except (TypeError, KeyError, IndexError, OverflowError) as e:
+        raise ValueError(f"no value: {e}") from e
+
+
+def read_all(text: str, count: int) -> list[Any]:
+    """The ``count`` values of a list. Raises ValueError as ``read``."""
+    try:
+        rows = json.loads(text)
+    except RecursionError as e:
+        raise ValueError("nested too deeply") from e
+    if not isinstance(rows, list) or len(rows) != count:
+        raise ValueError(f"not {count} values")
+    return [_checked(row) for row in rows]
+
+
+def _number(text: str) -> int:
+    if len(text) > _DIGITS:
+        raise ValueError("too large a number")
+    return int(text, 16)
+
+
+def _range(numbers: list[Any]) -> range:
+    found = range(*numbers)
+    if len(found) > _ITEMS:
+        raise ValueError("too long a range")
+    return found
+
+
+def _value(row: Any, hashed: list[int]) -> Any:
+    """``hashed`` counts down what may still be put into sets and dictionaries: an agent can choose
+    numbers that all lie in one place of a table."""
+    if row is None or isinstance(row, bool | int | str):
+        return row
+    if not isinstance(row, list) or not row or not isinstance(row[0], str):
+        raise ValueError(f"no value: {row!r:.40}")
+    kind, parts = row[0], row[1:]
+    if kind in _LEAVES:
+        return _LEAVES[kind](*parts)
+    if kind in ("s", "z", "d"):
+        hashed[0] -= len(parts)
+        if hashed[0] < 0:
+            raise ValueError("too many elements of sets and dictionaries")
+    values = [_value(part, hashed) for part in parts]
+    if kind == "d":
+        return dict(zip(values[::2], values[1::2], strict=True))
+    if kind == "g":
+        return Series(str(values[0]), tuple(values[1:]))
+    return _HOLDERS[kind](values)
+
+
+_LEAVES: dict[str, Any] = {
+    "i": _number,
+    "f": float,
+    "c": lambda a, b: complex(float(a), float(b)),
+    "b": bytes.fromhex,
+    "a": bytearray.fromhex,
+    "o": lambda kind, truth: Opaque(str(kind), bool(truth)),
+    "v": lambda kind, shown: Worth(str(kind), str(shown)),
+    "!": lambda kind, message: Raised(str(kind), str(message)),
+}
+_HOLDERS: dict[str, Any] = {
+    "l": list, "t": tuple, "s": set, "z": frozenset, "r": _range,
+}  # fmt: skip

@@ -1,0 +1,127 @@
+"""MBPP: its splits, and which name the tests of a task call."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intercode.datasets import load, mbpp
+from intercode.datasets.entry import entry_of
+from intercode.errors import DataError, UnknownNameError, UsageError
+
+ROW = {
+    "query": "Double it.",
+    "gold": "def half(n):\r\n    return n / 2\r\ndef double(n, by=2):\r\n    return n * by",
+    "tests": ["assert double(2) == 4"],
+    "task_id": 1,
+    "test_setup_code": "",
+}
+
+
+@pytest.fixture
+def data(data_dir: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
+    return data_dir
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Rows of the test's own in place of the data, in the layout of the authors' repository."""
+
+    def write(*rows: object) -> None:
+        folder = tmp_path / "data" / "python" / "mbpp"
+        folder.mkdir(parents=True)
+        (folder / "ic_mbpp.json").write_text(json.dumps(rows))
+        monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setenv("INTERCODE_DATA", str(tmp_path))
+
+    return write
+
+
+def test_the_whole_and_its_splits(data: Path) -> None:
+    whole = load("mbpp")
+    assert [t.id for t in whole.tasks] == [f"mbpp/{n}" for n in range(1, 975)]
+    assert (whole.environment, {t.data["mode"] for t in whole.tasks}) == ("python", {"assert"})
+    parts = {name: load(f"mbpp:{name}").tasks for name in mbpp.SPLITS}
+    ids = {name: (tasks[0].id, tasks[-1].id, len(tasks)) for name, tasks in parts.items()}
+    assert ids == {
+        "prompt": ("mbpp/1", "mbpp/10", 10),
+        "test": ("mbpp/11", "mbpp/510", 500),
+        "validation": ("mbpp/511", "mbpp/600", 90),
+        "train": ("mbpp/601", "mbpp/974", 374),
+    }
+    assert [t for tasks in parts.values() for t in tasks] == list(whole.tasks)
+    assert all(t.group == name for name, tasks in parts.items() for t in tasks)
+    with pytest.raises(UnknownNameError, match="did you mean 'train'"):
+        load("mbpp:trian")
+
+
+def test_every_test_calls_the_entry_and_no_text_has_carriage_returns(data: Path) -> None:
+    tasks = load("mbpp").tasks
+    for task in tasks:
+        called = re.compile(rf"\b{task.data['entry']}\s*\(")
+        assert all(called.search(test) for test in task.data["tests"]), task.id
+        assert "\r" not in f"{task.query}{task.gold}{task.data['setup']}", task.id
+        assert task.data["notes"].startswith(f"Define {task.data['entry']}("), task.id
+    helpers = [t.id for t in tasks if f"def {t.data['entry']}" not in str(t.gold).split("(")[0]]
+    assert len(helpers) > 30  # the first definition of those golds is not what the tests call
+    assert Counter(bool(t.data["setup"]) for t in tasks)[True] == 2
+
+
+def test_classes_that_the_tests_need_are_told(data: Path) -> None:
+    tasks = {t.id: t for t in load("mbpp").tasks}
+    assert tasks["mbpp/601"].data["entry"] == "max_chain_length"
+    assert tasks["mbpp/601"].data["notes"].endswith("and class Pair.")
+    assert tasks["mbpp/927"].data["notes"].endswith("and class Node.")
+
+
+def test_a_row_becomes_a_task(written: Any) -> None:
+    written(ROW)
+    (task,) = load("mbpp").tasks
+    assert (task.id, task.query, task.group) == ("mbpp/1", "Double it.", "prompt")
+    assert task.gold == "def half(n):\n    return n / 2\ndef double(n, by=2):\n    return n * by"
+    assert task.data["notes"] == "Define double(n, by=2)."
+    assert (task.data["entry"], task.data["tests"]) == ("double", ("assert double(2) == 4",))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"tests": []}, r"row 0: 'tests' is empty"),
+        ({"tests": "assert x"}, r"row 0: 'tests' must be a list of texts"),
+        ({"task_id": "1"}, r"row 0: expected an object with a whole number"),
+        ({"gold": None}, r"row 0: 'gold' must be a text, not None"),
+        ({"gold": "def f(:"}, r"row 0: no Python"),
+        ({"tests": ["assert other(1)"]}, r"no test calls what the gold defines: half, double"),
+    ],
+)
+def test_a_broken_row_is_named(written: Any, change: dict[str, object], words: str) -> None:
+    written({**ROW, **change})
+    with pytest.raises(DataError, match=words):
+        load("mbpp")
+
+
+def test_without_the_data_it_says_how_to_get_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("INTERCODE_DATA", str(tmp_path))
+    with pytest.raises(UsageError, match="intercode data fetch mbpp"):
+        load("mbpp")
+    monkeypatch.setenv("INTERCODE_DATA", str(tmp_path / "nowhere"))
+    with pytest.raises(UsageError, match="no directory"):
+        load("mbpp")
+
+
+def test_the_entry_is_the_outermost_function() -> None:
+    gold = "class P: ...\ndef inner(x): ...\ndef outer(x): ...\nalias = outer"
+    assert entry_of(gold, ["assert outer(inner(P(1))) == 2"], "", "x").name == "outer"
+    found = entry_of(gold, ["assert alias(P(3))"], "root = inner(P(1))", "x")
+    assert (found.name, found.wanted) == ("alias", ("alias", "class P", "inner(x)"))
+    assert entry_of(gold, ["assert drive(1)"], "def drive(x): return P(x)", "x").name == "P"

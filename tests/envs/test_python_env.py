@@ -1,0 +1,155 @@
+"""Python episodes in real boxes: what is paid, and for what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+import intercode
+from intercode.conformance import check_env
+from intercode.envs.python import PythonEnv
+from intercode.errors import GoldError
+from intercode.types import Dataset
+from support.python_tasks import ADD, ALL, NODE, shown, task
+
+pytestmark = pytest.mark.sandbox
+
+
+@pytest.fixture(scope="module")
+def env() -> Iterator[PythonEnv]:
+    with PythonEnv(ALL, timeout=20.0) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("profile", ["standard", "original"])
+def test_it_is_an_environment(profile: str) -> None:
+    settings: dict[str, Any] = {"profile": profile}
+    check_env(PythonEnv(Dataset("own", "python", (ADD, NODE)), **settings))
+
+
+def test_gymnasium_has_it() -> None:
+    env = gym.make("intercode/Python-v1", dataset=ALL)
+    env.reset(options={"task": "own/add"})
+    env.step(ADD.gold)
+    assert env.step("submit")[1] == 1.0
+    env.close()
+
+
+@pytest.mark.parametrize("i", range(len(ALL)))
+def test_the_gold_scores_1_and_doing_nothing_0(env: PythonEnv, i: int) -> None:
+    env.reset(options={"task": i})
+    assert env.score().value == 0.0
+    env.step(str(ALL.tasks[i].gold))
+    assert env.score().value == 1.0
+    assert env.submit()[1] == 1.0
+
+
+def test_the_share_of_tests_is_paid(env: PythonEnv) -> None:
+    env.reset(options={"task": 0})
+    env.step("def add(a, b): return 3")
+    score = env.score()
+    assert score.value == 0.5
+    assert score.details["failed"] == {1: "AssertionError"}
+    env.step("def add(a, b): raise KeyError(a)")
+    assert env.score().details["failed"] == {0: "KeyError: 1", 1: "KeyError: 'a'"}
+    env.step("def add(a, b): return a + b")
+    assert env.score().value == 1.0
+
+
+def test_what_counts_is_what_the_episode_came_to(env: PythonEnv) -> None:
+    """Definitions in several actions, before an exception, of an interrupted action; a helper."""
+    env.reset(options={"task": 0})
+    env.step("import operator\ndef helper(a, b): return operator.add(a, b)\n1 / 0")
+    env.step("add = helper")
+    assert env.score().value == 1.0
+    env.timeout, before = 0.5, env.timeout
+    env.step("def add(a, b): return 3\nwhile True: pass")
+    env.timeout = before
+    assert env.score().value == 0.5
+    env.step("import os\ndef add(a, b): return a + b\nos._exit(1)")
+    assert env.score().value == 0.5
+
+
+def test_a_program_prints_what_it_prints(env: PythonEnv) -> None:
+    """Not the value of its last line, as a prompt does; what it is called, it finds out."""
+    env.reset(options={"task": "own/program"})
+    env.step(
+        "import sys\nif __name__ == '__main__':\n"
+        "    n, numbers = sys.stdin.read().split('\\n')[:2]\n"
+        "sys.stdout.write(f'{sum(map(int, numbers.split()))} {n}\\n')"
+    )
+    assert env.score().value == 1.0
+
+
+def test_boxes_are_renewed(env: PythonEnv) -> None:
+    with PythonEnv(ALL, reuse=True) as renewed:
+        for n in range(6):
+            renewed.reset(options={"task": 0})
+            assert shown(renewed, "import os; os.listdir('/tmp')") == "[]\n"
+            renewed.step(f"x = {n}; open('/tmp/f', 'w').close()")
+            with renewed.snapshot() as moment:
+                renewed.step("x = 9")
+                renewed.restore(moment)
+                assert shown(renewed, "x, os.listdir('/tmp')") == f"({n}, ['f'])\n"
+            renewed.step(ADD.gold)
+            assert renewed.submit()[1] == 1.0
+
+
+def test_submit_with_a_name(env: PythonEnv) -> None:
+    env.reset(options={"task": 0})
+    env.step("def plus(a, b): return a + b")
+    assert env.score().value == 0.0
+    assert env.step("submit plus")[1] == 1.0
+
+
+def test_time_is_measured_test_by_test() -> None:
+    with PythonEnv(ALL, test_timeout=0.5) as env:
+        env.reset(options={"task": 0})
+        env.step("def add(a, b):\n    while a == 1: pass\n    return a + b")
+        score = env.score()
+        assert score.value == 0.5
+        assert score.details["failed"] == {0: "over the time limit of 0.5 s"}
+
+
+def test_a_test_that_ends_the_interpreter_is_followed_by_the_next_one(env: PythonEnv) -> None:
+    env.reset(options={"task": 0})
+    env.step("import os\ndef add(a, b): return os._exit(0) if a == 1 else a + b")
+    assert env.score().value == 0.5
+    env.step("def add(a, b): return exit() if a == 1 else a + b")
+    assert env.score().details["failed"] == {0: "SystemExit: None"}
+
+
+def test_what_a_test_leaves_behind_the_next_one_finds(env: PythonEnv) -> None:
+    """As where assert statements stand below each other; to score again begins anew."""
+    env.reset(options={"task": 0})
+    env.step("seen = []\ndef add(a, b):\n    seen.append(a)\n    return (a + b) * (len(seen) < 2)")
+    assert env.score().value == 0.5
+    env.step("x = 1")
+    assert env.score().value == 0.5
+
+
+def test_a_program_begins_anew_with_each_test(env: PythonEnv) -> None:
+    env.reset(options={"task": "own/program"})
+    env.step(
+        "try: print(seen)\nexcept NameError: print('3 2' if input() == '2' else '7 1')\nseen = 1"
+    )
+    assert env.score().value == 1.0
+
+
+def test_a_task_without_tests_or_with_an_odd_one_is_named() -> None:
+    for tests in ((), (3,), ("assert 1 == 1",)):
+        odd = Dataset("odd", "python", (task("odd", "x = 1", *tests, entry="f"),))
+        with PythonEnv(odd) as env:
+            env.reset(options={"task": 0})
+            with pytest.raises(GoldError):
+                env.score()
+
+
+def test_make_finds_it_by_name() -> None:
+    env = intercode.make("python", ALL)
+    assert isinstance(env, PythonEnv)
+    assert env.facts()["scoring"] == "python-1"
+    env.close()

@@ -1,0 +1,140 @@
+"""Snapshots of live interpreters: going back to them, and what they leave behind."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from intercode.envs.python import PythonEnv
+from intercode.errors import EnvironmentStateError
+from support.boxes import eventually
+from support.python_tasks import ALL, shown
+
+pytestmark = pytest.mark.sandbox
+
+
+@pytest.fixture(scope="module")
+def env() -> Iterator[PythonEnv]:
+    with PythonEnv(ALL, timeout=20.0) as opened:
+        yield opened
+
+
+def test_going_back_finds_the_very_objects_and_the_files(env: PythonEnv) -> None:
+    env.reset(options={"task": 0})
+    env.step("class A: pass\na = A(); a.n = 1; numbers = iter(range(9)); next(numbers)")
+    env.step("import os, random; random.seed(3); os.chdir('/tmp')\nx = open('f', 'w').write('one')")
+    name = shown(env, "repr(a)")
+    with env.snapshot() as moment:
+        assert moment.left_behind == ()
+        rest = shown(env, "(random.random(), next(numbers))")
+        env.step("a.n = 2; os.remove('f'); open('g', 'w').close(); os.chdir('/')")
+        for _ in range(2):
+            env.restore(moment)
+            assert shown(env, "repr(a)") == name
+            assert shown(env, "(random.random(), next(numbers))") == rest
+            assert shown(env, "(a.n, open('f').read(), os.listdir('.'), os.getcwd())") == (
+                "(1, 'one', ['f'], '/tmp')\n"
+            )
+            env.step("a.n = 3; open('g', 'w').close()")
+    assert shown(env, "a.n") == "3\n"
+
+
+def test_forks_stand_where_it_stood_and_go_their_own_ways(env: PythonEnv) -> None:
+    env.reset(options={"task": 0})
+    env.step("x = [1]; import os; os.mkdir('/tmp/d'); os.chdir('/tmp/d')")
+    env.step("with open('/tmp/f', 'a') as f: count = f.write('one')")
+    twins = env.fork(2)
+    try:
+        for n, twin in enumerate(twins):
+            twin.step(f"x.append({n})")
+            twin.step("def add(a, b): return 3")
+        assert [shown(t, "(x, open('/tmp/f').read(), os.getcwd())") for t in twins] == [
+            f"([1, {n}], 'one', '/tmp/d')\n" for n in range(2)
+        ]
+        assert shown(env, "x") == "[1]\n"
+        assert [t.score().value for t in twins] == [0.5, 0.5]
+        assert env.score().value == 0.0
+    finally:
+        for twin in twins:
+            twin.close()
+
+
+def test_a_snapshot_outlives_its_environment() -> None:
+    first = PythonEnv(ALL)
+    first.reset(options={"task": 0})
+    first.step("x = object(); y = id(x)")
+    moment = first.snapshot()
+    first.close()
+    with PythonEnv(ALL) as second:
+        second.restore(moment)
+        box = second._here.box
+        assert shown(second, "id(x) == y") == "True\n"
+        moment.close()
+        second.step("import os; os._exit(0)")
+        assert shown(second, "id(x) == y") == "True\n"
+    eventually(lambda: box.link._socket is None, "the box of a snapshot is closed")
+
+
+def test_what_cannot_be_forked_is_refused_with_the_reason(env: PythonEnv) -> None:
+    env.reset(options={"task": 0})
+    env.step(
+        "import threading\nthreading.Thread(target=threading.Event().wait, daemon=True).start()"
+    )
+    with pytest.raises(EnvironmentStateError, match="1 more threads are running"):
+        env.snapshot()
+    assert shown(env, "1 + 1") == "2\n"
+    env.reset(options={"task": 0})
+    env.step("f = open('/tmp/f', 'w')")
+    with pytest.raises(EnvironmentStateError, match="/tmp/f is open for writing"):
+        env.snapshot()
+
+
+def test_a_fork_that_the_agent_killed_is_made_up_for(env: PythonEnv) -> None:
+    env.reset(options={"task": 0})
+    env.step("x = 1")
+    with env.snapshot() as moment:
+        env.step(
+            "import os\nfor p in os.listdir('/proc'):\n"
+            "    if p.isdigit() and int(p) not in (1, os.getpid()): os.kill(int(p), 9)"
+        )
+        env.step("x = 2")
+        env.restore(moment)
+        assert shown(env, "x") == "1\n"
+
+
+def test_in_a_deterministic_box_everything_comes_again() -> None:
+    runs = []
+    for _ in range(2):
+        with PythonEnv(ALL, deterministic=True) as env:
+            env.reset(seed=1, options={"task": 0})
+            code = (
+                "import random, time, uuid\n(time.time(), random.random(), hash('a'), uuid.uuid4())"
+            )
+            steps = [env.step(c) for c in (code, "{'b', 'a'}, object()", "x = {'k': [1]}")]
+            with env.snapshot() as moment:
+                env.step("x['k'].append(random.random())")
+                env.restore(moment)
+            steps += [env.step("random.random()"), env.step("x")]
+            runs.append([(s[0], s[4]["hashes"]) for s in steps])
+    assert runs[0] == runs[1]
+    assert runs[0][-1][0] == "{'k': [1]}\n"
+    assert len({hashes["state"] for _, hashes in runs[0]}) == 2
+
+
+def test_episodes_leave_no_descriptor_open() -> None:
+    with PythonEnv(ALL, test_timeout=0.5) as env:
+        counts = []
+        for _ in range(4):
+            for i in (0, 4):
+                env.reset(options={"task": i})
+                env.step("import os\ndef add(a, b): os._exit(0)")
+                with env.snapshot() as moment:
+                    env.step("import os; os._exit(1)")
+                    env.restore(moment)
+                env.score()
+            time.sleep(0.3)  # the next box is ready by then
+            counts.append(len(os.listdir("/proc/self/fd")))
+    assert counts[-1] <= counts[0] + 2, counts

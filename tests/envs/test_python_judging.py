@@ -1,0 +1,138 @@
+"""How a test is taken apart, and how its verdict is reached over plain values."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from intercode.envs.python_judging import plan
+from intercode.errors import GoldError
+from intercode.sessions.python_values import Opaque, Raised, Series, Worth, read, read_all
+
+
+@pytest.mark.parametrize(
+    ("test", "asked", "clean"),
+    [
+        ("assert f(1, 2) == 3", ["f(1, 2)"], []),
+        ("assert 3 == f(1, 2)", ["f(1, 2)"], []),
+        ("assert int(f(1)) == 35", ["int(f(1))"], []),
+        ("assert f(g(1)) == [1]", ["f(g(1))"], []),
+        ("assert f(lambda x: x == 1) is None", ["f(lambda x: x == 1)"], []),
+        ("assert f(x for x in [1]) == 1", ["f((x for x in [1]))"], []),
+        ("assert math.isclose(f(1), 2.5)", ["f(1)"], []),
+        ("assert abs(f(1) - 2.5) < 1e-6", ["f(1)"], []),
+        ("assert (f(1) == 2) == True", ["f(1)"], []),
+        ("assert not f(0)", ["f(0)"], []),
+        ("assert f(0) and g(1) == 2", ["f(0)", "g(1)"], []),
+        ("assert f(0).startswith('a')", ["f(0)"], []),
+        ("assert Solution().f(3) == 4", ["Solution().f(3)"], []),
+        ("assert f(1) == sys.getsizeof((1,))", ["f(1)"], ["sys.getsizeof((1,))"]),
+        ("assert f(1) == limit", ["f(1)"], ["limit"]),
+        ("assert [f(x) for x in (1, 2)] == [1, 4]", ["[f(x) for x in (1, 2)]"], []),
+        ("assert [m() == n(), m() == 0] == [True, False]", ["[m() == n(), m() == 0]"], []),
+        ("assert sum(10, 15) == 6", ["sum(10, 15)"], []),
+        ("assert isinstance(f(1), int)", ["f(1)"], []),
+    ],
+)
+def test_what_reaches_the_agent_is_asked_and_the_verdict_is_not(
+    test: str, asked: list[str], clean: list[str]
+) -> None:
+    entry = "sum" if "sum" in test else "f"
+    found = plan(test, entry)
+    assert (list(found.asked), list(found.clean)) == (asked, clean)
+
+
+@pytest.mark.parametrize(
+    ("test", "values", "holds"),
+    [
+        ("assert f(1) == 3", [3], True),
+        ("assert f(1) == 3", [3.0], True),
+        ("assert f(1) == 3", ["3"], False),
+        ("assert f(1) == [1, (2, 3)]", [[1, (2, 3)]], True),
+        ("assert f(1) == [1, (2, 3)]", [[1, [2, 3]]], False),
+        ("assert f(1) == [1]", [Series("map", (1,))], False),
+        ("assert f(1) == {1: {2}}", [{1: {2}}], True),
+        ("assert f(1) is None", [None], True),
+        ("assert f(1) is True", [1], False),
+        ("assert f(1) == 3", [Opaque("__main__.A", True)], False),
+        ("assert f(1)", [Opaque("__main__.A", False)], False),
+        ("assert math.isclose(f(1), 2.5, rel_tol=0.1)", [2.51], True),
+        ("assert abs(f(1) - 2.5) < 1e-6", [2.5], True),
+        ("assert f(1) != f(2)", [1, 2], True),
+        ("assert sorted(f(1), reverse=True)[0] > 2", [[1, 3]], True),
+        ("assert 1 < f(1) < 3", [3], False),
+        ("assert f(1) in ('a', 'b')", ["b"], True),
+        ("assert f(1).get('k') is None and len(f(2)) == 2", [{}, 2], True),
+        ("assert f(1) == float('nan')", [math.nan], False),
+    ],
+)
+def test_the_verdict(test: str, values: list[Any], holds: bool) -> None:
+    assert plan(test, "f").holds(values, []) is holds
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "assert 1 == 1",
+        "print(f(1))",
+        "assert f(1) == 1\nassert f(2) == 2",
+        "assert all(f(x) > 1 for x in (1, 2))",
+        "assert (lambda v: v == 3)(f(1))",
+        "assert f(1) ==",
+        "assert open('/etc/passwd').read() == '1'",
+    ],
+)
+def test_what_cannot_be_judged_is_refused(test: str) -> None:
+    with pytest.raises(GoldError, match="the test"):
+        plan(test, "f")
+
+
+@pytest.mark.parametrize("test", ["assert f(1) ** 9**9 > 1", "assert len(f(1) * 10**9) > 1"])
+def test_what_grows_without_bound_is_not_calculated(test: str) -> None:
+    with pytest.raises((ValueError, TypeError)):
+        plan(test, "f").holds(["ab"], [])
+
+
+@pytest.mark.parametrize("test", ["assert f(1).__class__() == 1", "assert f(1).pop() == 1"])
+def test_only_methods_without_effect_are_called_here(test: str) -> None:
+    """Others are the agent's to call."""
+    found = plan(test, "f")
+    assert "()" in found.asked[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('["l",1,["t","a",null,true],["f","-inf"]]', [1, ("a", None, True), -math.inf]),
+        ('["d","k",["s",1,2],["i","-ff"],["b","00"]]', {"k": {1, 2}, -255: b"\0"}),
+        ('["r",0,5,2]', range(0, 5, 2)),
+        ('["c","1.0","2.0"]', 1 + 2j),
+        ('["v","decimal.Decimal","Decimal(\'1\')"]', Worth("decimal.Decimal", "Decimal('1')")),
+        ('["!","ValueError","no"]', Raised("ValueError", "no")),
+    ],
+)
+def test_a_value_is_read(text: str, value: Any) -> None:
+    assert read(text) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "1.5x", "{}", '{"__class__": "int"}', "[]", '["x",1]', '["i","zz"]', '["d",1]',
+        '["s",["l"]]', '["o"]', "[" * 100_000, '["l",' * 2000 + "1" + "]" * 2000, "1.5", '["f",[]]',
+        '["r","a"]', '["i","' + "f" * 10 + '",1]', '[["l"]]', "NaN",
+    ],
+)  # fmt: skip
+def test_what_is_no_value_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        read(text)
+
+
+def test_an_opaque_value_equals_nothing() -> None:
+    first, second = read('["o","A",true]'), read('["o","A",true]')
+    assert first != second
+    assert read('["g","map",1]') != [1]
+    with pytest.raises(ValueError, match="not 2 values"):
+        read_all("[1]", 2)

@@ -1,0 +1,48 @@
+"""The Python rewards on states of the test's own."""
+
+from __future__ import annotations
+
+import pytest
+
+from intercode.rewards import REWARDS
+from intercode.rewards.python import original, standard
+from intercode.types import State, Task, TestRun
+
+TASK = Task("t", "q")
+
+
+def run(passed: bool, output: str | None = "", error: str = "") -> TestRun:
+    return TestRun("assert True", passed, output, error)
+
+
+def test_standard_is_the_share_of_tests_that_passed() -> None:
+    agent = State(tests=(run(True), run(False, None, "time-out"), run(True)))
+    score = standard(TASK, agent, State())
+    assert score.value == pytest.approx(2 / 3)
+    assert score.details == {"tests": 3, "failed": {1: "time-out"}}
+    assert not score.success
+    assert standard(TASK, State(tests=(run(True),)), State()).success
+
+
+@pytest.mark.parametrize("reward", [standard, original])
+def test_without_tests_it_is_0(reward: object) -> None:
+    assert reward(TASK, State(), State()).value == 0.0  # type: ignore[operator]
+
+
+def test_original_counts_whatever_ends_as_with_the_gold() -> None:
+    error = "Error: name 'root' is not defined"
+    agent = State(tests=(run(True), run(False, None, error), run(False, "4"), run(False, None, "")))
+    gold = State(tests=(run(True), run(False, None, error), run(False, "5"), run(False, "", "")))
+    score = original(TASK, agent, gold)
+    assert score.value == 0.5
+    assert score.details == {"tests": 4, "raised": [1]}
+
+
+def test_original_wants_the_gold_on_the_same_tests() -> None:
+    with pytest.raises(ValueError, match="argument"):
+        original(TASK, State(tests=(run(True),)), State())
+
+
+def test_they_are_registered() -> None:
+    assert REWARDS.load("python-standard") is standard
+    assert REWARDS.load("python-original") is original

@@ -1,0 +1,81 @@
+"""The comparison of APPS: what it forgives and what it does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from intercode.rewards.tolerant import numbered_arguments, same_output, same_value
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        ("3\n", "3"),
+        ("  a b  \n c\n", "a b\nc"),
+        ("1\n\n2\n", "1\n2\n"),
+        ("0.30000000000000004\n1e3", "0.3\n1000"),
+        ("2 1 3", "1 2 3"),
+        ("b\na\n", "a\nb\n"),
+        ("1.0001 x2\n", "x2 1.0001\n"),
+        ("0.33333 2", "2.0 0.33349"),
+        ("inf", "inf"),
+        ("", "\n"),
+    ],
+)
+def test_what_counts_as_the_same_output(printed: str, expected: str) -> None:
+    assert same_output(printed, expected)
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected"),
+    [
+        ("3", "4"),
+        ("", "1"),
+        ("1", ""),
+        ("a b\nc", "a\nb c"),
+        ("1.01", "1.02"),
+        ("Yes", "YES"),
+        ("nan", "1"),
+        ("1\n2\n3", "1\n2"),
+        ("ab", "a b"),
+    ],
+)
+def test_what_does_not(printed: str, expected: str) -> None:
+    assert not same_output(printed, expected)
+
+
+@pytest.mark.parametrize(
+    ("returned", "expected"),
+    [
+        (3, 3),
+        (3, [3]),
+        ([1, 2], [[1, 2]]),
+        ([1, 2], [1, 2]),
+        ((1, 2), [1, 2]),
+        ([(1, 2), (3, 4)], [[[1, 2], [3, 4]]]),
+        ({1: "a"}, {"1": "a"}),
+        ({1: "a"}, [{"1": "a"}]),
+        ({"k": 1}, {"k": 1}),
+        (None, [None]),
+        ([], [[]]),
+        ([], []),
+    ],
+)
+def test_what_counts_as_the_same_value(returned: Any, expected: Any) -> None:
+    assert same_value(returned, expected)
+
+
+@pytest.mark.parametrize(
+    ("returned", "expected"),
+    [(3, 4), (3, [4, 3]), ("3", 3), ([1, 2], [[2, 1]]), (None, []), ({"1": "a"}, {"1": "a"})],
+)
+def test_what_is_another_value(returned: Any, expected: Any) -> None:
+    assert not same_value(returned, expected)
+
+
+def test_arguments_get_their_numbers_back() -> None:
+    assert numbered_arguments([{"1": 2, "-3": 4}]) == [{1: 2, -3: 4}]
+    assert numbered_arguments([{"a": 2}]) == [{"a": 2}]
+    assert numbered_arguments([{"1": 2}, 5]) == [{"1": 2}, 5]

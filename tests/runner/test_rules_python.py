@@ -1,0 +1,58 @@
+"""Replaying the authors' Python log: their runner's feedback, and all of it with a real box."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from intercode import logs
+from intercode.runner import replay
+from intercode.runner.rules import RULES, rules_of
+from intercode.runner.rules_python import PythonRules, told
+from intercode.types import Score
+
+TESTS = ("assert f(1) == 1", "assert f(2) == 2", "assert f(3) == 3")
+BELOW = Score(1 / 3, details={"raised": [1, 2]})
+DICT = "{'output': '', 'error': ''}"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "score", "expected"),
+    [
+        ("Failed 1/3 Test Cases. Please try again.", BELOW,
+         "Failed 2/3 Test Cases. Please try again."),
+        ("Failed Test Case: assert f(9) == 1\nPlease try again.", BELOW,
+         "Failed Test Case: assert f(2) == 2\nPlease try again."),
+        ("Test case did not pass. Please try again.", BELOW,
+         "Test case did not pass. Please try again."),
+        (DICT, BELOW, "Test case did not pass. Please try again."),
+        (DICT, Score(1.0, details={"raised": [0]}), "seen"),
+        (DICT, Score(0.0, details={"raised": []}), "seen"),
+        (DICT, Score(0.0), "seen"),
+    ],
+)  # fmt: skip
+def test_what_their_runner_told(recorded: str, score: Score, expected: str) -> None:
+    assert told(recorded, "seen", score, TESTS) == expected
+
+
+def test_the_record_names_the_task_by_its_published_number(recorded_dir: Path) -> None:
+    episodes = logs.load(recorded_dir / "python" / "ic_python_multiturn_gpt-3.5_7_turns.json")
+    assert all(e.task == f"mbpp/{e.index + 1}" for e in episodes)
+    assert isinstance(rules_of(episodes[0]), PythonRules)
+    assert RULES.load("python") is PythonRules
+
+
+@pytest.mark.sandbox
+@pytest.mark.slow
+def test_the_authors_log_comes_again(
+    recorded_dir: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Measured: every reward and every observation; a later Python may word an error otherwise."""
+    monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
+    (report,) = replay.run([recorded_dir / "python"], replay.Options(image="host"))
+    shares = report.shares()
+    assert (report.episodes, shares["steps"]) == (117, 430)
+    assert report.recorded_success == report.replayed_success == 69
+    assert shares["rewards"] == 1.0
+    assert float(shares["observations"] or 0) >= 0.97

@@ -1,0 +1,128 @@
+"""The far side of a Python session, in every Python of this machine, without a box around it."""
+
+from __future__ import annotations
+
+import ast
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import intercode.sessions.python_box as far_side
+from intercode.sandboxes.base import Limits
+from intercode.sessions.python import PythonSession
+from intercode.sessions.python_process import InterpreterEndedError
+from intercode.sessions.python_values import Raised, read_all
+
+FILES = sorted(Path(far_side.__path__[0]).glob("*.py"))
+OLDEST = (3, 7)
+
+
+def pythons() -> list[str]:
+    """Programs named python3.N that run, this interpreter among them."""
+    found = [sys.executable]
+    for minor in range(OLDEST[1], 20):
+        program = shutil.which(f"python3.{minor}")
+        if program and subprocess.run([program, "-c", ""], capture_output=True).returncode == 0:
+            found.append(program)
+    return found
+
+
+class Process:
+    """A process outside of any box."""
+
+    def __init__(self, running: subprocess.Popen[bytes]) -> None:
+        self._running, self.pid = running, running.pid
+        self._fd = os.pidfd_open(running.pid)
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        try:
+            return self._running.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def kill(self, number: int = 9) -> None:
+        self._running.send_signal(number)
+
+
+class Nowhere:
+    """As much of a sandbox as a session needs, without any walls: for code of the test's own."""
+
+    class spec:  # noqa: N801
+        limits = Limits()
+
+    def __init__(self) -> None:
+        self.started: list[subprocess.Popen[bytes]] = []
+
+    def spawn(self, argv: Sequence[str], *, cwd: str, fds: Mapping[int, int]) -> Process:
+        def place() -> None:
+            moved = {n: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 200) for n, fd in fds.items()}
+            for number, fd in moved.items():
+                os.dup2(fd, number)
+
+        argv = [a.replace("/dev/bash", "/proc/self/fd/62") for a in argv]
+        running = subprocess.Popen(
+            argv, cwd=cwd, stdin=subprocess.DEVNULL, preexec_fn=place, close_fds=False
+        )
+        self.started.append(running)
+        return Process(running)
+
+    def mark(self) -> int:
+        return 0
+
+    def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
+        """Nothing that these tests run leaves anything behind."""
+
+    def signal(self, pid: int, number: int) -> None:
+        os.kill(pid, number)
+
+    def breach(self) -> str:
+        return ""
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.name)
+def test_it_is_written_for_old_pythons_and_the_standard_library(path: Path) -> None:
+    tree = ast.parse(path.read_text("utf-8"), feature_version=OLDEST)
+    names = [a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names]
+    names += [str(n.module) for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
+    assert {name.split(".")[0] for name in names} <= sys.stdlib_module_names
+
+
+@pytest.mark.parametrize("program", pythons())
+def test_a_session_in_another_python(program: str) -> None:
+    nowhere: Any = Nowhere()
+    session = PythonSession(nowhere, program=program)
+    try:
+        assert session.run("x = 6\nprint('é')\nx * 7", 20).output == "é\n42\n"
+        shown = session.run("def f(n):\n    return n / 0\nf(1)", 20).output
+        assert '  File "<action 2>", line 2, in f\n    return n / 0\nZeroDivisionError' in shown
+        assert "SyntaxError" in session.run("x = (", 20).output
+        result = session.run("x = 7; import os; os._exit(3)", 20)
+        assert (result.exit_code, result.note[:23]) == (3, "[the interpreter ended:")
+        assert session.run("x", 20).output == "6\n"
+        live = session.interpreter()
+        live.learn("values")
+        asked = "[1, {2: 3.5}, (None,), {True}, b'a', 10**40, 'é\\ud800', map(str, [1])]", "1 / 0"
+        values = read_all(live.ask("values", asked, timeout=20) or "", 2)
+        assert values[0][:7] == [1, {2: 3.5}, (None,), {True}, b"a", 10**40, "é\ud800"]
+        assert values[0][7].items == ("1",)
+        assert values[1] == Raised("ZeroDivisionError", "division by zero")
+        live.learn("service")
+        served = live.ask("serve", True, ("print(1)", "x"), timeout=20)
+        assert served == '[["1\\n",""],["","Error: name \'x\' is not defined"]]'
+    finally:
+        session.close()
+        with pytest.raises(InterpreterEndedError):
+            session.interpreter()
+        for process in nowhere.started:
+            process.kill()
+            process.wait()

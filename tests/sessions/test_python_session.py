@@ -1,0 +1,269 @@
+"""The live interpreter of an episode, in a real box."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from intercode.conformance import check_session
+from intercode.errors import SandboxError
+from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sessions.python import PythonSession
+from intercode.sessions.python_process import InterpreterEndedError, RefusedError
+from intercode.sessions.python_state import may_end
+from support.boxes import open_box
+
+pytestmark = pytest.mark.sandbox
+
+
+@pytest.fixture(scope="module")
+def box() -> Iterator[NamespaceSandbox]:
+    with open_box() as opened:
+        yield opened
+
+
+@pytest.fixture
+def session(box: NamespaceSandbox) -> Iterator[PythonSession]:
+    opened = PythonSession(box)
+    yield opened
+    opened.close()
+
+
+def test_it_is_a_session(box: NamespaceSandbox) -> None:
+    check_session(lambda: PythonSession(box), "print({})")
+
+
+def test_names_definitions_and_imports_carry_over(session: PythonSession) -> None:
+    session.run("import math\ndef area(r):\n    return math.pi * r ** 2\n", 5)
+    session.run("r = 2", 5)
+    result = session.run("round(area(r), 2)", 5)
+    assert (result.output, result.exit_code) == ("12.57\n", 0)
+    assert session.run("_ + 1", 5).output == "13.57\n"
+
+
+def test_what_a_person_sees(session: PythonSession) -> None:
+    """Both streams in the order of writing, the last value, nothing for None or a statement."""
+    code = "import sys\nprint('a')\nprint('b', file=sys.stderr)\nprint('c')\n'é\\n'"
+    assert session.run(code, 5).output == "a\nb\nc\n'é\\n'\n"
+    assert session.run("for i in range(3): i", 5).output == ""
+    assert session.run("None", 5).output == ""
+    assert session.run("print('no end', end='')", 5).output == "no end"
+
+
+def test_a_traceback_shows_the_agents_lines_and_no_others(session: PythonSession) -> None:
+    session.run("def half(x):\n    return x / 0\n", 5)
+    result = session.run("y = 1\nhalf(y)", 5)
+    assert result.exit_code == 1
+    assert result.output == (
+        "Traceback (most recent call last):\n"
+        '  File "<action 2>", line 2, in <module>\n    half(y)\n'
+        '  File "<action 1>", line 2, in half\n    return x / 0\n'
+        "ZeroDivisionError: division by zero\n"
+    )
+    chained = session.run(
+        "try:\n    half(1)\nexcept ZeroDivisionError as e:\n    raise KeyError('k') from e", 5
+    )
+    assert "direct cause" in chained.output
+    assert chained.output.endswith("KeyError: 'k'\n")
+    assert "<host>" not in chained.output
+    deep = session.run("def f(n): return f(n + 1)\nf(0)", 5).output
+    assert "more times]" in deep
+    assert deep.endswith("RecursionError: maximum recursion depth exceeded\n")
+
+
+def test_a_syntax_error_points_to_its_place(session: PythonSession) -> None:
+    shown = session.run("x = 1\ny = (2", 5).output
+    assert shown.startswith('  File "<action 1>", line 2\n    y = (2\n        ^\nSyntaxError: ')
+    assert session.run("x", 5).output.endswith("NameError: name 'x' is not defined\n")
+
+
+def test_definitions_before_an_exception_stay(session: PythonSession) -> None:
+    session.run("def f(): return 7\nassert f() == 8", 5)
+    assert session.run("f()", 5).output == "7\n"
+
+
+def test_input_ends_at_once(session: PythonSession) -> None:
+    assert session.run("input('name? ')", 5).output.endswith("EOF when reading a line\n")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "while True: pass",
+        "while True:\n    try:\n        while True: pass\n    except KeyboardInterrupt: pass",
+        "import subprocess\nsubprocess.run(['sleep', '60'])",
+        "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass",
+        "while True: print('x' * 1000)",
+    ],
+)
+def test_what_does_not_end_is_interrupted_and_what_was_known_stays(
+    session: PythonSession, box: NamespaceSandbox, code: str
+) -> None:
+    session.run("kept = [1]", 5)
+    before = time.monotonic()
+    result = session.run(code, 0.5)
+    assert result.timed_out
+    assert result.exit_code is None
+    assert "[killed: over the time limit of 0.5 s]" in result.note
+    assert time.monotonic() - before < 10
+    assert session.run("kept", 5).output == "[1]\n"
+    assert not [name for name in box.processes() if name.startswith("sleep")]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import os; os._exit(0)",
+        "import os; os.kill(os.getpid(), 9)",
+        "import os; os.closerange(0, 100); print('x')",
+        "import os\nfor n in range(3, 99):\n    try: os.write(n, b'0 /\\0')\n    except OSError: 0",
+        "import ctypes; ctypes.string_at(0)",
+        "import os; os.execv('/bin/true', ['true'])",
+        "import sys; sys._getframe(1).f_globals['Host'].send = None",
+        "import gc\nfor o in gc.get_objects():\n    if type(o).__name__ == 'Host': o.socket = None",
+    ],
+)
+def test_what_ends_the_interpreter_costs_that_action(session: PythonSession, code: str) -> None:
+    session.run("kept = [1]", 5)
+    result = session.run(code, 5)
+    if result.exit_code != 0 or result.note:
+        assert result.note == "[the interpreter ended: it goes on as it was before this action]\n"
+    assert session.run("kept", 5).output == "[1]\n"
+    assert session.run("print('out')", 5).output == "out\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import sys; sys.stdout = None; sys.stderr = None",
+        "import sys; sys.stdout.close()",
+        "import os; os.close(1); os.close(2)",
+        "import os; os.dup2(os.open('/dev/null', 1), 1)",
+        "import sys; sys.settrace(lambda *a: 1 / 0)",
+        "import sys; sys.exit(3)",
+        "exit()",
+        "import os\nif os.fork() == 0: x = 'child'",
+        "import builtins; builtins.repr = builtins.compile = None; del builtins.print",
+        "import sys; sys.setrecursionlimit(50)",
+        "import sys; sys.displayhook = sys.excepthook = None",
+    ],
+)
+def test_what_cripples_the_interpreter_does_not_outlast_the_action(
+    session: PythonSession, code: str
+) -> None:
+    session.run("from builtins import print as say; kept = 1", 5)
+    session.run(code, 5)
+    assert session.run("say(kept + 1)", 5).output == "2\n"
+
+
+def test_programs_that_it_starts_do_not_hold_its_connection(session: PythonSession) -> None:
+    shown = session.run("import os; os.system('ls -l /proc/self/fd | grep -c socket')", 5)
+    assert shown.output.startswith("0\n")
+
+
+def test_a_status_of_its_own_is_told(session: PythonSession) -> None:
+    assert session.run("import sys; sys.exit(3)", 5).exit_code == 3
+    result = session.run("raise SystemExit('bye')", 5)
+    assert (result.output, result.exit_code) == ("bye\n", 1)
+    assert session.run("import os; os._exit(5)", 5).exit_code == 5
+
+
+def test_without_a_copy_a_new_interpreter_is_started_and_says_so(session: PythonSession) -> None:
+    session.run(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()", 5
+    )
+    result = session.run("x = 1\nimport os; os._exit(1)", 5)
+    assert result.note == "[the interpreter ended: a new one was started, without its variables]\n"
+    assert "NameError" in session.run("x", 5).output
+
+
+def test_too_much_memory_is_told(box: NamespaceSandbox) -> None:
+    session = PythonSession(box)
+    result = session.run("x = bytearray(20 << 30)", 5)
+    assert "MemoryError" in result.output
+    assert session.run("1", 5).output == "1\n"
+    session.close()
+
+
+def test_a_directory_carries_over_even_when_it_goes(session: PythonSession) -> None:
+    session.run("import os; os.mkdir('/tmp/d'); os.chdir('/tmp/d')", 5)
+    assert session.cwd == "/tmp/d"
+    session.run("os.rmdir('/tmp/d')", 5)
+    assert session.run("1 + 1", 5).output == "2\n"
+    assert session.cwd == "/"
+
+
+def test_modules_beside_the_standard_library_are_found(box: NamespaceSandbox) -> None:
+    box.write_file("/tmp/lib/mine.py", b"answer = 42\n")
+    session = PythonSession(box, cwd="/tmp/lib")
+    assert session.run("import mine; mine.answer", 5).output == "42\n"
+    assert "No module named 'nothing_like_it'" in session.run("import nothing_like_it", 5).output
+    assert "/tmp/lib/__pycache__" not in box.changed()
+    session.close()
+
+
+def test_future_statements_hold_for_later_actions(session: PythonSession) -> None:
+    session.run("from __future__ import annotations", 5)
+    assert (
+        session.run("def f(x: nowhere): pass\nf.__annotations__", 5).output == "{'x': 'nowhere'}\n"
+    )
+
+
+def test_a_fork_goes_on_by_itself_with_the_same_chance(session: PythonSession) -> None:
+    session.run("import random; random.seed(1); x = [1]", 5)
+    copy = session.interpreter().fork("apart", 5)
+    ours = session.run("x.append(2); random.random()", 5).output
+    session.adopt(copy)
+    assert session.run("random.random()", 5).output == ours
+    assert session.run("x", 5).output == "[1]\n"
+
+
+def test_a_fork_is_refused_with_the_reason(session: PythonSession) -> None:
+    session.run("f = open('/tmp/held', 'w')", 5)
+    with pytest.raises(RefusedError, match="/tmp/held is open for writing"):
+        session.interpreter().fork("apart", 5)
+    session.run(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()", 5
+    )
+    with pytest.raises(RefusedError, match="1 more threads"):
+        session.interpreter().fork("alone", 5)
+
+
+def test_told_says_what_is_known_and_nothing_that_changes_by_itself(box: NamespaceSandbox) -> None:
+    texts = []
+    for _ in range(2):
+        session = PythonSession(box)
+        session.run("x = {1: 'a'}\ndef f(): return object()\no = f()", 5)
+        texts.append(session.told())
+        session.close()
+    assert texts[0] == texts[1]
+    assert "x " in texts[0]
+
+
+def test_nothing_is_left_when_it_is_closed() -> None:
+    with open_box() as box:
+        session = PythonSession(box)
+        session.run("import os; os.getpid()", 5)
+        session.close()
+        deadline = time.monotonic() + 10
+        while box.processes() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert box.processes() == ()
+        with pytest.raises(InterpreterEndedError):
+            session.interpreter()
+
+
+def test_a_program_that_is_none_is_named() -> None:
+    with (
+        open_box() as box,
+        pytest.raises(SandboxError, match=r"no usable Python: .*no-such-python"),
+    ):
+        PythonSession(box, program="no-such-python")
+
+
+@pytest.mark.parametrize("code", ["os._exit(1)", "os.kill(1, 9)", "import ctypes", "10 ** 9"])
+def test_code_that_may_end_it_is_seen(code: str) -> None:
+    assert may_end(code)
+    assert not may_end("def f(x):\n    return sorted(x)[0]")
