@@ -6,6 +6,7 @@ import difflib
 import importlib
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,15 @@ class Registry:
     def register(self, name: str, reference: str) -> None:
         """Add or replace an entry."""
         self._entries[name] = reference
+
+    @contextmanager
+    def including(self, name: str, reference: str) -> Iterator[None]:
+        """Have an entry for a while."""
+        self._entries[name] = reference
+        try:
+            yield
+        finally:
+            del self._entries[name]
 
     def load(self, name: str) -> Any:
         """The object behind a name, or behind a ``package.module:name`` reference.

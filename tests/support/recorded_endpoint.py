@@ -28,7 +28,8 @@ class RecordedLog:
         self.answers: dict[str, list[str]] = {}
         data = json.loads(path.read_text(encoding="utf-8"))
         for row in data.get("logs", data).values():
-            answers = list(_answers(row["turn_history"]))
+            tag = str(row.get("environment", "bash")).removeprefix("ic_")
+            answers = list(_answers(row["turn_history"], tag))
             if self.answers.setdefault(row["query"], answers) != answers:
                 raise ValueError(f"{path}: two different records of the query {row['query']!r}")
         self._longest_first = sorted(self.answers, key=len, reverse=True)
@@ -43,21 +44,21 @@ class RecordedLog:
         return query, turn, answers[turn] if turn < len(answers) else PROSE
 
 
-def _answers(history: dict[str, list[Any]]) -> list[str]:
+def _answers(history: dict[str, list[Any]], tag: str) -> list[str]:
     observations = history["observations"]
     texts = []
     for i, action in enumerate(history["actions"]):
         if i >= len(observations) or _RETRY.match(str(observations[i])):  # blocked, or no code
             texts.append(PROSE)
         else:
-            texts.append(fence(action))
+            texts.append(fence(action, tag))
     return texts
 
 
-def fence(action: str) -> str:
-    """An action in a bash fence that is longer than any run of backticks inside."""
+def fence(action: str, tag: str = "bash") -> str:
+    """An action in a fence that is longer than any run of backticks inside."""
     marks = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", action))])
-    return f"Let us run this.\n\n{marks}bash\n{action}\n{marks}"
+    return f"Let us run this.\n\n{marks}{tag}\n{action}\n{marks}"
 
 
 class RecordedEndpoint:

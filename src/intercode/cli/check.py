@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from intercode.cli.parser import count, path, seconds
+from intercode.config import parse_pairs
 from intercode.errors import DataError, UsageError
 
 UNSOUND = 1
@@ -18,6 +19,8 @@ examples:
   intercode check starter
   intercode check nl2bash:verified --image recipe:nl2bash
       every gold runs, scores 1 and does the same twice; doing nothing scores less
+  intercode check spider --env-option engine=mysql
+      ... and what an SQL result gives away: ties that LIMIT cuts, tables that are empty
   intercode check my_tasks.jsonl --json > today.json
   intercode check my_tasks.jsonl --against today.json
       ... and does the same as it did when that was written
@@ -46,6 +49,10 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout", type=seconds, default=10.0, metavar="S",
         help="seconds that a gold may take (default 10)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--env-option", action="append", default=[], metavar="K=V",
+        help="a setting of the environment's own, such as engine=mysql",
     )  # fmt: skip
     parser.add_argument(
         "--parallel", type=count, default=2, metavar="N", help="tasks at the same time (default 2)"
@@ -84,6 +91,7 @@ def _dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any], bool]
     report = check.check(
         name, profile=args.profile, image=args.image, network=args.network,
         parallel=args.parallel, timeout=args.timeout, keep=not args.no_keep,
+        env_options=parse_pairs(args.env_option),
     )  # fmt: skip
     if args.against is not None:
         report = check.against(report, _prints(args), str(args.against))

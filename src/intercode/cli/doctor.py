@@ -42,7 +42,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Look, print, and say whether everything needed is there."""
-    findings = [_python(), *_packages(), *probe(), _keeper(), _clock()]
+    findings = [_python(), *_packages(), *probe(), _keeper(), _clock(), _server()]
     if args.dataset:
         findings += [*_programs(args.dataset, args.image), _dataset(args.dataset, args.image)]
     if args.json:
@@ -92,6 +92,17 @@ def _keeper() -> Finding:
     """Whether boxes are kept by a program or by an interpreter each."""
     path, why = compiled.keeper()
     return Finding("keeper of the boxes", path is not None, why, compiled.HOW)
+
+
+def _server() -> Finding:
+    """Whether SQL can be asked of a real server; the embedded engine needs none."""
+    from intercode.sessions.sql.mysql import managed
+
+    name, fix = "SQL server of its own", "nothing to do: the embedded engine serves"
+    try:
+        return Finding(name, True, f"{managed.server_program()} {managed.server_version()}")
+    except InterCodeError as e:
+        return Finding(name, False, str(e), fix)
 
 
 def _programs(spec: str, image: str | None) -> list[Finding]:

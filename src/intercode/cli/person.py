@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable
 from typing import Any, ClassVar
 
 from intercode.agents.base import Feedback
+from intercode.agents.languages import language_of
+from intercode.cli.typing_in import typing_of
 from intercode.types import Brief, Move, Score, Trajectory
-
-_HERE = re.compile(r"(?<!<)<<(?!<)-?\s*(['\"]?)(\w+)\1")
 
 HELP = """\
   submit    hand in: the task is scored and the next one begins
   score     what handing in would earn now
   skip      leave this task (what you tried is recorded, as not handed in)
   quit      stop; the task you are in is not recorded
-  help      this list (Bash's own is `builtin help`)
-Everything else is run as Bash."""
+  help      this list{aside}
+Everything else is run as {title}."""
 
 
 class Quit(Exception):  # noqa: N818
@@ -40,12 +39,16 @@ class Person:
         directory: Callable[[], str] | None = None,
     ) -> None:
         self._score, self._directory = score, directory
+        self._environment = "bash"
         if sys.stdin.isatty():
             import readline  # noqa: F401  # gives input() a history and editing
 
     def start(self, brief: Brief) -> None:
         """Show the task."""
+        self._environment = brief.environment
         print(f"\n[{brief.task}] {brief.query}")
+        if brief.notes:
+            print(brief.notes)
         if brief.max_turns:
             print(f"(at most {brief.max_turns} actions)")
 
@@ -61,7 +64,8 @@ class Person:
             if word == "skip":
                 return None
             if word == "help":
-                print(HELP)
+                title = language_of(self._environment).title
+                print(HELP.format(aside=typing_of(self._environment).aside, title=title))
             elif word == "score":
                 print(_score_line(self._score()) if self._score else "no score here")
             elif word:
@@ -78,14 +82,11 @@ class Person:
         print(f"{verdict}: {_score_line(Score(trajectory.reward, parts))}")
 
     def _read(self) -> str:
-        """One action: lines are joined after a final backslash and up to a here-document's end."""
-        where = self._directory() if self._directory else ""
-        lines = [_line(f"{where}$ ")]
-        while lines[-1].endswith("\\"):
-            lines.append(_line("> "))
-        for _, word in _HERE.findall("\n".join(lines)):
-            while lines[-1].strip() != word:
-                lines.append(_line("> "))
+        """One action, which may take several lines."""
+        typing = typing_of(self._environment)
+        lines = [_line(typing.prompt.format(self._directory() if self._directory else ""))]
+        while lines[0].strip() and typing.is_unfinished(lines):
+            lines.append(_line(typing.more))
         return "\n".join(lines)
 
 

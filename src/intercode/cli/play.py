@@ -13,8 +13,9 @@ examples:
   intercode play starter --task 3 --task starter/bash/count-csv
   printf 'ls\\nsubmit\\n' | intercode play starter --task 0
 
-Type Bash. A line that ends in \\ goes on in the next one, and so does a here-document. Besides:
-submit (hand in), score (what it would earn now), skip, quit, help."""
+Type the language of the dataset. In Bash a line that ends in \\ goes on in the next one, and so
+does a here-document; in Python a block ends with an empty line. Besides: submit (hand in), score
+(what it would earn now), skip, quit, help."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -47,9 +48,9 @@ def handle(args: argparse.Namespace) -> int:
 
     values = vars(args)
     chosen = values.pop("task")
-    AGENTS.register("human", "intercode.cli.person:Person")
     config = make_config({**values, "tasks": chosen, "agent": "human"})
-    plan = make_plan(config)
+    with AGENTS.including("human", "intercode.cli.person:Person"):
+        plan = make_plan(config)
     wanted = list(plan.chosen) if chosen else plan.pending()
     solved = played = 0
     try:

@@ -124,6 +124,7 @@ def _plain(report: FileReport) -> dict[str, Any]:
         "replayed_success": report.replayed_success,
         "causes": dict(Counter(s.cause for s in report.mismatches)),
         "hashes": sum(bool(s.recorded_hashes) for s in report.steps),
+        "notes": report.notes,
         "differs": [
             {"task": s.task, "episode": s.episode, "step": s.turn + 1, "in": s.differs_in}
             for s in report.disproved
@@ -154,6 +155,7 @@ def _table(reports: Sequence[FileReport]) -> Table:
             "stable steps", "stable obs.", "stable rewards", "success", "replayed",
         ),
         tuple(rows),
+        tuple(note for r in reports for note in r.notes),
     )  # fmt: skip
 
 

@@ -68,7 +68,7 @@ def branch(
     after = _fork_point(parent, asked)
     with open_env(parent, options) as env:
         agent = _agent(parent, asked, after, env.dataset)
-        env.reset(options={"task": parent.index})
+        env.reset(seed=parent.seed, options={"task": parent.index})
         came: list[Step] = []
         for step in parent.steps[:after]:
             came.append(again(env, step) if step.executed else step)
@@ -127,7 +127,7 @@ def _agent(parent: Trajectory, asked: Branch, after: int, dataset: Dataset) -> A
     if asked.agent is None:
         return Script(moves, any(s.reward is not None for s in parent.steps[:-1]))
     model = open_model(asked.model, asked.base_url) if asked.model else None
-    golds = {t.id: (t.gold,) for t in dataset.tasks if t.gold is not None}
+    golds = {t.id: (t.solution,) for t in dataset.tasks if t.solution is not None}
     agent = open_agent(
         asked.agent, asked.agent_options, model=model, golds=golds, max_turns=asked.max_turns
     )

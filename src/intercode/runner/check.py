@@ -5,14 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from intercode import datasets
-from intercode.errors import GoldError, InfrastructureError, UsageError
+from intercode.errors import DataError, GoldError, InfrastructureError, UsageError
+from intercode.registry import Registry
 from intercode.runner import proofs
 from intercode.runner.findings import KINDS, CheckReport, Finding, read_signs
 from intercode.runner.player import Play, Player, players
-from intercode.types import SUCCESS, Dataset, Network, Profile, Score, Task
+from intercode.types import NOTHING, SUCCESS, Dataset, Network, Profile, Score, Task
 
+LOOKS = Registry("look at golds of", {"sql": "intercode.runner.check_sql:look"})
+"""By environment: what gives findings from a run of a gold."""
 _APART = 1.1
 """Seconds between the two runs of a gold at least: what prints the time gives itself away."""
 
@@ -26,18 +30,21 @@ def check(
     parallel: int = 2,
     timeout: float = 10.0,
     keep: bool = True,
+    env_options: Mapping[str, Any] = NOTHING,
 ) -> CheckReport:
     """Play every gold of a dataset twice, and nothing once, and report what is wrong.
 
     ``keep``: what golds leave that are proven steady is kept for later episodes (``standard`` on
     an image without a network; see envs/proven.py).
-    ``timeout`` is what a gold may take, in seconds, like any action. Raises UnknownNameError and
+    ``timeout`` is what a gold may take, in seconds, like any action. ``env_options`` are settings
+    of the environment's own, such as SqlEnv's ``engine``. Raises UnknownNameError and
     UsageError for a dataset or image that is not there; the box failing is a finding.
     """
     chosen = datasets.load(dataset) if isinstance(dataset, str) else dataset
     if parallel < 1:
         raise UsageError(f"parallel is {parallel}; it must be at least 1")
     settings = {"profile": profile, "image": image, "network": network, "timeout": timeout}
+    settings |= env_options
     rows = [_Row(i, task) for i, task in enumerate(chosen.tasks)]
     golds = {row.i: row for row in rows if row.task.gold is not None}
     with players(chosen, settings, parallel) as over:
@@ -45,6 +52,8 @@ def check(
         over(lambda player, i: _guarded(player, golds[i], _first), golds)
         time.sleep(_APART if golds else 0.0)
         over(lambda player, i: _guarded(player, golds[i], _second), golds)
+        if chosen.environment in LOOKS:
+            over(lambda player, i: _guarded(player, golds[i], _third), golds)
     steady = {row.i: shown for row in rows if keep and (shown := row.steady) is not None}
     kept = proofs.keep(chosen, settings, parallel, steady) if steady else 0
     found = [*_static(chosen), *(f for row in rows for f in row.found)]
@@ -75,7 +84,7 @@ class _Row:
     """A task, what was found on it, and what its gold did at first."""
 
     def __init__(self, i: int, task: Task) -> None:
-        self.i, self.task = i, task
+        self.i, self.task, self.solution = i, task, task.solution or ""
         self.found: list[Finding] = []
         self.first: Play | None = None
         self.second: Play | None = None
@@ -112,6 +121,9 @@ def _guarded(player: Player, row: _Row, work: Callable[[Player, _Row], None]) ->
         except GoldError as e:
             row.add("fails", str(e))
             break
+        except DataError as e:
+            row.add("no-files", str(e))
+            break
         except InfrastructureError as e:
             row.found = list(kept)
             if chance == 2:
@@ -120,7 +132,7 @@ def _guarded(player: Player, row: _Row, work: Callable[[Player, _Row], None]) ->
 
 def _first(player: Player, row: _Row) -> None:
     """The gold runs, scores 1, and prints no error."""
-    play = player.play(row.i, row.task.golds[0])
+    play = player.play(row.i, row.solution)
     row.judge("gold-below-1", "the gold", play)
     if play.timed_out:
         return
@@ -137,11 +149,11 @@ def _second(player: Player, row: _Row) -> None:
     start = player.start(row.i)
     if start.success:
         row.add("noop-scores-1", f"reward {start.value:g} right after reset")
-    play = player.play(row.i, row.task.golds[0])
+    play = player.play(row.i, row.solution)
     if row.first.differs(play) and row.first.at // 3600 != play.at // 3600:
         row.first = play  # task files get new dates with the hour: compare within it
         time.sleep(_APART)
-        play = player.play(row.i, row.task.golds[0])
+        play = player.play(row.i, row.solution)
     row.second = play
     if difference := row.first.differs(play):
         row.add("volatile", difference)
@@ -156,6 +168,13 @@ def _second(player: Player, row: _Row) -> None:
         row.add("reset-differs", "doing nothing left another state after another reset")
 
 
+def _third(player: Player, row: _Row) -> None:
+    """What the environment's own look at the gold's result shows."""
+    if row.first is not None and row.first.state is not None:
+        for found in LOOKS.load(player.env.name)(player, row.i, row.first):
+            row.add(found.kind, found.detail)
+
+
 def _facts(score: Score) -> tuple[object, ...]:
     return score.value, dict(score.parts), dict(score.details)
 
@@ -166,13 +185,15 @@ def _static(dataset: Dataset) -> Iterator[Finding]:
     for n, task in enumerate(dataset.tasks):
         keys: list[tuple[object, ...]] = [("duplicate-id", task.id)]
         if task.query.strip():
-            keys.append(("duplicate-query", task.files, " ".join(task.query.split()).lower()))
+            asked = " ".join(task.query.split()).lower()
+            keys.append(("duplicate-query", task.files, task.database, asked))
         else:
             yield Finding(task.id, "empty-query", "the query is empty")
         if task.gold is None:
             yield Finding(task.id, "no-gold", "there is no gold to play")
         else:
-            keys.append(("duplicate-gold", task.files, task.setup, task.gold.strip()))
+            kind = "duplicate-gold" if task.database is None else "same-gold"
+            keys.append((kind, task.files, task.database, task.setup, task.gold.strip()))
         for key in keys:
             first = seen.setdefault(key, n)
             if first != n:

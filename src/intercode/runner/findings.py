@@ -23,11 +23,19 @@ KINDS = {
     "noop-scores-1": "doing nothing scores 1",
     "volatile": "the gold gives another result when it runs again",
     "reset-differs": "two episodes do not begin alike",
+    "empty-table": "the gold gives nothing, and a table that it reads is empty",
+    "tie-at-limit": "LIMIT leaves out rows that the order puts beside one that it keeps",
+    "vacuous": "the gold gives no row, or nothing but 0 or NULL: a wrong statement easily does too",
+    "no-files": "the task's files are not here: this says nothing of the task",
     "box-failed": "the sandbox failed twice: this says nothing of the task",
 }
 """Faults: a task with one of them is not sound."""
 
-NOTES = {"status-1": "the gold ends with exit status 1, which diff and grep also say `no` with"}
+NOTES = {
+    "status-1": "the gold ends with exit status 1, which diff and grep also say `no` with",
+    "same-gold": "an earlier task asks the same of the same database in other words",
+    "open-order": "the gold gives several rows and orders none, so that their order does not count",
+}
 """What is worth a look and no fault by itself."""
 
 _SIGNS = tuple(

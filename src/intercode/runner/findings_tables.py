@@ -34,7 +34,8 @@ def tables(report: CheckReport) -> list[Table]:
     if rows:
         shown.append(Table("faults", "Faults", columns, rows))
     if notes:
-        meaning = tuple(f"{kind}: {text}" for kind, text in NOTES.items())
+        seen = {f.kind for f in report.notes}
+        meaning = tuple(f"{kind}: {text}" for kind, text in NOTES.items() if kind in seen)
         shown.append(Table("notes", "Not faults by themselves", columns, notes, meaning))
     return shown
 

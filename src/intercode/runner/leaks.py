@@ -78,7 +78,10 @@ def _sources(data: Path | None, absent: dict[str, str]) -> Iterator[tuple[str, l
         except (UsageError, OSError) as e:
             absent[name] = str(e)
             continue
-        yield name, [text for task in tasks for text in (task.query, *task.golds)]
+        yield (
+            name,
+            [text for task in tasks for text in (task.query, *task.golds, task.flag) if text],
+        )
     for path in sorted(data.rglob("*.json")) if data is not None else ():
         try:
             yield str(path), list(_texts(files.read_json(path)))

@@ -92,7 +92,7 @@ def make_plan(config: EvalConfig, model: Model | None = None) -> Plan:
     if model is None and config.model is not None and needs_model:
         model = open_model(config.model, config.base_url, **config.model_options)
     options = _read_actions(config)
-    golds = {t.id: (t.gold,) for t in dataset.tasks if t.gold is not None}
+    golds = {t.id: (t.solution,) for t in dataset.tasks if t.solution is not None}
     offers = {"model": model, "golds": golds, "max_turns": config.max_turns}
     agent = open_agent(config.agent, options, **offers)
     with open_env(config, dataset) as env:

@@ -17,6 +17,9 @@ from intercode.envs.proven import KeepsGolds
 from intercode.rewards import REWARDS, RewardFunction
 from intercode.types import Dataset, Score, State, Task
 
+_SEED = 0
+"""Of every episode: a task that is drawn is then the same in all of them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Play:
@@ -53,7 +56,8 @@ class Play:
 def _left(state: State | None) -> tuple[object, ...]:
     if state is None:
         return ()
-    return sorted(state.files.items()), state.status, sorted(state.checksums.items()), state.cwd
+    files, sums = sorted(state.files.items()), sorted(state.checksums.items())
+    return files, state.status, sums, state.cwd, *(() if state.rows is None else state.rows)
 
 
 class Player:
@@ -77,16 +81,19 @@ class Player:
 
     def start(self, i: int) -> Score:
         """The score of task ``i`` right after a reset."""
-        self.env.reset(options={"task": i})
+        self.env.reset(seed=_SEED, options={"task": i})
         return self.env.score()
 
     def play(self, i: int, code: str) -> Play:
-        """Run code as the first action of task ``i``, and score it."""
-        self.env.reset(options={"task": i})
+        """Run code as the first action of task ``i``, and score it. Where answers are scored, what
+        it printed is handed in, unless it has handed in one itself."""
+        self.env.reset(seed=_SEED, options={"task": i})
         at = time.time()
-        output, _, _, _, info = self.env.step(code)
+        output, _, done, _, info = self.env.step(code)
         if info["timed_out"]:
             return Play(at, output, info["exit_code"], True)
+        if self.env.answers and not done:
+            self.env.submit(output.strip())
         self._golds.clear()
         score = self.env.score()
         golds = tuple(self._golds)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from intercode import logs
 from intercode.envs.base import InterCodeEnv
-from intercode.runner.recorded import Options, again, is_own, open_env
+from intercode.errors import DataError
+from intercode.runner.recorded import Environments, Options, again, is_own
 from intercode.runner.rules import Rules, rules_of
 from intercode.types import SUCCESS, Step, Trajectory
 
@@ -39,6 +41,8 @@ class StepCheck:
     replayed_hashes: Mapping[str, str] = field(default_factory=dict)
     alike: bool = False
     """Whether the observations, though not the same text, count as equal (see rules.py)."""
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """What the reward of an episode of others is made of, now that it was scored again."""
 
     @property
     def same_observation(self) -> bool:
@@ -83,6 +87,7 @@ class FileReport:
     own: bool = False
     deterministic: bool = False
     steps: list[StepCheck] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def shares(self, stable_only: bool = False) -> dict[str, float | int | None]:
         """Steps, and the shares with equal observation and equal reward (None: no such step)."""
@@ -121,10 +126,9 @@ def run(
     reports = []
     for file in files:
         report = FileReport(file.name)
-        with ThreadPoolExecutor(max_workers=options.parallel) as pool:
-            for trajectory, checks in pool.map(
-                lambda e: _replay(e[0], e[1], options), episodes[file]
-            ):
+        with ThreadPoolExecutor(options.parallel) as pool, Environments(options) as envs:
+            replayed = partial(_replay, envs)
+            for trajectory, checks in pool.map(replayed, *zip(*episodes[file], strict=True)):
                 report.episodes += 1
                 report.own = is_own(trajectory)
                 report.deterministic = bool(trajectory.run.get("determinism"))
@@ -134,6 +138,7 @@ def run(
                 report.steps += checks
                 done += 1
                 progress(done, total)
+        report.notes = rules_of(episodes[file][0][0]).notes(report.steps) if report.steps else []
         reports.append(report)
     return reports
 
@@ -149,11 +154,16 @@ def _episodes(file: Path) -> Iterator[tuple[Trajectory, list[dict[str, Any]]]]:
 
 
 def _replay(
-    trajectory: Trajectory, notes: list[dict[str, Any]], options: Options
+    envs: Environments, trajectory: Trajectory, notes: list[dict[str, Any]]
 ) -> tuple[Trajectory, list[StepCheck]]:
     rules = rules_of(trajectory)
-    with open_env(trajectory, options) as env:
-        env.reset(options={"task": trajectory.index})
+    with envs.lent(trajectory) as env:
+        try:
+            env.reset(seed=trajectory.seed, options={"task": trajectory.index})
+        except DataError as e:
+            if is_own(trajectory):
+                raise
+            return trajectory, _lost(trajectory, str(e))
         if is_own(trajectory):
             return trajectory, _prove(trajectory, env, rules)
         checks: list[StepCheck] = []
@@ -161,14 +171,27 @@ def _replay(
             if not raw.executed:
                 continue
             step = rules.as_executed(trajectory, raw)
-            observation, reward = rules.play(env, step)
+            observation, score = rules.played(env, step)
             observation = rules.logged(trajectory, step, observation)
             checks.append(StepCheck(
                 trajectory.task, turn, step.action, step.observation, observation,
-                step.reward, reward, note.get("stable"),
-                alike=rules.same(step.observation, observation),
+                step.reward, score.value if score else None,
+                note.get("stable", rules.stable(trajectory, turn)),
+                alike=rules.same(step.observation, observation), parts=score.parts if score else {},
             ))  # fmt: skip
-    return trajectory, [_explained(check, rules) for check in checks]
+    return trajectory, [_explained(check, rules) for check in rules.settled(trajectory, checks)]
+
+
+def _lost(trajectory: Trajectory, why: str) -> list[StepCheck]:
+    """The steps of an episode that cannot begin here, as for want of its files."""
+    return [
+        StepCheck(
+            trajectory.task, turn, step.action, step.observation, "", step.reward, None, False,
+            cause=f"cannot be played: {why.partition(':')[0]}",
+        )
+        for turn, step in enumerate(trajectory.steps)
+        if step.executed
+    ]  # fmt: skip
 
 
 def _prove(trajectory: Trajectory, env: InterCodeEnv, rules: Rules) -> list[StepCheck]:
@@ -186,7 +209,8 @@ def _prove(trajectory: Trajectory, env: InterCodeEnv, rules: Rules) -> list[Step
 
 
 def _explained(check: StepCheck, rules: Rules) -> StepCheck:
-    return check if check.same else replace(check, cause=rules.cause(check))
+    known = check.same or check.cause
+    return check if known else replace(check, cause=rules.cause(check))
 
 
 def recheck(trajectory: Trajectory, turn: int, came: Step) -> StepCheck:

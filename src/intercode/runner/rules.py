@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from intercode.envs.base import SUBMIT, InterCodeEnv
 from intercode.registry import Registry
 from intercode.runner.causes import Differing, cause
-from intercode.types import Step, Trajectory
+from intercode.types import Score, Step, Trajectory
+
+if TYPE_CHECKING:
+    from intercode.runner.replay import StepCheck
 
 RULES = Registry(
     "replay of environment",
     {
         "bash": "intercode.runner.rules:BashRules",
+        "python": "intercode.runner.rules_python:PythonRules",
+        "ctf": "intercode.runner.rules_ctf:CtfRules",
+        "sql": "intercode.runner.rules_sql:SqlRules",
     },
 )
 
@@ -28,7 +34,10 @@ class Rules:
     """How the steps of a record become actions again, and when two observations count as equal.
 
     One object replays many episodes, side by side in threads: it keeps nothing of an episode.
+    ``reusable``: an environment that has played one episode plays the next as a new one would.
     """
+
+    reusable: ClassVar[bool] = False
 
     def dataset(self, name: str) -> str:
         """Our name of the dataset that a record calls ``name``."""
@@ -57,6 +66,16 @@ class Rules:
             observation, *_ = env.step(step.action)
         return observation, None if step.reward is None else env.score().value
 
+    def played(self, env: InterCodeEnv, step: Step) -> tuple[str, Score | None]:
+        """As ``play``, with the whole score, for rules whose ``settled`` looks at its parts."""
+        observation, reward = self.play(env, step)
+        return observation, None if reward is None else Score(reward)
+
+    def settled(self, trajectory: Trajectory, checks: list[StepCheck]) -> list[StepCheck]:  # noqa: ARG002
+        """The steps of an episode of others once all of them have been executed: the place to see
+        what only the whole episode shows, such as the scorer with which it was recorded."""
+        return checks
+
     def logged(self, trajectory: Trajectory, step: Step, observation: str) -> str:
         """What the record would have kept of an observation."""
         if len(step.observation) == REACT_LOGGED and trajectory.run.get("agent") == "react":
@@ -66,6 +85,14 @@ class Rules:
     def same(self, recorded: str, replayed: str) -> bool:
         """Whether two observations of an episode of others count as equal."""
         return recorded == replayed
+
+    def stable(self, trajectory: Trajectory, turn: int) -> bool | None:  # noqa: ARG002
+        """Whether a step must come again wherever it is executed; None where nobody knows."""
+        return None
+
+    def notes(self, steps: Sequence[Any]) -> list[str]:  # noqa: ARG002
+        """What else the replayed steps of a file (``replay.StepCheck``) show, in sentences."""
+        return []
 
     def cause(self, step: Differing) -> str:
         """Why a step differs from its record: one of a fixed set of causes."""

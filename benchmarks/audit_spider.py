@@ -1,0 +1,213 @@
+"""Audits Spider's 1034 tasks on both engines; writes docs/spider-audit.md and the verified list.
+
+    INTERCODE_DATA=... python benchmarks/audit_spider.py [--write]
+
+Runs `check` on the engines ``embedded`` and ``mysql``, then every gold once more on both and
+compares what they give, as the standard reward does: rows by value, order where the gold asks for
+one. Without ``--write`` it prints the page and exits with status 1 where page or list would change.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from intercode import datasets
+from intercode.rewards.ordering import ranks_of
+from intercode.rewards.sql import standard
+from intercode.runner.check import check
+from intercode.runner.findings import KINDS, NOTES, CheckReport
+from intercode.runner.sql_texts import difference
+from intercode.sessions.sql import SqlLimits, open_engine
+from intercode.types import SUCCESS, Dataset, ExecResult, State, Task
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "spider-audit.md"
+LIST = ROOT / "src" / "intercode" / "datasets" / "spider_verified.json"
+ENGINES = ("embedded", "mysql")
+SECONDS = 30.0
+FAULTS = [k for k in KINDS if k != "duplicate-query"]
+"""Spider asks many questions twice, in other words: that is no fault of a task."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one engine gives for a gold."""
+
+    result: ExecResult
+    ranks: tuple[int, ...] | None
+
+
+def answers(dataset: Dataset, kind: str) -> tuple[str, list[Answer]]:
+    """The engine's version, and its answer to every gold."""
+    engine = open_engine(kind)
+    out = []
+    for task in dataset.tasks:
+        assert task.database is not None and task.gold is not None
+        session = engine.open(task.database, SqlLimits())
+        result = session.run(task.gold, SECONDS)
+        ask = lambda s, run=session.run: run(s, SECONDS).rows  # noqa: E731
+        out.append(Answer(result, ranks_of(task.gold, result.rows or (), ask)))
+        session.close()
+    version = engine.version
+    engine.close()
+    return version, out
+
+
+def compared(task: Task, a: Answer, b: Answer) -> str:
+    """The cause of a difference between two engines' answers; empty where there is none."""
+    one, other = (State(rows=x.result.rows, ranks=x.ranks) for x in (a, b))
+    if one.rows is None or other.rows is None:
+        alike = one.rows is other.rows
+    else:
+        alike = all(standard(task, x, y).value >= SUCCESS for x, y in ((one, other), (other, one)))
+    if alike:
+        return ""
+    cause = difference(str(task.gold), a.result.output, b.result.output)
+    first, second = (f"of {e}" for e in ENGINES)
+    return cause.replace("in the record", first).replace("here", second).replace(" alone", "")
+
+
+def short(tasks: list[str]) -> str:
+    return " ".join(t.removeprefix("spider/") for t in tasks)
+
+
+def verdicts(reports: dict[str, CheckReport], differing: dict[str, str]) -> dict[str, str]:
+    """Why each unsound task is left out."""
+    out: dict[str, list[str]] = {}
+    for report in reports.values():
+        for fault in report.faults:
+            if fault.kind in FAULTS and fault.kind not in out.setdefault(fault.task, []):
+                out[fault.task].append(fault.kind)
+    for task in differing:
+        out.setdefault(task, []).append("engines-differ")
+    return {task: ", ".join(sorted(kinds)) for task, kinds in out.items() if kinds}
+
+
+MEANINGS = {
+    **KINDS, **NOTES, "fails": "the gold ends with an error",
+    "engines-differ": "the two engines give different results",
+}  # fmt: skip
+
+
+def page(
+    dataset: Dataset, reports: dict[str, CheckReport], versions: dict[str, str],
+    differing: dict[str, str], printed: int, excluded: dict[str, str], sound: Dataset,
+) -> str:  # fmt: skip
+    """The whole document."""
+    total = len(dataset)
+    grades = Counter(t.hardness for t in dataset.tasks)
+    left = Counter(t.hardness for t in sound.tasks)
+    kinds = {k: [t for t, why in excluded.items() if k in why.split(", ")] for k in MEANINGS}
+    notes: dict[str, list[str]] = {}
+    for note in reports[ENGINES[0]].notes:
+        notes.setdefault(note.kind, []).append(note.task)
+    rows = [f"| {g} | {grades[g]} | {left[g]} |" for g in ("easy", "medium", "hard", "extra")]
+    engines = " and ".join(f"`{k}` ({v})" for k, v in versions.items())
+    equal = total - len(differing)
+    lines = [
+        "# What is wrong with Spider's development set here, and what is left",
+        "",
+        f"An audit of the {total} Spider tasks on the dump that the InterCode authors published,",
+        f"in the `standard` profile on two engines: {engines}.",
+        "Tasks are named by their number: 70 is `spider/70`. Texts of tasks are not repeated here.",
+        "",
+        f"**{len(sound)} of {total} tasks are sound.** They are the subset `spider:verified`, hash",
+        f"`{sound.hash}`; the list is `src/intercode/datasets/spider_verified.json`.",
+        "",
+        "| hardness | tasks | sound |",
+        "|---|---:|---:|",
+        *rows,
+        f"| all | {total} | {len(sound)} |",
+        "",
+        ABOUT,
+        "## Faults",
+        "",
+        "| kind | tasks | meaning | which |",
+        "|---|---:|---|---|",
+        *(f"| {k} | {len(t)} | {MEANINGS[k]} | {short(t)} |" for k, t in kinds.items() if t),
+        "",
+        "## Notes: not faults by themselves",
+        "",
+        "| kind | tasks | meaning |",
+        "|---|---:|---|",
+        *(f"| {k} | {len(t)} | {MEANINGS[k]} |" for k, t in notes.items()),
+        "",
+        f"No order: {short(notes.get('open-order', []))}.",
+        "",
+        "## The two engines",
+        "",
+        f"Results are equal for {equal} of {total} golds ({100 * equal / total:.2f} %) as the",
+        f"standard reward compares them; {printed} are printed alike to the character.",
+        "",
+        "| cause of a difference | tasks | which |",
+        "|---|---:|---|",
+    ]
+    causes: dict[str, list[str]] = {}
+    for task, cause in differing.items():
+        causes.setdefault(cause, []).append(task)
+    lines += [f"| {cause} | {len(t)} | {short(t)} |" for cause, t in sorted(causes.items())]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+ABOUT = """\
+## How to see it
+
+```
+intercode check spider:verified                          # all sound, exit status 0
+intercode check spider:verified --env-option engine=mysql
+intercode check spider                                   # what is found in all of them
+python benchmarks/audit_spider.py                        # this page, from new runs
+```
+
+`check` plays each gold as an agent would, twice, in fresh sessions. It must run, score 1 and give
+the same again, and doing nothing must score less. Then its result is looked at: whether LIMIT cuts
+rows that its order leaves side by side (the statement is run without LIMIT, showing what it orders
+by), whether it is empty, and whether a table that it reads is.
+
+The dump is cut short (all four tables of `wta_1` are empty, `cars_data` has 27 rows, `flights` 50),
+so that many golds find nothing: whoever asks the wrong thing finds nothing either. A gold that
+fails does so by MySQL 8's rules, which both engines follow; in the `original` profile it counts as
+an empty result, as the authors' code has it. Where a gold orders nothing the standard reward does
+not look at the order; the authors' does.
+
+All this is what a machine can tell. Whether a gold answers its question, nobody has judged.
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--write", action="store_true", help="write the page and the list")
+    args = parser.parse_args()
+    dataset = datasets.load("spider")
+    reports = {e: check(dataset, env_options={"engine": e}, keep=False) for e in ENGINES}
+    found = {e: answers(dataset, e) for e in ENGINES}
+    first, second = (found[e][1] for e in ENGINES)
+    pairs = list(zip(dataset.tasks, first, second, strict=True))
+    differing = {t.id: cause for t, a, b in pairs if (cause := compared(t, a, b))}
+    printed = sum(a.result.output == b.result.output for _, a, b in pairs)
+    why = verdicts(reports, differing)
+    excluded = {t.id: why[t.id] for t in dataset.tasks if t.id in why}
+    sound = Dataset("", "sql", tuple(t for t in dataset.tasks if t.id not in why))
+    listing = {"hash": sound.hash, "include": {t.id: {} for t in sound.tasks}, "exclude": excluded}
+    texts = {
+        PAGE: page(
+            dataset, reports, {e: found[e][0] for e in ENGINES}, differing, printed, excluded, sound
+        ),
+        LIST: json.dumps(listing, indent=1) + "\n",
+    }
+    print(texts[PAGE])
+    changed = [p for p, text in texts.items() if not p.is_file() or p.read_text("utf-8") != text]
+    for path in changed:
+        print(f"{'wrote' if args.write else 'differs'}: {path}", file=sys.stderr)
+        if args.write:
+            path.write_text(texts[path], encoding="utf-8")
+    return 0 if args.write or not changed else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,291 @@
+"""How many gold episodes a second the SQL engines play, beside a plain loop on the same server.
+
+    python benchmarks/bench_sql.py [--engines embedded,mysql] [--rounds 3] [--limit N] [--memory]
+
+An episode is reset, the gold as an action, submit, over all of Spider (INTERCODE_DATA). The plain
+loop is what one would write with MySQL Connector/Python: `use`, the gold, the gold again, and the
+authors' scoring with SciPy. Everything of a round, the server too, is held on one core or on two
+(with as many workers); the rounds of all take turns, and printed is the median. In the first pass
+over the tasks statements are read for the first time; the second is what training sees. What other
+programs take from the cores falls on the rates, not on the episodes per second of processor time
+(workers and server). `--memory` prints what a live environment takes that has read, and one that
+has written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from intercode import datasets, make
+from intercode.errors import GoldError
+from intercode.types import Dataset
+
+PLAIN = "plain loop"
+
+
+def spider(limit: int | None) -> Dataset:
+    """The tasks."""
+    whole = datasets.load("spider", "sql")
+    return Dataset(whole.name, "sql", whole.tasks[:limit])
+
+
+Play = Callable[[], None]
+
+
+# ---------------------------------------------------------------- one worker
+def episodes(engine: str, dataset: Dataset) -> Iterator[Play]:
+    """What plays every gold once."""
+    env = make("sql", dataset, engine=engine)
+    env.reset(options={"task": 0})  # loads modules and data
+    env.step("SELECT COUNT(*) FROM information_schema.TABLES GROUP BY TABLE_TYPE")
+
+    def play() -> None:
+        for index, task in enumerate(dataset.tasks):
+            env.reset(options={"task": index})
+            env.step(task.gold or "")
+            with suppress(GoldError):  # 19 golds fail on MySQL 8
+                env.submit()
+
+    yield play
+    env.close()
+
+
+def plain_loop(dataset: Dataset) -> Iterator[Play]:
+    """The same by hand."""
+    import mysql.connector
+    from scipy.stats import kendalltau
+
+    from intercode.sessions.sql.mysql import managed
+
+    database = dataset.tasks[0].database
+    assert database is not None
+    lease = managed.lease(database.path)
+    connection = mysql.connector.connect(
+        unix_socket=lease.address.unix_socket, user="root", charset="utf8mb4",
+        collation="utf8mb4_general_ci",
+    )  # fmt: skip
+    cursor = connection.cursor(buffered=True)
+
+    def rows(code: str) -> list[str]:
+        cursor.execute(code)
+        return [str(row) for row in cursor.fetchall()]
+
+    def play() -> None:
+        for task in dataset.tasks:
+            assert task.database is not None
+            cursor.execute(f"use {task.database.name}")
+            with suppress(mysql.connector.Error):
+                a, g = rows(task.gold or ""), rows(task.gold or "")
+                common = Counter(a) & Counter(g)
+                share = common.total() / max(1, (Counter(a) | Counter(g)).total())
+                if len(a) > 1:
+                    round(float(kendalltau(a, g).statistic) * share, 2)
+
+    yield play
+    connection.close()
+    lease.give_back()
+
+
+def work(what: str, limit: int | None) -> None:
+    """What a worker process does: a pass for every line that it is told, until there is none."""
+    dataset = spider(limit)
+    if what == "server":
+        from intercode.sessions.sql.mysql import managed
+
+        database = dataset.tasks[0].database
+        assert database is not None
+        lease = managed.lease(database.path)
+        print("ready", flush=True)
+        sys.stdin.readline()
+        lease.control.close()
+        return
+    for play in plain_loop(dataset) if what == PLAIN else episodes(what, dataset):
+        print("ready", flush=True)
+        while sys.stdin.readline():
+            began = time.process_time()
+            play()
+            print(time.process_time() - began, flush=True)
+
+
+# ----------------------------------------------------------------- a round
+@dataclass(frozen=True)
+class Rates:
+    """Episodes a second, and a second of processor time, of the first and the second pass."""
+
+    first: float
+    second: float
+    first_busy: float
+    second_busy: float
+
+
+def one_round(what: str, workers: int, limit: int | None) -> Rates:
+    """That many processes on as many cores."""
+    cores = sorted(os.sched_getaffinity(0))[:workers]
+    with apart() as home:
+        keeper = start(home, cores, "server", None) if what in (PLAIN, "mysql") else None
+        processes = [start(home, cores, what, limit) for _ in range(workers)]
+        rates: list[float] = []
+        busy: list[float] = []
+        for _ in "12":
+            began, before = time.perf_counter(), server_seconds(home)
+            for process in processes:
+                assert process.stdin is not None
+                process.stdin.write("go\n")
+                process.stdin.flush()
+            taken = sum(float(p.stdout.readline()) for p in processes if p.stdout is not None)
+            count = len(spider(limit)) * workers
+            rates.append(count / (time.perf_counter() - began))
+            busy.append(count / (taken + server_seconds(home) - before))
+        for process in processes:
+            process.communicate()
+        if keeper is not None:
+            keeper.communicate("end\n")
+    return Rates(*rates, *busy)
+
+
+def server_seconds(home: Path) -> float:
+    """Processor time of the servers that live there."""
+    total = 0.0
+    for pid_file in home.glob("run-*/pid"):
+        fields = Path(f"/proc/{int(pid_file.read_text())}/stat").read_text().rpartition(")")[2]
+        total += sum(map(int, fields.split()[11:13])) / os.sysconf("SC_CLK_TCK")
+    return total
+
+
+@contextmanager
+def apart() -> Iterator[Path]:
+    """A place for servers of this round alone."""
+    parent = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    path = Path(tempfile.mkdtemp(prefix="bench-sql-", dir=parent))
+    path.chmod(0o711)
+    try:
+        yield path / "run"
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def start(home: Path, cores: list[int], what: str, limit: int | None) -> subprocess.Popen[str]:
+    """A process of this file on those cores, which is ready."""
+    process = subprocess.Popen(
+        [sys.executable, __file__, "--worker", what, "--limit", str(limit or 0)],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "INTERCODE_SQL_RUNTIME": str(home)},
+        preexec_fn=lambda: os.sched_setaffinity(0, cores),
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n", f"{what} did not start"
+    return process
+
+
+# ------------------------------------------------------------------- memory
+def memory(engine: str, code: str, count: int) -> float:
+    """KiB that each of so many live environments takes after that statement, server included."""
+    dataset = spider(None)
+    first = make("sql", dataset, engine=engine)
+    play(first, 0, code)
+    before = used()
+    envs = [make("sql", dataset, engine=engine) for _ in range(count)]
+    for index, env in enumerate(envs):
+        play(env, index, code)
+    after = used()
+    for env in (*envs, first):
+        env.close()
+    return (after - before) / count
+
+
+def play(env: Any, index: int, code: str) -> None:
+    """An episode that has come as far as that statement."""
+    env.reset(options={"task": index % len(env.dataset)})
+    env.step(env.task.gold or "")
+    env.step(code)
+
+
+def used() -> float:
+    """KiB of this process and its servers (proportional set), and of their files in memory."""
+    gc.collect()
+    total = 0.0
+    for stat in Path("/proc").glob("[0-9]*/cmdline"):
+        line = stat.read_bytes() if stat.exists() else b""
+        if stat.parent.name == str(os.getpid()) or b"mariadbd" in line or b"mysqld" in line:
+            rollup = (stat.parent / "smaps_rollup").read_text()
+            total += int(rollup.split("Pss:")[1].split()[0])
+    home = os.environ.get("INTERCODE_SQL_RUNTIME")
+    if home:
+        done = subprocess.run(["du", "-sk", home], capture_output=True, text=True, check=False)
+        total += int(done.stdout.split()[0]) if done.returncode == 0 else 0
+    return total
+
+
+def print_memory(engine: str) -> None:
+    """Both figures, each in a process of its own."""
+    for what, code, count in (
+        ("has read", "SELECT 1", 200), ("has written", "CREATE TABLE mine (a int)", 50)
+    ):  # fmt: skip
+        with apart() as home:
+            argv = [sys.executable, __file__, "--worker", "memory", "--engines", engine]
+            argv += ["--statement", code, "--count", str(count)]
+            environment = {**os.environ, "INTERCODE_SQL_RUNTIME": str(home)}
+            said = subprocess.run(argv, env=environment, stdout=subprocess.PIPE, check=True).stdout
+        print(f"{engine:10}  {count:4} live, each {what}: {json.loads(said):9.0f} KiB each")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--engines", default="embedded,mysql")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--memory", action="store_true")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    parser.add_argument("--statement", help=argparse.SUPPRESS)
+    parser.add_argument("--count", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker == "memory":
+        print(json.dumps(memory(options.engines, options.statement, options.count)))
+        return
+    if options.worker:
+        work(options.worker, options.limit or None)
+        return
+    engines = options.engines.split(",")
+    if options.memory:
+        for engine in engines:
+            print_memory(engine)
+        return
+    kinds = [PLAIN, *engines]
+    cores = [n for n in (1, 2) if n <= len(os.sched_getaffinity(0))]
+    rates: dict[tuple[str, int], list[Rates]] = {(k, n): [] for k in kinds for n in cores}
+    for _ in range(options.rounds):
+        for kind, n in rates:
+            rates[kind, n].append(one_round(kind, n, options.limit))
+    print_rates(rates)
+
+
+def print_rates(rates: dict[tuple[str, int], list[Rates]]) -> None:
+    """A table: each rate, and times the plain loop's."""
+    print("gold episodes:                      a second          a second of processor time")
+    print("                            first pass    second pass    first pass    second pass")
+    for (kind, n), found in sorted(rates.items(), key=lambda item: item[0][1]):
+        cells = []
+        for name in ("first", "second", "first_busy", "second_busy"):
+            rate = statistics.median(getattr(r, name) for r in found)
+            base = statistics.median(getattr(r, name) for r in rates[PLAIN, n])
+            cells.append(f"{rate:6.0f} {rate / base:5.2f}x")
+        print(f"{n} core{'s' if n > 1 else ' '}  {kind:10}     {'  '.join(cells)}")
+
+
+if __name__ == "__main__":
+    main()

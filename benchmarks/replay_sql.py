@@ -1,0 +1,124 @@
+"""Re-executes the authors' SQL logs on both engines and writes docs/sql-replay.md.
+
+    INTERCODE_DATA=... python benchmarks/replay_sql.py LOGS [--write] [--engine embedded mysql]
+
+The page has, for each engine and log, the shares of equal observations and rewards, every
+difference by its cause, and the steps that are left out because they hang on what another episode
+had left. Without ``--write`` it is only printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+from intercode.runner import replay
+from intercode.runner.replay import FileReport, StepCheck
+from intercode.runner.rules_sql import LEAKED_TABLES, LENIENT_CAUSE
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "sql-replay.md"
+
+ABOUT = """\
+# The published SQL logs, executed again
+
+`python benchmarks/replay_sql.py LOGS --write` makes this page; one log alone:
+`intercode replay --profile original --env-option engine=mysql --out differences.jsonl LOG.json`.
+
+## What counts as equal
+
+- **Rewards**: to 0.01. The authors scored some logs by IoU alone and others with Kendall's τ, the
+  Try Again log with both. Every step is scored in both ways, and the scorer that explains more of
+  an episode's rewards is taken for the episode; of two that explain as many, τ for Plan & Solve and
+  IoU for the rest. A gold that fails, as 19 do by MySQL 8's rules, counts as an empty result.
+- **Observations**: the text, after what differs between servers of the family is made one: errors
+  of one kind are equal (their words differ; MariaDB misses the table where MySQL misses the
+  database), `int(11)` is `int`, what one release of the connector gives as bytes is text, and the
+  default `CURRENT_TIMESTAMP` has two spellings. Nothing else: rows in another order differ.
+- **What a log kept**: ReAct's has 25 rows of a result or 350 characters of an error, and an action
+  is what stands in `execute[...]`, wherever that is; the human log has rows one after another.
+
+## What is left out
+
+The authors' server kept what an episode did for all that came later. These steps show or use it:
+
+- tables that no dump makes: {tables};
+- MySQL's rule for grouped queries, which `SET sql_mode = ''` in the ReAct log (tasks 153 and 301)
+  turned off for the tasks after it, up to the end of that run.
+
+A step that names such a table counts as dependent unless the record itself misses the table; so
+does one whose recorded catalogue shows it, and a `submit` after such a step. A replay keeps
+episodes apart, so what another has left is not there.
+"""
+
+
+def _share(report: FileReport) -> str:
+    every, stable = report.shares(), report.shares(stable_only=True)
+
+    def percent(value: float | int | None) -> str:
+        return "-" if value is None else f"{100 * value:.2f}"
+
+    cells = [report.file]
+    for found, mark in ((every, ""), (stable, "**")):
+        shares = (percent(found[key]) for key in ("observations", "rewards"))
+        cells += [str(found["steps"]), *(f"{mark}{share}{mark}" for share in shares)]
+    return f"| {' | '.join(cells)} |"
+
+
+def _table(engine: str, reports: list[FileReport], seconds: float) -> list[str]:
+    whole = FileReport("all", steps=[s for r in reports for s in r.steps])
+    left = [s for s in whole.mismatches if s.stable]
+    lines = [
+        f"## Engine `{engine}`", "",
+        f"{len(whole.steps)} steps in {seconds:.0f} s; % equal.", "",
+        "| log | steps | observations | rewards | without dependent | observations | rewards |",
+        "|---|---:|---:|---:|---:|---:|---:|", *(_share(r) for r in (*reports, whole)), "",
+        "| cause of a difference | steps | observation | reward |", "|---|---:|---:|---:|",
+    ]  # fmt: skip
+    for cause, count in Counter(s.cause for s in left).most_common():
+        mine = [s for s in left if s.cause == cause]
+        seen = sum(not s.same_observation for s in mine)
+        lines.append(f"| {cause} | {count} | {seen} | {sum(not s.same_reward for s in mine)} |")
+    return [*lines, ""]
+
+
+def _dependent(reports: list[FileReport]) -> list[str]:
+    """The steps that are left out, by log: task and steps from 0."""
+    lines = ["## The dependent steps", "", "Task and, in brackets, its steps counted from 0.", ""]
+    for report in reports:
+        for cause in sorted({s.cause for s in report.steps if s.stable is False}):
+            found: dict[str, list[StepCheck]] = {}
+            for step in report.steps:
+                if step.stable is False and step.cause == cause:
+                    found.setdefault(step.task.rpartition("/")[2], []).append(step)
+            listed = (f"{t}({' '.join(str(s.turn) for s in f)})" for t, f in found.items())
+            what = "setting" if cause == LENIENT_CAUSE else "table"
+            lines += [f"**{report.file}**, a {what}: {' '.join(listed)}", ""]
+    return lines
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("logs", type=Path, nargs="+")
+    parser.add_argument("--engine", nargs="+", default=["embedded", "mysql"])
+    parser.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
+    args = parser.parse_args()
+    tables = ", ".join(f"`{t}` in {d}" for d, names in LEAKED_TABLES.items() for t in sorted(names))
+    lines = [*ABOUT.format(tables=tables).splitlines(), ""]
+    reports: list[FileReport] = []
+    for engine in args.engine:
+        began = time.monotonic()
+        options = replay.Options(profile="original", env_options={"engine": engine})
+        reports = replay.run(args.logs, options)
+        lines += _table(engine, reports, time.monotonic() - began)
+    text = "\n".join([*lines, *_dependent(reports)]).rstrip() + "\n"
+    print(text)
+    if args.write:
+        PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

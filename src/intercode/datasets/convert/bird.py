@@ -1,0 +1,49 @@
+"""BIRD's release: ``dev.json`` with ``dev_databases``, ``train.json`` with ``train_databases``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from intercode.datasets.convert import writing
+
+SPLITS = ("dev.json", "train.json", "mini_dev_sqlite.json")
+
+
+def convert(release: Path, out: Path) -> list[Path]:
+    """One file of tasks per split that is there. Raises what ``convert.convert`` names."""
+    written = []
+    for path in writing.whole(release, SPLITS, "BIRD"):
+        split = path.stem.partition("_sqlite")[0]
+        folders = [p for p in sorted(path.parent.glob("*databases")) if p.is_dir()]
+        tables = next(iter(sorted(path.parent.glob("*tables.json"))), None)
+        known = writing.schemas(tables) if tables else {}
+        rows = [
+            _task(row, f"bird-{split}/{n}", f"{path}, row {n}", known, folders, out)
+            for n, row in enumerate(writing.rows_in(path))
+        ]
+        written.append(writing.write(out / f"bird-{split}.jsonl", rows))
+    return written
+
+
+def _task(
+    row: dict[str, Any],
+    identifier: str,
+    where: str,
+    known: dict[str, dict[str, list[str]]],
+    folders: list[Path],
+    out: Path,
+) -> dict[str, Any]:
+    name = writing.text(row, "db_id", where)
+    evidence = str(row.get("evidence") or "").strip()
+    task = {
+        "id": identifier,
+        "query": writing.text(row, "question", where),
+        "gold": writing.text(row, "SQL", where),
+        "group": name,
+        "hardness": row.get("difficulty"),
+        "database": writing.database(folders, name, out, where),
+        "schema": known.get(name, {}),
+        "evidence": evidence,
+    }
+    return {key: value for key, value in task.items() if value not in (None, "", {})}

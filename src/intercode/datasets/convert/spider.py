@@ -1,0 +1,59 @@
+"""Spider's release: ``dev.json``, ``train_spider.json``, ``train_others.json``, ``tables.json``,
+``database/<name>/<name>.sqlite``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from intercode.datasets.convert import writing
+from intercode.datasets.convert.hardness import hardness
+from intercode.errors import DataError
+
+SPLITS = ("dev.json", "train_spider.json", "train_others.json", "test.json")
+_FOLDERS = ("database", "test_database")
+
+
+def convert(release: Path, out: Path) -> list[Path]:
+    """One file of tasks per split that is there. Raises what ``convert.convert`` names."""
+    splits = writing.whole(release, SPLITS, "Spider")
+    root = splits[0].parent
+    known = writing.schemas(root / "tables.json")
+    if (root / "test_tables.json").is_file():
+        known |= writing.schemas(root / "test_tables.json")
+    folders = [root / name for name in _FOLDERS]
+    written = []
+    for path in splits:
+        rows = [
+            _task(row, f"spider-{path.stem}/{n}", f"{path}, row {n}", known, folders, out)
+            for n, row in enumerate(writing.rows_in(path))
+        ]
+        written.append(writing.write(out / f"spider-{path.stem}.jsonl", rows))
+    return written
+
+
+def _task(
+    row: dict[str, Any],
+    identifier: str,
+    where: str,
+    known: dict[str, dict[str, list[str]]],
+    folders: list[Path],
+    out: Path,
+) -> dict[str, Any]:
+    name = writing.text(row, "db_id", where)
+    if name not in known:
+        raise DataError(f"{where}: {name!r} is not in tables.json")
+    task = {
+        "id": identifier,
+        "query": writing.text(row, "question", where),
+        "gold": writing.text(row, "query", where),
+        "group": name,
+        "database": writing.database(folders, name, out, where),
+        "schema": known[name],
+    }
+    if isinstance(row.get("sql"), dict):
+        try:
+            task["hardness"] = hardness(row["sql"])
+        except (KeyError, TypeError, IndexError) as e:
+            raise DataError(f"{where}: 'sql' is not in Spider's form ({e!r})") from e
+    return task

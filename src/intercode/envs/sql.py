@@ -1,0 +1,127 @@
+"""SQL: answer a question with a database's own language."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, ClassVar
+
+from intercode.envs.base import InterCodeEnv
+from intercode.envs.hashes import of_observation
+from intercode.envs.sql_profiles import Original, SqlProfile, Standard
+from intercode.errors import DataError, GoldError, UsageError
+from intercode.sessions.sql import EngineKind, SqlLimits, SqlSession, open_engine
+from intercode.types import Dataset, ExecResult, State, Task
+
+_WITHOUT = {"image": None, "sandbox": "auto", "network": "none", "deterministic": False}
+"""Settings of where code runs: SQL runs on an engine, in no box."""
+
+
+class SqlEnv(InterCodeEnv):
+    """Answer a question with SQL; the reward compares the rows of the last result with the gold's.
+
+    An action is one statement; the observation is what the authors show of it (see
+    sessions/sql/base.py). ``engine``: ``embedded`` answers as MySQL does and needs nothing
+    installed, ``mysql`` is a server (its own private one, or that of ``dsn``), ``sqlite`` plain
+    SQLite. No statement of an episode is seen by another, nor by the gold, which runs on the data
+    as they were at first; in the ``original`` profile it runs on the agent's connection.
+    The other settings are InterCodeEnv's; those of images, sandboxes and networks mean nothing
+    here and must be left alone.
+    """
+
+    name: ClassVar[str] = "sql"
+
+    def __init__(
+        self,
+        dataset: str | Dataset = "starter",
+        *,
+        engine: EngineKind = "embedded",
+        dsn: str | None = None,
+        limits: SqlLimits | None = None,
+        **settings: Any,
+    ) -> None:
+        for name, only in _WITHOUT.items():
+            if settings.get(name, only) != only:
+                given = f"{name}={settings[name]!r}"
+                raise UsageError(f"SQL runs on an engine and in no sandbox: leave out {given}")
+        super().__init__(dataset, **settings)
+        self._engine = open_engine(engine, dsn)
+        self.limits = limits or SqlLimits()
+        self._settings |= {"engine": engine, "dsn": dsn, "limits": limits}
+
+    _session: SqlSession | None = None
+
+    @cached_property
+    def _way(self) -> SqlProfile:
+        return Original() if self.profile == "original" else Standard()
+
+    def facts(self) -> dict[str, Any]:
+        engine = {"kind": self._engine.kind, "version": self._version, **self._engine.facts()}
+        return {
+            **super().facts(), "env_options": {"engine": engine["kind"]}, "engine": engine,
+            "tier": f"{engine['kind']}: {engine['version']}", "arch": platform.machine(),
+        }  # fmt: skip
+
+    @cached_property
+    def _version(self) -> str:
+        return self._engine.version
+
+    @property
+    def working_directory(self) -> str:
+        return self._session.database if self._session else ""
+
+    def close(self) -> None:
+        super().close()
+        self._engine.close()
+
+    # ------------------------------------------------------------- the episode
+    def _open_episode(self, task: Task) -> None:
+        self._session = self._pristine(task)
+
+    def _pristine(self, task: Task) -> SqlSession:
+        if task.database is None:
+            raise DataError(f"{task.id} names no database: nothing to ask")
+        return self._engine.open(task.database, self.limits)
+
+    def _close_episode(self) -> None:
+        self._way.close()
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+    def _is_open(self) -> bool:
+        return self._session is not None
+
+    @property
+    def _here(self) -> SqlSession:
+        assert self._session is not None
+        return self._session
+
+    def _execute(self, action: str) -> ExecResult:
+        return self._way.run(self._here, action, self.timeout)
+
+    def _changes(self) -> list[str]:
+        return self._here.changes()
+
+    def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:  # noqa: ARG002
+        return self._way.agent_state(last, self.task)
+
+    def _gold_states(self, task: Task) -> list[State]:
+        if not task.golds:
+            raise GoldError(f"{task.id} has no gold: nothing to score against")
+        return self._way.gold_states(task, self._here, lambda: self._pristine(task))
+
+    def _hashed(self, observation: str) -> dict[str, Any]:
+        if not self.hashes:
+            return {}
+        state = of_observation(self._here.told())
+        return {"hashes": {"observation": of_observation(observation), "state": state}}
+
+    # --------------------------------------------------------------- snapshots
+    def _hold(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
+        kept = self._here.snapshot()
+        return kept, kept.left_behind, kept.close
+
+    def _resume(self, held: Any, last: bool) -> None:
+        self._session = held.take() if last else held.open()

@@ -1,0 +1,127 @@
+"""Recorded SQL observations: what they are made of, and when two of them say the same.
+
+An observation is the ``str()`` of a list of row tuples, ``None``, or an error. Three things are no
+difference between servers of the family, and are made one before two observations are compared:
+
+- errors: those of one kind are equal (MariaDB and MySQL word them differently, and MySQL says
+  `Unknown database` of a table in a database that is not there, where MariaDB misses the table);
+- the display width of whole numbers: ``int(11)`` is ``int``;
+- what the connector gives as bytes in one release and as text in another;
+- the words for a default that is the current time, in ``DESCRIBE``.
+"""
+
+from __future__ import annotations
+
+import re
+
+FAILED = "Error executing query: "
+
+_KINDS = (
+    ("syntax", r"You have an error in your SQL syntax"),
+    ("missing table", r"Table '.*' doesn't exist|Unknown table|Unknown database"),
+    ("missing column", r"Unknown column"),
+    ("ambiguous column", r"Column .* is ambiguous"),
+    (
+        "grouping",
+        r"GROUP BY|incompatible with DISTINCT|Invalid use of group function|Mixing of GROUP columns"
+        r"|Non-grouping field",
+    ),
+    ("shape of a subquery", r"Operand should contain|Subquery returns more than|different number"),
+    ("not supported", r"This version of \w+ doesn't yet support|not supported"),
+    ("missing function", r"(FUNCTION|PROCEDURE) .* does not exist"),
+    ("not allowed", r"denied"),
+    ("time-out", r"interrupted|max_statement_time|execution time exceeded"),
+    ("exists already", r"already exists|Duplicate"),
+)
+_PATTERNS = tuple((name, re.compile(pattern, re.DOTALL)) for name, pattern in _KINDS)
+
+_WIDTH = re.compile(r"\b(tinyint|smallint|mediumint|int|bigint)\(\d+\)")
+_BYTES = re.compile(r"(?:bytearray\()?\bb('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")\)?")
+_NOW = re.compile(r"'current_timestamp(?:\(\))?', '(?:DEFAULT_GENERATED)?'", re.IGNORECASE)
+_CATALOGUE = re.compile(r"\s*(show|desc|describe|explain)\b|.*information_schema", re.I | re.DOTALL)
+_LIMIT = re.compile(r"\blimit\b", re.IGNORECASE)
+_PIECE = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[()\[\]]|[^'\"()\[\]]+")
+
+
+def failed(text: str) -> bool:
+    """Whether an observation is an error."""
+    return text.startswith(FAILED)
+
+
+def kind_of(text: str) -> str:
+    """Which kind of error an observation is: one of a fixed set, or its first words."""
+    message = text.removeprefix(FAILED)
+    found = next((name for name, pattern in _PATTERNS if pattern.search(message)), None)
+    return found or " ".join(message.split()[:4])
+
+
+def same(a: str, b: str) -> bool:
+    """Whether two observations say the same; see the module's words."""
+    if a == b:
+        return True
+    if failed(a) or failed(b):
+        return failed(a) and failed(b) and kind_of(a) == kind_of(b)
+    return plain(a) == plain(b)
+
+
+def plain(text: str) -> str:
+    """An observation without what differs between servers of the family."""
+    text = _WIDTH.sub(r"\1", text)
+    text = _NOW.sub("'CURRENT_TIMESTAMP', ''", text)
+    return _BYTES.sub(r"\1", text) if "b'" in text or 'b"' in text else text
+
+
+def rows_of(text: str) -> list[str] | None:
+    """The texts of the rows in an observation; None where it holds no result, or is cut. What a
+    person was shown has no brackets around the rows."""
+    if not text.startswith(("[", "(")):
+        return None
+    rows: list[str] = []
+    parts: list[str] = []
+    depth = outside = int(text.startswith("("))
+    for match in _PIECE.finditer(text):
+        piece = match.group()
+        if piece in "([":
+            depth += 1
+        if depth > 1:
+            parts.append(piece)
+        if piece in ")]":
+            depth -= 1
+            if depth == 1:
+                rows.append("".join(parts))
+                parts.clear()
+    return rows if depth == outside else None
+
+
+def same_rows(a: str, b: str) -> bool:
+    """Whether two observations hold the same rows, in whatever order."""
+    left, right = rows_of(plain(a)), rows_of(plain(b))
+    return left is not None and right is not None and sorted(left) == sorted(right)
+
+
+def difference(action: str, recorded: str, replayed: str) -> str:
+    """Why two observations of one statement differ, or, where they do not, their rewards: one of a
+    fixed set of causes with the kinds of the errors."""
+    if same(recorded, replayed):
+        return "the gold's rows or their order differ"
+    if failed(recorded) and failed(replayed):
+        return f"another error: {kind_of(recorded)} in the record, {kind_of(replayed)} here"
+    if failed(recorded):
+        return f"an error in the record alone: {kind_of(recorded)}"
+    if failed(replayed):
+        return f"an error here alone: {kind_of(replayed)}"
+    if _CATALOGUE.match(action):
+        return "the catalogue: times, sizes, versions, other databases"
+    if same_rows(recorded, replayed):
+        return "order of rows that the statement leaves open"
+    if _numbers(recorded) == _numbers(replayed):
+        return "type or digits of a number"
+    if _LIMIT.search(action):
+        return "which of several rows LIMIT leaves"
+    return "other rows"
+
+
+def _numbers(text: str) -> str:
+    """An observation with its numbers to ten digits, whatever their type."""
+    bare = re.sub(r"Decimal\('([^']*)'\)", r"\1", plain(text))
+    return re.sub(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?", lambda m: f"{float(m[0]):.10g}", bare)

@@ -1,0 +1,128 @@
+"""The types of MySQL's values, as far as results and comparisons depend on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+Kind = Literal[
+    "null", "int", "decimal", "float", "double", "string", "date", "datetime", "time", "year",
+    "json", "bytes",
+]  # fmt: skip
+Collation = Literal["general", "uca", "bin"]
+
+NUMBERS = frozenset({"int", "decimal", "float", "double", "year"})
+MOMENTS = frozenset({"date", "datetime", "time"})
+EXACT = frozenset({"int", "decimal", "year", "null"})
+SCALE_STEP = 4
+"""Digits that a division adds to the scale of its dividend (div_precision_increment)."""
+MAX_SCALE = 30
+MAX_PRECISION = 65
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """What is known of an expression's values.
+
+    ``precision``: digits of a decimal, characters of a string (0: unknown). ``scale``: digits
+    after the point, None where a double has as many as it needs. ``plain``: 1 where SQLite's own
+    NOCASE finds the same strings equal as the collation does, 2 where it also orders them alike.
+    ``words``: those of an ENUM, in whose order MySQL sorts. ``strong``: the collation is a
+    column's, which wins over a literal's.
+    """
+
+    kind: Kind
+    precision: int = 0
+    scale: int | None = 0
+    unsigned: bool = False
+    collation: Collation = "uca"
+    plain: int = 0
+    strong: bool = False
+    nullable: bool = True
+    words: tuple[str, ...] = ()
+
+    @property
+    def number(self) -> bool:
+        return self.kind in NUMBERS
+
+    @property
+    def moment(self) -> bool:
+        return self.kind in MOMENTS
+
+    @property
+    def text(self) -> bool:
+        return self.kind in ("string", "json", "bytes")
+
+    def maybe(self) -> Type:
+        """The same type with NULL among its values."""
+        return self if self.nullable else replace(self, nullable=True)
+
+
+NULL = Type("null")
+INT = Type("int", 20)
+BOOL = Type("int", 1)
+DOUBLE = Type("double", 22, None)
+STRING = Type("string")
+PLAIN = Type("string", plain=2)
+DATE = Type("date", 10)
+DATETIME = Type("datetime", 19)
+TIME = Type("time", 10)
+JSON = Type("json", collation="bin")
+BYTES = Type("bytes", collation="bin")
+
+
+def decimal(precision: int, scale: int) -> Type:
+    """A DECIMAL, within MySQL's bounds."""
+    scale = min(scale, MAX_SCALE)
+    return Type("decimal", min(max(precision, scale, 1), MAX_PRECISION), scale)
+
+
+def digits(kind: Type) -> int:
+    """Digits before the point of an exact number."""
+    if kind.kind in ("int", "year"):
+        return kind.precision or 10
+    return max(0, kind.precision - (kind.scale or 0))
+
+
+def is_exact(*kinds: Type) -> bool:
+    """Whether arithmetic over these stays exact in MySQL."""
+    return all(k.kind in EXACT for k in kinds)
+
+
+def merged(*kinds: Type) -> Type:
+    """The type of a CASE, COALESCE or UNION over values of these types."""
+    known = [k for k in kinds if k.kind != "null"]
+    if not known:
+        return NULL
+    nullable = len(known) < len(kinds) or any(k.nullable for k in known)
+    return replace(_merged(known), nullable=nullable)
+
+
+def _merged(known: list[Type]) -> Type:
+    names = {k.kind for k in known}
+    if len(set(known)) == 1:
+        return known[0]
+    if names <= {"int", "year"}:
+        return replace(INT, precision=max(k.precision for k in known))
+    if names <= {"int", "decimal", "year"}:
+        scale = max(k.scale or 0 for k in known)
+        return decimal(max(digits(k) for k in known) + scale, scale)
+    if names <= NUMBERS:
+        scales = [k.scale for k in known]
+        fixed = None if None in scales else max(s for s in scales if s is not None)
+        return replace(DOUBLE, scale=fixed)
+    if len(names) == 1 and not known[0].text:
+        return known[0]
+    if names <= {"date", "datetime"}:
+        return DATETIME
+    return joined(*known)
+
+
+def joined(*kinds: Type) -> Type:
+    """The type of a string made of values of these types."""
+    texts = [k for k in kinds if k.kind == "string"]
+    strong = [k for k in texts if k.strong]
+    collation = (strong or texts or [STRING])[0].collation
+    plain = min((k.plain for k in texts), default=2)
+    size = sum(k.precision for k in kinds) if all(k.precision for k in kinds) else 0
+    return Type("string", size, collation=collation, plain=plain, strong=bool(strong))

@@ -1,0 +1,298 @@
+"""One session of the embedded engine: statements in, results out."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import json
+import sqlite3
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from intercode.errors import EnvironmentStateError
+from intercode.sessions.sql.base import SqlLimits, answered, failed, fetched, timed_out
+from intercode.sessions.sql.embedded import dispatch
+from intercode.sessions.sql.embedded.catalog import Catalog, ident
+from intercode.sessions.sql.embedded.failing import from_sqlite
+from intercode.sessions.sql.embedded.links import Link
+from intercode.sessions.sql.embedded.scope import Unit
+from intercode.sessions.sql.embedded.settings import DEFAULTS
+from intercode.sessions.sql.embedded.translating import Translation, translated
+from intercode.sessions.sql.embedded.values import rows_read
+from intercode.sessions.sql.faults import StatementError, unable
+from intercode.sessions.sql.parsing import single
+from intercode.types import ExecResult
+
+if TYPE_CHECKING:
+    from intercode.sessions.sql.embedded.engine import EmbeddedEngine
+
+VERSION = "8.0.33"
+Rows = list[tuple[Any, ...]] | None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a session is at a moment, but for the content of databases.
+
+    ``touched``: (database, table) to ``new``, ``gone`` or ``changed``. ``settings`` and
+    ``variables`` hold what differs from the start.
+    """
+
+    catalog: Catalog
+    database: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    touched: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    session: Mapping[str, Any] = field(default_factory=dict)
+
+
+class EmbeddedSession:
+    """See ``sessions.sql.base.SqlSession``."""
+
+    def __init__(
+        self,
+        engine: EmbeddedEngine,
+        link: Link,
+        state: State,
+        limits: SqlLimits,
+        contents: Mapping[str, bytes | Path] | None = None,
+    ) -> None:
+        self.engine, self.state, self.limits = engine, state, limits
+        self._link: Link | None = link
+        self.marks: list[tuple[str, Kept]] = []
+        self.count = 0
+        for name, content in (contents or {}).items():
+            link.owned(name, limits.storage, content)
+
+    @property
+    def link(self) -> Link:
+        if self._link is None:
+            raise EnvironmentStateError("the SQL session is closed: open another one")
+        return self._link
+
+    @property
+    def database(self) -> str:
+        return self.state.database
+
+    def run(self, code: str, timeout: float) -> ExecResult:
+        """Run one statement."""
+        link = self.link
+        link.until(time.monotonic() + timeout)
+        try:
+            return self._run(single(code))
+        except StatementError as e:
+            return timed_out() if e.number == 3024 else failed(e.message)
+        except sqlite3.Error as e:
+            error = from_sqlite(e)
+            return timed_out() if error.number == 3024 else failed(error.message)
+        except MemoryError:
+            return failed(unable("a result that needs so much memory").message)
+        except RecursionError:
+            return failed(unable("expressions that lie so deep in each other").message)
+        finally:
+            link.until(float("inf"))
+
+    def _run(self, code: str) -> ExecResult:
+        quick = self._query(code, None)
+        if quick is not None:
+            return quick
+        tree = dispatch.tree_of(code, self)
+        if isinstance(tree, (exp.Select, exp.SetOperation, exp.Subquery)):
+            made = self._query(code, tree)
+            if made is not None:
+                return made
+        rows = dispatch.execute(tree, code, self)
+        return answered(rows, self.limits)
+
+    # ------------------------------------------------------------ queries
+    def _key(self, code: str) -> tuple[Any, ...]:
+        state = self.state
+        return (state.catalog.stamp, state.database, self.setting("sql_mode"), code)
+
+    def _query(self, code: str, tree: exp.Expr | None) -> ExecResult | None:
+        """The answer to a query; None where its text is not known and no tree is given."""
+        key = self._key(code)
+        known = self.engine.results.find(key, self.limits)
+        if known is not None:
+            self.remember(FOUND_ROWS=len(known.rows or ()), ROW_COUNT=-1)
+            return known
+        found = self.engine.translations.find(key)
+        if found is None:
+            if tree is None:
+                return None
+            found = self._translate(tree, key)
+        result = self._answer(found)
+        if self.state.catalog.stamp.startswith(self.link.built.digest) and not found.volatile:
+            self.engine.results.keep(key, self.limits, result)
+        return result
+
+    def _translate(self, tree: exp.Expr, key: tuple[Any, ...]) -> Translation:
+        unit = self.unit()
+        keep = self.engine.translations.keep
+        try:
+            found = translated(tree, unit)
+        except StatementError as e:
+            if not unit.volatile:
+                keep(key, e)
+            raise
+        if not unit.volatile:
+            keep(key, found)
+        return found
+
+    def _answer(self, found: Translation) -> ExecResult:
+        self.link.use(found.used)
+        cursor = self.link.connection.execute(found.sql)
+        try:
+            rows, more = fetched(cursor, self.limits)
+        finally:
+            cursor.close()
+        read = rows_read(rows, found.readers)
+        self.remember(FOUND_ROWS=len(read), ROW_COUNT=-1)
+        return answered(read, self.limits, more)
+
+    def rows(self, found: Translation) -> list[tuple[Any, ...]]:
+        """All rows of a query as SQLite has them."""
+        self.link.use(found.used)
+        return self.link.connection.execute(found.sql).fetchall()
+
+    def unit(self) -> Unit:
+        """What a statement's parts share, as the session stands now."""
+        state = self.state
+        modes = frozenset(str(self.setting("sql_mode")).upper().split(","))
+        now = dt.datetime.now().isoformat(" ", "seconds")
+        session = {"VERSION": VERSION, "USER": "admin@localhost", "SESSION_USER": "admin@localhost",
+                   "SYSTEM_USER": "admin@localhost", "CONNECTION_ID": 8, "LAST_INSERT_ID": 0,
+                   "ROW_COUNT": -1, "FOUND_ROWS": 0, **state.session}  # fmt: skip
+        settings = {**DEFAULTS, "version": VERSION, **state.settings}
+        return Unit(
+            state.catalog, state.database, modes, state.variables, now, settings=settings,
+            session=session,
+        )  # fmt: skip
+
+    def setting(self, name: str) -> Any:
+        """A system variable's value in this session."""
+        found = self.state.settings.get(name)
+        return DEFAULTS.get(name) if found is None else found
+
+    def remember(self, **values: Any) -> None:
+        """Keep what functions such as LAST_INSERT_ID tell."""
+        self.state = replace(self.state, session={**self.state.session, **values})
+
+    def stamp(self) -> str:
+        """A name for a catalog that only this session has."""
+        self.count += 1
+        return f"{id(self)}-{time.monotonic_ns()}-{self.count}"
+
+    # ------------------------------------------------------------ state
+    def snapshot(self) -> Kept:
+        """Keep everything as it is now."""
+        contents = {name: self.link.content(name) for name in self.link.own}
+        return Kept(self.engine, self.link, self.state, self.limits, contents)
+
+    def restore(self, kept: Kept) -> None:
+        """Go back to what was kept."""
+        for name in list(self.link.own):
+            if name not in kept.contents:
+                self.link.pristine(name)
+        for name, content in kept.contents.items():
+            self.link.owned(name, self.limits.storage, content)
+        self.state = kept.state
+
+    def changes(self) -> list[str]:
+        """What the episode has changed."""
+        state = self.state
+        if not state.touched and not state.settings:
+            return []
+        start = self.link.built.catalog
+        out = [f"setting {name}" for name in state.settings]
+        for (database, name), what in state.touched.items():
+            shown = name if database == state.database else f"{database}.{name}"
+            now, then = state.catalog.table(database, name), start.table(database, name)
+            if now is None and then is None:
+                continue
+            what = "new" if then is None else "gone" if now is None else what
+            out.append(f"table {shown}: {what}")
+        return sorted(out)
+
+    def told(self) -> str:
+        """The whole state as text."""
+        state = self.state
+        tables = {
+            f"{database}.{name}": self._digest(database, name)
+            for database, name in sorted(state.touched)
+        }
+        told = {
+            "database": state.database, "settings": dict(state.settings),
+            "variables": {k: repr(v) for k, v in state.variables.items()}, "tables": tables,
+        }  # fmt: skip
+        return json.dumps(told, sort_keys=True, default=str)
+
+    def _digest(self, database: str, name: str) -> str:
+        table = self.state.catalog.table(database, name)
+        if table is None:
+            return "gone"
+        digest = hashlib.sha256(repr(table.columns).encode())
+        if table.query is not None:
+            digest.update(table.query.encode())
+            return digest.hexdigest()
+        self.link.use([database])
+        columns = ", ".join(ident(c.name) for c in table.columns)
+        source = f"{ident(database)}.{ident(name)}"
+        for row in self.link.connection.execute(
+            f"SELECT {columns} FROM {source} ORDER BY {columns}"
+        ):
+            digest.update(repr(row).encode())
+        return digest.hexdigest()
+
+    def close(self) -> None:
+        """End the session; what it wrote is gone."""
+        link, self._link = self._link, None
+        for _, kept in self.marks:
+            kept.close()
+        self.marks.clear()
+        if link is None:
+            return
+        if link.own:
+            link.close()
+        else:
+            self.engine.give_back(link)
+
+
+class Kept:
+    """See ``sessions.sql.base.KeptDatabase``."""
+
+    left_behind: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        engine: EmbeddedEngine,
+        link: Link,
+        state: State,
+        limits: SqlLimits,
+        contents: dict[str, bytes | Path],
+    ) -> None:
+        self.engine, self.state, self.limits, self.contents = engine, state, limits, contents
+        self._built = link.built
+
+    def open(self) -> EmbeddedSession:
+        """A new session that begins with it."""
+        link = self.engine.link(self._built)
+        return EmbeddedSession(self.engine, link, self.state, self.limits, self.contents)
+
+    def take(self) -> EmbeddedSession:
+        """As ``open``, for the last time."""
+        session = self.open()
+        self.close()
+        return session
+
+    def close(self) -> None:
+        """Free what is held."""
+        for content in self.contents.values():
+            if isinstance(content, Path):
+                content.unlink(missing_ok=True)
+        self.contents = {}

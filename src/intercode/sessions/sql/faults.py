@@ -1,0 +1,149 @@
+"""MySQL's errors: number, state and words (MySQL 8.0 reference manual, Server Error Messages)."""
+
+from __future__ import annotations
+
+_TEXTS: dict[int, tuple[str, str]] = {
+    1007: ("HY000", "Can't create database '{}'; database exists"),
+    1044: ("42000", "Access denied for user to database '{}'"),
+    1046: ("3D000", "No database selected"),
+    1048: ("23000", "Column '{}' cannot be null"),
+    1049: ("42000", "Unknown database '{}'"),
+    1050: ("42S01", "Table '{}' already exists"),
+    1051: ("42S02", "Unknown table '{}'"),
+    1052: ("23000", "Column '{}' in {} is ambiguous"),
+    1054: ("42S22", "Unknown column '{}' in '{}'"),
+    1055: (
+        "42000",
+        "Expression #{} of {} is not in GROUP BY clause and contains nonaggregated column '{}' "
+        "which is not functionally dependent on columns in GROUP BY clause; this is incompatible "
+        "with sql_mode=only_full_group_by",
+    ),
+    1056: ("42000", "Can't group on '{}'"),
+    1060: ("42S21", "Duplicate column name '{}'"),
+    1061: ("42000", "Duplicate key name '{}'"),
+    1062: ("23000", "Duplicate entry '{}' for key '{}'"),
+    1064: (
+        "42000",
+        "You have an error in your SQL syntax; check the manual that corresponds to your MySQL "
+        "server version for the right syntax to use near '{}' at line {}",
+    ),
+    1065: ("42000", "Query was empty"),
+    1066: ("42000", "Not unique table/alias: '{}'"),
+    1068: ("42000", "Multiple primary key defined"),
+    1072: ("42000", "Key column '{}' doesn't exist in table"),
+    1075: (
+        "42000",
+        "Incorrect table definition; there can be only one auto column and it must be defined "
+        "as a key",
+    ),
+    1090: ("42000", "You can't delete all columns with ALTER TABLE; use DROP TABLE instead"),
+    1091: ("42000", "Can't DROP '{}'; check that column/key exists"),
+    1093: ("HY000", "You can't specify target table '{}' for update in FROM clause"),
+    1096: ("HY000", "No tables used"),
+    1109: ("42S02", "Unknown table '{}' in {}"),
+    1110: ("42000", "Column '{}' specified twice"),
+    1111: ("HY000", "Invalid use of group function"),
+    1114: ("HY000", "The table '{}' is full"),
+    1136: ("21S01", "Column count doesn't match value count at row {}"),
+    1140: (
+        "42000",
+        "In aggregated query without GROUP BY, expression #{} of {} contains nonaggregated column "
+        "'{}'; this is incompatible with sql_mode=only_full_group_by",
+    ),
+    1142: ("42000", "{} command denied to user for table '{}'"),
+    1146: ("42S02", "Table '{}' doesn't exist"),
+    1193: ("HY000", "Unknown system variable '{}'"),
+    1222: ("21000", "The used SELECT statements have a different number of columns"),
+    1227: (
+        "42000",
+        "Access denied; you need (at least one of) the {} privilege(s) for this operation",
+    ),
+    1231: ("42000", "Variable '{}' can't be set to the value of '{}'"),
+    1235: ("42000", "This version of MySQL doesn't yet support '{}'"),
+    1238: ("HY000", "Variable '{}' is a {} variable"),
+    1241: ("21000", "Operand should contain {} column(s)"),
+    1242: ("21000", "Subquery returns more than 1 row"),
+    1247: ("42S22", "Reference '{}' not supported ({})"),
+    1248: ("42000", "Every derived table must have its own alias"),
+    1264: ("22003", "Out of range value for column '{}' at row {}"),
+    1265: ("01000", "Data truncated for column '{}' at row {}"),
+    1288: ("HY000", "The target table {} of the {} is not updatable"),
+    1292: ("22007", "Incorrect {} value: '{}' for column '{}' at row {}"),
+    1305: ("42000", "FUNCTION {} does not exist"),
+    1353: (
+        "HY000",
+        "In definition of view, derived table or common table expression, SELECT list and column "
+        "names list have different column counts",
+    ),
+    1364: ("HY000", "Field '{}' doesn't have a default value"),
+    1365: ("22012", "Division by 0"),
+    1366: ("HY000", "Incorrect {} value: '{}' for column '{}' at row {}"),
+    1406: ("22001", "Data too long for column '{}' at row {}"),
+    1451: (
+        "23000",
+        "Cannot delete or update a parent row: a foreign key constraint fails ({})",
+    ),
+    1452: ("23000", "Cannot add or update a child row: a foreign key constraint fails ({})"),
+    1525: ("HY000", "Incorrect {} value: '{}'"),
+    1582: ("42000", "Incorrect parameter count in the call to native function '{}'"),
+    1630: (
+        "42000",
+        "FUNCTION {} does not exist. Check the 'Function Name Parsing and Resolution' section in "
+        "the Reference Manual",
+    ),
+    1690: ("22003", "{} value is out of range in '{}'"),
+    3029: (
+        "HY000",
+        "Expression #{} of ORDER BY contains aggregate function and applies to the result of a "
+        "non-aggregated query",
+    ),
+    3065: (
+        "HY000",
+        "Expression #{} of ORDER BY clause is not in SELECT list, references column '{}' which is "
+        "not in SELECT list; this is incompatible with DISTINCT",
+    ),
+    3579: ("HY000", "Window name '{}' is not defined."),
+    3593: ("HY000", "You cannot use the window function '{}' in this context.'"),
+    3636: (
+        "HY000",
+        "Recursive query aborted after {} iterations. Try increasing @@cte_max_recursion_depth to "
+        "a larger value.",
+    ),
+    3685: ("HY000", "Illegal argument to a regular expression."),
+    3730: (
+        "HY000",
+        "Cannot drop table '{}' referenced by a foreign key constraint '{}' on table '{}'.",
+    ),
+}
+
+
+class StatementError(Exception):
+    """A statement that fails, with MySQL's number (0: none, the limit is the engine's own)."""
+
+    def __init__(self, number: int, message: str) -> None:
+        super().__init__(message)
+        self.number = number
+        self.message = message
+
+
+def fault(number: int, *values: object) -> StatementError:
+    """The error of that number with its words; ``values`` fill the gaps in their order."""
+    return StatementError(number, _TEXTS[number][1].format(*values))
+
+
+def unable(what: str) -> StatementError:
+    """What this engine cannot do, said plainly: no wrong answer, and not MySQL's words either."""
+    return StatementError(
+        0, f"The embedded engine cannot do this: {what} (a MySQL server could: engine='mysql')"
+    )
+
+
+def denied(what: str, why: str) -> StatementError:
+    """What no episode may do, on any engine."""
+    return StatementError(1227, f"Access denied: {what} is not allowed here ({why})")
+
+
+def near(text: str, start: int) -> StatementError:
+    """MySQL's syntax error at a place of the text; it quotes 80 characters at most."""
+    line = text.count("\n", 0, start) + 1
+    return fault(1064, text[start : start + 80], line)

@@ -1,0 +1,72 @@
+"""MySQL's words: a statement as tokens, as far as telling apart code, text and comments goes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["word", "quoted", "string", "variable", "sign"]
+
+_TOKEN = re.compile(
+    r"""
+    (?P<blank>\s+ | --(?=\s|\Z)[^\n]* | \#[^\n]* | /\*(?!M?!).*?(?:\*/|\Z) | /\*M?!\d* | \*/)
+    | (?P<string>'(?:[^'\\]++|\\.|'')*+'? | "(?:[^"\\]++|\\.|"")*+"?)
+    | (?P<quoted>`(?:[^`]++|``)*+`?)
+    | (?P<variable>@@?[\w$.]*)
+    | (?P<word>[\w$]+)
+    | (?P<sign>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""What stands in an executable comment (``/*! … */``) is code here, whatever its version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of a statement and where it begins. A number is a word; ``quoted`` has backticks."""
+
+    kind: Kind
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+    @property
+    def upper(self) -> str:
+        """A word in capitals; anything else as it is."""
+        return self.text.upper() if self.kind == "word" else self.text
+
+    @property
+    def name(self) -> str:
+        """What a name or a string means, without its quotes."""
+        if self.kind not in ("quoted", "string"):
+            return self.text
+        mark = self.text[0]
+        return self.text[1:].removesuffix(mark).replace(mark * 2, mark)
+
+
+def tokens(code: str) -> Iterator[Token]:
+    """The tokens of a statement, comments and blanks left out. Never fails: an unterminated text
+    reaches to the end."""
+    for match in _TOKEN.finditer(code):
+        kind = match.lastgroup
+        if kind != "blank":
+            yield Token(kind, match.group(), match.start())  # type: ignore[arg-type]
+
+
+def statements(script: str) -> Iterator[str]:
+    """The statements of a dump, without their semicolons. It may not use DELIMITER."""
+    start, filled = 0, False
+    for token in tokens(script):
+        if token.text != ";":
+            filled = True
+            continue
+        if filled:
+            yield script[start : token.start].strip()
+        start, filled = token.end, False
+    if filled:
+        yield script[start:].strip()

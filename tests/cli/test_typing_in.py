@@ -1,0 +1,94 @@
+"""When a typed action is whole."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from intercode import trajectories
+from intercode.cli import main
+from intercode.cli.typing_in import of_python, of_shell, of_sql, typing_of
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["ls \\"], ["cat <<E", "a"], ["cat <<-'END' > f", "x", "END x"],
+        ["cat <<A <<B", "A"], ["cat <<E", "E", "cat <<F"],
+    ],
+)  # fmt: skip
+def test_bash_goes_on(lines: list[str]) -> None:
+    assert of_shell(lines)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [["ls"], ["ls \\", "-l"], ["cat <<E", "<<F", "E"], ["cat <<< word"], ["cat <<A <<B", "A", "B"]],
+)
+def test_bash_is_whole(lines: list[str]) -> None:
+    assert not of_shell(lines)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [["def f():"], ["def f():", "  return 1"], ["x = (1,"], ['"""a'], ["@cached"], ["if x: \\"]],
+)
+def test_python_goes_on(lines: list[str]) -> None:
+    assert of_python(lines)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["x = 1"], ["def f():", "  return 1", ""], ["x = (1,", ")"], ["1 +* 2"], ["submit f"],
+        ["'\\d'"], ["for x in y: print(x)", ""],
+    ],
+)  # fmt: skip
+def test_python_is_whole_or_wrong(lines: list[str], recwarn: pytest.WarningsRecorder) -> None:
+    assert not of_python(lines)
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    "lines", [["SELECT (", "1"], ["SELECT 'a"], ["SELECT `a", "b"], ["SELECT (')'"]]
+)
+def test_sql_goes_on(lines: list[str]) -> None:
+    assert of_sql(lines)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["SELECT 1"], ["SELECT 1;"], ["SELECT (", "1)"], ["SELECT 'it''s (', \"b'\""],
+        ["SELECT 1 << n"], ["SELECT 1 -- it's ("], ["SELECT 'a\\'b'"], ["submit"], ["SELECT 1)"],
+    ],
+)  # fmt: skip
+def test_sql_is_whole_or_wrong(lines: list[str]) -> None:
+    assert not of_sql(lines)
+
+
+def test_other_languages_are_typed_as_a_shell_is() -> None:
+    assert typing_of("ctf") == typing_of("bash") != typing_of("python")
+
+
+@pytest.mark.sandbox
+def test_a_person_plays_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    typed = (
+        "def split(total, parts):\n    if parts < 1:\n        raise ValueError(parts)\n"
+        "    each, more = divmod(total, parts)\n    return [each + 1] * more + [each] *"
+        " (parts - more)\n\nsplit(10, 3)\nhelp\nscore\nsubmit\n"
+    )
+    monkeypatch.setattr("sys.stdin", io.StringIO(typed))
+    out = tmp_path / "out"
+    task = "starter/python/fair-split"
+    assert main(["play", "starter:python", "--task", task, "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert ">>> def split(total, parts):\n...     if parts < 1:" in printed
+    assert "[4, 3, 3]" in printed and "Everything else is run as Python." in printed
+    assert "reward 1 (tests 1)" in printed and "1 of 1 solved." in printed
+    (episode,) = trajectories.read(out / trajectories.TRAJECTORIES_FILE)
+    assert [s.action.count("\n") for s in episode.steps] == [5, 0, 0]

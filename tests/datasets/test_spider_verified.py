@@ -1,0 +1,65 @@
+"""The packaged list of sound Spider tasks: whole, as documented, and true on both engines."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from intercode.datasets import load
+from intercode.runner.check import check
+from support.sql_engines import engine_or_skip
+
+LISTING = json.loads(
+    resources.files("intercode.datasets").joinpath("spider_verified.json").read_text()
+)
+AUDIT = Path(__file__).resolve().parents[2] / "docs" / "spider-audit.md"
+
+
+@pytest.fixture(autouse=True)
+def server(request: pytest.FixtureRequest) -> None:
+    """Skips a test that needs a server where there is none."""
+    if request.node.get_closest_marker("mysql"):
+        engine_or_skip("mysql").close()
+
+
+@pytest.fixture
+def data(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
+
+
+def test_every_task_is_listed_once_with_a_reason() -> None:
+    include, exclude = set(LISTING["include"]), set(LISTING["exclude"])
+    assert not include & exclude
+    assert include | exclude == {f"spider/{n}" for n in range(1034)}
+    assert all(re.fullmatch(r"[\w-]+(, [\w-]+)*", why) for why in LISTING["exclude"].values())
+
+
+def test_the_audit_says_the_same() -> None:
+    text = AUDIT.read_text(encoding="utf-8")
+    assert f"`{LISTING['hash']}`" in text
+    assert f"**{len(LISTING['include'])} of 1034 tasks are sound.**" in text
+    kinds = re.findall(r"^\| ([\w-]+) \| (\d+) \| [^|]+ \| ([\d ]+) \|$", text, re.MULTILINE)
+    assert kinds
+    for kind, count, tasks in kinds:
+        listed = {k for k, why in LISTING["exclude"].items() if kind in why.split(", ")}
+        assert listed == {f"spider/{n}" for n in tasks.split()} and len(listed) == int(count), kind
+
+
+def test_the_subset_loads_with_its_hash(data: None) -> None:
+    dataset = load("spider:verified")
+    assert dataset.hash == LISTING["hash"]
+    assert [task.id for task in dataset.tasks] == list(LISTING["include"])
+    hard = load("spider:hard+verified")
+    assert 0 < len(hard) < 174 and {t.hardness for t in hard.tasks} == {"hard"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["embedded", pytest.param("mysql", marks=pytest.mark.mysql)])
+def test_every_gold_is_proven(data: None, engine: str) -> None:
+    report = check("spider:verified", env_options={"engine": engine})
+    assert report.faults == ()
+    assert len(report.prints) == report.tasks == len(LISTING["include"])

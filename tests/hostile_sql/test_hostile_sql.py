@@ -1,0 +1,121 @@
+"""Every hostile case on every engine: no effect outside the episode, none past its time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from hostile_sql.cases import Case, all_cases
+from intercode.sessions.sql import SqlEngine, SqlLimits, SqlSession
+from intercode.types import DatabaseSpec
+from support.shop import CUSTOMERS, SECRET, shop_in
+from support.sql_engines import ENGINES, engine_or_skip
+
+CASES = all_cases()
+LIMIT = 1.0  # seconds per statement
+GRACE = 1.0  # seconds past it
+LIMITS = SqlLimits(rows=20_000, size=1 << 20, storage=64 << 20)
+LOOKS = (
+    ("SELECT * FROM customer", CUSTOMERS),
+    ("SELECT COUNT(*), SUM(price) FROM sale", "[(3, Decimal('39.00'))]"),
+    ("SELECT * FROM shop", "[(1, 'Main Street')]"),
+    ("SHOW TABLES", "[('customer',), ('sale',), ('shop',)]"),
+    ("SELECT @x, @q, DATABASE(), @@sql_mode LIKE '%ANSI%'", "[(None, None, 'shop', 0)]"),
+)
+"""What an episode sees in which nothing has happened."""
+
+
+@dataclass
+class Ground:
+    """An engine with a bystander, who was there before, and what lies on the disk beside it."""
+
+    engine: SqlEngine
+    shop: DatabaseSpec
+    bystander: SqlSession
+    planted: Path
+    folder: Path
+
+    def listing(self) -> set[str]:
+        return {str(p) for p in self.folder.parent.rglob("*")}
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def ground(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Ground]:
+    home = tmp_path_factory.mktemp("hostile_sql")
+    planted, folder = home / "planted", home / "folder"
+    planted.write_text(SECRET)
+    folder.mkdir()
+    folder.chmod(0o777)
+    for above in (home, *home.parents[:2]):
+        above.chmod(above.stat().st_mode | 0o011)
+    engine = engine_or_skip(request.param)
+    shop = shop_in(home)
+    bystander = engine.open(shop, LIMITS)
+    bystander.run("CREATE TABLE mine (a int)", 10.0)
+    bystander.run("INSERT INTO mine VALUES (7)", 10.0)
+    yield Ground(engine, shop, bystander, planted, folder)
+    bystander.close()
+    engine.close()
+
+
+@pytest.mark.parametrize("case", CASES, ids=[f"{c.kind}: {c.name}" for c in CASES])
+def test_a_hostile_case(ground: Ground, case: Case) -> None:
+    before = ground.listing()
+    session = ground.engine.open(ground.shop, LIMITS)
+    try:
+        for code in case.does:
+            attempt(ground, session, code)
+        usable(session)
+    finally:
+        session.close()
+    untouched(ground)
+    assert ground.listing() == before
+
+
+def attempt(ground: Ground, session: SqlSession, code: str) -> None:
+    code = code.replace("PLANTED", str(ground.planted)).replace("FOLDER", str(ground.folder))
+    began = time.monotonic()
+    result = session.run(code, LIMIT)
+    took = time.monotonic() - began
+    assert took < LIMIT + GRACE, f"{code[:80]!r} took {took:.1f} s"
+    assert SECRET not in result.shown, code
+    assert len(result.shown) < LIMITS.size + 1000, f"{len(result.shown)} characters"
+    assert result.ok or result.output.startswith("Error executing query: "), result
+
+
+def usable(session: SqlSession) -> None:
+    """The episode goes on, in whatever state its statements have put it."""
+    for code in ("SET SESSION sql_select_limit = DEFAULT", "ROLLBACK"):
+        session.run(code, LIMIT)
+    assert session.run("SELECT 40 + 2", 10.0).output == "[(42,)]"
+    assert isinstance(session.changes(), list)
+    assert session.told() != ""
+
+
+def untouched(ground: Ground) -> None:
+    """Neither who was there before nor who comes next sees anything of it."""
+    assert ground.bystander.run("SELECT a FROM mine", 10.0).output == "[(7,)]"
+    assert ground.bystander.run(*_asked(0)).output == CUSTOMERS
+    fresh = ground.engine.open(ground.shop, LIMITS)
+    try:
+        for at, (code, expected) in enumerate(LOOKS):
+            assert fresh.run(*_asked(at)).output == expected, code
+        fresh.run("CREATE TABLE fresh (a int)", 10.0)
+        assert fresh.changes() == ["table fresh: new"]
+    finally:
+        fresh.close()
+
+
+def _asked(at: int) -> tuple[str, float]:
+    return LOOKS[at][0], 10.0
+
+
+def test_there_are_enough_cases() -> None:
+    assert len({(c.kind, c.name) for c in CASES}) == len(CASES) >= 60
+    assert sum(len(c.does) for c in CASES) >= 150

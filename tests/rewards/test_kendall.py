@@ -1,0 +1,70 @@
+"""Our τ against SciPy's: on random lists, and on what the recorded episodes have shown."""
+
+from __future__ import annotations
+
+import math
+import random
+import warnings
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from scipy.stats import kendalltau
+
+from intercode import logs
+from intercode.rewards.kendall import inversions, tau_b
+from intercode.runner.sql_texts import rows_of
+
+
+def _theirs(x: list[str], y: list[str]) -> float:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return float(kendalltau(x, y, nan_policy="omit").statistic)
+
+
+def _assert_equal(x: list[str], y: list[str]) -> None:
+    ours, theirs = tau_b(x, y), _theirs(x, y)
+    assert ours == theirs or (math.isnan(ours) and math.isnan(theirs)), (x, y)
+
+
+def test_thousands_of_random_lists() -> None:
+    dice = random.Random(4)
+    for _ in range(3000):
+        size, kinds = dice.randint(0, 30), dice.randint(1, 30)
+        x = [str((dice.randint(0, kinds), "a")) for _ in range(size)]
+        y = sorted(x) if dice.random() < 0.2 else dice.sample(x, size)
+        if dice.random() < 0.3:
+            y = [str(dice.randint(0, kinds)) for _ in range(size)]
+        _assert_equal(x, y)
+
+
+def test_long_lists() -> None:
+    dice = random.Random(5)
+    x = [str((n % 700,)) for n in range(3000)]
+    _assert_equal(x, dice.sample(x, len(x)))
+
+
+def test_results_of_recorded_episodes(recorded_dir: Path) -> None:
+    """Two results of one episode, cut to what both hold: what the authors' scorer is given."""
+    compared = 0
+    folder = recorded_dir / "sql"
+    for episode in (t for file in folder.glob("*.json") for t in logs.load(file)):
+        found = [rows for s in episode.steps if (rows := rows_of(s.observation))]
+        for a, b in pairwise(found):
+            common = set(a) & set(b)
+            x, y = ([r for r in rows if r in common] for rows in (a, b))
+            if len(x) == len(y) > 1:
+                compared += 1
+                _assert_equal(x, y)
+    assert compared > 800
+
+
+def test_lists_of_two_lengths() -> None:
+    with pytest.raises(ValueError, match="2 and 1"):
+        tau_b(["a", "b"], ["a"])
+
+
+def test_inversions() -> None:
+    assert inversions([1, 2, 2, 3]) == 0
+    assert inversions([3, 2, 2, 1]) == 5
+    assert inversions([]) == 0

@@ -1,0 +1,156 @@
+"""The SQL reward, as the authors compute it and as it was meant."""
+
+from __future__ import annotations
+
+import datetime
+import random
+import warnings
+from collections import Counter
+from decimal import Decimal
+from math import isnan
+from typing import Any
+
+import pytest
+from scipy.stats import kendalltau
+
+from intercode.rewards import REWARDS
+from intercode.rewards.sql import original, original_iou, standard
+from intercode.types import Rows, State, Task
+
+TASK = Task("t", "q", gold="g")
+
+
+def _state(*values: Any, ranks: tuple[int, ...] | None = None) -> State:
+    return State(rows=tuple(v if isinstance(v, tuple) else (v,) for v in values), ranks=ranks)
+
+
+NONE = State(rows=None)
+
+
+@pytest.mark.parametrize(
+    ("agent", "gold", "with_tau", "without"),
+    [
+        ((), (), 1.0, 1.0),
+        ((1,), (), 0.0, 0.0),
+        ((), (1,), 0.0, 0.0),
+        ((1,), (1,), 1.0, 1.0),
+        ((1, 2), (1, 2), 1.0, 1.0),
+        ((2, 1), (1, 2), -1.0, 1.0),
+        ((1,), (1, 2, 3), 1 / 3, 1 / 3),  # one common row: τ is no number
+        ((1, 1, 2), (1, 2), 0.67, 2 / 3),
+        ((7, 7), (7, 7), 1.0, 1.0),  # all equal: τ is no number
+        (("1",), (1,), 0.0, 0.0),  # rows are compared as Python prints them
+        ((Decimal("1.0"),), (1.0,), 0.0, 0.0),
+        ((1, 2, 3), (1, 3, 2), 0.33, 1.0),
+    ],
+)
+def test_as_the_authors_compute_it(
+    agent: tuple[Any, ...], gold: tuple[Any, ...], with_tau: float, without: float
+) -> None:
+    a, g = _state(*agent), _state(*gold)
+    assert original(TASK, a, g).value == pytest.approx(with_tau, abs=1e-12)
+    assert original_iou(TASK, a, g).value == pytest.approx(without, abs=1e-12)
+
+
+def test_no_result_scores_nothing() -> None:
+    for reward in (original, original_iou, standard):
+        assert reward(TASK, NONE, _state()).value == 0.0
+        assert reward(TASK, _state(), NONE).value == 0.0
+
+
+def test_equal_to_the_arithmetic_over_scipy() -> None:
+    """The authors' steps on random results, with SciPy's τ and NumPy's rounding."""
+    dice = random.Random(6)
+    for _ in range(2000):
+        a = [(dice.randint(0, 6), "x") for _ in range(dice.randint(0, 12))]
+        g = [(dice.randint(0, 6), "x") for _ in range(dice.randint(0, 12))]
+        assert original(TASK, _state(*a), _state(*g)).value == _theirs(a, g), (a, g)
+
+
+def _theirs(a: list[Any], g: list[Any]) -> float:
+    left, right = [str(r) for r in a], [str(r) for r in g]
+    common, union = Counter(left) & Counter(right), Counter(left) | Counter(right)
+    if not union:
+        return 1.0
+    iou = common.total() / union.total()
+    if not common:
+        return iou
+    x, y = _first(left, common), _first(right, common)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tau = kendalltau(x, y, nan_policy="omit").statistic
+    return iou if isnan(tau) else float(round(tau * iou, 2))
+
+
+def _first(rows: list[str], common: Counter[str]) -> list[str]:
+    left, out = Counter(common), []
+    for row in rows:
+        if left[row]:
+            left[row] -= 1
+            out.append(row)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        (3, Decimal("3.00")),
+        (3.0, 3),
+        (True, 1),
+        (0.1 + 0.2, Decimal("0.3")),
+        (b"text", "text"),
+        (bytearray(b"text"), "text"),
+        (datetime.datetime(2024, 2, 29), datetime.date(2024, 2, 29)),
+        (None, None),
+        (1e20, 10**20),
+    ],
+)
+def test_equal_whatever_the_type(a: Any, b: Any) -> None:
+    assert standard(TASK, _state(a), _state(b)).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [(3, "3"), (None, ""), (None, "None"), (0, None), (1.001, 1), ("A", "a"), (0.3333, 1 / 3)],
+)
+def test_not_equal(a: Any, b: Any) -> None:
+    assert standard(TASK, _state(a), _state(b)).value == 0.0
+
+
+def test_order_counts_where_the_gold_asks_for_it() -> None:
+    turned = _state(3, 2, 1)
+    assert standard(TASK, turned, _state(1, 2, 3)).value == 1.0
+    assert standard(TASK, turned, _state(1, 2, 3, ranks=(0, 1, 2))).value == 0.0
+    half = standard(TASK, _state(2, 1, 3), _state(1, 2, 3, ranks=(0, 1, 2)))
+    assert half.parts["tau"] == pytest.approx(1 / 3)
+    assert half.value == pytest.approx(2 / 3)
+
+
+def test_what_the_gold_leaves_side_by_side_may_stand_in_any_order() -> None:
+    gold = _state("a", "b", "c", ranks=(0, 0, 1))
+    assert standard(TASK, _state("b", "a", "c"), gold).value == 1.0
+    assert standard(TASK, _state("b", "c", "a"), gold).parts["tau"] == 0.0
+    assert standard(TASK, _state("b", "a"), _state("a", "b", ranks=(0, 0))).value == 1.0
+
+
+def test_rows_that_are_there_twice() -> None:
+    gold = _state("a", "b", "a", ranks=(0, 1, 2))
+    assert standard(TASK, _state("a", "b", "a"), gold).value == 1.0
+    assert standard(TASK, _state("a", "b"), gold).parts == {"iou": 2 / 3, "tau": 1.0}
+    assert standard(TASK, _state("a", "a", "b"), gold).value < 1.0
+
+
+def test_reward_stays_within_0_and_1() -> None:
+    dice = random.Random(7)
+    for _ in range(500):
+        a: Rows = tuple((dice.randint(0, 4),) for _ in range(dice.randint(0, 8)))
+        g: Rows = tuple((dice.randint(0, 4),) for _ in range(dice.randint(0, 8)))
+        ranks = tuple(sorted(dice.randint(0, 3) for _ in g))
+        assert 0.0 <= standard(TASK, State(rows=a), State(rows=g, ranks=ranks)).value <= 1.0
+        assert standard(TASK, State(rows=g), State(rows=g, ranks=ranks)).value == 1.0
+
+
+def test_they_are_found_by_name() -> None:
+    assert REWARDS.load("sql-original") is original
+    assert REWARDS.load("sql-original-iou") is original_iou
+    assert REWARDS.load("sql-standard") is standard

@@ -1,0 +1,53 @@
+"""A whole SQL evaluation against an endpoint that answers what a recorded log says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from intercode import logs
+from intercode.config import EvalConfig
+from intercode.report import build
+from intercode.runner import replay
+from intercode.runner.pool import evaluate
+from support.recorded_endpoint import RecordedEndpoint
+
+LOG = "ic_sql_multiturn_gpt-3.5_10_turns.json"
+
+
+@pytest.fixture
+def log(recorded_dir: Path, tmp_path: Path) -> Path:
+    """A log with thirty episodes, no two of which ask the same."""
+    whole = json.loads((recorded_dir / "sql" / LOG).read_text())
+    asked = {row["query"]: key for key, row in whole.items()}
+    chosen = sorted(asked.values(), key=int)[100:130]
+    path = tmp_path / LOG
+    path.write_text(json.dumps({key: whole[key] for key in chosen}))
+    return path
+
+
+def test_a_recorded_model_reaches_its_recorded_success(
+    log: Path, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Success is the log's, up to episodes whose replay differs from the log too."""
+    monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
+    recorded = {t.index: t for t in logs.load(log)}
+    with RecordedEndpoint(log) as server:
+        config = EvalConfig(
+            "spider", "try-again", model="recorded", base_url=server.base_url, parallel=2,
+            profile="original", reward="sql-original-iou", max_turns=10, out=tmp_path / "run",
+            tasks=tuple(str(index) for index in recorded),
+        )  # fmt: skip
+        out = evaluate(config, quiet=True)
+    played = {t.index: t for t in logs.load(out)}
+    assert len(played) == 30 and all(t.error is None for t in played.values())
+    assert all(t.group and t.hardness == recorded[t.index].hardness for t in played.values())
+    (report,) = replay.run([log], replay.Options(profile="original"))
+    other = {s.task for s in report.steps if not s.same_reward}
+    other |= {s.task for s in report.steps if s.replayed_reward != s.parts.get("iou", 0.0)}  # by τ
+    differing = {t.task for t in played.values() if t.success != recorded[t.index].success}
+    assert differing <= other and sum(t.success for t in played.values()) > 5
+    table = next(t for t in build([out]) if t.name.startswith("spider"))
+    assert "easy" in " ".join(table.columns)

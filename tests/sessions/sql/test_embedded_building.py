@@ -1,0 +1,109 @@
+"""From a dump to databases: types and order kept, built once, faults named."""
+
+from __future__ import annotations
+
+import multiprocessing
+from pathlib import Path
+
+import pytest
+
+from intercode.errors import DataError
+from intercode.sessions.sql.embedded import building
+from intercode.sessions.sql.embedded.building import built
+from intercode.sessions.sql.embedded.dump import inserted, statements
+from support.shop import shop_in
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "dump.sql"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_tables_keep_what_mysql_knows_of_them(tmp_path: Path) -> None:
+    found = built(shop_in(tmp_path).path).catalog
+    assert sorted(found.databases) == ["shop", "vault"]
+    sale = found.databases["shop"]["sale"]
+    assert [c.declared for c in sale.columns] == ["int", "int", "decimal(8,2)", "date"]
+    assert (sale.primary, sale.rows, sale.last) == (("id",), 3, 3)
+    assert [(k.name, k.parent) for k in sale.foreign] == [("sale_fk", "customer")]
+    assert sale.key_of("customer_id") == "MUL"  # a foreign key makes its own index
+    customer = found.databases["shop"]["customer"]
+    assert (customer.auto_increment, customer.collation) == (4, "utf8mb4_general_ci")
+
+
+def test_the_same_dump_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = shop_in(tmp_path)
+    first = built(spec.path)
+    monkeypatch.setattr(building, "_build", None)
+    again = built(spec.path)
+    assert again == first
+    assert again.file("shop").is_file()
+
+
+def _build_it(path: str, answers: multiprocessing.Queue[str]) -> None:
+    answers.put(str(built(Path(path)).folder))
+
+
+def test_processes_build_it_together(tmp_path: Path, cache: Path) -> None:
+    spec = shop_in(tmp_path)
+    context = multiprocessing.get_context("spawn")
+    answers: multiprocessing.Queue[str] = context.Queue()
+    workers = [context.Process(target=_build_it, args=(str(spec.path), answers)) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    folders = {answers.get(timeout=60) for _ in workers}
+    for worker in workers:
+        worker.join()
+    assert len(folders) == 1
+    assert not list((cache / "sql").glob(".building-*"))
+
+
+def test_statements_and_rows_of_a_dump(tmp_path: Path) -> None:
+    text = (
+        "-- a comment; with a semicolon\n/*!40101 SET NAMES utf8 */;\n/*!99999 NOT YET */;\n"
+        "INSERT INTO `t` VALUES (1,'a;b','it''s \\\\ \\n'),\n (-2.5e3,NULL,0x41); # the end\n"
+        "/* a ; comment */ USE `x`;"
+    )
+    found = list(statements(written(tmp_path, text)))
+    assert [s.split()[0] for s in found] == ["SET", "INSERT", "USE"]
+    database, table, columns, rows = inserted(found[1])
+    assert (database, table, columns) == (None, "t", None)
+    assert list(rows) == [[1, "a;b", "it's \\ \n"], ["-2.5e3", None, b"A"]]
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("CREATE DATABASE d; USE d; CREATE TABLE t (a int); INSERT INTO t VALUES (1, 2);", "2 values"),
+    ("CREATE DATABASE d; USE d; INSERT INTO t VALUES (1);", "is not there"),
+    ("CREATE TABLE t (a int);", "no database is in use"),
+    ("CREATE DATABASE d; USE d; CREATE TABLE t (a int, a int);", "Duplicate column name 'a'"),
+    ("CREATE DATABASE d; USE d; CREATE TABLE t (a int); INSERT INTO t VALUES ('x');", "Incorrect"),
+    ("CREATE DATABASE d; USE d; CREATE TABLE t (a geometry);", "GEOMETRY"),
+    ("CALL something();", "no such statement"),
+    ("CREATE DATABASE d; INSERT INTO t VALUES ('x;", "ends within a quotation"),
+    ("CREATE DATABASE `../d`;", "cannot be named"),
+])  # fmt: skip
+def test_faults_name_the_file_and_the_statement(tmp_path: Path, text: str, message: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(DataError, match=message) as caught:
+        built(path)
+    assert str(path) in str(caught.value)
+
+
+def test_rows_lie_in_the_order_of_the_primary_key(tmp_path: Path) -> None:
+    text = (
+        "CREATE DATABASE d; USE d; CREATE TABLE t (a varchar(9), b int, PRIMARY KEY (a, b));"
+        "INSERT INTO t VALUES ('b', 1), ('A', 2), ('a', 1);"
+    )
+    found = built(written(tmp_path, text))
+    import sqlite3
+
+    with sqlite3.connect(found.file("d")) as connection:
+        rows = connection.execute("SELECT a, b FROM t ORDER BY rowid").fetchall()
+    assert rows == [("a", 1), ("A", 2), ("b", 1)]

@@ -1,0 +1,103 @@
+"""Functions and orders of strings against what they must be, on values made up at random."""
+
+from __future__ import annotations
+
+import re
+from decimal import ROUND_HALF_UP, Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from intercode.sessions.sql.embedded.collations import general, plainness, uca
+from intercode.sessions.sql.embedded.functions.moments import date_add, difference, parsed, week
+from intercode.sessions.sql.embedded.functions.numbers import double_text, rounded
+from intercode.sessions.sql.embedded.functions.patterns import like, regexp
+from intercode.sessions.sql.embedded.values import moment_of, number_of
+from intercode.sessions.sql.faults import StatementError
+
+WORDS = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=8)
+PATTERNS = st.text(st.sampled_from("abAB%_\\ ."), max_size=8)
+
+
+@given(st.text(st.sampled_from("abAB_% ."), max_size=8), PATTERNS)
+def test_like_is_what_its_definition_says(text: str, pattern: str) -> None:
+    expected, escaped = "", False
+    for char in pattern:
+        if not escaped and char == "\\":
+            escaped = True
+            continue
+        wild = {"%": ".*", "_": "."}.get(char) if not escaped else None
+        expected += wild or re.escape(char)
+        escaped = False
+    found = re.fullmatch(expected, text, re.I | re.S) is not None
+    assert bool(like(text, pattern, "\\", "general")) == found
+
+
+@given(WORDS, WORDS)
+def test_plain_strings_compare_as_nocase_does(a: str, b: str) -> None:
+    for collation, key in (("general", general), ("uca", uca)):
+        level = min(plainness(a, collation), plainness(b, collation))  # type: ignore[arg-type]
+        x, y = a.lower(), b.lower()
+        if level >= 1:
+            assert (key(a) == key(b)) == (x == y)
+        if level == 2:
+            assert (key(a) < key(b)) == (x < y)
+
+
+def test_orders_of_strings() -> None:
+    assert general("Zoë ") == general("ZOE")
+    assert general("straße") == general("STRASE")
+    assert uca("straße") == uca("STRASSE")
+    assert uca("a") != uca("a ")
+    assert uca("_") < uca("-") < uca("1") < uca("A") < uca("b")
+    assert general("a") < general("[")
+
+
+@given(st.decimals(-(10**6), 10**6, places=4), st.integers(0, 4))
+def test_exact_numbers_round_away_from_zero(value: Decimal, places: int) -> None:
+    expected = value.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_UP)
+    assert Decimal(repr(rounded(float(value), places, 1))) == expected
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_double_reads_back_from_its_text(value: float) -> None:
+    assert float(double_text(value)) == value
+
+
+@given(st.dates(), st.integers(-4000, 4000))
+def test_days_added_are_days_apart(day: object, days: int) -> None:
+    moved = date_add(str(day), days, "DAY", 1)
+    if moved is not None:
+        assert difference("DAY", str(day), moved) == days
+
+
+@given(st.datetimes(min_value=parsed("1000-01-01")))  # type: ignore[arg-type]
+def test_moments_are_read_back(moment: object) -> None:
+    found = moment_of(str(moment))
+    assert found is not None
+    assert parsed(" ".join(found)) == moment
+
+
+@pytest.mark.parametrize(("mode", "expected"), [(0, 7), (1, 8), (2, 7), (3, 8), (4, 8), (5, 7)])
+def test_weeks_by_their_mode(mode: int, expected: int) -> None:
+    assert week("2008-02-20", mode) == expected  # the manual's example, modes 0 and 1
+
+
+@pytest.mark.parametrize(("text", "value"), [
+    ("12abc", 12.0), (" -1.5e2x", -150.0), ("abc", 0.0), ("", 0.0), (".5", 0.5), ("1e", 1.0),
+])  # fmt: skip
+def test_the_number_that_a_string_begins_with(text: str, value: float) -> None:
+    assert number_of(text) == value
+
+
+def test_regular_expressions_are_bounded_before_they_run() -> None:
+    assert regexp("Abc", "^a[b-d]+c?$") == 1
+    assert regexp("x1", "[[:digit:]]") == 1
+    for pattern in ("(a+)+$", "(a|b)*c", r"(a)\1", "(?<=a)b"):
+        with pytest.raises(StatementError, match="cannot do this"):
+            regexp("a" * 40, pattern)
+    with pytest.raises(StatementError, match="so long a string"):
+        regexp("a" * 5000, ".*.*.*x")
+    with pytest.raises(StatementError, match="Illegal argument"):
+        regexp("a", "(")

@@ -1,0 +1,191 @@
+"""One episode on the embedded engine: results, writes, DDL, transactions, snapshots, limits."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from intercode.errors import DataError, EnvironmentStateError, UsageError
+from intercode.sessions.sql import SqlEngine, SqlLimits, SqlSession, open_engine
+from intercode.types import DatabaseSpec
+from support.shop import CUSTOMERS
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[SqlEngine]:
+    opened = open_engine("embedded")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def sql(engine: SqlEngine, shop: DatabaseSpec) -> Iterator[SqlSession]:
+    opened = engine.open(shop)
+    yield opened
+    opened.close()
+
+
+def shown(session: SqlSession, code: str, timeout: float = 10.0) -> str:
+    return session.run(code, timeout).output
+
+
+def test_results_in_the_connectors_types(sql: SqlSession) -> None:
+    result = sql.run("SELECT id, price, day FROM sale ORDER BY id", 10.0)
+    assert result.rows == (
+        (1, Decimal("9.50"), datetime.date(2024, 1, 2)),
+        (2, Decimal("20.00"), datetime.date(2024, 2, 3)),
+        (3, Decimal("9.50"), None),
+    )
+    assert result.output == str(list(result.rows))
+    assert shown(sql, "SELECT * FROM customer") == CUSTOMERS
+    assert shown(sql, "SELECT * FROM sale WHERE 1 = 0") == "[]"
+
+
+def test_one_statement_at_a_time(sql: SqlSession) -> None:
+    assert "error in your SQL syntax" in shown(sql, "SELECT 1; DROP TABLE sale")
+    assert shown(sql, "SELECT ';' ;") == "[(';',)]"
+    assert shown(sql, " ") == "Error executing query: Query was empty"
+
+
+def test_writes_stay_in_the_episode(engine: SqlEngine, sql: SqlSession, shop: DatabaseSpec) -> None:
+    assert sql.changes() == []
+    assert shown(sql, "INSERT INTO customer (name) VALUES ('Cy'), ('Di')") == "None"
+    assert shown(sql, "SELECT LAST_INSERT_ID(), ROW_COUNT()") == "[(4, 2)]"
+    assert shown(sql, "UPDATE customer SET city = 'Chur' WHERE id = 5") == "None"
+    assert shown(sql, "SELECT name, city FROM customer WHERE id > 3") == (
+        "[('Cy', None), ('Di', 'Chur')]"
+    )
+    assert shown(sql, "DELETE FROM customer WHERE id = 4") == "None"
+    assert sql.changes() == ["table customer: changed"]
+    other = engine.open(shop)
+    assert shown(other, "SELECT COUNT(*) FROM customer") == "[(3,)]"
+    other.close()
+
+
+def test_tables_are_made_changed_and_gone(sql: SqlSession) -> None:
+    for code in (
+        "CREATE TABLE t (a int PRIMARY KEY AUTO_INCREMENT, b varchar(3) NOT NULL, "
+        "c decimal(6,2) DEFAULT 1.5)",
+        "INSERT INTO t (b) VALUES ('x'), ('y')",
+        "ALTER TABLE t ADD COLUMN d date AFTER a, MODIFY b text, RENAME COLUMN c TO cc",
+        "CREATE INDEX i ON t (cc)",
+    ):
+        assert shown(sql, code) == "None", code
+    assert shown(sql, "SELECT * FROM t") == (
+        "[(1, None, 'x', Decimal('1.50')), (2, None, 'y', Decimal('1.50'))]"
+    )
+    assert shown(sql, "DESCRIBE t cc") == "[('cc', 'decimal(6,2)', 'YES', 'MUL', '1.5', '')]"
+    assert sql.changes() == ["table t: new"]
+    assert (
+        shown(sql, "CREATE TABLE u AS SELECT name n, COUNT(*) c FROM customer GROUP BY n") == "None"
+    )
+    assert shown(sql, "CREATE VIEW v AS SELECT n FROM u WHERE c = 1") == "None"
+    assert shown(sql, "SELECT COUNT(*) FROM v") == "[(3,)]"
+    assert shown(sql, "DROP TABLE t, u") == "None"
+    assert shown(sql, "DROP VIEW v") == "None"
+    assert sql.changes() == []
+
+
+def test_an_enum_is_sorted_by_its_words(sql: SqlSession) -> None:
+    for code in (
+        "CREATE TABLE e (a enum('small', 'large') DEFAULT NULL)",
+        "INSERT INTO e VALUES ('large'), ('SMALL'), (NULL)",
+    ):
+        assert shown(sql, code) == "None"
+    assert shown(sql, "SELECT a FROM e ORDER BY a") == "[(None,), ('small',), ('large',)]"
+    assert "Data truncated" in shown(sql, "INSERT INTO e VALUES ('huge')")
+
+
+def test_transactions(sql: SqlSession) -> None:
+    for code in ("BEGIN", "DELETE FROM sale", "SAVEPOINT s", "INSERT INTO sale (id) VALUES (9)"):
+        shown(sql, code)
+    assert shown(sql, "SELECT id FROM sale") == "[(9,)]"
+    shown(sql, "ROLLBACK TO s")
+    assert shown(sql, "SELECT COUNT(*) FROM sale") == "[(0,)]"
+    shown(sql, "ROLLBACK")
+    assert shown(sql, "SELECT COUNT(*) FROM sale") == "[(3,)]"
+    assert sql.changes() == []
+
+
+def test_a_statement_that_fails_leaves_nothing(sql: SqlSession) -> None:
+    assert "Duplicate entry '2' for key 'sale.PRIMARY'" in shown(
+        sql, "INSERT INTO sale (id) VALUES (7), (8), (2)"
+    )
+    assert shown(sql, "SELECT COUNT(*) FROM sale") == "[(3,)]"
+
+
+def test_snapshots_hold_everything(sql: SqlSession) -> None:
+    for code in ("INSERT INTO sale (id) VALUES (7)", "SET @x = 5", "SET sql_mode = ''"):
+        shown(sql, code)
+    kept, told = sql.snapshot(), sql.told()
+    shown(sql, "DROP TABLE sale")
+    assert sql.told() != told
+    first, second = kept.open(), kept.take()
+    shown(first, "DELETE FROM sale")
+    assert shown(second, "SELECT COUNT(*), @x, @@sql_mode FROM sale") == "[(4, 5, '')]"
+    assert second.told() == told
+    assert second.changes() == ["setting sql_mode", "table sale: changed"]
+    first.close()
+    second.close()
+
+
+def test_the_clock_ends_a_statement(sql: SqlSession) -> None:
+    began = time.monotonic()
+    endless = "WITH RECURSIVE r AS (SELECT 1 AS n UNION SELECT n + 1 FROM r) SELECT COUNT(*) FROM r"
+    for code in (endless, "SELECT SLEEP(60)"):
+        result = sql.run(code, 0.1)
+        assert (result.timed_out, result.exit_code) == (True, None), result
+    assert time.monotonic() - began < 10
+    assert shown(sql, "SELECT 1") == "[(1,)]"
+
+
+def test_limits_are_said(engine: SqlEngine, shop: DatabaseSpec) -> None:
+    session = engine.open(shop, SqlLimits(rows=2, size=40, storage=1 << 20))
+    result = session.run("SELECT id FROM sale", 10.0)
+    assert (result.output, result.cut > 0) == ("[(1,), (2,)]", True)
+    assert "2 rows are shown, there are more" in result.note
+    assert "characters" in session.run("SELECT REPEAT('x', 100)", 10.0).note
+    for code in (
+        "CREATE TABLE big (a longtext)",
+        "INSERT INTO big VALUES (REPEAT('x', 400000))",
+        "INSERT INTO big SELECT a FROM big",
+    ):
+        assert shown(session, code) == "None"
+    assert "is full" in shown(session, "INSERT INTO big SELECT a FROM big")
+    assert shown(session, "SELECT COUNT(*) FROM big") == "[(2,)]"
+    session.close()
+
+
+def test_what_cannot_be_opened(engine: SqlEngine, tmp_path: Path, shop: DatabaseSpec) -> None:
+    with pytest.raises(DataError, match="no database 'nope'"):
+        engine.open(DatabaseSpec("mysql-dump", shop.path, "nope"))
+    with pytest.raises(UsageError, match="engine='sqlite'"):
+        engine.open(DatabaseSpec("sqlite", shop.path, "shop"))
+    with pytest.raises(DataError, match="cannot be read"):
+        engine.open(DatabaseSpec("mysql-dump", tmp_path / "none.sql", "shop"))
+    session = engine.open(shop)
+    session.close()
+    session.close()
+    with pytest.raises(EnvironmentStateError, match="closed"):
+        session.run("SELECT 1", 1.0)
+
+
+def test_connections_are_used_again(shop: DatabaseSpec) -> None:
+    opened = open_engine("embedded")
+    first = opened.open(shop)
+    link = first.link  # type: ignore[attr-defined]
+    first.close()
+    second = opened.open(shop)
+    assert second.link is link  # type: ignore[attr-defined]
+    second.run("DELETE FROM sale", 10.0)
+    second.close()
+    third = opened.open(shop)
+    assert third.link is not link  # type: ignore[attr-defined]
+    assert shown(third, "SELECT COUNT(*) FROM sale") == "[(3,)]"
+    third.close()
+    opened.close()

@@ -1,0 +1,87 @@
+"""Episodes side by side that write data, tables and settings: none of them sees another's."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from intercode.sessions.sql import SqlEngine, SqlSession
+from intercode.types import DatabaseSpec
+
+pytestmark = pytest.mark.mysql
+EPISODES = 8
+
+
+def episode(session: SqlSession, number: int) -> list[str]:
+    """What an episode does, and what it ought to see of that."""
+    faults: list[str] = []
+
+    def ask(code: str, expected: str) -> None:
+        seen = session.run(code, 20.0).output
+        if seen != expected:
+            faults.append(f"{number}: {code} gives {seen}, not {expected}")
+
+    ask("SELECT COUNT(*) FROM shop.customer", "[(3,)]")
+    ask("SELECT @mine, @@group_concat_max_len > 100", "[(None, 1)]")
+    ask(f"CREATE TABLE mine (a int DEFAULT {number})", "None")
+    ask(f"SET @mine = {number}, group_concat_max_len = {10 + number}", "None")
+    ask(f"INSERT INTO mine VALUES ({number})", "None")
+    ask(f"UPDATE customer SET name = '{number}' WHERE id = 1", "None")
+    ask("ALTER TABLE sale ADD COLUMN more int", "None")
+    ask(f"CREATE VIEW seen AS SELECT {number} AS n", "None")
+    ask("DROP TABLE shop", "None")
+    ask("START TRANSACTION", "None")
+    ask("DELETE FROM sale", "None")
+    ask("SHOW TABLES", "[('customer',), ('mine',), ('sale',), ('seen',)]")
+    ask("SELECT a, @mine, @@group_concat_max_len, n FROM mine, seen",
+        f"[({number}, {number}, {10 + number}, {number})]")  # fmt: skip
+    ask("SELECT name FROM customer WHERE id = 1", f"[('{number}',)]")
+    ask("SELECT COUNT(*), COUNT(more) FROM sale", "[(0, 0)]")
+    ask("ROLLBACK", "None")
+    ask("SELECT COUNT(*) FROM sale", "[(3,)]")
+    ask("SELECT COUNT(*) FROM information_schema.PROCESSLIST", "[(1,)]")
+    return faults
+
+
+def test_eight_episodes_at_a_time_three_times_over(mysql: SqlEngine, shop: DatabaseSpec) -> None:
+    faults: list[str] = []
+
+    def work(number: int) -> None:
+        for _ in range(3):
+            session = mysql.open(shop)
+            try:
+                faults.extend(episode(session, number))
+            finally:
+                session.close()
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(EPISODES)]
+    watcher = mysql.open(shop)
+    for thread in threads:
+        thread.start()
+    while any(t.is_alive() for t in threads):
+        assert watcher.run("SELECT COUNT(*) FROM customer, sale", 20.0).output == "[(9,)]"
+        assert watcher.run("SHOW TABLES", 20.0).output == "[('customer',), ('sale',), ('shop',)]"
+    watcher.close()
+    assert faults == []
+
+
+def test_a_readers_connection_is_left_as_it_was(mysql: SqlEngine, shop: DatabaseSpec) -> None:
+    """Readers share connections: nothing of one may be told to the next."""
+    for code in (
+        "SELECT SQL_CALC_FOUND_ROWS * FROM customer LIMIT 1", "SELECT * FROM nope", "SELECT 1/0",
+        "SELECT @x := 5", "SELECT LAST_INSERT_ID(77)", "WITH a AS (SELECT 1) SELECT * FROM a",
+        "SET @x = 5", "SET NAMES latin1", "SET sql_mode = 'ANSI_QUOTES'", "USE information_schema",
+    ):  # fmt: skip
+        first = mysql.open(shop)
+        first.run(code, 10.0)
+        first.close()
+        second = mysql.open(shop)
+        for question, expected in (
+            ("SELECT @x, @@sql_mode LIKE '%ANSI%', @@character_set_client, DATABASE()",
+             "[(None, 0, 'utf8mb4', 'shop')]"),
+            ("SELECT LAST_INSERT_ID(), ROW_COUNT() < 1", "[(0, 1)]"),
+            ("SHOW WARNINGS", "[]"),
+        ):  # fmt: skip
+            assert second.run(question, 10.0).output == expected, (code, question)
+        second.close()

@@ -1,0 +1,267 @@
+"""Private servers come and go with those who use them; given ones are left as they were."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from hostile.ordinary import _ID, _drop, _interpreter
+from intercode.errors import DatabaseLostError, SandboxUnavailableError
+from intercode.sessions.sql import SqlEngine, open_engine
+from intercode.sessions.sql.mysql import managed
+from intercode.sessions.sql.mysql.link import Address, Link
+from intercode.types import DatabaseSpec
+from support.boxes import eventually
+from support.shop import CUSTOMERS, shop_in
+from support.sql_engines import engine_or_skip
+
+pytestmark = pytest.mark.mysql
+OWNER = Path(__file__).parents[2] / "support" / "sql_owner.py"
+
+
+@pytest.fixture
+def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where the servers of this test live: apart from those of other tests."""
+    engine_or_skip("mysql").close()
+    path = Path(tempfile.mkdtemp(prefix="intercode-sql-"))  # within reach of root's server
+    path.chmod(0o711)
+    monkeypatch.setenv(managed.RUNTIME, str(path / "run"))
+    yield path / "run"
+    eventually(lambda: not (path / "run").exists(), "the servers' directory is removed", 20.0)
+    path.rmdir()
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> DatabaseSpec:
+    """The shop in a file of this test's own, so that this process has no server with it yet."""
+    return shop_in(tmp_path)
+
+
+def owner(shop: DatabaseSpec, *more: str) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [sys.executable, str(OWNER), str(shop.path), *more], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "None\n"
+    return process
+
+
+def server_of(home: Path) -> int:
+    (pid_file,) = home.glob("run-*/pid")
+    return int(pid_file.read_text())
+
+
+def runs(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0] not in "ZX"
+    except OSError:
+        return False
+
+
+def test_a_killed_owner_leaves_no_server_and_no_files(home: Path, own: DatabaseSpec) -> None:
+    with owner(own) as process:
+        pid = server_of(home)
+        assert runs(pid)
+        process.send_signal(signal.SIGKILL)
+        eventually(lambda: not runs(pid), "the server is gone", 20.0)
+        eventually(lambda: not home.exists(), "its files are gone", 20.0)
+
+
+def test_a_killed_supervisor_takes_the_server_along(home: Path, own: DatabaseSpec) -> None:
+    with owner(own) as process:
+        pid = server_of(home)
+        supervisor = int(Path(f"/proc/{pid}/stat").read_text().split(") ")[1].split()[1])
+        os.kill(supervisor, signal.SIGKILL)
+        eventually(lambda: not runs(pid), "the server is gone", 20.0)
+        process.kill()
+    assert list(home.glob("run-*"))
+    engine = open_engine("mysql")
+    engine.open(own).close()
+    assert len(list(home.glob("run-*"))) == 1, "what the killed one left is removed"
+    engine.close()
+
+
+def test_two_processes_share_a_server_and_the_last_one_ends_it(
+    home: Path, own: DatabaseSpec
+) -> None:
+    with owner(own) as first, owner(own) as second:
+        pid = server_of(home)
+        first.kill()
+        first.wait()
+        engine = open_engine("mysql")
+        session = engine.open(own)
+        assert server_of(home) == pid
+        assert session.run("SELECT * FROM customer", 10.0).output == CUSTOMERS
+        second.kill()
+        second.wait()
+        assert session.run("SELECT COUNT(*) FROM shop", 10.0).output == "[(1,)]"
+        session.close()
+        engine.close()
+        eventually(lambda: not runs(pid), "the server is gone", 20.0)
+
+
+def test_what_a_killed_process_left_on_a_shared_server_is_removed(
+    home: Path, own: DatabaseSpec
+) -> None:
+    with owner(own) as staying:
+        address = managed.lease(own.path).address
+        with owner(own) as going:
+            assert len(_ours(address)) == 2
+            going.kill()
+        engine = open_engine("mysql")
+        engine.open(own).close()
+        left = _ours(address)
+        staying.kill()
+    assert len(left) == 1
+    engine.close()
+
+
+def _ours(address: Address) -> list[str]:
+    link = Link(address)
+    rows, _ = link.query("SHOW DATABASES LIKE 'ic%'")
+    link.close()
+    return [str(name) for (name,) in rows or ()]
+
+
+def test_a_killed_server_costs_the_episode_and_the_next_one_has_another(
+    home: Path, own: DatabaseSpec
+) -> None:
+    engine = open_engine("mysql")
+    session = engine.open(own)
+    assert session.run("SELECT 1", 10.0).ok
+    pid = server_of(home)
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not list(home.glob("run-*/control")), "its supervisor has seen it", 20.0)
+    with pytest.raises(DatabaseLostError):
+        session.run("SELECT * FROM customer", 10.0)
+    session.close()
+    again = engine.open(own)
+    assert again.run("SELECT * FROM customer", 10.0).output == CUSTOMERS
+    again.close()
+    engine.close()
+
+
+def test_a_given_server_is_used_under_names_of_ours_and_left_as_it_was(
+    mysql: SqlEngine, shop: DatabaseSpec
+) -> None:
+    mysql.open(shop).close()
+    theirs = managed.lease(shop.path)
+    before = _everything(theirs.address)
+    engine = open_engine("mysql", f"mysql://root@/?unix_socket={theirs.address.unix_socket}")
+    assert engine.version.startswith(("MariaDB ", "MySQL "))
+    session = engine.open(shop)
+    for code, expected in (
+        ("SELECT * FROM customer", CUSTOMERS),
+        ("SELECT * FROM shop.customer", CUSTOMERS),
+        ("SELECT DATABASE()", "[('shop',)]"),
+        ("SELECT * FROM nope", "Error executing query: Table 'shop.nope' doesn't exist"),
+        ("SELECT * FROM vault.secrets", "Error executing query: Unknown database 'vault'"),
+        ("DELETE FROM sale", "None"),
+        ("SELECT DATABASE(), COUNT(*) FROM shop.sale", "[('shop', 0)]"),
+    ):
+        assert session.run(code, 10.0).output == expected, code
+    fresh = engine.open(shop)
+    assert fresh.run("SELECT COUNT(*) FROM sale", 10.0).output == "[(3,)]"
+    fresh.close()
+    session.close()
+    engine.close()
+    assert _everything(theirs.address) == before
+    theirs.give_back()
+
+
+def _everything(address: Address) -> tuple[object, object]:
+    link = Link(address)
+    found = link.query("SHOW DATABASES")[0], link.query("SELECT User FROM mysql.user")[0]
+    link.close()
+    return found
+
+
+def test_loaded_data_are_kept_and_those_used_longest_ago_forgotten(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(managed, "_KEPT", 2)
+    for n in range(3):
+        dump = tmp_path / f"{n}.sql"
+        dump.write_text(f"CREATE DATABASE a; USE a; CREATE TABLE t (a int DEFAULT {n});")
+        managed.lease(dump).control.close()
+    kept = [p for p in (tmp_path / "cache" / "mysql").iterdir() if p.is_dir()]
+    assert len([p for p in kept if not p.name.startswith("empty-")]) == 2
+
+
+def test_threads_open_one_server(home: Path, own: DatabaseSpec) -> None:
+    engine = open_engine("mysql")
+    seen: list[str] = []
+
+    def work() -> None:
+        session = engine.open(own)
+        seen.append(session.run("SELECT COUNT(*) FROM sale", 10.0).output)
+        session.close()
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == ["[(3,)]"] * 8
+    assert len(list(home.glob("run-*"))) == 1
+    engine.close()
+
+
+def test_a_machine_without_a_server_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    managed.server_program.cache_clear()
+    monkeypatch.setattr(managed, "_SEARCH", "")
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(SandboxUnavailableError, match="apt-get install mariadb-server"):
+        open_engine("mysql")
+    managed.server_program.cache_clear()
+
+
+ORDINARY = """
+import sys
+from pathlib import Path
+from intercode.sessions.sql import open_engine
+from intercode.types import DatabaseSpec
+engine = open_engine("mysql")
+session = engine.open(DatabaseSpec("mysql-dump", Path(sys.argv[1]), "shop"))
+print(session.run("SELECT COUNT(*) FROM sale", 10.0).output)
+session.close()
+engine.close()
+"""
+
+
+def test_an_ordinary_user_has_a_server_too(shop: DatabaseSpec) -> None:
+    with ordinary_home() as home:
+        (home / "shop.sql").write_bytes(shop.path.read_bytes())
+        drop = _drop(home)
+        argv = [*drop, f"{managed.RUNTIME}={home}/run", _interpreter(drop), "-c", ORDINARY]
+        done = subprocess.run(
+            [*argv, str(home / "shop.sql")], cwd="/", capture_output=True, text=True, timeout=120
+        )
+        assert (done.stdout, done.returncode) == ("[(3,)]\n", 0), done.stderr
+        eventually(lambda: not (home / "run").exists(), "the server's directory is removed", 20.0)
+
+
+@contextmanager
+def ordinary_home() -> Iterator[Path]:
+    """A directory of the ordinary user; the test is skipped where root cannot become one."""
+    if os.geteuid() != 0:
+        pytest.skip("the whole suite runs as an ordinary user already")
+    if shutil.which("setpriv") is None:
+        pytest.skip("needs setpriv (package util-linux)")
+    home = Path(tempfile.mkdtemp(prefix="intercode-user-"))
+    os.chown(home, _ID, _ID)
+    try:
+        yield home
+    finally:
+        shutil.rmtree(home)

@@ -1,0 +1,335 @@
+"""One episode on a real server: results, errors, moving to its own copy, limits, snapshots."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from intercode.errors import DatabaseLostError, DataError, UnknownNameError, UsageError
+from intercode.sessions.sql import SqlEngine, SqlLimits, SqlSession, open_engine
+from intercode.types import DatabaseSpec
+from support.shop import CUSTOMERS, SECRET
+
+pytestmark = pytest.mark.mysql
+
+
+def shown(session: SqlSession, code: str, timeout: float = 10.0) -> str:
+    return session.run(code, timeout).output
+
+
+def test_results_in_the_connectors_types(session: SqlSession) -> None:
+    result = session.run("SELECT id, price, day FROM sale ORDER BY id", 10.0)
+    assert result.rows == (
+        (1, Decimal("9.50"), datetime.date(2024, 1, 2)),
+        (2, Decimal("20.00"), datetime.date(2024, 2, 3)),
+        (3, Decimal("9.50"), None),
+    )
+    assert result.output == str(list(result.rows))
+    assert shown(session, "SELECT * FROM customer") == CUSTOMERS
+    assert shown(session, "SELECT * FROM sale WHERE 1 = 0") == "[]"
+    assert shown(session, "SELECT COUNT (*) FROM sale") == "[(3,)]"
+
+
+def test_errors_are_the_servers(session: SqlSession) -> None:
+    result = session.run("SELECT * FROM nope", 10.0)
+    assert result.output == "Error executing query: Table 'shop.nope' doesn't exist"
+    assert (result.exit_code, result.rows) == (1, None)
+    assert "error in your SQL syntax" in shown(session, "Which tables are there?")
+    assert shown(session, " ") == "Error executing query: Query was empty"
+    assert "error in your SQL syntax" in shown(session, "SELECT 1; DROP TABLE sale")
+
+
+def test_the_first_write_moves_to_a_copy_and_names_stay(session: SqlSession) -> None:
+    assert session.changes() == []
+    assert shown(session, "INSERT INTO customer (name) VALUES ('Cy')") == "None"
+    assert shown(session, "SELECT id FROM shop.customer WHERE customer.name = 'Cy'") == "[(4,)]"
+    assert shown(session, "SELECT DATABASE(), USER()") == "[('shop', 'agent@localhost')]"
+    assert shown(session, "SELECT * FROM nope").endswith("Table 'shop.nope' doesn't exist")
+    assert "('shop',)" in shown(session, "SHOW DATABASES")
+    assert shown(session, "SHOW TABLES FROM shop") == "[('customer',), ('sale',), ('shop',)]"
+    query = "SELECT TABLE_SCHEMA FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'shop'"
+    assert shown(session, query) == str([("shop",)] * 3)
+    assert "REFERENCES `customer`" in shown(session, "SHOW CREATE TABLE sale")
+    assert "foreign key constraint fails (`shop`.`sale`" in shown(
+        session, "INSERT INTO sale (id, customer_id) VALUES (9, 99)"
+    )
+    assert session.changes() == ["table customer: changed"]
+
+
+def test_changes_are_told_by_kind(session: SqlSession) -> None:
+    session.run("CREATE TABLE fresh (a int)", 10.0)
+    session.run("DROP TABLE sale", 10.0)
+    session.run("CREATE VIEW bern AS SELECT * FROM customer WHERE city = 'Bern'", 10.0)
+    session.run("SET sql_mode = 'ANSI_QUOTES'", 10.0)
+    assert session.changes() == [
+        "setting sql_mode", "table fresh: new", "table sale: gone", "view bern: new",
+    ]  # fmt: skip
+
+
+def test_changes_that_a_routine_or_a_block_makes_are_seen(session: SqlSession) -> None:
+    def after(code: str) -> list[str]:
+        assert session.run(code, 10.0).exit_code == 0, code
+        return session.changes()
+
+    made = "CREATE FUNCTION f() RETURNS int BEGIN INSERT INTO shop VALUES (7, 'x'); RETURN 1; END"
+    assert after(made) == ["function f: new"]
+    assert after("SELECT f()") == ["function f: new", "table shop: changed"]
+    assert after("DELETE FROM shop WHERE id = 7") == ["function f: new"]
+    assert after("DROP FUNCTION f") == []
+    assert after("BEGIN NOT ATOMIC CREATE TABLE t (a int); END") == ["table t: new"]
+    assert after("DROP TABLE t") == []
+    trigger = "CREATE TRIGGER g AFTER DELETE ON sale FOR EACH ROW DELETE FROM shop"
+    assert after(trigger) == ["trigger g: new"]
+    assert after("DELETE FROM sale WHERE id = 1") == [
+        "table sale: changed", "table shop: changed", "trigger g: new",
+    ]  # fmt: skip
+    assert after("SET @x = 1")[0] == "setting @x"
+    assert after("SELECT @x")[0] == "setting @x"
+
+
+def test_what_is_undone_is_no_change_of_the_state(
+    mysql: SqlEngine, shop: DatabaseSpec, session: SqlSession
+) -> None:
+    other = mysql.open(shop)
+    session.run("INSERT INTO shop VALUES (2, 'x')", 10.0)
+    assert session.told() != other.told()
+    session.run("DELETE FROM shop WHERE id = 2", 10.0)
+    assert session.told() == other.told()
+    other.close()
+
+
+def test_other_databases_do_not_exist(session: SqlSession) -> None:
+    unknown = "Error executing query: Unknown database 'vault'"
+    for _ in "as reader, as writer":
+        assert shown(session, "USE vault") == unknown
+        assert shown(session, "SELECT * FROM vault.secrets") == unknown
+        assert "vault" not in shown(session, "SHOW DATABASES")
+        query = "SELECT * FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'vault'"
+        assert shown(session, query) == "[]"
+        shown(session, "CREATE TABLE mine (a int)")
+    assert SECRET not in shown(session, "CREATE VIEW v AS SELECT * FROM vault.secrets")
+    assert session.run("CREATE DATABASE another", 10.0).exit_code == 1
+
+
+def test_use_of_the_own_database_and_of_the_catalog(session: SqlSession) -> None:
+    assert shown(session, "USE Shop") == "None"
+    assert shown(session, "USE information_schema") == "None"
+    assert session.database == "information_schema"
+    assert shown(session, "SELECT COUNT(*) FROM shop.sale") == "[(3,)]"
+    assert shown(session, "USE shop;") == "None"
+    assert (session.database, shown(session, "SELECT COUNT(*) FROM sale")) == ("shop", "[(3,)]")
+
+
+def test_variables_and_settings_last_for_the_session(session: SqlSession) -> None:
+    assert shown(session, "SELECT @x") == "[(None,)]"
+    shown(session, "SET @x = 5, SESSION group_concat_max_len = 7")
+    assert shown(session, "SELECT @x, @@group_concat_max_len") == "[(5, 7)]"
+    shown(session, "SELECT SQL_CALC_FOUND_ROWS * FROM customer LIMIT 1")
+    assert shown(session, "SELECT FOUND_ROWS()") == "[(3,)]"
+
+
+def test_found_rows_of_what_was_read_before_moving(session: SqlSession) -> None:
+    shown(session, "SELECT SQL_CALC_FOUND_ROWS * FROM customer LIMIT 1")
+    assert shown(session, "SELECT FOUND_ROWS()") == "[(3,)]"
+
+
+@pytest.mark.parametrize("code", [
+    "SELECT SLEEP(60)", "SELECT BENCHMARK(1000000000, MD5('a'))",
+    "SELECT COUNT(*) FROM information_schema.COLUMNS a, information_schema.COLUMNS b, "
+    "information_schema.COLUMNS c",
+    "DO SLEEP(60)", "UPDATE customer SET id = SLEEP(60)",
+])  # fmt: skip
+def test_a_statement_ends_with_its_time(session: SqlSession, code: str) -> None:
+    shown(session, "SET @x = 5")
+    began = time.monotonic()
+    result = session.run(code, 0.5)
+    assert time.monotonic() - began < 1.5
+    assert (result.timed_out, result.exit_code) == (True, None)
+    assert "maximum statement execution time exceeded" in result.output
+    assert shown(session, "SELECT @x") == "[(5,)]"
+
+
+def test_what_the_server_does_not_stop_is_killed(
+    session: SqlSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a server that has no limit of its own."""
+    from intercode.sessions.sql.mysql.link import Link
+
+    monkeypatch.setattr(Link, "_bounds", lambda self, seconds: "SET @unlimited = 1")
+    shown(session, "CREATE TABLE mine (a int)")
+    began = time.monotonic()
+    result = session.run("SELECT SLEEP(60)", 0.5)
+    assert time.monotonic() - began < 1.5
+    assert result.timed_out
+    assert shown(session, "SELECT COUNT(*) FROM mine") == "[(0,)]"
+
+
+def test_a_runaway_recursion_is_an_error_and_no_short_result(session: SqlSession) -> None:
+    code = "WITH RECURSIVE a AS (SELECT 1 x UNION ALL SELECT x + 1 FROM a) SELECT * FROM a"
+    assert "Recursive query aborted" in shown(session, code)
+    assert shown(session, code.replace("FROM a)", "FROM a WHERE x < 3)")) == "[(1,), (2,), (3,)]"
+
+
+def test_large_results_are_cut_and_say_so(mysql: SqlEngine, shop: DatabaseSpec) -> None:
+    session = mysql.open(shop, SqlLimits(rows=4, size=1000))
+    many = "SELECT a.id FROM sale a, sale b, sale c, sale d, sale e, sale f, sale g, sale h"
+    result = session.run(many, 10.0)
+    assert result.rows is not None
+    assert len(result.rows) == 4
+    assert "4 rows are shown" in result.note
+    result = session.run("SELECT REPEAT('x', 5000)", 10.0)
+    assert (len(result.output), result.cut) == (1000, 4007)
+    assert shown(session, "SELECT 1") == "[(1,)]"
+    session.close()
+
+
+@pytest.mark.parametrize("kind", ["InnoDB", "MyISAM"])
+def test_an_episode_cannot_fill_the_disk(mysql: SqlEngine, shop: DatabaseSpec, kind: str) -> None:
+    session = mysql.open(shop, SqlLimits(storage=4 << 20))
+    shown(session, f"CREATE TABLE big (a longtext) ENGINE={kind}")
+    shown(session, "INSERT INTO big VALUES (REPEAT('x', 1000000))")
+    seen = [shown(session, "INSERT INTO big SELECT a FROM big") for _ in range(5)]
+    assert seen[0] == "None"
+    assert "larger than 4194304 bytes: delete or drop something" in seen[-1]
+    assert shown(session, "SELECT COUNT(*) > 1 FROM big") == "[(1,)]"
+    assert shown(session, "DROP TABLE big") == "None"
+    assert shown(session, "CREATE TABLE big (a int)") == "None"
+    session.close()
+
+
+def test_values_are_read_as_the_client_reads_them(session: SqlSession) -> None:
+    """Rows are converted by column here; the client does it value by value."""
+    code = (
+        "SELECT 1, -2, 1.50, 1e300, 0.1 + 0.2, CAST(0.1 AS FLOAT), NULL, 'ä', '', b'101', x'00ff', "
+        "BINARY 'a', DATE '2024-02-29', TIME '-25:00:01.5', TIMESTAMP '2024-01-02 03:04:05.000006',"
+        " YEAR('2024-01-01'), JSON_OBJECT('a', 1), CAST('a,b' AS CHAR), a.* FROM odd a"
+    )
+    made = (
+        "CREATE TABLE odd (t tinyint, u bigint unsigned, s set('x','y'), e enum('p','q'), i bit(9),"
+        " m mediumblob, l longtext, d datetime(3), f float, n decimal(20,10), y year, c char(3),"
+        " v varbinary(4), z date, g tinyint(1))"
+    )
+    rows = (
+        "INSERT INTO odd VALUES (-128, 18446744073709551615, 'x,y', 'q', b'100000001', x'fe00', "
+        "'long', '2024-01-01', 1.1, 3.14, 1999, 'c  ', x'00', '2024-12-31', 1), (NULL, NULL, NULL, "
+        "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL), (0, 0, '', 'p', "
+        "0, '', '', '0001-01-01', -0.0, 0, 1901, '', '', '1000-01-01', 0)"
+    )
+    assert [shown(session, made), shown(session, rows)] == ["None", "None"]
+    link: Any = session._own.link  # type: ignore[attr-defined]
+    cursor = link._connection.cursor()
+    cursor.execute(code)
+    expected = cursor.fetchall()
+    cursor.close()
+    ours = session.run(code, 10.0).rows
+    assert ours is not None
+    assert repr(list(ours)) == repr(expected)
+
+
+def test_a_snapshot_keeps_data_settings_and_variables(session: SqlSession) -> None:
+    for code in (
+        "CREATE TABLE fresh (a int)", "INSERT INTO fresh VALUES (1)", "SET @x = 'ä''\\\\', @y = 5",
+        "SET sql_mode = 'ANSI_QUOTES'", "CREATE VIEW seen AS SELECT a FROM fresh",
+        "CREATE PROCEDURE more() INSERT INTO fresh VALUES (7)", "START TRANSACTION",
+        "INSERT INTO fresh VALUES (2)",
+    ):  # fmt: skip
+        assert session.run(code, 10.0).exit_code == 0, code
+    with_told = session.told()
+    kept = session.snapshot()
+    shown(session, "ROLLBACK")
+    assert shown(session, "SELECT * FROM fresh") == "[(1,)]"
+    for open_one in (kept.open, kept.take):
+        again = open_one()
+        assert again.told() == with_told
+        assert shown(again, 'SELECT @x, @y, "a" FROM fresh') == (
+            '[("ä\'\\\\", 5, 1), ("ä\'\\\\", 5, 2)]'
+        )
+        assert shown(again, "CALL more()") == "None"
+        assert shown(again, "SELECT * FROM seen") == "[(1,), (2,), (7,)]"
+        assert "fresh" in " ".join(again.changes())
+        again.close()
+    assert shown(session, "SELECT * FROM fresh") == "[(1,)]"
+    with pytest.raises(ValueError, match="freed"):
+        kept.open()
+
+
+def test_variables_are_kept_on_a_server_that_does_not_list_them(
+    session: SqlSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MySQL is such a one: here MariaDB is asked as if it were."""
+    from intercode.sessions.sql.mysql import settings
+
+    taken = settings.taken
+
+    class Unlisted:
+        is_mariadb = False
+
+        def __init__(self, link: Any) -> None:
+            self.query = link.query
+
+    def ask(link: Any, base: dict[str, Any], named: set[str]) -> settings.Settings:
+        return taken(Unlisted(link), base, named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(settings, "_SCHEMA", dict.fromkeys((True, False), "information_schema"))
+    monkeypatch.setattr(settings, "taken", ask)
+    shown(session, 'SET @x = "ä\'", @y = 2.50, @z = NULL')
+    again = session.snapshot().take()
+    assert shown(again, "SELECT @x, @y, @z") == "[(\"ä'\", Decimal('2.50'), None)]"
+    again.close()
+
+
+def test_a_snapshot_names_the_temporary_tables_that_it_lacks(session: SqlSession) -> None:
+    shown(session, "CREATE TEMPORARY TABLE IF NOT EXISTS `mine` (a int)")
+    assert shown(session, "SELECT * FROM mine") == "[]"
+    kept = session.snapshot()
+    assert kept.left_behind == ("temporary table mine",)
+    again = kept.take()
+    assert "Table 'shop.mine' doesn't exist" in shown(again, "SELECT * FROM mine")
+    again.close()
+
+
+def test_a_snapshot_of_a_reader_costs_nothing(mysql: SqlEngine, shop: DatabaseSpec) -> None:
+    session = mysql.open(shop)
+    kept = session.snapshot()
+    again = kept.take()
+    session.close()
+    assert shown(again, "SELECT COUNT(*) FROM sale") == "[(3,)]"
+    assert again.changes() == []
+    again.close()
+
+
+def test_a_lost_connection_is_no_observation(mysql: SqlEngine, shop: DatabaseSpec) -> None:
+    session = mysql.open(shop)
+    shown(session, "SET @x = 1")
+    number = session.run("SELECT CONNECTION_ID()", 10.0).rows
+    assert number is not None
+    session._server.kill(number[0][0])  # type: ignore[attr-defined]
+    with pytest.raises(DatabaseLostError, match="lost"):
+        session.run("SELECT 1 FROM sale FOR UPDATE", 10.0)
+    session.close()
+    fresh = mysql.open(shop)
+    assert shown(fresh, "SELECT COUNT(*) FROM sale") == "[(3,)]"
+    fresh.close()
+
+
+def test_what_cannot_be_opened_says_why(
+    mysql: SqlEngine, shop: DatabaseSpec, tmp_path: object
+) -> None:
+    with pytest.raises(DataError, match="has no database 'nope'; it has shop, vault"):
+        mysql.open(DatabaseSpec("mysql-dump", shop.path, "nope"))
+    with pytest.raises(UsageError, match="sqlite"):
+        mysql.open(DatabaseSpec("sqlite", shop.path, "shop"))
+    broken = shop.path.with_name("broken.sql")
+    broken.write_text("CREATE DATABASE a; USE a; CREATE TABLE t (a nonsense);", "utf-8")
+    with pytest.raises(DataError, match="CREATE TABLE t"):
+        mysql.open(DatabaseSpec("mysql-dump", broken, "a"))
+    with pytest.raises(UsageError, match="mysql://"):
+        open_engine("mysql", "localhost:3306")
+    with pytest.raises(UnknownNameError, match="did you mean 'mysql'"):
+        open_engine("mysq1")
+    with pytest.raises(UsageError, match="leave out dsn"):
+        open_engine("sqlite", "mysql://localhost")

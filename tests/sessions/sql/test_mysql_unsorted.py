@@ -1,0 +1,63 @@
+"""MySQL 8 does not sort groups: where that is said to a server that would."""
+
+from __future__ import annotations
+
+import pytest
+
+from intercode.sessions.sql import SqlSession
+from intercode.sessions.sql.mysql.unsorted import unsorted
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("SELECT a FROM t GROUP BY a", "SELECT a FROM t GROUP BY a ORDER BY NULL "),
+        (
+            "SELECT a FROM t GROUP BY a LIMIT 3;",
+            "SELECT a FROM t GROUP BY a ORDER BY NULL LIMIT 3;",
+        ),
+        ("SELECT a FROM t GROUP BY a;", "SELECT a FROM t GROUP BY a ORDER BY NULL ;"),
+        ("SELECT a FROM t GROUP BY a # end", "SELECT a FROM t GROUP BY a ORDER BY NULL # end"),
+        (
+            "SELECT x FROM (SELECT a x FROM t GROUP BY a HAVING COUNT(*) > 1) s",
+            "SELECT x FROM (SELECT a x FROM t GROUP BY a HAVING COUNT(*) > 1 ORDER BY NULL ) s",
+        ),
+    ],
+)
+def test_a_query_that_groups_and_orders_nothing(code: str, expected: str) -> None:
+    assert unsorted(code) == expected
+
+
+BOTH = (
+    "SELECT s.id FROM s WHERE s.id IN "
+    "(SELECT id FROM c WHERE year = 1 INTERSECT SELECT id FROM c WHERE year = 2)"
+)
+
+
+@pytest.mark.mysql
+def test_what_two_queries_have_in_common_is_found_in_a_subquery(session: SqlSession) -> None:
+    for code in (
+        "CREATE TABLE s (id INT PRIMARY KEY)",
+        "CREATE TABLE c (id INT, year INT, KEY k (id))",
+        "INSERT INTO s VALUES (1), (2), (3), (4)",
+        "INSERT INTO c VALUES (2, 1), (2, 2), (3, 1), (4, 2)",
+    ):
+        assert session.run(code, 10).ok
+    assert session.run(BOTH, 10).rows == ((2,),)
+    assert session.run(BOTH.replace("INTERSECT", "EXCEPT"), 10).rows == ((3,),)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "SELECT a FROM t GROUP BY a ORDER BY a",
+        "SELECT a FROM t GROUP BY a WITH ROLLUP",
+        "SELECT a FROM t GROUP BY a UNION SELECT b FROM u GROUP BY b",
+        "SELECT 'GROUP BY x' FROM t -- GROUP BY y",
+        "SELECT GROUP_CONCAT(a ORDER BY b) FROM t",
+        "",
+        "))((",
+    ],
+)
+def test_others_stay_as_they_are(code: str) -> None:
+    assert unsorted(code) == code

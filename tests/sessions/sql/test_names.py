@@ -1,0 +1,50 @@
+"""A database under another name than the episode knows."""
+
+from __future__ import annotations
+
+import pytest
+
+from intercode.sessions.sql.mysql.names import Names
+from intercode.sessions.sql.tokens import tokens
+
+NAMES = Names("shop", "ic12_w1", "ic12")
+
+
+@pytest.mark.parametrize(("code", "expected"), [
+    ("SELECT * FROM shop.sale", "SELECT * FROM `ic12_w1`.sale"),
+    ("SELECT shop.id FROM shop", "SELECT shop.id FROM shop"),
+    ("SELECT shop.sale.id FROM shop.sale", "SELECT `ic12_w1`.sale.id FROM `ic12_w1`.sale"),
+    ("SELECT 'shop.x' FROM `Shop` . `sale` s, SHOP.shop",
+     "SELECT 'shop.x' FROM `ic12_w1` . `sale` s, `ic12_w1`.shop"),
+    ("SELECT a.id, shop.id FROM a JOIN shop.b ON shop.id = b.id",
+     "SELECT a.id, shop.id FROM a JOIN `ic12_w1`.b ON shop.id = b.id"),
+    ("DROP TABLE shop.a, shop.b", "DROP TABLE `ic12_w1`.a, `ic12_w1`.b"),
+    ("SHOW TABLES FROM shop", "SHOW TABLES FROM `ic12_w1`"),
+    ("SHOW COLUMNS FROM shop", "SHOW COLUMNS FROM shop"),
+    ("SHOW COLUMNS FROM shop FROM shop", "SHOW COLUMNS FROM shop FROM `ic12_w1`"),
+    ("SHOW CREATE DATABASE shop", "SHOW CREATE DATABASE `ic12_w1`"),
+    ("CREATE DATABASE IF NOT EXISTS `shop`", "CREATE DATABASE IF NOT EXISTS `ic12_w1`"),
+    ("SELECT 'shop'", "SELECT 'shop'"),
+    ("SELECT 1 FROM information_schema.tables WHERE table_schema = 'Shop'",
+     "SELECT 1 FROM information_schema.tables WHERE table_schema = 'ic12_w1'"),
+    ("INSERT INTO shop.shop SELECT shop.f(1)", "INSERT INTO `ic12_w1`.shop SELECT `ic12_w1`.f(1)"),
+    ("SELECT x FROM (SELECT shop.id FROM shop.shop) t", None),
+])  # fmt: skip
+def test_names_on_their_way_in(code: str, expected: str | None) -> None:
+    if expected is None:
+        expected = "SELECT x FROM (SELECT shop.id FROM `ic12_w1`.shop) t"
+    assert NAMES.inward(code, tuple(tokens(code))) == expected
+
+
+def test_names_on_their_way_out() -> None:
+    text = "Table 'ic12_w1.x' is denied to 'ic12_w1u'@'localhost'"
+    assert NAMES.hides(text)
+    assert NAMES.outward(text) == "Table 'shop.x' is denied to 'agent'@'localhost'"
+    assert not NAMES.hides("Table 'shop.x'")
+
+
+def test_a_database_under_its_own_name_is_left_alone() -> None:
+    same = Names("shop", "shop")
+    code = "SELECT * FROM shop.sale"
+    assert same.inward(code, tuple(tokens(code))) == code
+    assert not same.hides("shop")

@@ -1,0 +1,77 @@
+"""What a statement is taken for before a server sees it."""
+
+from __future__ import annotations
+
+import pytest
+
+from intercode.sessions.sql.mysql.statements import read
+
+
+@pytest.mark.parametrize("code", [
+    "SELECT 1", "  (SELECT a FROM t)", "WITH x AS (SELECT 1) SELECT * FROM x", "SHOW TABLES",
+    "DESCRIBE t", "EXPLAIN SELECT 1", "SELECT status, user, count(*) FROM variables;",
+    "SELECT 'FOR UPDATE', `into` FROM t -- INTO @x", "SHOW CREATE TABLE t",
+    "SELECT table_name FROM information_schema.tables", "VALUES (1), (2)",
+])  # fmt: skip
+def test_what_any_connection_may_run(code: str) -> None:
+    assert read(code).kind == "plain"
+
+
+@pytest.mark.parametrize("code", [
+    "INSERT INTO t VALUES (1)", "SET @a = 1", "SELECT @a := 1", "SELECT 1 INTO @a",
+    "SELECT FOUND_ROWS()", "SHOW WARNINGS", "SELECT * FROM t FOR UPDATE", "SELECT @@sql_mode",
+    "SELECT * FROM t LOCK IN SHARE MODE", "CREATE TABLE t (a int)", "START TRANSACTION",
+    "SELECT user()", "SHOW PROCESSLIST", "EXPLAIN UPDATE t SET a = 1", "BEGIN", "CALL p()",
+    "SELECT LAST_INSERT_ID(5)", "SELECT NEXT VALUE FOR s", "/*!50000 DELETE */ FROM t",
+    "WITH x AS (SELECT 1) SELECT a FROM x INTO @y", "SHOW SESSION VARIABLES", "x: LOOP END LOOP",
+    "SELECT * FROM information_schema.processlist", "TRUNCATE t", "DO SLEEP(1)",
+])  # fmt: skip
+def test_what_needs_a_connection_of_the_episodes_own(code: str) -> None:
+    assert read(code).kind == "own"
+
+
+@pytest.mark.parametrize("code", [
+    "GRANT ALL ON *.* TO me", "KILL 5", "SHUTDOWN", "SET GLOBAL x = 1", "SET @@global.x = 1",
+    "SET PASSWORD = ''", "SELECT 1 INTO OUTFILE '/tmp/x'", "LOAD DATA INFILE 'x' INTO TABLE t",
+    "SELECT LOAD_FILE('/etc/passwd')", "SELECT GET_LOCK('a', 1)", "SELECT get_lock ('a', 1)",
+    "CREATE USER x", "ALTER USER CURRENT_USER() IDENTIFIED BY 'x'", "DROP ROLE r", "XA START 'x'",
+    "/*!50000 KILL */ 5", "CREATE PROCEDURE p() BEGIN KILL 5; END", "BEGIN NOT ATOMIC KILL 5; END",
+    "PREPARE p FROM 'KILL 5'", "EXECUTE IMMEDIATE 'KILL 5'", "SET SESSION max_statement_time = 0",
+    "CREATE EVENT e ON SCHEDULE EVERY 1 SECOND DO DELETE FROM t", "INSTALL SONAME 'x'",
+    "CREATE TABLE t (a int) ENGINE=FEDERATED CONNECTION='mysql://h/d/t'", "HANDLER t OPEN",
+    "CREATE TABLE t (a int) DATA DIRECTORY='/tmp'", "SET STATEMENT max_statement_time=0 FOR DO 1",
+    "CREATE PROCEDURE p() SET PASSWORD = ''", "x: BEGIN NOT ATOMIC SET GLOBAL a = 1; END",
+    "FLUSH TABLES WITH READ LOCK", "BACKUP STAGE START", "START SLAVE", "RESET MASTER",
+])  # fmt: skip
+def test_what_is_not_run(code: str) -> None:
+    reading = read(code)
+    assert reading.kind == "refused"
+    assert "not allowed here" in reading.argument
+
+
+def test_what_is_harmless_is_not_refused() -> None:
+    for code in (
+        "SELECT get_lock FROM t", "SELECT 'KILL 5'", "SELECT `kill`, password, event FROM user",
+        "INSERT INTO t (connection) VALUES ('LOAD_FILE')", "ALTER TABLE t ADD COLUMN user int",
+    ):  # fmt: skip
+        assert read(code).kind != "refused", code
+
+
+def test_dangerous_words_count_anywhere_once_settings_were_changed() -> None:
+    hidden = r"SELECT 'a\', GET_LOCK('x',1), '"
+    assert read(hidden).kind == "plain"
+    assert read(hidden, careful=True).kind == "refused"
+
+
+def test_use_locks_nonsense_and_nothing() -> None:
+    assert (read("USE `a`;").kind, read("USE `a`;").argument) == ("use", "a")
+    assert read("LOCK TABLES t WRITE").kind == read("unlock tables").kind == "nothing"
+    assert read("Can you show me the tables?").kind == "nonsense"
+    assert read(" -- x").argument == "Query was empty"
+
+
+def test_what_a_statement_assigns() -> None:
+    assert read("SET sql_mode = 'x', @a := 5").assigned == {"sql_mode", "@a"}
+    assert read("SELECT @a, @b := 1").assigned == {"@b"}
+    assert read("SET NAMES latin1").assigned == {"names"}
+    assert read("SELECT @a").assigned == frozenset()

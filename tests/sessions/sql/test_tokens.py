@@ -1,0 +1,62 @@
+"""What is code, text and comment in a statement."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from intercode.sessions.sql.tokens import statements, tokens
+
+
+def kinds(code: str) -> list[tuple[str, str]]:
+    return [(t.kind, t.text) for t in tokens(code)]
+
+
+def test_texts_names_variables_and_signs() -> None:
+    assert kinds("SELECT `a``b`, 'it''s', \"\\\"\", @x, @@global.y FROM t.u") == [
+        ("word", "SELECT"), ("quoted", "`a``b`"), ("sign", ","), ("string", "'it''s'"),
+        ("sign", ","), ("string", '"\\""'), ("sign", ","), ("variable", "@x"), ("sign", ","),
+        ("variable", "@@global.y"), ("word", "FROM"), ("word", "t"), ("sign", "."), ("word", "u"),
+    ]  # fmt: skip
+
+
+def test_comments_are_left_out_but_not_what_a_server_would_execute() -> None:
+    assert [t.text for t in tokens("a -- b\nc # d\ne /* f ' */ g --h")] == [
+        "a", "c", "e", "g", "-", "-", "h",
+    ]  # fmt: skip
+    assert [t.text for t in tokens("/*!50001 KILL 5 */ /*M!100 DO */ x")] == [
+        "KILL", "5", "DO", "x",
+    ]  # fmt: skip
+
+
+def test_names_are_known_without_their_quotes() -> None:
+    assert [t.name for t in tokens("`a``b` 'c''d' e")] == ["a`b", "c'd", "e"]
+
+
+def test_what_is_unterminated_reaches_to_the_end() -> None:
+    assert kinds("SELECT 'a; b") == [("word", "SELECT"), ("string", "'a; b")]
+    assert kinds("x /* y") == [("word", "x")]
+
+
+def test_a_dump_is_cut_at_its_semicolons_only() -> None:
+    script = "-- first;\nINSERT INTO t VALUES ('a;b',\"c;\"); ;\n/*!40101 SET x=1 */;\nUSE `d;e`"
+    assert list(statements(script)) == [
+        "-- first;\nINSERT INTO t VALUES ('a;b',\"c;\")", "/*!40101 SET x=1 */", "USE `d;e`",
+    ]  # fmt: skip
+
+
+def test_no_text_takes_it_long() -> None:
+    began = time.process_time()
+    for odd in ("'\\" * 60_000, "'" * 120_001, "/*" * 60_000, "`'\"" * 40_000, "@" * 120_000):
+        list(tokens(odd))
+    assert time.process_time() - began < 20  # quadratic ones would take hours
+
+
+@given(st.text(alphabet="ab'\"`\\;/*!-# \n@.()", max_size=40))
+def test_tokens_are_pieces_of_the_code_in_their_order(code: str) -> None:
+    found = list(tokens(code))
+    assert all(code[t.start : t.end] == t.text for t in found)
+    assert all(a.end <= b.start for a, b in pairwise(found))

@@ -1,0 +1,22 @@
+"""Engines for tests: a test that needs one which this machine lacks is skipped and says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from intercode.errors import SandboxUnavailableError
+from intercode.sessions.sql import SqlEngine, open_engine
+
+ENGINES = [
+    pytest.param("mysql", marks=pytest.mark.mysql),
+    "embedded",
+]
+"""Those that speak MySQL's dialect."""
+
+
+def engine_or_skip(kind: str, dsn: str | None = None) -> SqlEngine:
+    """The engine of that name."""
+    try:
+        return open_engine(kind, dsn)
+    except SandboxUnavailableError as e:
+        pytest.skip(f"no engine {kind} on this machine: {e}")

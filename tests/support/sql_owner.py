@@ -1,0 +1,26 @@
+"""A process that uses a private database server, for tests of what is left when it is gone.
+
+python sql_owner.py DUMP [dsn]     prints the server's process number, then waits
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from intercode.sessions.sql import open_engine
+from intercode.types import DatabaseSpec
+
+
+def main() -> None:
+    engine = open_engine("mysql", sys.argv[2] if len(sys.argv) > 2 else None)
+    session = engine.open(DatabaseSpec("mysql-dump", Path(sys.argv[1]), "shop"))
+    print(session.run("INSERT INTO shop VALUES (5, 'mine')", 10.0).output, flush=True)
+    print(session.run("SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_VARIABLES "
+                      "WHERE VARIABLE_NAME = 'pid_file'", 10.0).output, flush=True)  # fmt: skip
+    time.sleep(120)
+
+
+if __name__ == "__main__":
+    main()
