@@ -53,7 +53,7 @@ def kinds(report: CheckReport, number: int = 0) -> set[str]:
         ("SELECT name FROM cat WHERE age = 3 ORDER BY age LIMIT 1", {"tie-at-limit"}),
         ("SELECT name FROM cat LIMIT 1", {"tie-at-limit"}),
         (
-            "SELECT 1 FROM cat WHERE id = (SELECT id FROM cat GROUP BY id ORDER BY COUNT(*) LIMIT 1)",
+            "SELECT 1 FROM cat WHERE id = (SELECT id FROM cat GROUP BY id ORDER BY SUM(1) LIMIT 1)",
             {"tie-at-limit"},
         ),
         ("SELECT name FROM cat WHERE id = (SELECT id FROM cat ORDER BY id LIMIT 1)", set()),
