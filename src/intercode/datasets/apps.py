@@ -9,20 +9,18 @@ looks.
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from intercode.datasets import files
-from intercode.datasets.fetch import default_dest
-from intercode.errors import DataError, UsageError
+from intercode.datasets.places import find
+from intercode.errors import DataError
 from intercode.registry import unknown
 from intercode.types import Dataset, Task
 
 IMAGE = "recipe:python"
 LEVELS = ("introductory", "interview", "competition")
-_PLACES = ("apps/test.jsonl", "apps/apps.jsonl", "apps/ic_apps.json", "python/apps/ic_apps.json",
-           "data/python/apps/ic_apps.json")  # fmt: skip
+_PLACES = ("apps/test.jsonl", "apps/apps.jsonl", "apps/ic_apps.json", "python/apps/ic_apps.json")
 
 PRELUDE = """\
 import collections, fractions, functools, heapq, itertools, math, random, sys, time
@@ -42,23 +40,10 @@ _PROGRAM = (
 
 
 def find_file() -> Path:
-    """The data in ``INTERCODE_DATA`` or in the directory of fetched data.
-
-    ``apps/test.jsonl`` or ``apps/apps.jsonl`` in the published form, or ``ic_apps.json`` as the
-    InterCode authors make it. Raises UsageError that says so.
-    """
-    roots = [default_dest()]
-    if given := os.environ.get("INTERCODE_DATA"):
-        roots.insert(0, Path(given).absolute())
-    for root in roots:
-        for place in _PLACES:
-            if (root / place).is_file():
-                return root / place
-    looked = " and ".join(str(root) for root in roots)
-    raise UsageError(
-        f"no APPS data in {looked}: get the benchmark's test.jsonl from its authors and put it "
-        f"there as {_PLACES[0]}, or set INTERCODE_DATA to the directory that has it so"
-    )
+    """``apps/test.jsonl`` or ``apps/apps.jsonl`` in the published form, or ``ic_apps.json`` as the
+    InterCode authors make it. Raises UsageError that says where to put it."""
+    how = f"get the benchmark's test.jsonl from its authors and put it there as {_PLACES[0]}"
+    return find("apps", *_PLACES, how=how)
 
 
 def load(subset: str | None = None, *, path: Path | None = None) -> Dataset:

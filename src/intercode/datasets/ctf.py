@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Mapping
 from functools import cache
@@ -11,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from intercode.datasets import files
-from intercode.datasets.fetch import default_dest
-from intercode.errors import DataError, UsageError
+from intercode.datasets.places import find
+from intercode.errors import DataError
 from intercode.registry import unknown
 from intercode.types import Dataset, LayerSpec, Task
 
@@ -51,23 +50,8 @@ SUBSETS = (*_EXCLUDED, "offline")
 
 
 def find_data() -> Path:
-    """The directory of the data, in ``INTERCODE_DATA`` or where ``fetch`` put it.
-
-    Both the authors' repository (``data/ctf``) and its data directory alone (``ctf``) will do.
-    Raises UsageError that says how to get the data.
-    """
-    roots = [default_dest()]
-    if given := os.environ.get("INTERCODE_DATA"):
-        roots.insert(0, Path(given).absolute())
-    for root in roots:
-        for folder in (root / "ctf", root / "data" / "ctf"):
-            if (folder / "ic_ctf.json").is_file():
-                return folder
-    looked = " and ".join(str(root) for root in roots)
-    raise UsageError(
-        f"no ic-ctf data in {looked}: run `intercode data fetch ic-ctf`, or set INTERCODE_DATA "
-        "to a checkout of the authors' repository"
-    )
+    """The directory of the data. Raises UsageError that says how to get it."""
+    return find("ic-ctf", "ctf/ic_ctf.json").parent
 
 
 def load(subset: str | None = None) -> Dataset:

@@ -6,14 +6,12 @@ task id are the subsets here. A position in the whole is the authors' index: the
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import Any
 
 from intercode.datasets import files
 from intercode.datasets.entry import entry_of
-from intercode.datasets.fetch import default_dest
-from intercode.errors import DataError, UsageError
+from intercode.datasets.places import find
+from intercode.errors import DataError
 from intercode.registry import unknown
 from intercode.types import Dataset, Task
 
@@ -25,29 +23,8 @@ SPLITS = {
     "train": range(601, 975),
 }
 """The benchmark's own splits: its task ids."""
-_FILE = "ic_mbpp.json"
+_FILE = "python/mbpp/ic_mbpp.json"
 _TEXTS = ("query", "gold", "test_setup_code")
-
-
-def find_file() -> Path:
-    """The data, in ``INTERCODE_DATA`` or where ``fetch`` put them.
-
-    Raises UsageError that says how to get them.
-    """
-    roots = [default_dest()]
-    if given := os.environ.get("INTERCODE_DATA"):
-        if not Path(given).is_dir():
-            raise UsageError(f"INTERCODE_DATA is {given!r}, which is no directory")
-        roots.insert(0, Path(given).absolute())
-    for root in roots:
-        for folder in (root / "python", root / "data" / "python"):
-            if (folder / "mbpp" / _FILE).is_file():
-                return folder / "mbpp" / _FILE
-    looked = " and ".join(str(root) for root in roots)
-    raise UsageError(
-        f"no mbpp data in {looked}: run `intercode data fetch mbpp`, or set INTERCODE_DATA "
-        "to a checkout of the authors' repository"
-    )
 
 
 def load(subset: str | None = None) -> Dataset:
@@ -62,7 +39,7 @@ def load(subset: str | None = None) -> Dataset:
     """
     if subset is not None and subset not in SPLITS:
         raise unknown("subset of mbpp", subset, list(SPLITS))
-    path = find_file()
+    path = find("mbpp", _FILE)
     rows = files.read_json(path)
     if not isinstance(rows, list):
         raise DataError(f"{path}: expected a list of rows, found {type(rows).__name__}")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from intercode.datasets import files
-from intercode.datasets.fetch import default_dest
+from intercode.datasets.places import find
 from intercode.datasets.verified import sound
 from intercode.errors import DataError, UsageError
 from intercode.registry import unknown
@@ -34,20 +33,9 @@ def find_places() -> Places:
     Both the authors' repository (``data/nl2bash``, ``docker``) and its data directory alone
     (``nl2bash``) will do. Raises UsageError that says how to get the data.
     """
-    roots = [default_dest()]
-    if given := os.environ.get("INTERCODE_DATA"):
-        if not Path(given).is_dir():
-            raise UsageError(f"INTERCODE_DATA is {given!r}, which is no directory")
-        roots.insert(0, Path(given).absolute())
-    for root in roots:
-        for tasks in (root / "nl2bash", root / "data" / "nl2bash"):
-            if (tasks / "nl2bash_fs_1.json").is_file():
-                return Places(tasks, root / "docker" / "bash_scripts")
-    looked = " and ".join(str(root) for root in roots)
-    raise UsageError(
-        f"no nl2bash data in {looked}: run `intercode data fetch nl2bash`, or set INTERCODE_DATA "
-        "to a checkout of the authors' repository"
-    )
+    tasks = find("nl2bash", "nl2bash/nl2bash_fs_1.json").parent
+    root = tasks.parent.parent if tasks.parent.name == "data" else tasks.parent
+    return Places(tasks, root / "docker" / "bash_scripts")
 
 
 def _layers(name: str, places: Places) -> tuple[LayerSpec, ...]:

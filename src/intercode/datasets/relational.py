@@ -6,7 +6,6 @@ hardness, a database, ``verified``; or adds something to what the agent is told:
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from intercode.datasets import files, verified
-from intercode.datasets.fetch import default_dest
+from intercode.datasets.places import find
 from intercode.errors import DataError, UsageError
 from intercode.registry import unknown
 from intercode.types import DatabaseSpec, Dataset, Task
@@ -47,24 +46,13 @@ def find_places(name: str, rows: str, dump: str) -> Places:
     Both the authors' repository (``data/sql/NAME``) and its data directory alone (``sql/NAME``)
     will do. Raises UsageError that says how to get the data.
     """
-    roots = [default_dest()]
-    if given := os.environ.get("INTERCODE_DATA"):
-        if not Path(given).is_dir():
-            raise UsageError(f"INTERCODE_DATA is {given!r}, which is no directory")
-        roots.insert(0, Path(given).absolute())
-    lacking: list[str] = []
-    for root in roots:
-        for folder in (root / "sql" / name, root / "data" / "sql" / name):
-            found = Places(folder / rows, folder / dump)
-            if found.rows.is_file() and found.dump.is_file():
-                return found
-            if found.rows.is_file():
-                lacking.append(f"{found.dump} is not there")
-    why = "; ".join(lacking) or f"nothing in {' and '.join(map(str, roots))}"
-    raise UsageError(
-        f"no {name} data ({why}): run `intercode data fetch {name}`, or set INTERCODE_DATA to a "
-        "checkout of the authors' repository"
-    )
+    found = Places(path := find(name, f"sql/{name}/{rows}"), path.with_name(dump))
+    if not found.dump.is_file():
+        raise UsageError(
+            f"no {name} data ({found.dump} is not there): run `intercode data fetch {name}`, or "
+            "set INTERCODE_DATA to a checkout of the authors' repository"
+        )
+    return found
 
 
 def read_tasks(

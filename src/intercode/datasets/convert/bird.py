@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,8 @@ def convert(release: Path, out: Path) -> list[Path]:
         folders = [p for p in sorted(path.parent.glob("*databases")) if p.is_dir()]
         tables = next(iter(sorted(path.parent.glob("*tables.json"))), None)
         known = writing.schemas(tables) if tables else {}
-        rows = [
-            _task(row, f"bird-{split}/{n}", f"{path}, row {n}", known, folders, out)
-            for n, row in enumerate(writing.rows_in(path))
-        ]
-        written.append(writing.write(out / f"bird-{split}.jsonl", rows))
+        task = partial(_task, known=known, folders=folders, out=out)
+        written.append(writing.write_split(path, f"bird-{split}", out, task))
     return written
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,8 @@ def convert(release: Path, out: Path) -> list[Path]:
     if (root / "test_tables.json").is_file():
         known |= writing.schemas(root / "test_tables.json")
     folders = [root / name for name in _FOLDERS]
-    written = []
-    for path in splits:
-        rows = [
-            _task(row, f"spider-{path.stem}/{n}", f"{path}, row {n}", known, folders, out)
-            for n, row in enumerate(writing.rows_in(path))
-        ]
-        written.append(writing.write(out / f"spider-{path.stem}.jsonl", rows))
-    return written
+    task = partial(_task, known=known, folders=folders, out=out)
+    return [writing.write_split(p, f"spider-{p.stem}", out, task) for p in splits]
 
 
 def _task(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,16 @@ def database(folders: Iterable[Path], name: str, out: Path, where: str) -> dict[
         if path.is_file():
             return {"kind": "sqlite", "path": os.path.relpath(path, out), "name": name}
     raise DataError(f"{where}: no database {name!r}; looked for {' and '.join(map(str, tried))}")
+
+
+def write_split(
+    path: Path, name: str, out: Path, task: Callable[[dict[str, Any], str, str], dict[str, Any]]
+) -> Path:
+    """Write the tasks that a file of rows gives as ``NAME.jsonl``. ``task`` makes one of a row, its
+    id, and where it stands. Raises as ``rows_in``, ``write`` and ``task`` do."""
+    found = enumerate(rows_in(path))
+    rows = [task(row, f"{name}/{n}", f"{path}, row {n}") for n, row in found]
+    return write(out / f"{name}.jsonl", rows)
 
 
 def write(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:

@@ -71,12 +71,12 @@ def equalities(
     """
     where = node.args.get("where")
     if where is not None:
-        for part in _conjuncts(where.this):
+        for part in conjuncts(where.this):
             yield from _equality(part, find, True)
     for join in node.args.get("joins") or ():
         side = (join.args.get("side") or "").upper()
         if join.args.get("on") is not None:
-            for part in _conjuncts(join.args["on"]):
+            for part in conjuncts(join.args["on"]):
                 for left, right, _ in _equality(part, find, True):
                     yield from _joined(left, right, side, join)
         for name in join.args.get("using") or ():
@@ -100,7 +100,8 @@ def _joined(
         yield (right, left, False) if right[0] == inner else (left, right, False)
 
 
-def _conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
+def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The parts of a condition that all must hold."""
     todo = [node]
     while todo:
         one = todo.pop()

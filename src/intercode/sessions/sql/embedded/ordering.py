@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from intercode.sessions.sql.dependence import conjuncts
 from intercode.sessions.sql.embedded.catalog import Column, Index, Table, ident
 from intercode.sessions.sql.embedded.collations import collate
-from intercode.sessions.sql.embedded.plans import conjuncts, facts, place_of, planned
+from intercode.sessions.sql.embedded.plans import facts, place_of, planned
 from intercode.sessions.sql.embedded.scope import Ex, Source
 
 if TYPE_CHECKING:

@@ -7,12 +7,13 @@ condition on a column without a key keeps 10 % of the rows (equality) or a third
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 
 from sqlglot import exp
 
+from intercode.sessions.sql.dependence import conjuncts
 from intercode.sessions.sql.embedded.scope import Ex, Scope, Source
 from intercode.sessions.sql.faults import StatementError
 
@@ -52,19 +53,6 @@ def facts(scope: Scope, conditions: Sequence[exp.Expr]) -> Facts:
         for part in conjuncts(node):
             _learn(part, scope, found)
     return found
-
-
-def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
-    """The parts of a condition that all must hold."""
-    todo = [node]
-    while todo:
-        one = todo.pop()
-        if isinstance(one, exp.And):
-            todo += [one.expression, one.this]
-        elif isinstance(one, exp.Paren):
-            todo.append(one.this)
-        else:
-            yield one
 
 
 def place_of(node: exp.Expr | None, scope: Scope) -> Place | None:
