@@ -15,7 +15,7 @@ import intercode
 ROOT = Path(intercode.__file__).parent
 
 ORDER = [
-    {"types", "errors", "paths"},
+    {"types", "errors", "paths", "syntax"},
     {"registry", "config"},
     {"trajectories", "logs"},
     {"datasets"},

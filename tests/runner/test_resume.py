@@ -32,7 +32,7 @@ from intercode.agents.gold import GoldAgent
 
 class Slow(GoldAgent):
     def act(self, feedback):
-        time.sleep(0.2)
+        time.sleep(0.6)
         return super().act(feedback)
 """
 

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from intercode.syntax import parse
+
 _ASSIGNMENT = re.compile(r"\w+=")
 _COMMAND = re.compile(r"[\[({!]|[a-z_0-9.~/$\"'-][^\s,:;!?]*(?=[\s;]|$)")
 _PLAIN_WORDS = re.compile(r"[A-Za-z'’,]+(?:\s+[A-Za-z'’,]+){2,}[.!?:]?")
@@ -63,7 +65,7 @@ def is_sql(text: str) -> bool:
 def is_python(text: str) -> bool:
     """Whether an unfenced text parses as Python and is more than a lone word."""
     try:
-        body = ast.parse(text).body
+        body = parse(text).body
     except (SyntaxError, ValueError):
         return False
     lone = len(body) == 1 and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Name)

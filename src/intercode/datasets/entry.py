@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from intercode.errors import DataError
+from intercode.syntax import parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,6 @@ def _parsed(code: str, where: str) -> ast.Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(code)
+            return parse(code)
     except (SyntaxError, ValueError) as e:
         raise DataError(f"{where}: no Python: {e}") from e

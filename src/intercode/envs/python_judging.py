@@ -16,6 +16,7 @@ from typing import Any
 
 from intercode.envs.python_calculator import SIMPLE, calculated, is_plain, of_math
 from intercode.errors import GoldError
+from intercode.syntax import parse
 
 _VERDICTS = {"isclose", "isinstance", "issubclass", "any", "all", "callable", "hasattr"}
 """Functions whose answer is a verdict already, and is not left to the agent's interpreter."""
@@ -45,7 +46,7 @@ def plan(test: str, entry: str) -> Plan:
     Raises GoldError for a test that is not one assert statement or cannot be taken apart.
     """
     try:
-        body = ast.parse(test).body
+        body = parse(test).body
     except (SyntaxError, ValueError) as e:
         raise GoldError(f"the test {test!r} is no Python: {e}") from e
     if len(body) != 1 or not isinstance(body[0], ast.Assert):

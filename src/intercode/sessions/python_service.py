@@ -16,6 +16,7 @@ from typing import Any
 from intercode.sessions.python import PythonSession
 from intercode.sessions.python_process import Interpreter, InterpreterEndedError
 from intercode.sessions.python_state import Action
+from intercode.syntax import parse
 from intercode.types import ExecResult
 
 Answer = tuple[str | None, str]
@@ -27,7 +28,7 @@ def wrapped(action: str) -> str:
     code could not parse, which its observation then tells."""
     if action.strip().startswith("def "):
         return action
-    tree = ast.parse(action.strip())
+    tree = parse(action.strip())
     nodes = list(ast.walk(tree))
     prints = any(
         isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == "print"

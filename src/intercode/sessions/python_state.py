@@ -6,6 +6,8 @@ import ast
 import re
 from dataclasses import dataclass
 
+from intercode.syntax import parse
+
 _DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 _ENDING = re.compile(
     r"\b(_exit|abort|r?kill\w*|fork\w*|exec[lv]\w*|spawn\w*|signal|ctypes|cffi|closerange|dup2?"
@@ -35,7 +37,7 @@ class Action:
         if self.lost or self.whole:
             return "" if self.lost else self.code
         try:
-            body = ast.parse(self.code).body
+            body = parse(self.code).body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return ""
         return "\n".join(ast.unparse(node) for node in body if isinstance(node, _DEFINING))

@@ -69,7 +69,8 @@ class Host:
 
     def receive(self) -> tuple[tuple[Any, ...], list[int]]:
         try:
-            head, extra, _, _ = self.socket.recvmsg(_HEADER, _socket.CMSG_SPACE(8))
+            space, kept_back = _socket.CMSG_SPACE(8), _socket.MSG_CMSG_CLOEXEC
+            head, extra, _, _ = self.socket.recvmsg(_HEADER, space, kept_back)
             body, left = b"", int(head, 16)
             while left:
                 part = self.socket.recv(min(left, 1 << 20))

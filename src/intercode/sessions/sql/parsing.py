@@ -23,7 +23,7 @@ from intercode.sessions.sql.words import FUNCTIONS, TIGHT, words
 
 MARK = "f__"
 """Stands before the name of each function that was called, so that no dialect reads it anew."""
-MAX_TOKENS = 50_000
+MAX_TOKENS = 20_000
 MAX_DEPTH = 80
 """Brackets and prefix operators in each other; beyond that the parsers' recursion gets deep."""
 
