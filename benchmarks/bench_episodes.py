@@ -1,7 +1,7 @@
 """Whole gold episodes (reset, gold, submit with scoring) per second, and where their time goes.
 
     python benchmarks/bench_episodes.py [DATASET] [--image IMAGE] [--workers 1 2] [--seconds 8]
-        [--rounds 2] [--authors CHECKOUT]
+        [--turns 2] [--authors CHECKOUT]
 
 Each worker is a process of its own. What `intercode check`, which runs first, proves steady is
 looked up; INTERCODE_GOLD_CACHE=0 has every gold run. With a checkout of the authors' repository (or

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from intercode.rewards.sql import plain_rows
 from intercode.types import Rows
@@ -88,6 +89,7 @@ def _folded(value: object) -> object:
 _ADDED = -1
 
 
+@lru_cache(maxsize=4096)
 def _order(gold: str) -> tuple[list[int | None], str | None] | None:
     """The columns that ``gold`` orders by, and the statement that shows the others (_ADDED) too.
 
