@@ -110,9 +110,9 @@ def test_nothing_runs_on_when_an_episode_is_closed() -> None:
     with intercode.make("ctf", "starter:ctf") as env:
         env.reset(seed=1)
         env.step(f"setsid sleep {mark} > /dev/null 2>&1 & disown; (sleep {mark} &) &")
-        assert alive()
+        eventually(alive, "they have started")
         env.reset(seed=2)
         eventually(lambda: not alive(), "the processes of an episode that was left are gone")
         env.step(f"nohup sleep {mark} > /dev/null 2>&1 &")
-        assert alive()
+        eventually(alive, "it has started")
     eventually(lambda: not alive(), "the processes of an episode that was closed are gone")

@@ -32,14 +32,17 @@ from intercode.agents.gold import GoldAgent
 
 class Slow(GoldAgent):
     def act(self, feedback):
-        time.sleep(0.6)
+        time.sleep(0.3)
         return super().act(feedback)
 """
 
 
 def start(folder: Path, dataset: str) -> subprocess.Popen[bytes]:
     (folder / "slow_agent.py").write_text(SLOW)
-    code = "import sys; from intercode.cli import main; sys.exit(main())"
+    heed = (
+        "import signal; signal.signal(2, signal.default_int_handler); "  # also in a background job
+    )
+    code = heed + "import sys; from intercode.cli import main; sys.exit(main())"
     words = ["eval", dataset, "--agent", "slow_agent:Slow", "--parallel", "2", "--out", "run"]
     return subprocess.Popen(
         [sys.executable, "-c", code, *words], cwd=folder,

@@ -10,6 +10,7 @@ import pytest
 
 from intercode.sandboxes.base import Limits
 from intercode.sandboxes.namespace import host
+from intercode.sandboxes.namespace.launcher import Launcher
 from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
 from support.boxes import open_box
 
@@ -243,3 +244,17 @@ def test_this_package_is_hidden_where_the_machines_programs_are_shown(
         assert box.run(["ls", "/usr/share"]).output.split() == listed
         assert not box.run(["touch", f"/usr/share/{listed[0]}/x"]).ok
         assert box.changes() == {}
+
+
+def test_no_descriptor_of_the_owners_reaches_a_box_whatever_its_number() -> None:
+    Launcher.stop()
+    held = [os.dup(0) for _ in range(200)]  # so that those of the next launcher are large
+    try:
+        with open_box() as box:
+            program = box.run(["ls", "-l", "/proc/self/fd"]).output
+            keeper = os.listdir(f"/proc/{box.link.welcome['pid']}/fd")
+    finally:
+        for fd in held:
+            os.close(fd)
+        Launcher.stop()
+    assert "socket:" not in program and max(map(int, keeper)) < 200

@@ -36,6 +36,7 @@ _END_SECONDS = 5.0  # for the boxes to be gone, once the owner has
 def main(fd: int) -> None:
     """Serve creation requests on an inherited socket until the owner hangs up."""
     owner = socket.socket(fileno=fd)
+    owner.set_inheritable(False)  # whatever its number, no keeper may have it
     sys_.hide_command_line(b"intercode")
     request, fds = wire.receive(owner)
     try:

@@ -304,11 +304,12 @@ int main(void) {
     prctl(PR_SET_NAME, "intercode", 0, 0, 0);
     for (int fd = LAUNCHER; fd < INHERITED + MOST_FDS; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
     if (!receive(LAUNCHER, &order)) _exit(1);
+    size_t inherited = (size_t)get_number(order.body, "inherited");
+    close_range((unsigned)(INHERITED + inherited), ~0U, 0);
     key = strtoul(get_text(order.body, "key"), NULL, 10);
     bool blank = !make_blank(&box.blank, order.body, get_bool(order.body, "program") ? PROGRAM : -1);
     int code = errno;
     close(PROGRAM);
-    size_t inherited = (size_t)get_number(order.body, "inherited");
     if (inherited) {
         request = (struct message){.body = (struct json *)get(order.body, "request"),
                                    .count = inherited};
