@@ -5,9 +5,12 @@ from __future__ import annotations
 import fcntl
 import os
 
+from . import syscalls as sys_
+
 TYPE_CHECKING = False  # the module typing would double this process's memory
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 _LAUNCHER, _PROGRAM, _INHERITED = 3, 4, 5
 _ABOVE = 100  # all of these
@@ -31,3 +34,17 @@ def start(compiled: int, connection: int, program: int, fds: Sequence[int]) -> i
     finally:
         for fd in high.values():
             os.close(fd)
+
+
+def first_order(
+    stage: str, kind: tuple[bool, bool], program: int, request: dict[str, Any] | None,
+    fds: Sequence[int],
+) -> dict[str, Any]:  # fmt: skip
+    """What it is told first: what the blank is to be, and the request where ``fds`` could not be
+    sent with one."""
+    own_network, plain = kind
+    order = {
+        "stage": stage, "own_network": own_network, "plain": plain, "program": program >= 0,
+        "key": str(sys_.KEY),
+    }  # fmt: skip
+    return order if request is None else {**order, "request": request, "inherited": len(fds)}

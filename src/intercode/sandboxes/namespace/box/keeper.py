@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_ENDING_MS = 500  # for PID 1 to have ended, once nothing can be started any more
 _FIRST_TO_GO = b"500"  # where memory runs out, rather a command than what controls the box
 
 
@@ -145,13 +146,24 @@ class Keeper:
             os.write(self.sacrifice, _FIRST_TO_GO)
             pid = inside.spawn(argv, cwd, env, dict(zip(targets, fds[1:], strict=True)))
             os.write(self.sacrifice, b"0")
-        except BaseException:
+        except BaseException as e:
             os.close(status_fd)
+            if getattr(e, "errno", None) == errno.ENOMEM:
+                self._end_with_init()
             raise
         pidfd = os.pidfd_open(pid)
         self.children[pidfd] = (pid, status_fd)
         self.poll.register(pidfd, select.POLLIN)
         return {"ok": True, "pid": self._number_inside(pidfd), "child": pid}, []
+
+    def _end_with_init(self) -> None:
+        """Nothing can be started in a box whose PID 1 is ending, which takes until its processes
+        are collected: the box has gone then, and that is what its owner is to see."""
+        for pidfd in list(self.children):
+            if _is_ready(pidfd, 0):
+                self._reap(pidfd)
+        if _is_ready(self.init_fd, _ENDING_MS):
+            os._exit(0)
 
     def _number_inside(self, pidfd: int) -> int:
         """What the box calls the process behind a descriptor."""
@@ -273,6 +285,12 @@ class Keeper:
         os.kill(self.init.pid, signal.SIGKILL)
         os.waitpid(self.init.pid, 0)
         raise EOFError
+
+
+def _is_ready(fd: int, milliseconds: int) -> bool:
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(milliseconds))
 
 
 def _change_root(root: str) -> None:

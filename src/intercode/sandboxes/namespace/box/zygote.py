@@ -18,7 +18,7 @@ import time
 
 from . import idle, keeper, wire
 from . import syscalls as sys_
-from .compiled import start
+from .compiled import first_order, start
 from .groups import Groups, memory_bound
 from .hardening import refuse_calls
 
@@ -240,13 +240,7 @@ class _Launcher:
                 os.close(self._compiled)
                 self._compiled = -1
             else:
-                own_network, plain = self._kind
-                order = {
-                    "stage": self._stage, "own_network": own_network, "plain": plain,
-                    "program": self._program >= 0, "key": str(sys_.KEY),
-                }  # fmt: skip
-                if request is not None:
-                    order |= {"request": request, "inherited": len(fds)}
+                order = first_order(self._stage, self._kind, self._program, request, fds)
                 wire.send(ours, order)
                 return pid
         pid = os.fork()

@@ -27,6 +27,7 @@
 #define LAUNCHER 3
 #define PROGRAM 4
 #define INHERITED 5
+#define ENDING_MS 500       /* for PID 1 to have ended, once nothing can be started any more */
 #define FIRST_TO_GO "500"   /* where memory runs out, rather a command than what controls the box */
 
 struct child { pid_t pid, inside; int pidfd, status; };
@@ -78,6 +79,17 @@ static size_t background(struct text *out) {
     return names_of_others(out, spared, box.count);
 }
 
+/* Nothing can be started in a box whose PID 1 is ending, which takes until its processes are
+   collected: the box has gone then, and that is what its owner is to see. */
+static void end_with_init(void) {
+    struct pollfd init = {.fd = box.init_fd, .events = POLLIN};
+    for (size_t i = box.count; i-- > 0;) {
+        struct pollfd child = {.fd = box.children[i].pidfd, .events = POLLIN};
+        if (poll(&child, 1, 0) > 0) reap(i);
+    }
+    if (poll(&init, 1, ENDING_MS) > 0) _exit(0);
+}
+
 /* ------------------------------------------------------------------- requests */
 static int do_spawn(const struct message *m, struct text *out) {
     struct child child = {.status = -1};
@@ -86,6 +98,7 @@ static int do_spawn(const struct message *m, struct text *out) {
     int result = spawn(m->body, m->fds + 1, m->count - 1, &child.pid);
     int code = errno;
     if (write(box.blank.sacrifice, "0", 1) < 0) errno = 0;  /* it stays first to go */
+    if (result && code == ENOMEM) end_with_init();
     errno = code;
     if (result) return -1;
     child.status = fcntl(m->fds[0], F_DUPFD_CLOEXEC, 0);
