@@ -6,6 +6,7 @@
     │   ├── ConfigError          a setting that does not exist or has the wrong form
     │   └── DataError            a file that cannot be read as what it should be
     ├── EnvironmentStateError    step before reset, step after the end, use after close
+    ├── BudgetError              a limit on tokens, cost or time is reached: no failure, an end
     ├── GoldError                a task's own solution cannot be run: a fault of the dataset
     └── InfrastructureError      the box, not the command, failed; the runner retries these
         ├── SandboxError         a sandbox could not be created or driven
@@ -44,6 +45,18 @@ class DataError(UsageError):
 
 class EnvironmentStateError(InterCodeError, RuntimeError):
     """An environment was used out of order."""
+
+
+class BudgetError(InterCodeError):
+    """A limit on tokens, cost or time is reached; nothing more was spent.
+
+    ``whole``: the limit is the run's. The episode that meets it then has no result, and is played
+    again when the run goes on; at a limit of its own, an episode ends and is scored as it stands.
+    """
+
+    def __init__(self, message: str, whole: bool = False) -> None:
+        super().__init__(message)
+        self.whole = whole
 
 
 class GoldError(InterCodeError):

@@ -11,7 +11,11 @@ from typing import Any
 
 from intercode.agents.base import Agent, Feedback
 from intercode.envs.base import InterCodeEnv
+from intercode.errors import BudgetError
 from intercode.types import Brief, EndReason, Move, Score, Step, Trajectory
+
+SAID = ("message", "thought", "usage", "actor", "messages", "context")
+"""What a step keeps of the move that led to it."""
 
 
 def rollout(
@@ -25,9 +29,10 @@ def rollout(
     """Play one task to its end and record it.
 
     Ends when the agent submits or stops, at the turn limit (the smallest of ``max_turns``, the
-    agent's and the environment's; a turn without code counts), or, for an agent that is told its
-    score after every turn, when that score is 1. A state that was never scored is scored at the
-    end. Raises InfrastructureError when a sandbox or a model failed: such an episode has no result.
+    agent's and the environment's; a turn without code counts), at a limit of the episode's on
+    tokens, cost or time, or, for an agent that is told its score after every turn, when that score
+    is 1. A state that was never scored is scored at the end. Raises InfrastructureError when a
+    sandbox or a model failed, BudgetError at a limit of the run's: such an episode has no result.
     """
     started = time.monotonic()
     env.reset(seed=seed, options={"task": task})
@@ -88,7 +93,13 @@ def play(
     score: Score | None = None
     end: EndReason = "turn_limit"
     while not limits or len(steps) < min(limits):
-        move = agent.act(feedback)
+        try:
+            move = agent.act(feedback)
+        except BudgetError as e:
+            if e.whole:
+                raise
+            end = "budget"
+            break
         if move is None:
             end = "agent_stopped"
             break
@@ -109,7 +120,7 @@ def play(
 
 def take(env: InterCodeEnv, move: Move, scored: bool) -> tuple[Step, Score | None, bool]:
     """One turn: the step, its score where there is one, and whether the episode has ended."""
-    said: dict[str, Any] = {"message": move.message, "thought": move.thought, "usage": move.usage}
+    said: dict[str, Any] = {name: getattr(move, name) for name in SAID}
     if move.action is None:
         step = Step("", move.reply, executed=False, valid=False, exit_code=None, reward=0.0, **said)
         return step, None, False
@@ -127,6 +138,7 @@ def take(env: InterCodeEnv, move: Move, scored: bool) -> tuple[Step, Score | Non
         parts={} if score is None else score.parts,
         changes=tuple(info["changes"]),
         hashes=info.get("hashes", {}),
+        refused=info.get("refused", False),
         **said,
     )
     return step, score, done

@@ -191,8 +191,9 @@ def _step(row: object) -> Step:
     if "usage" in values:
         usage = values["usage"]
         values["usage"] = _build(Usage, usage if isinstance(usage, dict) else {"usage": usage})
-    if "changes" in values:
-        values["changes"] = tuple(values["changes"])
+    for name in ("changes", "messages"):
+        if name in values:
+            values[name] = tuple(values[name])
     return _build(Step, values)
 
 

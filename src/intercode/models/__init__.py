@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from intercode.errors import ConfigError
-from intercode.models.base import Completion, Message, Model
+from intercode.models.base import Call, Completion, Message, Model, Tool
 from intercode.models.openai import OpenAIModel
 from intercode.models.scripted import ScriptedModel, read_script
 
-__all__ = ["Completion", "Message", "Model", "OpenAIModel", "ScriptedModel", "open_model"]
+__all__ = [
+    "Call", "Completion", "Message", "Model", "OpenAIModel", "ScriptedModel", "Tool", "open_model",
+]  # fmt: skip
 
 PROVIDERS = {
     "openai": ("https://api.openai.com/v1", "OPENAI_API_KEY"),

@@ -2,18 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypedDict
+from typing import Any, Literal, NotRequired, Protocol, TypedDict
 
 from intercode.types import Usage
 
 
-class Message(TypedDict):
-    """One message of a conversation."""
+class Call(TypedDict):
+    """One call of a tool in a message, as chat endpoints write it: ``function`` holds ``name`` and
+    ``arguments``, the latter as JSON text of the model's own."""
 
-    role: Literal["system", "user", "assistant"]
+    id: str
+    type: Literal["function"]
+    function: dict[str, str]
+
+
+class Message(TypedDict):
+    """One message of a conversation, in the form of OpenAI's chat endpoints.
+
+    ``reasoning`` and ``provider`` are what an answer held beside its text (see Completion), to be
+    sent back where the endpoint wants it; they are no part of the text.
+    """
+
+    role: Literal["system", "user", "assistant", "tool"]
     content: str
+    tool_calls: NotRequired[list[Call]]
+    tool_call_id: NotRequired[str]
+    reasoning: NotRequired[str]
+    provider: NotRequired[Any]
+    tokens: NotRequired[Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function that a model may call. ``parameters`` is a JSON schema of its arguments."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +49,34 @@ class Completion:
 
     ``text`` may be empty. ``model`` is the name that the endpoint itself reported, which is often
     a dated version of the one asked for. ``finish_reason`` is the endpoint's own word
-    (``stop``, ``length``, ...), None where it gave none.
+    (``stop``, ``length``, ...), None where it gave none. ``reasoning`` is what it thought, where
+    the endpoint tells that apart; ``provider`` what an endpoint wants to be sent back unchanged.
+    ``tokens`` holds what the endpoint gave of ``prompt_ids``, ``ids`` and ``logprobs`` (lists, one
+    entry a token). ``cached``: it came from a cache of ours, and nothing was spent.
     """
 
     text: str
     usage: Usage = field(default_factory=Usage)
     finish_reason: str | None = None
     model: str = ""
+    calls: tuple[Call, ...] = ()
+    reasoning: str = ""
+    provider: Any = None
+    tokens: Mapping[str, Any] = field(default_factory=dict)
+    cached: bool = False
+
+    def message(self) -> Message:
+        """The answer as a message of the conversation that goes on."""
+        message = Message(role="assistant", content=self.text)
+        if self.calls:
+            message["tool_calls"] = list(self.calls)
+        if self.reasoning:
+            message["reasoning"] = self.reasoning
+        if self.provider is not None:
+            message["provider"] = self.provider
+        if self.tokens:
+            message["tokens"] = self.tokens
+        return message
 
 
 class Model(Protocol):
@@ -36,10 +84,10 @@ class Model(Protocol):
 
     name: str
 
-    def complete(self, messages: Sequence[Message]) -> Completion:
-        """Continue the conversation.
+    def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:
+        """Continue the conversation; the answer may call one or more of ``tools``.
 
         Raises ModelRefusedError where asking again cannot help, ModelUnavailableError where the
-        endpoint kept failing.
+        endpoint kept failing, BudgetError where the request would go beyond a limit.
         """
         ...

@@ -11,7 +11,7 @@ import httpx
 
 from intercode.errors import ConfigError, ModelRefusedError, ModelUnavailableError
 from intercode.models.answers import UnusableAnswerError, read_answer, read_error
-from intercode.models.base import Completion, Message
+from intercode.models.base import Completion, Message, Tool
 from intercode.models.retry import Retry, is_transient, parse_retry_after
 from intercode.types import NOTHING
 
@@ -72,7 +72,7 @@ class OpenAIModel:
     def __repr__(self) -> str:
         return f"OpenAIModel({self.name!r}, {self.endpoint!r})"
 
-    def complete(self, messages: Sequence[Message]) -> Completion:
+    def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:  # noqa: ARG002
         """Continue the conversation; see Model."""
         retry = self.retry
         give_up = retry.clock() + retry.patience

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from intercode.errors import DataError, ModelRefusedError
-from intercode.models.base import Completion, Message
+from intercode.models.base import Completion, Message, Tool
 from intercode.types import Usage
 
 
@@ -27,7 +27,7 @@ class ScriptedModel:
     def __repr__(self) -> str:
         return f"ScriptedModel({self.name!r})"
 
-    def complete(self, messages: Sequence[Message]) -> Completion:
+    def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:  # noqa: ARG002
         """The scripted answer. Raises ModelRefusedError past the end of a list."""
         usage = Usage(requests=1)
         if callable(self._replies):

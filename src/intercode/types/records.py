@@ -11,19 +11,32 @@ from intercode.types.execution import SUCCESS
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens and requests that a model spent. Unknown counts are None, never zero."""
+    """What was spent on a model. Unknown counts are None, never zero, and make a sum unknown.
+
+    ``cached_tokens`` are those prompt tokens that the endpoint had at hand, ``reasoning_tokens``
+    those completion tokens that were thoughts. ``cost`` is in US dollars, ``seconds`` the time
+    spent waiting for answers, retries included.
+    """
 
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
     requests: int = 0
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cost: float | None = None
+    seconds: float = 0.0
 
     def __add__(self, other: Usage) -> Usage:
-        def add(a: int | None, b: int | None) -> int | None:
-            return b if a is None else a if b is None else a + b
-
-        prompt = add(self.prompt_tokens, other.prompt_tokens)
-        completion = add(self.completion_tokens, other.completion_tokens)
-        return Usage(prompt, completion, self.requests + other.requests)
+        if other == Usage():
+            return self
+        if self == Usage():
+            return other
+        counts = ("prompt_tokens", "completion_tokens", "cached_tokens", "reasoning_tokens", "cost")
+        both = {name: (getattr(self, name), getattr(other, name)) for name in counts}
+        sums = {name: None if a is None or b is None else a + b for name, (a, b) in both.items()}
+        return Usage(
+            requests=self.requests + other.requests, seconds=self.seconds + other.seconds, **sums
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +44,10 @@ class Move:
     """What an agent decided: an action, or None when there was no code in what the model wrote.
 
     ``reply`` is what the agent is told in place of an observation when ``action`` is None.
+    ``actor``: who decided, ``agent`` or ``person``. ``messages`` are those that joined the
+    conversation with the model in this turn, in order and in the chat format, its answer last; an
+    answer may hold ``tokens`` as the endpoint gave them. ``context`` says what of the conversation
+    the model was not shown in this turn (empty: it was shown everything).
     """
 
     action: str | None
@@ -38,6 +55,9 @@ class Move:
     thought: str = ""
     reply: str = ""
     usage: Usage = Usage()
+    actor: str = "agent"
+    messages: tuple[Mapping[str, Any], ...] = ()
+    context: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +65,8 @@ class Step:
     """One turn: an action and its observation.
 
     ``executed`` is false for a turn that held no code. ``valid`` is None where nothing ran.
-    ``reward`` is None where the turn was not scored. ``hashes``: of observation and state.
+    ``refused``: a policy or the environment did not let the action through. ``reward`` is None
+    where the turn was not scored. ``hashes``: of observation and state. The rest is Move's.
     """
 
     action: str
@@ -61,16 +82,24 @@ class Step:
     thought: str = ""
     usage: Usage = Usage()
     hashes: Mapping[str, str] = field(default_factory=dict)
+    refused: bool = False
+    actor: str = "agent"
+    messages: tuple[Mapping[str, Any], ...] = ()
+    context: Mapping[str, Any] = field(default_factory=dict)
 
 
-EndReason = Literal["solved", "submitted", "turn_limit", "agent_stopped", "error", "unknown"]
+EndReason = Literal[
+    "solved", "submitted", "turn_limit", "agent_stopped", "budget", "error", "unknown"
+]
+"""Why an episode ended. ``budget``: a limit on tokens, cost or time was reached."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
     """One episode's record. ``run`` says what it was obtained with (see trajectories.py); a branch
     has its first ``branched_at`` steps in common with the episode that ``parent`` names. ``seed``:
-    what its task was made from, where a task is another one in every episode."""
+    what its task was made from, where a task is another one in every episode. ``epoch``: which of
+    several samples of one task this is, from 0."""
 
     task: str
     index: int
@@ -86,6 +115,7 @@ class Trajectory:
     parent: str | None = None
     branched_at: int | None = None
     seed: int | None = None
+    epoch: int = 0
 
     @property
     def reward(self) -> float:
