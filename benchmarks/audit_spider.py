@@ -94,43 +94,70 @@ MEANINGS = {
 }  # fmt: skip
 
 
-def page(
-    dataset: Dataset, reports: dict[str, CheckReport], versions: dict[str, str],
-    differing: dict[str, str], printed: int, excluded: dict[str, str], sound: Dataset,
-) -> str:  # fmt: skip
+@dataclass(frozen=True)
+class Audit:
+    """What was found: the engines' reports and versions, the cause of each difference between
+    their results, how many were printed alike, why each task is left out, and what is left."""
+
+    dataset: Dataset
+    reports: dict[str, CheckReport]
+    versions: dict[str, str]
+    differing: dict[str, str]
+    printed: int
+    excluded: dict[str, str]
+    sound: Dataset
+
+
+def page(audit: Audit) -> str:
     """The whole document."""
-    total = len(dataset)
-    grades = Counter(t.hardness for t in dataset.tasks)
-    left = Counter(t.hardness for t in sound.tasks)
-    kinds = {k: [t for t, why in excluded.items() if k in why.split(", ")] for k in MEANINGS}
-    notes: dict[str, list[str]] = {}
-    for note in reports[ENGINES[0]].notes:
-        notes.setdefault(note.kind, []).append(note.task)
-    rows = [f"| {g} | {grades[g]} | {left[g]} |" for g in ("easy", "medium", "hard", "extra")]
-    engines = " and ".join(f"`{k}` ({v})" for k, v in versions.items())
-    equal = total - len(differing)
-    lines = [
+    lines = [*summary(audit), ABOUT, *faults(audit), *remarks(audit), *differences(audit)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def summary(audit: Audit) -> list[str]:
+    """What was audited and how much of it is sound, by hardness."""
+    total, left = len(audit.dataset), len(audit.sound)
+    grades, kept = (Counter(t.hardness for t in d.tasks) for d in (audit.dataset, audit.sound))
+    rows = [f"| {g} | {grades[g]} | {kept[g]} |" for g in ("easy", "medium", "hard", "extra")]
+    engines = " and ".join(f"`{k}` ({v})" for k, v in audit.versions.items())
+    return [
         "# What is wrong with Spider's development set here, and what is left",
         "",
         f"An audit of the {total} Spider tasks on the dump that the InterCode authors published,",
         f"in the `standard` profile on two engines: {engines}.",
         "Tasks are named by their number: 70 is `spider/70`. Texts of tasks are not repeated here.",
         "",
-        f"**{len(sound)} of {total} tasks are sound.** They are the subset `spider:verified`, hash",
-        f"`{sound.hash}`; the list is `src/intercode/datasets/spider_verified.json`.",
+        f"**{left} of {total} tasks are sound.** They are the subset `spider:verified`, hash",
+        f"`{audit.sound.hash}`; the list is `src/intercode/datasets/spider_verified.json`.",
         "",
         "| hardness | tasks | sound |",
         "|---|---:|---:|",
         *rows,
-        f"| all | {total} | {len(sound)} |",
+        f"| all | {total} | {left} |",
         "",
-        ABOUT,
+    ]
+
+
+def faults(audit: Audit) -> list[str]:
+    """The table of tasks that are left out, by kind of fault."""
+    why = audit.excluded.items()
+    kinds = {kind: [t for t, found in why if kind in found.split(", ")] for kind in MEANINGS}
+    return [
         "## Faults",
         "",
         "| kind | tasks | meaning | which |",
         "|---|---:|---|---|",
         *(f"| {k} | {len(t)} | {MEANINGS[k]} | {short(t)} |" for k, t in kinds.items() if t),
         "",
+    ]
+
+
+def remarks(audit: Audit) -> list[str]:
+    """The table of what is worth knowing and no fault."""
+    notes: dict[str, list[str]] = {}
+    for note in audit.reports[ENGINES[0]].notes:
+        notes.setdefault(note.kind, []).append(note.task)
+    return [
         "## Notes: not faults by themselves",
         "",
         "| kind | tasks | meaning |",
@@ -139,19 +166,26 @@ def page(
         "",
         f"No order: {short(notes.get('open-order', []))}.",
         "",
+    ]
+
+
+def differences(audit: Audit) -> list[str]:
+    """How far the two engines agree, and why they do not."""
+    total = len(audit.dataset)
+    equal = total - len(audit.differing)
+    causes: dict[str, list[str]] = {}
+    for task, cause in audit.differing.items():
+        causes.setdefault(cause, []).append(task)
+    return [
         "## The two engines",
         "",
         f"Results are equal for {equal} of {total} golds ({100 * equal / total:.2f} %) as the",
-        f"standard reward compares them; {printed} are printed alike to the character.",
+        f"standard reward compares them; {audit.printed} are printed alike to the character.",
         "",
         "| cause of a difference | tasks | which |",
         "|---|---:|---|",
+        *(f"| {cause} | {len(t)} | {short(t)} |" for cause, t in sorted(causes.items())),
     ]
-    causes: dict[str, list[str]] = {}
-    for task, cause in differing.items():
-        causes.setdefault(cause, []).append(task)
-    lines += [f"| {cause} | {len(t)} | {short(t)} |" for cause, t in sorted(causes.items())]
-    return "\n".join(lines).rstrip() + "\n"
 
 
 ABOUT = """\
@@ -194,12 +228,9 @@ def main() -> int:
     excluded = {t.id: why[t.id] for t in dataset.tasks if t.id in why}
     sound = Dataset("", "sql", tuple(t for t in dataset.tasks if t.id not in why))
     listing = {"hash": sound.hash, "include": {t.id: {} for t in sound.tasks}, "exclude": excluded}
-    texts = {
-        PAGE: page(
-            dataset, reports, {e: found[e][0] for e in ENGINES}, differing, printed, excluded, sound
-        ),
-        LIST: json.dumps(listing, indent=1) + "\n",
-    }
+    versions = {e: found[e][0] for e in ENGINES}
+    audit = Audit(dataset, reports, versions, differing, printed, excluded, sound)
+    texts = {PAGE: page(audit), LIST: json.dumps(listing, indent=1) + "\n"}
     print(texts[PAGE])
     changed = [p for p, text in texts.items() if not p.is_file() or p.read_text("utf-8") != text]
     for path in changed:

@@ -33,3 +33,12 @@ def recorded_dir() -> Path:
 def reference_dir() -> Path:
     """The authors' actions re-run with the authors' code."""
     return _find("reference", "INTERCODE_REFERENCE")
+
+
+@pytest.fixture(autouse=True)
+def sql_server(request: pytest.FixtureRequest) -> None:
+    """Skips a test that is marked ``mysql`` where there is no server."""
+    if request.node.get_closest_marker("mysql"):
+        from support.sql_engines import engine_or_skip
+
+        engine_or_skip("mysql").close()

@@ -24,13 +24,6 @@ HASHES = {
 
 
 @pytest.fixture
-def data(data_dir: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
-    return data_dir
-
-
-@pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout of the authors' shape, with solutions, of the test's own."""
     folder = tmp_path / "data" / "ctf"

@@ -24,13 +24,6 @@ ROW = {
 
 
 @pytest.fixture
-def data(data_dir: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
-    return data_dir
-
-
-@pytest.fixture
 def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Rows of the test's own in place of the data, in the layout of the authors' repository."""
 

@@ -15,13 +15,6 @@ SIZES = {"fs_1": 60, "fs_2": 53, "fs_3": 60, "fs_4": 27}
 
 
 @pytest.fixture
-def data(data_dir: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
-    return data_dir
-
-
-@pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout of the authors' shape with tasks and scripts of the test's own."""
     tasks, scripts = tmp_path / "data" / "nl2bash", tmp_path / "docker" / "bash_scripts"

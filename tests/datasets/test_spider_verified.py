@@ -11,19 +11,11 @@ import pytest
 
 from intercode.datasets import load
 from intercode.runner.check import check
-from support.sql_engines import engine_or_skip
 
 LISTING = json.loads(
     resources.files("intercode.datasets").joinpath("spider_verified.json").read_text()
 )
 AUDIT = Path(__file__).resolve().parents[2] / "docs" / "spider-audit.md"
-
-
-@pytest.fixture(autouse=True)
-def server(request: pytest.FixtureRequest) -> None:
-    """Skips a test that needs a server where there is none."""
-    if request.node.get_closest_marker("mysql"):
-        engine_or_skip("mysql").close()
 
 
 @pytest.fixture

@@ -14,14 +14,13 @@ from intercode.envs.sql import SqlEnv
 from intercode.errors import DatabaseLostError, DataError, GoldError, UsageError
 from intercode.types import DatabaseSpec, Dataset, Task
 from support.shop import CUSTOMERS, shop_in
-from support.sql_engines import ENGINES, engine_or_skip
+from support.sql_engines import ENGINES
 
 Make = Callable[..., SqlEnv]
 
 
 @pytest.fixture(scope="module", params=ENGINES)
 def engine(request: pytest.FixtureRequest) -> str:
-    engine_or_skip(request.param).close()
     return str(request.param)
 
 
@@ -196,7 +195,6 @@ def test_a_task_without_a_database_is_a_fault_of_its_dataset(engine: str) -> Non
 
 @pytest.mark.mysql
 def test_a_lost_server_costs_one_episode(tasks: Dataset, tmp_path: Path) -> None:
-    engine_or_skip("mysql").close()
     own = Task("own/0", "q", "SELECT id FROM sale", database=shop_in(tmp_path))
     env = intercode.make("sql", Dataset("own", "sql", (own,)), engine="mysql")
     env.reset()

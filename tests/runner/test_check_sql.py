@@ -14,7 +14,6 @@ from intercode.cli import main
 from intercode.runner.check import check
 from intercode.runner.findings import CheckReport
 from intercode.types import DatabaseSpec, Dataset, Task
-from support.sql_engines import engine_or_skip
 
 DUMP = """\
 CREATE DATABASE `zoo`;
@@ -94,10 +93,3 @@ def test_the_starter_tasks_are_sound(engine: str, capsys: pytest.CaptureFixture[
     told = json.loads(capsys.readouterr().out)
     assert told["sound"] and told["tasks"] == len(datasets.load("starter:sql")) >= 30
     assert {n["kind"] for n in told["notes"]} == {"open-order"}
-
-
-@pytest.fixture(autouse=True)
-def server(request: pytest.FixtureRequest) -> None:
-    """Skips a test that needs a server where there is none."""
-    if request.node.get_closest_marker("mysql"):
-        engine_or_skip("mysql").close()

@@ -19,17 +19,9 @@ from intercode.runner.replay import StepCheck
 from intercode.runner.rules import rules_of
 from intercode.runner.rules_sql import LEAKED, LEAKED_TABLES, LENIENT, LENIENT_CAUSE, SqlRules
 from intercode.types import Step, Trajectory
-from support.sql_engines import engine_or_skip
 
 E = sql_texts.FAILED
 RULES = SqlRules()
-
-
-@pytest.fixture(autouse=True)
-def server(request: pytest.FixtureRequest) -> None:
-    """Skips a test that needs a server where there is none."""
-    if request.node.get_closest_marker("mysql"):
-        engine_or_skip("mysql").close()
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from intercode.errors import SandboxUnavailableError
-from intercode.sessions.sql import SqlEngine, open_engine
+from intercode.sessions.sql import SqlEngine, SqlSession, open_engine
 
 ENGINES = [
     pytest.param("mysql", marks=pytest.mark.mysql),
@@ -20,3 +20,8 @@ def engine_or_skip(kind: str, dsn: str | None = None) -> SqlEngine:
         return open_engine(kind, dsn)
     except SandboxUnavailableError as e:
         pytest.skip(f"no engine {kind} on this machine: {e}")
+
+
+def shown(session: SqlSession, code: str, timeout: float = 10.0) -> str:
+    """What an agent sees of a statement; ``timeout`` in seconds."""
+    return session.run(code, timeout).output

@@ -14,6 +14,7 @@ from intercode.errors import DataError, EnvironmentStateError, UsageError
 from intercode.sessions.sql import SqlEngine, SqlLimits, SqlSession, open_engine
 from intercode.types import DatabaseSpec
 from support.shop import CUSTOMERS
+from support.sql_engines import shown
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +29,6 @@ def sql(engine: SqlEngine, shop: DatabaseSpec) -> Iterator[SqlSession]:
     opened = engine.open(shop)
     yield opened
     opened.close()
-
-
-def shown(session: SqlSession, code: str, timeout: float = 10.0) -> str:
-    return session.run(code, timeout).output
 
 
 def test_results_in_the_connectors_types(sql: SqlSession) -> None:

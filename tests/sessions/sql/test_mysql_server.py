@@ -23,7 +23,6 @@ from intercode.sessions.sql.mysql.link import Address, Link
 from intercode.types import DatabaseSpec
 from support.boxes import eventually
 from support.shop import CUSTOMERS, shop_in
-from support.sql_engines import engine_or_skip
 
 pytestmark = pytest.mark.mysql
 OWNER = Path(__file__).parents[2] / "support" / "sql_owner.py"
@@ -32,7 +31,6 @@ OWNER = Path(__file__).parents[2] / "support" / "sql_owner.py"
 @pytest.fixture
 def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where the servers of this test live: apart from those of other tests."""
-    engine_or_skip("mysql").close()
     path = Path(tempfile.mkdtemp(prefix="intercode-sql-"))  # within reach of root's server
     path.chmod(0o711)
     monkeypatch.setenv(managed.RUNTIME, str(path / "run"))

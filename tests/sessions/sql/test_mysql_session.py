@@ -1,4 +1,4 @@
-"""One episode on a real server: results, errors, moving to its own copy, limits, snapshots."""
+"""One episode on a real server: results, errors, moving to its own copy, limits."""
 
 from __future__ import annotations
 
@@ -13,12 +13,9 @@ from intercode.errors import DatabaseLostError, DataError, UnknownNameError, Usa
 from intercode.sessions.sql import SqlEngine, SqlLimits, SqlSession, open_engine
 from intercode.types import DatabaseSpec
 from support.shop import CUSTOMERS, SECRET
+from support.sql_engines import shown
 
 pytestmark = pytest.mark.mysql
-
-
-def shown(session: SqlSession, code: str, timeout: float = 10.0) -> str:
-    return session.run(code, timeout).output
 
 
 def test_results_in_the_connectors_types(session: SqlSession) -> None:
@@ -228,78 +225,6 @@ def test_values_are_read_as_the_client_reads_them(session: SqlSession) -> None:
     ours = session.run(code, 10.0).rows
     assert ours is not None
     assert repr(list(ours)) == repr(expected)
-
-
-def test_a_snapshot_keeps_data_settings_and_variables(session: SqlSession) -> None:
-    for code in (
-        "CREATE TABLE fresh (a int)", "INSERT INTO fresh VALUES (1)", "SET @x = 'ä''\\\\', @y = 5",
-        "SET sql_mode = 'ANSI_QUOTES'", "CREATE VIEW seen AS SELECT a FROM fresh",
-        "CREATE PROCEDURE more() INSERT INTO fresh VALUES (7)", "START TRANSACTION",
-        "INSERT INTO fresh VALUES (2)",
-    ):  # fmt: skip
-        assert session.run(code, 10.0).exit_code == 0, code
-    with_told = session.told()
-    kept = session.snapshot()
-    shown(session, "ROLLBACK")
-    assert shown(session, "SELECT * FROM fresh") == "[(1,)]"
-    for open_one in (kept.open, kept.take):
-        again = open_one()
-        assert again.told() == with_told
-        assert shown(again, 'SELECT @x, @y, "a" FROM fresh') == (
-            '[("ä\'\\\\", 5, 1), ("ä\'\\\\", 5, 2)]'
-        )
-        assert shown(again, "CALL more()") == "None"
-        assert shown(again, "SELECT * FROM seen") == "[(1,), (2,), (7,)]"
-        assert "fresh" in " ".join(again.changes())
-        again.close()
-    assert shown(session, "SELECT * FROM fresh") == "[(1,)]"
-    with pytest.raises(ValueError, match="freed"):
-        kept.open()
-
-
-def test_variables_are_kept_on_a_server_that_does_not_list_them(
-    session: SqlSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """MySQL is such a one: here MariaDB is asked as if it were."""
-    from intercode.sessions.sql.mysql import settings
-
-    taken = settings.taken
-
-    class Unlisted:
-        is_mariadb = False
-
-        def __init__(self, link: Any) -> None:
-            self.query = link.query
-
-    def ask(link: Any, base: dict[str, Any], named: set[str]) -> settings.Settings:
-        return taken(Unlisted(link), base, named)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(settings, "_SCHEMA", dict.fromkeys((True, False), "information_schema"))
-    monkeypatch.setattr(settings, "taken", ask)
-    shown(session, 'SET @x = "ä\'", @y = 2.50, @z = NULL')
-    again = session.snapshot().take()
-    assert shown(again, "SELECT @x, @y, @z") == "[(\"ä'\", Decimal('2.50'), None)]"
-    again.close()
-
-
-def test_a_snapshot_names_the_temporary_tables_that_it_lacks(session: SqlSession) -> None:
-    shown(session, "CREATE TEMPORARY TABLE IF NOT EXISTS `mine` (a int)")
-    assert shown(session, "SELECT * FROM mine") == "[]"
-    kept = session.snapshot()
-    assert kept.left_behind == ("temporary table mine",)
-    again = kept.take()
-    assert "Table 'shop.mine' doesn't exist" in shown(again, "SELECT * FROM mine")
-    again.close()
-
-
-def test_a_snapshot_of_a_reader_costs_nothing(mysql: SqlEngine, shop: DatabaseSpec) -> None:
-    session = mysql.open(shop)
-    kept = session.snapshot()
-    again = kept.take()
-    session.close()
-    assert shown(again, "SELECT COUNT(*) FROM sale") == "[(3,)]"
-    assert again.changes() == []
-    again.close()
 
 
 def test_a_lost_connection_is_no_observation(mysql: SqlEngine, shop: DatabaseSpec) -> None:

@@ -12,6 +12,7 @@ import pytest
 from intercode.errors import DataError, EnvironmentStateError, UsageError
 from intercode.sessions.sql import SqlEngine, SqlLimits, SqlSession, open_engine
 from intercode.types import DatabaseSpec
+from support.sql_engines import shown
 
 
 @pytest.fixture
@@ -34,10 +35,6 @@ def session(engine: SqlEngine, file: DatabaseSpec) -> Iterator[SqlSession]:
     opened = engine.open(file)
     yield opened
     opened.close()
-
-
-def shown(session: SqlSession, code: str) -> str:
-    return session.run(code, 10.0).output
 
 
 def test_its_own_dialect_and_words(session: SqlSession) -> None:

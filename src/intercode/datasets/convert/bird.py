@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +18,13 @@ def convert(release: Path, out: Path) -> list[Path]:
         folders = [p for p in sorted(path.parent.glob("*databases")) if p.is_dir()]
         tables = next(iter(sorted(path.parent.glob("*tables.json"))), None)
         known = writing.schemas(tables) if tables else {}
-        task = partial(_task, known=known, folders=folders, out=out)
-        written.append(writing.write_split(path, f"bird-{split}", out, task))
+        found = writing.Release(known, folders, out)
+        written.append(found.write(path, f"bird-{split}", _task))
     return written
 
 
 def _task(
-    row: dict[str, Any],
-    identifier: str,
-    where: str,
-    known: dict[str, dict[str, list[str]]],
-    folders: list[Path],
-    out: Path,
+    release: writing.Release, row: dict[str, Any], identifier: str, where: str
 ) -> dict[str, Any]:
     name = writing.text(row, "db_id", where)
     evidence = str(row.get("evidence") or "").strip()
@@ -40,8 +34,8 @@ def _task(
         "gold": writing.text(row, "SQL", where),
         "group": name,
         "hardness": row.get("difficulty"),
-        "database": writing.database(folders, name, out, where),
-        "schema": known.get(name, {}),
+        "database": release.database(name, where),
+        "schema": release.tables.get(name, {}),
         "evidence": evidence,
     }
     return {key: value for key, value in task.items() if value not in (None, "", {})}

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,28 +22,23 @@ def convert(release: Path, out: Path) -> list[Path]:
     if (root / "test_tables.json").is_file():
         known |= writing.schemas(root / "test_tables.json")
     folders = [root / name for name in _FOLDERS]
-    task = partial(_task, known=known, folders=folders, out=out)
-    return [writing.write_split(p, f"spider-{p.stem}", out, task) for p in splits]
+    found = writing.Release(known, folders, out)
+    return [found.write(path, f"spider-{path.stem}", _task) for path in splits]
 
 
 def _task(
-    row: dict[str, Any],
-    identifier: str,
-    where: str,
-    known: dict[str, dict[str, list[str]]],
-    folders: list[Path],
-    out: Path,
+    release: writing.Release, row: dict[str, Any], identifier: str, where: str
 ) -> dict[str, Any]:
     name = writing.text(row, "db_id", where)
-    if name not in known:
+    if name not in release.tables:
         raise DataError(f"{where}: {name!r} is not in tables.json")
     task = {
         "id": identifier,
         "query": writing.text(row, "question", where),
         "gold": writing.text(row, "query", where),
         "group": name,
-        "database": writing.database(folders, name, out, where),
-        "schema": known[name],
+        "database": release.database(name, where),
+        "schema": release.tables[name],
     }
     if isinstance(row.get("sql"), dict):
         try:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -59,23 +60,34 @@ def schemas(path: Path) -> dict[str, dict[str, list[str]]]:
     return out
 
 
-def database(folders: Iterable[Path], name: str, out: Path, where: str) -> dict[str, str]:
-    """What a row says of its SQLite file, with its path relative to the file of tasks."""
-    tried = [folder / name / f"{name}.sqlite" for folder in folders]
-    for path in tried:
-        if path.is_file():
-            return {"kind": "sqlite", "path": os.path.relpath(path, out), "name": name}
-    raise DataError(f"{where}: no database {name!r}; looked for {' and '.join(map(str, tried))}")
+@dataclass(frozen=True)
+class Release:
+    """A release of SQLite files: the ``tables`` of its databases, the ``folders`` in which they
+    lie, and where the files of tasks go."""
+
+    tables: Mapping[str, dict[str, list[str]]]
+    folders: Sequence[Path]
+    out: Path
+
+    def database(self, name: str, where: str) -> dict[str, str]:
+        """What a row says of its SQLite file, with its path relative to the file of tasks."""
+        tried = [folder / name / f"{name}.sqlite" for folder in self.folders]
+        for path in tried:
+            if path.is_file():
+                return {"kind": "sqlite", "path": os.path.relpath(path, self.out), "name": name}
+        looked = " and ".join(map(str, tried))
+        raise DataError(f"{where}: no database {name!r}; looked for {looked}")
+
+    def write(self, path: Path, name: str, task: MakeTask) -> Path:
+        """Write the tasks that a file of rows gives as ``NAME.jsonl``. ``task`` makes one of this
+        release, a row, its id, and where it stands. Raises as ``rows_in``, ``write`` and ``task``
+        do."""
+        found = enumerate(rows_in(path))
+        rows = [task(self, row, f"{name}/{n}", f"{path}, row {n}") for n, row in found]
+        return write(self.out / f"{name}.jsonl", rows)
 
 
-def write_split(
-    path: Path, name: str, out: Path, task: Callable[[dict[str, Any], str, str], dict[str, Any]]
-) -> Path:
-    """Write the tasks that a file of rows gives as ``NAME.jsonl``. ``task`` makes one of a row, its
-    id, and where it stands. Raises as ``rows_in``, ``write`` and ``task`` do."""
-    found = enumerate(rows_in(path))
-    rows = [task(row, f"{name}/{n}", f"{path}, row {n}") for n, row in found]
-    return write(out / f"{name}.jsonl", rows)
+MakeTask = Callable[[Release, dict[str, Any], str, str], dict[str, Any]]
 
 
 def write(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:

@@ -81,7 +81,7 @@ class Keeper:
         wire.close_all(given)
         self.spec, self.base = spec, layout.base
         self.uppers, self.lower = layout.uppers, layout.lower
-        _change_root(layout.root)
+        mounts.change_root(layout.root)
         if spec["look"] == "docker":
             inside.open_terminal()
             self.init.become_bash(spec["limits"], spec["env"])
@@ -291,10 +291,3 @@ def _is_ready(fd: int, milliseconds: int) -> bool:
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     return bool(poll.poll(milliseconds))
-
-
-def _change_root(root: str) -> None:
-    os.chdir(root)
-    sys_.pivot_root(".", ".")
-    sys_.umount(".")
-    os.chdir("/")

@@ -83,11 +83,8 @@ class Layout:
         )
         self.root = os.path.abspath("root")
         self.base = -1  # a hidden directory: where ``renew`` finds the layers
-        if not spec["upper"]:  # kept mounted where nobody sees it, below /dev, to be sealed one day
-            mount(".", "root/dev", flags=MS_BIND)
-            mount("lower", "root/dev/lower", flags=MS_BIND)
-            self.base = _open("root/dev")
-            upper = "root/dev/upper"
+        if not spec["upper"]:
+            self.base, upper = _bury(), "root/dev/upper"
         self.uppers = [_open(upper), *map(_open, between)]
         for source, target in spec["binds"]:
             bind_read_only(source, self.root + target)
@@ -119,19 +116,30 @@ def renew(spec: dict[str, Any], base: int, copies: Sequence[int] = ()) -> tuple[
     for name in lowers[1:]:
         os.mkdir(name)
     mount("overlay", "root", "overlay", _HARDENED, _stack(lowers) + _ONLY_IN_MEMORY)
-    mount(".", "root/dev", flags=MS_BIND)
-    mount("lower", "root/dev/lower", flags=MS_BIND)
-    base = _open("root/dev")
+    base = _bury()
     uppers = [_open("root/dev/upper")]
     umount("/dev/shm")
     _shared_memory("/dev")
     more = [target for _, target in (*spec["binds"], *spec["shown"])]
     _show([*more, "/proc", "/dev", "/sys"], "")
-    os.chdir("root")
+    change_root("root")
+    return uppers, base
+
+
+def change_root(root: str) -> None:
+    """Make a mounted directory the root of the box; the old one is gone."""
+    os.chdir(root)
     pivot_root(".", ".")
     umount(".")
     os.chdir("/")
-    return uppers, base
+
+
+def _bury() -> int:
+    """Keep the layers mounted where nobody sees them, below /dev of the new root, for the upper to
+    be sealed one day. Returns a descriptor of the place."""
+    mount(".", "root/dev", flags=MS_BIND)
+    mount("lower", "root/dev/lower", flags=MS_BIND)
+    return _open("root/dev")
 
 
 def _show(paths: list[str], prefix: str) -> None:
