@@ -2,7 +2,10 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock
+EXTRAS := test,dev,mysql,anthropic,google,litellm,tokens,policy,data,plots,inspect
 STAMP  := $(VENV)/.installed
+TOOLS  := $(VENV)/.tools
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test hostile soak lint format bench clean lock
@@ -13,30 +16,34 @@ help:  ## this list
 $(STAMP): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "intercode needs Python 3.11 or newer; try make PYTHON=python3.11")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock -e '.[test,dev,mysql]'
+	$(PIP) -e .
+	@touch $@
+
+$(TOOLS): $(STAMP)
+	$(PIP) -e '.[$(EXTRAS)]'
 	@touch $@
 
 demo: $(STAMP)  ## play the starter tasks with the gold and noop agents (and a model, if one is set)
 	$(BIN)/python examples/demo.py
 
-test: $(STAMP)  ## linter, type checker and the whole test suite
+test: $(TOOLS)  ## linter, type checker and the whole test suite
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest $(PYTEST)
 
-hostile: $(STAMP)  ## the hostile suite by itself, every case with the time that an episode has
+hostile: $(TOOLS)  ## the hostile suite by itself, every case with the time that an episode has
 	INTERCODE_HOSTILE_LONG=1 $(BIN)/python -m pytest -q tests/hostile $(PYTEST)
 
-soak: $(STAMP) hostile  ## hours: that, a fuzz of 40,000 actions, and 100,000 episodes with a plot
+soak: $(TOOLS) hostile  ## hours: that, a fuzz of 40,000 actions, and 100,000 episodes with a plot
 	$(BIN)/python benchmarks/soak_fuzz.py
 	$(BIN)/python benchmarks/soak.py
 
-format: $(STAMP)  ## rewrite the code as the linter wants it
+format: $(TOOLS)  ## rewrite the code as the linter wants it
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(STAMP)  ## print the benchmark tables
+bench: $(TOOLS)  ## print the benchmark tables
 	for b in benchmarks/bench_*.py; do $(BIN)/python $$b || exit 1; done
 
 lock:  ## pin what is installed now
