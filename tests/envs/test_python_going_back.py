@@ -10,6 +10,7 @@ import pytest
 
 from intercode.envs.python import PythonEnv
 from intercode.errors import EnvironmentStateError
+from intercode.sandboxes.namespace import compiled
 from support.boxes import eventually
 from support.python_tasks import ALL, shown
 
@@ -60,6 +61,56 @@ def test_forks_stand_where_it_stood_and_go_their_own_ways(env: PythonEnv) -> Non
     finally:
         for twin in twins:
             twin.close()
+
+
+_MADE = """import random, os
+thing, chance, made_in = object(), random.Random(os.urandom(8)), os.getpid()
+with open('/tmp/f', 'w') as f: written = f.write('abcdef')
+f = open('/tmp/f'); head = f.read(2)
+numbers = (n * n for n in range(99)); first = [next(numbers) for _ in range(5)]
+kept = [bytearray(100) for _ in range(20000)]"""
+_SHOWN = "(id(thing), chance.random(), made_in, f.read(2), f.tell(), next(numbers), len(kept))"
+_USED = """import subprocess, threading, signal
+done = []; t = threading.Thread(target=done.append, args=[1]); t.start(); t.join()
+more = [bytearray(1000) for _ in range(20000)]; del more
+try: signal.raise_signal(signal.SIGINT)
+except KeyboardInterrupt: done.append(2)
+done, subprocess.run(['echo', 'x'], stdout=subprocess.PIPE).stdout, os.getpid() == os.getppid()"""
+
+
+@pytest.mark.skipif(
+    compiled.keeper()[0] is None or os.uname().machine != "x86_64",
+    reason=f"processes are moved by the compiled keeper, on x86-64: {compiled.HOW}",
+)
+def test_in_other_boxes_the_very_process_goes_on(env: PythonEnv) -> None:
+    env.reset(options={"task": 0})
+    env.step(_MADE)
+    twins = env.fork(3)
+    try:
+        seen = [shown(e, _SHOWN) for e in (*twins, env)]
+        assert len(set(seen)) == 1 and "'cd', 4, 25, 20000)" in seen[0]
+        assert [shown(e, _USED) for e in twins] == ["([1, 2], b'x\\n', False)\n"] * 3
+        again = twins[0].fork(1)[0]
+        with again:
+            assert shown(again, "(id(thing), len(kept))") == shown(env, "(id(thing), len(kept))")
+        twins[1].timeout = 1.0
+        _, _, _, _, info = twins[1].step("while True: pass")
+        assert info["timed_out"] and shown(twins[1], "len(kept)") == "20000\n"
+    finally:
+        for twin in twins:
+            twin.close()
+
+
+@pytest.mark.skipif(
+    compiled.keeper()[0] is None or os.uname().machine != "x86_64",
+    reason=f"processes are moved by the compiled keeper, on x86-64: {compiled.HOW}",
+)
+def test_a_process_with_a_socket_cannot_be_moved_and_says_so(env: PythonEnv) -> None:
+    env.reset(options={"task": 0})
+    env.step("import socket; a, b = socket.socketpair()")
+    with pytest.raises(EnvironmentStateError, match="socket:.* is open"):
+        env.fork(1)
+    assert shown(env, "a.fileno() > 2") == "True\n"
 
 
 def test_a_snapshot_outlives_its_environment() -> None:

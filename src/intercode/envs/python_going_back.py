@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from intercode.envs.python_live import SharedBox, held, woken
+from intercode.envs.python_live import SharedBox, held, moved_to, woken
 from intercode.envs.sandboxed import SandboxedEnv
 from intercode.envs.spares import Place
 from intercode.sessions.python import PythonSession
@@ -65,11 +65,7 @@ class LiveEnv(SandboxedEnv):
             return
         place = self._open_place()
         try:
-            assert isinstance(place.session, PythonSession)
-            place.session.rerun(held.state, self.timeout)
-            held.files.lend(place.box)
-            place.session.move(held.state.cwd)
-            self._place = place
+            self._place = moved_to(place, held, self.interpreter, self.timeout)
         except BaseException:
             place.close()
             raise

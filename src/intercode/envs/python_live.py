@@ -1,9 +1,10 @@
 """Snapshots of Python episodes: the interpreter itself, as a fork that waits, and the files.
 
 The fork waits in the box of its episode. When an environment goes back to the snapshot and nobody
-plays in that box any more, the box is given the files of then and the fork forks again: the very
-objects go on. In another box no process can be taken over, as it cannot leave its process
-namespace: there the recorded actions are run again, and the files of then put in place of theirs.
+plays in that box any more, the box is given the files of then and the fork forks again. Another box
+is given the files too, and a copy of the fork, memory and all: the very objects go on in any case.
+Where no process can be moved (no compiled keeper, another processor than x86-64) the recorded
+actions are run again instead.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from intercode.envs.spares import Place
 from intercode.errors import EnvironmentStateError, SandboxError
 from intercode.sandboxes import SandboxSpec
 from intercode.sessions.python import PythonSession
+from intercode.sessions.python_moving import CannotMoveError, moved
 from intercode.sessions.python_process import Interpreter, InterpreterEndedError, RefusedError
 from intercode.sessions.python_state import PythonState
 
@@ -125,3 +127,23 @@ def woken(kept: HeldPython, program: str) -> SharedBox | None:
         return None
     shared.place = place
     return shared
+
+
+def moved_to(place: Place, kept: HeldPython, program: str, seconds: float) -> Place:
+    """A place of its own that goes on from a snapshot; what was to be run again has so many seconds
+    an action. Raises EnvironmentStateError for an interpreter that cannot be moved, with the
+    reason."""
+    session, box = place.session, place.box
+    assert isinstance(session, PythonSession)
+    try:
+        kept.files.lend(box)
+        live = moved(kept.fork, box, program)
+    except CannotMoveError:
+        session.rerun(kept.state, seconds)
+        kept.files.lend(box)
+        session.move(kept.state.cwd)
+        return place
+    except RefusedError as e:
+        raise EnvironmentStateError(f"the interpreter cannot be moved as it is: {e}") from e
+    session.close()
+    return Place(box, PythonSession(box, "/", program, kept.state, live))

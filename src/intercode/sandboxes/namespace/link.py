@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import select
 import socket
 import threading
@@ -106,3 +107,11 @@ def _readable(connection: socket.socket, seconds: float) -> bool:
     poll = select.poll()
     poll.register(connection, select.POLLIN)
     return bool(poll.poll(seconds * 1000))
+
+
+def file_of(data: bytes) -> Any:
+    """An anonymous file that holds ``data``, at its start, to be passed on."""
+    f = open(os.memfd_create("intercode"), "w+b")  # noqa: SIM115
+    f.write(data)
+    f.seek(0)
+    return f

@@ -15,7 +15,7 @@ from intercode.sandboxes.base import Sandbox, SandboxSpec
 from intercode.sandboxes.namespace.box import wire
 from intercode.sandboxes.namespace.cgroups import BoxGroup
 from intercode.sandboxes.namespace.launcher import Launcher
-from intercode.sandboxes.namespace.link import READ_SECONDS, KeeperLink
+from intercode.sandboxes.namespace.link import READ_SECONDS, KeeperLink, file_of
 from intercode.sandboxes.namespace.members import below, is_held_up, unblock
 from intercode.sandboxes.namespace.message import message
 from intercode.sandboxes.namespace.process import NamespaceProcess
@@ -91,18 +91,22 @@ class NamespaceSandbox(Sandbox):
         cwd: str = "/",
         env: Mapping[str, str] | None = None,
         fds: Mapping[int, int] | None = None,
+        picture: int | None = None,
     ) -> NamespaceProcess:
+        """See ``Sandbox``. ``picture``: of a process that goes on in the program's place, with the
+        given descriptors and those files that it had open; see moving.py."""
         environment = self.env if env is None else dict(env)
         fds = fds or {}
         if os.geteuid() == 0:  # or /dev/stdout could not be opened by name inside
             for fd in fds.values():
                 os.fchown(fd, sandbox_uid(), sandbox_uid())
         status_r, status_w = os.pipe()
+        told: dict[str, Any] = {"argv": list(argv), "cwd": cwd, "env": environment, "targets": list(fds)}
+        given, do = [status_w, *fds.values()], "spawn"
+        if picture is not None:
+            given[1:1], do, told["standard"] = [picture], "plant", [0, *fds]
         try:
-            answer, _ = self.link.request(
-                "spawn", [status_w, *fds.values()], late=self._unblock,
-                argv=list(argv), cwd=cwd, env=environment, targets=list(fds),
-            )  # fmt: skip
+            answer, _ = self.link.request(do, given, late=self._unblock, **told)
         except BaseException:
             os.close(status_r)
             raise
@@ -154,7 +158,7 @@ class NamespaceSandbox(Sandbox):
         collector = Collector(self.spec.limits.output)
         try:
             fds = {1: write, 2: write}
-            with _memory(stdin) as source:
+            with file_of(stdin) as source:
                 if stdin:
                     fds[0] = source.fileno()
                 process = self.spawn(argv, cwd=cwd, env=env, fds=fds)
@@ -185,7 +189,7 @@ class NamespaceSandbox(Sandbox):
         return data
 
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
-        with _memory(data) as source:
+        with file_of(data) as source:
             self.link.request("write", [source.fileno()], path=path, mode=mode)
 
     def clone(self) -> NamespaceSandbox:
@@ -237,6 +241,13 @@ class NamespaceSandbox(Sandbox):
         finally:
             os.close(upper)
 
+    def picture(self, pid: int, standard: Sequence[int]) -> int:
+        """A descriptor: a process of the box as a file; see moving.py. Raises OSError."""
+        keeper = self.link.welcome["pid"]
+        known = self._group.members() if self._group else []
+        child = next((m.pid for m in known or below(keeper) if m.inside == pid), -1)
+        return self.link.given("picture", child=child, standard=list(standard))
+
     def size(self) -> tuple[int, int]:
         """Bytes and number of the box's own files and directories."""
         answer, _ = self.link.request("size")
@@ -285,11 +296,3 @@ class NamespaceSandbox(Sandbox):
         watch, self._watch = self._watch, None
         if watch is not None:
             Watchdog.unwatch(watch)
-
-
-def _memory(data: bytes) -> Any:
-    """An anonymous file that holds ``data``, at its start."""
-    f = open(os.memfd_create("intercode"), "w+b")  # noqa: SIM115
-    f.write(data)
-    f.seek(0)
-    return f

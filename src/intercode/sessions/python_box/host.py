@@ -50,7 +50,7 @@ class Host:
         posix.dup2(1, BACKUP, False)
         posix.set_inheritable(CONTROL, False)
         self.handlers: dict[str, Any] = {"run": self.run, "fork": self.fork, "load": self.load,
-                                         "chdir": self.chdir,
+                                         "chdir": self.chdir, "wake": self.wake,
                                          "ping": lambda fds: str(self.pid)}  # fmt: skip
         sys.dont_write_bytecode = True
         sys.meta_path.append(Late())
@@ -227,6 +227,11 @@ class Host:
                 raise RefusedError(f"{path} is open for writing")
 
     # ------------------------------------------------------------------ the rest
+    def wake(self, fds: list[int]) -> str:
+        """The first request after the process was moved to another box."""
+        self.pid = posix.getpid()
+        return str(self.pid)
+
     def chdir(self, path: str, fds: list[int]) -> str:
         try:
             posix.chdir(path)

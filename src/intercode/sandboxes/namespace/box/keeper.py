@@ -110,8 +110,8 @@ class Keeper:
     def _answer(self) -> None:
         request, fds = wire.receive(self.owner)
         handler: Callable[..., tuple[dict[str, Any], list[int]]]
-        handler = getattr(self, "do_" + request.pop("do"))
         try:
+            handler = getattr(self, "do_" + request.pop("do"))
             answer, out = handler(fds=fds, **request)
         except Exception as e:  # a request that cannot be met must not cost the box
             code = getattr(e, "errno", None) or errno.EINVAL

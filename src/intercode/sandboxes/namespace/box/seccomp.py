@@ -5,8 +5,9 @@ load code into the kernel, or reach past the network namespace. Changing a file'
 success without doing anything: only one id exists in the box, and `tar` and `install` must work.
 
 Launcher and keepers run behind the same filter, which is installed once. They may change mounts and
-namespaces because they know a key, 64 random bits in a register that those calls do not use. The
-key is no substitute for capabilities: what runs in a box has neither.
+namespaces, and halt a process of the box to move it, because they know a key, 64 random bits in a
+register that those calls do not use. The key is no substitute for capabilities: what runs in a box
+has neither.
 """
 
 from __future__ import annotations
@@ -57,7 +58,10 @@ _TABLES: dict[str, dict[str, int]] = {
 }  # fmt: skip
 _FAKED = ("chown", "fchown", "lchown", "fchownat")
 _CHECKED = ("clone", "clone3", "ioctl", "socket", "socketpair")
-_KEYED = ("mount", "umount2", "pivot_root", "unshare", "mount_setattr", "open_tree", "move_mount")
+_KEYED = (
+    "mount", "umount2", "pivot_root", "unshare", "mount_setattr", "open_tree", "move_mount",
+    "ptrace",
+)  # fmt: skip
 _NEWER = ("open_tree_attr", "statmount", "listmount", "listns")  # programs fall back on ENOSYS
 _KEYSTROKES = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX put input into a terminal
 _PROTOCOLS = {

@@ -107,6 +107,59 @@ void wake_stopped(void);
 void signal_one(long long pid, int number);
 size_t names_of_others(struct text *out, const pid_t *spared, size_t count);
 
+/* ---- tracing.c: a process that is halted and made to do things (x86-64) ---- */
+#ifdef __x86_64__
+#include <sys/user.h>
+
+struct rseq_place { uint64_t address; uint32_t size, signature, flags, padding; };
+
+struct traced { pid_t pid; int inside, memory; struct user_regs_struct before; unsigned long gate; };
+
+int halt(struct traced *p, pid_t pid, int inside);
+void let_run(struct traced *p);
+int get_registers(struct traced *p, struct user_regs_struct *registers);
+int set_registers(struct traced *p, const struct user_regs_struct *registers);
+int get_floats(struct traced *p, void *to, size_t *length);
+int set_floats(struct traced *p, const void *from, size_t length);
+int get_mask(struct traced *p, uint64_t *mask);
+int set_mask(struct traced *p, const uint64_t *mask);
+void get_rseq(struct traced *p, struct rseq_place *place);
+long made_to(struct traced *p, long number, long a, long b, long c, long d, long e, long f);
+
+/* ---- regions.c: what is where in a process's memory ---- */
+enum content { OWN, OF_FILE, SHARED, SPECIAL };
+
+struct region { uint64_t from, to, offset; int protection, content; bool stack; char path[512]; };
+struct regions { struct region *all; size_t count, room; };
+
+int read_regions(int inside, struct regions *regions);
+const struct region *find_region(const struct regions *regions, const char *path);
+uint64_t find_gap(const struct regions *a, const struct regions *b, uint64_t length);
+
+/* ---- picture.c: a process as a file; planting.c: a process made of it ---- */
+struct action { uint64_t handler, flags, restorer, mask; };
+struct alternate { uint64_t address; int flags; uint64_t size; };
+struct opened { int number, flags; int64_t position; char path[512]; };
+
+#define SIGNALS 64
+#define LONGEST_FLOATS 16384
+
+struct picture {
+    char kind[16];
+    struct user_regs_struct registers;
+    struct action actions[SIGNALS];
+    struct alternate alternate;
+    struct rseq_place rseq;
+    uint64_t mask, bounds[11];
+    uint64_t file_mask, regions, files, floats;
+};
+
+struct run { uint64_t from, length; };
+#endif
+
+int take_picture(pid_t pid, int inside, const struct json *standard);  /* a descriptor */
+int plant(pid_t pid, int inside, int picture, const struct json *standard);
+
 /* ---- sha256.c ---- */
 struct sha256 { uint32_t state[8]; uint64_t length; uint8_t block[64]; size_t used; };
 

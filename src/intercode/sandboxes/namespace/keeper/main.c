@@ -91,11 +91,12 @@ static void end_with_init(void) {
 }
 
 /* ------------------------------------------------------------------- requests */
-static int do_spawn(const struct message *m, struct text *out) {
+/* With the first descriptor as the place for its exit status, and those from `first` on for it. */
+static int do_spawn(const struct message *m, size_t first, struct text *out) {
     struct child child = {.status = -1};
-    if (!m->count) return errno = EINVAL, -1;
+    if (m->count < first) return errno = EINVAL, -1;
     if (write(box.blank.sacrifice, FIRST_TO_GO, 3) < 0) return failed("oom_score_adj");
-    int result = spawn(m->body, m->fds + 1, m->count - 1, &child.pid);
+    int result = spawn(m->body, m->fds + first, m->count - first, &child.pid);
     int code = errno;
     if (write(box.blank.sacrifice, "0", 1) < 0) errno = 0;  /* it stays first to go */
     if (result && code == ENOMEM) end_with_init();
@@ -109,6 +110,22 @@ static int do_spawn(const struct message *m, struct text *out) {
     box.children[box.count++] = child;
     put_format(out, ", \"pid\": %d, \"child\": %d", child.inside, child.pid);
     return 0;
+}
+
+/* Start a program, and make a process of the picture in the second descriptor in its place. */
+static int do_plant(const struct message *m, struct text *out) {
+    if (do_spawn(m, 2, out)) return -1;
+    struct child *child = &box.children[box.count - 1];
+    return plant(child->pid, child->inside, m->fds[1], get(m->body, "standard"));
+}
+
+/* A picture of a process that its owner knows by its number outside. */
+static int do_picture(const struct message *m, int *given) {
+    pid_t pid = (pid_t)get_number(m->body, "child");
+    int pidfd = pidfd_of(pid), inside = pidfd < 0 ? -1 : number_inside(pidfd);
+    if (pidfd >= 0) close(pidfd);
+    if (inside < 0) return errno = ESRCH, -1;
+    return (*given = take_picture(pid, inside, get(m->body, "standard"))) < 0 ? -1 : 0;
 }
 
 static int do_kill(const struct message *m) {
@@ -188,7 +205,9 @@ static int do_file(const struct message *m, bool writes, int *given) {
 
 static int one_of_many(const struct message *m, struct text *out, int *given) {
     const char *what = get_text(m->body, "do");
-    if (!strcmp(what, "spawn")) return do_spawn(m, out);
+    if (!strcmp(what, "spawn")) return do_spawn(m, 1, out);
+    if (!strcmp(what, "picture")) return do_picture(m, given);
+    if (!strcmp(what, "plant")) return do_plant(m, out);
     if (!strcmp(what, "changes")) return do_changes(m, out, false);
     if (!strcmp(what, "changed")) return do_changes(m, out, true);
     if (!strcmp(what, "kill")) return do_kill(m);
