@@ -105,16 +105,24 @@ def play(
             break
         step, score, done = take(env, move, agent.wants_score)
         steps.append(step)
-        if done or (agent.wants_score and score is not None and score.success):
+        ends = agent.wants_score and getattr(agent, "ends_when_solved", True)
+        if done or (ends and score is not None and score.success):
             end = "submitted" if done else "solved"
             break
         feedback = Feedback(step.observation, step.valid, step.timed_out, score)
     if score is None and scored:  # nobody has asked yet what the state is worth
         steps = score_last(env, steps)
+    return recorded(env, steps, end, time.monotonic() - started)
+
+
+def recorded(
+    env: InterCodeEnv, steps: Sequence[Step], end: EndReason, seconds: float
+) -> Trajectory:
+    """The record of the episode of ``env`` with these steps, under an id of its own."""
     return Trajectory(
         task=env.task.id, index=env.index, query=env.task.query, steps=tuple(steps), end=end,
-        group=env.task.group, hardness=env.task.hardness,
-        seconds=round(time.monotonic() - started, 4), id=secrets.token_hex(8), seed=env.drawn_from,
+        group=env.task.group, hardness=env.task.hardness, tags=env.task.tags,
+        seconds=round(seconds, 4), id=secrets.token_hex(8), seed=env.drawn_from,
     )  # fmt: skip
 
 

@@ -74,6 +74,8 @@ def test_fences_of_every_kind(answer: str, code: str) -> None:
         "echo this is a test.",
         "cd /srv\nls -la | head",
         "# count\nls | wc -l",
+        "# Two sentences first. Then\npython3 -c 'print(1)'",
+        "python3 -c 'import os; print(os.listdir())'",
     ],
 )
 def test_a_bare_command_counts(line: str) -> None:
@@ -89,6 +91,14 @@ def test_a_bare_command_counts(line: str) -> None:
         ("Command: ls", "ls"),
         ("$ ls", "ls"),
         ("<thinking>hm</thinking>ls", "ls"),
+        ("Action: ls -l", "ls -l"),
+        ("Thought: I look.\nAction 3: ls -l", "ls -l"),
+        ("**Thought 1:** I look.\n**Action 1:** `ls -l`\n**Observation 1:** nothing", "ls -l"),
+        ("Action 1: ls\nAction 2: pwd", "ls"),
+        ("ls\nObservation: a b\nAction: cat a", "ls"),
+        ("ls Observation: a b Action: cat a Observation: x", "ls"),
+        ("echo Observation: done", "echo Observation: done"),
+        ("ls -l\n\nThis lists what there is.", "ls -l"),
     ],
 )
 def test_what_wraps_a_bare_command_is_taken_off(answer: str, code: str) -> None:
@@ -110,15 +120,51 @@ def test_what_wraps_a_bare_command_is_taken_off(answer: str, code: str) -> None:
         "```json\n{}\n```",
         "```bash\n\n```",
         "<think>```bash\nls\n```",
+        "cat <<E > a\nhello\n\nThis is no prose.\nE",
     ],
 )
 def test_no_code(answer: str) -> None:
     assert parse_answer(answer, BASH).code is None
 
 
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ("", "empty"),
+        ("<think>long", "thoughts and nothing else"),
+        ("I would rather not.", "no block of code"),
+        ("```json\n{}\n```", "marked as json, not as bash"),
+        ("```bash\n\n```", "is empty"),
+    ],
+)
+def test_why_there_is_no_code(answer: str, says: str) -> None:
+    assert says in parse_answer(answer, BASH).why
+
+
+def test_the_block_behind_an_action_counts_before_others() -> None:
+    answer = "Thought: not\n```bash\nrm a\n```\nAction:\n```bash\nls\n```\nObservation: a"
+    assert parse_answer(answer, BASH).code == "ls"
+    inside = "```bash\ncat <<E\nAction: none\nE\n```"
+    assert parse_answer(inside, BASH).code == "cat <<E\nAction: none\nE"
+
+
+def test_statements_with_prose_behind_them() -> None:
+    assert parse_answer("SELECT 1\n\nThis query will give us one.", SQL).code == "SELECT 1"
+    assert parse_answer("SELECT 1;\n\nSELECT 2;", SQL).code == "SELECT 1;\n\nSELECT 2;"
+    assert parse_answer("Show me `SHOW TABLES` please.", SQL).code is None
+
+
+def test_a_definition_is_code_though_it_does_not_parse() -> None:
+    assert parse_answer("def f(x:\n    return x", PYTHON).code == "def f(x:\n    return x"
+    assert parse_answer("import re  def f(): pass", PYTHON).code == "import re  def f(): pass"
+    assert parse_answer("import taxes are high", PYTHON).code is None
+    assert parse_answer("- " * 60_000, PYTHON).code is None
+
+
 def test_other_languages() -> None:
     assert parse_answer("```SQL\nSELECT A\n```", SQL).code == "SELECT A"
     assert parse_answer("select 1", SQL).code == "select 1"
+    assert parse_answer("USE shop;", SQL).code == "USE shop;"
     assert parse_answer("Show me the tables?", SQL).code is None
     assert parse_answer("```bash\nls\n```", SQL).code is None
     assert parse_answer("def f(x):\n    return x", PYTHON).code == "def f(x):\n    return x"

@@ -128,10 +128,12 @@ def test_long_observations_are_clipped_for_the_model() -> None:
     agent = TryAgainAgent(model=ScriptedModel([LS, LS]), observation_limit=10)
     started(agent)
     agent.act(None)
-    agent.act(Feedback("0123456789" * 5))
+    second = agent.act(Feedback("0123456789" * 5))
     assert agent.messages[-2]["content"] == (
         "Output:\n01234\n[... 40 characters left out ...]\n56789"
     )
+    assert second is not None
+    assert second.context == {"observation": {"characters": 50, "shown": 10}}
 
 
 def test_a_time_out_is_told() -> None:
@@ -197,14 +199,18 @@ def test_ones_own_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert agent.mood == "bold"
 
 
-@pytest.mark.parametrize("name", ["single_turn.txt", "try_again.txt"])
+STRATEGIES = {"single-turn", "try-again", "react", "plan-solve", "tool-calling"}
+
+
+@pytest.mark.parametrize("name", sorted(STRATEGIES))
 def test_shipped_prompts_name_only_what_is_filled_in(name: str) -> None:
-    prompt = load_prompt(None, name, ("system", "task", "retry"))
+    prompt = load_prompt(None, f"{name.replace('-', '_')}.txt", ("system", "task", "retry"))
     for section in prompt.sections:
         filled = prompt.fill(section, {n: f"<{n}>" for n in NAMES})
         assert "$" not in filled
     assert "<query>" in prompt.fill("task", {"query": "<query>"})
-    assert set(AGENTS) == {"gold", "noop", "replay", "single-turn", "try-again"}
+    assert "<action>" in prompt.fill("watched", {"action": "<action>"})
+    assert set(AGENTS) >= {"gold", "noop", "replay"} | STRATEGIES
 
 
 LOG = "ic_bash_multiturn_gpt-3.5_10_turns_fs_3.json"

@@ -17,9 +17,13 @@ AGENTS = Registry(
     "agent",
     {
         "gold": "intercode.agents.gold:GoldAgent",
+        "human": "intercode.agents.human:HumanAgent",
         "noop": "intercode.agents.noop:NoopAgent",
+        "plan-solve": "intercode.agents.plan_solve:PlanSolveAgent",
+        "react": "intercode.agents.react:ReactAgent",
         "replay": "intercode.agents.replay:ReplayAgent",
         "single-turn": "intercode.agents.single_turn:SingleTurnAgent",
+        "tool-calling": "intercode.agents.tool_calling:ToolCallingAgent",
         "try-again": "intercode.agents.try_again:TryAgainAgent",
     },
 )
@@ -63,9 +67,16 @@ def open_agent(name: str, options: Mapping[str, Any] = NOTHING, **offers: Any) -
 
 
 def _parameters(made_by: Any) -> dict[str, inspect.Parameter]:
-    """The keyword arguments of an agent's class or factory."""
+    """The keyword arguments of an agent's class or factory, with those of the classes to which one
+    hands on what it does not name itself (``**settings``)."""
     if not callable(made_by):
         raise ConfigError(f"{made_by!r} is no agent: name a class, as in package.module:Class")
     wanted = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = inspect.signature(made_by).parameters
-    return {k: p for k, p in parameters.items() if p.kind in wanted}
+    found: dict[str, inspect.Parameter] = {}
+    own = [c for c in made_by.__mro__ if "__init__" in vars(c)] if isinstance(made_by, type) else []
+    for source in own or [made_by]:
+        parameters = inspect.signature(source).parameters.values()
+        found = {p.name: p for p in parameters if p.kind in wanted} | found
+        if all(p.kind is not inspect.Parameter.VAR_KEYWORD for p in parameters):
+            break
+    return found

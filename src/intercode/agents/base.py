@@ -27,6 +27,7 @@ class Agent(Protocol):
     ``wants_score``: the state is scored after every turn, the agent is told, and the episode ends
     at reward 1 (Try Again, the paper's section 4).
     ``max_turns`` bounds the episode below what the environment allows, or is None.
+    An agent with ``ends_when_solved`` False is scored after every turn and goes on at reward 1.
     """
 
     name: ClassVar[str]

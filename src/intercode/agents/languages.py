@@ -15,6 +15,11 @@ _PLAIN_WORDS = re.compile(r"[A-Za-z'’,]+(?:\s+[A-Za-z'’,]+){2,}[.!?:]?")
 _FUNCTION_WORD = re.compile(
     r"\b(?:an?|and|are|can|cannot|i|is|it|of|please|that|the|this|to|you)\b", re.IGNORECASE
 )
+_PYTHON_START = re.compile(
+    r"(?:async[ ]+)?def[ ]+\w+[ ]*\(|class[ ]+\w+[ ]*[(:]|@\w"
+    r"|(?:import[ ]+[\w.]+|from[ ]+[\w.]+[ ]+import[ ]+[\w*.]+)(?:[ ]+as[ ]+\w+)?"
+    r"(?=\s*(?:[,;\n]|\s\s|$))"
+)
 _SQL_WORD = re.compile(
     r"(select|with|show|desc|describe|explain|insert|update|delete|create|drop|alter|use)\b\s*\S",
     re.IGNORECASE,
@@ -63,10 +68,13 @@ def is_sql(text: str) -> bool:
 
 
 def is_python(text: str) -> bool:
-    """Whether an unfenced text parses as Python and is more than a lone word."""
+    """Whether an unfenced text parses as Python and is more than a lone word, or begins with a
+    definition or an import, sound or not."""
+    if _PYTHON_START.match(text):
+        return True
     try:
         body = parse(text).body
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, MemoryError, RecursionError):  # the last two: too deep
         return False
     lone = len(body) == 1 and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Name)
     return bool(body) and not lone
@@ -87,8 +95,7 @@ _LANGUAGES = {
     "bash": _BASH,
     "ctf": replace(
         _BASH,
-        judged="The flag is judged: hand it in with a block that holds nothing but the line "
-        "`submit FLAG`. A wrong flag costs a turn.",
+        judged="The flag is judged, once you hand it in. A wrong flag costs a turn.",
     ),
     "sql": Language(
         "SQL",

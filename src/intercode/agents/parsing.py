@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
+from intercode.agents.labels import sections, spoken
 from intercode.agents.languages import Language
 
 _THOUGHT = re.compile(
@@ -18,42 +20,88 @@ _OPENING = re.compile(
 )
 _LATE_OPENING = re.compile(r"(?P<lead>[^`]+)(?P<fence>`{3,})(?P<info>[\w.#+-]*)\s*")
 _INLINE = re.compile(r"(?P<fence>`{3,})(?P<code>(?:(?!`{3}).)+?)(?P=fence)(?!`)")
-_LABEL = re.compile(r"\A(?:action|command|code|bash|shell|sql|python)[ \t]*:[ \t]*(?=\S)", re.I)
+_LABEL = re.compile(r"\A(?:command|code|bash|shell|sql|python)[ \t]*:[ \t]*(?=\S)", re.I)
 _QUOTED = re.compile(r"`([^`]+)`")
 _SUBMIT = re.compile(r"submit(?:[ \t]+\S+)?")
 _PROMPT = re.compile(r"^[ \t]*\$[ \t]+", re.MULTILINE)
+_SENTENCES = re.compile(r"[A-Z].*[.?!:)]", re.DOTALL)
+
+EMPTY = "the answer was empty"
+THOUGHTS = "the answer held thoughts and nothing else"
+EMPTY_BLOCK = "the block of code in the answer is empty"
+UNFENCED = "there is no block of code in the answer"
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The code of an answer (None: there is none), what the model thought aloud, and the rest."""
+    """What an answer says: the code (None: there is none), what the model thought aloud, and the
+    text that stays in the conversation. ``why``: the reason where there is no code. ``left_out``:
+    what the turn's context has to tell of the answer besides."""
 
     code: str | None
     thought: str
     text: str
+    why: str = ""
+    left_out: Mapping[str, Any] = field(default_factory=dict)
 
 
 def parse_answer(text: str, language: Language) -> Parsed:
     """Find the one action in an answer.
 
-    Thoughts in tags are set aside first. The first fenced block in the language counts, else the
-    first without a language; a block in another language never does. Without any fence the whole
-    answer counts if the language takes it for code. Case, blanks and line breaks inside are kept.
+    Thoughts in tags are set aside first. Where something stands behind ``Action:``, that is looked
+    at before the rest. The first fenced block in the language counts, else the first without a
+    language; a block in another language never does. Without any fence the whole answer counts if
+    the language takes it for code. Case, blanks and line breaks inside are kept.
     """
     rest, thought = split_thought(text)
+    if not rest:
+        return Parsed(None, thought, rest, THOUGHTS if thought else EMPTY)
     blocks = list(fenced_blocks(rest, language))
-    for wanted in (language.tags, ("",)):
-        for tag, code in blocks:
-            if tag in wanted and code.strip():
-                return Parsed(_tidy(code), thought, rest)
+    for place in _places(rest, blocks, language):
+        for wanted in (language.tags, ("",)):
+            for tag, code in place:
+                if tag in wanted and code.strip():
+                    return Parsed(_tidy(code), thought, rest)
     if blocks:
-        return Parsed(None, thought, rest)
-    bare = _LABEL.sub("", rest, count=1)
+        tags = sorted({tag for tag, _ in blocks if tag not in (*language.tags, "")})
+        other = f"the code in the answer is marked as {', '.join(tags)}, not as {language.tags[0]}"
+        why = other if tags else EMPTY_BLOCK
+        return Parsed(None, thought, rest, why)
+    said = spoken(rest)
+    bare = bare_code(said, language)
+    if bare is None:
+        bare = bare_code(_leading(said, language), language)
+    return Parsed(bare, thought, rest, "" if bare else UNFENCED)
+
+
+def bare_code(text: str, language: Language) -> str | None:
+    """The code in a text without fences, without a label or backticks around it; None where the
+    language does not take it for code."""
+    bare = _LABEL.sub("", text, count=1)
     if quoted := _QUOTED.fullmatch(bare):
         bare = quoted[1]
     if _SUBMIT.fullmatch(bare) or (bare and language.is_code(bare)):
-        return Parsed(_tidy(bare), thought, rest)
-    return Parsed(None, thought, rest)
+        return _tidy(bare)
+    return None
+
+
+def _leading(text: str, language: Language) -> str:
+    """The first paragraphs of a text if they are code and all that follow are sentences."""
+    first, *rest = re.split(r"\n[ \t]*\n", text)
+    while rest and language.is_code(rest[0].strip()):
+        first += f"\n\n{rest.pop(0)}"
+    return first if all(_SENTENCES.fullmatch(part.strip()) for part in rest) else ""
+
+
+def _places(
+    text: str, blocks: list[tuple[str, str]], language: Language
+) -> Iterator[list[tuple[str, str]]]:
+    """The blocks behind each ``Action:`` where there are such, then all of them."""
+    if blocks:
+        for section in sections(text):
+            if section.label.startswith("action"):
+                yield list(fenced_blocks(section.text, language))
+    yield blocks
 
 
 def split_thought(text: str) -> tuple[str, str]:
@@ -145,5 +193,7 @@ def _tagged(code: str, language: Language) -> tuple[str, str]:
 
 def _tidy(code: str) -> str:
     """The code without blank lines around it, nor a shell's ``$ `` where the first line has one."""
-    kept = re.sub(r"\A(?:[ \t]*\n)+|(?:\n[ \t]*)+\Z", "", code)
+    lines = code.split("\n")
+    written = [at for at, line in enumerate(lines) if line.strip(" \t")]
+    kept = "\n".join(lines[written[0] : written[-1] + 1]) if written else ""
     return _PROMPT.sub("", kept) if _PROMPT.match(kept) else kept

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 from intercode.agents.base import Feedback
 from intercode.agents.model_agent import ModelAgent
-from intercode.models.base import Model
 from intercode.types import Move
 
 
@@ -18,12 +17,9 @@ class SingleTurnAgent(ModelAgent):
     needs = ("system", "task", "retry")
     wants_score = True
 
-    def __init__(
-        self, *, model: Model, max_turns: int | None = 1, prompt: str | Path | None = None
-    ) -> None:
-        super().__init__(model=model, max_turns=max_turns, prompt=prompt)
-        self.max_turns = 1
+    def __init__(self, *, max_turns: int | None = 1, **settings: Any) -> None:  # noqa: ARG002
+        super().__init__(max_turns=1, **settings)
 
     def act(self, feedback: Feedback | None) -> Move | None:
         """The one action, then None."""
-        return self.ask() if feedback is None else None
+        return super().act(None) if feedback is None else None

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import Any
 
 from intercode.agents.base import Feedback
 from intercode.agents.model_agent import ModelAgent
-from intercode.models.base import Model
 from intercode.types import Move
 
 
@@ -21,19 +20,12 @@ class TryAgainAgent(ModelAgent):
     needs = (*ModelAgent.needs, "reward")
     wants_score = True
 
-    def __init__(
-        self,
-        *,
-        model: Model,
-        max_turns: int | None = 10,
-        prompt: str | Path | None = None,
-        observation_limit: int = 4000,
-        reward_in_feedback: bool = True,
-    ) -> None:
-        super().__init__(
-            model=model, max_turns=max_turns, prompt=prompt, observation_limit=observation_limit
-        )
+    def __init__(self, *, reward_in_feedback: bool = True, **settings: Any) -> None:
+        super().__init__(**settings)
         self.reward_in_feedback = reward_in_feedback
+
+    def facts(self) -> dict[str, Any]:
+        return {**super().facts(), "reward_in_feedback": self.reward_in_feedback}
 
     def act(self, feedback: Feedback | None) -> Move | None:
         """The next attempt; None after a reward of 1 and at the turn limit."""
@@ -46,5 +38,4 @@ class TryAgainAgent(ModelAgent):
         told = super().describe(feedback)
         if feedback.score is None or not self.reward_in_feedback:
             return told
-        values = self._values | {"reward": f"{feedback.score.value:.4g}"}
-        return f"{told}\n{self.prompt.fill('reward', values)}"
+        return f"{told}\n{self.fill('reward', reward=f'{feedback.score.value:.4g}')}"

@@ -99,7 +99,7 @@ class Trajectory:
     """One episode's record. ``run`` says what it was obtained with (see trajectories.py); a branch
     has its first ``branched_at`` steps in common with the episode that ``parent`` names. ``seed``:
     what its task was made from, where a task is another one in every episode. ``epoch``: which of
-    several samples of one task this is, from 0."""
+    several samples of one task this is, from 0. ``tags``: the task's."""
 
     task: str
     index: int
@@ -116,6 +116,7 @@ class Trajectory:
     branched_at: int | None = None
     seed: int | None = None
     epoch: int = 0
+    tags: tuple[str, ...] = ()
 
     @property
     def reward(self) -> float:

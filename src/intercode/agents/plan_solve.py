@@ -1,0 +1,87 @@
+"""Plan & Solve: a numbered plan, each step an action, then a few more turns (paper, section 4)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from intercode.agents.base import Feedback
+from intercode.agents.model_agent import ModelAgent
+from intercode.agents.parsing import split_thought
+from intercode.agents.plan_reading import original_steps, plan_steps
+from intercode.agents.telling import Cut
+from intercode.errors import ConfigError
+from intercode.types import Brief, Move
+
+
+class PlanSolveAgent(ModelAgent):
+    """Asks for a plan, then for code for each of its steps. The plan is carried out to its end.
+
+    Every turn is scored, but the model is not told. ``refine``: how many more turns there are where
+    the reward after the last step is below 1 (the paper: 3, in a table of its own); they end at 1.
+    A step is the thought of its move.
+    """
+
+    name = "plan-solve"
+    prompt_file = "plan_solve.txt"
+    needs = (*ModelAgent.needs, "step")
+    wants_score = True
+    requests_besides = 1  # the plan is no turn
+
+    def __init__(self, *, refine: int = 0, max_turns: int | None = 30, **settings: Any) -> None:
+        super().__init__(max_turns=max_turns, **settings)
+        if refine < 0:
+            raise ConfigError(f"refine is {refine}; it is a number of turns, 0 for none")
+        self.refine = refine
+        self._steps: list[str] = []
+
+    def facts(self) -> dict[str, Any]:
+        return {**super().facts(), "refine": self.refine}
+
+    @property
+    def ends_when_solved(self) -> bool:  # type: ignore[override]
+        """Not before the plan is carried out."""
+        return not self._steps
+
+    @property
+    def cut(self) -> Cut:  # type: ignore[override]
+        """What the authors' runner shows of an observation: less once the plan is carried out."""
+        return Cut(1000, 25) if self._steps else Cut(250, 25)
+
+    def start(self, brief: Brief) -> None:
+        """Begin an episode."""
+        self._steps = []
+        self._planned = self._solved = False
+        self._refined = 0
+        super().start(brief)
+
+    def hear(self, feedback: Feedback) -> None:
+        """Tell the model what came of its last turn."""
+        self._solved = feedback.score is not None and feedback.score.success
+        super().hear(feedback)
+
+    def ask(self) -> Move | None:
+        """The code of the next step; None after the last."""
+        if not self._planned:
+            self._plan()
+        if self._steps:
+            step = self._steps.pop(0)
+            self.talk.tell(self.fill("step", step=step))
+        elif self._solved or self._refined == self.refine:
+            return None
+        else:
+            step = ""
+            self._refined += 1
+            self.talk.tell(self.fill("refine"))
+        move = super().ask()
+        return replace(move, thought=move.thought or step) if move is not None else None
+
+    def _plan(self) -> None:
+        """Ask for the plan; it is never left out of the conversation again."""
+        completion = self.talk.ask()
+        text, _ = split_thought(completion.text)
+        self.keep(completion, text)
+        self.talk.pin()
+        self._planned = True
+        original = self.feedback == "original"
+        self._steps = original_steps(text) if original else plan_steps(text) or [self.fill("task")]

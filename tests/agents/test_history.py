@@ -1,0 +1,234 @@
+"""What of a long conversation a model is shown, and what happens when it is too long."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from intercode.agents import open_agent
+from intercode.agents.base import Feedback
+from intercode.agents.conversation import Conversation
+from intercode.agents.history import History, too_long, turns_of
+from intercode.errors import BudgetError, ConfigError, ModelRefusedError
+from intercode.models.base import Completion, Message, Tool
+from intercode.types import Brief, Usage
+
+LS = "```bash\nls\n```"
+
+
+def user(text: str) -> Message:
+    return Message(role="user", content=text)
+
+
+def said(text: str) -> Message:
+    return Message(role="assistant", content=text)
+
+
+def call(name: str) -> list[Message]:
+    made: Any = {"id": name, "type": "function", "function": {"name": "run", "arguments": "{}"}}
+    return [
+        {"role": "assistant", "content": "", "tool_calls": [made]},
+        {"role": "tool", "content": f"result of {name}", "tool_call_id": name},
+    ]
+
+
+HEAD: list[Message] = [Message(role="system", content="system"), user("task")]
+TALK = [*HEAD, said("a"), user("A"), said("b"), user("B"), said("c"), user("C")]
+
+
+def words(messages: Sequence[Message]) -> int:
+    return sum(len(m["content"].split()) for m in messages)
+
+
+def contents(messages: Sequence[Message]) -> list[str]:
+    return [m["content"] for m in messages]
+
+
+def first_and_last(messages: list[Message], count: Any) -> list[Message]:
+    assert count(messages) == words(messages)
+    return [messages[2], messages[3], *messages[-1:]]
+
+
+def torn(messages: list[Message], count: Any) -> list[Message]:
+    return [m for m in messages if m["role"] != "system" and m.get("tool_call_id") != "x"]
+
+
+def failing(messages: list[Message], count: Any) -> list[Message]:
+    raise KeyError("lost")
+
+
+def test_everything_is_shown_unless_told_otherwise() -> None:
+    assert History().shown(TALK, 2, words) == (TALK, {})
+
+
+def test_the_last_turns() -> None:
+    shown, about = History("last:2").shown(TALK, 2, words)
+    assert contents(shown)[2:] == ["b", "B", "c", "C"]
+    assert shown[0] == HEAD[0]
+    assert shown[1]["content"] == "task\n\n[1 earlier turn left out of this conversation]"
+    assert about == {"turns_left_out": 1, "turns": 3, "policy": "last:2"}
+    assert History("last:3").shown(TALK, 2, words) == (TALK, {})
+    assert TALK[1]["content"] == "task"
+
+
+def test_a_bound_in_tokens_leaves_the_oldest_out_first() -> None:
+    shown, about = History(tokens=6).shown(TALK, 2, words)
+    assert contents(shown)[2:] == ["b", "B", "c", "C"]
+    assert about["turns_left_out"] == 1
+    long = [*TALK[:-1], user("word " * 1000)]
+    shown, about = History(tokens=150).shown(long, 2, words)
+    assert shown[2]["content"] == "c"
+    assert "characters left out" in shown[3]["content"]
+    assert words(shown) <= 150 + 5  # the note on what is missing
+    assert about["newest_turn"]["shown"] < about["newest_turn"]["characters"] == 5000
+    shown, about = History(tokens=1).shown(TALK, 2, words)
+    assert contents(shown)[2:] == ["c", "C"]
+
+
+def test_calls_and_their_results_stay_together() -> None:
+    talk = [*HEAD, *call("x"), *call("y"), *call("z")]
+    assert [len(t) for t in turns_of(talk[2:])] == [2, 2, 2]
+    shown, _ = History("last:2").shown(talk, 2, words)
+    assert [m["role"] for m in shown[2:]] == ["assistant", "tool"] * 2
+    shown, about = History(torn).shown(talk, 2, words)
+    assert shown[0] == HEAD[0]
+    assert [m.get("tool_call_id") for m in shown[2:]] == [None, "y", None, "z"]
+    assert about["policy"] == "torn"
+
+
+def test_ones_own_function() -> None:
+    shown, about = History(first_and_last).shown(TALK, 2, words)
+    assert contents(shown)[2:] == ["a", "A", "C"]
+    assert about == {"turns_left_out": 2, "turns": 3, "policy": "first_and_last"}
+    named = History(f"{__name__}:failing")
+    assert named.shown(TALK, 2, words) == (
+        TALK, {"failed": "KeyError: 'lost'", "policy": f"{__name__}:failing"},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("policy", ["last", "last:0", "none", "no.such:thing", f"{__name__}:LS"])
+def test_a_policy_that_is_none(policy: str) -> None:
+    with pytest.raises(ConfigError, match="history"):
+        History(policy)
+    with pytest.raises(ConfigError, match="history_tokens is 0"):
+        History("full", 0)
+
+
+@pytest.mark.parametrize(
+    ("message", "is_so"),
+    [
+        ("This model's maximum context length is 8192 tokens. However, you requested 9000", True),
+        ("HTTP 400: context_length_exceeded", True),
+        ("Your input exceeds the context window of this model", True),
+        ("prompt is too long: 205000 tokens > 200000 maximum", True),
+        ("input length and `max_tokens` exceed context limit: 199000 + 8000 > 200000", True),
+        ("The input token count (1200000) exceeds the maximum number of tokens allowed", True),
+        ("The decoder prompt (length 5000) is longer than the maximum model length of 4096", True),
+        ("the request exceeds the available context size, try increasing it", True),
+        ("The input (5000 tokens) is longer than the model's context length (4096 tokens).", True),
+        ("`inputs` tokens + `max_new_tokens` must be <= 4096. Given: 5000 `inputs` tokens", True),
+        ("Prompt contains 40000 tokens, too large for model with 32768 maximum context", True),
+        ("Input is too long for requested model.", True),
+        ("too many tokens: total number of tokens in the prompt cannot exceed 4081", True),
+        ("HTTP 413: Payload Too Large", True),
+        ("max_tokens is too large: 100000. This model supports at most 16384", False),
+        ("HTTP 401: no such key", False),
+        ("the model does not exist", False),
+        ("Rate limit reached for requests", False),
+    ],
+)
+def test_words_of_endpoints_that_refuse_what_is_too_long(message: str, is_so: bool) -> None:
+    assert too_long(ModelRefusedError(message)) is is_so
+
+
+class Narrow:
+    """A model whose context holds a number of words."""
+
+    name = "narrow"
+
+    def __init__(self, most: int) -> None:
+        self.most, self.sizes = most, list[int]()
+
+    def count_tokens(self, messages: Sequence[Message]) -> int:
+        return words(messages)
+
+    def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:
+        self.sizes.append(words(messages))
+        if self.sizes[-1] > self.most:
+            raise ModelRefusedError("HTTP 400: the prompt is too long")
+        return Completion(LS, Usage(10, 5, 1), "stop")
+
+
+def test_a_refused_conversation_is_cut_and_sent_again() -> None:
+    model = Narrow(60)
+    talk = Conversation(model, History())
+    talk.system("s")
+    talk.tell("t")
+    talk.pin()
+    for _ in range(10):
+        talk.keep(said("an answer of five words"))
+        talk.tell("ten words " * 5)
+    talk.tell("now")
+    assert talk.ask().text == LS
+    turn = talk.turn()
+    assert model.sizes[0] > 60 >= model.sizes[-1]
+    assert turn["context"]["history"]["turns_left_out"] > 5
+    assert len(turn["context"]["history"]["refusals"]) == len(model.sizes) - 1
+    assert turn["usage"].requests == len(model.sizes)
+    assert turn["usage"].prompt_tokens == 10
+    assert len(turn["messages"]) == len(talk.messages) == 22
+    before = len(model.sizes)
+    talk.keep(said("an answer"))
+    talk.tell("more words")
+    talk.ask()
+    assert len(model.sizes) == before + 1  # what fits is known by now
+
+
+def test_an_enormous_observation_is_cut_and_a_task_that_does_not_fit_ends_the_episode() -> None:
+    agent = open_agent("try-again", {"observation_limit": 10**6}, model=Narrow(300))
+    agent.start(Brief("t", "q", "bash"))
+    first = agent.act(None)
+    assert first is not None and first.action == "ls"
+    move = agent.act(Feedback("word " * 2000))
+    assert move is not None and move.action == "ls"
+    assert move.context["history"]["newest_turn"]["characters"] > 9000
+    agent = open_agent("try-again", model=Narrow(20))
+    agent.start(Brief("t", "q", "bash"))
+    move = agent.act(None)
+    assert move is not None
+    assert (move.action, move.usage.requests) == (None, 1)
+    assert "No room" in move.reply
+    assert agent.act(Feedback(move.reply)) is None
+
+
+class Poor(Narrow):
+    """A model that allows so many requests."""
+
+    def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:
+        if len(self.sizes) == self.most:
+            raise BudgetError("no tokens are left")
+        self.sizes.append(0)
+        return Completion("1. look", Usage(10, 5, 1), "stop")
+
+
+def test_what_a_turn_has_spent_before_a_limit_is_recorded() -> None:
+    agent = open_agent("plan-solve", model=Poor(1))
+    agent.start(Brief("t", "q", "bash"))
+    move = agent.act(None)
+    assert move is not None
+    assert (move.action, move.usage.prompt_tokens, move.reply) == (None, 10, "no tokens are left")
+    with pytest.raises(BudgetError):
+        agent.act(Feedback(move.reply))
+
+
+def test_other_refusals_go_through() -> None:
+    class Closed(Narrow):
+        def complete(self, messages: Any, *, tools: Any = ()) -> Completion:
+            raise ModelRefusedError("HTTP 401: no such key")
+
+    agent = open_agent("react", model=Closed(1))
+    agent.start(Brief("t", "q", "bash"))
+    with pytest.raises(ModelRefusedError, match="401"):
+        agent.act(None)

@@ -1,0 +1,56 @@
+"""A person as an agent, line by line."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+from intercode.agents import AGENTS, open_agent
+from intercode.agents.base import Feedback
+from intercode.agents.human import HumanAgent
+from intercode.errors import UsageError
+from intercode.types import Brief
+
+BRIEF = Brief("t/1", "Print five.", "bash", notes="Be quick.")
+
+
+def reading(*lines: str) -> tuple[HumanAgent, list[str]]:
+    left, shown = iter(lines), list[str]()
+
+    def read(prompt: str, left: Iterator[str] = left) -> str:
+        for line in left:
+            return line
+        raise EOFError
+
+    return HumanAgent(read=read, show=shown.append), shown
+
+
+def test_it_is_an_agent_like_others() -> None:
+    assert "human" in AGENTS
+    assert open_agent("human").name == "human"
+
+
+def test_what_is_typed_is_the_action() -> None:
+    agent, shown = reading("", "  ", "ls  -l", "submit")
+    agent.start(BRIEF)
+    first = agent.act(None)
+    assert first is not None and (first.action, first.actor) == ("ls  -l", "person")
+    second = agent.act(Feedback("a\nb\n", True, timed_out=True))
+    assert second is not None and second.action == "submit"
+    assert shown == ["[t/1] Print five.\nBe quick.", "a\nb\n(stopped at the time limit)"]
+    assert agent.act(Feedback("")) is None
+
+
+def test_one_terminal_serves_one_episode() -> None:
+    errors: list[UsageError] = []
+
+    def start() -> None:
+        try:
+            open_agent("human").start(BRIEF)
+        except UsageError as e:
+            errors.append(e)
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+    assert len(errors) == 1 and "intercode play" in str(errors[0])

@@ -1,0 +1,158 @@
+"""Every strategy on every environment: scripted models play our own tasks in real boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import intercode
+from intercode.agents import open_agent
+from intercode.agents.tools import toolkit_of
+from intercode.envs.base import InterCodeEnv
+from intercode.models import ScriptedModel
+from intercode.rollout import branches, rollout
+from intercode.types import Trajectory
+
+pytestmark = pytest.mark.sandbox
+ENVIRONMENTS = ("bash", "sql", "python", "ctf")
+FENCES = dict(zip(ENVIRONMENTS, ("Bash", "sql", "Python3", "sh"), strict=True))
+LOOK = {
+    "bash": "ls /", "sql": "SHOW TABLES", "python": "print(6 * 7)", "ctf": "ls",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=ENVIRONMENTS)
+def env(request: pytest.FixtureRequest) -> Iterator[InterCodeEnv]:
+    with intercode.make(request.param) as made:
+        yield made
+
+
+def solution(env: InterCodeEnv) -> tuple[str, str]:
+    """(code that solves the first task, how it is handed in) as the seed 1 draws it."""
+    env.reset(seed=1, options={"task": 0})
+    return env.task.solution or "", f"submit {env.task.flag or ''}".strip()
+
+
+def fenced(env: InterCodeEnv, code: str) -> str:
+    return f"Let me see.\n```{FENCES[env.name]}\n{code}\n```\nThat is all."
+
+
+def play(env: InterCodeEnv, name: str, replies: list[Any], **options: Any) -> Trajectory:
+    agent = open_agent(name, options, model=ScriptedModel(replies))
+    return rollout(agent, env, 0, seed=1)
+
+
+def conversation(t: Trajectory) -> list[Any]:
+    return [m for s in t.steps for m in s.messages]
+
+
+def test_single_turn(env: InterCodeEnv) -> None:
+    code, submit = solution(env)
+    t = play(env, "single-turn", [fenced(env, submit if env.answers else code)])
+    assert (t.success, t.turns) == (True, 1)
+    assert [m["role"] for m in conversation(t)] == ["system", "user", "assistant"]
+
+
+def test_try_again(env: InterCodeEnv) -> None:
+    code, submit = solution(env)
+    replies = [fenced(env, LOOK[env.name]), "Hm.", fenced(env, code), fenced(env, submit)]
+    t = play(env, "try-again", replies)
+    assert t.success
+    assert t.turns == (4 if env.answers else 3)
+    first, second, third = t.steps[:3]
+    assert (first.executed, second.executed, third.executed) == (True, False, True)
+    assert "Reward: " in second.messages[0]["content"]
+    assert third.messages[0]["content"] == second.observation
+    assert all(s.usage.requests == 1 for s in t.steps)
+
+
+def test_react(env: InterCodeEnv) -> None:
+    code, submit = solution(env)
+    hand_in = f"submit[{submit[7:]}]" if env.answers else "submit"
+    t = play(
+        env,
+        "react",
+        [
+            f"Thought 1: I look.\nAction 1: execute[{LOOK[env.name]}]\nObservation 1: made up",
+            f"Thought 2: I know.\nAction 2: execute[{code}]",
+            f"Thought 3: Done.\nAction 3: {hand_in}",
+        ],
+    )
+    assert (t.success, t.end, t.turns) == (True, "submitted", 3)
+    assert [s.thought for s in t.steps] == ["I look.", "I know.", "Done."]
+    assert t.steps[0].action == LOOK[env.name]
+    assert t.steps[1].action == code.strip("\n")
+    assert t.steps[0].context["answer"]["shown"] < t.steps[0].context["answer"]["characters"]
+    assert "made up" not in t.steps[0].messages[-1]["content"]
+    assert t.steps[1].messages[0]["content"].startswith("Observation 1: ")
+
+
+def test_plan_and_solve(env: InterCodeEnv) -> None:
+    code, submit = solution(env)
+    replies = ["1. Look.\n2. Solve.", fenced(env, LOOK[env.name]), fenced(env, code)]
+    t = play(env, "plan-solve", [*replies, fenced(env, submit)], refine=2)
+    assert t.success
+    assert t.turns == (3 if env.answers else 2)
+    assert [s.thought for s in t.steps[:2]] == ["Look.", "Solve."]
+    assert t.steps[0].usage.requests == 2
+    assert [m["role"] for m in t.steps[0].messages] == [
+        "system", "user", "assistant", "user", "assistant",
+    ]  # fmt: skip
+    assert t.steps[0].reward is not None
+    assert "Reward" not in "".join(str(m["content"]) for m in conversation(t)[2:])
+
+
+def test_tool_calling(env: InterCodeEnv) -> None:
+    code, submit = solution(env)
+    kit = toolkit_of(env.name)
+    hand_in = {kit.answer: submit[7:]} if env.answers else {}
+    t = play(
+        env,
+        "tool-calling",
+        [
+            {"calls": [{"name": kit.run, "arguments": {kit.code: LOOK[env.name]}, "id": "a"}]},
+            {"calls": [{"name": kit.run, "arguments": {kit.code: code}, "id": "b"}]},
+            {"calls": [{"name": "submit", "arguments": hand_in, "id": "c"}]},
+        ],
+    )
+    assert (t.success, t.end, t.turns) == (True, "submitted", 3)
+    assert [m["role"] for m in conversation(t)] == [
+        "system", "user", "assistant", "tool", "assistant", "tool", "assistant",
+    ]  # fmt: skip
+    told = t.steps[1].messages[0]
+    assert told["tool_call_id"] == "a"
+    assert told["content"].strip() == t.steps[0].observation.strip()
+
+
+def test_the_original_feedback_shows_the_beginning(env: InterCodeEnv) -> None:
+    code = {
+        "bash": "yes | head -c 5000", "ctf": "yes | head -c 5000", "python": "print('y' * 5000)",
+        "sql": "WITH RECURSIVE r AS (SELECT 0 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 79) "
+        "SELECT n FROM r",
+    }[env.name]  # fmt: skip
+    solution(env)
+    t = play(env, "try-again", [fenced(env, code), "no"], feedback="original", max_turns=2)
+    assert t.steps[0].context == {}
+    cut = t.steps[1].context.get("observation")
+    told = t.steps[1].messages[0]["content"]
+    if env.name == "sql":
+        assert cut == {"rows": 80, "shown": 50}
+        assert "(49,)]" in told and "(50,)" not in told
+    elif env.name == "python":
+        assert cut is None and "y" * 5000 in told
+    else:
+        assert cut == {"characters": 5000, "shown": 1000}
+        assert "left out" not in told
+
+
+def test_one_who_takes_over_is_told_in_the_notes(env: InterCodeEnv) -> None:
+    code, submit = solution(env)
+    first = open_agent("react", model=ScriptedModel([f"Action 1: execute[{LOOK[env.name]}]"]),
+                       max_turns=1)  # fmt: skip
+    root = rollout(first, env, 0, seed=1)
+    second = open_agent("try-again", model=ScriptedModel([fenced(env, code), fenced(env, submit)]))
+    (t,) = branches(env, root, [second])
+    assert t.success
+    assert f"$ {LOOK[env.name]}" in t.steps[1].messages[1]["content"]
