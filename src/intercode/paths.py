@@ -26,6 +26,20 @@ def cache_root() -> Path:
     return path
 
 
+def state_root() -> Path:
+    """Where is kept what a person did: histories, sessions to be gone on with; made if absent.
+
+    ``INTERCODE_STATE``, else ``$XDG_STATE_HOME/intercode`` or ``~/.local/state/intercode``.
+    """
+    if chosen := os.environ.get("INTERCODE_STATE"):
+        path = Path(chosen).absolute()
+    else:
+        home = os.environ.get("XDG_STATE_HOME")
+        path = (Path(home) if home else Path.home() / ".local" / "state") / "intercode"
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return path
+
+
 def sandbox_uid() -> int:
     """The user and group id that owns a sandbox's files on this machine."""
     uid = os.geteuid()

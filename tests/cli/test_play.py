@@ -81,3 +81,54 @@ def test_the_last_turn_is_shown(
     printed = capsys.readouterr().out
     assert "(at most 1 actions)" in printed
     assert "two\n(no turns left)\nnot solved" in printed
+
+
+def test_undo_and_show_work_without_a_terminal(
+    dataset: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "out"
+    text = "x=1\nx=2\nundo\nundo 9\nshow\necho $x hi\nscore\nundo 1\n score\nsubmit\n"
+    play(monkeypatch, text, dataset, "--task", "0", "--out", str(out))
+    printed = capsys.readouterr().out
+    assert "(taken back: x=2)" in printed and "(cannot take that back: nothing to" in printed
+    (made,) = trajectories.read(out / trajectories.TRAJECTORIES_FILE)
+    assert [s.action for s in made.steps] == ["score", "submit"]  # as code, for the blank before it
+    assert [u["action"] for u in made.run["undone"]] == ["x=2", "x=1", "echo $x hi"]
+    assert {s.actor for s in made.steps} == {"person"} and made.run["scores_seen"] == 1
+
+
+def test_a_person_guides_an_agent_from_a_script(
+    dataset: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out, script = tmp_path / "out", tmp_path / "replies.json"
+    script.write_text(json.dumps([f"Well.\n```bash\n{a}\n```" for a in ("echo no", "true", "x")]))
+    words = ("--agent", "single-turn", "--model", f"scripted:{script}", "--out", str(out))
+    play(monkeypatch, "help\nedit\necho hi\n", dataset, "--task", "0", *words)
+    printed = capsys.readouterr().out
+    assert "single-turn proposes:\n  echo no\n[Enter: run it] /$ help" in printed
+    assert "[Enter: run it] /$ edit\n(type it anew)\n/$ echo hi" in printed
+    assert "let it do what it proposes" in printed
+    (made,) = trajectories.read(out / trajectories.TRAJECTORIES_FILE)
+    (step,) = made.steps
+    assert (step.actor, step.action, made.success) == ("person", "echo hi", True)
+    assert "echo no" in step.message and made.run["agent"] == "single-turn+human"
+    assert main(["report", str(out)]) == 0 and "single-turn+human" in capsys.readouterr().out
+    assert main(["replay", str(out)]) == 0
+
+
+def test_resume_takes_no_other_settings(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("INTERCODE_STATE", str(tmp_path))
+    assert main(["play", "--resume", "--max-turns", "3"]) == 2
+    assert "leave out --max-turns" in capsys.readouterr().err
+    assert main(["play", "--resume", "starter"]) == 2
+    assert "no session of starter was left unfinished" in capsys.readouterr().err
+    assert main(["play"]) == 2
+    assert "no dataset is given" in capsys.readouterr().err

@@ -1,72 +1,92 @@
-"""``intercode play``: a person does tasks in the terminal."""
+"""``intercode play``: a person does tasks in the terminal, or watches an agent and steps in."""
 
 from __future__ import annotations
 
 import argparse
-import sys
+from typing import Any
 
 from intercode.cli.parser import add_place, count, path
+from intercode.cli.policies import add_policy, take_policy
+from intercode.errors import UsageError
 
 EXAMPLE = """\
 examples:
   intercode play starter
   intercode play starter --task 3 --task starter/bash/count-csv
+  intercode play starter --agent react --model openai/gpt-4o-mini
+      watch an agent: Enter lets it act, typed code runs in its place
+  intercode play --resume
   printf 'ls\\nsubmit\\n' | intercode play starter --task 0
 
 Type the language of the dataset. In Bash a line that ends in \\ goes on in the next one, and so
-does a here-document; in Python a block ends with an empty line. Besides: submit (hand in), score
-(what it would earn now), skip, quit, help."""
+does a here-document; in Python a block ends with an empty line; Alt-Enter always begins a line.
+Besides: submit (hand in), score (what it would earn now), undo, show, skip, quit, help."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
+    absent: Any = argparse.SUPPRESS
     parser.epilog = EXAMPLE
-    parser.add_argument("dataset", metavar="DATASET", help="such as starter or nl2bash:fs_1")
+    parser.add_argument(
+        "dataset", nargs="?", default=absent, metavar="DATASET",
+        help="such as starter or nl2bash:fs_1",
+    )  # fmt: skip
     parser.add_argument(
         "--task", action="append", default=[], metavar="ID",
         help="this one, by id or by position from 0; may be repeated (default: all, in order)",
     )  # fmt: skip
     parser.add_argument(
-        "--max-turns", type=count, default=argparse.SUPPRESS, metavar="N",
+        "--resume", action="store_true",
+        help="go on with the session that was left last (of DATASET, if it is given)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--max-turns", type=count, default=absent, metavar="N",
         help="actions a task may take (default: any number)",
     )  # fmt: skip
     parser.add_argument(
-        "--out", type=path, default=argparse.SUPPRESS, metavar="DIR",
+        "--out", type=path, default=absent, metavar="DIR",
         help="where your trajectories go (default: runs/<dataset>-<agent>-<date>)",
     )  # fmt: skip
+    with_agent = parser.add_argument_group("an agent plays, and you may step in")
+    with_agent.add_argument(
+        "--agent", default=absent, metavar="NAME|PKG:CLASS", help="its strategy (see `list`)"
+    )
+    with_agent.add_argument(
+        "--model", default=absent, metavar="PROVIDER/NAME", help="the model that it asks"
+    )
+    with_agent.add_argument(
+        "--base-url", default=absent, metavar="URL", help="address of the model's endpoint"
+    )
+    for name, what in (("agent", "the agent"), ("model", "the model"), ("env", "the environment")):
+        with_agent.add_argument(
+            f"--{name}-option", action="append", default=[], metavar="K=V",
+            help=f"a setting of {what}; may be given several times",
+        )  # fmt: skip
     add_place(parser)
+    add_policy(parser)
 
 
 def handle(args: argparse.Namespace) -> int:
     """Play one task after another until they or the person are through."""
-    from intercode import trajectories
-    from intercode.agents import AGENTS
-    from intercode.cli.person import Person, Quit
-    from intercode.config import make_config
-    from intercode.rollout import rollout
-    from intercode.runner.plan import begin, make_plan, with_facts
+    from intercode.cli.play_session import begun, play, resumed
 
-    values = vars(args)
-    chosen = values.pop("task")
-    config = make_config({**values, "tasks": chosen, "agent": "human"})
-    with AGENTS.including("human", "intercode.cli.person:Person"):
-        plan = make_plan(config)
-    wanted = list(plan.chosen) if chosen else plan.pending()
-    solved = played = 0
-    try:
-        with plan.env() as env:
-            for index in wanted:
-                person = Person(score=env.score, directory=lambda: env.working_directory)
-                trajectory = rollout(person, env, index, max_turns=config.max_turns)
-                person.tell(trajectory)
-                if not any(step.action for step in trajectory.steps):
-                    continue  # skipped without a try: nothing to record
-                begin(plan)
-                trajectories.append(plan.file, with_facts(plan, trajectory))
-                played, solved = played + 1, solved + trajectory.success
-    except (Quit, KeyboardInterrupt):
-        print()
-    print(f"{solved} of {played} solved.")
-    if played:
-        print(f"Trajectories: {plan.file}", file=sys.stderr)
-    return 0
+    given = dict(vars(args))
+    if not given.pop("resume"):
+        return play(begun(_settings(given)))
+    dataset = given.pop("dataset", None)
+    if more := [name for name, value in given.items() if value]:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in more)
+        raise UsageError(f"--resume goes on with a session as it was: leave out {names}")
+    return play(resumed(dataset))
+
+
+def _settings(given: dict[str, Any]) -> dict[str, Any]:
+    from intercode.config import parse_pairs
+
+    for name in ("agent", "model", "env"):
+        if pairs := parse_pairs(given.pop(f"{name}_option")):
+            given[f"{name}_options"] = pairs
+    take_policy(given)
+    if tasks := given.pop("task"):
+        given["tasks"] = tasks
+    return {"agent": "human", **given}

@@ -8,14 +8,14 @@ from typing import Any, ClassVar, Self
 
 import gymnasium as gym
 
-from intercode.envs.choosing import check_choices, pick_dataset, pick_task
+from intercode.envs.choosing import check_action, check_choices, pick_dataset, pick_task
 from intercode.envs.drawn import drawn
 from intercode.envs.infos import info_of
+from intercode.envs.policy import Guard, PolicySource
 from intercode.envs.shaping import Pay, Shaping
-from intercode.envs.snapshots import Snapshot, restored
+from intercode.envs.snapshots import Snapshot, makers_of, restored
 from intercode.envs.spaces import FreeText
-from intercode.errors import EnvironmentStateError, InfrastructureError, UsageError
-from intercode.registry import unknown
+from intercode.errors import EnvironmentStateError, InfrastructureError
 from intercode.rewards import REWARDS, RewardFunction
 from intercode.sandboxes.determinism import Determinism
 from intercode.sandboxes.namespace.clock import settle
@@ -37,7 +37,8 @@ class InterCodeEnv(gym.Env[str, str]):
     ``pay``: when that is paid: at the ``end``, after ``every-turn``, or as each turn's
     ``difference``. ``deterministic``: True, or settings of sandboxes/determinism.py: actions then
     do the same whenever and wherever they run again. ``hashes``: whether each step tells those of
-    its observation and of the state it left (None: where deterministic).
+    its observation and of the state it left (None: where deterministic). ``policy``: rules over
+    actions (see envs/policy), a TOML file of them or its content; it guides and is no boundary.
 
     A subclass says how a session is opened, run, read and closed.
     """
@@ -64,12 +65,14 @@ class InterCodeEnv(gym.Env[str, str]):
         render_mode: str | None = None,
         deterministic: bool | Mapping[str, Any] | Determinism = False,
         hashes: bool | None = None,
+        policy: PolicySource | None = None,
     ) -> None:
         given = locals()
         self._settings = {k: v for k, v in given.items() if k not in ("self", "dataset")}
         check_choices(profile, network, render_mode)
         self.determinism = settle(deterministic)
         self.hashes = self.determinism is not None if hashes is None else hashes
+        self.policy = Guard(policy, self.name)
         self.dataset = pick_dataset(dataset, self.name)
         self.profile, self.sandbox_kind, self.network = profile, sandbox, network
         self.image_name = image or self.dataset.image
@@ -94,10 +97,7 @@ class InterCodeEnv(gym.Env[str, str]):
         Returns the query and ``{"task": id, "index": position}``.
         """
         super().reset(seed=seed)
-        for name in options or {}:
-            if name != "task":
-                raise unknown("option of reset", name, ["task"])
-        self.index = pick_task(self.dataset, (options or {}).get("task"), self.np_random)
+        self.index = pick_task(self.dataset, options or {}, self.np_random)
         self._task, self.drawn_from = drawn(self.dataset.tasks[self.index], seed, self.np_random)
         self._live, self._turns, self._answer, self._last = False, 0, None, None
         self._close_episode()
@@ -114,19 +114,20 @@ class InterCodeEnv(gym.Env[str, str]):
         episode is then over and unscored; ``reset`` begins a new one).
         """
         self._require_live("step")
-        if not isinstance(action, str):
-            raise UsageError(f"an action is a str of code, not {type(action).__name__}")
+        check_action(action)
         words = action.split(None, 1)
         if words and words[0] == SUBMIT:
             return self.submit(words[1].strip() if len(words) > 1 else None)
+        refusal = self.policy.refusal(action)
         try:
-            result = self._execute(action)
+            result = ExecResult(refusal, None) if refusal else self._execute(action)
             changed = self._changes()
         except InfrastructureError:
             self._live = False
             raise
-        self._last = result
-        return self._go_on(action, result.shown, info_of(self.task, result, changed), self.score)
+        self._last = self._last if refusal else result
+        info = info_of(self.task, result, changed) | ({"refused": True} if refusal else {})
+        return self._go_on(action, result.shown, info, self.score)
 
     def _go_on(
         self, action: str, shown: str, info: dict[str, Any], score: Callable[[], Score]
@@ -232,10 +233,9 @@ class InterCodeEnv(gym.Env[str, str]):
     def fork(self, n: int = 1) -> list[Self]:
         """``n`` environments in the state of this one, each on its own from here. The caller closes
         them."""
-        if n < 1:
-            raise UsageError(f"fork takes a number of at least 1, not {n!r}")
+        makers = makers_of(self.twin, n)
         with self.snapshot() as snapshot:
-            return restored([self.twin for _ in range(n)], snapshot)
+            return restored(makers, snapshot)
 
     def twin(self) -> Self:
         """An environment with the same dataset and settings, in which nothing has begun."""
@@ -247,7 +247,7 @@ class InterCodeEnv(gym.Env[str, str]):
             "environment": self.name, "profile": self.profile, "reward": self.reward_name,
             "scoring": f"{self.name}-{self.scoring_version}", "dataset": self.dataset.name,
             "dataset_hash": self.dataset.hash, "comparable": self.dataset.comparable,
-            "timeout": self.timeout, "network": self.network,
+            "timeout": self.timeout, "network": self.network, "policy": self.policy.facts(),
         }  # fmt: skip
 
     # ------------------------------------------------------ for the subclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from numpy.random import Generator
@@ -20,13 +21,17 @@ def pick_dataset(dataset: str | Dataset, environment: str) -> Dataset:
     return picked
 
 
-def pick_task(dataset: Dataset, choice: Any, random: Generator) -> int:
-    """The position of a task: drawn for None, an int as it is, a str by its id.
+def pick_task(dataset: Dataset, options: Mapping[str, Any], random: Generator) -> int:
+    """The position of the task that ``reset`` is asked for: drawn for None, an int as it is, a str
+    by its id.
 
-    Raises UnknownNameError for an id that is not there (with the near one), UsageError for a
-    position out of range or another type.
+    Raises UnknownNameError for another option and for an id that is not there (with the near one),
+    UsageError for a position out of range or another type.
     """
-    count = len(dataset)
+    for name in options:
+        if name != "task":
+            raise unknown("option of reset", name, ["task"])
+    choice, count = options.get("task"), len(dataset)
     if choice is None:
         return int(random.integers(count))
     if isinstance(choice, str):
@@ -39,6 +44,12 @@ def pick_task(dataset: Dataset, choice: Any, random: Generator) -> int:
     if not 0 <= int(choice) < count:
         raise UsageError(f"task {choice} is out of range: {dataset.name} has {count}")
     return int(choice)
+
+
+def check_action(action: object) -> None:
+    """Raises UsageError for an action that is no text."""
+    if not isinstance(action, str):
+        raise UsageError(f"an action is a str of code, not {type(action).__name__}")
 
 
 def check_choices(profile: str, network: str, render_mode: str | None) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from intercode.envs.python_live import SharedBox, held, moved_to, woken
+from intercode.envs.keeping import KeptFiles
+from intercode.envs.python_live import SharedBox, held, moved_to, run_again, woken
 from intercode.envs.sandboxed import SandboxedEnv
 from intercode.envs.spares import Place
+from intercode.envs.stored import Stored
 from intercode.sessions.python import PythonSession
+from intercode.sessions.python_state import PythonState
 
 
 class LiveEnv(SandboxedEnv):
@@ -58,7 +61,21 @@ class LiveEnv(SandboxedEnv):
         kept, left = held(self._spec, self._shared)
         return kept, left, kept.release
 
+    def _kept(self, held: Any) -> tuple[KeptFiles, Any]:
+        return held.files, held.state
+
     def _resume(self, held: Any, last: bool = False) -> None:  # noqa: ARG002
+        if isinstance(held, Stored):
+            self._spec = self._spec_of(self.task)
+            place = self._open_place()
+            try:
+                assert isinstance(held.state, PythonState)
+                run_again(place, held.state, held.files(self._spec), self.timeout)
+                self._place = place
+            except BaseException:
+                place.close()
+                raise
+            return
         self._spec, self._shared = held.spec, woken(held, self.interpreter)
         if self._shared is not None:
             self._place = self._shared.place

@@ -11,17 +11,25 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from typing import Protocol
 
 from intercode.envs.keeping import CopiedFiles
 from intercode.envs.spares import Place
 from intercode.errors import EnvironmentStateError, SandboxError
 from intercode.sandboxes import SandboxSpec
+from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
 from intercode.sessions.python import PythonSession
 from intercode.sessions.python_moving import CannotMoveError, moved
 from intercode.sessions.python_process import Interpreter, InterpreterEndedError, RefusedError
 from intercode.sessions.python_state import PythonState
 
 _SECONDS = 30.0  # for an interpreter to fork
+
+
+class LentFiles(Protocol):
+    """Files that a box can be given in place of its own."""
+
+    def lend(self, box: NamespaceSandbox) -> None: ...
 
 
 class SharedBox:
@@ -139,11 +147,18 @@ def moved_to(place: Place, kept: HeldPython, program: str, seconds: float) -> Pl
         kept.files.lend(box)
         live = moved(kept.fork, box, program)
     except CannotMoveError:
-        session.rerun(kept.state, seconds)
-        kept.files.lend(box)
-        session.move(kept.state.cwd)
+        run_again(place, kept.state, kept.files, seconds)
         return place
     except RefusedError as e:
         raise EnvironmentStateError(f"the interpreter cannot be moved as it is: {e}") from e
     session.close()
     return Place(box, PythonSession(box, "/", program, kept.state, live))
+
+
+def run_again(place: Place, state: PythonState, files: LentFiles, seconds: float) -> None:
+    """Come to a state in a fresh place by running its actions again, each for so many seconds, and
+    putting the files of then in place of theirs."""
+    assert isinstance(place.session, PythonSession)
+    place.session.rerun(state, seconds)
+    files.lend(place.box)
+    place.session.move(state.cwd)

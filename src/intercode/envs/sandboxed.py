@@ -7,15 +7,21 @@ from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from intercode import images
 from intercode.builders.layers import task_layer
+from intercode.envs import stored
 from intercode.envs.base import InterCodeEnv
+from intercode.envs.choosing import pick_task
+from intercode.envs.drawn import drawn
 from intercode.envs.hashes import of_observation, of_state
 from intercode.envs.keeping import CopiedFiles, KeptFiles, SealedFiles, worth_sealing
 from intercode.envs.reuse import open_box
+from intercode.envs.snapshots import Snapshot
 from intercode.envs.spares import Place, Spare
+from intercode.errors import UsageError
 from intercode.images.recipe import pinned
 from intercode.sandboxes import SandboxSpec, tier_of
 from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
@@ -81,13 +87,17 @@ class SandboxedEnv(InterCodeEnv):
 
     # ------------------------------------------------------------- the episode
     def _open_episode(self, task: Task) -> None:
+        self._spec = self._spec_of(task)
+        self._place = self._open_place()
+
+    def _spec_of(self, task: Task) -> SandboxSpec:
+        """What every box of an episode of the task is made of."""
         fixed = self.determinism
         now = fixed.stands_at if fixed else None
         spec = self._make_spec(tuple(task_layer(s, self.image, now) for s in task.files))
         if fixed is not None:
             spec = replace(spec, determinism=fixed, hostname=fixed.hostname)
-        self._spec = spec
-        self._place = self._open_place()
+        return spec
 
     def _open_place(self) -> Place:
         """A fresh box with its session; the next one is then made ready in the background."""
@@ -158,6 +168,9 @@ class SandboxedEnv(InterCodeEnv):
         return (self._spec, kept, state), left, kept.close
 
     def _resume(self, held: Any, last: bool = False) -> None:
+        if isinstance(held, stored.Stored):
+            spec = self._spec_of(self.task)
+            held = spec, held.files(spec), held.state
         self._spec, kept, state = held
         box: NamespaceSandbox = kept.take() if last else kept.open()
         try:
@@ -165,3 +178,30 @@ class SandboxedEnv(InterCodeEnv):
         except BaseException:
             box.close()
             raise
+
+    def save_snapshot(self, snapshot: Snapshot, directory: str | Path) -> None:
+        """Write a snapshot of this environment to an empty directory, from which an environment
+        with the same dataset, profile and image can load it, in another process too.
+
+        A Python interpreter is not kept: its actions are run again. Raises UsageError.
+        """
+        if isinstance(snapshot.held, stored.Stored):
+            raise UsageError(f"this snapshot is in {snapshot.held.path} already: copy that")
+        kept, state = self._kept(snapshot.held)
+        with kept.open() as box:
+            stored.write(Path(directory), snapshot, self.facts(), box, state)
+
+    def _kept(self, held: Any) -> tuple[KeptFiles, Any]:
+        """Files and session of what ``_hold`` gave."""
+        return held[1], held[2]
+
+    def load_snapshot(self, directory: str | Path) -> Snapshot:
+        """The snapshot that a directory holds, to be given to ``restore``. The directory has to
+        stay as long as it is used. Raises DataError, or UsageError for another environment's."""
+        told, held = stored.read(Path(directory), self.facts())
+        index = pick_task(self.dataset, {"task": told["task"]}, self.np_random)
+        task, drawn_from = drawn(self.dataset.tasks[index], told["drawn_from"], self.np_random)
+        return Snapshot(
+            index, task, drawn_from, told["turns"], told["last"], tuple(told["transcript"]),
+            told["random_state"], told["potential"], held, tuple(told["left_behind"]), lambda: None,
+        )  # fmt: skip

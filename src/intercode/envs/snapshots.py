@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from intercode.errors import UsageError
 from intercode.types import ExecResult, Task
 
 
@@ -49,6 +50,13 @@ class Restorable(Protocol):
 
 
 E = TypeVar("E", bound=Restorable)
+
+
+def makers_of(make: Callable[[], E], n: int) -> list[Callable[[], E]]:
+    """``make`` so many times. Raises UsageError for a number below 1."""
+    if n < 1:
+        raise UsageError(f"fork takes a number of at least 1, not {n!r}")
+    return [make] * n
 
 
 def restored(makers: Sequence[Callable[[], E]], snapshot: Snapshot) -> list[E]:

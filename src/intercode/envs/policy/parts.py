@@ -1,0 +1,37 @@
+"""What an action is made of, as far as rules can speak of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One thing that an action does: ``kind`` is a rule's kind, ``words`` what it is called, its
+    name first. ``own``: the action defines that name itself, which no allow rule need cover."""
+
+    kind: str
+    words: tuple[str, ...]
+    own: bool = False
+
+    @property
+    def text(self) -> str:
+        """The part as it is shown."""
+        return " ".join(self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The parts of an action. ``unclear`` says why there may be more of them than its text tells;
+    empty where it tells all."""
+
+    parts: tuple[Part, ...]
+    unclear: str = ""
+
+
+def joined(several: Iterable[Parsed]) -> Parsed:
+    """All parts, and the first reason why there may be more."""
+    found = list(several)
+    parts = tuple(part for one in found for part in one.parts)
+    return Parsed(parts, next((one.unclear for one in found if one.unclear), ""))

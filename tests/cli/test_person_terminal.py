@@ -1,0 +1,97 @@
+"""Keys at the prompt, through prompt_toolkit's own pipe in place of a terminal."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.input import PipeInput, create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from intercode.cli.person import AGENT_WORDS, WORDS, Quit
+from intercode.cli.person_interrupts import PATIENCE, Gate
+from intercode.cli.person_terminal import TerminalConsole, history_file
+from intercode.cli.typing_in import typing_of
+
+ENTER, ALT_ENTER, CTRL_C, CTRL_D, UP, DOWN, LEFT, TAB = (
+    "\r", "\x1b\r", "\x03", "\x04", "\x1b[A", "\x1b[B", "\x1b[D", "\t",
+)  # fmt: skip
+
+
+@pytest.fixture
+def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PipeInput]:
+    monkeypatch.setenv("INTERCODE_STATE", str(tmp_path))
+    with create_pipe_input() as pipe, create_app_session(input=pipe, output=DummyOutput()):
+        yield pipe
+
+
+def typed(keys: PipeInput, text: str, environment: str = "bash", default: str = "") -> str:
+    """What a new session makes of some keys."""
+    console = TerminalConsole(environment, lambda: "", (*WORDS, *AGENT_WORDS), Gate())
+    keys.send_text(text)
+    return console.ask("> ", typing_of(environment), default)
+
+
+def test_enter_runs_what_is_whole_and_goes_on_in_what_is_not(keys: PipeInput) -> None:
+    assert typed(keys, f"ls -l{ENTER}") == "ls -l"
+    assert typed(keys, f"cat <<E{ENTER}a{ENTER}E{ENTER}") == "cat <<E\na\nE"
+    assert typed(keys, f"SELECT ({ENTER}1){ENTER}", "sql") == "SELECT (\n1)"
+    assert typed(keys, ENTER) == ""
+
+
+def test_alt_enter_begins_a_line_and_enter_in_the_middle_too(keys: PipeInput) -> None:
+    assert typed(keys, f"a{ALT_ENTER}b{ENTER}") == "a\nb"
+    assert typed(keys, f"ab{LEFT}{ENTER}") == "ab"
+    assert typed(keys, f"a{ALT_ENTER}b{UP}{ENTER}c{DOWN}{ENTER}") == "a\nc\nb"
+
+
+def test_python_is_indented_and_ended_by_an_empty_line(keys: PipeInput) -> None:
+    text = f"if x:{ENTER}while y:{ENTER}z(){ENTER}{ENTER}"
+    assert typed(keys, text, "python") == "if x:\n    while y:\n        z()\n"
+    assert typed(keys, f"x = 1{ENTER}", "python") == "x = 1"
+
+
+def test_history_is_kept_for_each_environment_without_words(keys: PipeInput) -> None:
+    for text in ("ls -l", "score", "undo 2", "pwd"):
+        typed(keys, text + ENTER)
+    typed(keys, f"SELECT 1{ENTER}", "sql")
+    assert typed(keys, f"{UP}{UP}{ENTER}") == "ls -l"
+    assert typed(keys, f"{UP}{ENTER}", "sql") == "SELECT 1"
+    assert history_file("bash").stat().st_mode & 0o777 == 0o600
+
+
+def test_ctrl_c_drops_the_line_and_ctrl_d_ends_the_session(keys: PipeInput) -> None:
+    assert typed(keys, f"half a li{CTRL_C}ls{ENTER}") == "ls"
+    with pytest.raises(Quit):
+        typed(keys, CTRL_D)
+
+
+def test_what_is_proposed_can_be_edited(keys: PipeInput) -> None:
+    assert typed(keys, f"\x7f5{ENTER}", default="echo 4") == "echo 5"
+
+
+def test_words_are_completed(keys: PipeInput) -> None:
+    assert typed(keys, f"subm{TAB}{ENTER}") == "submit"
+
+
+def test_ctrl_c_goes_through_the_gate_only_while_it_is_open() -> None:
+    gate = Gate()
+    with gate.installed():
+        signal.raise_signal(signal.SIGINT)  # nothing may be stopped now
+        with pytest.raises(KeyboardInterrupt), gate.opened():
+            raise AssertionError("what was pressed before stops it at once")
+        signal.raise_signal(signal.SIGINT)
+        gate.forget()
+        with gate.opened():
+            pass
+        with pytest.raises(KeyboardInterrupt), gate.opened():
+            signal.raise_signal(signal.SIGINT)
+        for _ in range(PATIENCE - 1):
+            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)

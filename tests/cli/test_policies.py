@@ -1,0 +1,65 @@
+"""``--policy``, ``--deny`` and ``--allow``: from the command line into the record, and replayed."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from intercode import trajectories
+from intercode.cli import main
+from intercode.cli.policies import take_policy
+
+
+def test_the_three_options_are_one_setting(tmp_path: Path) -> None:
+    file = tmp_path / "rules.toml"
+    file.write_text('deny = ["command:rm"]\nunparsed = "refuse"\n')
+    given = {"policy": str(file), "deny": ["command:mv"], "allow": ["command:*"], "limit": 1}
+    take_policy(given)
+    rules = {"deny": ["command:rm", "command:mv"], "unparsed": "refuse", "allow": ["command:*"]}
+    assert given == {"policy": rules, "limit": 1}
+    given = {"deny": ["command:mv"]}
+    take_policy(given, {"deny": ["command:rm"]})
+    assert given == {"policy": {"deny": ["command:rm", "command:mv"]}}
+    given = {}
+    take_policy(given)
+    assert given == {}
+
+
+@pytest.mark.sandbox
+def test_an_evaluation_under_a_policy_is_a_run_of_its_own_and_replays(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    words = ["eval", "starter:bash", "--agent", "gold", "--limit", "2", "--out", str(out)]
+    rule = ["--deny", "command:chmod"]
+    assert main([*words, *rule]) == 0
+    made = trajectories.read(out / trajectories.TRAJECTORIES_FILE)
+    first, second = sorted(made, key=lambda t: t.index)
+    assert not any(s.refused for s in first.steps)
+    assert [s.refused for s in second.steps] == [True, False] and not second.success
+    assert trajectories.read_run(out)["policy"]["deny"] == ["command:chmod"]
+    capsys.readouterr()
+    assert main(["replay", str(out)]) == 0
+    assert capsys.readouterr().out.strip().splitlines()[-1].startswith("EQUAL")
+    assert main(words) == 2
+    assert "holds a run with policy" in capsys.readouterr().err
+
+
+@pytest.mark.sandbox
+def test_a_person_is_told_of_a_refusal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    words = ["play", "starter:bash", "--task", "0", "--allow", "command:ls", "--out", str(out)]
+    monkeypatch.setattr("sys.stdin", io.StringIO("find /\nls /srv\nskip\n"))
+    assert main(words) == 0
+    assert "Refused: `find /` is not among what is allowed" in capsys.readouterr().out
+    (made,) = trajectories.read(out / trajectories.TRAJECTORIES_FILE)
+    assert [s.refused for s in made.steps] == [True, False]
+
+
+def test_a_wrong_rule_ends_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["eval", "starter:bash", "--agent", "gold", "--deny", "rm"]) == 2
+    assert "the rule 'rm' is not of the form kind:pattern" in capsys.readouterr().err

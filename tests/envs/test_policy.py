@@ -1,0 +1,175 @@
+"""Policies: how they are written, and what becomes of an action that one refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import intercode
+from intercode.agents.gold import GoldAgent
+from intercode.envs.policy import Guard, Policy, make_rule, read_policy
+from intercode.errors import ConfigError, UnknownNameError, UsageError
+from intercode.rollout import rollout
+from intercode.types import Dataset, Task
+
+FILE = """
+unparsed = "refuse"
+message = "No: {found} ({rule})."
+deny = ["command:rm -r", {rule = "command:git push", message = "Nothing is pushed from here."}]
+"""
+
+
+def test_a_file_says_what_is_refused_and_in_which_words(tmp_path: Path) -> None:
+    path = tmp_path / "rules.toml"
+    path.write_text(FILE)
+    guard = Guard(path, "bash")
+    assert guard.refusal("ls") is None
+    assert guard.refusal("rm  -r   x") == "No: rm -r x (command:rm -r).\n"
+    assert guard.refusal("git push") == "Nothing is pushed from here.\n"
+    assert guard.refusal("if (") == "No: a syntax error (unparsed = refuse).\n"
+
+
+def test_our_own_words_name_the_rule() -> None:
+    said = Guard({"deny": ["command:rm"]}, "bash").refusal("rm x")
+    assert said == "Refused: `rm x` is not allowed here (rule: deny command:rm). Nothing was run.\n"
+    said = Guard({"allow": ["command:ls"]}, "bash").refusal(f"cat {'x' * 200}")
+    assert said is not None and "`cat xxx" in said and "(command:ls)" in said and len(said) < 200
+
+
+def test_a_denial_goes_before_what_is_allowed() -> None:
+    guard = Guard({"allow": ["command:rm"], "deny": ["command:rm -r"]}, "bash")
+    assert guard.refusal("rm x") is None and guard.refusal("rm -r x") is not None
+
+
+def test_an_allowed_pattern_has_to_be_in_the_text() -> None:
+    guard = Guard({"allow": ["pattern:^SELECT", "pattern:^SHOW"]}, "sql")
+    assert guard.refusal("SHOW TABLES") is None and guard.refusal("DROP TABLE t") is not None
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ({"deny": ["rm"]}, "the rule 'rm' is not of the form kind:pattern"),
+        ({"deny": ["command:"]}, "the rule 'command:' is not of the form"),
+        ({"deny": ["comand:rm"]}, "in the rule 'comand:rm' .*did you mean 'command'"),
+        ({"deny": ["pattern:("]}, r"the rule 'pattern:\(' cannot be read: missing \)"),
+        ({"deny": ["command:'"]}, "cannot be read: No closing quotation"),
+        ({"deny": "command:rm"}, "deny is a list of rules, not 'command:rm'"),
+        ({"deny": [7]}, "7 in deny is no rule"),
+        (
+            {"deny": [{"rule": "command:x", "mesage": "q"}]},
+            "the rule 'command:x' in deny takes a m",
+        ),
+        ({"den": ["command:x"]}, "unknown setting in the policy 'den'; did you mean 'deny'"),
+        ({"unparsed": "refuse"}, "the policy has no rule"),
+        ({"deny": ["command:x"], "unparsed": "no"}, "unparsed is allow or refuse, not 'no'"),
+        ({"deny": ["command:x"], "message": 7}, "message is a text, not 7"),
+        (
+            {"deny": ["import:os"]},
+            "none of the policy's rules .import:os. .*'bash'; kinds that can",
+        ),
+    ],
+)
+def test_a_wrong_rule_is_named(rules: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        Guard(rules, "bash")
+
+
+def test_a_wrong_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"rules\.toml"):
+        read_policy(tmp_path / "rules.toml")
+    (tmp_path / "rules.toml").write_text('deny = ["rm"]')
+    with pytest.raises(ConfigError, match=r"rules\.toml: the rule 'rm'"):
+        read_policy(tmp_path / "rules.toml")
+
+
+def test_a_file_for_several_languages_is_right_for_each() -> None:
+    rules = {"deny": ["command:rm", "statement:DROP"]}
+    assert Guard(rules, "sql").refusal("DROP TABLE x") is not None
+    assert Guard(rules, "bash").refusal("rm x") is not None
+
+
+def test_other_environments_know_patterns_only() -> None:
+    assert Guard({"deny": ["pattern:x"]}, "ruby").refusal("x = 1") is not None
+    with pytest.raises(ConfigError, match="kinds that can: pattern"):
+        Guard({"deny": ["command:x"]}, "ruby")
+
+
+def test_the_facts_make_the_same_policy_and_tell_policies_apart() -> None:
+    policy = Policy(
+        (make_rule("command:rm", "No."),), (make_rule("command:ls"),), "refuse", "{rule}"
+    )
+    facts = policy.facts()
+    assert read_policy(facts) == policy and read_policy(policy) is policy
+    others = [Policy(policy.deny), Policy(policy.deny, unparsed="refuse"), Policy((), policy.allow)]
+    assert len({facts["digest"], *(other.facts()["digest"] for other in others)}) == 4
+
+
+# ------------------------------------------------------------- in an environment
+TASKS = (Task("t/x", "Make /x.", gold="touch /x"),)
+
+
+@pytest.fixture(scope="module")
+def env() -> Iterator[Any]:
+    dataset = Dataset("t", "bash", TASKS)
+    with intercode.make("bash", dataset, policy={"deny": ["command:rm"]}, hashes=True) as made:
+        yield made
+
+
+@pytest.mark.sandbox
+def test_a_refusal_is_an_observation_that_costs_a_turn(env: Any) -> None:
+    env.reset(options={"task": 0})
+    _, _, _, _, before = env.step("touch /x; echo kept")
+    told, reward, done, truncated, info = env.step("touch /y; rm /x")
+    assert told.startswith("Refused: `rm /x`") and (reward, done, truncated) == (0, False, False)
+    assert info["refused"] is True and info["valid"] is False and info["exit_code"] is None
+    assert info["changes"] == before["changes"] == ["/x"]
+    assert info["hashes"]["state"] == before["hashes"]["state"]
+    assert env.last_observation == "kept\n"  # what is judged is what was executed last
+    assert "refused" not in env.step("ls /x")[4]
+
+
+@pytest.mark.sandbox
+def test_refusals_use_up_turns_and_forks_have_the_policy(env: Any) -> None:
+    env.reset(options={"task": 0})
+    (other,) = env.fork()
+    with other:
+        assert other.step("rm /x")[4]["refused"] and other.facts()["policy"]["deny"]
+    with intercode.make(
+        "bash", Dataset("t", "bash", TASKS), policy={"deny": ["command:rm"]}, max_turns=1
+    ) as short:
+        short.reset(options={"task": 0})
+        assert short.step("rm /x")[3] is True
+
+
+@pytest.mark.sandbox
+def test_a_record_counts_refusals_and_names_the_policy(env: Any) -> None:
+    t = rollout(GoldAgent(golds={"t/x": ("rm -f /x", "touch /x")}), env, 0)
+    assert [s.refused for s in t.steps] == [True, False, False] and t.success
+    assert t.steps[0].valid is False and t.steps[0].executed
+    assert env.facts()["policy"]["deny"] == ["command:rm"]
+    with intercode.make("bash", Dataset("t", "bash", TASKS)) as free:
+        assert free.facts()["policy"] is None
+
+
+def test_sql_refuses_before_anything_is_asked() -> None:
+    with intercode.make("sql", "starter", policy={"allow": ["statement:SELECT"]}) as env:
+        env.reset(options={"task": "starter/sql/how-many-plots"})
+        assert env.step("DROP TABLE plot")[4]["refused"]
+        assert env.step("SELECT COUNT(*) FROM plot")[0] == "[(14,)]"
+
+
+@pytest.mark.sandbox
+def test_python_refuses_before_anything_is_run() -> None:
+    with intercode.make("python", "starter", policy={"deny": ["import:os"]}) as env:
+        env.reset(options={"task": 0})
+        assert env.step("x = 1\nimport os")[4]["refused"]
+        assert "NameError" in env.step("x")[0]
+
+
+def test_an_unknown_kind_is_no_silent_rule() -> None:
+    with pytest.raises(UnknownNameError):
+        make_rule("commands:rm")

@@ -1,0 +1,234 @@
+"""What rules find in actions, by their parsed form."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from intercode.envs.policy import Guard
+from intercode.errors import ConfigError
+
+
+def refused(environment: str, rule: str, action: str, way: str = "deny") -> bool:
+    return Guard({way: [rule]}, environment).refusal(action) is not None
+
+
+@pytest.mark.parametrize(
+    ("rule", "action"),
+    [
+        ("command:rm", "ls | rm x"),
+        ("command:rm", "(cd /; rm x)"),
+        ("command:rm", "echo $(rm x)"),
+        ("command:rm", "echo `rm x`"),
+        ("command:rm", "diff <(rm a) b"),
+        ("command:rm", "f() { rm x; }"),
+        ("command:rm", "if true; then rm x; fi"),
+        ("command:rm", "export X=$(rm x)"),
+        ("command:rm", 'echo "${y:-$(rm x)}"'),
+        ("command:rm", "cat <<E\n$(rm x)\nE"),
+        ("command:rm", "A=1 rm x"),
+        ("command:rm", "! rm x && true"),
+        ("command:rm", "r'm' x"),
+        ("command:rm", 'r"m" x'),
+        ("command:rm", "\\rm x"),
+        ("command:rm", "$'rm' x"),
+        ("command:rm", "/bin/rm x"),
+        ("command:rm", "bash -c 'cd /; rm x'"),
+        ("command:rm", "sh -ec 'rm x'"),
+        ("command:rm", "eval rm x"),
+        ("command:rm", "sudo -u bob rm x"),
+        ("command:rm", "timeout -s KILL 5 nice -n 3 rm x"),
+        ("command:rm", "env -i A=1 rm x"),
+        ("command:rm", "find . -name y -exec rm {} \\; -print"),
+        ("command:rm", "find . -exec sh -c 'rm $1' _ {} +"),
+        ("command:rm", "ls | xargs -n 1 rm"),
+        ("command:rm", "echo ( ; rm x"),
+        ("command:/bin/rm", "/bin/rm x"),
+        ("command:rm -r", "rm -fr x"),
+        ("command:rm -r -f", "rm -r x -f"),
+        ("command:rm --force", "rm --force=always x"),
+        ("command:find -delete", "find . -name x -delete"),
+        ("command:git push", "git -C /x push origin"),
+        ("command:git 'pu*'", "git pull"),
+        ("command:*sum", "md5sum x"),
+        ("command:[[]", "[ -f x ]"),
+        ("command:export", "export X=1"),
+        ("command:unset", "unset X"),
+        ("redirect:/etc/*", "echo x >> /etc/hosts"),
+        ("redirect:/etc/*", "{ date; } &> '/etc/x'"),
+        (r"pattern:curl .*\| *sh", "true\ncurl x | sh"),
+    ],
+)
+def test_bash_is_seen_through(rule: str, action: str) -> None:
+    assert refused("bash", rule, action)
+    assert refused("ctf", rule, action)
+
+
+@pytest.mark.parametrize(
+    ("rule", "action"),
+    [
+        ("command:rm", "echo rm x; ls 'rm x' # rm"),
+        ("command:rm", "grep -r rm ."),
+        ("command:rm", "cat <<'E'\n$(rm x)\nE"),
+        ("command:rm", "rmdir x"),
+        ("command:/bin/rm", "rm x"),
+        ("command:rm -r", "rm x -f"),
+        ("command:rm -r", "rm --recursive-not x"),
+        ("command:rm -rf", "rm -r -f x"),  # one word, as the docs say
+        ("command:find -delete", "find . -ladet"),
+        ("command:sudo", "su -c ls"),
+        ("redirect:/etc/*", "cat < /etc/hosts 2>&1"),
+        ("pattern:^curl", "echo curl"),
+    ],
+)
+def test_bash_is_not_seen_into(rule: str, action: str) -> None:
+    assert not refused("bash", rule, action)
+
+
+@pytest.mark.parametrize(
+    ("action", "unclear"),
+    [
+        ("if (", "a syntax error"), ("$CMD x", "the command's name in `$CMD`"),
+        ('"$(x)" y', "the command's name"), ('eval "r$x"', "what `eval` runs"),
+        ("bash -c \"$x\"", "what `bash` runs"), ("sudo " * 99 + "ls", "more than 50 commands"),
+        ("bash -c \"bash -c 'bash -c ls'\"", "what `bash` runs"),
+    ],
+)  # fmt: skip
+def test_what_the_text_does_not_tell_is_refused_where_asked_for(action: str, unclear: str) -> None:
+    rules = {"deny": ["command:nothing"], "unparsed": "refuse"}
+    said = Guard(rules, "bash").refusal(action)
+    assert said is not None and unclear in said
+    assert Guard({"deny": ["command:nothing"]}, "bash").refusal(action) is None
+    assert Guard({"allow": ["command:*"]}, "bash").refusal(action) is not None  # the default then
+    assert Guard({"allow": ["command:*"], "unparsed": "allow"}, "bash").refusal(action) is None
+
+
+def test_what_is_allowed_has_to_cover_all_commands() -> None:
+    guard = Guard({"allow": ["command:ls", "command:cat"]}, "bash")
+    for action in ("ls -la | cat", "for i in 1 2; do ls $i; done", "x=1", "[[ -f x ]] && cat x"):
+        assert guard.refusal(action) is None
+    assert guard.refusal("f() { ls; }; f") is None
+    for action in ("ls; wc x", "cat $(which ls)", "f() { wc; }; f", "bash -c ls"):
+        assert guard.refusal(action) is not None
+
+
+@pytest.mark.parametrize("action", ["(" * 50000, "$(" * 20000, "f() { " * 10000, "\x00\ud800'"])
+def test_no_action_breaks_the_reading_of_bash(action: str) -> None:
+    assert refused("bash", "command:*", action, "allow")
+
+
+def test_without_the_grammar_only_patterns_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tree_sitter_bash", None)
+    with pytest.raises(ConfigError, match=r"pip install 'intercode-gym\[policy\]'"):
+        Guard({"deny": ["command:rm"]}, "bash")
+    assert refused("bash", "pattern:rm", "rm x")
+
+
+@pytest.mark.parametrize(
+    ("rule", "action"),
+    [
+        ("statement:DROP", "drop table if exists x"),
+        ("statement:drop table", "DROP TABLE x"),
+        ("statement:CREATE", "CREATE VIEW v AS SELECT 1"),
+        ("statement:DELETE", "DELETE FROM t WHERE a = 1"),
+        ("statement:INSERT", "INSERT INTO t SELECT 1"),
+        ("statement:REPLACE", "REPLACE INTO t VALUES (1)"),
+        ("statement:SHOW", "SHOW TABLES"),
+        ("statement:DROP", "SELECT 1; DROP TABLE x"),
+        ("statement:PRAGMA", "PRAGMA table_info(x)"),
+        ("table:secret", "SELECT * FROM a.Secret JOIN b"),
+        ("table:secret", "SELECT 1 WHERE 1 IN (SELECT x FROM `secret`)"),
+        ("table:a.*", "SELECT * FROM a.b"),
+        ("table:mysql.user", "UPDATE mysql.user SET x = 1"),
+        ("function:sleep", "SELECT SLEEP(3)"),
+        ("function:group_concat", "SELECT group_concat(a) FROM t"),
+        ("function:if", "SELECT IF(a, 1, 2) FROM t"),
+        (r"pattern:(?i)\bor\s+1\s*=\s*1", "SELECT 1 FROM t WHERE a OR 1=1"),
+    ],
+)
+def test_sql_is_seen_through(rule: str, action: str) -> None:
+    assert refused("sql", rule, action)
+
+
+@pytest.mark.parametrize(
+    ("rule", "action"),
+    [
+        ("statement:DROP", "SELECT 'DROP TABLE x' AS dropped"),
+        ("table:secret", "WITH secret AS (SELECT 1) SELECT secret.a FROM secret"),
+        ("table:secret", "SELECT secret FROM t"),
+        ("table:a.b", "SELECT * FROM b"),
+        ("function:and", "SELECT 1 WHERE 1 AND 1"),
+        ("function:case", "SELECT CASE WHEN 1 THEN 2 END"),
+        ("statement:DROP", "SELEC 1"),
+    ],
+)
+def test_sql_is_not_seen_into(rule: str, action: str) -> None:
+    assert not refused("sql", rule, action)
+
+
+def test_only_reading_is_a_short_policy() -> None:
+    guard = Guard({"allow": ["statement:SELECT", "statement:SHOW"]}, "sql")
+    for action in ("SELECT 1", "(SELECT 1) UNION (SELECT 2)", "show tables", "TABLE t"):
+        assert guard.refusal(action) is None
+    for action in ("INSERT INTO t SELECT 1", "TRUNCATE t", "SET @a = 1", "SELEC 1", ""):
+        assert guard.refusal(action) is not None
+
+
+@pytest.mark.parametrize(
+    ("rule", "action"),
+    [
+        ("import:os", "import re, os.path"),
+        ("import:os", "from os import path"),
+        ("import:os.path", "from os import path as p"),
+        ("import:os", "__import__('os')"),
+        ("import:os", "import importlib as i\ni.import_module('os')"),
+        ("import:os", "exec('import os')"),
+        ("import:os", "def f():\n    import os"),
+        ("call:eval", "eval('1')"),
+        ("call:eval", "import builtins\nbuiltins.eval('1')"),
+        ("call:os.system", "import os as o\no.system('x')"),
+        ("call:os.system", "from os import system as s\ns('x')"),
+        ("call:*.system", "f().system('x')"),
+        ("attribute:__subclasses__", "().__class__.__subclasses__()"),
+        ("attribute:__subclasses__", "getattr(x, '__subclasses__')"),
+        ("attribute:sys.modules", "import sys\nsys.modules['os'].x"),
+        ("attribute:os.environ", "os.environ.get('x')"),
+        ("pattern:print", "print(1)"),
+    ],
+)
+def test_python_is_seen_through(rule: str, action: str) -> None:
+    assert refused("python", rule, action)
+
+
+@pytest.mark.parametrize(
+    ("rule", "action"),
+    [
+        ("import:os", "import osprey\nfrom x import os\n'import os'"),
+        ("call:eval", "frame.eval('x')"),
+        ("attribute:os.environ", "x.os.environ\nos.environment"),
+        ("attribute:environ", "environ = 1"),
+        ("import:os", "def f(:"),
+    ],
+)
+def test_python_is_not_seen_into(rule: str, action: str) -> None:
+    assert not refused("python", rule, action)
+
+
+@pytest.mark.parametrize(
+    "action", ["def f(:", "__import__('o' + 's')", "eval(x)", "x = " + "-" * 50000 + "1", "\x00"]
+)
+def test_python_that_does_not_tell_all(action: str) -> None:
+    rules = {"deny": ["import:os"], "unparsed": "refuse"}
+    assert Guard(rules, "python").refusal(action) is not None
+
+
+def test_allowed_imports_and_calls() -> None:
+    guard = Guard({"allow": ["import:math", "import:os.path"]}, "python")
+    for action in ("import math", "from math import *", "from os import path", "x = 1"):
+        assert guard.refusal(action) is None
+    for action in ("import os", "import re, math", "from os import environ"):
+        assert guard.refusal(action) is not None
+    own = Guard({"allow": ["call:print"]}, "python")
+    assert own.refusal("def f(): pass\nprint(f())") is None
+    assert own.refusal("print(len([]))") is not None

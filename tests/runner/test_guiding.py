@@ -1,0 +1,379 @@
+"""A person plays, alone or beside an agent: who acted, what the agent is told, the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+import intercode
+from intercode.agents import open_agent
+from intercode.agents.base import Agent, Feedback
+from intercode.agents.remembering import remember
+from intercode.envs.base import InterCodeEnv
+from intercode.errors import BudgetError, EnvironmentStateError, ModelUnavailableError
+from intercode.models import ScriptedModel
+from intercode.rollout import rollout
+from intercode.runner.guiding import Choice, Guide, Leads, guide
+from intercode.runner.sitting import Interrupted, Sitting
+from intercode.types import Brief, Dataset, Move, Task, Usage
+
+pytestmark = pytest.mark.sandbox
+
+TASKS = (Task("t/five", "Print five.", gold="echo five"), Task("t/f", "Make /f.", gold="touch /f"))
+GO, TAKE, BACK, RUN, UNDO, STOP = (
+    Choice(kind) for kind in ("go", "take", "back", "run", "undo", "stop")
+)
+
+
+def act(action: str) -> Choice:
+    return Choice("act", action)
+
+
+class Scripted(Guide):
+    """A person whose choices are written down; remembers what it was shown."""
+
+    def __init__(self, *choices: Choice) -> None:
+        self.choices = list(choices)
+        self.offered: list[tuple[str | None, Leads]] = []
+        self.notes: list[str] = []
+        self.seen: list[str] = []
+        self.interrupts = 0
+
+    def choose(self, sitting: Sitting, proposal: Move | None, leads: Leads) -> Choice:
+        self.offered.append((proposal.action if proposal else None, leads))
+        return self.choices.pop(0)
+
+    def told(self, sitting: Sitting, feedback: Feedback) -> None:
+        self.seen.append(feedback.observation)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def interrupted(self) -> None:
+        self.interrupts += 1
+
+
+class Deaf:
+    """An agent that cannot watch: plays its actions from the first whenever it is started."""
+
+    name = "deaf"
+    wants_score = False
+    max_turns: int | None = None
+
+    def __init__(self, *actions: str) -> None:
+        self.actions = actions
+        self.briefs: list[Brief] = []
+
+    def start(self, brief: Brief) -> None:
+        self.briefs.append(brief)
+        self.left = list(self.actions)
+
+    def act(self, feedback: Feedback | None) -> Move | None:
+        return Move(self.left.pop(0)) if self.left else None
+
+
+def fenced(*actions: str) -> list[str]:
+    return [f"```bash\n{action}\n```" for action in actions]
+
+
+def single_turn_talk(agent: Agent) -> list[tuple[str, str]]:
+    return [(m["role"], m["content"]) for m in agent.messages]  # type: ignore[attr-defined]
+
+
+@pytest.fixture(scope="module")
+def env() -> Iterator[InterCodeEnv]:
+    with intercode.make("bash", dataset=Dataset("t", "bash", TASKS)) as made:
+        yield made
+
+
+def react(*actions: str, max_turns: int = 10) -> Agent:
+    return open_agent("try-again", model=ScriptedModel(fenced(*actions)), max_turns=max_turns)
+
+
+# ------------------------------------------------------------- a person alone
+def test_a_person_plays_and_each_turn_says_so(env: InterCodeEnv) -> None:
+    t = guide(env, 0, Scripted(act("echo five"), act("submit")))
+    assert [(s.actor, s.action) for s in t.steps] == [("person", "echo five"), ("person", "submit")]
+    assert t.success and t.end == "submitted" and t.run == {}
+
+
+def test_undo_goes_back_several_turns_and_is_noted(env: InterCodeEnv) -> None:
+    person = Scripted(
+        act("cd /tmp; x=1"), act("cd /; x=2; touch /junk"), act("x=3"), Choice("undo", count=2),
+        act('echo "$x in $PWD"; ls /junk'), STOP,
+    )  # fmt: skip
+    t = guide(env, 0, person)
+    assert [s.action for s in t.steps] == ["cd /tmp; x=1", 'echo "$x in $PWD"; ls /junk']
+    assert t.steps[1].observation.startswith("1 in /tmp\n") and not t.steps[1].valid
+    assert [(u["turn"], u["action"]) for u in t.run["undone"]] == [
+        (3, "x=3"), (2, "cd /; x=2; touch /junk"),
+    ]  # fmt: skip
+    assert t.end == "agent_stopped" and t.reward < 1
+
+
+def test_what_cannot_be_undone_is_said(env: InterCodeEnv) -> None:
+    person = Scripted(UNDO, act("sleep 60 &"), act("true"), UNDO, STOP)
+    guide(env, 0, person)
+    assert person.notes[0] == "cannot take that back: nothing to take back"
+    assert person.notes[1] == "taken back: true"
+    assert person.notes[2].startswith("not as before: these had been running: sleep")
+
+
+def test_only_so_many_turns_can_be_undone(env: InterCodeEnv) -> None:
+    person = Scripted(act("a=1"), act("a=2"), UNDO, UNDO, act("echo $a"), STOP)
+    t = guide(env, 0, person, levels=1)
+    assert person.notes[1].endswith("only the last 1 turns can be taken back")
+    assert t.steps[-1].observation == "1\n"
+
+
+def test_threads_of_python_forbid_an_undo_and_say_so() -> None:
+    task = Task("p/f", "Define f, which gives 1.", data={"tests": ["assert f() == 1"]})
+    thread = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()\n"
+    with intercode.make("python", dataset=Dataset("p", "python", (task,))) as env:
+        person = Scripted(act(thread), act("f = lambda: 1"), UNDO, act("submit"))
+        t = guide(env, 0, person)
+    (note,) = person.notes
+    assert note.startswith("cannot take that back: the interpreter cannot be kept")
+    assert t.success
+
+
+def test_the_score_may_be_looked_at_which_is_noted(env: InterCodeEnv) -> None:
+    class Looks(Scripted):
+        def choose(self, sitting: Sitting, proposal: Move | None, leads: Leads) -> Choice:
+            self.score = sitting.score().value
+            return super().choose(sitting, proposal, leads)
+
+    person = Looks(act("echo five"), act("submit"))
+    t = guide(env, 0, person)
+    assert person.score == 1 and t.run == {"scores_seen": 2}
+
+
+def test_turn_limits_hold(env: InterCodeEnv) -> None:
+    t = guide(env, 0, Scripted(act("true"), act("echo five")), max_turns=2)
+    assert (t.end, t.turns, t.success) == ("turn_limit", 2, True)
+
+
+def test_an_episode_that_was_left_is_gone_on_with(env: InterCodeEnv) -> None:
+    env.reset(options={"task": 0})
+    with Sitting(env) as sitting:
+        for action in ("cd /tmp", "x=7", "true"):
+            sitting.take(Move(action, actor="person"))
+        sitting.undo()
+        left = sitting.draft()
+    person = Scripted(act("echo $x $PWD"), UNDO, UNDO, act("echo five"), act("submit"))
+    t = guide(env, 0, person, before=left)
+    assert person.seen[0] == "7 /tmp\n"
+    assert [s.action for s in t.steps] == ["cd /tmp", "echo five", "submit"] and t.success
+    assert [u["action"] for u in t.run["undone"]] == ["true", "echo $x $PWD", "x=7"]
+
+
+# ------------------------------------------------------------- an agent, watched
+def test_an_agent_that_is_let_act_plays_as_it_does_alone(env: InterCodeEnv) -> None:
+    script = ("echo one", "echo five")
+    alone = rollout(react(*script), env, 0)
+    watched = guide(env, 0, Scripted(GO, GO), react(*script))
+    unseen = guide(env, 0, Guide(), react(*script))
+    for t in (watched, unseen):
+        assert (t.end, t.success) == (alone.end, alone.success) == ("solved", True)
+        assert [s.action for s in t.steps] == list(script)
+        assert [s.messages for s in t.steps] == [s.messages for s in alone.steps]
+        assert {s.actor for s in t.steps} == {"agent"}
+
+
+def test_a_person_acts_in_its_place_and_the_agent_is_told(env: InterCodeEnv) -> None:
+    agent = react("echo one", "echo two", "echo five")
+    person = Scripted(GO, act("echo mine"), GO)
+    t = guide(env, 0, person, agent)
+    assert [(s.actor, s.action) for s in t.steps] == [
+        ("agent", "echo one"), ("person", "echo mine"), ("agent", "echo five"),
+    ]  # fmt: skip
+    assert person.offered == [("echo one", "agent"), ("echo two", "agent"), ("echo five", "agent")]
+    replaced = t.steps[1]
+    assert "echo two" in replaced.message and replaced.usage.requests == 1  # it was asked and paid
+    assert "spent" not in t.run  # every answer stands in a step
+    said = [m for s in t.steps for m in s.messages]
+    assert said == list(agent.messages)  # type: ignore[attr-defined]
+    told = str(said[-2]["content"])
+    assert said[-2]["role"] == "user" and "echo mine" in told and "mine" in told
+    assert t.end == "solved"
+
+
+def test_a_person_takes_over_and_hands_back(env: InterCodeEnv) -> None:
+    agent = react("echo one", "echo five", "never asked")
+    person = Scripted(GO, TAKE, act("cd /tmp"), act("pwd"), BACK, STOP)
+    t = guide(env, 0, person, agent)
+    assert [s.actor for s in t.steps] == ["agent", "person", "person"]
+    assert [leads for _, leads in person.offered] == [
+        "agent", "agent", "person", "person", "person", "agent",
+    ]  # fmt: skip
+    assert person.offered[-1][0] == "never asked"  # the second answer gave way to the person's turn
+    talk = " ".join(content for _, content in single_turn_talk(agent))
+    assert talk.index("cd /tmp") < talk.index("pwd") and talk.count("five") == 2
+
+
+def test_what_came_of_its_own_turn_is_told_before_the_persons(env: InterCodeEnv) -> None:
+    """The agent failed when it was to hear of its own turn, and the person took the next one."""
+    failures = [ModelUnavailableError("the endpoint is down")]
+
+    def answer(messages: Sequence[object]) -> str:
+        answers = sum(m["role"] == "assistant" for m in messages)  # type: ignore[index]
+        if answers and failures:
+            raise failures.pop()
+        return fenced("echo one", "echo five")[answers]
+
+    agent = open_agent("try-again", model=ScriptedModel(answer))  # type: ignore[arg-type]
+    t = guide(env, 0, Scripted(GO, act("echo mine"), BACK, GO), agent)
+    assert [s.actor for s in t.steps] == ["agent", "person", "agent"] and t.success
+    said = "\n".join(str(m["content"]) for s in t.steps for m in s.messages)
+    assert said.index("echo one") < said.index("\none\n") < said.index("echo mine")
+
+
+def test_an_agent_that_cannot_watch_is_started_with_what_was_done(env: InterCodeEnv) -> None:
+    agent = Deaf("echo a", "echo b")
+    t = guide(env, 0, Scripted(GO, act("echo mine"), GO, STOP), agent)
+    assert [s.action for s in t.steps] == ["echo a", "echo mine", "echo a"]
+    first, again = agent.briefs
+    assert first.notes == "" and again.notes == "Done so far:\n$ echo a\na\n$ echo mine\nmine"
+
+
+def test_it_runs_to_the_end_unasked(env: InterCodeEnv) -> None:
+    person = Scripted(GO, RUN)
+    t = guide(env, 0, person, Deaf("a=1", "a=2", "echo $a", "submit"))
+    assert t.end == "submitted" and len(person.offered) == 2 and person.seen[-1] == "2\n"
+    assert guide(env, 0, Scripted(RUN), Deaf("echo five")).end == "agent_stopped"
+
+
+def test_an_undo_brings_back_the_agent_and_what_it_proposed(env: InterCodeEnv) -> None:
+    calls: list[int] = []
+
+    def answer(messages: Sequence[object]) -> str:
+        calls.append(len(messages))
+        return fenced("echo one", "echo two", "echo five")[
+            sum(m["role"] == "assistant" for m in messages)  # type: ignore[index]
+        ]
+
+    agent = open_agent("try-again", model=ScriptedModel(answer))  # type: ignore[arg-type]
+    person = Scripted(GO, GO, Choice("undo", count=2), GO, act("echo mine"), GO)
+    t = guide(env, 0, person, agent)
+    assert [o for o, _ in person.offered] == [
+        "echo one", "echo two", "echo five", "echo one", "echo two", "echo five",
+    ]  # fmt: skip
+    assert [(s.actor, s.action) for s in t.steps] == [
+        ("agent", "echo one"), ("person", "echo mine"), ("agent", "echo five"),
+    ]  # fmt: skip
+    assert len(calls) == 5  # the proposal that was undone is offered again, not asked for again
+    assert [m for s in t.steps for m in s.messages] == list(agent.messages)  # type: ignore[attr-defined]
+    assert "echo mine" in str(agent.messages)  # type: ignore[attr-defined]
+    assert t.end == "solved" and len(t.run["undone"]) == 2
+    assert t.usage.requests == 3 and t.run["spent"]["requests"] == 5
+
+
+def test_when_the_agent_has_stopped_the_person_goes_on(env: InterCodeEnv) -> None:
+    person = Scripted(GO, act("echo five"), act("submit"))
+    t = guide(env, 0, person, Deaf("true"))
+    assert person.notes == ["the agent has stopped"] and t.success
+    assert person.offered[1] == (None, "person")
+    assert guide(env, 0, Scripted(GO, STOP), Deaf("true")).end == "agent_stopped"
+
+
+class Failing(Deaf):
+    """Fails at its second move."""
+
+    error: BaseException = ModelUnavailableError("the endpoint is down")
+
+    def act(self, feedback: Feedback | None) -> Move | None:
+        if len(self.left) < len(self.actions):
+            self.left = []  # a half-done turn, which has to be undone
+            raise self.error
+        return super().act(feedback)
+
+
+def test_a_model_that_fails_leaves_the_person_in_the_lead(env: InterCodeEnv) -> None:
+    agent = Failing("a=1", "a=2", "a=3")
+    person = Scripted(RUN, act("echo $a five"), STOP)
+    t = guide(env, 0, person, agent)
+    assert person.notes == ["the agent failed: the endpoint is down"]
+    assert t.steps[-1].observation == "1 five\n"
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_limits_end_an_unwatched_episode_or_the_session(env: InterCodeEnv, whole: bool) -> None:
+    agent = Failing("a=1", "a=2")
+    agent.error = BudgetError("no money is left", whole=whole)
+    if whole:
+        with pytest.raises(BudgetError):
+            guide(env, 0, Scripted(RUN), agent)
+    else:
+        assert guide(env, 0, Scripted(RUN), agent).end == "budget"
+        person = Scripted(GO, act("echo five"), act("submit"))
+        assert guide(env, 0, person, agent).end == "submitted"
+
+
+# ------------------------------------------------------------- Ctrl-C
+def test_ctrl_c_while_the_agent_thinks_leaves_it_as_it_was(env: InterCodeEnv) -> None:
+    agent = Failing("a=1", "a=2", "a=3")
+    agent.error = KeyboardInterrupt()
+    person = Scripted(RUN, act("true"), STOP)
+    t = guide(env, 0, person, agent)
+    assert person.interrupts == 1 and t.turns == 2
+    assert agent.left == ["a=2", "a=3"]
+
+
+def test_ctrl_c_while_an_action_runs_takes_its_turn_back(
+    env: InterCodeEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The interrupt comes when the action has already changed the box."""
+    run = env._execute
+
+    def interrupted(action: str) -> object:
+        result = run(action)
+        if "touch" in action:
+            raise KeyboardInterrupt
+        return result
+
+    monkeypatch.setattr(env, "_execute", interrupted)
+    person = Scripted(act("x=1"), act("x=2; touch /junk"), act("echo $x; ls /junk"), STOP)
+    t = guide(env, 0, person)
+    assert person.interrupts == 1
+    assert [s.action for s in t.steps] == ["x=1", "echo $x; ls /junk"]
+    assert t.steps[-1].observation.startswith("1\nls: ")
+    env.reset(options={"task": 0})
+    with Sitting(env) as sitting, pytest.raises(Interrupted):
+        sitting.take(Move("touch /a"))
+    with pytest.raises(KeyboardInterrupt), Sitting(env, levels=0) as sitting:
+        sitting.take(Move("touch /a"))
+
+
+def test_without_a_terminal_ctrl_c_ends_it(env: InterCodeEnv) -> None:
+    agent = Failing("a=1", "a=2")
+    agent.error = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        guide(env, 0, Guide(), agent)
+
+
+def test_nothing_to_undo_is_an_error_of_order(env: InterCodeEnv) -> None:
+    env.reset(options={"task": 0})
+    with Sitting(env) as sitting, pytest.raises(EnvironmentStateError, match="nothing to take"):
+        sitting.undo()
+
+
+# ------------------------------------------------------------- memories
+def test_an_agents_memory_is_a_copy_that_serves_again(env: InterCodeEnv) -> None:
+    agent = react("echo one", "echo two")
+    agent.start(Brief("t", "Do it.", "bash"))
+    memory = remember(agent)
+    assert memory is not None
+    before = list(agent.messages)  # type: ignore[attr-defined]
+    for _ in range(2):
+        move = agent.act(None)
+        assert move is not None and move.action == "echo one"
+        assert move.usage == Usage(requests=1)
+        memory.give_back(agent)
+        assert list(agent.messages) == before  # type: ignore[attr-defined]
+
+
+def test_what_cannot_be_copied_has_no_memory() -> None:
+    agent = Deaf()
+    agent.lock = __import__("threading").Lock()  # type: ignore[attr-defined]
+    assert remember(agent) is None

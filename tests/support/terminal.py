@@ -1,0 +1,103 @@
+"""A command in a terminal of its own: keys go in, what is on the screen comes out."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import sys
+import termios
+import time
+from typing import Self
+
+PATIENCE = 30.0
+"""Seconds after which what was expected is not coming any more: a hang, not a measurement."""
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[()][A-Z0-9]|\x1b[=>]|\x1b[^a-zA-Z=>]*$|\r")
+_PROGRAM = "import sys; from intercode.cli import main; sys.exit(main())"
+_WHERE = b"\x1b[6n"  # the program asks where the cursor is; a terminal answers
+
+
+class Terminal:
+    """``intercode`` with these words, at a terminal of 40 lines of 120 characters."""
+
+    def __init__(self, *words: str, **environment: str) -> None:
+        self.seen = ""
+        self._read = 0
+        self.pid, self._fd = pty.fork()
+        if not self.pid:
+            os.environ.update(environment, TERM="xterm")
+            os.execv(sys.executable, [sys.executable, "-c", _PROGRAM, *words])
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+
+    def send(self, keys: str) -> None:
+        """Press keys; Enter is ``\\r``."""
+        os.write(self._fd, keys.encode())
+
+    def expect(self, text: str) -> str:
+        """Wait until a text is on the screen, after what was expected before; what came."""
+        ends = time.monotonic() + PATIENCE
+        while time.monotonic() < ends:
+            before, found, _ = self._shown[self._read :].partition(text)
+            if found:
+                self._read += len(before) + len(found)
+                return before + found
+            if not self._pump():
+                break
+        raise AssertionError(f"no {text!r} in:\n{self._shown[self._read :]}")
+
+    def ask(self, keys: str, *texts: str) -> str:
+        """Type a line; wait for each text."""
+        self.send(keys + "\r")
+        return "".join(self.expect(text) for text in texts)
+
+    def insist(self, keys: str, text: str) -> None:
+        """Press keys again and again until a text is on the screen: what they are meant for may not
+        have begun when they are pressed first."""
+        ends = time.monotonic() + PATIENCE
+        while text not in self._shown[self._read :] and time.monotonic() < ends:
+            self.send(keys)
+            again = time.monotonic() + 0.7
+            while text not in self._shown[self._read :] and time.monotonic() < again:
+                self._pump()
+        self.expect(text)
+
+    def wait(self) -> int:
+        """The exit status, once the command has ended."""
+        ends = time.monotonic() + PATIENCE
+        while time.monotonic() < ends:
+            self._pump()
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.pid = 0
+                return os.waitstatus_to_exitcode(status)
+        raise AssertionError(f"it has not ended; the last it showed:\n{self.seen[-2000:]}")
+
+    @property
+    def _shown(self) -> str:
+        """All that came, without what moves the cursor and sets colours."""
+        return _CONTROL.sub("", self.seen)
+
+    def _pump(self) -> bool:
+        """Read what there is; False at the end."""
+        if not select.select([self._fd], [], [], 0.05)[0]:
+            return True
+        try:
+            data = os.read(self._fd, 1 << 16)
+        except OSError:  # how Linux says that nobody holds the other end
+            return False
+        for _ in range(data.count(_WHERE)):
+            os.write(self._fd, b"\x1b[1;1R")
+        self.seen += data.decode("utf-8", "replace")
+        return bool(data)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.pid:
+            os.kill(self.pid, 9)
+            os.waitpid(self.pid, 0)
+        os.close(self._fd)
