@@ -48,13 +48,13 @@ def test_rows_on_other_tasks_are_told_apart(tmp_path: Path) -> None:
 
 def test_published_logs_of_one_dataset_as_well(tmp_path: Path, recorded_dir: Path) -> None:
     log = recorded_dir / "ctf" / "ic_ctf_multiturn_gpt-4_10_turns.json"
-    (table,) = report.build([log])
+    table, _missing = report.build([log])
     assert table.notes == ()
     import json
 
     half = dict(list(json.loads(log.read_text()).items())[:4])
     other = tmp_path / "ic_ctf_gpt-4_25_turns.json"
     other.write_text(json.dumps(half))
-    (table,) = report.build([log, other])
+    table, _missing = report.build([log, other])
     assert table.notes[0].startswith("ic-ctf: rows that rest on different tasks")
     assert "gpt-4 93, try-again gpt-4 4; in all of them: 4" in table.notes[0]

@@ -1,4 +1,4 @@
-"""``intercode report``: tables out of recorded episodes."""
+"""``intercode report``: tables and figures out of recorded episodes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ EXAMPLE = """\
 examples:
   intercode report runs/starter-gold-2026-01-31
   intercode report runs --format markdown --out results.md
+  intercode report runs --format latex --out results.tex --plot figures
+      tables for a paper; success by turn, by group and against cost as SVG
 
 PATH is a run's directory, a .jsonl of trajectories, a log in the authors' format, or a directory
-with any of these below it. Results obtained under different conditions get rows of their own."""
+with any of these below it. Results obtained under different conditions get rows of their own. From
+published logs the paper's tables are made, and those of their cells are named that the logs cannot
+give."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -22,20 +26,35 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", nargs="+", type=path, metavar="PATH", help="runs and logs")
     parser.add_argument(
         "--format", default="text", metavar="STYLE",
-        help="text (the default), markdown, csv or json",
+        help="text (the default), markdown, latex (needs booktabs), csv or json",
     )  # fmt: skip
     parser.add_argument("--out", type=path, metavar="FILE", help="write there, not to the terminal")
+    parser.add_argument(
+        "--stats", action="store_true",
+        help="more tables: 95 %% intervals, pass@k, success by turn, behaviour, errors",
+    )  # fmt: skip
+    parser.add_argument(
+        "--plot", type=path, metavar="DIR", help="draw figures there as well (extra: plots)"
+    )
+    parser.add_argument(
+        "--plot-format", default="svg", metavar="KIND", help="svg (the default) or png"
+    )
 
 
 def handle(args: argparse.Namespace) -> int:
     """Print the tables, or write them."""
     from intercode import report
 
-    text = report.render(report.build(args.paths), args.format)
+    text = report.render(report.build(args.paths, stats=args.stats), args.format)
     if args.out is None:
         print(text, end="" if text.endswith("\n") else "\n")
     else:
         args.out.parent.mkdir(parents=True, exist_ok=True)
         args.out.write_text(text, encoding="utf-8")
         print(f"wrote {args.out}", file=sys.stderr)
+    if args.plot is not None:
+        from intercode.report.plots import save_plots
+
+        for file in save_plots(args.paths, args.plot, args.plot_format):
+            print(f"wrote {file}", file=sys.stderr)
     return 0

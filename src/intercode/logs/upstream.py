@@ -109,6 +109,7 @@ def _steps(history: Mapping[str, Any]) -> tuple[Step, ...]:
         history["rewards"],
         history.get("valid_action", none),
         history.get("thoughts", history.get("steps", none)),
+        history.get("executed", none),  # ours, where the text alone does not tell
     )
     return tuple(_step(*row) for row in rows)
 
@@ -119,6 +120,7 @@ def _step(
     reward: float | None,
     valid: bool | None,
     thought: str | None,
+    ran: bool | None,
 ) -> Step:
     """One turn. ``valid`` stays as recorded, even where the authors' flag was a stale one."""
     shown = observation or ""
@@ -127,7 +129,7 @@ def _step(
     return Step(
         action=action or "",
         observation=shown,
-        executed=not (nothing or skipped or _NO_CODE.match(shown)),
+        executed=not (nothing or skipped or _NO_CODE.match(shown)) if ran is None else ran,
         valid=valid,
         exit_code=None,
         timed_out=shown == "Command timed out",

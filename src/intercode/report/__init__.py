@@ -6,18 +6,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from intercode.logs import discover, load
+from intercode.report.cells import missing_cells
 from intercode.report.entries import collect
 from intercode.report.paper import paper_tables
 from intercode.report.runs import is_verified, log_table, run_tables
+from intercode.report.statistics_tables import statistics_tables
 from intercode.report.tables import STYLES, Table, render
 
 __all__ = ["STYLES", "Table", "build", "render"]
 
 
-def build(paths: Sequence[Path]) -> list[Table]:
+def build(paths: Sequence[Path], *, stats: bool = False) -> list[Table]:
     """Every table that logs and run directories give, verified subsets first.
 
-    ``paths`` are files and directories (see ``intercode.logs.discover``).
+    ``paths`` are files and directories (see ``intercode.logs.discover``). ``stats``: with those of
+    statistics_tables.py.
     Raises UsageError for a path without logs, DataError for a log that cannot be read.
     """
     logs = [(path, load(path)) for path in discover(paths)]
@@ -26,4 +29,6 @@ def build(paths: Sequence[Path]) -> list[Table]:
     leading = [t for t in runs if is_verified(t.name)]
     rest = [t for t in runs if not is_verified(t.name)]
     each = [entry for log in logs for entry in collect([log])]
-    return [*leading, *paper_tables(entries), *rest, *log_table(each)]
+    more = statistics_tables(entries) if stats else []
+    tables = [*leading, *paper_tables(entries), *rest, *log_table(each), *missing_cells(entries)]
+    return [*tables, *more]

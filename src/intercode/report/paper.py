@@ -1,9 +1,10 @@
-"""The tables of the InterCode paper: success by file system and by hardness, and the strategies."""
+"""The tables of the InterCode paper: success by file system and by hardness, also with the schema
+given, and the strategies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from intercode.report import metrics
 from intercode.report.entries import PUBLISHED, Entry
@@ -22,6 +23,9 @@ ORDER = (
 """The paper's order of models; others follow."""
 SIDES = ("single-turn", "try-again")
 """The two strategies that the paper sets side by side."""
+GIVEN = " (schema given)"
+"""What the name of a model ends with that was told the tables and columns, the paper's handicap."""
+_GIVEN_SUBSET = ":schema"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +56,26 @@ SPLITS = (
 
 def paper_tables(entries: Sequence[Entry]) -> list[Table]:
     """Every table of the paper that the entries hold something for."""
-    tables = [_success(split, entries) for split in SPLITS]
-    tables.append(_strategies(entries))
+    named = [_named(e) for e in entries]
+    plain = [e for e in named if not e.model.endswith(GIVEN)]
+    given = [e for e in named if e.model.endswith(GIVEN)]
+    tables = [_success(split, plain) for split in SPLITS]
+    tables += [_success(split, given, ", schema given") for split in SPLITS]
+    tables.append(_strategies(named))
     return [t for t in tables if t.rows]
 
 
-def _success(split: Split, entries: Sequence[Entry]) -> Table:
-    """Single Turn and Try Again side by side, as the paper has them.
+def _named(entry: Entry) -> Entry:
+    """An entry of ours on a subset that is the whole dataset with the schema in the prompt, under
+    the dataset's own name, as published logs of that kind are."""
+    if not entry.dataset.endswith(_GIVEN_SUBSET) or entry.model.endswith(GIVEN):
+        return entry
+    dataset = entry.dataset.removesuffix(_GIVEN_SUBSET)
+    return replace(entry, dataset=dataset, model=entry.model + GIVEN)
+
+
+def _success(split: Split, entries: Sequence[Entry], told: str = "") -> Table:
+    """Single Turn and Try Again side by side, as the paper has them. ``told``: for the title.
 
     Single is the log of one-turn episodes; where there is none, the first turn of Try Again.
     """
@@ -73,22 +90,28 @@ def _success(split: Split, entries: Sequence[Entry]) -> Table:
         again = row.get("try-again")
         single = row.get("single-turn", again)
         rate = metrics.success_rate if "single-turn" in row else metrics.first_turn_rate
-        left = _by_group(split, single, rate)
-        right = _by_group(split, again, metrics.success_rate)
+        left = by_group(split, single, rate)
+        right = by_group(split, again, metrics.success_rate)
         cells.append((model, conditions, *left, *right))
         borrowed += [] if "single-turn" in row else [model]
         notes += [n for e in row.values() for n in _gaps(split, e)]
     names = [*split.sizes, "all"]
     columns = ("model", "conditions", *(f"Single {n}" for n in names), *(f"Try {n}" for n in names))
-    if borrowed and split.dataset == "spider":
+    if borrowed and split.dataset == "spider" and not told:
         notes.append(
             "Single is the first turn of the Try Again log for "
             f"{', '.join(dict.fromkeys(borrowed))}; the paper has logs of one-turn episodes for "
             "gpt-3.5 and gpt-4."
         )
-    title = f"{split.title}: success by {split.what}, % (Single Turn | Try Again)"
+    title = f"{split.title}{told}: success by {split.what}, % (Single Turn | Try Again)"
     notes = list(dict.fromkeys([*notes, *mixed(mine)]))
-    return Table(f"{split.dataset}-success", title, columns, tuple(cells), tuple(notes))
+    return Table(
+        f"{split.dataset}-{'schema' if told else 'success'}",
+        title,
+        columns,
+        tuple(cells),
+        tuple(notes),
+    )
 
 
 def _strategies(entries: Sequence[Entry]) -> Table:
@@ -103,7 +126,7 @@ def _strategies(entries: Sequence[Entry]) -> Table:
         mine = [e for e in entries if e.dataset == split.dataset and not _is_session(e)]
         used += mine
         for entry in sorted(mine, key=lambda e: _rank(e.model)):
-            whole = not _missing(split, entry)
+            whole = not missing(split, entry)
             figures = (
                 metrics.success_rate(entry.episodes),
                 metrics.mean_turns(entry.episodes),
@@ -129,7 +152,7 @@ def _is_session(entry: Entry) -> bool:
     return entry.agent == "human" and entry.conditions == PUBLISHED
 
 
-def _by_group(
+def by_group(
     split: Split, entry: Entry | None, rate: Callable[[Episodes], float | None]
 ) -> list[float | None]:
     """The figure for each group, then for all; the latter only where no group is missing."""
@@ -137,10 +160,11 @@ def _by_group(
         return [None] * (len(split.sizes) + 1)
     groups = metrics.split(entry.episodes, metrics.group_of)
     out = [rate(groups.get(name, [])) for name in split.sizes]
-    return [*out, None if _missing(split, entry) else rate(entry.episodes)]
+    return [*out, None if missing(split, entry) else rate(entry.episodes)]
 
 
-def _missing(split: Split, entry: Entry) -> list[str]:
+def missing(split: Split, entry: Entry) -> list[str]:
+    """The groups of a benchmark that an entry has no episode of."""
     groups = metrics.split(metrics.played(entry.episodes), metrics.group_of)
     return [name for name in split.sizes if name not in groups]
 
@@ -149,9 +173,9 @@ def _gaps(split: Split, entry: Entry) -> list[str]:
     """What a row rests on, in words, where that is not every task once."""
     who = f"{entry.model}, {entry.agent} ({entry.conditions})"
     notes = []
-    missing = _missing(split, entry)
-    if missing:
-        notes.append(f"{who}: no {split.what} {', '.join(missing)}, so nothing for all.")
+    gone = missing(split, entry)
+    if gone:
+        notes.append(f"{who}: no {split.what} {', '.join(gone)}, so nothing for all.")
     groups = metrics.split(metrics.played(entry.episodes), metrics.group_of)
     short = [
         f"{len({t.task for t in groups[name]})} of {size} tasks of {name}"
@@ -180,5 +204,5 @@ def mixed(entries: Iterable[Entry]) -> list[str]:
 
 
 def _rank(model: str) -> tuple[int, str]:
-    plain = model.removesuffix(" (schema given)")
+    plain = model.removesuffix(GIVEN)
     return (ORDER.index(plain) if plain in ORDER else len(ORDER), model)

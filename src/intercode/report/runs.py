@@ -80,7 +80,7 @@ def _unlike(logs: Sequence[Entry]) -> list[str]:
 
 def _dataset(name: str, entries: Sequence[Entry]) -> Table:
     key = _splitter(entries)
-    groups = _ordered({g for e in entries for g in metrics.split(e.episodes, key)})
+    groups = ordered({g for e in entries for g in metrics.split(e.episodes, key)})
     again = any(e.agent == "try-again" for e in entries)
     rows = [_row(e, groups, key, again) for e in entries]
     named = tuple(f"group {g}" if g in FIXED else g for g in groups)
@@ -128,7 +128,9 @@ def _splitter(entries: Sequence[Entry]) -> Callable[[Trajectory], str | None]:
     return lambda _: None
 
 
-def _ordered(groups: set[str]) -> list[str]:
+def ordered(groups: set[str]) -> list[str]:
+    """Groups by degree of hardness where they are that, else by name."""
+
     def rank(name: str) -> tuple[int, str]:
         return (HARDNESS.index(name) if name in HARDNESS else len(HARDNESS), name)
 

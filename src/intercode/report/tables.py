@@ -1,4 +1,4 @@
-"""A table, and how it is written: text, Markdown, CSV, JSON."""
+"""A table, and how it is written: text, Markdown, LaTeX, CSV, JSON."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from intercode.errors import UsageError
 from intercode.registry import unknown
+from intercode.report.latex import latex
 
 Cell = str | int | float | None
 MISSING = "-"
@@ -57,9 +58,15 @@ class Table:
             for row in self.rows
         ]
 
+    def numeric(self) -> list[bool]:
+        """Which columns hold figures (they are set flush right)."""
+        columns = [[row[i] for row in self.rows] for i in range(len(self.columns))]
+        return [bool(c) and not any(isinstance(v, str) for v in c) for c in columns]
+
 
 def render(tables: Sequence[Table], style: str = "text") -> str:
-    """All tables as one text. ``style`` is ``text``, ``markdown``, ``csv`` or ``json``.
+    """All tables as one text. ``style`` is ``text``, ``markdown``, ``latex``, ``csv`` or
+    ``json``.
 
     CSV holds one block a table (a line with its name, the header, the rows), blank lines between,
     figures rounded as shown and empty fields for what is missing. JSON holds full figures and null.
@@ -76,12 +83,6 @@ def _shown(cell: Cell, digits: int) -> str:
     return f"{cell:.{digits}f}" if isinstance(cell, float) else str(cell)
 
 
-def _numeric(table: Table) -> list[bool]:
-    """Which columns hold figures (they are set flush right)."""
-    columns = [[row[i] for row in table.rows] for i in range(len(table.columns))]
-    return [bool(c) and not any(isinstance(v, str) for v in c) for c in columns]
-
-
 def _text(tables: Sequence[Table]) -> str:
     return "\n".join(_text_table(t) for t in tables)
 
@@ -89,7 +90,7 @@ def _text(tables: Sequence[Table]) -> str:
 def _text_table(table: Table) -> str:
     lines = [list(table.columns), *table.shown()]
     widths = [max(len(line[i]) for line in lines) for i in range(len(table.columns))]
-    right = _numeric(table)
+    right = table.numeric()
     out = [table.title]
     for number, line in enumerate(lines):
         cells = [
@@ -109,7 +110,7 @@ def _markdown_table(table: Table) -> str:
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(c.replace("|", "\\|").replace("\n", " ") for c in cells) + " |"
 
-    rule = ["---:" if right else "---" for right in _numeric(table)]
+    rule = ["---:" if right else "---" for right in table.numeric()]
     out = [f"### {table.title}", "", line(table.columns), line(rule), *map(line, table.shown())]
     if table.notes:
         out += ["", *(f"- {note}" for note in table.notes)]
@@ -145,6 +146,7 @@ def _json(tables: Sequence[Table]) -> str:
 STYLES: dict[str, Callable[[Sequence[Table]], str]] = {
     "text": _text,
     "markdown": _markdown,
+    "latex": latex,
     "csv": _csv,
     "json": _json,
 }

@@ -1,0 +1,33 @@
+"""``intercode leaderboard``: one page of results out of bundles."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from intercode.cli.parser import path
+
+EXAMPLE = """\
+examples:
+  intercode leaderboard results/*.tar.gz --out page    then open page/index.html
+
+The page is one file that loads nothing. Results on other tasks, profiles, images or machines stand
+in tables of their own. Verified are those bundles that `intercode verify` has left a receipt of."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.epilog = EXAMPLE
+    parser.add_argument("bundles", nargs="+", type=path, metavar="BUNDLE", help=".tar.gz files")
+    parser.add_argument(
+        "--out", type=path, required=True, metavar="DIR", help="where index.html goes"
+    )
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Write the page."""
+    from intercode.exports.leaderboard import write_leaderboard
+
+    page = write_leaderboard(args.bundles, args.out)
+    print(f"wrote {page}", file=sys.stderr)
+    return 0

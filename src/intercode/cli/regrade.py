@@ -1,0 +1,103 @@
+"""``intercode regrade``: recorded episodes under another profile or reward, without a model."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from intercode.cli.parser import add_place, count, path
+from intercode.config import parse_pairs
+
+if TYPE_CHECKING:
+    from intercode.report.tables import Table
+    from intercode.runner.regrade import Regraded
+
+MOST = 20
+"""Flipped episodes that are printed; the file has all."""
+EXAMPLE = """\
+examples:
+  intercode regrade runs/nl2bash-try-again --profile original --out runs/nl2bash-original
+  intercode regrade LOG.json --profile standard --out regraded       a log of the authors
+  intercode regrade RUN --reward mypackage.rewards:strict --out strict
+
+Every recorded action is executed again and scored; no model is asked. The new run says in run.json,
+as regraded_from, what it was made of, and lists in differences.jsonl every step that came out
+otherwise. Observations in it are those of now; what the agent said is as it was."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.epilog = EXAMPLE
+    parser.add_argument("run", type=path, metavar="RUN", help="a run or log")
+    parser.add_argument(
+        "--out", type=path, required=True, metavar="DIR", help="where the new run goes"
+    )
+    parser.add_argument("--dataset", help="where the record does not tell: name[:subset] or file")
+    parser.add_argument("--parallel", type=count, default=2, help="episodes side by side (2)")
+    parser.add_argument(
+        "--env-option", action="append", default=[], metavar="KEY=VALUE",
+        help="a setting of the environment's own, such as engine=mysql",
+    )  # fmt: skip
+    add_place(parser)
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Regrade, and print what changed."""
+    from intercode.errors import UsageError
+    from intercode.report.tables import render
+    from intercode.runner.recorded import Options
+    from intercode.runner.regrade import DIFFERENCES, regrade
+
+    given = vars(args)
+    if "profile" not in given and "reward" not in given:
+        raise UsageError("say what to grade by: --profile standard|original, or --reward PKG:FN")
+    if "sandbox" in given:
+        raise UsageError(
+            "--sandbox cannot be chosen here: episodes run where they are recorded for"
+        )
+    options = Options(
+        profile=given.get("profile"), image=given.get("image"), network=given.get("network"),
+        dataset=args.dataset, timeout=given.get("timeout"), parallel=args.parallel,
+        env_options=parse_pairs(args.env_option),
+    )  # fmt: skip
+    progress = _progress if sys.stderr.isatty() else lambda *_: None
+    found = regrade(args.run, options, args.out, reward=given.get("reward"), progress=progress)
+    print(render(_tables(found), "text"))
+    print(
+        f"wrote {found.out}; every differing step is in {found.out / DIFFERENCES}", file=sys.stderr
+    )
+    return 0
+
+
+def _progress(done: int, total: int) -> None:
+    end = "\n" if done == total else ""
+    print(f"\r{done}/{total} episodes", end=end, file=sys.stderr, flush=True)
+
+
+def _tables(found: Regraded) -> list[Table]:
+    from intercode.report.tables import Cell, Table
+
+    episodes = len(found.after)
+    changed = {(d.task, d.epoch) for d in found.differences}
+    won = sum(b.success for _, b in found.flips)
+    row: tuple[Cell, ...] = (
+        episodes, sum(t.success for t in found.before), sum(t.success for t in found.after),
+        won, len(found.flips) - won, len(changed), len(found.differences), len(found.failed),
+        found.left_out,
+    )  # fmt: skip
+    columns = (
+        "episodes", "solved", "solved now", "won", "lost", "episodes changed", "steps changed",
+        "failed", "left out",
+    )  # fmt: skip
+    notes = tuple(f"{t.task}: {t.error}" for t in found.failed[:MOST])
+    out = [Table("regraded", "Graded again", columns, (row,), notes)]
+    flips = [(a.task, a.epoch, a.reward, b.reward, b.turns) for a, b in found.flips[:MOST]]
+    if flips:
+        more = len(found.flips) - len(flips)
+        notes = (f"{more} more are in the file",) if more else ()
+        heads = ("task", "epoch", "reward", "reward now", "turns")
+        digits = (("reward", 3), ("reward now", 3))
+        title = "Episodes whose success changed"
+        out.append(Table("flips", title, heads, tuple(flips), notes, digits))
+    return out

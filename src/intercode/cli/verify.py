@@ -1,0 +1,90 @@
+"""``intercode verify``: is a bundle what it says?"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from intercode.cli.parser import count, path, seconds
+from intercode.config import parse_pairs
+
+DIFFERS = 1
+"""Exit status when an episode did not come again."""
+
+EXAMPLE = """\
+examples:
+  intercode verify spider-react.tar.gz
+  intercode verify spider-react.tar.gz --all
+
+Digests and figures are checked, then episodes are executed again, drawn by chance. What was shown
+is kept in FILE.verified.json for `intercode leaderboard`. A bundle cannot choose files, code or the
+network of this machine: where it names some, an option has to allow it. Exit status: 1 where an
+episode did not come again, 2 for a bundle that was tampered with."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.epilog = EXAMPLE
+    parser.add_argument("bundle", type=path, metavar="FILE", help="what `intercode bundle` wrote")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument(
+        "--sample", type=count, default=20, metavar="N", help="episodes to execute again (20)"
+    )
+    how.add_argument("--all", action="store_true", help="execute every episode again")
+    parser.add_argument("--seed", type=int, metavar="N", help="draw the same sample again")
+    parser.add_argument(
+        "--image", help="host, dir:PATH, tar:PATH or recipe:NAME (default: its own)"
+    )
+    parser.add_argument("--network", help="none, or host where the record was made with it")
+    parser.add_argument("--dataset", help="where the bundle names a file: yours")
+    parser.add_argument("--reward", metavar="PKG:FN", help="where the bundle names code: yours")
+    parser.add_argument("--timeout", type=seconds, help="seconds per action (default: its own)")
+    parser.add_argument("--parallel", type=count, default=2, help="episodes side by side (2)")
+    parser.add_argument(
+        "--env-option", action="append", default=[], metavar="KEY=VALUE",
+        help="a setting of the environment's own, such as engine=mysql",
+    )  # fmt: skip
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Verify, write the receipt, and say what was shown."""
+    from intercode.runner.recorded import Options
+    from intercode.runner.verify import verify, write_receipt
+
+    own = parse_pairs(args.env_option)
+    if args.reward is not None:
+        own["reward"] = args.reward
+    options = Options(
+        image=args.image, network=args.network, dataset=args.dataset, timeout=args.timeout,
+        parallel=args.parallel, env_options=own,
+    )  # fmt: skip
+    sample = None if args.all else args.sample
+    verdict = verify(args.bundle, options, sample=sample, seed=args.seed)
+    receipt = write_receipt(verdict)
+    report, first = verdict.report, verdict.first
+    print(_plain(verdict.bundle.statement))
+    print(f"sha256 {verdict.bundle.sha256}: every digest holds")
+    for note in verdict.notes:
+        print(_plain(f"NOTE     {note}"))
+    shown = (
+        f"{report.episodes} of {len(verdict.bundle.episodes)} episodes, {len(report.steps)} steps"
+    )
+    if first is None:
+        print(f"EQUAL    {shown}: every recorded observation, reward and hash again")
+    else:
+        from intercode.cli.replay_branch import difference, indented
+
+        print(f"DIFFERS  {len(report.disproved)} of {shown}")
+        what = ", ".join(first.differs_in)
+        name = f"{first.task} {first.episode}".strip()
+        print(_plain(f"         first {name}, step {first.turn + 1}, in {what} ({first.cause})"))
+        print(_plain(indented(difference(first))))
+        if not report.deterministic:
+            print("         not recorded as deterministic: see `intercode eval --deterministic`")
+    print(f"seed {verdict.seed}; wrote {receipt}", file=sys.stderr)
+    return 0 if verdict.equal else DIFFERS
+
+
+def _plain(text: str) -> str:
+    """A text from elsewhere without what would command the terminal."""
+    return "".join(c if c == "\n" or c.isprintable() else f"\\x{ord(c):02x}" for c in text)

@@ -1,0 +1,67 @@
+"""The commands that write: each names what it wrote, and refuses what cannot be in one line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from intercode.cli import main
+
+
+@pytest.fixture
+def log(recorded_dir: Path) -> str:
+    return str(recorded_dir / "bash" / "ic_bash_multiturn_gpt-4_10_turns_fs_2.json")
+
+
+def test_an_export_says_how_many_records_and_what_is_left_out(
+    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "a.jsonl"
+    assert main(["export", log, "--to", "chat", "--which", "all", "--out", str(out)]) == 0
+    assert f"wrote 53 records to {out}" in capsys.readouterr().err
+    assert len(out.read_text().splitlines()) == 53
+
+
+def test_mistakes_are_told_in_one_line(
+    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "a")
+    for words, message in (
+        (["--to", "atiff"], "did you mean 'atif'"),
+        (["--to", "atif", "--bare"], "--bare say what goes into the format chat"),
+        (["--to", "tokens"], "no turn of these episodes holds token ids"),
+    ):
+        assert main(["export", log, *words, "--out", out]) == 2
+        assert message in capsys.readouterr().err
+    assert main(["bundle", log, "--out", str(tmp_path / "a.tar.gz")]) == 2
+    assert "is no run directory" in capsys.readouterr().err
+    assert main(["verify", log]) == 2
+    assert "cannot be read as a bundle" in capsys.readouterr().err
+    assert main(["leaderboard", log, "--out", out]) == 2
+
+
+def test_a_report_writes_latex_and_draws(
+    log: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("matplotlib", reason="needs the extra plots")
+    table, figures = tmp_path / "t.tex", tmp_path / "figures"
+    words = ["report", log, "--format", "latex", "--out", str(table), "--plot", str(figures)]
+    assert main(words) == 0
+    assert "\\toprule" in table.read_text()
+    assert (figures / "nl2bash-by-turn.svg").is_file()
+    assert f"wrote {figures / 'nl2bash-by-turn.svg'}" in capsys.readouterr().err
+
+
+def test_a_report_as_json_names_the_missing_cells(
+    log: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", log, "--format", "json"]) == 0
+    tables = {t["name"]: t for t in json.loads(capsys.readouterr().out)}
+    rows = tables["missing-cells"]["rows"]
+    (row,) = [r for r in rows if r["table"].startswith("Bash") and r["row"] == "gpt-4, Try"]
+    assert row["cells"] == "fs_1, fs_3, fs_4, all"
+    assert (
+        row["log that would give them"] == "ic_bash_multiturn_gpt-4_10_turns_{fs_1,fs_3,fs_4}.json"
+    )

@@ -1,0 +1,154 @@
+"""ATIF documents: the format's rules, and every field where it belongs.
+
+Harbor's own models are the judge where Harbor is installed (it needs Python 3.12); the rules below
+are those models' as of its release 0.25, written out.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intercode.exports import export
+from intercode.exports.atif import document
+from support.talks import person, talk
+
+KEYS = {
+    "document": {
+        "schema_version", "session_id", "trajectory_id", "agent", "steps", "notes",
+        "final_metrics", "continued_trajectory_ref", "extra", "subagent_trajectories",
+    },
+    "agent": {"name", "version", "model_name", "tool_definitions", "extra"},
+    "step": {
+        "step_id", "timestamp", "source", "model_name", "reasoning_effort", "message",
+        "reasoning_content", "tool_calls", "observation", "metrics", "is_copied_context",
+        "llm_call_count", "extra",
+    },
+    "tool_call": {"tool_call_id", "function_name", "arguments", "extra"},
+    "observation": {"results"},
+    "result": {"source_call_id", "content", "subagent_trajectory_ref", "extra"},
+    "metrics": {
+        "prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd", "prompt_token_ids",
+        "completion_token_ids", "logprobs", "extra",
+    },
+    "final_metrics": {
+        "total_prompt_tokens", "total_completion_tokens", "total_cached_tokens", "total_cost_usd",
+        "total_steps", "extra",
+    },
+}  # fmt: skip
+AGENT_ONLY = {"model_name", "reasoning_effort", "reasoning_content", "tool_calls", "metrics"}
+
+
+def check(found: dict[str, Any]) -> None:
+    """Every rule of ATIF 1.8 that concerns documents with one trajectory and text only."""
+    assert found["schema_version"] == "ATIF-v1.8"
+    assert found.keys() <= KEYS["document"] and found["agent"].keys() <= KEYS["agent"]
+    assert all(isinstance(found["agent"][k], str) for k in ("name", "version"))
+    assert found["final_metrics"].keys() <= KEYS["final_metrics"]
+    assert found["final_metrics"]["total_steps"] == len(found["steps"]) >= 1
+    for number, step in enumerate(found["steps"], start=1):
+        assert step.keys() <= KEYS["step"] and step["step_id"] == number
+        assert isinstance(step["message"], str)
+        assert step["source"] in ("system", "user", "agent")
+        assert step["source"] == "agent" or not AGENT_ONLY & step.keys()
+        calls = step.get("tool_calls", [])
+        for call in calls:
+            assert call.keys() <= KEYS["tool_call"] and isinstance(call["arguments"], dict)
+        assert step.get("metrics", {}).keys() <= KEYS["metrics"]
+        for result in step.get("observation", {"results": []})["results"]:
+            assert result.keys() <= KEYS["result"]
+            known = {call["tool_call_id"] for call in calls}
+            assert result.get("source_call_id") in known | {None}
+    _nothing_empty(found)
+
+
+def _nothing_empty(value: Any, path: str = "") -> None:
+    """No key stands there with null: what is not known is left out. Our own ``extra`` apart."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            assert inner is not None, f"{path}/{key}"
+            if key != "extra":
+                _nothing_empty(inner, f"{path}/{key}")
+    elif isinstance(value, list):
+        for inner in value:
+            _nothing_empty(inner, path)
+
+
+def judged_by_harbor(found: dict[str, Any]) -> None:
+    harbor = pytest.importorskip(
+        "harbor.models.trajectories", reason="needs Harbor's models: pip install harbor"
+    )
+    harbor.Trajectory.model_validate(found)
+
+
+def test_a_conversation_with_tools() -> None:
+    found = document(talk())
+    check(found)
+    system, task, first, second = found["steps"]
+    assert (system["source"], task["source"]) == ("system", "user")
+    assert task["message"] == "Task: q"
+    assert first["tool_calls"] == [
+        {"tool_call_id": "c1", "function_name": "run_command", "arguments": {"command": "ls"}}
+    ]
+    assert first["reasoning_content"] == "look"
+    (result,) = first["observation"]["results"]
+    assert result == {"source_call_id": "c1", "content": "a", "extra": {"told": "[told] a"}}
+    assert second["observation"]["results"] == [{"source_call_id": "c2", "content": "hello"}]
+    assert first["metrics"] == {
+        "prompt_tokens": 100, "completion_tokens": 20, "cost_usd": 0.5,
+        "prompt_token_ids": [1, 2, 3], "completion_token_ids": [4, 5], "logprobs": [-0.5, -0.25],
+        "extra": {"requests": 1},
+    }  # fmt: skip
+    totals = found["final_metrics"]
+    assert (totals["total_prompt_tokens"], totals["total_cost_usd"]) == (250, 0.75)
+    assert found["agent"]["tool_definitions"][1]["function"]["name"] == "submit"
+    assert second["extra"]["reward"] == 1.0 and found["extra"]["success"] is True
+
+
+def test_a_persons_turn_is_the_users() -> None:
+    found = document(person())
+    check(found)
+    (turn,) = [s for s in found["steps"] if s["message"] == "ls"]
+    assert turn["source"] == "user" and turn["extra"]["actor"] == "person"
+    assert turn["observation"]["results"] == [{"content": "a"}]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["bash/ic_bash_react_10_turns_fs_1.json", "ctf/ic_ctf_multiturn_gpt-4_10_turns.json",
+     "python/ic_python_multiturn_gpt-3.5_7_turns.json",
+     "sql/ic_sql_multiturn_human_10_turns.json"],
+)  # fmt: skip
+def test_every_published_episode_is_a_document(
+    recorded_dir: Path, tmp_path: Path, name: str
+) -> None:
+    log = recorded_dir / name
+    written = export(log, "atif", tmp_path)
+    source = json.loads(log.read_text())
+    assert len(set(written.files)) == written.records == len(source)
+    for path in written.files:
+        found = json.loads(path.read_text("utf-8"))
+        check(found)
+        number = str(found["extra"]["task"].rpartition("/")[2])
+        if found["extra"]["dataset"] == "mbpp":  # whose ids count from 1, the log from 0
+            number = str(int(number) - 1)
+        row = source[number]
+        turns = [s for s in found["steps"] if s["source"] == "agent"]
+        told = [s["observation"]["results"][0]["content"] for s in turns]
+        history = row.get("turn_history")
+        steps = [t["observation"] for t in row.get("trajectory", ())]
+        assert told == (history["observations"] if history else steps)
+
+
+@pytest.mark.parametrize("make", [talk, person])
+def test_harbor_accepts_them(make: Any) -> None:
+    judged_by_harbor(document(make()))
+
+
+def test_harbor_accepts_the_published_logs(recorded_dir: Path, tmp_path: Path) -> None:
+    log = recorded_dir / "bash" / "ic_bash_plan_solve_fs_4.json"
+    for path in export(log, "atif", tmp_path).files:
+        judged_by_harbor(json.loads(path.read_text("utf-8")))

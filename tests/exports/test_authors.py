@@ -1,0 +1,102 @@
+"""The authors' schema: what is written is what they wrote, and is read back as it was."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intercode import logs
+from intercode.errors import UsageError
+from intercode.exports import export
+from intercode.exports.authors import document
+from intercode.logs import no_code
+from intercode.types import Step, Trajectory
+
+NOT_OURS = {"info", "gold"}
+"""What their logs hold of the gold and of the grader: no record of an episode has it."""
+FILES = [
+    "bash/ic_bash_multiturn_gpt-3.5_10_turns_fs_1.json",
+    "bash/ic_bash_multiturn_gpt-3.5_10_turns_fs_3.json",
+    "bash/ic_bash_multiturn_gpt-3.5_10_turns_fs_4.json",
+    "bash/ic_bash_multiturn_gpt-4_10_turns_fs_2.json",
+    "bash/ic_bash_plan_solve_fs_3.json",
+    "bash/ic_bash_plan_solve_fs_4.json",
+    "bash/ic_bash_react_10_turns_fs_1.json",
+    "bash/ic_bash_react_10_turns_fs_3.json",
+    "ctf/ic_ctf_multiturn_gpt-4_10_turns.json",
+    "python/ic_python_multiturn_gpt-3.5_7_turns.json",
+    "sql/ic_sql_multiturn_gpt-3.5_10_turns.json",
+    "sql/ic_sql_multiturn_human_10_turns.json",
+    "sql/ic_sql_plan_solve.json",
+    "sql/ic_sql_react_10_turns.json",
+]
+
+
+def _rows(path: Path) -> dict[str, dict[str, Any]]:
+    found = json.loads(path.read_text("utf-8"))
+    rows: dict[str, dict[str, Any]] = found.get("logs", found)
+    return rows
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_published_log_comes_out_as_it_went_in(
+    recorded_dir: Path, tmp_path: Path, name: str
+) -> None:
+    original = recorded_dir / name
+    written = export(original, "authors", tmp_path)
+    (copy,) = written.files
+    assert copy.name == original.name and written.left_out == ()
+    theirs, ours = _rows(original), _rows(copy)
+    assert list(theirs) == list(ours) and written.records == len(theirs)
+    for key, episode in theirs.items():
+        for field, value in episode.items():
+            if field in ("turn_history", "summary"):
+                assert {k: ours[key][field].get(k) for k in value} == value, (key, field)
+            elif field not in NOT_OURS:
+                assert ours[key][field] == value, (key, field)
+    assert logs.load(copy) == logs.load(original)
+
+
+def _own(**changes: Any) -> Trajectory:
+    steps = (
+        Step("ls", "a\n", reward=None, message="Let me look.\nls"),
+        Step("", "Nothing was run.", executed=False, valid=False, message="I think"),
+        Step("submit", "a\n", reward=0.5, thought="done"),
+    )
+    run = {"environment": "bash", "dataset": "nl2bash", "agent": "react", "model": "p/m",
+           "max_turns": 10}  # fmt: skip
+    values = {"group": "fs_2", "run": run, "end": "submitted", **changes}
+    return Trajectory("nl2bash/fs_2/7", 7, "q", steps, **values)
+
+
+def test_a_run_of_ours_is_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "ic_bash_react_10_turns_fs_2.json"
+    path.write_text(json.dumps(document([_own()])))
+    (back,) = logs.load(path)
+    assert (back.task, back.index, back.group, back.query) == ("nl2bash/fs_2/7", 7, "fs_2", "q")
+    assert [s.action for s in back.steps] == ["execute[ls]", "I think", "submit"]
+    assert [s.executed for s in back.steps] == [True, False, True]
+    assert no_code(back.steps[1])
+    assert [s.reward for s in back.steps] == [0.0, 0.0, 0.5]
+    assert back.steps[2].thought == "done" and back.run["agent"] == "react"
+
+
+def test_file_systems_and_samples_get_files_of_their_own(tmp_path: Path) -> None:
+    log = tmp_path / "run.jsonl"
+    from intercode import trajectories
+
+    for episode in (_own(), _own(group="fs_1"), _own(epoch=1), _own(end="error", error="lost")):
+        trajectories.append(log, episode)
+    written = export(log, "authors", tmp_path / "out")
+    names = {str(f.relative_to(tmp_path / "out")) for f in written.files}
+    assert names == {
+        "ic_bash_react_10_turns_fs_2.json",
+        "ic_bash_react_10_turns_fs_1.json",
+        "epoch-2/ic_bash_react_10_turns_fs_2.json",
+    }
+    assert written.records == 3 and "1 episodes that failed" in written.left_out[0]
+    with pytest.raises(UsageError, match="several files"):
+        export(log, "authors", tmp_path / "one.json")

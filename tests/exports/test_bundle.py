@@ -1,0 +1,202 @@
+"""Bundles: the same bytes from the same run, and nothing read that was changed or means harm."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intercode import trajectories
+from intercode.errors import DataError, UsageError
+from intercode.exports.archives import read_archive, write_archive
+from intercode.exports.bundle import MEMBERS, read_bundle, write_bundle
+from support.talks import run_in
+
+
+@pytest.fixture
+def bundle(tmp_path: Path) -> Path:
+    out = tmp_path / "a.tar.gz"
+    write_bundle(run_in(tmp_path / "run"), out)
+    return out
+
+
+def test_a_bundle_says_what_it_holds(bundle: Path) -> None:
+    found = read_bundle(bundle)
+    assert found.statement.startswith("try-again with p/m solves 2 of 3 episodes of 3 tasks")
+    assert found.results["success"] == pytest.approx(66.667, abs=1e-3)
+    assert found.results["low"] < 66.7 < found.results["high"]
+    assert [t.reward for t in found.episodes] == [1.0, 0.0, 1.0]
+    with tarfile.open(bundle) as archive:
+        assert archive.getnames() == ["manifest.json", "run.json", "trajectories.jsonl"]
+        assert all((m.mtime, m.uid, m.uname) == (0, 0, "") for m in archive.getmembers())
+
+
+def test_the_same_run_gives_the_same_bytes_and_a_torn_line_is_left_out(
+    bundle: Path, tmp_path: Path
+) -> None:
+    log = tmp_path / "run" / trajectories.TRAJECTORIES_FILE
+    with log.open("ab") as file:
+        file.write(b'{"v": 1, "task": "sta')
+    write_bundle(tmp_path / "run", tmp_path / "b.tar.gz")
+    assert (tmp_path / "b.tar.gz").read_bytes() == bundle.read_bytes()
+
+
+def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is no run directory"):
+        write_bundle(tmp_path, tmp_path / "a.tar.gz")
+    with pytest.raises(UsageError, match=r"has to end in \.tar\.gz"):
+        write_bundle(run_in(tmp_path / "run"), tmp_path / "a.zip")
+
+
+def _forge(bundle: Path, change: Callable[[dict[str, bytes]], None]) -> None:
+    files = read_archive(bundle, MEMBERS)
+    change(files)
+    write_archive(bundle, files)
+
+
+def _reseal(files: dict[str, bytes]) -> None:
+    """Digests as they have to be: what a forger who knows the format would write."""
+    import hashlib
+
+    manifest = json.loads(files["manifest.json"])
+    for name, told in manifest["files"].items():
+        told["sha256"] = hashlib.sha256(files[name]).hexdigest()
+        told["bytes"] = len(files[name])
+    files["manifest.json"] = json.dumps(manifest).encode()
+
+
+def _line(files: dict[str, bytes], number: int, change: Callable[[dict[str, Any]], None]) -> None:
+    rows = [json.loads(line) for line in files["trajectories.jsonl"].splitlines()]
+    change(rows[number])
+    files["trajectories.jsonl"] = b"".join(json.dumps(r).encode() + b"\n" for r in rows)
+
+
+def test_a_changed_file_is_found_by_its_digest(bundle: Path) -> None:
+    _forge(bundle, lambda f: f.update({"run.json": f["run.json"].replace(b"p/m", b"p/n")}))
+    with pytest.raises(DataError, match=r"tampered with: run\.json is not what"):
+        read_bundle(bundle)
+
+
+def test_a_changed_reward_is_found_though_the_digests_were_made_again(bundle: Path) -> None:
+    def change(files: dict[str, bytes]) -> None:
+        _line(files, 1, lambda row: row["steps"][1].update(reward=1.0))
+        _reseal(files)
+
+    _forge(bundle, change)
+    with pytest.raises(DataError, match="tampered with: its results"):
+        read_bundle(bundle)
+
+
+@pytest.mark.parametrize(
+    ("where", "value", "message"),
+    [
+        ("reward", 99.0, "reward cannot be 99.0"),
+        ("reward", "1", "reward cannot be '1'"),
+        ("reward", float("nan"), "reward cannot be nan"),
+        ("observation", 3, "observation cannot be 3"),
+        ("valid", "yes", "valid cannot be 'yes'"),
+        ("usage", {"cost": "free"}, "cost cannot be 'free'"),
+        ("strange\x1b[2J", 1, r"Step has no strange\\x1b"),
+    ],
+)
+def test_values_of_another_type_are_refused(
+    bundle: Path, where: str, value: object, message: str
+) -> None:
+    def change(files: dict[str, bytes]) -> None:
+        _line(files, 0, lambda row: row["steps"][0].update({where: value}))
+        _reseal(files)
+
+    _forge(bundle, change)
+    with pytest.raises(DataError, match=message) as refused:
+        read_bundle(bundle)
+    assert "line 1" in str(refused.value) and "\x1b" not in str(refused.value)
+
+
+def test_an_episode_under_other_conditions_than_the_run_is_refused(bundle: Path) -> None:
+    def change(files: dict[str, bytes]) -> None:
+        _line(files, 0, lambda row: row["run"].update(profile="original"))
+        _reseal(files)
+
+    _forge(bundle, change)
+    with pytest.raises(DataError, match=r"its profile is not that of run\.json"):
+        read_bundle(bundle)
+
+
+def test_nesting_that_breaks_parsers_is_refused(bundle: Path) -> None:
+    def change(files: dict[str, bytes]) -> None:
+        files["run.json"] = b"[" * 200_000
+        _reseal(files)
+
+    _forge(bundle, change)
+    with pytest.raises(DataError, match="broken JSON"):
+        read_bundle(bundle)
+
+
+def _archive(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
+    with gzip.open(path, "wb") as packed, tarfile.open(mode="w", fileobj=packed) as archive:
+        for member, content in members:
+            if member.isreg():
+                member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return path
+
+
+def _member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = kind, target
+    return member
+
+
+@pytest.mark.parametrize(
+    ("member", "message"),
+    [
+        (_member("../run.json"), "a bundle holds no '../run.json'"),
+        (_member("/etc/passwd"), "a bundle holds no '/etc/passwd'"),
+        (_member("more.txt"), "a bundle holds no 'more.txt'"),
+        (_member("run.json", tarfile.SYMTYPE, "/etc/passwd"), "no plain file"),
+        (_member("run.json", tarfile.LNKTYPE, "manifest.json"), "no plain file"),
+        (_member("run.json", tarfile.CHRTYPE), "no plain file"),
+        (_member("run.json", tarfile.FIFOTYPE), "no plain file"),
+        (_member("run.json", tarfile.DIRTYPE), "no plain file"),
+        (_member("x" * 300), "no plain file"),  # a header that gives the next one a long name
+    ],
+)
+def test_hostile_members_are_refused(tmp_path: Path, member: tarfile.TarInfo, message: str) -> None:
+    path = _archive(tmp_path / "a.tar.gz", (member, b"{}"))
+    with pytest.raises(DataError, match=message):
+        read_bundle(path)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.tar.gz"]
+
+
+def test_a_file_that_is_twice_in_it_is_refused(tmp_path: Path) -> None:
+    path = _archive(tmp_path / "a.tar.gz", (_member("run.json"), b"{}"), (_member("run.json"), b""))
+    with pytest.raises(DataError, match=r"holds 'run\.json' twice"):
+        read_bundle(path)
+
+
+def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
+    member = tarfile.TarInfo("manifest.json")
+    member.size = 1 << 40
+    path = tmp_path / "a.tar.gz"
+    path.write_bytes(gzip.compress(member.tobuf(tarfile.GNU_FORMAT) + bytes(1 << 20)))
+    with pytest.raises(DataError, match="bytes, and at most"):
+        read_bundle(path)
+
+
+@pytest.mark.parametrize("keep", [0, 10, 200, 600])
+def test_what_is_cut_off_or_no_archive_is_refused(bundle: Path, keep: int) -> None:
+    bundle.write_bytes(bundle.read_bytes()[:keep])
+    with pytest.raises(DataError):
+        read_bundle(bundle)
+
+
+def test_an_archive_that_lacks_a_file_is_refused(bundle: Path) -> None:
+    _forge(bundle, lambda files: files.pop("run.json") and None)
+    with pytest.raises(DataError, match=r"it has no run\.json"):
+        read_bundle(bundle)

@@ -1,0 +1,139 @@
+"""The page: self-contained, tables that mix nothing, and nothing in it that a bundle could run."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intercode.errors import DataError, UsageError
+from intercode.exports.bundle import write_bundle
+from intercode.exports.leaderboard import write_leaderboard
+from intercode.exports.receipts import Receipt, receipt_path
+from support.talks import run_in
+
+
+class Page(HTMLParser):
+    """The tables of a page as texts, the tags that it uses and their attributes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tables: list[list[list[str]]] = []
+        self.tags: set[str] = set()
+        self.attributes: list[tuple[str, str | None]] = []
+        self._open = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes += attrs
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append("")
+            self._open = True
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open = self._open and tag not in ("td", "th")
+
+    def handle_data(self, data: str) -> None:
+        if self._open:
+            self.tables[-1][-1][-1] += data
+
+
+def _page(tmp_path: Path, *bundles: Path) -> Page:
+    return Page(write_leaderboard(bundles, tmp_path / "page").read_text("utf-8"))
+
+
+def _bundle(tmp_path: Path, name: str, rewards: tuple[float, ...], **meta: Any) -> Path:
+    out = tmp_path / f"{name}.tar.gz"
+    write_bundle(run_in(tmp_path / name, rewards, **meta), out)
+    return out
+
+
+def _receipt(path: Path, **changes: Any) -> None:
+    from intercode.exports.bundle import read_bundle
+
+    made = Receipt(read_bundle(path).sha256, True, 2, 3, 4, 0, "", 1, "0.1", "2026-01-31T00:00:00")
+    text = json.dumps(dataclasses.replace(made, **changes).plain())
+    receipt_path(path).write_text(text)
+
+
+def test_the_best_result_leads_with_its_interval(tmp_path: Path) -> None:
+    worse = _bundle(tmp_path, "a", (0.0, 0.0, 1.0), model="m/worse")
+    better = _bundle(tmp_path, "b", (1.0, 1.0, 0.0), model="m/better")
+    (table,) = _page(tmp_path, worse, better).tables
+    assert [row[1] for row in table] == ["model", "m/better", "m/worse"]
+    assert table[1][3:6] == ["2 / 3", "66.7 %", "20.8 to 93.9"]
+    assert [row[-1] for row in table[1:]] == ["not verified"] * 2
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"profile": "original"},
+        {"dataset": "starter:verified"},
+        {"dataset_hash": "bb"},
+        {"scoring": "bash-3"},
+        {"image_digest": "sha256:1"},
+        {"arch": "aarch64"},
+        {"tier": "local"},
+        {"network": "host"},
+        {"reward": "mine:strict"},
+    ],
+)
+def test_other_conditions_get_a_table_of_their_own(tmp_path: Path, other: dict[str, Any]) -> None:
+    one = _bundle(tmp_path, "a", (1.0, 0.0, 1.0))
+    two = _bundle(tmp_path, "b", (1.0, 0.0, 1.0), **other)
+    assert [len(t) for t in _page(tmp_path, one, two).tables] == [2, 2]
+
+
+def test_other_tasks_of_the_same_dataset_too(tmp_path: Path) -> None:
+    one = _bundle(tmp_path, "a", (1.0, 0.0, 1.0))
+    two = _bundle(tmp_path, "b", (1.0, 0.0))
+    assert len(_page(tmp_path, one, two).tables) == 2
+
+
+def test_a_receipt_tells_what_was_verified(tmp_path: Path) -> None:
+    path = _bundle(tmp_path, "a", (1.0, 0.0, 1.0))
+    _receipt(path)
+    ((_, row),) = _page(tmp_path, path).tables
+    assert row[-1] == "✓ 2 of 3 episodes came again (2026-01-31)"
+    _receipt(path, equal=False, differing=1, first="starter/1, step 2: time of the run")
+    ((_, row),) = _page(tmp_path, path).tables
+    assert row[-1].startswith("✗ 1 of 2 episodes differ, first starter/1, step 2")
+
+
+def test_a_receipt_of_another_bundle_counts_for_nothing(tmp_path: Path) -> None:
+    path = _bundle(tmp_path, "a", (1.0, 0.0, 1.0))
+    _receipt(path, bundle="0" * 64)
+    ((_, row),) = _page(tmp_path, path).tables
+    assert row[-1] == "not verified"
+    receipt_path(path).write_text("{}")
+    with pytest.raises(DataError, match="no receipt of `intercode verify`"):
+        _page(tmp_path, path)
+
+
+def test_what_a_bundle_says_is_text_and_nothing_is_loaded(tmp_path: Path) -> None:
+    evil = '<script>alert(1)</script>"><img src=http://x/y onerror=alert(1)>'
+    path = _bundle(tmp_path, "a", (1.0,), model=evil, dataset=evil, image=evil, agent=evil)
+    page = _page(tmp_path, path)
+    assert not page.tags & {"script", "img", "link", "iframe", "object", "a"}
+    assert not any(k.startswith("on") or k in ("src", "href") for k, _ in page.attributes)
+    assert ("content", "default-src 'none'; style-src 'unsafe-inline'") in page.attributes
+    assert page.tables[0][1][1] == evil
+    assert [p.name for p in (tmp_path / "page").iterdir()] == ["index.html"]
+
+
+def test_the_same_bundle_twice_is_refused(tmp_path: Path) -> None:
+    path = _bundle(tmp_path, "a", (1.0,))
+    copy = tmp_path / "copy.tar.gz"
+    copy.write_bytes(path.read_bytes())
+    with pytest.raises(UsageError, match="is the same bundle as"):
+        _page(tmp_path, path, copy)

@@ -1,0 +1,69 @@
+"""Figures: the same bytes from the same episodes, every series named, rows that belong together."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from intercode import trajectories
+from intercode.errors import UnknownNameError
+from intercode.types import Step, Trajectory, Usage
+
+pytest.importorskip("matplotlib", reason="needs the extra plots: pip install -e '.[plots]'")
+plots = pytest.importorskip("intercode.report.plots")
+
+
+def _run(directory: Path, model: str, cost: float | None, **meta: str) -> Path:
+    facts = {"environment": "bash", "dataset": "nl2bash", "agent": "react", "model": model, **meta}
+    trajectories.write_run(directory, facts)
+    for n in range(8):
+        usage = Usage(10, 5, 1, cost=cost)
+        steps = (Step("a", "b", reward=0.0, usage=usage), Step("a", "b", reward=float(n % 2)))
+        episode = Trajectory(f"nl2bash/fs_{n % 2 + 1}/{n}", n, "q", steps, group=f"fs_{n % 2 + 1}")
+        trajectories.append(directory / trajectories.TRAJECTORIES_FILE, episode)
+    return directory
+
+
+def test_the_published_logs_give_figures_that_are_the_same_every_time(
+    recorded_dir: Path, tmp_path: Path
+) -> None:
+    files = plots.save_plots([recorded_dir / "bash"], tmp_path / "a")
+    again = plots.save_plots([recorded_dir / "bash"], tmp_path / "b")
+    assert [f.name for f in files] == ["nl2bash-by-turn.svg", "nl2bash-by-group.svg"]
+    for one, two in zip(files, again, strict=True):
+        assert one.read_bytes() == two.read_bytes()
+        text = one.read_text()
+        assert "try-again, gpt-4 (53 tasks)" in text and "react, gpt-3.5 (120 tasks)" in text
+        assert "95 % intervals" in text and "different tasks" in text
+        assert "<dc:date>" not in text
+    assert "success, %" in files[1].read_text() and "fs_3" in files[1].read_text()
+
+
+def test_a_png_is_one(recorded_dir: Path, tmp_path: Path) -> None:
+    files = plots.save_plots([recorded_dir / "ctf"], tmp_path, "png")
+    assert [f.name for f in files] == ["ic-ctf-by-turn.png"]
+    assert files[0].read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    with pytest.raises(UnknownNameError, match="did you mean 'png'"):
+        plots.save_plots([recorded_dir / "ctf"], tmp_path, "pgn")
+
+
+def test_cost_is_drawn_only_where_it_is_known(tmp_path: Path) -> None:
+    known = _run(tmp_path / "a", "paid", 0.25)
+    unknown = _run(tmp_path / "b", "own", None)
+    files = plots.save_plots([known, unknown], tmp_path / "out")
+    (cost,) = [f for f in files if f.name.endswith("cost.svg")]
+    assert "react, paid" in cost.read_text() and "react, own" not in cost.read_text()
+    assert "US dollars" in cost.read_text()
+    files = plots.save_plots([unknown], tmp_path / "other")
+    assert not any(f.name.endswith("cost.svg") for f in files)
+
+
+def test_other_conditions_never_share_a_figure(tmp_path: Path) -> None:
+    one = _run(tmp_path / "a", "m", None, profile="standard")
+    two = _run(tmp_path / "b", "m", None, profile="original")
+    files = plots.save_plots([one, two], tmp_path / "out")
+    turns = [f for f in files if f.name.endswith("by-turn.svg")]
+    assert [f.name for f in turns] == ["nl2bash-by-turn.svg", "nl2bash-set2-by-turn.svg"]
+    assert [len(re.findall(r"react, m \(8 tasks\)", f.read_text())) for f in turns] == [1, 1]

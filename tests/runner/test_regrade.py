@@ -1,0 +1,124 @@
+"""Recorded episodes graded again: their actions run once more, no model is asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from intercode import logs, trajectories
+from intercode.cli import main
+from intercode.config import EvalConfig
+from intercode.errors import UsageError
+from intercode.runner import replay
+from intercode.runner.pool import evaluate
+from intercode.runner.recorded import Options
+from intercode.runner.regrade import DIFFERENCES, regrade
+from intercode.types import Score, State, Task, Trajectory
+
+pytestmark = pytest.mark.sandbox
+Read = Callable[[Path], list[Trajectory]]
+
+
+def half(task: Task, agent: State, gold: State) -> Score:
+    """A reward of somebody's own."""
+    same = agent.output == gold.output
+    return Score(0.5 if same else 0.0, {"same": float(same)})
+
+
+@pytest.fixture
+def run(tmp_path: Path, squares: str) -> Path:
+    config = EvalConfig(squares, "gold", limit=3, parallel=1, out=tmp_path / "run")
+    return evaluate(config, quiet=True)
+
+
+def test_the_same_profile_gives_the_same_run(run: Path, tmp_path: Path, episodes_of: Read) -> None:
+    found = regrade(run, Options(profile="standard"), tmp_path / "out")
+    assert found.differences == () and found.flips == []
+    old, new = episodes_of(run), episodes_of(tmp_path / "out")
+    assert [t.steps for t in new] == [t.steps for t in old]
+    facts = trajectories.read_run(tmp_path / "out")
+    made_from = facts["regraded_from"]
+    assert (made_from["run"], made_from["profile"]) == ("run", "standard")
+    assert len(made_from["sha256"]) == 64
+    assert facts["agent"] == "gold" and facts["profile"] == "standard"
+    (proof,) = replay.run([tmp_path / "out"], replay.Options())
+    assert proof.episodes == 3 and proof.disproved == []
+
+
+def test_another_reward_changes_rewards_and_lists_them(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(__file__).parent)
+    out = tmp_path / "out"
+    words = ["regrade", str(run), "--reward", "test_regrade:half", "--out", str(out)]
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    assert "Episodes whose success changed" in printed
+    facts = trajectories.read_run(out)
+    assert facts["reward"] == "test_regrade:half"
+    rows = [json.loads(line) for line in (out / DIFFERENCES).read_text().splitlines()]
+    assert {(r["recorded_reward"], r["reward"]) for r in rows} == {(1.0, 0.5)}
+    assert len(rows) == 3 and not any(r["observation"] for r in rows)
+    assert [t.reward for t in trajectories.read(out / trajectories.TRAJECTORIES_FILE)] == [0.5] * 3
+
+
+def test_another_profile_tells_which_steps_came_out_otherwise(
+    tmp_path: Path, squares: str, episodes_of: Read
+) -> None:
+    """A variable lives on in the standard profile's shell and not in the original's."""
+    played = evaluate(
+        EvalConfig(squares, "gold", limit=1, parallel=1, out=tmp_path / "r"), quiet=True
+    )
+    (episode,) = episodes_of(played)
+    first, *rest = episode.steps
+    log = played / trajectories.TRAJECTORIES_FILE
+    log.unlink()
+    again = [
+        first.__class__("x=7", "", exit_code=0),
+        first.__class__("echo $x", "7\n", reward=0.0),
+        *rest,
+    ]
+    trajectories.append(log, episode.replace(steps=tuple(again)))
+    found = regrade(played, Options(profile="original"), tmp_path / "out")
+    assert next((d.step, d.observation) for d in found.differences) == (2, True)
+    (now,) = episodes_of(tmp_path / "out")
+    assert now.steps[1].observation == "\n" and now.run["profile"] == "original"
+
+
+def test_a_run_that_is_there_is_never_written_over(run: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds a run already"):
+        regrade(run, Options(profile="standard"), run)
+    empty = tmp_path / "empty"
+    trajectories.write_run(empty, {"environment": "bash"})
+    with pytest.raises(UsageError, match="no episode that was played"):
+        regrade(empty, Options(profile="standard"), tmp_path / "out")
+    assert main(["regrade", str(run), "--out", str(tmp_path / "out")]) == 2
+
+
+def test_the_published_human_sessions_under_the_standard_profile(
+    recorded_dir: Path, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
+    log = recorded_dir / "sql" / "ic_sql_multiturn_human_10_turns.json"
+    found = regrade(log, Options(profile="standard"), tmp_path / "out")
+    new = logs.load(tmp_path / "out")
+    assert [t.task for t in new] == [t.task for t in logs.load(log)]
+    assert sum(t.success for t in new) == sum(t.success for t in found.before) == 13
+    assert new[0].run["regraded_from"]["source"] == "authors"
+    assert new[0].run["profile"] == "standard" and new[0].run["source"] == "run"
+
+
+def test_an_episode_that_cannot_be_graded_is_an_error_and_the_rest_goes_on(
+    run: Path, tmp_path: Path, squares: str, episodes_of: Read
+) -> None:
+    rows = [json.loads(line) for line in Path(squares).read_text().splitlines()]
+    rows[1]["gold"] = None
+    Path(squares).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = regrade(run, Options(profile="standard"), tmp_path / "out")
+    assert [t.end for t in episodes_of(tmp_path / "out")] == ["submitted", "error", "submitted"]
+    (failed,) = found.failed
+    assert failed.error is not None and "has no gold" in failed.error
+    assert found.flips == []

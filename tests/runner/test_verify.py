@@ -1,0 +1,125 @@
+"""Verification of bundles by re-execution in real boxes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intercode import trajectories
+from intercode.cli import main
+from intercode.config import EvalConfig
+from intercode.errors import DataError, UsageError
+from intercode.exports.bundle import Bundle, write_bundle
+from intercode.exports.receipts import read_receipt
+from intercode.runner.pool import evaluate
+from intercode.runner.recorded import Options
+from intercode.runner.trust import refuse_unsafe
+from intercode.runner.verify import verify, write_receipt
+
+SAFE = {"environment": "bash", "dataset": "starter", "reward": "bash-standard", "timeout": 10.0,
+        "network": "none", "image": "host", "env_options": {"session": "fresh"}}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("verify") / "run"
+    config = EvalConfig("starter", "gold", limit=5, parallel=2, out=out, deterministic=True)
+    return evaluate(config, quiet=True)
+
+
+def _changed(run: Path, out: Path, change: Any, **meta: Any) -> Bundle:
+    """A bundle of the run with each episode's row changed, as a liar would make it."""
+    facts = {**trajectories.read_run(run), **meta}
+    trajectories.write_run(out, facts)
+    rows = [json.loads(r) for r in (run / trajectories.TRAJECTORIES_FILE).read_text().splitlines()]
+    for row in rows:
+        row["run"] |= meta
+        change(row)
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (out / trajectories.TRAJECTORIES_FILE).write_text(text)
+    return write_bundle(out, out.with_suffix(".tar.gz"))
+
+
+@pytest.mark.sandbox
+def test_a_true_bundle_comes_again_whole_and_in_part(run: Path, tmp_path: Path) -> None:
+    bundle = write_bundle(run, tmp_path / "a.tar.gz")
+    assert main(["verify", str(bundle.path), "--all"]) == 0
+    receipt = read_receipt(bundle.path, bundle.sha256)
+    assert receipt is not None and receipt.equal
+    assert (receipt.episodes, receipt.of, receipt.differing) == (5, 5, 0)
+    part = verify(bundle.path, Options(), sample=2, seed=3)
+    again = verify(bundle.path, Options(), sample=2, seed=3)
+    assert part.equal and part.report.episodes == 2
+    assert [s.task for s in part.report.steps] == [s.task for s in again.report.steps]
+
+
+@pytest.mark.sandbox
+def test_a_lie_is_named_by_its_first_step(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def lie(row: dict[str, Any]) -> None:
+        if row["index"] == 3:
+            row["steps"][0]["observation"] = "\x1b[2Jnot what was printed"
+
+    bundle = _changed(run, tmp_path / "lie", lie)
+    verdict = verify(bundle.path, Options(), sample=None)
+    assert verdict.first is not None and len(verdict.report.disproved) == 1
+    liar = next(t for t in bundle.episodes if t.index == 3)
+    assert (verdict.first.task, verdict.first.turn) == (liar.task, 0)
+    assert verdict.first.differs_in == ["observation"]
+    write_receipt(verdict)
+    assert main(["verify", str(bundle.path), "--all"]) == 1
+    out = capsys.readouterr().out
+    assert "DIFFERS  1 of 5 of 5 episodes" in out and "\x1b" not in out
+
+
+@pytest.mark.sandbox
+def test_another_version_of_the_data_cannot_be_verified(run: Path, tmp_path: Path) -> None:
+    bundle = _changed(run, tmp_path / "old", lambda _: None, dataset_hash="0" * 16)
+    with pytest.raises(DataError, match="was made with dataset_hash '0000000000000000'"):
+        verify(bundle.path, Options())
+
+
+@pytest.mark.sandbox
+def test_another_image_is_noted(run: Path, tmp_path: Path) -> None:
+    bundle = _changed(run, tmp_path / "image", lambda _: None, image_digest="sha256:other")
+    verdict = verify(bundle.path, Options(), sample=1)
+    assert any("'sha256:other' in the bundle" in note for note in verdict.notes)
+
+
+@pytest.mark.parametrize(
+    ("facts", "way_out"),
+    [
+        ({"environment": "os:system"}, "none of ours"),
+        ({"dataset": "mine.jsonl"}, "--dataset"),
+        ({"dataset": "package.module:load"}, "--dataset"),
+        ({"dataset": "/etc/passwd"}, "--dataset"),
+        ({"reward": "os:system"}, "--reward"),
+        ({"image": "dir:/"}, "--image"),
+        ({"image": "tar:/tmp/x.tar"}, "--image"),
+        ({"network": "host"}, "--network"),
+        ({"timeout": 1e9}, "--timeout"),
+        ({"timeout": "long"}, "--timeout"),
+        ({"policy": "/etc/shadow"}, "policy"),
+        ({"env_options": {"dsn": "mysql://elsewhere"}}, "--env-option dsn"),
+        ({"env_options": {"interpreter": "sh -c x"}}, "--env-option interpreter"),
+        ({"env_options": "x"}, "not settings"),
+    ],
+)
+def test_a_record_cannot_choose_files_code_or_the_network(
+    facts: dict[str, Any], way_out: str
+) -> None:
+    refuse_unsafe(SAFE, Options())
+    with pytest.raises(UsageError, match=way_out):
+        refuse_unsafe({**SAFE, **facts}, Options())
+
+
+def test_what_the_user_gives_is_allowed() -> None:
+    given = Options(dataset="mine.jsonl", image="dir:/srv/image", network="host", timeout=5.0,
+                    env_options={"reward": "mine:strict", "dsn": "x"})  # fmt: skip
+    unsafe = {"dataset": "theirs.jsonl", "reward": "mine:strict", "image": "dir:/", "timeout": 1e9,
+              "network": "host", "env_options": {"dsn": "y"}}  # fmt: skip
+    refuse_unsafe({**SAFE, **unsafe}, given)
