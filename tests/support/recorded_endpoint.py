@@ -1,6 +1,8 @@
 """A chat endpoint on this machine that answers what a recorded log says was answered.
 
 It finds the task by its query in the conversation and the turn by counting assistant messages.
+Try Again's answers are fenced code, ReAct's a thought and an action, Plan & Solve's first one is
+the plan. What only the authors' loop did (a submit that it forced) is no answer of the model's.
 By hand: ``python tests/support/recorded_endpoint.py LOG.json`` prints the base URL and serves.
 """
 
@@ -17,7 +19,8 @@ from types import TracebackType
 from typing import Any, Self
 
 PROSE = "Nothing further comes to mind for this one."
-_RETRY = re.compile(r"No \w+ code was found")
+FORCED = "EXCEEDED MAX TURNS: submit"
+_RETRY = re.compile(r"No \w+ code was found|Format your \w+ command as follows:")
 
 
 class RecordedLog:
@@ -47,6 +50,15 @@ class RecordedLog:
 def _answers(history: dict[str, list[Any]], tag: str) -> list[str]:
     observations = history["observations"]
     texts = []
+    if "thoughts" in history:
+        turns = list(zip(history["thoughts"], history["actions"], strict=True))
+        return [
+            f"Thought {number}: {thought}\nAction {number}: {action}"
+            for number, (thought, action) in enumerate(turns, 1)
+            if thought != FORCED
+        ]
+    if "steps" in history:
+        texts.append("\n".join(f"{n}. {step}" for n, step in enumerate(history["steps"], 1)))
     for i, action in enumerate(history["actions"]):
         if i >= len(observations) or _RETRY.match(str(observations[i])):  # blocked, or no code
             texts.append(PROSE)
