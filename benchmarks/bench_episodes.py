@@ -3,8 +3,9 @@
     python benchmarks/bench_episodes.py [DATASET] [--image IMAGE] [--workers 1 2] [--seconds 8]
         [--turns 2] [--authors CHECKOUT]
 
-Each worker is a process of its own. What `intercode check`, which runs first, proves steady is
-looked up; INTERCODE_GOLD_CACHE=0 has every gold run. With a checkout of the authors' repository (or
+Each worker is a process of its own, with all that it starts. It has a core of its own where the
+row says so, else whatever the machine has: one worker already prepares its next box on a second
+one. What `intercode check`, which runs first, proves steady is looked up; INTERCODE_GOLD_CACHE=0 has every gold run. With a checkout of the authors' repository (or
 INTERCODE_AUTHORS) and a Docker daemon (.ci/docker) their environment plays the sound tasks of file
 system 1 in turns with ours.
 """
@@ -12,6 +13,8 @@ system 1 in turns with ours.
 from __future__ import annotations
 
 import argparse
+import functools
+import itertools
 import multiprocessing
 import os
 import statistics
@@ -50,8 +53,13 @@ class Rate:
     spans: dict[str, float]
 
 
-def play(settings: dict[str, Any], seconds: float, ready: Any, results: Any) -> None:
-    """Play gold episodes for a while, once all are ready; report a Rate without processor time."""
+def play(
+    settings: dict[str, Any], seconds: float, core: int | None, ready: Any, results: Any
+) -> None:
+    """Play gold episodes for a while, once all are ready; report a Rate without processor time.
+    ``core``: where this process, and all that it starts, has to run."""
+    if core is not None:
+        os.sched_setaffinity(0, {core})
     kept: tuple[list[float], ...] = ([], [], [])
     solved = 0
     with Spans() as spans, intercode.make("bash", **settings) as env:
@@ -76,13 +84,16 @@ def play(settings: dict[str, Any], seconds: float, ready: Any, results: Any) -> 
     results.put((len(kept[0]), solved, took, medians, where))
 
 
-def measure(settings: dict[str, Any], workers: int, seconds: float, cpu: Processor) -> Rate:
-    """Let so many workers play at the same time."""
+def measure(
+    settings: dict[str, Any], workers: int, seconds: float, cpu: Processor, pinned: bool = False
+) -> Rate:
+    """Let so many workers play at the same time, each ``pinned`` to a core of its own or not."""
+    cores = sorted(os.sched_getaffinity(0))
     context = multiprocessing.get_context("spawn")
     results, ready = context.SimpleQueue(), context.Barrier(workers + 1)
     processes = [
-        context.Process(target=play, args=(settings, seconds, ready, results))
-        for _ in range(workers)
+        context.Process(target=play, args=(settings, seconds, core, ready, results))
+        for core in ((cores * workers)[:workers] if pinned else [None] * workers)
     ]
     for process in processes:
         process.start()
@@ -149,6 +160,7 @@ def tables(args: argparse.Namespace) -> list[Table]:
     entrants: dict[str, Callable[[], Rate]] = {}
     notes = [note] if note else []
     notes.append(_prove(dataset, args))
+    notes.append(f"the tasks of the rows below 'ours' are {dataset.name}, {args.profile} profile")
     cpu = Processor()
     if not args.authors:
         notes.append("no --authors: not compared with their environment")
@@ -158,13 +170,13 @@ def tables(args: argparse.Namespace) -> list[Table]:
         entrants[THEIRS] = lambda: authors(Path(args.authors), 2 * args.seconds)
         on_same = {**settings, "dataset": replace(dataset, tasks=same)}
         entrants["ours on the same tasks"] = lambda: measure(on_same, 1, args.seconds, cpu)
-    for n in args.workers:
-        name = f"{dataset.name}, {args.profile}, {n} worker{'s' * (n > 1)}"
-        entrants[name] = lambda n=n: measure(settings, n, args.seconds, cpu)  # type: ignore[misc]
-        renewed = {**settings, "reuse": True}
-        entrants[f"the same, {n}, boxes renewed"] = lambda n=n, s=renewed: measure(  # type: ignore[misc]
-            s, n, args.seconds, cpu
-        )
+    for pinned, n in itertools.product((True, False), args.workers):
+        where = ("a core each" if n > 1 else "one core") if pinned else "any core"
+        for kind, more in (("new boxes", {}), ("renewed boxes", {"reuse": True})):
+            name = f"{n} worker{'s' * (n > 1)}, {where}, {kind}"
+            entrants[name] = functools.partial(
+                measure, {**settings, **more}, n, args.seconds, cpu, pinned
+            )
     rates: dict[str, list[Rate]] = {name: [] for name in entrants}
     try:
         for _ in range(args.turns):

@@ -22,17 +22,18 @@ def is_failed(episode: Trajectory) -> bool:
 
 
 def settled(episodes: Iterable[Trajectory]) -> list[Trajectory]:
-    """Leave out failed episodes of tasks that were played to the end at another try.
+    """Leave out failed episodes that were played to the end at another try: of the same task and
+    the same epoch.
 
-    Of several failures of one task the last stays.
+    Of several failures of one episode the last stays.
     """
     everything = list(episodes)
-    played = {t.task for t in everything if not is_failed(t)}
-    last = {t.task: n for n, t in enumerate(everything) if is_failed(t)}
+    played = {(t.task, t.epoch) for t in everything if not is_failed(t)}
+    last = {(t.task, t.epoch): n for n, t in enumerate(everything) if is_failed(t)}
     return [
         t
         for n, t in enumerate(everything)
-        if not is_failed(t) or (t.task not in played and last[t.task] == n)
+        if not is_failed(t) or ((t.task, t.epoch) not in played and last[t.task, t.epoch] == n)
     ]
 
 

@@ -1,0 +1,160 @@
+"""How often a 95 % interval holds the true figure, and how often a difference as large as
+``detectable`` says is found: by simulation, from seeds, so that a table can be had again.
+
+    python benchmarks/coverage.py [--rounds 1000] [--seed 0]
+
+Tasks differ: the chance to solve one is drawn from a Beta distribution with mean p and
+intra-task correlation rho, and each epoch is a draw with that chance (rho = 0: all tasks are alike;
+rho = 1: each task is always or never solved). What is estimated is p, over all tasks there could
+be. ``naive`` takes episodes for independent samples, as many reports do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from itertools import product
+from statistics import fmean
+
+from intercode.report.exact import detectable, mcnemar, sign_flip
+from intercode.report.intervals import (
+    Cluster,
+    bootstrap,
+    paired,
+    paired_error,
+    proportion,
+    wilson,
+)
+
+TASKS, CHANCES, EPOCHS, CORRELATIONS = (20, 60, 200), (0.05, 0.5, 0.9), (1, 4), (0.0, 0.4)
+KEPT = 0.7  # share of tasks that are as hard for the second side as for the first
+Bounds = tuple[float | None, float | None]
+
+
+def chances(draw: random.Random, tasks: int, mean: float, rho: float) -> list[float]:
+    """The chance to solve each of some tasks."""
+    if rho == 0:
+        return [mean] * tasks
+    size = (1 - rho) / rho
+    return [draw.betavariate(mean * size, (1 - mean) * size) for _ in range(tasks)]
+
+
+def plays(draw: random.Random, chance: Sequence[float], epochs: int) -> list[int]:
+    """How many of its epochs solve each task."""
+    return [sum(draw.random() < p for _ in range(epochs)) for p in chance]
+
+
+def share(found: Iterator[tuple[float, Bounds]]) -> float:
+    """The share of intervals that hold the truth, in percent."""
+    held = [low is not None and high is not None and low <= true <= high
+            for true, (low, high) in found]  # fmt: skip
+    return 100 * fmean(held)
+
+
+# ------------------------------------------------------------- one run
+def runs(draw: random.Random, rounds: int, case: tuple[int, float, int, float],
+         method: Callable[[list[int], int], Bounds]) -> Iterator[tuple[float, Bounds]]:  # fmt: skip
+    tasks, mean, epochs, rho = case
+    for _ in range(rounds):
+        yield mean, method(plays(draw, chances(draw, tasks, mean, rho), epochs), epochs)
+
+
+def clustered(solved: list[int], epochs: int) -> Bounds:
+    found = proportion([Cluster(hits, epochs) for hits in solved])
+    return (None, None) if found is None else (found.low, found.high)
+
+
+def naive(solved: list[int], epochs: int) -> Bounds:
+    return wilson(sum(solved) / (len(solved) * epochs), len(solved) * epochs)
+
+
+def bootstrapped(solved: list[int], epochs: int) -> Bounds:
+    if min(solved) == max(solved):
+        return clustered(solved, epochs)
+    return bootstrap([hits / epochs for hits in solved], resamples=400)
+
+
+# ------------------------------------------------------------- two runs
+def both(
+    draw: random.Random, tasks: int, mean: float, epochs: int, rho: float, better: float = 0.0
+) -> list[Fraction]:
+    """The differences of two runs. Most tasks are equally hard for both, the others are drawn anew;
+    then the second is ``better`` on average (or worse), its chances moved towards 1 (or 0)."""
+    first = chances(draw, tasks, mean, rho)
+    anew = chances(draw, tasks, mean, rho)
+    second = [a if draw.random() < KEPT else b for a, b in zip(first, anew, strict=True)]
+    if better > 0:
+        second = [p + better * (1 - p) / (1 - mean) for p in second]
+    elif better < 0:
+        second = [p * (mean + better) / mean for p in second]
+    counts = zip(plays(draw, first, epochs), plays(draw, second, epochs), strict=True)
+    return [Fraction(b - a, epochs) for a, b in counts]
+
+
+def differences(
+    draw: random.Random, rounds: int, case: tuple[int, float, int, float], method: str
+) -> Iterator[tuple[float, Bounds]]:
+    tasks, mean, epochs, rho = case
+    for _ in range(rounds):
+        moved = list(map(float, both(draw, tasks, mean, epochs, rho)))
+        if method == "paired":
+            found = paired(moved, reach=1.0)
+            yield 0.0, (found.low, found.high)
+        else:
+            yield 0.0, bootstrap(moved, resamples=400)
+
+
+def false_alarms(
+    draw: random.Random, rounds: int, case: tuple[int, float, int, float]
+) -> tuple[float, float]:
+    """How often the exact test says p < 0.05, in percent: where both sides are alike, and where
+    they differ by as much as ``detectable`` says from the spread of another such experiment."""
+    tasks, mean, epochs, rho = case
+    alarms, found = [], []
+    for _ in range(rounds):
+        alike = both(draw, tasks, mean, epochs, rho)
+        alarms.append(_p(alike, epochs) < 0.05)
+        least = detectable(paired_error(list(map(float, alike)), reach=1.0), tasks)
+        better = next((d for d in (least, -least) if 0 < mean + d < 1), None) if least else None
+        if better is not None:
+            apart = both(draw, tasks, mean, epochs, rho, better)
+            found.append(_p(apart, epochs) < 0.05)
+    return 100 * fmean(alarms), 100 * fmean(found) if found else float("nan")
+
+
+def _p(moved: Sequence[Fraction], epochs: int) -> float:
+    if epochs > 1:
+        return sign_flip(moved).p
+    return mcnemar(sum(d < 0 for d in moved), sum(d > 0 for d in moved))
+
+
+# ------------------------------------------------------------- the tables
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
+    parser.add_argument("--rounds", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    head = f"{'tasks':>5} {'p':>5} {'epochs':>6} {'rho':>4}"
+    print(f"nominal 95 %, {args.rounds} rounds a line, seed {args.seed}\n")
+    print(f"{head} | {'clustered':>9} {'naive':>6} {'bootstrap':>9} | {'difference':>10} "
+          f"{'boot':>5} | {'alarms':>6} {'power':>5}")  # fmt: skip
+    for case in product(TASKS, CHANCES, EPOCHS, CORRELATIONS):
+        tasks, mean, epochs, rho = case
+        if epochs == 1 and rho != CORRELATIONS[1]:
+            continue  # one epoch does not see the correlation
+        draw = random.Random(f"{args.seed} {case}")
+        cells = [share(runs(draw, args.rounds, case, way)) for way in (clustered, naive)]
+        few = max(100, args.rounds // 5)
+        cells.append(share(runs(draw, few, case, bootstrapped)))
+        moved = share(differences(draw, args.rounds, case, "paired"))
+        booted = share(differences(draw, few, case, "bootstrap"))
+        alarms, power = false_alarms(draw, few, case)
+        print(f"{tasks:>5} {mean:>5} {epochs:>6} {rho:>4} | {cells[0]:>9.1f} {cells[1]:>6.1f} "
+              f"{cells[2]:>9.1f} | {moved:>10.1f} {booted:>5.1f} | {alarms:>6.1f} {power:>5.0f}",
+              flush=True)  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

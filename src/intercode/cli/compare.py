@@ -1,0 +1,81 @@
+"""``intercode compare``: runs against each other, task by task."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import string
+from collections.abc import Sequence
+
+from intercode.cli.parser import path
+from intercode.errors import UsageError
+
+EXAMPLE = """\
+examples:
+  intercode compare runs/baseline runs/mine
+      differences with intervals, an exact test, and which tasks flipped
+  intercode compare runs/baseline runs/mine --task nl2bash/fs_1/4
+      the two transcripts of one task side by side
+  intercode compare runs/standard runs/original --even-if profile
+
+The first run is compared with each other one, by the tasks that both have played. Episodes that
+ended in an error of the infrastructure are missing, no failures. Runs that were not made under the
+same conditions are refused, and the refusal names the conditions that --even-if takes:
+subset, hash, profile, scoring, reward, image, arch, tier, network, policy, determinism."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.epilog = EXAMPLE
+    parser.add_argument("first", type=path, metavar="A", help="run, log, or directory of one")
+    parser.add_argument("others", type=path, nargs="+", metavar="B", help="what A is compared with")
+    parser.add_argument(
+        "--even-if", default="", metavar="NAME,...",
+        help="compare although these conditions differ; each is named in the result",
+    )  # fmt: skip
+    parser.add_argument("--task", metavar="ID", help="transcripts of this task, side by side")
+    parser.add_argument(
+        "--epoch", type=_epoch, metavar="N", help="with --task: which sample of it, from 0"
+    )
+    parser.add_argument("--all", action="store_true", help="whole lists and whole observations")
+    parser.add_argument("--json", action="store_true", help="for programs")
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Print the comparison, or the transcripts."""
+    from intercode.report.compare import compare_all
+    from intercode.report.compare_side_by_side import side_by_side
+    from intercode.report.compare_sides import open_side
+    from intercode.report.compare_tables import as_json, comparison_tables
+    from intercode.report.tables import render
+
+    if args.epoch is not None and args.task is None:
+        raise UsageError("--epoch belongs to --task: name the task as well")
+    if args.json and args.task is not None:
+        raise UsageError("--task prints transcripts for people: leave --json out")
+    paths = [args.first, *args.others]
+    if len(paths) > len(string.ascii_uppercase):
+        raise UsageError(f"{len(paths)} runs are more than the letters that name them")
+    sides = [
+        open_side(letter, one) for letter, one in zip(string.ascii_uppercase, paths, strict=False)
+    ]
+    found = compare_all(sides, _names(args.even_if))
+    if args.task is not None:
+        width = shutil.get_terminal_size((160, 24)).columns
+        print(side_by_side(sides, args.task, epoch=args.epoch, width=width, every=args.all), end="")
+    elif args.json:
+        print(json.dumps(as_json(found), indent=2, ensure_ascii=False))
+    else:
+        print(render(comparison_tables(found, every=args.all)), end="")
+    return 0
+
+
+def _names(text: str) -> Sequence[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _epoch(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 0")
+    return int(text)
