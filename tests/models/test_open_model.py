@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.errors import ConfigError, DataError, ModelRefusedError
+from intercode.errors import ConfigError, DataError, ModelRefusedError, UnknownNameError
 from intercode.models import Message, OpenAIModel, ScriptedModel, open_model
 from support.faulty_endpoint import FaultyEndpoint, ok
 
@@ -60,7 +60,7 @@ def test_no_endpoint_says_what_to_set(name: str) -> None:
 
 
 def test_an_unknown_option_is_refused() -> None:
-    with pytest.raises(ConfigError, match="temprature"):
+    with pytest.raises(UnknownNameError, match=r"temprature.*did you mean 'temperature'"):
         open_model("m", "http://localhost:1/v1", temprature=1)
 
 
@@ -85,3 +85,36 @@ def test_a_script_that_is_none(tmp_path: Path, content: str | None) -> None:
         file.write_text(content)
     with pytest.raises(DataError, match=r"replies\.json"):
         open_model(f"scripted:{file}")
+
+
+def test_a_script_may_think_and_call_tools(tmp_path: Path) -> None:
+    file = tmp_path / "replies.json"
+    calls = '[{"name": "run", "arguments": {"code": "ls"}}, {"name": "stop", "arguments": "{"}]'
+    file.write_text(f'[{{"text": "so", "reasoning": "hm", "calls": {calls}}}, "end"]')
+    model = open_model(f"scripted:{file}")
+    got = model.complete([USER])
+    assert (got.text, got.reasoning, got.finish_reason) == ("so", "hm", "tool_calls")
+    assert [c["function"] for c in got.calls] == [
+        {"name": "run", "arguments": '{"code": "ls"}'}, {"name": "stop", "arguments": "{"},
+    ]  # fmt: skip
+    assert [c["id"] for c in got.calls] == ["call_0", "call_1"]
+    assert model.complete([USER, got.message(), USER]).text == "end"
+
+
+@pytest.mark.parametrize("content", ['[{"calls": [{}]}]', '[{"txt": "a"}]', '[{"calls": 3}]'])
+def test_a_reply_of_another_form_is_refused(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "replies.json"
+    file.write_text(content)
+    with pytest.raises(DataError, match="text, reasoning and calls"):
+        open_model(f"scripted:{file}")
+
+
+def test_the_known_endpoints_price_holds_also_by_its_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    by_name = opened("openai/gpt-4o-mini")
+    by_address = opened("gpt-4o-mini", "https://api.openai.com/v1")
+    assert by_name.price is not None
+    assert by_name.price == by_address.price
+    assert opened("gpt-4o-mini", "http://localhost:8000/v1").price is None

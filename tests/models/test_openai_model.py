@@ -36,7 +36,7 @@ KEY = "sk-very-secret-0123456789"
 class Waits(list[float]):
     """A sleep that only writes down how long, and moves its own clock."""
 
-    def sleep(self, seconds: float) -> None:
+    async def sleep(self, seconds: float) -> None:
         self.append(seconds)
 
     def clock(self) -> float:
@@ -161,7 +161,10 @@ def test_nobody_listening() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     model = model_at(f"http://127.0.0.1:{port}/v1", Waits(), max_attempts=2)
-    with model, pytest.raises(ModelUnavailableError, match=f"127.0.0.1:{port}.*ConnectError"):
+    with (
+        model,
+        pytest.raises(ModelUnavailableError, match=f"127.0.0.1:{port}.*ConnectionRefusedError"),
+    ):
         model.complete(ASK)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Callable
@@ -88,9 +89,10 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     endpoint: FaultyEndpoint
+    body: dict[str, Any]
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.body = body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.endpoint.next_fault(self.path, body, dict(self.headers))(self)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
@@ -100,7 +102,7 @@ class Handler(BaseHTTPRequestHandler):
 class FaultyEndpoint:
     """Serves the faults in order, the last one for ever; ``requests`` and ``headers`` record."""
 
-    def __init__(self, *faults: Fault) -> None:
+    def __init__(self, *faults: Fault, tls: ssl.SSLContext | None = None) -> None:
         self.faults = faults
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
@@ -110,6 +112,8 @@ class FaultyEndpoint:
         handler = type("BoundHandler", (Handler,), {"endpoint": self})
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True)
         self._server.handle_error = lambda *_: None  # type: ignore[method-assign]
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True

@@ -51,8 +51,9 @@ class Completion:
     a dated version of the one asked for. ``finish_reason`` is the endpoint's own word
     (``stop``, ``length``, ...), None where it gave none. ``reasoning`` is what it thought, where
     the endpoint tells that apart; ``provider`` what an endpoint wants to be sent back unchanged.
-    ``tokens`` holds what the endpoint gave of ``prompt_ids``, ``ids`` and ``logprobs`` (lists, one
-    entry a token). ``cached``: it came from a cache of ours, and nothing was spent.
+    ``tokens`` holds what the endpoint gave of ``prompt_ids``, ``ids``, ``logprobs``, ``texts`` and
+    ``top`` (the likeliest others), lists with one entry a token. ``cached``: it came from a cache
+    of ours, and nothing was spent; ``saved`` is what it had cost when it was asked.
     """
 
     text: str
@@ -64,6 +65,7 @@ class Completion:
     provider: Any = None
     tokens: Mapping[str, Any] = field(default_factory=dict)
     cached: bool = False
+    saved: Usage = field(default_factory=Usage)
 
     def message(self) -> Message:
         """The answer as a message of the conversation that goes on."""

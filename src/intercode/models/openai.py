@@ -1,39 +1,49 @@
-"""Any endpoint that speaks OpenAI's chat-completions protocol."""
+"""Any endpoint that speaks OpenAI's protocol, for chats or for texts."""
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import json
-from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+import re
+from collections.abc import Sequence
+from typing import Any, Literal
 
-import httpx
-
-from intercode.errors import ConfigError, ModelRefusedError, ModelUnavailableError
+from intercode.errors import ConfigError
 from intercode.models.answers import UnusableAnswerError, read_answer, read_error
 from intercode.models.base import Completion, Message, Tool
-from intercode.models.retry import Retry, is_transient, parse_retry_after
-from intercode.types import NOTHING
+from intercode.models.chat import (
+    as_text,
+    chat_messages,
+    checked_template,
+    fields_of,
+    stops,
+    tool_specs,
+)
+from intercode.models.connection import Answer
+from intercode.models.endpoint import Endpoint
+from intercode.models.options import sort_out
+from intercode.models.retry import CROWDED, AttemptError, is_transient, parse_retry_after
+from intercode.models.wire import Connections, checked_key, checked_url
 
-PATH = "/chat/completions"
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
+PATHS = {"chat": "/chat/completions", "completions": "/completions"}
+OPTIONS = ("api", "template", "thoughts")
+"""Options of this kind of model, beside those of options.py."""
+
+LIMITS = ("max_tokens", "max_completion_tokens")
+LARGE = 1 << 20  # bytes of an answer that is read in a thread of its own
+_TOO_LONG = re.compile(r"max_(completion_)?tokens|context (length|window)|maximum context", re.I)
+_FEWEST = 256
 
 
-class _AttemptError(Exception):
-    """One attempt that may go well the next time. ``wait``: seconds that the server asked for."""
+class OpenAIModel(Endpoint):
+    """A model behind an OpenAI-compatible endpoint; one instance serves many threads.
 
-    def __init__(self, message: str, wait: float | None = None) -> None:
-        super().__init__(message)
-        self.wait = wait
-
-
-class OpenAIModel:
-    """A model behind a chat-completions endpoint; one instance serves many threads.
-
-    ``base_url`` ends before ``/chat/completions``. ``temperature`` None leaves the field out, as
-    some reasoning models want. ``timeout`` bounds one attempt, in seconds. ``extra`` is merged
-    into the request; a None in it removes a field. ``retry`` tunes the waiting and overrides
-    ``max_attempts``. The key is in no message and no repr.
+    ``base_url`` ends before ``/chat/completions``. ``api``: ``chat``, or ``completions`` for the
+    legacy endpoint, which is sent the conversation as one text by ``template`` (see chat.py) and
+    has no tools. ``thoughts``: the field in which reasoning is sent back in later turns, where the
+    endpoint wants that (DeepSeek: ``reasoning_content``). ``options``: see options.py. The key is
+    in no message and no repr.
     """
 
     def __init__(
@@ -41,131 +51,144 @@ class OpenAIModel:
         name: str,
         base_url: str,
         api_key: str | None = None,
-        temperature: float | None = 0.0,
-        max_tokens: int | None = None,
-        timeout: float = 120.0,
-        max_attempts: int = 6,
-        extra: Mapping[str, Any] = NOTHING,
-        retry: Retry | None = None,
+        *,
+        provider: str = "",
+        api: Literal["chat", "completions"] = "chat",
+        template: str | None = None,
+        thoughts: str | None = None,
+        **options: Any,
     ) -> None:
-        self.name = name
-        self.retry = retry or Retry(max_attempts=max_attempts)
-        if self.retry.max_attempts < 1 or timeout <= 0:
-            raise ConfigError("max_attempts must be at least 1 and timeout greater than 0 seconds")
-        url = _checked(base_url)
-        self.endpoint = str(url.copy_with(userinfo=b""))
-        self._timeout = timeout
-        self._key = _checked_key(api_key)
-        fields = {"model": name, "temperature": temperature, "max_tokens": max_tokens, **extra}
-        self._fields = {k: v for k, v in fields.items() if v is not None}
-        headers = {"Content-Type": "application/json", "User-Agent": "intercode"}
+        if api not in PATHS:
+            raise ConfigError(f"api = {api!r} is none of {', '.join(PATHS)}")
+        generation, conduct, _ = sort_out(options)
+        self.url, user = checked_url(base_url, PATHS[api])
+        self._key = checked_key(api_key)
+        self._user = user
+        secrets = [s for s in (self._key, user[1] if user else None) if s]
+        super().__init__(
+            name, str(self.url.copy_with(query=None)), generation, conduct,
+            provider=provider, secrets=secrets,
+        )  # fmt: skip
+        self.api, self.thoughts = api, thoughts
+        self.template = checked_template(template)
+        self._wording = {"limit": LIMITS[generation.max_completion_tokens is not None]}
+
+    def facts(self) -> dict[str, Any]:
+        """See Endpoint; the template where one is used."""
+        told = super().facts() | {"api": self.api, "thoughts": self.thoughts}
+        return told | ({"template": self.template} if self.api == "completions" else {})
+
+    def connect(self) -> Connections:
+        """See Endpoint."""
+        headers = {
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "User-Agent": "intercode",
+        }
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
-        self._client = httpx.Client(
-            headers=headers,
-            timeout=timeout,
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=64),
-            trust_env=url.host not in LOOPBACK,  # a proxy cannot reach this machine's own ports
-        )
-        self._url = url
+        elif self._user:
+            both = base64.b64encode(":".join(self._user).encode()).decode("ascii")
+            headers["Authorization"] = f"Basic {both}"
+        return Connections(headers | dict(self.generation.headers))
 
-    def __repr__(self) -> str:
-        return f"OpenAIModel({self.name!r}, {self.endpoint!r})"
+    def request(self, messages: Sequence[Message], tools: Sequence[Tool]) -> dict[str, Any]:
+        """See Endpoint. Raises ConfigError for tools where the endpoint has none."""
+        fields = {"model": self.name, **fields_of(self.generation, self.api)}
+        if self.api == "completions":
+            if tools:
+                raise ConfigError("api = 'completions' has no tools: use api = 'chat'")
+            if ends := stops(self.template):
+                fields.setdefault("stop", ends)
+            return {**fields, "prompt": as_text(messages, self.template)}
+        request = {**fields, "messages": chat_messages(messages, self.thoughts)}
+        return {**request, "tools": tool_specs(tools)} if tools else request
 
-    def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:  # noqa: ARG002
-        """Continue the conversation; see Model."""
-        retry = self.retry
-        give_up = retry.clock() + retry.patience
-        body = {**self._fields, "messages": list(messages)}
-        for attempt in range(1, retry.max_attempts + 1):
+    async def attempt(
+        self, client: Connections, request: dict[str, Any], seconds: float
+    ) -> Completion:
+        """See Endpoint. A limit under a name that the endpoint does not know is sent under the
+        other one, and one that is ours and too long for it is halved."""
+        clock = asyncio.get_running_loop().time
+        until = clock() + seconds
+        sent, renamed = 0, False
+        while True:
+            sent += 1
+            name = self._wording["limit"]
+            data = json.dumps(_named(request, name)).encode("ascii")  # escapes what is no Unicode
             try:
-                return self._attempt(body, attempt, give_up)
-            except _AttemptError as e:
-                wait = retry.wait_for(attempt, e.wait)
-                if attempt == retry.max_attempts:
-                    raise self._unavailable(f"{attempt} attempts failed, the last: {e}") from e
-                if retry.clock() + wait >= give_up:
-                    why = f"{e}; the next attempt would be {wait:.0f} s away, past the patience"
-                    raise self._unavailable(f"{why} of {retry.patience:.0f} s") from e
-            retry.sleep(wait)
-        raise AssertionError("unreachable: the last attempt returns or raises")
+                answer = await client.post(self.url, data, max(until - clock(), 0.001))
+            except AttemptError as e:
+                e.sent = sent
+                raise AttemptError(
+                    self.clean(str(e)), crowded=e.crowded, lost=e.lost, sent=sent
+                ) from e.__cause__
+            if answer.status not in (400, 422):
+                return await self._read(answer, sent)
+            message, _ = read_error(answer.body)
+            if not renamed and self._is_misnamed(request, name, message):
+                self._wording["limit"] = _other(name)
+                renamed = True
+            elif (shorter := self._shorter(request, message)) is not None:
+                request = shorter
+            else:
+                return await self._read(answer, sent)
 
-    def close(self) -> None:
-        """Close the connections. May be called again."""
-        self._client.close()
+    def _is_misnamed(self, request: dict[str, Any], name: str, message: str) -> bool:
+        """Whether a refusal says that the limit on an answer's tokens has another name."""
+        fixed = self.generation.max_completion_tokens is not None
+        if fixed or "max_tokens" not in request:
+            return False
+        return all(re.search(rf"\b{n}\b", message) for n in (name, _other(name)))
 
-    def __enter__(self) -> Self:
-        return self
+    def _shorter(self, request: dict[str, Any], message: str) -> dict[str, Any] | None:
+        """The request with half the limit where the limit is a budget's and too long for it."""
+        limit = request.get("max_tokens", 0)
+        if self.generation.longest is not None or limit <= _FEWEST or not _TOO_LONG.search(message):
+            return None
+        return {**request, "max_tokens": limit // 2}
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def _attempt(self, body: Mapping[str, Any], attempt: int, give_up: float) -> Completion:
+    async def _read(self, answer: Answer, sent: int) -> Completion:
+        if answer.status >= 300:
+            raise self._failure(answer, sent)
+        body = answer.body
         try:
-            status, headers, content = self._post(body, give_up)
-        except httpx.RequestError as e:
-            raise _AttemptError(self._clean(f"{type(e).__name__}: {e}")) from e
-        if status >= 300:
-            message, code = read_error(content)
-            message = self._clean(f"HTTP {status}: {message}")
-            if is_transient(status) and code != "insufficient_quota":
-                raise _AttemptError(message, parse_retry_after(headers.get("Retry-After")))
-            raise self._refused(message)
-        try:
-            return read_answer(content, requests=attempt)
+            if len(body) > LARGE:
+                return await asyncio.to_thread(read_answer, body, sent)
+            return read_answer(body, sent)
         except UnusableAnswerError as e:
             unusable = e
         # outside the block, so that what the server wrote is not in the chain of causes unclean
-        message = self._clean(str(unusable))
         if unusable.status is not None and not is_transient(unusable.status):
-            raise self._refused(message)
-        raise _AttemptError(message)
+            raise self.refused(str(unusable))
+        raise AttemptError(self.clean(str(unusable)), lost=True, sent=sent)
 
-    def _post(self, body: Mapping[str, Any], give_up: float) -> tuple[int, httpx.Headers, bytes]:
-        """Send and read everything; an answer that trickles in for ever times out as well."""
-        clock = self.retry.clock
-        deadline = min(clock() + self._timeout, give_up)
-        left = max(deadline - clock(), 0.001)
-        data = json.dumps(body).encode("ascii")  # escapes what is no valid Unicode
-        with self._client.stream("POST", self._url, content=data, timeout=left) as response:
-            parts = []
-            for part in response.iter_bytes():
-                parts.append(part)
-                if clock() > deadline:
-                    raise httpx.ReadTimeout(f"no complete answer within {left:.0f} s")
-            return response.status_code, response.headers, b"".join(parts)
-
-    def _clean(self, message: str) -> str:
-        """The message without the key; one of few characters is a placeholder such as EMPTY."""
-        secret = self._key is not None and len(self._key) >= 8
-        return message.replace(self._key or "", "[key]") if secret else message
-
-    def _unavailable(self, what: str) -> ModelUnavailableError:
-        return ModelUnavailableError(f"no answer from {self.name!r} at {self.endpoint}: {what}")
-
-    def _refused(self, what: str) -> ModelRefusedError:
-        return ModelRefusedError(f"{self.name!r} at {self.endpoint} refused: {what}")
+    def _failure(self, answer: Answer, sent: int) -> Exception:
+        """The error for a status that is no success."""
+        message, code = read_error(answer.body)
+        message = f"HTTP {answer.status}: {message}"
+        if answer.status < 400:
+            to = answer.headers.get("location", "nowhere")
+            message += f" (sent to {to}; if the endpoint has moved, give that as its base URL)"
+            passing = answer.status in (302, 303, 307)
+        else:
+            passing = is_transient(answer.status) and code != "insufficient_quota"
+        if not passing:
+            hint = "; the option temperature=none leaves it out" * ("temperature" in message)
+            return self.refused(message + hint)
+        wait = parse_retry_after(answer.headers.get("retry-after"))
+        crowded = answer.status in CROWDED
+        return AttemptError(self.clean(message), wait, crowded=crowded, sent=sent)
 
 
-def _checked(base_url: str) -> httpx.URL:
-    try:
-        url = httpx.URL(base_url.rstrip("/").removesuffix(PATH) + PATH)
-    except (httpx.InvalidURL, TypeError) as e:
-        raise ConfigError(f"the base URL cannot be read: {e}") from e
-    if url.scheme not in ("http", "https") or not url.host:
-        raise ConfigError(
-            f"the base URL {base_url.rpartition('@')[2]!r} is no http(s) address; write it like http://HOST:PORT/v1"
-        )
-    return url
+def _other(name: str) -> str:
+    return LIMITS[name == LIMITS[0]]
 
 
-def _checked_key(key: str | None) -> str | None:
-    key = (key or "").strip() or None
-    if key is not None and not (key.isascii() and key.isprintable()):
-        raise ConfigError("the API key holds characters that no HTTP header may hold; set it anew")
-    return key
+def _named(request: dict[str, Any], name: str) -> dict[str, Any]:
+    """The request with its limit under that name."""
+    if name == LIMITS[0] or "max_tokens" not in request:
+        return request
+    renamed = dict(request)
+    renamed[name] = renamed.pop("max_tokens")
+    return renamed

@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 RETRIED = frozenset({408, 409, 425, 429})
 """Statuses below 500 after which the same request may succeed; every 5xx is retried as well."""
+
+CROWDED = frozenset({429, 503, 529})
+"""Statuses that say that there are too many requests."""
+
+
+class AttemptError(Exception):
+    """One attempt that may go well the next time.
+
+    ``wait``: seconds that the server asked for. ``crowded``: it has too much to do. ``lost``: the
+    endpoint may have worked, and may charge for it, though no answer came. ``sent``: requests that
+    the attempt took.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        wait: float | None = None,
+        *,
+        crowded: bool = False,
+        lost: bool = False,
+        sent: int = 1,
+    ) -> None:
+        super().__init__(message)
+        self.wait, self.crowded, self.lost, self.sent = wait, crowded, lost, sent
 
 
 def is_transient(status: int) -> bool:
@@ -53,7 +78,7 @@ class Retry:
     first: float = 1.0
     longest: float = 60.0
     patience: float = 900.0
-    sleep: Callable[[float], None] = time.sleep
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     clock: Callable[[], float] = time.monotonic
     jitter: random.Random = field(default_factory=random.Random)
 

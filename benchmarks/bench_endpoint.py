@@ -1,0 +1,168 @@
+"""How much of an endpoint's possible rate concurrent episodes use, and what a turn costs us.
+
+    python benchmarks/bench_endpoint.py [--episodes 200] [--rounds 2] [--turns 10] [--latency 1]
+        [--agent react] [--reuse] [--endpoint-only]
+
+Plays the starter suite as `intercode eval --parallel 200` does, against an endpoint in a process of
+its own that answers every request after 1 s, however many there are. N episodes have at most N
+requests under way, so N / latency answers a second are possible; the rest of every turn is ours:
+the client, the agent, the action in its sandbox, scoring, the record on disk. "Steady" leaves out
+the beginning, where all boxes are made at once, and the end, where episodes run out.
+`--endpoint-only` has threads ask without an environment, which shows the client alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from measuring import Processor
+
+from intercode.config import make_config
+from intercode.models import Message, open_model
+from intercode.runner.pool import evaluate
+
+ACTIONS = ("ls -la", "pwd", "wc -l *", "head -3 *", "ls /tmp")
+ASK: list[Message] = [
+    {"role": "system", "content": "You write shell commands. " * 60},
+    {"role": "user", "content": "What is in this directory? " * 8},
+]
+
+
+class Endpoint:
+    """Answers after a while; ``marks`` are the times at which it did."""
+
+    def __init__(self, latency: float) -> None:
+        self.latency = latency
+        self.marks: list[float] = []
+
+    async def serve(self) -> None:
+        """Print the port, then serve until a line comes in on standard input; print the times."""
+        server = await asyncio.start_server(self._talk, "127.0.0.1", 0, backlog=2048)
+        print(server.sockets[0].getsockname()[1], flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+        print(json.dumps(self.marks), flush=True)
+        os._exit(0)  # there are connections still, and nothing to be said to them
+
+    async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).lower()
+                length = head.partition(b"content-length:")[2].split(b"\r\n")[0]
+                request = json.loads(await reader.readexactly(int(length)))
+                await asyncio.sleep(self.latency)
+                self.marks.append(time.time())
+                writer.write(_answer(request))
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+
+def _answer(request: dict[str, list[dict[str, str]]]) -> bytes:
+    turn = sum(m["role"] == "assistant" for m in request["messages"])
+    text = f"Let me look.\n\n```bash\n{ACTIONS[turn % len(ACTIONS)]}\n```"
+    message = {"role": "assistant", "content": text}
+    usage = {"prompt_tokens": 100 * (turn + 1), "completion_tokens": 20}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    body = json.dumps({"model": "bench", "choices": [choice], "usage": usage}).encode()
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+
+
+def play(url: str, asked: argparse.Namespace) -> None:
+    """The episodes, as `intercode eval` plays them."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = {
+            "dataset": "starter", "agent": asked.agent, "model": "bench", "base_url": url,
+            "parallel": asked.episodes, "max_turns": asked.turns, "out": Path(folder) / "run",
+            "epochs": -(-asked.episodes * asked.rounds // 70),
+            "env_options": {"reuse": asked.reuse},
+        }  # fmt: skip
+        evaluate(make_config(settings), quiet=True)
+
+
+def only_ask(url: str, asked: argparse.Namespace) -> None:
+    """As many threads that do nothing but ask."""
+    model = open_model("bench", url)
+
+    def ask() -> None:
+        for _ in range(asked.turns * asked.rounds):
+            model.complete(ASK)
+
+    threads = [threading.Thread(target=ask) for _ in range(asked.episodes)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def steady(marks: list[float]) -> float:
+    """Answers a second between the first fifth of them and the last."""
+    cut = len(marks) // 5
+    middle = sorted(marks)[cut:-cut]
+    return (len(middle) - 1) / (middle[-1] - middle[0])
+
+
+def measure(asked: argparse.Namespace) -> None:
+    """One run against an endpoint of its own, printed."""
+    command = [sys.executable, __file__, "--serve", str(asked.latency)]
+    pipe = subprocess.PIPE
+    cpu = Processor()
+    began, own, spent = time.time(), time.process_time(), cpu.used()
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as server:
+        assert server.stdin and server.stdout
+        url = f"http://127.0.0.1:{server.stdout.readline().strip()}/v1"
+        (only_ask if asked.endpoint_only else play)(url, asked)
+        spent, own, seconds = cpu.used() - spent, time.process_time() - own, time.time() - began
+        marks = json.loads(server.communicate("\n")[0])
+    cpu.close()
+    possible = asked.episodes / asked.latency
+    rate, turns = steady(marks), len(marks)
+    ours = asked.episodes / rate - asked.latency
+    rows = [
+        ("answers", f"{turns} in {seconds:.1f} s"),
+        ("possible, answers/s", f"{possible:.0f}"),
+        ("steady, answers/s", f"{rate:.1f}"),
+        ("share of what is possible, steady", f"{100 * rate / possible:.1f} %"),
+        ("share of what is possible, whole run", f"{100 * turns / seconds / possible:.1f} %"),
+        ("ours per turn, steady, ms", f"{1000 * ours:.0f}"),
+        ("processor time per turn, this process, ms", f"{1000 * own / turns:.1f}"),
+        ("processor time per turn, with sandboxes and endpoint, ms", f"{1000 * spent / turns:.1f}"),
+    ]
+    what = "no environment" if asked.endpoint_only else f"{asked.agent}, starter"
+    print(f"{asked.episodes} at once, {asked.latency:g} s latency, {what}")
+    for name, value in rows:
+        print(f"  {name:<58} {value}")
+    if not cpu.exact:
+        print("  (processor time is the whole machine's)")
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--episodes", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--turns", type=int, default=10)
+    parser.add_argument("--latency", type=float, default=1.0)
+    parser.add_argument("--agent", default="react")
+    parser.add_argument("--reuse", action="store_true", help="renew boxes in place")
+    parser.add_argument("--endpoint-only", action="store_true")
+    parser.add_argument("--serve", type=float, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.serve is not None:
+        asyncio.run(Endpoint(asked.serve).serve())
+    else:
+        measure(asked)
+
+
+if __name__ == "__main__":
+    main()

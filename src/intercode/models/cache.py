@@ -1,0 +1,109 @@
+"""Answers that were given before, by the whole of what was asked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from intercode.errors import ConfigError
+from intercode.models.base import Completion
+from intercode.models.options import CacheMode
+from intercode.paths import cache_root
+from intercode.types import Usage
+
+FORM = 1
+"""Raised when a key or an entry changes its form: older entries are then not found."""
+
+FREE = Usage(prompt_tokens=0, completion_tokens=0, cached_tokens=0, reasoning_tokens=0, cost=0.0)
+"""The usage of an answer from the cache."""
+
+_BUSY = 60.0  # seconds to wait for another process that writes
+_TABLE = "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, made REAL, answer TEXT)"
+
+
+def key_of(asked: Mapping[str, Any]) -> str:
+    """The name under which the answer to a request is kept."""
+    text = json.dumps([FORM, asked], sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+class Cache:
+    """A file of answers (SQLite), safe with many threads and processes and after ``kill -9``.
+
+    ``where`` True means ``answers.sqlite`` in the package's cache directory. Readable by its owner
+    only. Raises ConfigError for a file that is no such cache.
+    """
+
+    def __init__(self, where: bool | str | Path, mode: CacheMode = "use") -> None:
+        self.path = cache_root() / "answers.sqlite" if where is True else Path(str(where))
+        self.mode = mode
+        self._open: tuple[int, sqlite3.Connection, threading.Lock] | None = None
+        self._opening = threading.Lock()
+        self._connection()
+
+    def get(self, key: str) -> Completion | None:
+        """The answer to what was asked before, with nothing spent; None where there is none."""
+        if self.mode == "refresh":
+            return None
+        connection, lock = self._connection()
+        with lock:
+            row = connection.execute("SELECT answer FROM answers WHERE key = ?", (key,)).fetchone()
+        if row is None:
+            return None
+        entry = json.loads(row[0])
+        saved = Usage(**entry.pop("usage"))
+        entry["calls"] = tuple(entry["calls"])
+        return Completion(**entry, usage=FREE, cached=True, saved=saved)
+
+    def put(self, key: str, completion: Completion) -> None:
+        """Keep an answer. In the modes that only read, nothing happens."""
+        if self.mode not in ("use", "refresh"):
+            return
+        entry = asdict(replace(completion, cached=False, saved=Usage()))
+        del entry["cached"], entry["saved"]
+        text = json.dumps(entry, default=str)
+        connection, lock = self._connection()
+        with lock, connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (key, time.time(), text)
+            )
+
+    def close(self) -> None:
+        """Close the file. May be called again; the next use opens it again."""
+        with self._opening:
+            opened, self._open = self._open, None
+        if opened is not None and opened[0] == os.getpid():
+            with opened[2]:
+                opened[1].close()
+
+    def _connection(self) -> tuple[sqlite3.Connection, threading.Lock]:
+        """This process's own: SQLite's connections must not cross a fork."""
+        opened = self._open
+        if opened is None or opened[0] != os.getpid():
+            with self._opening if opened is None else threading.Lock():
+                opened = self._open = (os.getpid(), self._connect(), threading.Lock())
+        return opened[1], opened[2]
+
+    def _connect(self) -> sqlite3.Connection:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with closing(os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))):
+                pass
+            connection = sqlite3.connect(
+                self.path, timeout=_BUSY, check_same_thread=False, isolation_level=None
+            )
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(_TABLE)
+        except (OSError, sqlite3.Error) as e:
+            raise ConfigError(f"cannot use {self.path} as a cache of answers: {e}") from e
+        return connection

@@ -1,0 +1,230 @@
+"""What every model behind a network has in common: cache, pace, retries, price, views."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Self
+
+from intercode.errors import ModelRefusedError
+from intercode.models import background
+from intercode.models.asking import CUT, FREELY, Allowance, OutOfTimeError, ask
+from intercode.models.base import Completion, Message, Tool
+from intercode.models.cache import Cache, key_of
+from intercode.models.counting import Calibration, estimate
+from intercode.models.options import Conduct, Generation, asdict_flat
+from intercode.models.pace import Pace, Traffic
+from intercode.models.prices import find_price
+from intercode.models.secrecy import clean, hide, is_secret_header, secrets_in
+
+__all__ = ["Allowance", "Endpoint", "Lane", "OutOfTimeError"]
+
+
+class Lane:
+    """What belongs to one event loop: connections, and how many requests go at once."""
+
+    def __init__(self, client: Any, pace: Pace) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.client, self.pace = client, pace
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        close = getattr(self.client, "aclose", None) or getattr(self.client, "close", None)
+        if close is not None:
+            await close()
+
+
+class _Shared:
+    """What a model and its views have in common."""
+
+    def __init__(self, conduct: Conduct) -> None:
+        self.lane: Lane | None = None
+        self.traffic = Traffic()
+        self.most = conduct.concurrency
+        self.cache = Cache(conduct.cache, conduct.cache_mode) if conduct.cache else None
+
+
+class Endpoint(ABC):
+    """A model behind a network; one instance serves many threads and event loops.
+
+    A protocol gives ``connect``, ``request`` and ``attempt``. ``secrets`` are in no message, no
+    repr and no fact.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        endpoint: str,
+        generation: Generation,
+        conduct: Conduct,
+        *,
+        provider: str = "",
+        secrets: Sequence[str] = (),
+    ) -> None:
+        self.name, self.endpoint, self.provider = name, endpoint, provider
+        self.generation, self.conduct = generation, conduct
+        self.retry = conduct.settled()
+        self.price = find_price(provider, name, conduct.prices, conduct.price)
+        self.calibration: Calibration | None = None
+        self.sample = 0
+        hidden = (*secrets, *secrets_in(asdict_flat(generation)))
+        self._secrets = tuple(sorted({s for s in hidden if s}, key=len, reverse=True))
+        self._shared = _Shared(conduct)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {self.endpoint!r})"
+
+    @abstractmethod
+    def connect(self) -> Any:
+        """A new client; called on the loop it will live on."""
+
+    @abstractmethod
+    def request(self, messages: Sequence[Message], tools: Sequence[Tool]) -> dict[str, Any]:
+        """What is sent, as plain data; the limit on the answer's tokens is ``max_tokens``."""
+
+    @abstractmethod
+    async def attempt(self, client: Any, request: dict[str, Any], seconds: float) -> Completion:
+        """Send it once and read the answer. Raises AttemptError, ModelRefusedError."""
+
+    def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Tool] = (),
+        allowed: Allowance = FREELY,
+    ) -> Completion:
+        """Continue the conversation; see Model. ``allowed``: what a budget leaves."""
+        request, key = self._prepared(messages, tools)
+        answer = self._recall(key)
+        if answer is None:
+            answer = background.run(ask(self, request, allowed))
+            self._keep(key, allowed, answer)
+        return self._learned(messages, tools, answer)
+
+    async def acomplete(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Tool] = (),
+        allowed: Allowance = FREELY,
+    ) -> Completion:
+        """As ``complete``, for asynchronous callers, whose own event loop is not held up."""
+        request, key = self._prepared(messages, tools)
+        answer = await asyncio.to_thread(self._recall, key) if key else None
+        if answer is None:
+            answer = await background.arun(ask(self, request, allowed))
+            if key:
+                await asyncio.to_thread(self._keep, key, allowed, answer)
+        return self._learned(messages, tools, answer)
+
+    def recall(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> Completion | None:
+        """The answer in the cache, None where there is none; nothing is asked."""
+        return self._recall(self._prepared(messages, tools)[1]) if self._shared.cache else None
+
+    def sampled(self, sample: int) -> Self:
+        """This model for one more sample of the same tasks: the cache keeps its answers apart, and
+        a ``seed`` is raised by ``sample``. Connections are shared."""
+        view = copy.copy(self)
+        view.sample = sample
+        view.calibration = Calibration()
+        seed = self.generation.seed
+        if seed is not None:
+            view.generation = replace(self.generation, seed=seed - self.sample + sample)
+        return view
+
+    def facts(self) -> dict[str, Any]:
+        """What a run records of its model: everything that can change an answer, no secret."""
+        return {
+            "name": self.name,
+            "provider": self.provider,
+            "endpoint": self.endpoint,
+            "generation": self.generation.facts(),
+            "timeout": self.conduct.timeout,
+            "max_attempts": self.retry.max_attempts,
+            "concurrency": self.conduct.concurrency,
+            "cache": self.conduct.cache_mode if self.conduct.cache else None,
+            "price": self.price.facts() if self.price else None,
+        }
+
+    def traffic(self) -> Traffic:
+        """What went to and fro so far, for progress reports."""
+        told, lane = self._shared.traffic, self._shared.lane
+        if lane is not None:
+            told.limit, told.in_flight = int(lane.pace.limit), lane.pace.in_flight
+            told.waiting = lane.pace.waiting
+        return told
+
+    def clean(self, text: str) -> str:
+        """The text without this model's secrets."""
+        return clean(text, self._secrets)
+
+    def lane(self) -> Lane:
+        """Connections and pace of the running loop; made where there are none."""
+        lane = self._shared.lane
+        if lane is None or lane.loop is not asyncio.get_running_loop():
+            pace = Pace(self._shared.most) if lane is None else lane.pace.again()
+            lane = self._shared.lane = Lane(self.connect(), pace)
+            background.hold(lane)
+        return lane
+
+    def close(self) -> None:
+        """Close the connections and the cache, of all views. May be called again."""
+        lane, self._shared.lane = self._shared.lane, None
+        if lane is not None:
+            background.release(lane)
+        if self._shared.cache is not None:
+            self._shared.cache.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _prepared(
+        self, messages: Sequence[Message], tools: Sequence[Tool]
+    ) -> tuple[dict[str, Any], str]:
+        request = self.request(messages, tools)
+        if self._shared.cache is None:
+            return request, ""
+        headers = {k: v for k, v in self.generation.headers.items() if not is_secret_header(k)}
+        asked = [type(self).__name__, self.endpoint, headers, hide(request), self.sample]
+        return request, key_of({"asked": json.loads(json.dumps(asked, default=str))})
+
+    def _recall(self, key: str) -> Completion | None:
+        cache = self._shared.cache
+        known = cache.get(key) if cache is not None and key else None
+        if known is not None:
+            self._shared.traffic.from_cache += 1
+        elif cache is not None and cache.mode == "only":
+            raise self.refused(f"cache_mode is 'only' and {cache.path} has no answer to this")
+        return known
+
+    def _keep(self, key: str, allowed: Allowance, answer: Completion) -> None:
+        """Put an answer into the cache, unless it was cut short by what a budget has left."""
+        cut = allowed.max_tokens is not None and answer.finish_reason in CUT
+        if self._shared.cache is not None and key and not cut:
+            self._shared.cache.put(key, answer)
+
+    def _learned(
+        self, messages: Sequence[Message], tools: Sequence[Tool], answer: Completion
+    ) -> Completion:
+        """The answer, after this view has compared its estimate with the endpoint's count."""
+        if self.calibration is not None:
+            told = answer.saved if answer.cached else answer.usage
+            self.calibration.learn(estimate(messages, self.name, tools), told.prompt_tokens)
+        return answer
+
+    def refused(self, what: str) -> ModelRefusedError:
+        """The error for a refusal that asking again does not change."""
+        return ModelRefusedError(self.clean(f"{self.name!r} at {self.endpoint} refused: {what}"))

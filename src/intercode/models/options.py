@@ -1,0 +1,134 @@
+"""The settings of a model: what it is asked to generate, and how it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from intercode.errors import ConfigError
+from intercode.models.retry import Retry
+from intercode.models.secrecy import hide
+from intercode.registry import unknown
+
+CacheMode = Literal["use", "read-only", "refresh", "only"]
+"""What is done with a cache: read and fill it; only read it; ask anew and fill it; take answers
+from nowhere else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """Generation parameters. None leaves a parameter out, so that the endpoint's own default holds.
+
+    ``max_tokens`` and ``max_completion_tokens`` are one limit under its two names; the second also
+    fixes the name (the first is renamed where the endpoint asks for that). ``token_ids`` asks for
+    the ids of prompt and answer (vLLM, SGLang). ``extra`` is merged into the request's body, where
+    None removes a field; ``headers`` are sent as well.
+    """
+
+    temperature: float | None = 0.0
+    top_p: float | None = None
+    seed: int | None = None
+    stop: str | Sequence[str] | None = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    reasoning_effort: str | None = None
+    frequency_penalty: float | None = None
+    presence_penalty: float | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
+    token_ids: bool = False
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def longest(self) -> int | None:
+        """The limit on an answer's tokens, whatever its name."""
+        given = self.max_completion_tokens
+        return self.max_tokens if given is None else given
+
+    def facts(self) -> dict[str, Any]:
+        """Every parameter, secrets hidden."""
+        return hide(asdict_flat(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Conduct:
+    """How an endpoint is asked.
+
+    ``timeout`` bounds one attempt and ``patience`` a whole call, in seconds; ``retry`` overrides
+    ``max_attempts`` and ``patience``. ``concurrency`` is the most requests at once. ``cache``: a
+    file, or True for the user's own. ``prices``: a file with prices; ``price``: this model's, a
+    table of ``input``, ``output``, ``cached`` and ``written`` dollars per million tokens.
+    """
+
+    timeout: float = 120.0
+    max_attempts: int = 6
+    patience: float = 900.0
+    concurrency: int = 256
+    cache: bool | str | Path | None = None
+    cache_mode: CacheMode = "use"
+    prices: str | Path | None = None
+    price: Mapping[str, float] | None = None
+    retry: Retry | None = None
+
+    def settled(self) -> Retry:
+        """How often and how long is tried. Raises ConfigError."""
+        retry = self.retry or Retry(max_attempts=self.max_attempts, patience=self.patience)
+        if retry.max_attempts < 1 or self.timeout <= 0 or self.concurrency < 1:
+            raise ConfigError(
+                f"max_attempts = {retry.max_attempts}, timeout = {self.timeout} s, concurrency = "
+                f"{self.concurrency}: the first and last must be at least 1, timeout above 0"
+            )
+        if self.cache_mode not in get_args(CacheMode):
+            known = ", ".join(get_args(CacheMode))
+            raise ConfigError(f"cache_mode = {self.cache_mode!r} is none of {known}")
+        return retry
+
+
+def asdict_flat(values: Any) -> dict[str, Any]:
+    """The fields of a dataclass by name, one level deep."""
+    return {f.name: getattr(values, f.name) for f in fields(values)}
+
+
+def sort_out(
+    options: Mapping[str, Any], own: Sequence[str] = ()
+) -> tuple[Generation, Conduct, dict[str, Any]]:
+    """Options by what they are about: generation, conduct, and those of the model's ``own``.
+
+    ``"none"`` as a value means None (TOML has no other word for it). Raises UnknownNameError for an
+    option that does not exist, ConfigError for a value of the wrong form.
+    """
+    names = {f.name for f in fields(Generation)}, {f.name for f in fields(Conduct)}
+    parts: tuple[dict[str, Any], ...] = ({}, {}, {})
+    for name, value in options.items():
+        value = None if value == "none" else value
+        for part, known in zip(parts, (*names, set(own)), strict=True):
+            if name in known:
+                part[name] = value
+                break
+        else:
+            raise unknown("model option", name, [*names[0], *names[1], *own])
+    generation, conduct = Generation(**parts[0]), Conduct(**parts[1])
+    for name, kinds in _KINDS.items():
+        value = getattr(generation, name, None)
+        value = getattr(conduct, name, None) if value is None else value
+        if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
+            wanted = " or ".join(k.__name__ for k in kinds)
+            raise ConfigError(f"the model option {name} = {value!r} is no {wanted}")
+    if generation.longest is not None and generation.longest < 1:
+        raise ConfigError(f"max_tokens = {generation.longest}: an answer has at least 1 token")
+    for name, text in generation.headers.items():
+        if not isinstance(text, str) or not (name + text).isascii() or not text.isprintable():
+            raise ConfigError(f"the header {name!r} of the option headers is no plain text")
+    return generation, conduct, parts[2]
+
+
+_NUMBER, _WHOLE = (int, float), (int,)
+_KINDS: dict[str, tuple[type, ...]] = {
+    "temperature": _NUMBER, "top_p": _NUMBER, "seed": _WHOLE, "max_tokens": _WHOLE,
+    "max_completion_tokens": _WHOLE, "frequency_penalty": _NUMBER, "presence_penalty": _NUMBER,
+    "top_logprobs": _WHOLE, "extra": (Mapping,), "headers": (Mapping,), "timeout": _NUMBER,
+    "max_attempts": _WHOLE, "patience": _NUMBER, "concurrency": _WHOLE, "price": (Mapping,),
+}  # fmt: skip

@@ -1,0 +1,92 @@
+"""How many requests are under way at once: as many as the endpoint takes without complaint."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+
+START = 64
+"""Requests at once before anything is known of an endpoint."""
+
+
+@dataclass
+class Traffic:
+    """What went to and fro: for progress reports. ``limit`` is the number of requests that may be
+    under way now, ``lost`` the attempts that were sent and gave no usable answer."""
+
+    limit: int = 0
+    in_flight: int = 0
+    waiting: int = 0
+    answers: int = 0
+    retries: int = 0
+    lost: int = 0
+    from_cache: int = 0
+
+
+class Pace:
+    """Adaptive concurrency: additive increase, multiplicative decrease (Chiu and Jain 1989).
+
+    At first every answer allows one request more, which doubles the number in each round trip.
+    A sign of overload (429, 503, no answer in time) halves it; those that were sent before the last
+    halving do not halve it again. From then on a full round of answers allows one more. Never above
+    ``most``, never below 1. Used on one event loop only; waits are served in order.
+    """
+
+    def __init__(self, most: int, limit: float | None = None, steady: bool = False) -> None:
+        self.most = most
+        self.limit = float(min(most, START)) if limit is None else limit
+        self.in_flight = 0
+        self._steady = steady  # an overload was met: from now on grow slowly
+        self._round = 0
+        self._peak = 0
+        self._queue: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def waiting(self) -> int:
+        """How many stand in the queue."""
+        return len(self._queue)
+
+    def again(self) -> Pace:
+        """A pace for another event loop that knows what this one has learned."""
+        return Pace(self.most, self.limit, self._steady)
+
+    async def enter(self) -> int:
+        """Wait for a place; the number returned is to be given to ``leave``."""
+        if self._queue or self.in_flight >= int(self.limit):
+            turn = asyncio.get_running_loop().create_future()
+            self._queue.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    self.in_flight -= 1
+                    self._admit()
+                elif turn in self._queue:
+                    self._queue.remove(turn)
+                raise
+        else:
+            self.in_flight += 1
+        self._peak = max(self._peak, self.in_flight)
+        return self._round
+
+    def leave(self, entered: int, *, answered: bool, crowded: bool = False) -> None:
+        """Give the place back and say how it went."""
+        self.in_flight -= 1
+        if crowded and entered == self._round:
+            self.limit = max(1.0, min(self.limit, self.in_flight + 1) / 2)
+            self._steady = True
+            self._round += 1
+            self._peak = self.in_flight
+        elif answered:
+            grown = self.limit + (1 / self.limit if self._steady else 1.0)
+            used = 2 * self._peak >= self.limit  # what is not used is not known to be possible
+            self.limit = min(float(self.most), grown) if used else self.limit
+        self._admit()
+
+    def _admit(self) -> None:
+        while self._queue and self.in_flight < int(self.limit):
+            turn = self._queue.popleft()
+            if not turn.done():
+                self.in_flight += 1
+                turn.set_result(None)

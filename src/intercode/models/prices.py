@@ -1,0 +1,136 @@
+"""What tokens cost, by a table with sources and dates that a user's own file goes before."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from intercode.errors import ConfigError
+
+VARIABLE = "INTERCODE_PRICES"
+OWN = Path(__file__).with_name("prices.toml")
+MILLION = 1_000_000
+
+_DATE = re.compile(r"(?:[-@](?:20\d{2}-?\d{2}-?\d{2}|\d{4}|latest|\d{3}))+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars per million tokens.
+
+    ``cached`` is for prompt tokens that the endpoint had at hand (None: the price of any other),
+    ``written`` for those that it was asked to keep at hand. A prompt of more than ``long_from``
+    tokens costs ``long`` throughout. ``source`` and ``date`` say where and when it was read.
+    """
+
+    input: float
+    output: float
+    cached: float | None = None
+    written: float | None = None
+    long_from: int | None = None
+    long: Price | None = None
+    source: str = ""
+    date: str = ""
+
+    def cost(self, prompt: int, completion: int, cached: int = 0, written: int = 0) -> float:
+        """Dollars for a request; ``prompt`` includes ``cached`` and ``written``."""
+        if self.long is not None and self.long_from is not None and prompt > self.long_from:
+            return self.long.cost(prompt, completion, cached, written)
+        rates = (
+            (prompt - cached - written, self.input),
+            (cached, self.input if self.cached is None else self.cached),
+            (written, self.input if self.written is None else self.written),
+            (completion, self.output),
+        )
+        return sum(tokens * rate for tokens, rate in rates) / MILLION
+
+    def most(self, prompt: int, completion: int) -> float:
+        """The most that a request can cost."""
+        return max(self.cost(prompt, completion), self.cost(prompt, completion, 0, prompt))
+
+    def completion_for(self, dollars: float, prompt: int) -> int:
+        """How many tokens of an answer to ``prompt`` tokens these dollars pay for; may be < 0."""
+        left = dollars - self.most(prompt, 0)
+        long = prompt > (self.long_from or prompt) and self.long is not None
+        rate = self.long.output if long and self.long is not None else self.output
+        return int(left * MILLION / rate + 1e-6) if rate > 0 else (1 << 31 if left >= 0 else -1)
+
+    def facts(self) -> dict[str, Any]:
+        """What is recorded with a run."""
+        told = {name: getattr(self, name) for name in ("input", "output", "cached", "written")}
+        told |= {"long_from": self.long_from, "source": self.source, "date": self.date}
+        told["long"] = self.long.facts() if self.long else None
+        return {k: v for k, v in told.items() if v not in (None, "")}
+
+
+def find_price(
+    provider: str, name: str, file: str | Path | None = None, given: Mapping[str, Any] | None = None
+) -> Price | None:
+    """The price of a model, None where it is not known.
+
+    ``given`` goes before ``file``, the file in INTERCODE_PRICES, and the package's own table. In
+    each of these, ``provider/name`` is looked for as it is, then without a date or ``latest`` at
+    its end, then among the entries that end in ``*``, the longest first. A model without a provider
+    is found under its bare name in a user's file only. Raises ConfigError for a table of another
+    form.
+    """
+    if given is not None:
+        return read_price(given, "the option price")
+    files = [Path(f) for f in (file, os.environ.get(VARIABLE)) if f]
+    full = f"{provider}/{name}" if provider else name
+    for table in [*map(read_prices, files), *([_own()] if provider else [])]:
+        if (price := look_up(table, full)) is not None:
+            return price
+    return None
+
+
+def look_up(table: Mapping[str, Price], name: str) -> Price | None:
+    """The entry of a table for a name; see ``find_price``."""
+    for candidate in (name, _DATE.sub("", name)):
+        if candidate in table:
+            return table[candidate]
+    stems = [k for k in table if k.endswith("*") and name.startswith(k[:-1])]
+    return table[max(stems, key=len)] if stems else None
+
+
+def read_prices(path: Path) -> dict[str, Price]:
+    """The prices in a TOML file: a table for each model, ``["provider/name"]``, of Price's fields.
+
+    Raises ConfigError that names the file.
+    """
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
+        raise ConfigError(f"cannot read the prices in {path}: {e}") from e
+    return {name: read_price(entry, f"{path}: {name!r}") for name, entry in data.items()}
+
+
+def read_price(entry: Any, where: str) -> Price:
+    """A price from a table of its fields. Raises ConfigError."""
+    if not isinstance(entry, Mapping):
+        raise ConfigError(f"{where} is no table of input, output, cached, ... in $ per million")
+    values = dict(entry)
+    if "long" in values:
+        values["long"] = read_price(values["long"], f"{where}, long")
+    try:
+        price = Price(**values)
+    except TypeError as e:
+        raise ConfigError(f"{where}: a price is input and output, and may be cached: {e}") from e
+    numbers = (price.input, price.output, price.cached, price.written)
+    if any(
+        n is not None and (not isinstance(n, (int, float)) or isinstance(n, bool) or not n >= 0)
+        for n in numbers
+    ):
+        raise ConfigError(f"{where}: prices are numbers of dollars, 0 or more: {dict(entry)}")
+    return price
+
+
+@cache
+def _own() -> dict[str, Price]:
+    return read_prices(OWN)

@@ -1,0 +1,191 @@
+"""Answers from the cache: what tells requests apart, what is spent, many processes, kill -9."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intercode.errors import ConfigError, ModelRefusedError
+from intercode.models import Message, OpenAIModel, Tool
+from intercode.models.base import Completion
+from intercode.models.cache import Cache, key_of
+from intercode.types import Usage
+from support.faulty_endpoint import FaultyEndpoint, ok
+
+ASK: list[Message] = [{"role": "user", "content": "hello"}]
+PRICE = {"input": 1.0, "output": 2.0}
+
+
+def model_at(server: FaultyEndpoint, file: Path, **options: Any) -> OpenAIModel:
+    return OpenAIModel("m", server.base_url, cache=file, **options)
+
+
+def test_a_cached_answer_spends_nothing_and_tells_what_it_had_cost(tmp_path: Path) -> None:
+    with FaultyEndpoint(ok("one"), ok("two")) as server:
+        with model_at(server, tmp_path / "a.sqlite", price=PRICE) as model:
+            first = model.complete(ASK)
+        with model_at(server, tmp_path / "a.sqlite", price=PRICE) as model:
+            again = model.complete(ASK)
+            assert model.recall(ASK) == again
+            assert model.traffic().from_cache == 2
+    assert (again.text, again.cached, first.cached) == ("one", True, False)
+    assert again.usage == Usage(0, 0, 0, 0, 0, 0.0)
+    assert again.saved == first.usage
+    assert again.saved.cost == pytest.approx((7 + 2 * 2) / 1e6)
+    assert len(server.requests) == 1
+
+
+def test_everything_that_can_change_an_answer_makes_another_request(tmp_path: Path) -> None:
+    file = tmp_path / "a.sqlite"
+    tool = Tool("run", "Runs code.", {"type": "object"})
+    changes: list[dict[str, Any]] = [
+        {}, {"temperature": 0.5}, {"seed": 1}, {"max_tokens": 5}, {"stop": "x"},
+        {"extra": {"min_p": 1}}, {"headers": {"X-Version": "2"}}, {"api": "completions"},
+    ]  # fmt: skip
+    with FaultyEndpoint(*[ok(str(n)) for n in range(20)]) as server:
+        for options in changes * 2:
+            with model_at(server, file, **options) as model:
+                if options.get("api") != "completions":
+                    model.complete(ASK)
+        with model_at(server, file) as model:
+            texts = [
+                model.complete(ASK, tools=[tool]).text,
+                model.complete([{"role": "user", "content": "hello "}]).text,
+                *(model.sampled(k).complete(ASK).text for k in (0, 1, 2, 1)),
+            ]
+    assert len(server.requests) == 7 + 2 + 2
+    assert texts[2] == "0"  # sample 0 is the model itself
+    assert texts[3] == texts[5]
+    assert len({*texts[:5]}) == 5
+
+
+def test_keys_are_no_part_of_the_question_nor_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "a.sqlite"
+    secret = "sk-very-secret-0123456789"
+    with FaultyEndpoint(ok("one"), ok("two")) as server:
+        for key in (secret, "sk-another-0123456789"):
+            headers = {"X-Api-Key": key}
+            with model_at(server, file, api_key=key, headers=headers) as model:
+                assert model.complete(ASK).text == "one"
+        found = b"".join(f.read_bytes() for f in tmp_path.iterdir())
+    assert secret.encode() not in found
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_the_modes(tmp_path: Path) -> None:
+    file = tmp_path / "a.sqlite"
+    with FaultyEndpoint(*[ok(str(n)) for n in range(9)]) as server:
+
+        def asked(mode: str) -> str:
+            with model_at(server, file, cache_mode=mode) as model:
+                return model.complete(ASK).text
+
+        assert [asked("read-only"), asked("read-only")] == ["0", "1"]
+        with pytest.raises(ModelRefusedError, match="cache_mode is 'only'"):
+            asked("only")
+        assert [asked("use"), asked("use"), asked("read-only")] == ["2"] * 3
+        assert [asked("refresh"), asked("use"), asked("only")] == ["3"] * 3
+
+
+def test_a_seed_differs_between_samples() -> None:
+    model = OpenAIModel("m", "http://localhost/v1", seed=10)
+    seeds = [
+        m.request(ASK, ())["seed"] for m in (model, model.sampled(2), model.sampled(2).sampled(1))
+    ]
+    assert seeds == [10, 12, 11]
+    assert model.sampled(1).facts()["generation"]["seed"] == 11
+
+
+def test_every_part_of_an_answer_comes_back(tmp_path: Path) -> None:
+    call: Any = {"id": "1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
+    whole = Completion(
+        "t\udcff", Usage(1, 2, 3, 4, 5, 0.5, 1.5), "stop", "m", (call,), "hm",
+        {"openai": {"reasoning_details": [1]}}, {"ids": [1], "logprobs": [-0.5]},
+    )  # fmt: skip
+    cache = Cache(tmp_path / "a.sqlite")
+    cache.put("k", whole)
+    got = cache.get("k")
+    assert got is not None
+    for name in ("text", "finish_reason", "model", "calls", "reasoning", "provider", "tokens"):
+        assert getattr(got, name) == getattr(whole, name)
+    assert got.saved == whole.usage
+    cache.close()
+    assert cache.get("k") == got  # opened again
+
+
+def test_a_file_that_is_no_cache_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "notes.txt"
+    file.write_text("not a database, but long enough to be taken for one " * 40)
+    with pytest.raises(ConfigError, match=r"notes\.txt"):
+        Cache(file)
+    with pytest.raises(ConfigError):
+        Cache(tmp_path)
+
+
+def test_the_users_own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path))
+    assert Cache(True).path == tmp_path / "answers.sqlite"
+
+
+WRITER = """
+import sys
+from intercode.models.cache import Cache
+from intercode.models.base import Completion
+cache = Cache(sys.argv[1])
+for n in range(int(sys.argv[3]), 10**9):
+    cache.put(f"{sys.argv[2]}-{n}", Completion("x" * 3000))
+    print(n, flush=True)
+"""
+
+
+def test_many_processes_write_and_one_is_killed(tmp_path: Path) -> None:
+    """What was put before the kill is there, and the others go on."""
+    file = str(tmp_path / "a.sqlite")
+    commands = [[sys.executable, "-c", WRITER, file, name, "0"] for name in "abc"]
+    writers = [subprocess.Popen(c, stdout=subprocess.PIPE, text=True) for c in commands]
+    for writer in writers:
+        assert writer.stdout is not None
+        for _ in range(5):
+            writer.stdout.readline()
+    writers[0].send_signal(signal.SIGKILL)
+    told = [w.stdout.readline() for w in writers[1:] for _ in range(5) if w.stdout]
+    for writer in writers:
+        writer.kill()
+    counts = [len(w.communicate()[0].splitlines()) for w in writers]
+    cache = Cache(file)
+    assert all(told)
+    assert counts[0] >= 0
+    for name in "abc":
+        assert cache.get(f"{name}-4") is not None
+    cache.put("after", Completion("y"))
+    assert cache.get("after") is not None
+
+
+def test_a_child_after_a_fork_uses_the_file_on_its_own(tmp_path: Path) -> None:
+    cache = Cache(tmp_path / "a.sqlite")
+    cache.put("parent", Completion("p"))
+    child = os.fork()
+    if child == 0:
+        found = cache.get("parent")
+        cache.put("child", Completion("c"))
+        os._exit(0 if found is not None and found.text == "p" else 1)
+    deadline = time.monotonic() + 30
+    done = (0, 0)
+    while done[0] == 0 and time.monotonic() < deadline:
+        done = os.waitpid(child, os.WNOHANG)
+        time.sleep(0.01)
+    assert done == (child, 0)
+    assert cache.get("child") is not None
+
+
+def test_a_key_does_not_depend_on_the_order_of_names() -> None:
+    assert key_of({"a": 1, "b": [{"c": 2, "d": 3}]}) == key_of({"b": [{"d": 3, "c": 2}], "a": 1})
+    assert key_of({"a": 1}) != key_of({"a": "1"})

@@ -1,0 +1,193 @@
+"""Anthropic, Google and LiteLLM: the real client libraries against local servers that speak their
+protocols, as far as these tests need it. The endpoints themselves cannot be had in a test."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import sys
+import traceback
+from typing import Any
+
+import pytest
+
+from intercode.errors import ConfigError, ModelRefusedError, ModelUnavailableError
+from intercode.models import Message, Tool, open_model
+from intercode.models.retry import Retry
+from support.faulty_endpoint import FaultyEndpoint, hang, ok, reset, short_body, status
+
+KEY = "sk-very-secret-0123456789"
+QUICK = Retry(max_attempts=3, first=0.001, longest=0.01)
+RUN = Tool("run", "Runs code.", {"type": "object", "properties": {"code": {"type": "string"}}})
+ASK: list[Message] = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "hello"},
+]
+BLOCKS = [
+    {"type": "thinking", "thinking": "hm", "signature": "c2ln"},
+    {"type": "text", "text": "Let us see."},
+    {"type": "tool_use", "id": "t1", "name": "run", "input": {"code": "ls"}},
+]
+CLAUDE = {
+    "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-x-1",
+    "stop_reason": "tool_use", "stop_sequence": None, "content": BLOCKS,
+    "usage": {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 100,
+              "cache_creation_input_tokens": 20},
+}  # fmt: skip
+PARTS = [
+    {"text": "hm", "thought": True},
+    {"text": "Let us see.", "thoughtSignature": "c2lnbmF0dXJl"},
+    {"functionCall": {"name": "run", "args": {"code": "ls"}}, "thoughtSignature": "AAEC"},
+]
+GEMINI = {
+    "candidates": [{"content": {"role": "model", "parts": PARTS}, "finishReason": "STOP"}],
+    "usageMetadata": {"promptTokenCount": 50, "candidatesTokenCount": 7, "thoughtsTokenCount": 9,
+                      "cachedContentTokenCount": 30},
+    "modelVersion": "gemini-x-1",
+}  # fmt: skip
+PRICE = {"input": 1.0, "output": 10.0, "cached": 0.1, "written": 2.0}
+NATIVE = [
+    ("anthropic", CLAUDE), ("google", GEMINI),
+    pytest.param("litellm", None, marks=pytest.mark.slow),  # seconds to import
+]  # fmt: skip
+
+
+def model_at(kind: str, server: FaultyEndpoint, **options: Any) -> Any:
+    library = {"anthropic": "anthropic", "google": "google.genai", "litellm": "litellm"}[kind]
+    if importlib.util.find_spec(library) is None:  # not imported here: how we do is part of it
+        pytest.skip(f"no {library}: pip install 'intercode-gym[{kind}]'")
+    name = {"anthropic": "anthropic/claude-x", "google": "google/gemini-x"}
+    url = server.base_url if kind == "litellm" else server.base_url.removesuffix("/v1")
+    options = {"retry": QUICK, "api_key": KEY} | options
+    return open_model(name.get(kind, "litellm/openai/gpt-x"), url, **options)
+
+
+def sound(body: Any) -> Any:
+    return ok("Let us see.") if body is None else status(200, body)
+
+
+def test_anthropics_thinking_and_tools_go_back_unchanged() -> None:
+    options = {"thinking": 2000, "price": PRICE, "stop": "END", "reasoning_effort": "low"}
+    with (
+        FaultyEndpoint(status(200, CLAUDE)) as server,
+        model_at("anthropic", server, **options) as model,
+    ):
+        got = model.complete(ASK, tools=[RUN])
+        told: list[Message] = [
+            {"role": "tool", "content": "a.txt", "tool_call_id": "t1"},
+            {"role": "user", "content": "go on"},
+        ]
+        with model_at("anthropic", server, temperature=0.5) as warm:
+            warm.complete([*ASK, got.message(), *told], tools=[RUN])
+    assert (got.text, got.reasoning, got.finish_reason) == ("Let us see.", "hm", "tool_use")
+    assert got.calls[0]["function"] == {"name": "run", "arguments": '{"code": "ls"}'}
+    usage = got.usage
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.cached_tokens) == (130, 5, 100)
+    assert usage.cost == pytest.approx((10 + 100 * 0.1 + 20 * 2 + 5 * 10) / 1e6)
+    first, second = server.requests
+    assert first["system"] == "Be brief."
+    assert first["thinking"] == {"type": "enabled", "budget_tokens": 2000}
+    assert first["stop_sequences"] == ["END"]
+    assert first["output_config"] == {"effort": "low"}
+    assert first["cache_control"] == {"type": "ephemeral"}
+    assert "temperature" not in first
+    assert second["temperature"] == 0.5
+    assert [m["role"] for m in second["messages"]] == ["user", "assistant", "user"]
+    assert second["messages"][1]["content"] == BLOCKS
+    assert [b["type"] for b in second["messages"][2]["content"]] == ["tool_result", "text"]
+
+
+def test_googles_signatures_and_tools_go_back_unchanged() -> None:
+    options = {"thinking": 100, "price": PRICE, "max_tokens": 60, "seed": 3, "top_p": 0.5}
+    with (
+        FaultyEndpoint(status(200, GEMINI)) as server,
+        model_at("google", server, **options) as model,
+    ):
+        got = model.complete(ASK, tools=[RUN])
+        tool: Message = {"role": "tool", "content": "a.txt", "tool_call_id": got.calls[0]["id"]}
+        model.complete([*ASK, got.message(), tool], tools=[RUN])
+    assert (got.text, got.reasoning, got.finish_reason) == ("Let us see.", "hm", "STOP")
+    usage = got.usage
+    assert (usage.prompt_tokens, usage.completion_tokens) == (50, 16)
+    assert (usage.cached_tokens, usage.reasoning_tokens) == (30, 9)
+    assert usage.cost == pytest.approx((20 + 30 * 0.1 + 16 * 10) / 1e6)
+    first, second = server.requests
+    config = first["generationConfig"]
+    assert (config["maxOutputTokens"], config["seed"], config["topP"]) == (60, 3, 0.5)
+    assert first["systemInstruction"]["parts"] == [{"text": "Be brief."}]
+    assert second["contents"][1] == {"role": "model", "parts": PARTS}
+    response = second["contents"][2]["parts"][0]["functionResponse"]
+    assert (response["name"], response["response"]) == ("run", {"output": "a.txt"})
+
+
+@pytest.mark.slow
+def test_litellm_takes_the_same_fields_and_gives_the_same_answers() -> None:
+    with FaultyEndpoint(ok("hi")) as server, model_at("litellm", server, seed=3) as model:
+        got = model.complete(ASK)
+    assert (got.text, got.usage.prompt_tokens, got.usage.completion_tokens) == ("hi", 7, 2)
+    assert server.requests[0]["messages"] == ASK
+    assert server.requests[0]["seed"] == 3
+    headers = {k.lower(): v for k, v in server.headers[0].items()}
+    assert headers["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize(("kind", "body"), NATIVE)
+@pytest.mark.parametrize(
+    "fault",
+    [status(429, {"error": {"message": "slow"}}, Retry_After="0"), status(500), status(529, b"x"),
+     reset, short_body, hang, status(200, b'{"content": [')],
+    ids=["429", "500", "529", "reset", "short", "hang", "truncated"],
+)  # fmt: skip
+def test_passing_faults_are_tried_again(kind: str, body: Any, fault: Any) -> None:
+    with (
+        FaultyEndpoint(fault, sound(body)) as server,
+        model_at(kind, server, timeout=0.5 if fault is hang else 20) as model,
+    ):
+        got = model.complete(ASK)
+    assert got.text == "Let us see."
+    assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize(("kind", "body"), NATIVE)
+@pytest.mark.parametrize("code", [400, 401, 404])
+def test_a_refusal_is_final_and_shows_no_key(
+    kind: str, body: Any, code: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    refusal = status(code, {"error": {"message": f"bad {KEY}", "type": "x", "code": code}})
+    with FaultyEndpoint(refusal) as server, model_at(kind, server) as model:
+        with pytest.raises(ModelRefusedError, match=f"HTTP {code}") as caught:
+            model.complete(ASK)
+        shown = repr(model) + str(model.facts())
+    assert len(server.requests) == 1
+    assert KEY not in shown + "".join(traceback.format_exception(caught.value))
+    ours = [r.getMessage() for r in caplog.records if r.name.startswith("intercode")]
+    assert KEY not in "".join(ours)
+
+
+@pytest.mark.parametrize(("kind", "body"), NATIVE)
+def test_patience_ends_and_shows_no_key(kind: str, body: Any) -> None:
+    with (
+        FaultyEndpoint(status(503, {"error": {"message": f"busy {KEY}"}})) as server,
+        model_at(kind, server) as model,
+        pytest.raises(ModelUnavailableError, match="3 attempts") as caught,
+    ):
+        model.complete(ASK)
+    assert len(server.requests) == 3
+    assert KEY not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("kind", ["anthropic", "google", "litellm"])
+def test_a_missing_library_says_what_to_install(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("anthropic", "google.genai", "litellm"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ConfigError, match=rf"intercode-gym\[{kind}\]"):
+        open_model(f"{kind}/a/b", api_key=KEY)
+
+
+def test_a_missing_key_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ANTHROPIC_API_KEY", "GEMINI_API_KEY", "INTERCODE_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    for kind, variable in (("anthropic", "ANTHROPIC_API_KEY"), ("google", "GEMINI_API_KEY")):
+        with pytest.raises(ConfigError, match=variable):
+            open_model(f"{kind}/x")

@@ -1,0 +1,104 @@
+"""Prices: which entry is a model's, what a request costs, and that unknown is not zero."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from intercode.errors import ConfigError
+from intercode.models import Message, OpenAIModel, Price, find_price
+from intercode.models.prices import OWN, look_up, read_prices
+from support.faulty_endpoint import FaultyEndpoint, ok
+
+ASK: list[Message] = [{"role": "user", "content": "hello"}]
+
+
+def test_the_packages_own_table_names_a_source_and_a_date_for_each() -> None:
+    table = read_prices(OWN)
+    assert len(table) > 30
+    for name, price in table.items():
+        assert price.source.startswith("https://"), name
+        assert price.date > "2026", name
+        assert 0 < price.input <= price.output, name
+        assert (price.cached or 0) < price.input, name
+        if price.long is not None:
+            assert price.long.input > price.input, name
+
+
+@pytest.mark.parametrize(
+    ("name", "entry"),
+    [("gpt-4o-mini", "gpt-4o-mini"), ("gpt-4o-mini-2024-07-18", "gpt-4o-mini"),
+     ("gpt-4o-2024-08-06", "gpt-4o"), ("gpt-3.5-turbo-0125", "gpt-3.5-turbo"),
+     ("gpt-4o-mini-tts", None), ("gpt-4o-min", None), ("gpt-4", None)],
+)  # fmt: skip
+def test_a_dated_name_is_the_model_and_a_longer_one_is_another(
+    name: str, entry: str | None
+) -> None:
+    table = read_prices(OWN)
+    assert find_price("openai", name) == (table[f"openai/{entry}"] if entry else None)
+
+
+def test_a_star_stands_for_the_rest_and_the_longest_stem_wins() -> None:
+    cheap, dear = Price(1, 2), Price(3, 4)
+    table = {"a/*": cheap, "a/big-*": dear, "a/big-one": Price(5, 6)}
+    found = [look_up(table, n) for n in ("a/x", "a/big-x", "a/big-one-20260101", "b/x")]
+    assert found == [cheap, dear, table["a/big-one"], None]
+
+
+def test_a_users_file_goes_first_and_a_price_given_before_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine, everyones = tmp_path / "mine.toml", tmp_path / "all.toml"
+    mine.write_text('["openai/gpt-4o"]\ninput = 1\noutput = 2\n')
+    everyones.write_text('["openai/gpt-4o"]\ninput = 3\noutput = 4\n["own"]\ninput=5\noutput=6')
+    monkeypatch.setenv("INTERCODE_PRICES", str(everyones))
+    assert find_price("openai", "gpt-4o", mine) == Price(1, 2)
+    assert find_price("openai", "gpt-4o") == Price(3, 4)
+    assert find_price("", "own") == Price(5, 6)
+    assert find_price("", "gpt-4o") is None  # somebody's own server is not OpenAI's
+    assert find_price("openai", "gpt-4o", mine, {"input": 7, "output": 8}) == Price(7, 8)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = [1",
+        "x = 3",
+        "[m]\ninput = 1",
+        '[m]\ninput = "1"\noutput = 2',
+        "[m]\ninput = -1\noutput = 2",
+        "[m]\ninput = nan\noutput = 1",
+        "[m]\ninput = 1\noutput = 1\nrate = 2",
+    ],
+)
+def test_a_table_of_another_form_is_refused(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "prices.toml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=r"prices\.toml"):
+        find_price("a", "m", file)
+
+
+def test_what_a_request_costs() -> None:
+    long = Price(input=2, output=20, cached=0.2)
+    price = Price(input=1, output=10, cached=0.1, written=1.25, long_from=1000, long=long)
+    assert price.cost(1000, 10, cached=400, written=100) * 1e6 == pytest.approx(
+        500 + 40 + 125 + 100
+    )
+    assert price.cost(1001, 10, cached=1) * 1e6 == pytest.approx(2000 + 0.2 + 200)
+    assert Price(1, 1).cost(10, 0, cached=10) == Price(1, 1).cost(10, 0)
+    assert price.most(100, 10) * 1e6 == pytest.approx(125 + 100)
+    assert price.completion_for(price.most(100, 37) + 1e-12, 100) == 37
+    assert price.completion_for(0.0, 100) < 0
+    assert Price(1, 0).completion_for(1.0, 100) > 10**6
+
+
+def test_an_unknown_models_cost_is_unknown_and_a_known_ones_is_told() -> None:
+    with FaultyEndpoint(ok(), ok(), ok(usage=None)) as server:
+        with OpenAIModel("m", server.base_url) as model:
+            assert model.complete(ASK).usage.cost is None
+            assert model.facts()["price"] is None
+        with OpenAIModel("m", server.base_url, price={"input": 1, "output": 2}) as model:
+            assert model.complete(ASK).usage.cost == pytest.approx(11e-6)
+            assert model.complete(ASK).usage.cost is None  # the endpoint told no counts
+            assert model.facts()["price"] == {"input": 1, "output": 2}
