@@ -32,7 +32,10 @@ def test_an_unknown_key_is_refused_with_the_near_one() -> None:
     [
         ("parallel", 0), ("limit", -1), ("max_turns", 0), ("timeout", 0), ("timeout", float("inf")),
         ("parallel", "4"), ("parallel", True), ("agent_options", "a=b"), ("dataset", 3),
-        ("tasks", "a"),
+        ("tasks", "a"), ("epochs", 0), ("epochs", 1.5), ("shuffle", 1), ("max_tokens", 0),
+        ("max_tokens_per_episode", 1.5), ("max_cost", 0), ("max_cost_per_episode", "1"),
+        ("max_seconds", -1.0), ("max_seconds_per_episode", float("nan")), ("fail_on_error", "x"),
+        ("fail_on_error", 0.1),
     ],
 )  # fmt: skip
 def test_a_wrong_value_is_refused_by_name(key: str, value: object) -> None:
@@ -44,6 +47,23 @@ def test_a_wrong_value_is_refused_by_name(key: str, value: object) -> None:
 def test_what_is_needed_is_named(key: str) -> None:
     with pytest.raises(ConfigError, match=f"no {key} is given"):
         make_config({k: v for k, v in GOOD.items() if k != key})
+
+
+def test_limits_and_epochs_are_settings() -> None:
+    config = make_config(
+        {**GOOD, "epochs": 3, "shuffle": True, "max_cost": 2, "max_seconds_per_episode": 0.5,
+         "fail_on_error": "10%"}
+    )  # fmt: skip
+    assert (config.epochs, config.shuffle, config.max_cost, config.fail_on_error) == (
+        3, True, 2, "10%",
+    )  # fmt: skip
+    assert make_config(GOOD).epochs == 1 and make_config(GOOD).max_tokens is None
+
+
+def test_tasks_may_be_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "chosen.txt"
+    path.write_text("a/1\n# a remark\n  b#2  # another\n\n7\n")
+    assert make_config({**GOOD, "tasks": str(path)}).tasks == ("a/1", "b#2", "7")
 
 
 def test_pairs_hold_json_or_text() -> None:

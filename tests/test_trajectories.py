@@ -120,9 +120,12 @@ def test_finished_leaves_out_what_ended_in_an_error(tmp_path: Path) -> None:
         _episode("b", end="submitted"),
         _episode("c", end="error"),
         _episode("a", end="solved"),
+        _episode("b", end="error", epoch=1),
+        _episode("b", end="solved", epoch=2),
+        _episode("c", end="solved", parent="x"),
     ):
         trajectories.append(path, episode)
-    assert trajectories.finished(path) == {"a", "b"}
+    assert trajectories.finished(path) == {("a", 0), ("b", 0), ("b", 2)}
 
 
 def test_many_threads_append_whole_lines(tmp_path: Path) -> None:
@@ -172,6 +175,14 @@ def test_a_run_is_written_once_and_never_mixed(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="profile 'standard', now 'original'"):
         trajectories.write_run(tmp_path, {**meta, "profile": "original"})
     assert [p.name for p in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_what_an_earlier_release_did_not_write_does_not_differ(tmp_path: Path) -> None:
+    meta = {"dataset": "starter", "generation": {"temperature": 0}, "policy": None}
+    old = {"dataset": "starter"}
+    assert trajectories.differences(old, meta) == []
+    assert trajectories.differences(meta, {**meta, "generation": {}}) == ["generation"]
+    assert trajectories.differences(old, {**meta, "policy": "allow ls"}) == ["policy"]
 
 
 def test_a_missing_or_broken_run_file_is_named(tmp_path: Path) -> None:

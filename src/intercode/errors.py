@@ -7,6 +7,7 @@
     │   └── DataError            a file that cannot be read as what it should be
     ├── EnvironmentStateError    step before reset, step after the end, use after close
     ├── BudgetError              a limit on tokens, cost or time is reached: no failure, an end
+    ├── TooManyErrorsError       a run stopped because more episodes failed than it was allowed
     ├── GoldError                a task's own solution cannot be run: a fault of the dataset
     └── InfrastructureError      the box, not the command, failed; the runner retries these
         ├── SandboxError         a sandbox could not be created or driven
@@ -57,6 +58,10 @@ class BudgetError(InterCodeError):
     def __init__(self, message: str, whole: bool = False) -> None:
         super().__init__(message)
         self.whole = whole
+
+
+class TooManyErrorsError(InterCodeError):
+    """More episodes of a run ended in an error than was allowed; the finished ones are on disk."""
 
 
 class GoldError(InterCodeError):

@@ -41,8 +41,14 @@ IDENTITY = (
     "comparable",
     "determinism",
     "env_options",
+    "policy",
+    "generation",
+    "prompts",
 )
 """The keys of run.json that make two runs different runs. A directory holds one run only."""
+
+_LATER = ("generation", "prompts")
+"""Those of IDENTITY that earlier releases did not write: what is not told cannot differ."""
 
 T = TypeVar("T", Step, Trajectory, Usage)
 
@@ -120,11 +126,23 @@ def read(path: Path) -> Iterator[Trajectory]:
             yield trajectory
 
 
-def finished(path: Path) -> set[str]:
-    """The ids of the tasks that have an episode without an error. Empty where there is no file."""
+def is_finished(trajectory: Trajectory) -> bool:
+    """Whether an episode has a result of its own: it is no branch and ended without an error."""
+    return trajectory.parent is None and trajectory.end != "error" and trajectory.error is None
+
+
+def finished(path: Path) -> set[tuple[str, int]]:
+    """Task and epoch of every episode that is finished. Empty where there is no file."""
     if not path.exists():
         return set()
-    return {t.task for t in read(path) if t.end != "error" and t.error is None}
+    return {(t.task, t.epoch) for t in read(path) if is_finished(t)}
+
+
+def differences(
+    old: Mapping[str, Any], new: Mapping[str, Any], keys: Sequence[str] = IDENTITY
+) -> list[str]:
+    """Those of ``keys`` in which the facts of two runs differ."""
+    return [k for k in keys if old.get(k) != new.get(k) and not (k in _LATER and k not in old)]
 
 
 def write_run(directory: Path, meta: Mapping[str, Any]) -> None:
@@ -137,8 +155,7 @@ def write_run(directory: Path, meta: Mapping[str, Any]) -> None:
     new = plain(meta)
     if target.exists():
         old = read_run(directory)
-        differ = [k for k in IDENTITY if old.get(k) != new.get(k)]
-        if differ:
+        if differ := differences(old, new):
             what = "; ".join(f"{k} {old.get(k)!r}, now {new.get(k)!r}" for k in differ)
             raise UsageError(f"{directory} holds another run ({what}); choose another directory")
     try:
@@ -181,6 +198,7 @@ def from_row(row: object) -> Trajectory:
     if not isinstance(steps, list):
         raise DataError("'steps' has to be a list")
     values["steps"] = tuple(_step(s) for s in steps)
+    values["tags"] = tuple(values.get("tags", ()))
     return _build(Trajectory, values)
 
 

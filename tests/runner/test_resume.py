@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from intercode import trajectories
+from support import traces
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
 
@@ -37,13 +39,14 @@ class Slow(GoldAgent):
 """
 
 
-def start(folder: Path, dataset: str) -> subprocess.Popen[bytes]:
+def start(folder: Path, dataset: str, *more: str) -> subprocess.Popen[bytes]:
     (folder / "slow_agent.py").write_text(SLOW)
     heed = (
         "import signal; signal.signal(2, signal.default_int_handler); "  # also in a background job
     )
     code = heed + "import sys; from intercode.cli import main; sys.exit(main())"
     words = ["eval", dataset, "--agent", "slow_agent:Slow", "--parallel", "2", "--out", "run"]
+    words += more
     return subprocess.Popen(
         [sys.executable, "-c", code, *words], cwd=folder,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -65,8 +68,11 @@ def test_a_stopped_run_is_finished_by_the_same_command(
     file = tmp_path / "run" / trajectories.TRAJECTORIES_FILE
     first = start(tmp_path, dataset)
     wait_for_lines(file, 2)
+    family = traces.family(first.pid)
+    assert family.boxes
     os.kill(first.pid, number)
     _, errors = first.communicate(timeout=20)
+    assert traces.eventually(lambda: not traces.living(family.boxes), 20) is not None
     assert first.returncode == (-9 if number == signal.SIGKILL else 130), errors
     before = [t.task for t in trajectories.read(file)]
     assert 2 <= len(before) < 8
@@ -79,11 +85,49 @@ def test_a_stopped_run_is_finished_by_the_same_command(
     assert b"run/trajectories.jsonl" in output
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_kill_9_at_any_moment_costs_nothing_but_time(
+    dataset: str, tmp_path: Path, seed: int
+) -> None:
+    """Epochs and a branch among them: what is on disk is whole, and nothing is played twice."""
+    file = tmp_path / "run" / trajectories.TRAJECTORIES_FILE
+    moments = random.Random(seed)
+    before: list[tuple[str, int]] = []
+    for kill in range(3):
+        running = start(tmp_path, dataset, "--epochs", "2", "--shuffle", "--parallel", "4")
+        if kill:
+            wait_for_lines(file, len(before) + 2)
+        time.sleep(moments.uniform(0.0, 1.5 if kill == 0 else 0.3))
+        family = traces.family(running.pid)
+        running.kill()
+        running.communicate()
+        assert traces.eventually(lambda f=family: not traces.living(f.boxes), 20) is not None
+        found = list(trajectories.read(file)) if file.exists() else []
+        keys = [(t.task, t.epoch) for t in found if t.parent is None]
+        assert keys[: len(before)] == before and len(set(keys)) == len(keys)
+        before = keys
+        if found and kill == 1:
+            branch = found[0].replace(parent=found[0].id, branched_at=1, id="branch")
+            trajectories.append(file, branch)
+    last = start(tmp_path, dataset, "--epochs", "2", "--shuffle")
+    _, errors = last.communicate(timeout=60)
+    assert last.returncode == 0, errors
+    found = [t for t in trajectories.read(file) if t.parent is None]
+    assert [(t.task, t.epoch) for t in found][: len(before)] == before
+    every = [(f"sums/{n}", epoch) for n in range(8) for epoch in range(2)]
+    assert sorted((t.task, t.epoch) for t in found) == every
+    assert all(t.success and t.steps[-1].action == "submit" for t in found)
+    ends = (tmp_path / "run" / "history.jsonl").read_text()
+    assert ends.count('"how": "finished"') == 1 and ends.count('"began"') == 1 + ends.count(
+        '"how": "killed"'
+    )
+
+
 def test_two_processes_do_not_share_a_directory(dataset: str, tmp_path: Path) -> None:
-    first = start(tmp_path, dataset)
+    first = start(tmp_path, dataset, "--epochs", "30")
     try:
         wait_for_lines(tmp_path / "run" / trajectories.TRAJECTORIES_FILE, 1)
-        second = start(tmp_path, dataset)
+        second = start(tmp_path, dataset, "--epochs", "30")
         _, errors = second.communicate(timeout=20)
         assert second.returncode == 2
         assert b"another process is working in run" in errors

@@ -1,4 +1,4 @@
-"""``intercode eval``: an agent plays a dataset."""
+"""``intercode eval``: an agent plays a dataset, or a whole experiment is played."""
 
 from __future__ import annotations
 
@@ -7,15 +7,20 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from intercode.cli.parser import add_place, count, path
-from intercode.config import make_config, parse_pairs, read_toml
-from intercode.errors import UsageError
+from intercode.cli.eval_options import add_options, settings
+from intercode.config import make_config
+from intercode.errors import BudgetError, InterCodeError, TooManyErrorsError, UsageError
+
+if TYPE_CHECKING:
+    from intercode.runner.grid import Grid
+    from intercode.runner.plan import Plan
 
 MOST_ERRORS = 3
-ERRORS_LEFT = 3
-"""Exit status when episodes remain that an error kept from being played."""
+FAILED, ERRORS_LEFT, STOPPED = 1, 3, 4
+"""Exit statuses: a run of an experiment could not be played; episodes remain that an error kept
+from being played; stopped early, at a limit or by --fail-on-error."""
 
 EXAMPLE = """\
 examples:
@@ -24,116 +29,86 @@ examples:
   intercode eval nl2bash:verified --agent try-again --model openai/gpt-4o-mini --parallel 8
   intercode eval nl2bash:fs_1 --agent try-again --model my-model --base-url http://localhost:8000/v1
       a model of your own behind any OpenAI-compatible address
+  intercode eval starter --agent react --model openai/gpt-4o-mini --epochs 4 --max-cost 2 --dry-run
+      what would it take? Nothing is played, nothing is spent
+  intercode eval --config experiment.toml
+      several agents, models, datasets: see docs/evaluation.md
 
-Stopped (Ctrl-C, kill, power cut)? The same command with the same --out plays only what is missing.
-Exit status: 0 done, 3 done but some episodes had errors, 2 bad usage, 1 otherwise, 130 Ctrl-C."""
+Stopped (Ctrl-C, kill, power cut)? The same command with the same --out plays only what is missing,
+and so does intercode eval --resume DIR.
+Exit status: 0 done, 3 done but some episodes had errors, 4 stopped early (a limit, or
+--fail-on-error), 2 bad usage, 1 otherwise, 130 Ctrl-C."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
-    absent: Any = argparse.SUPPRESS
     parser.epilog = EXAMPLE
-    parser.add_argument(
-        "dataset", nargs="?", default=absent, metavar="DATASET",
-        help="name[:subset], such as starter or nl2bash:fs_1, or a .json/.jsonl/.csv file",
-    )  # fmt: skip
-    parser.add_argument(
-        "--config", type=path, metavar="FILE.toml",
-        help="settings from a file, under the names of these options (base_url = ...); "
-        "options given here go before it",
-    )  # fmt: skip
-    who = parser.add_argument_group("who plays")
-    who.add_argument(
-        "--agent", default=absent, metavar="NAME|PKG:CLASS",
-        help="strategy: try-again, single-turn, gold, noop, ... (see `intercode list`)",
-    )  # fmt: skip
-    who.add_argument(
-        "--model", default=absent, metavar="PROVIDER/NAME",
-        help="the language model that the agent asks; its key comes from the environment",
-    )  # fmt: skip
-    who.add_argument(
-        "--base-url", default=absent, metavar="URL",
-        help="address of an OpenAI-compatible endpoint (or set OPENAI_BASE_URL)",
-    )  # fmt: skip
-    for name, what in (
-        ("agent", "the agent"), ("model", "the model, such as temperature=0.7"),
-        ("env", "the environment, such as session=fresh or reuse=true"),
-    ):  # fmt: skip
-        who.add_argument(
-            f"--{name}-option", action="append", default=[], metavar="K=V",
-            help=f"a setting of {what}; may be given several times",
-        )  # fmt: skip
-    _add_how_much(parser)
-    _add_same_again(parser)
-    add_place(parser)
-
-
-def _add_how_much(parser: argparse.ArgumentParser) -> None:
-    absent: Any = argparse.SUPPRESS
-    much = parser.add_argument_group("how much, and where it goes")
-    much.add_argument(
-        "--max-turns", type=count, default=absent, metavar="N",
-        help="actions an episode may take (default: the agent's own, mostly 10)",
-    )  # fmt: skip
-    much.add_argument(
-        "--parallel", type=count, default=absent, metavar="N",
-        help="episodes at the same time (default 4); results do not depend on it",
-    )  # fmt: skip
-    much.add_argument(
-        "--limit", type=count, default=absent, metavar="N", help="only the first N tasks"
-    )
-    much.add_argument(
-        "--tasks", default=absent, metavar="ID,ID,...",
-        help="only these, by id or by position from 0",
-    )  # fmt: skip
-    much.add_argument("--seed", type=int, default=absent, metavar="N", help="seed of the episodes")
-    much.add_argument(
-        "--out", type=path, default=absent, metavar="DIR",
-        help="where the run goes (default: runs/<dataset>-<agent>-<model>-<date>)",
-    )  # fmt: skip
-
-
-def _add_same_again(parser: argparse.ArgumentParser) -> None:
-    absent: Any = argparse.SUPPRESS
-    same = parser.add_argument_group("the same again")
-    same.add_argument(
-        "--deterministic", action="store_true", default=absent,
-        help="fixed time, seeded chance, hashes of every step: see `intercode replay`",
-    )  # fmt: skip
-    same.add_argument(
-        "--clock", default=absent, metavar="TIME",
-        help="deterministic, with the clock at '2026-01-01 00:00' (UTC), off by '+3d', or 'real'",
-    )  # fmt: skip
-    same.add_argument(
-        "--hashes", action="store_true", default=absent,
-        help="record hashes of every observation and state, also where they may differ",
-    )  # fmt: skip
+    add_options(parser)
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Play, then print where the files are and the table of this run."""
+    """Play, then print where the files are and the tables."""
+    given = dict(vars(args))
+    dry, file = given.pop("dry_run"), given.get("config")
+    values = settings(given)
+    if values.get("grid"):
+        return _experiment(values, file, dry)
+    values.pop("grid", None)
+    return _run(values, dry)
+
+
+def _run(values: dict[str, Any], dry: bool) -> int:
     from intercode import report
     from intercode.runner.plan import make_plan
     from intercode.runner.pool import run_plan
 
-    config = make_config(settings(args))
+    config = make_config(values)
     if config.out is not None and config.out.exists() and not config.out.is_dir():
         raise UsageError(f"--out {config.out} is a file; name a directory")
     plan = make_plan(config)
-    before = len(plan.chosen) - len(plan.pending())
-    if before:
-        _say(f"{before} of {len(plan.chosen)} tasks are finished already in {plan.out}")
+    if dry:
+        from intercode.cli import dry_run
+
+        dry_run.show(plan)
+        return 0
+    _say_before(plan)
+    stopped: InterCodeError | None = None
     try:
         run_plan(plan)
     except KeyboardInterrupt:
         _say(f"\nstopped; `--out {plan.out}` with the same settings plays the rest")
         raise
-    print(report.render(report.build([plan.out])))
+    except (BudgetError, TooManyErrorsError) as e:
+        stopped = e
+    if plan.file.exists():
+        print(report.render(report.build([plan.out])))
     print(f"Trajectories: {plan.file}\nSettings:     {plan.out / 'run.json'}")
     left = plan.failures()
     if left:
         _say(_errors(left, plan.out))
+    if stopped is not None:
+        _say(_stopped(stopped, plan))
+        return STOPPED
     return ERRORS_LEFT if left else 0
+
+
+def _say_before(plan: Plan) -> None:
+    """What of the run is finished already."""
+    samples = len(plan.samples)
+    before = samples - len(plan.waiting())
+    if before:
+        what = "tasks" if plan.config.epochs == 1 else "episodes"
+        _say(f"{before} of {samples} {what} are finished already in {plan.out}")
+
+
+def _stopped(error: InterCodeError, plan: Plan) -> str:
+    """Why a run has stopped early, and how to go on."""
+    left = len(plan.waiting())
+    how = "a higher limit" if isinstance(error, BudgetError) else "the cause mended"
+    return (
+        f"stopped with {left} of {len(plan.samples)} episodes still to be played: {error}\n"
+        f"The same command with --out {plan.out} and {how} goes on."
+    )
 
 
 def _errors(texts: Sequence[str], out: Path) -> str:
@@ -146,18 +121,41 @@ def _errors(texts: Sequence[str], out: Path) -> str:
     return "\n".join([*lines, f"The same command with --out {out} plays these again."])
 
 
-def settings(args: argparse.Namespace) -> dict[str, Any]:
-    """The settings of the file, with those of the command line over them."""
-    given = dict(vars(args))
-    file = given.pop("config", None)
-    values = read_toml(file) if file else {}
-    for name in ("agent", "model", "env"):
-        pairs = parse_pairs(given.pop(f"{name}_option"))
-        if pairs:
-            given[f"{name}_options"] = {**values.get(f"{name}_options", {}), **pairs}
-    if "tasks" in given:
-        given["tasks"] = [t for t in given["tasks"].split(",") if t]
-    return {**values, **given}
+def _experiment(values: dict[str, Any], file: Path | None, dry: bool) -> int:
+    """Play every cell of a grid."""
+    from intercode import report
+    from intercode.runner.grid import read_grid, run_grid
+
+    name = file.stem if file is not None else "experiment"
+    out = Path(values.get("out") or Path("runs") / name).expanduser()
+    grid = read_grid(values, out, str(file or "the settings"))
+    if dry:
+        return _dry_experiment(grid)
+    results = run_grid(grid, say=_say)
+    if any(out.glob("*/trajectories.jsonl")):
+        print(report.render(report.build([out])))
+    states = [result.state for result in results]
+    told = ", ".join(f"{n} {state}" for state, n in Counter(states).items())
+    print(f"{len(results)} runs in {out}: {told}")
+    if set(states) - {"done"}:
+        _say("The same command plays what is missing.")
+    worst = {"failed": FAILED, "stopped": STOPPED, "errors": ERRORS_LEFT}
+    return next((status for state, status in worst.items() if state in states), 0)
+
+
+def _dry_experiment(grid: Grid) -> int:
+    from intercode.cli import dry_run
+    from intercode.runner.grid import plans
+
+    found, failed = [], 0
+    for cell, plan in plans(grid):
+        if isinstance(plan, InterCodeError):
+            failed += 1
+            _say(f"{cell.name} cannot be played: {plan}")
+        else:
+            found.append(dry_run.show(plan, cell.name))
+    dry_run.total(found)
+    return FAILED if failed else 0
 
 
 def _say(message: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from intercode.errors import UsageError
 
-__all__ = ["Parser", "Stop", "add_place", "count", "path", "seconds"]
+__all__ = ["Parser", "Stop", "add_place", "amount", "count", "path", "seconds"]
 
 
 class Stop(Exception):  # noqa: N818
@@ -21,11 +21,22 @@ class Stop(Exception):  # noqa: N818
         self.status = status
 
 
+class _Help(argparse.RawDescriptionHelpFormatter):
+    """Keeps lines as written, and leaves room for the names of commands, which are set in further
+    than argparse counts."""
+
+    def add_argument(self, action: argparse.Action) -> None:
+        super().add_argument(action)
+        if action.nargs == argparse.PARSER:
+            names = [len(name) + 2 * self._indent_increment for name in action.choices or ()]
+            self._action_max_length = max(self._action_max_length, *names, 0)
+
+
 class Parser(argparse.ArgumentParser):
     """Raises UsageError for a mistake and Stop after ``--help``; keeps the epilog's lines."""
 
     def __init__(self, **settings: Any) -> None:
-        settings.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        settings.setdefault("formatter_class", _Help)
         super().__init__(allow_abbrev=False, **settings)
 
     def error(self, message: str) -> NoReturn:
@@ -65,6 +76,17 @@ def seconds(text: str) -> float:
         value = 0.0
     if not 0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds greater than 0")
+    return value
+
+
+def amount(text: str) -> float:
+    """An amount of US dollars, greater than 0; a sign before it is passed over."""
+    try:
+        value = float(text.removeprefix("$"))
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no amount of dollars greater than 0")
     return value
 
 

@@ -15,7 +15,7 @@ from intercode.errors import UsageError
 from intercode.models import open_model
 from intercode.registry import unknown
 from intercode.rollout import branches
-from intercode.runner.plan import free_directory
+from intercode.runner.directories import free_directory
 from intercode.runner.recorded import Options, again, is_own, open_env
 from intercode.runner.replay import StepCheck, recheck
 from intercode.types import NOTHING, Brief, Dataset, Move, Step, Trajectory, plain
@@ -80,9 +80,19 @@ def branch(
     out = out or free_directory(Path("runs"), f"branch-{_plain_name(so_far.id)}-{after}", facts)
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     trajectories.write_run(out, {**facts, "started": now})
-    made = made.replace(run=facts)
-    trajectories.append(out / trajectories.TRAJECTORIES_FILE, made)
+    log = out / trajectories.TRAJECTORIES_FILE
+    made = made.replace(run=facts, epoch=_next_epoch(log, made.task, parent.epoch))
+    trajectories.append(log, made)
     return Branched(parent, made, prefix, out)
+
+
+def _next_epoch(log: Path, task: str, epoch: int) -> int:
+    """The parent's epoch, or the next one that is free: the same branch made once more is another
+    sample of it."""
+    taken = {t.epoch for t in trajectories.read(log) if t.task == task} if log.exists() else set()
+    while epoch in taken:
+        epoch += 1
+    return epoch
 
 
 def find(paths: Sequence[Path], name: str | None) -> Trajectory:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from intercode.agents.base import Agent
 from intercode.envs.base import InterCodeEnv
 from intercode.errors import (
+    BudgetError,
     InfrastructureError,
     InterCodeError,
     ModelRefusedError,
@@ -16,67 +18,93 @@ from intercode.errors import (
 )
 from intercode.rollout import rollout
 from intercode.runner.plan import Plan, with_facts
-from intercode.types import Trajectory
+from intercode.runner.spending import Account, Spending
+from intercode.runner.standing import Sample
+from intercode.types import Trajectory, Usage, plain
 
 BACKOFF = (0.5, 2.0)
 """Seconds to wait before each further attempt."""
 
 
 class Player:
-    """Plays one episode after another with an environment and an agent of its own.
+    """Plays one episode after another in an environment of its own.
 
-    ``pause`` waits so many seconds and tells whether the run is over.
+    ``pause`` waits so many seconds and tells whether the run is over. An agent that asks a model is
+    made anew for each episode, with the episode's own limits; any other serves them all.
     """
 
-    def __init__(self, plan: Plan, pause: Callable[[float], bool]) -> None:
+    def __init__(self, plan: Plan, spending: Spending, pause: Callable[[float], bool]) -> None:
         self.plan = plan
+        self._spending = spending
         self._pause = pause
-        self._pair: tuple[InterCodeEnv, Agent] | None = None
+        self._env: InterCodeEnv | None = None
+        self._agents: dict[int, Agent] = {}
 
-    def play(self, index: int) -> Trajectory | None:
+    def play(self, sample: Sample) -> Trajectory | None:
         """The episode of one task, or None when the run is over.
 
         A failure of the infrastructure (a box that was lost, say) is retried, which the facts tell
-        as ``attempts``, and then recorded with ``end='error'``; any other at once. Raises what no
-        other episode would escape: ModelRefusedError, SandboxUnavailableError, UsageError.
+        as ``attempts``, and then recorded with ``end='error'``; any other at once. What attempts
+        without a result have spent is told as ``lost``. Raises what no other episode would escape:
+        ModelRefusedError, SandboxUnavailableError, UsageError, BudgetError at a limit of the run's.
         """
+        lost = Usage()
+        model = self.plan.model if self.plan.takes_model else None
         for attempt, wait in enumerate((*BACKOFF, None), 1):
+            account = self._spending.episode(model, sample.epoch)
             try:
-                again = {"attempts": attempt} if attempt > 1 else {}
-                return with_facts(self.plan, self._once(index), **again)
+                played = self._once(sample, account)
+                more = _lost(lost) | ({"attempts": attempt} if attempt > 1 else {})
+                return with_facts(self.plan, played, **more)
             except (ModelRefusedError, SandboxUnavailableError, UsageError):
                 raise
             except (InfrastructureError, OSError) as e:
                 self.close()
+                lost += account.spent
                 if wait is None:
-                    return self._failure(index, e, attempt)
+                    return self._failure(sample, e, attempt, lost)
                 if self._pause(wait):
                     return None
             except Exception as e:  # a gold, an agent or a reward function with a fault
+                if isinstance(e, BudgetError) and e.whole:
+                    raise
                 self.close()
-                return self._failure(index, e, 1)
+                return self._failure(sample, e, 1, lost + account.spent)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def close(self) -> None:
-        """Free the environment; the next episode makes a new one."""
-        pair, self._pair = self._pair, None
-        if pair is not None:
+        """Free the environment; the next episode makes a new one, and a new agent."""
+        env, self._env = self._env, None
+        self._agents.clear()
+        if env is not None:
             with suppress(InterCodeError, OSError):  # it may be what failed
-                pair[0].close()
+                env.close()
 
-    def _once(self, index: int) -> Trajectory:
-        if self._pair is None:
-            self._pair = self.plan.env(), self.plan.agent()
-        env, agent = self._pair
-        config = self.plan.config
-        seed = None if config.seed is None else config.seed + index
-        return rollout(agent, env, index, seed=seed, max_turns=config.max_turns)
+    def _once(self, sample: Sample, account: Account) -> Trajectory:
+        if self._env is None:
+            self._env = self.plan.env()
+        played = rollout(
+            self._agent(sample.epoch, account), self._env, sample.index,
+            seed=self.plan.seed(sample), max_turns=self.plan.config.max_turns,
+        )  # fmt: skip
+        return played.replace(epoch=sample.epoch)
 
-    def _failure(self, index: int, error: Exception, attempts: int) -> Trajectory:
-        task = self.plan.dataset.tasks[index]
+    def _agent(self, epoch: int, account: Account) -> Agent:
+        if account.model is not None:
+            return self.plan.agent(epoch, account.model)
+        if epoch not in self._agents:
+            self._agents[epoch] = self.plan.agent(epoch)
+        return account.timed(self._agents[epoch])
+
+    def _failure(self, sample: Sample, error: Exception, attempts: int, spent: Usage) -> Trajectory:
+        task = self.plan.dataset.tasks[sample.index]
         text = f"{type(error).__name__}: {error}"
         failed = Trajectory(
-            task=task.id, index=index, query=task.query, steps=(), end="error", error=text,
-            group=task.group, hardness=task.hardness,
+            task=task.id, index=sample.index, query=task.query, steps=(), end="error", error=text,
+            group=task.group, hardness=task.hardness, epoch=sample.epoch,
         )  # fmt: skip
-        return with_facts(self.plan, failed, attempts=attempts)
+        return with_facts(self.plan, failed, attempts=attempts, **_lost(spent))
+
+
+def _lost(spent: Usage) -> dict[str, Any]:
+    return {} if spent == Usage() else {"lost": plain(spent)}

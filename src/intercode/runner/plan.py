@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 import itertools
-import re
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import intercode
 from intercode import datasets, logs, trajectories
 from intercode.agents import accepts, open_agent
 from intercode.agents.base import Agent
@@ -20,13 +18,20 @@ from intercode.envs.base import InterCodeEnv
 from intercode.errors import ConfigError, UsageError
 from intercode.models import Model, open_model
 from intercode.registry import unknown
-from intercode.types import Dataset, Trajectory, plain
+from intercode.runner.directories import (
+    free_directory,
+    make_directory,
+    refuse_other,
+    run_name,
+)
+from intercode.runner.facts import carried, facts_of
+from intercode.runner.spending import check_limits
+from intercode.runner.standing import Key, Sample, Standing, standing_of
+from intercode.types import Dataset, Trajectory
 
-SETTINGS = (*trajectories.IDENTITY, "timeout", "seed", "agent_options", "model_options")
-"""What must be equal for two commands to be one run. Not: tasks and limit, so that a run can be
-widened; parallel and the endpoint's address, which change no result."""
-
-_SECRET = ("api_key",)
+__all__ = [
+    "Plan", "begin", "choose", "free_directory", "make_plan", "open_env", "run_name", "with_facts",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -50,34 +55,68 @@ class Plan:
         """Where the trajectories are."""
         return self.out / trajectories.TRAJECTORIES_FILE
 
+    @property
+    def samples(self) -> list[Sample]:
+        """Every episode of the run in the order of play: one epoch after another, each in the
+        dataset's order, or all of them as the seed shuffles them."""
+        epochs = range(self.config.epochs)
+        order = [Sample(i, epoch) for epoch, i in itertools.product(epochs, self.chosen)]
+        if self.config.shuffle:
+            random.Random(self.config.seed or 0).shuffle(order)
+        return order
+
+    @property
+    def takes_model(self) -> bool:
+        """Whether the agent asks a model, so that what it spends can be limited."""
+        return self.model is not None and accepts(self.config.agent, "model")
+
     def env(self) -> InterCodeEnv:
         """A new environment."""
         return open_env(self.config, self.dataset)
 
-    def agent(self) -> Agent:
-        """A new agent."""
-        return open_agent(self.config.agent, self.options, **self.offers)
+    def agent(self, epoch: int = 0, model: Model | None = None) -> Agent:
+        """A new agent, for episodes of an epoch; ``model`` in place of the run's own."""
+        offers, options = dict(self.offers), dict(self.options)
+        if model is not None:
+            offers["model"] = model
+        if isinstance(recorded := options.get("actions"), _Recorded):
+            options["actions"] = recorded.of(epoch)
+        return open_agent(self.config.agent, options, **offers)
+
+    def seed(self, sample: Sample) -> int | None:
+        """What an episode's environment is seeded with: the run's seed + the task's position +
+        epoch * number of tasks in the dataset, so that no two episodes share one; None without."""
+        if self.config.seed is None:
+            return None
+        return self.config.seed + sample.index + sample.epoch * len(self.dataset)
+
+    def key(self, sample: Sample) -> Key:
+        """What the episode is known by on disk."""
+        return Key(self.dataset.tasks[sample.index].id, sample.epoch)
+
+    def standing(self) -> Standing:
+        """What of the run is on disk."""
+        return standing_of(self.file, map(self.key, self.samples))
 
     def done(self) -> list[Trajectory]:
-        """The chosen tasks' episodes on disk that ended without an error, one a task."""
-        if not self.file.exists():
-            return []
-        ids = {self.dataset.tasks[i].id for i in self.chosen}
-        good = (t for t in trajectories.read(self.file) if t.end != "error" and t.error is None)
-        return list({t.task: t for t in good if t.task in ids}.values())
+        """The run's episodes on disk that ended without an error, each once."""
+        keys = {self.key(sample) for sample in self.samples}
+        found = trajectories.read(self.file) if self.file.exists() else ()
+        good = (t for t in found if trajectories.is_finished(t))
+        return list({Key(t.task, t.epoch): t for t in good if (t.task, t.epoch) in keys}.values())
 
     def failures(self) -> list[str]:
-        """The last error of each chosen task that is on disk without a good episode."""
-        open_ids = {self.dataset.tasks[i].id for i in self.pending()}
-        if not open_ids or not self.file.exists():
-            return []
-        errors = {t.task: t.error or "no reason recorded" for t in trajectories.read(self.file)}
-        return [text for task, text in errors.items() if task in open_ids]
+        """The last error of each episode that is on disk without a result."""
+        return list(self.standing().errors.values())
+
+    def waiting(self, standing: Standing | None = None) -> list[Sample]:
+        """The episodes that have no result yet, in the order of play."""
+        done = (standing or self.standing()).done
+        return [sample for sample in self.samples if self.key(sample) not in done]
 
     def pending(self) -> list[int]:
-        """The positions that have no such episode yet."""
-        done = {t.task for t in self.done()}
-        return [i for i in self.chosen if self.dataset.tasks[i].id not in done]
+        """The positions of the tasks that lack a result, in whichever epoch."""
+        return sorted({sample.index for sample in self.waiting()})
 
 
 def make_plan(config: EvalConfig, model: Model | None = None) -> Plan:
@@ -94,14 +133,16 @@ def make_plan(config: EvalConfig, model: Model | None = None) -> Plan:
     options = _read_actions(config)
     golds = {t.id: (t.solution,) for t in dataset.tasks if t.solution is not None}
     offers = {"model": model, "golds": golds, "max_turns": config.max_turns}
-    agent = open_agent(config.agent, options, **offers)
+    plan = Plan(config, dataset, chosen, model, offers, options, {}, config.out or Path("runs"))
+    agent = plan.agent()
+    if plan.takes_model and model is not None:
+        check_limits(config, model)
     with open_env(config, dataset) as env:
-        facts = {**env.facts(), **_facts(config, agent, model if needs_model else None)}
+        facts = facts_of(config, env.facts(), agent, model if needs_model else None)
     facts["tasks_in_dataset"] = len(dataset)
-    facts = plain(facts)
     out = config.out or free_directory(Path("runs"), run_name(facts), facts)
     refuse_other(out, facts)
-    return Plan(config, dataset, chosen, model, offers, options, facts, out)
+    return replace(plan, facts=facts, out=out)
 
 
 def open_env(config: EvalConfig, dataset: Dataset) -> InterCodeEnv:
@@ -110,7 +151,7 @@ def open_env(config: EvalConfig, dataset: Dataset) -> InterCodeEnv:
         "profile": config.profile, "image": config.image, "sandbox": config.sandbox,
         "network": config.network, "timeout": config.timeout, "max_turns": config.max_turns,
         "reward": config.reward, "deterministic": config.determinism,
-        "hashes": config.hashes or None,
+        "hashes": config.hashes or None, "policy": config.policy,
     }  # fmt: skip
     kind = ENVIRONMENTS.load(dataset.environment)
     own = {n for c in kind.__mro__ for n in getattr(c.__init__, "__kwdefaults__", None) or ()}
@@ -141,20 +182,19 @@ def choose(dataset: Dataset, wanted: Sequence[str], limit: int | None) -> tuple[
     return tuple(itertools.islice(positions, limit))
 
 
-def _facts(config: EvalConfig, agent: Agent, model: Model | None) -> dict[str, Any]:
-    bounds = [n for n in (config.max_turns, agent.max_turns) if n is not None]
-    facts = {
-        "agent": config.agent,
-        "model": None if model is None else config.model or model.name,
-        "max_turns": min(bounds, default=None),
-        "seed": config.seed,
-        "agent_options": config.agent_options,
-        "model_options": {k: v for k, v in config.model_options.items() if k not in _SECRET},
-        "version": intercode.__version__,
-    }
-    if endpoint := getattr(model, "endpoint", None):
-        facts["endpoint"] = endpoint
-    return facts
+class _Recorded:
+    """Recorded actions of several epochs; one that was not recorded plays the first."""
+
+    def __init__(self, episodes: Sequence[Trajectory]) -> None:
+        self._by_epoch: dict[int, dict[str, list[str | None]]] = {}
+        for t in episodes:
+            actions = [None if not s.action and not s.executed else s.action for s in t.steps]
+            self._by_epoch.setdefault(t.epoch, {})[t.task] = actions
+
+    def of(self, epoch: int) -> Mapping[str, list[str | None]]:
+        """The actions of each task."""
+        first = self._by_epoch[min(self._by_epoch)]
+        return {**first, **self._by_epoch.get(epoch, {})}
 
 
 def _read_actions(config: EvalConfig) -> Mapping[str, Any]:
@@ -162,66 +202,17 @@ def _read_actions(config: EvalConfig) -> Mapping[str, Any]:
     log = config.agent_options.get("actions")
     if not isinstance(log, str) or not accepts(config.agent, "actions"):
         return config.agent_options
-    episodes = logs.load(Path(log))
+    episodes = [t for t in logs.load(Path(log)) if t.parent is None] or logs.load(Path(log))
     if not episodes:
         raise ConfigError(f"{log} holds no episode whose actions could be played")
-    actions = {
-        t.task: [None if not s.action and not s.executed else s.action for s in t.steps]
-        for t in episodes
-    }
-    return {**config.agent_options, "actions": actions}
-
-
-# ------------------------------------------------------------- directories
-def run_name(facts: Mapping[str, Any]) -> str:
-    """``<dataset>-<agent>-<model>-<date>``, fit for a file's name."""
-    day = datetime.date.today().isoformat()
-    dataset = Path(str(facts["dataset"])).name
-    parts = [dataset, str(facts["agent"]), str(facts["model"] or ""), day]
-    return "-".join(re.sub(r"[^\w.]+", "-", p).strip("-") for p in parts if p)
-
-
-def free_directory(parent: Path, name: str, facts: Mapping[str, Any]) -> Path:
-    """``parent/name``, or ``name-2`` and so on where another run has it."""
-    for number in itertools.count(1):
-        path = parent / (name if number == 1 else f"{name}-{number}")
-        if not _differences(path, facts):
-            return path
-    raise AssertionError("unreachable: the numbers do not end")
-
-
-def refuse_other(out: Path, facts: Mapping[str, Any]) -> None:
-    """Raise UsageError where ``out`` holds a run with other settings, naming the first."""
-    for key, old in _differences(out, facts):
-        raise UsageError(
-            f"{out} holds a run with {key} {old!r}, not {facts.get(key)!r}: give another --out, "
-            "or the same settings to finish that run"
-        )
-
-
-def _differences(out: Path, facts: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    old = _recorded(out)
-    if old is None:
-        return []
-    return [(k, old.get(k)) for k in SETTINGS if old.get(k) != facts.get(k)]
-
-
-def _recorded(out: Path) -> Mapping[str, Any] | None:
-    """The facts of the run in a directory: its run.json's, else its first trajectory's."""
-    if (out / trajectories.RUN_FILE).exists():
-        return trajectories.read_run(out)
-    file = out / trajectories.TRAJECTORIES_FILE
-    first = next(trajectories.read(file), None) if file.exists() else None
-    return None if first is None else first.run
+    return {**config.agent_options, "actions": _Recorded(episodes)}
 
 
 def begin(plan: Plan) -> None:
-    """Make the run's directory and its run.json, unless they are there."""
-    if not (plan.out / trajectories.RUN_FILE).exists():
-        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        trajectories.write_run(plan.out, {**plan.facts, "started": now})
+    """Make the run's directory with its run.json and README.txt, unless they are there."""
+    make_directory(plan.out, plan.facts)
 
 
 def with_facts(plan: Plan, trajectory: Trajectory, **more: Any) -> Trajectory:
     """The trajectory with what it was obtained with."""
-    return replace(trajectory, run={**plan.facts, **more})
+    return replace(trajectory, run={**carried(plan.facts), **more})

@@ -1,22 +1,26 @@
-"""Plays a dataset with threads, each with an environment and an agent of its own."""
+"""Plays a dataset with threads, each with an environment of its own."""
 
 from __future__ import annotations
 
 import queue
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from intercode import trajectories
-from intercode.config import EvalConfig
-from intercode.errors import UsageError
+from intercode.config import EvalConfig, errors_allowed
+from intercode.errors import BudgetError, TooManyErrorsError, UsageError
 from intercode.models import Model
 from intercode.runner.episode import Player
+from intercode.runner.history import History
 from intercode.runner.plan import Plan, begin, make_plan
 from intercode.runner.progress import Progress
+from intercode.runner.room import check_room
+from intercode.runner.spending import Spending
+from intercode.runner.standing import Sample
 from intercode.types import Trajectory
 
 _Event = Trajectory | BaseException | None
@@ -29,37 +33,87 @@ def evaluate(config: EvalConfig, *, model: Model | None = None, quiet: bool = Fa
     Every episode is on disk as soon as it ends; the same configuration and ``out`` go on where an
     earlier call stopped. ``model`` takes the place of the one that the configuration names.
     Raises UsageError for what cannot be (an ``out`` that holds another run, say),
-    ModelRefusedError and SandboxUnavailableError at once when they happen.
+    ModelRefusedError and SandboxUnavailableError at once when they happen, BudgetError at a limit
+    of the run's, TooManyErrorsError where more episodes failed than ``fail_on_error`` allows; what
+    was finished is then on disk.
     """
     return run_plan(make_plan(config, model), quiet=quiet)
 
 
-def run_plan(plan: Plan, *, quiet: bool = False) -> Path:
-    """As ``evaluate``, for a plan made before."""
+def run_plan(plan: Plan, *, quiet: bool = False, label: str = "") -> Path:
+    """As ``evaluate``, for a plan made before. ``label`` goes before every line of progress."""
+    check_room(plan.config.parallel)
     begin(plan)
     with _alone(plan.out):
-        pending = plan.pending()
-        progress = Progress(len(plan.chosen), plan.done())
-        with _Workers(plan, pending) as workers:
-            for trajectory in workers:
+        standing = plan.standing()
+        waiting = plan.waiting(standing)
+        if not waiting:
+            return plan.out
+        history = History(plan.out)
+        spending = Spending(plan.config, history.before)
+        progress = Progress(len(plan.samples), list(standing.done.values()), label=label)
+        with _noted(plan, history, spending), _Workers(plan, spending, waiting) as workers:
+            try:
+                _follow(plan, workers, progress, quiet)
+            finally:
                 if not quiet:
-                    progress.add(trajectory)
-        if not quiet and pending:
-            progress.finish()
+                    progress.finish()
     return plan.out
 
 
-class _Workers:
-    """The threads of a run. Iterating gives episodes as they end, written already."""
+def _follow(plan: Plan, workers: _Workers, progress: Progress, quiet: bool) -> None:
+    """Take the episodes as they end. Raises TooManyErrorsError, and what stops the whole run."""
+    allowed = errors_allowed(plan.config.fail_on_error, progress.total)
+    for trajectory in workers:
+        progress.add(trajectory, quiet)
+        if allowed is not None and progress.errors > allowed:
+            raise TooManyErrorsError(
+                f"{progress.errors} of {progress.total} episodes ended in an error, and "
+                f"fail_on_error = {plan.config.fail_on_error} allows {allowed}; the last: "
+                f"{trajectory.error}"
+            )
 
-    def __init__(self, plan: Plan, pending: list[int]) -> None:
-        self._plan = plan
-        self._over = threading.Event()
-        self._tasks: queue.SimpleQueue[int] = queue.SimpleQueue()
+
+@contextmanager
+def _noted(plan: Plan, history: History, spending: Spending) -> Iterator[None]:
+    """The run's history tells when this time of work began and how it ended."""
+    config, how = plan.config, "failed"
+    history.begin(
+        version=plan.facts.get("version"), parallel=config.parallel, tasks=len(plan.chosen),
+        epochs=config.epochs, shuffle=config.shuffle, max_tokens=config.max_tokens,
+        max_cost=config.max_cost, max_seconds=config.max_seconds,
+    )  # fmt: skip
+    try:
+        yield
+        how = "finished"
+    except BudgetError:
+        how = "limit of the run"
+        raise
+    except TooManyErrorsError:
+        how = "too many errors"
+        raise
+    except KeyboardInterrupt:
+        how = "interrupted"
+        raise
+    finally:
+        history.end(how, spending.spent)
+
+
+class _Workers:
+    """The threads of a run. Iterating gives episodes as they end, written already.
+
+    At a limit of the run's the episodes that still can are played to their end, then BudgetError is
+    raised; anything else that no episode would escape is raised at once.
+    """
+
+    def __init__(self, plan: Plan, spending: Spending, waiting: Sequence[Sample]) -> None:
+        self._plan, self._spending = plan, spending
+        self._over, self._closing = threading.Event(), threading.Event()
+        self._samples: queue.SimpleQueue[Sample] = queue.SimpleQueue()
         self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
-        for index in pending:
-            self._tasks.put(index)
-        self._count = min(plan.config.parallel, len(pending))
+        for sample in waiting:
+            self._samples.put(sample)
+        self._count = min(plan.config.parallel, len(waiting))
         # daemons: Ctrl-C must not wait for what an endpoint takes minutes to answer
         self._threads = [
             threading.Thread(target=self._work, name=f"episode-{n}", daemon=True)
@@ -73,32 +127,38 @@ class _Workers:
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
+        self._spending.stop()
 
     def __iter__(self) -> Iterator[Trajectory]:
-        running = self._count
+        running, limit = self._count, None
         while running:
             event = self._events.get()
             if event is None:
                 running -= 1
+            elif isinstance(event, BudgetError):
+                limit = limit or event
             elif isinstance(event, BaseException):
                 raise event
             else:
                 yield event
+        if limit is not None:
+            raise limit
 
     def _work(self) -> None:
-        player = Player(self._plan, self._over.wait)
+        player = Player(self._plan, self._spending, self._over.wait)
         try:
-            while not self._over.is_set():
+            while not (self._over.is_set() or self._closing.is_set()):
                 try:
-                    index = self._tasks.get_nowait()
+                    sample = self._samples.get_nowait()
                 except queue.Empty:
                     break
-                trajectory = player.play(index)
+                trajectory = player.play(sample)
                 if trajectory is None or self._over.is_set():
                     break
                 trajectories.append(self._plan.file, trajectory)
                 self._events.put(trajectory)
         except BaseException as e:  # handed to the thread that reads the events
+            self._closing.set()
             self._events.put(e)
         finally:
             player.close()

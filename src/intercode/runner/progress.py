@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from typing import TextIO
 
+from intercode.runner.standing import Ended
 from intercode.types import Trajectory
 
 EVERY_TERMINAL, EVERY_FILE = 0.1, 5.0
@@ -15,22 +17,31 @@ EVERY_TERMINAL, EVERY_FILE = 0.1, 5.0
 class Progress:
     """Counts episodes and reports them. Used from one thread.
 
-    ``total`` is how many tasks the run has, ``before`` those that were finished earlier.
+    ``total`` is how many episodes the run has, ``before`` those that were finished earlier,
+    ``label`` what every line begins with.
     """
 
-    def __init__(self, total: int, before: list[Trajectory], stream: TextIO | None = None) -> None:
+    def __init__(
+        self,
+        total: int,
+        before: Sequence[Trajectory | Ended],
+        stream: TextIO | None = None,
+        label: str = "",
+    ) -> None:
         self.stream = stream or sys.stderr
+        self.label = label
         self.total, self.played = total, len(before)
         self.solved = sum(t.success for t in before)
         self.errors = self.again = self._here = 0
+        self.cost: float | None = 0.0
         self._moves = self.stream.isatty()
         self._every = EVERY_TERMINAL if self._moves else EVERY_FILE
         self._began = self._last = time.monotonic()
         self._width = 0
         self._stale = True
 
-    def add(self, trajectory: Trajectory) -> None:
-        """Count one episode."""
+    def add(self, trajectory: Trajectory, quiet: bool = False) -> None:
+        """Count one episode, and report now and then unless that is to be ``quiet``."""
         self._here, self._stale = self._here + 1, True
         if trajectory.end == "error":
             self.errors += 1
@@ -38,7 +49,10 @@ class Progress:
             self.again += trajectory.run.get("attempts", 1) > 1
             self.played += 1
             self.solved += trajectory.success
-        if time.monotonic() - self._last >= self._every:
+        if trajectory.usage.requests:
+            cost = trajectory.usage.cost
+            self.cost = None if self.cost is None or cost is None else self.cost + cost
+        if not quiet and time.monotonic() - self._last >= self._every:
             self.show()
 
     def line(self) -> str:
@@ -51,7 +65,10 @@ class Progress:
         speed = f"{rate:.1f}/s" if rate >= 1 else f"{60 * rate:.1f}/min"
         again = f", {self.again} lost and run again" if self.again else ""
         errors = f"{self.errors} errors{again}"
-        return f"{done}/{self.total} done, success {share}, {errors}, {speed}{left}"
+        cost = f", ${self.cost:.2f}" if self.cost else ""
+        return (
+            f"{self.label}{done}/{self.total} done, success {share}, {errors}{cost}, {speed}{left}"
+        )
 
     def show(self) -> None:
         """Report now."""

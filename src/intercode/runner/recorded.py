@@ -74,6 +74,7 @@ def described(trajectory: Trajectory, options: Options) -> tuple[str, str, dict[
         "timeout": options.timeout or (own and facts.get("timeout")) or 10.0,
         "deterministic": facts.get("determinism") or False,
         "hashes": any(step.hashes for step in trajectory.steps),
+        "policy": facts.get("policy") if own else None,
     }
     return environment_of(trajectory), name, {**common, **settings, **options.env_options}
 

@@ -1,0 +1,117 @@
+"""``intercode eval``: dry runs, task files, limits and exit statuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from intercode.cli import main
+from support.faulty_endpoint import FaultyEndpoint, ok, status
+
+pytestmark = pytest.mark.sandbox
+ANSWER = ok("```bash\necho 4\n```", usage={"prompt_tokens": 100, "completion_tokens": 20})
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> str:
+    path = tmp_path / "sums.json"
+    rows = [{"query": f"print {n} squared", "gold": f"echo $(({n}*{n}))"} for n in range(4)]
+    path.write_text(json.dumps(rows))
+    return str(path)
+
+
+def test_a_dry_run_writes_and_sends_nothing(
+    dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with FaultyEndpoint(ANSWER) as server:
+        words = ["eval", dataset, "--agent", "try-again", "--model", "m", "--dry-run",
+                 "--base-url", server.base_url, "--epochs", "3", "--max-turns", "2",
+                 "--model-option", "max_tokens=50", "--out", str(tmp_path / "out")]  # fmt: skip
+        assert main(words) == 0
+        assert server.requests == []
+    printed = capsys.readouterr().out
+    assert "12 to play, 0 finished: 4 tasks x 3 epochs" in printed
+    assert "requests  at most 24" in printed
+    assert "and 1,200 in answers" in printed
+    assert "cost      unknown" in printed and "no price is known" in printed
+    assert not (tmp_path / "out").exists()
+    words[words.index("--model-option") + 1] = 'price={"input": 1, "output": 1000000}'
+    assert main(words) == 0
+    assert "cost      at most $1.2e+04" in capsys.readouterr().out  # 24 answers of 500 tokens
+
+
+def test_tasks_come_from_a_file(
+    dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = tmp_path / "chosen"
+    chosen.write_text("# the even ones\nsums/0   # first\n\n2\n")
+    words = ["eval", dataset, "--agent", "gold", "--out", str(tmp_path / "out")]
+    assert main([*words, "--tasks", str(chosen)]) == 0
+    assert "2/2 done" in capsys.readouterr().err
+    chosen.write_text("sums/9\n")
+    assert main([*words, "--tasks", str(chosen)]) == 2
+    assert "did you mean 'sums/" in capsys.readouterr().err
+    chosen.write_text("# none\n")
+    assert main([*words, "--tasks", str(chosen)]) == 2
+    assert "names no task" in capsys.readouterr().err
+    assert main([*words, "--tasks", "absent.txt"]) == 2
+    assert "no such file" in capsys.readouterr().err
+    settings = tmp_path / "run.toml"
+    settings.write_text(f'dataset = "{dataset}"\nagent = "gold"\ntasks = "{chosen}"\n')
+    chosen.write_text("3\n")
+    assert main(["eval", "--config", str(settings), "--out", str(tmp_path / "out")]) == 0
+    assert "1/1 done" in capsys.readouterr().err
+
+
+def test_a_run_goes_on_from_its_directory_alone(
+    dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    words = ["eval", dataset, "--agent", "noop", "--epochs", "2", "--timeout", "3", "--seed", "5"]
+    assert main([*words, "--deny", "command:rm", "--out", str(out)]) == 0
+    log = out / "trajectories.jsonl"
+    rows = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join(rows[:3]))
+    capsys.readouterr()
+    assert main(["eval", "--resume", str(out)]) == 0
+    assert "8/8 done" in capsys.readouterr().err
+    assert log.read_bytes().startswith(b"".join(rows[:3])) and log.read_bytes().count(b"\n") == 8
+    assert main(["eval", "--resume", str(out), "--timeout", "4"]) == 2
+    assert "a run with timeout 3.0, not 4.0" in capsys.readouterr().err
+    assert main(["eval", "--resume", str(tmp_path)]) == 2
+    assert "cannot read" in capsys.readouterr().err
+
+
+def test_a_limit_stops_the_run_with_status_4(
+    dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    with FaultyEndpoint(ANSWER) as server:
+        words = ["eval", dataset, "--agent", "single-turn", "--model", "m", "--parallel", "1",
+                 "--base-url", server.base_url, "--model-option", "max_tokens=20",
+                 "--out", str(out)]  # fmt: skip
+        assert main([*words, "--max-tokens", "400"]) == 4
+        printed, said = capsys.readouterr()
+        assert "single-turn" in printed  # the table of what was finished
+        assert "episodes still to be played: the run's limit is reached" in said
+        assert f"--out {out} and a higher limit goes on" in said
+        assert main([*words, "--max-tokens", "4000"]) == 0
+        assert "4/4 done" in capsys.readouterr().err
+        assert len(server.requests) == 4
+
+
+def test_too_many_errors_stop_the_run_with_status_4(
+    dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with FaultyEndpoint(ok("```bash\nls\n```"), status(503)) as server:
+        words = ["eval", dataset, "--agent", "single-turn", "--model", "m", "--parallel", "1",
+                 "--base-url", server.base_url, "--model-option", "max_attempts=1",
+                 "--out", str(tmp_path / "out"), "--fail-on-error"]  # fmt: skip
+        assert main([*words, "25%"]) == 4
+    said = capsys.readouterr().err
+    assert "2 of 4 episodes ended in an error" in said
+    assert "errors in 2 of the episodes" in said
+    assert main([*words, "many"]) == 2
+    assert "a share such as '10%'" in capsys.readouterr().err

@@ -1,0 +1,108 @@
+"""``intercode show``: an episode in the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from intercode import trajectories
+from intercode.cli import main
+from intercode.cli.showing import Looks, episode, line, safe
+from intercode.types import Step, Trajectory, Usage
+
+STEPS = (
+    Step(
+        "cd /srv\nls", "a\nb\x1b[31m\n", reward=0.67, parts={"output": 0.33, "files": 0.34},
+        changes=("/srv/a",), thought="Look first.", usage=Usage(100, 20, 1, cost=0.01),
+        messages=(
+            {"role": "system", "content": "You act."},
+            {"role": "user", "content": "Count."},
+            {"role": "assistant", "content": "Look first.", "reasoning": "hm",
+             "tool_calls": [{"function": {"name": "bash", "arguments": "{}"}}]},
+        ),
+        context={"observation": {"characters": 9000, "shown": 4000}},
+    ),
+    Step("rm -rf /", "Not allowed.", refused=True, valid=False, actor="person"),
+    Step("", "no code", executed=False, valid=False),
+)  # fmt: skip
+FULL = Trajectory(
+    "starter/files/1", 3, "Count the files.", STEPS, end="turn_limit", seconds=1.5, id="aa11",
+    run={"agent": "react", "model": "m"},
+)  # fmt: skip
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    log = tmp_path / trajectories.TRAJECTORIES_FILE
+    others = (
+        FULL.replace(epoch=1, id="bb22", steps=(Step("ls", "", reward=1.0),), end="solved"),
+        FULL.replace(id="cc33", parent="aa11", branched_at=1),
+        FULL.replace(task="starter/text/1", index=4, id="dd44", end="error", error="box lost"),
+    )
+    for t in (FULL, *others):
+        trajectories.append(log, t)
+    return tmp_path
+
+
+def test_every_turn_is_shown_with_all_that_is_known(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", str(run), "starter/files/1"]) == 0
+    out = capsys.readouterr().out
+    for said in (
+        "starter/files/1, epoch 0", "not solved, reward 0.67, 3 turns, turn limit, 1.5 s",
+        "(react with m)", "Count the files.", "reward 0.67 (output 0.33, files 0.34)",
+        "Look first.", "  $ cd /srv\n  > ls\n  a\n  b\\x1b[31m\n", "changed: /srv/a",
+        'not shown to the model: observation {"characters": 9000, "shown": 4000}',
+        "turn 2 (person, refused, error)", "turn 3 (no code)",
+        "other samples:\n  starter/files/1 epoch 1  solved",
+        "branches:\n  starter/files/1 branch of aa11 after turn 1",
+    ):  # fmt: skip
+        assert said in out, said
+    assert "\x1b" not in out and "You act." not in out
+    assert main(["show", str(run), "3", "--messages"]) == 0
+    out = capsys.readouterr().out
+    assert "  [system]\n  | You act.\n" in out and "  ~ hm\n" in out
+    assert "  | calls bash({})" in out
+
+
+def test_tasks_are_found_by_end_position_epoch_and_id(
+    run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, said in (
+        (["files/1", "--epoch", "1"], "starter/files/1, epoch 1  bb22"),
+        (["cc33"], "branch of aa11: the first 1 turns"),
+        (["4"], "error: box lost"),
+    ):
+        assert main(["show", str(run), *words]) == 0
+        assert said in capsys.readouterr().out
+    assert main(["show", str(run)]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
+    for words, said in (
+        (["files/2"], "did you mean 'starter/files/1'"),
+        (["1"], "means 2 tasks"),
+        (["files/1", "--epoch", "7"], "has no epoch 7; it has: 0, 1"),
+    ):
+        assert main(["show", str(run), *words]) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_long_observations_are_cut_with_the_cut_said() -> None:
+    long = FULL.replace(steps=(Step("seq 100", "\n".join(map(str, range(100)))),))
+    text = "\n".join(episode(long, Looks(), 9, False))
+    assert "  5\n  ... 91 lines ...\n  97\n" in text
+
+
+def test_colours_only_where_they_are_wanted() -> None:
+    assert "\x1b[31m" in line(FULL, Looks(True))
+    assert "\x1b" not in line(FULL, Looks(False))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("a\tb\nc", "a\tb\nc"), ("\x1b]0;x\x07", "\\x1b]0;x\\x07"), ("\x9b1m", "\\x9b1m"),
+     ("a\r\nb\r", "a\nb\\r"), ("\u202egpj", "\\u202egpj"), ("\udc80", "\\udc80")],
+)  # fmt: skip
+def test_what_an_episode_printed_does_nothing_to_the_terminal(text: str, shown: str) -> None:
+    assert safe(text) == shown

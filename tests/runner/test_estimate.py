@@ -1,0 +1,102 @@
+"""What a dry run says: bounds from real prompts, that a real run keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intercode import models
+from intercode.config import EvalConfig
+from intercode.models import ScriptedModel
+from intercode.runner.estimate import estimate
+from intercode.runner.plan import make_plan
+from intercode.runner.pool import evaluate
+from intercode.types import Trajectory
+from support.faulty_endpoint import FaultyEndpoint, Handler, completion, status
+
+pytestmark = pytest.mark.sandbox
+PRICE = {"input": 10.0, "output": 100.0}
+
+
+def counting(handler: Handler) -> None:
+    """Answers in three tokens and tells as many prompt tokens as we would count."""
+    messages = handler.endpoint.requests[-1]["messages"]
+    text = "```bash\necho -1\n```"
+    usage = {"prompt_tokens": models.count_tokens(None, messages), "completion_tokens": 3}
+    status(200, completion(text, usage=usage))(handler)
+
+
+def config(dataset: str, out: Path, url: str = "http://127.0.0.1:9/v1", **more: Any) -> EvalConfig:
+    return EvalConfig(
+        dataset, "try-again", model="m", base_url=url, max_turns=4, out=out, parallel=1, **more
+    )
+
+
+def test_a_run_stays_within_its_estimate(
+    squares: str, tmp_path: Path, episodes_of: Callable[[Path], list[Trajectory]]
+) -> None:
+    options = {"max_tokens": 60, "price": PRICE}
+    with FaultyEndpoint(counting) as server:
+        asked = config(squares, tmp_path / "run", server.base_url, limit=3, model_options=options)
+        told = estimate(make_plan(asked))
+        found = episodes_of(evaluate(asked, quiet=True))
+        assert (told.episodes, told.finished, told.requests) == (3, 0, 12)
+        assert len(server.requests) == 12
+        prompts = sum(t.usage.prompt_tokens or 0 for t in found)
+        first = sum(t.steps[0].usage.prompt_tokens or 0 for t in found)
+        assert told.least == first  # the very prompts
+        assert told.prompt_tokens is not None and prompts <= told.prompt_tokens
+        assert told.completion_tokens == 12 * 60
+        cost = sum(t.usage.cost or 0.0 for t in found)
+        assert told.cost is not None and 0 < cost <= told.cost
+        again = estimate(make_plan(replace(asked, limit=4)))
+        assert (again.episodes, again.finished, again.requests) == (1, 3, 4)
+        done = estimate(make_plan(asked))
+        assert (done.episodes, done.requests, done.cost) == (0, 0, 0.0)
+
+
+def test_what_is_not_known_is_said(squares: str, tmp_path: Path) -> None:
+    told = estimate(make_plan(config(squares, tmp_path / "run")))
+    assert told.cost is None and told.requests == 32
+    assert any("no price is known for 'm'" in note for note in told.notes)
+    assert any("no max_tokens" in note for note in told.notes)
+    told = estimate(make_plan(EvalConfig(squares, "gold", out=tmp_path / "run")))
+    assert told.notes == ("the agent asks no model",) and told.requests == 0
+
+
+def test_a_plan_is_a_request_of_its_own(squares: str, tmp_path: Path) -> None:
+    asked = replace(config(squares, tmp_path / "run", limit=1), agent="plan-solve")
+    assert estimate(make_plan(asked)).requests == 5
+
+
+def test_a_price_for_long_prompts_counts_where_a_prompt_can_be_that_long(
+    squares: str, tmp_path: Path
+) -> None:
+    def cost(long_from: int) -> float:
+        price = {**PRICE, "long_from": long_from, "long": {"input": 20.0, "output": 200.0}}
+        asked = config(squares, tmp_path / "run", model_options={"price": price})
+        told = estimate(make_plan(asked)).cost
+        assert told is not None
+        return told
+
+    assert cost(100_000) * 2 == pytest.approx(cost(2_000))
+
+
+def test_limits_lower_the_figures(squares: str, tmp_path: Path) -> None:
+    asked = config(squares, tmp_path / "run", epochs=2, model_options={"price": PRICE})
+    free = estimate(make_plan(asked))
+    bound = estimate(make_plan(replace(asked, max_cost_per_episode=0.02, max_tokens=5000)))
+    assert free.cost is not None and free.cost > 0.32
+    assert bound.cost == pytest.approx(16 * 0.02)
+    assert any("max_tokens = 5000 allows 5000" in note for note in bound.notes)
+
+
+def test_turns_without_a_bound_have_no_estimate(squares: str, tmp_path: Path) -> None:
+    asked = config(squares, tmp_path / "run", agent_options={"max_turns": None})
+    model = ScriptedModel(["```bash\nls\n```"])
+    told = estimate(make_plan(replace(asked, max_turns=None), model))
+    assert told.requests is None and told.cost is None and told.least > 0

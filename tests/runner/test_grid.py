@@ -1,0 +1,128 @@
+"""A whole experiment from one file: its cells, their directories, failures, going on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intercode import trajectories
+from intercode.cli import main
+from intercode.errors import ConfigError, UnknownNameError
+from intercode.runner.grid import read_grid, run_grid
+
+OUT = Path("runs/x")
+
+
+def cells(**values: Any) -> dict[str, Any]:
+    """The cells' settings by their names."""
+    grid = read_grid({"dataset": "starter", "agent": "gold", **values}, OUT)
+    return {cell.name: cell.config for cell in grid.cells}
+
+
+def test_every_combination_is_a_run_of_its_own() -> None:
+    found = cells(
+        model_options={"top_p": 0.5},
+        grid={
+            "agent": ["try-again", "react"],
+            "model": ["openai/a", {"model": "b", "base_url": "http://localhost:1/v1"}],
+            "model_options": {"temperature": [0.0, 0.7]},
+        },
+    )
+    assert len(found) == 8
+    config = found["react-b-temperature-0.7"]
+    assert (config.agent, config.model, config.base_url) == ("react", "b", "http://localhost:1/v1")
+    assert config.model_options == {"top_p": 0.5, "temperature": 0.7}
+    assert config.out == OUT / "react-b-temperature-0.7"
+    assert found["try-again-openai-a-temperature-0.0"].base_url is None
+
+
+def test_options_vary_as_tables_and_datasets_are_named_by_their_file() -> None:
+    found = cells(
+        grid={
+            "dataset": ["a/sums.jsonl", "starter:sql"],
+            "agent_options": [{}, {"refine": 2}],
+            "profile": ["standard", "original"],
+        }
+    )
+    assert len(found) == 8
+    assert found["sums.jsonl-refine-2-original"].dataset == "a/sums.jsonl"
+    assert found["starter-sql-no-agent_options-standard"].agent_options == {}
+
+
+def test_cells_with_one_name_are_told_apart_for_ever() -> None:
+    found = list(cells(grid={"dataset": ["a/x.json", "b/x.json"]}))
+    assert all(re.fullmatch(r"x\.json-[0-9a-f]{6}", name) for name in found)
+    more = list(cells(grid={"dataset": ["c/x.json", "a/x.json", "b/x.json"]}))
+    assert set(found) < set(more)
+
+
+@pytest.mark.parametrize(
+    ("grid", "said"),
+    [
+        ({}, "is no table of lists"),
+        ([1], "is no table of lists"),
+        ({"agent": "gold"}, r"grid\.agent = 'gold' is no list"),
+        ({"agent": []}, "is no list"),
+        ({"model_options": {"temperature": 1}}, r"grid\.model_options\.temperature = 1 is no list"),
+        ({"agent": ["gold", "gold"]}, "the same run twice"),
+        ({"model": [{"base_url": "http://x"}]}, "has to set model itself"),
+        ({"timeout": [1, 0]}, "timeout-0: timeout = 0 s"),
+    ],
+)
+def test_what_is_no_grid_is_refused(grid: Any, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        cells(grid=grid)
+
+
+def test_an_unknown_setting_is_named() -> None:
+    with pytest.raises(UnknownNameError, match="did you mean 'agent'"):
+        cells(grid={"agnt": ["gold"]})
+    with pytest.raises(UnknownNameError, match="'parallel'"):
+        cells(grid={"parallel": [1, 2]})
+
+
+@pytest.mark.sandbox
+def test_a_cell_that_fails_does_not_stop_the_others(
+    squares: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "both.toml"
+    file.write_text(
+        f'dataset = "{squares}"\nlimit = 2\nout = "{tmp_path / "out"}"\n'
+        '[grid]\nagent = ["gold", "single-turn", "noop"]\n'
+    )
+    words = ["eval", "--config", str(file)]
+    assert main([*words, "--dry-run"]) == 1
+    printed, said = capsys.readouterr()
+    assert "all 2 runs" in printed and "4 to play" in printed
+    assert "single-turn cannot be played: the agent 'single-turn' needs model" in said
+    assert not (tmp_path / "out").exists()
+    assert main(words) == 1
+    printed, said = capsys.readouterr()
+    assert "3 runs in" in printed and "2 done, 1 failed" in printed
+    assert "[2/3 single-turn] failed: ConfigError" in said
+    assert "[3/3 noop] 2/2 done" in said
+    for name in ("gold", "noop"):
+        log = tmp_path / "out" / name / trajectories.TRAJECTORIES_FILE
+        assert log.read_bytes().count(b"\n") == 2
+    assert "single-turn" in (tmp_path / "out" / "README.txt").read_text()
+    assert main([*words, "--agent", "gold", "--limit", "3"]) == 0  # one cell alone, wider
+    assert "1 runs in" in capsys.readouterr().out
+    log = tmp_path / "out" / "gold" / trajectories.TRAJECTORIES_FILE
+    assert log.read_bytes().count(b"\n") == 3
+
+
+@pytest.mark.sandbox
+def test_a_grid_goes_on_where_it_stopped(squares: str, tmp_path: Path) -> None:
+    values = {"dataset": squares, "limit": 2, "grid": {"agent": ["gold", "noop"]}}
+    states = [r.state for r in run_grid(read_grid(values, tmp_path / "out"), quiet=True)]
+    assert states == ["done", "done"]
+    wider = {**values, "limit": 3, "grid": {"agent": ["gold", "noop"], "timeout": [10.0]}}
+    results = run_grid(read_grid(wider, tmp_path / "out"), quiet=True)
+    assert [r.cell.name for r in results] == ["gold-timeout-10.0", "noop-timeout-10.0"]
+    wider["grid"] = values["grid"]
+    run_grid(read_grid(wider, tmp_path / "out"), quiet=True)
+    log = tmp_path / "out" / "gold" / trajectories.TRAJECTORIES_FILE
+    assert [t.index for t in sorted(trajectories.read(log), key=lambda t: t.index)] == [0, 1, 2]

@@ -1,0 +1,215 @@
+"""Limits: an episode at its own is scored, a run at its own stops and goes on with a higher one."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intercode.agents.gold import GoldAgent
+from intercode.config import EvalConfig, errors_allowed
+from intercode.errors import (
+    BudgetError,
+    ConfigError,
+    ModelUnavailableError,
+    TooManyErrorsError,
+    UsageError,
+)
+from intercode.models import ScriptedModel
+from intercode.runner import episode
+from intercode.runner.history import HISTORY_FILE, History
+from intercode.runner.plan import make_plan
+from intercode.runner.pool import evaluate, run_plan
+from intercode.runner.room import check_room
+from intercode.runner.spending import Spending
+from intercode.runner.standing import Sample
+from intercode.types import Trajectory, Usage
+from support.faulty_endpoint import FaultyEndpoint, ok, status
+
+pytestmark = pytest.mark.sandbox
+Read = Callable[[Path], list[Trajectory]]
+ANSWER = ok("```bash\necho 1\n```", usage={"prompt_tokens": 100, "completion_tokens": 20})
+
+
+def asking(dataset: str, server: FaultyEndpoint, out: Path, **more: Any) -> EvalConfig:
+    """Try Again, which never succeeds but at 1 squared, two turns an episode."""
+    options = {"max_tokens": 100, "price": {"input": 10.0, "output": 100.0}}
+    return EvalConfig(
+        dataset, "try-again", model="m", base_url=server.base_url, max_turns=2, out=out,
+        model_options=options, tasks=("0", "2", "3", "4"), parallel=1, **more,
+    )  # fmt: skip
+
+
+def test_an_episode_at_its_own_limit_is_scored(
+    squares: str, tmp_path: Path, episodes_of: Read
+) -> None:
+    dear = ok("```bash\necho 1\n```", usage={"prompt_tokens": 400, "completion_tokens": 20})
+    with FaultyEndpoint(dear) as server:
+        config = asking(squares, server, tmp_path / "run", max_tokens_per_episode=600)
+        found = episodes_of(evaluate(config, quiet=True))
+        assert len(server.requests) == 4
+    assert [(t.end, t.turns, t.usage.prompt_tokens) for t in found] == [("budget", 1, 400)] * 4
+    assert all(t.reward > 0 for t in found)  # the state was scored
+    assert [t.usage.cost for t in found] == pytest.approx([0.006] * 4)
+
+
+@pytest.mark.parametrize("limits", [{"max_tokens": 800}, {"max_cost": 0.021}])
+def test_a_run_at_its_limit_stops_and_goes_on_with_a_higher_one(
+    squares: str, tmp_path: Path, episodes_of: Read, limits: dict[str, Any]
+) -> None:
+    out = tmp_path / "run"
+    with FaultyEndpoint(ANSWER) as server:
+        config = asking(squares, server, out)
+        with pytest.raises(BudgetError, match="run's limit") as stopped:
+            evaluate(replace(config, **limits), quiet=True)
+        assert stopped.value.whole
+        sent = len(server.requests)
+        assert sent * 120 <= 800 and sent * 0.003 <= 0.021
+        first = episodes_of(out)
+        assert 0 < len(first) < 4 and {t.end for t in first} == {"turn_limit"}
+        told = [json.loads(line) for line in (out / HISTORY_FILE).open()]
+        assert told[1]["how"] == "limit of the run"
+        assert told[1]["spent"]["requests"] == sent
+        with pytest.raises(BudgetError, match="limit"):  # nothing of it is forgotten
+            evaluate(replace(config, **limits), quiet=True)
+        assert len(server.requests) <= sent + 1
+        evaluate(config, quiet=True)
+        found = episodes_of(out)
+        assert [t.task for t in found[: len(first)]] == [t.task for t in first]
+        assert sorted(t.index for t in found) == [0, 2, 3, 4]
+        assert History(out).before.requests == len(server.requests)
+
+
+def test_a_run_that_was_killed_has_spent_what_its_episodes_say(
+    squares: str, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    with FaultyEndpoint(ANSWER) as server:
+        evaluate(replace(asking(squares, server, out), tasks=("2", "3")), quiet=True)
+        log = out / HISTORY_FILE
+        began, _ = log.read_text().splitlines(keepends=True)
+        log.write_text(began + '{"ended": "2026')  # as kill -9 leaves it
+        before = History(out).before
+        assert (before.requests, before.prompt_tokens) == (4, 400)
+        assert before.cost == pytest.approx(0.012)
+        with pytest.raises(BudgetError, match="max_tokens = 480 is reached: 480 are spent"):
+            evaluate(replace(asking(squares, server, out), max_tokens=480), quiet=True)
+        evaluate(asking(squares, server, out), quiet=True)
+        assert History(out).before.requests == 8 == len(server.requests)
+    rows = [line for line in log.read_text().splitlines() if line.startswith('{"ended"')]
+    assert json.loads(rows[1])["how"] == "killed"
+
+
+def test_what_lost_attempts_spent_is_on_disk(
+    squares: str, tmp_path: Path, episodes_of: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(episode, "BACKOFF", (0.01, 0.01))
+    with FaultyEndpoint(ANSWER, status(500)) as server:
+        config = asking(squares, server, tmp_path / "run")
+        config = replace(
+            config, tasks=("2",), model_options={**config.model_options, "max_attempts": 1}
+        )
+        (found,) = episodes_of(evaluate(config, quiet=True))
+    assert found.end == "error" and found.run["attempts"] == 3
+    assert found.run["lost"]["prompt_tokens"] == 100
+    assert History(tmp_path / "run").before.prompt_tokens == 100
+
+
+class Slow(GoldAgent):
+    """Takes its time."""
+
+    def act(self, feedback: Any) -> Any:
+        time.sleep(0.1)
+        return super().act(feedback)
+
+
+def test_time_is_bounded_for_agents_that_ask_no_model(
+    squares: str, tmp_path: Path, episodes_of: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = EvalConfig(squares, "gold", limit=3, out=tmp_path / "a", max_seconds_per_episode=1e-6)
+    found = episodes_of(evaluate(config, quiet=True))
+    assert [(t.end, t.steps[0].action) for t in found] == [("budget", "")] * 3
+    name = f"{__name__}:Slow"
+    config = EvalConfig(squares, name, out=tmp_path / "b", parallel=1, max_seconds=0.15)
+    with pytest.raises(BudgetError, match="run's limit"):
+        evaluate(config, quiet=True)
+    with pytest.raises(BudgetError, match=r"max_seconds = 0\.15 is reached"):
+        evaluate(config, quiet=True)
+    evaluate(replace(config, max_seconds=None), quiet=True)
+    assert sorted(t.index for t in episodes_of(tmp_path / "b")) == list(range(8))
+
+
+def test_unknown_spending_refuses_a_limit_on_it(squares: str, tmp_path: Path) -> None:
+    config = EvalConfig(squares, "single-turn", model="m", limit=1, out=tmp_path / "run")
+    model = ScriptedModel(lambda _: "```bash\necho 0\n```")  # tells no tokens
+    evaluate(config, model=model, quiet=True)
+    with pytest.raises(UsageError, match="max_tokens = 9999 cannot be kept"):
+        evaluate(replace(config, limit=2, max_tokens=9999), model=model, quiet=True)
+    with pytest.raises(ConfigError, match="no price is known"):
+        make_plan(replace(config, max_cost=1.0), model=model)
+
+
+def test_too_many_errors_stop_the_run_with_what_was_finished(
+    squares: str, tmp_path: Path, episodes_of: Read, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(episode, "BACKOFF", (0.01, 0.01))
+
+    def flaky(messages: list) -> str:
+        if "print 0" not in messages[1]["content"]:
+            raise ModelUnavailableError("the endpoint is down")
+        return "```bash\necho 0\n```"
+
+    config = EvalConfig(
+        squares, "single-turn", model="m", out=tmp_path / "run", parallel=1, fail_on_error="25%"
+    )
+    with pytest.raises(TooManyErrorsError, match=r"3 of 8 .* 25% allows 2; .*endpoint is down"):
+        evaluate(config, model=ScriptedModel(flaky), quiet=True)
+    ends = [t.end == "error" for t in episodes_of(tmp_path / "run")]
+    assert ends[:4] == [False, True, True, True] and len(ends) <= 5
+    sound = ScriptedModel(lambda _: "```bash\necho 0\n```")
+    evaluate(config, model=sound, quiet=True)
+    assert len(make_plan(config, model=sound).done()) == 8
+
+
+def test_a_run_that_is_over_asks_nothing_more(squares: str, tmp_path: Path) -> None:
+    with FaultyEndpoint(ANSWER) as server:
+        plan = make_plan(asking(squares, server, tmp_path / "run"))
+        spending = Spending(plan.config, Usage())
+        player = episode.Player(plan, spending, lambda _: True)
+        assert player.play(Sample(2, 0)) is not None
+        sent = len(server.requests)
+        spending.stop()
+        with pytest.raises(BudgetError, match="has been stopped"):
+            player.play(Sample(3, 0))
+        player.close()
+        assert len(server.requests) == sent
+
+
+@pytest.mark.parametrize(
+    ("setting", "allowed"), [(None, None), (0, 0), (3, 3), ("4", 4), ("10%", 20), ("0.4%", 0)]
+)
+def test_errors_that_are_allowed(setting: Any, allowed: int | None) -> None:
+    assert errors_allowed(setting, 200) == allowed
+
+
+@pytest.mark.parametrize("setting", ["ten", "-1", "101%", "nan%", "%", -1])
+def test_a_share_that_is_none_is_refused(setting: Any) -> None:
+    with pytest.raises(ConfigError, match="fail_on_error"):
+        errors_allowed(setting, 200)
+
+
+def test_a_process_that_may_not_open_enough_files_says_so(
+    squares: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import resource
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 4096))
+    check_room(64)
+    with pytest.raises(UsageError, match=r"200 episodes at once .* open 4096: give --parallel 145"):
+        run_plan(make_plan(EvalConfig(squares, "gold", parallel=200, out=tmp_path / "run")))
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,120 @@
+"""A run's directory explains itself, and holds no secret."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import intercode
+from intercode import trajectories
+from intercode.config import EvalConfig
+from intercode.errors import UsageError
+from intercode.models import ScriptedModel
+from intercode.runner.facts import clean
+from intercode.runner.plan import make_plan
+from intercode.runner.pool import evaluate
+from support.faulty_endpoint import FaultyEndpoint, ok
+
+pytestmark = pytest.mark.sandbox
+
+
+def test_it_names_everything_that_a_result_depends_on(squares: str, tmp_path: Path) -> None:
+    prompt = tmp_path / "mine.txt"
+    with FaultyEndpoint(ok("```bash\necho 4\n```")) as server:
+        own = Path(intercode.__file__).parent / "agents/prompts/single_turn.txt"
+        prompt.write_text(own.read_text() + "\nBe quick.\n")
+        config = EvalConfig(
+            squares, "single-turn", model="m", out=tmp_path / "run", limit=1, epochs=2,
+            base_url=server.base_url.replace("http://", "http://me:pass-word@"),
+            model_options={"temperature": 0.5, "api_key": "sk-secret", "top_p": 0.9},
+            agent_options={"prompt": str(prompt)},
+        )  # fmt: skip
+        out = evaluate(config, quiet=True)
+    run = trajectories.read_run(out)
+    assert run["generation"]["temperature"] == 0.5 and run["generation"]["top_p"] == 0.9
+    assert run["prompts"] == [hashlib.sha256(prompt.read_bytes()).hexdigest()]
+    assert "Be quick." in json.dumps(run["agent_facts"])
+    assert run["model_facts"] and run["config"]["epochs"] == 2 and run["config"]["limit"] == 1
+    assert run["versions"]["intercode"] == intercode.__version__ and "httpx" in run["versions"]
+    assert {"dataset_hash", "image_digest", "tier", "arch", "profile", "scoring"} <= run.keys()
+    everything = "".join(f.read_text() for f in out.iterdir())
+    assert "sk-secret" not in everything and "pass-word" not in everything
+    readme = (out / "README.txt").read_text()
+    assert "intercode eval --resume run" in readme and "intercode show run TASK" in readme
+    (first, _) = trajectories.read(out / trajectories.TRAJECTORIES_FILE)
+    assert first.run["dataset_hash"] == run["dataset_hash"]
+    assert "agent_facts" not in first.run  # once a run is enough for whole prompts
+    prompt.write_text(prompt.read_text() + "Be quicker.\n")
+    with pytest.raises(UsageError, match="a run with prompts"):
+        make_plan(config)
+
+
+def test_another_temperature_is_another_run_and_another_key_is_not(
+    squares: str, tmp_path: Path
+) -> None:
+    with FaultyEndpoint(ok("```bash\necho 4\n```")) as server:
+
+        def config(**options: object) -> EvalConfig:
+            return EvalConfig(
+                squares, "single-turn", model="m", limit=1, out=tmp_path / "run",
+                base_url=server.base_url, model_options=options,
+            )  # fmt: skip
+
+        evaluate(config(temperature=0.5), quiet=True)
+        make_plan(config(temperature=0.5, api_key="k", concurrency=3, timeout=5))
+        for options in ({"temperature": 0.6}, {"temperature": 0.5, "seed": 3}):
+            with pytest.raises(UsageError, match="a run with generation"):
+                make_plan(config(**options))
+
+
+def test_the_commit_of_a_user_s_own_code_is_named(
+    squares: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = tmp_path / "mine"
+    code.mkdir()
+    file = code / "own_agent_of_test.py"
+    file.write_text("from intercode.agents.gold import GoldAgent as Mine\n")
+    git = ["git", "-C", str(code), "-c", "user.name=t", "-c", "user.email=t@t"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "x"]):
+        subprocess.run([*git, *words], check=True)
+    commit = subprocess.run(
+        [*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    monkeypatch.syspath_prepend(str(code))
+    config = EvalConfig(squares, "own_agent_of_test:Mine", out=tmp_path / "run")
+    told = {"file": "own_agent_of_test.py", "commit": commit, "changed": False}
+    assert make_plan(config).facts["code"] == {"agent": told}
+    file.write_text(file.read_text() + "\n")
+    assert make_plan(config).facts["code"]["agent"]["changed"] is True
+    assert make_plan(EvalConfig(squares, "gold")).facts["code"] == {}
+
+
+def test_what_is_named_like_a_secret_goes() -> None:
+    told = clean(
+        {
+            "api_key": "x", "Authorization": "x", "max_tokens": 3, "token_ids": True,
+            "nested": [{"x-api-key": "x", "password": "x", "url": "mysql://u:p@host/db"}],
+        }
+    )  # fmt: skip
+    assert told == {"max_tokens": 3, "token_ids": True, "nested": [{"url": "mysql://host/db"}]}
+
+
+def test_a_run_of_an_earlier_release_goes_on(squares: str, tmp_path: Path) -> None:
+    model = ScriptedModel(lambda _: "```bash\necho 4\n```")
+    config = EvalConfig(
+        squares, "single-turn", model="m", limit=1, out=tmp_path / "run",
+        model_options={"temperature": 0.5},
+    )  # fmt: skip
+    out = evaluate(config, model=model, quiet=True)
+    run = trajectories.read_run(out)
+    for name in ("generation", "prompts", "agent_facts", "model_facts", "versions", "config"):
+        del run[name]
+    (out / trajectories.RUN_FILE).write_text(json.dumps(run))
+    assert make_plan(config, model).waiting() == []
+    other = EvalConfig(squares, "single-turn", model="m", out=out, model_options={"seed": 1})
+    with pytest.raises(UsageError, match="a run with model_options"):
+        make_plan(other, model)
