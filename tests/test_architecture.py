@@ -29,6 +29,8 @@ ORDER = [
     {"envs"},
     {"rollout"},
     {"report"},
+    {"exports"},
+    {"view"},
     {"runner"},
     {"conformance", "integrations", "cli"},
 ]

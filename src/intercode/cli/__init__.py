@@ -20,8 +20,17 @@ from intercode.registry import unknown
 
 COMMANDS = {
     "eval": "play a dataset with an agent and print the results",
-    "report": "print tables from runs and logs",
+    "report": "print tables and draw figures from runs and logs",
+    "show": "show one episode turn by turn",
+    "view": "look at episodes in a browser, or in one HTML file",
+    "merge": "make one run out of parts from several machines",
+    "compare": "set runs against each other, task by task",
     "replay": "re-execute recorded episodes and compare",
+    "regrade": "score recorded episodes again in another way",
+    "export": "write episodes in the formats of others",
+    "bundle": "seal a run so that others can verify it",
+    "verify": "check a bundle and re-execute what it holds",
+    "leaderboard": "make a page of results out of bundles",
     "check": "prove that a dataset's tasks are sound",
     "play": "do tasks yourself in the terminal",
     "doctor": "say what this machine can do and what it lacks",

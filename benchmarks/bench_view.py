@@ -1,0 +1,149 @@
+"""How long the viewer takes for a large run, served and as one file, in headless Chromium.
+
+    python benchmarks/bench_view.py [--episodes 10000] [--turns 6] [--output 1500] [--keep DIR]
+
+Episodes are made up: ``--turns`` turns with ``--output`` characters each. ``first list`` is from
+the navigation to rows in sight, ``filter`` from a choice to the filtered rows in the page, and
+``search`` the same for one more letter in the search field; ``episode`` from Enter to its turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import sync_playwright
+
+from intercode import trajectories
+from intercode.report import render
+from intercode.report.tables import Table
+from intercode.types import Step, Trajectory, plain
+from intercode.view import Library, Server, write_file
+
+RUN = {"environment": "bash", "dataset": "made-up", "agent": "react", "model": "none"}
+ROW = ".space .row"
+CHANGED = """before => new Promise(done => {
+    const same = () => document.querySelector("h1")?.innerText === before;
+    const look = () => same() ? setTimeout(look, 1) : done();
+    look();
+})"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--episodes", type=int, default=10_000)
+    parser.add_argument("--turns", type=int, default=6)
+    parser.add_argument("--output", type=int, default=1500, help="characters of an observation")
+    parser.add_argument("--keep", type=Path, help="put the files here and leave them")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as passing:
+        place = args.keep or Path(passing)
+        rows = measure(place, args.episodes, args.turns, args.output)
+    columns = ("step", "served, s", "one file, s")
+    title = f"The viewer with {args.episodes:,} episodes"
+    digits = tuple((name, 2) for name in columns[1:])
+    print(render([Table("view", title, columns, tuple(rows), (), digits)], "text"))
+
+
+def measure(place: Path, episodes: int, turns: int, output: int) -> list[tuple[Any, ...]]:
+    """The rows of the table."""
+    write(place / "run", episodes, turns, output)
+    size = (place / "run" / trajectories.TRAJECTORIES_FILE).stat().st_size
+    began = time.perf_counter()
+    library = Library([place / "run"])
+    indexed = time.perf_counter() - began
+    began = time.perf_counter()
+    library.refresh()
+    again = time.perf_counter() - began
+    began = time.perf_counter()
+    packed = write_file(library, place / "page.html")
+    written = time.perf_counter() - began
+    with Server(library) as server:
+        thread = threading.Thread(target=server.serve)
+        thread.start()
+        try:
+            served = browse(server.url)
+        finally:
+            server.stop()
+            thread.join()
+    alone = browse((place / "page.html").as_uri())
+    return [
+        (f"index {size / 1e6:.0f} MB", round(indexed, 2), None),
+        ("index again, nothing new", round(again, 3), None),
+        (f"write the file ({packed / 1e6:.1f} MB)", None, round(written, 2)),
+        *((name, round(served[name], 3), round(alone[name], 3)) for name in served),
+    ]
+
+
+def browse(url: str) -> dict[str, float]:
+    """Seconds that each thing takes in a page."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.goto("about:blank")
+        found = dict(timed(page, url))
+        browser.close()
+    return found
+
+
+def timed(page: Any, url: str) -> Iterator[tuple[str, float]]:
+    """Each thing with its seconds, as seen from outside the page."""
+    began = time.perf_counter()
+    page.goto(url)
+    page.wait_for_selector(ROW)
+    yield "first list", time.perf_counter() - began
+    for name, act in (
+        ("filter", lambda: page.get_by_label("Hardness").select_option("hard")),
+        ("search", lambda: page.locator("#search").press_sequentially("7")),
+        ("sort", lambda: page.get_by_role("button", name="Time").click()),
+    ):
+        before = page.locator("h1").inner_text() if name != "sort" else None
+        began = time.perf_counter()
+        act()
+        if before is None:
+            page.wait_for_selector("[aria-sort=descending]")
+        else:
+            page.evaluate(CHANGED, before)
+        yield name, time.perf_counter() - began
+    page.locator(ROW).first.focus()
+    began = time.perf_counter()
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".turn")
+    yield "episode", time.perf_counter() - began
+
+
+def write(directory: Path, episodes: int, turns: int, output: int) -> None:
+    """A run of made-up episodes from a fixed seed, written at once."""
+    draw = random.Random(0)
+    words = ["alpha", "beta", "gamma", "delta", "/srv/data", "42", "error:", "total"]
+    trajectories.write_run(directory, RUN)
+    with (directory / trajectories.TRAJECTORIES_FILE).open("w", encoding="utf-8") as file:
+        for n in range(episodes):
+            steps = tuple(
+                Step(
+                    f"grep -c '{draw.choice(words)}' /srv/{draw.randrange(999)}.txt | sort",
+                    " ".join(draw.choices(words, k=output // 6)),
+                    reward=draw.choice([0.0, 0.5, 0.67, 1.0]),
+                    thought="I look at what is there before I change it.",
+                )
+                for _ in range(turns)
+            )
+            episode = Trajectory(
+                f"made-up/{n}", n, f"Count the {draw.choice(words)} of file {n}.", steps,
+                end="submitted", hardness=draw.choice(["easy", "medium", "hard"]),
+                seconds=draw.random() * 60, run=RUN, id=f"e{n}",
+            )  # fmt: skip
+            file.write(json.dumps({"v": trajectories.VERSION, **plain(episode)}) + "\n")
+
+
+if __name__ == "__main__":
+    main()

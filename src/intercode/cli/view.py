@@ -1,0 +1,76 @@
+"""``intercode view``: look at recorded episodes in a browser."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import webbrowser
+from typing import TYPE_CHECKING
+
+from intercode.cli.parser import path
+from intercode.errors import UsageError
+
+if TYPE_CHECKING:
+    from intercode.view import Library
+
+EXAMPLE = """\
+examples:
+  intercode view runs                          every run below runs/, as a page on this machine
+  intercode view runs/a runs/b --open          two runs; the browser is opened
+  intercode view runs/a --html a.html          one file that needs nothing else, to send or to keep
+  intercode view logs/ic_sql_react.json        a log that the InterCode authors published
+
+The page's address holds a secret: only who has it can read the page, and only on this machine
+(from another one: ssh -L PORT:127.0.0.1:PORT, with --port PORT). Ctrl-C ends it. What a running
+evaluation adds is there after a reload. Press ? in the page for its keys. The file of --html holds
+all that was recorded, prompts and answers included."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.epilog = EXAMPLE
+    parser.add_argument(
+        "paths", nargs="+", type=path, metavar="PATH",
+        help="run directories, directories that hold some, .jsonl files, or published logs",
+    )  # fmt: skip
+    parser.add_argument("--html", type=path, metavar="FILE", help="write one HTML file, and end")
+    parser.add_argument(
+        "--port", type=int, metavar="N", help="serve on this port (default: any that is free)"
+    )
+    parser.add_argument("--open", action="store_true", help="open the page in the browser")
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Serve the page until Ctrl-C, or write the file."""
+    from intercode.view import Library
+
+    if args.html and args.port is not None:
+        raise UsageError("--port is for the page that is served: leave it out with --html")
+    library = Library(args.paths)
+    if args.html:
+        return _write(library, args)
+    return _serve(library, args)
+
+
+def _write(library: Library, args: argparse.Namespace) -> int:
+    from intercode.view import write_file
+
+    size = write_file(library, args.html)
+    print(f"wrote {args.html} ({size / 1e6:.1f} MB)", file=sys.stderr)
+    if args.open:
+        webbrowser.open(args.html.resolve().as_uri())
+    return 0
+
+
+def _serve(library: Library, args: argparse.Namespace) -> int:
+    from intercode.view import Server
+
+    with Server(library, args.port or 0) as server:
+        print(f"{server.url}\nCtrl-C ends it.", flush=True)
+        if args.open:
+            webbrowser.open(server.url)
+        try:
+            server.serve()
+        except KeyboardInterrupt:
+            print("", file=sys.stderr)
+    return 0

@@ -1,0 +1,128 @@
+// Addresses, keys, and which page is shown. An address is #/page/numbers?choices.
+
+let view = null;
+
+function address(path, choices = {}) {
+  const query = new URLSearchParams(choices instanceof URLSearchParams ? choices : Object.entries(choices)).toString();
+  return `#/${path}${query ? `?${query}` : ""}`;
+}
+
+function go(path, choices) {
+  location.hash = address(path, choices);
+}
+
+// The same without a new entry in the history. keep: the filter that has the keyboard afterwards.
+function replace(path, choices, keep = null) {
+  history.replaceState(null, "", address(path, choices));
+  render(keep);
+}
+
+function remember(path, choices) {
+  history.replaceState(null, "", address(path, choices));
+}
+
+async function page(parts, query) {
+  const [name, ...numbers] = parts;
+  const all = numbers.map(Number);
+  const whole = (n) => all.length === n && all.every((x) => Number.isInteger(x) && x >= 0);
+  if (name === "list") {
+    if (query.get("in") === "all" && query.get("q") && search.text !== query.get("q")) await searchAll(query.get("q"));
+    return listPage(query);
+  }
+  if (name === "episode" && whole(2)) return episodePage(...all, query);
+  if (name === "compare" && whole(2)) return comparePage(...all, query);
+  if (name === "beside" && whole(4)) return besidePage(...all, query);
+  if (name === "runs" || library.runs.length !== 1) return runsPage(query);
+  return listPage(query);
+}
+
+let asked = 0; // pages that were asked for: one that comes late is not shown
+
+async function render(keep = null) {
+  asked += 1;
+  const mine = asked;
+  const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
+  let next;
+  try {
+    next = await page(path.split("/"), new URLSearchParams(query ?? ""));
+  } catch (error) {
+    next = { title: "Not found", content: [h("p", { class: "empty", text: line(error.message) })], keys: [], up: () => go("runs") };
+  }
+  if (mine !== asked) return;
+  view?.table?.close();
+  view = next;
+  say("");
+  document.title = `${view.title} \u2013 InterCode`;
+  crumbs();
+  const main = $("main");
+  main.className = view.fixed ? "fixed" : "";
+  main.replaceChildren(...view.content.filter(Boolean));
+  main.scrollTop = 0;
+  const field = keep && main.querySelector(`[data-key="${keep}"]`);
+  if (view.table) view.table.choose(view.table.at, !field);
+  if (field) field.focus();
+  else if (!view.table?.rows.length) main.focus({ preventScroll: true });
+}
+
+function crumbs() {
+  const first = library.runs.length > 1 ? "Runs" : "Episodes";
+  const here = location.hash.replace(/^#\/?/, "");
+  const steps = [h("li", {}, h("a", { href: "#/", text: "InterCode" }))];
+  if (library.runs.length > 1 && here && !here.startsWith("runs")) steps.push(h("li", {}, h("a", { href: "#/runs", text: first })));
+  const [path, query] = here.split("?");
+  const run = path.startsWith("episode/") ? runOf(path.split("/")[1]) : undefined;
+  if (run) steps.push(h("li", {}, h("a", { href: `#/list${query ? `?${query}` : ""}`, text: line(new URLSearchParams(query).get("run") ? run.name : "Episodes") })));
+  steps.push(h("li", { "aria-current": "page", text: view.title }));
+  $("crumbs").replaceChildren(...steps);
+}
+
+async function reload() {
+  say("Reading …");
+  try {
+    await load();
+    search.text = null;
+    await render();
+  } catch (error) {
+    say(line(error.message));
+  }
+}
+
+const ALWAYS = [
+  [["Escape"], "back, or leave the field", () => view?.up?.()],
+  [["r"], "look for new episodes", () => config.mode === "served" && reload()],
+  [["?"], "these keys", () => help()],
+];
+
+const NAMES = { ArrowDown: "\u2193", ArrowUp: "\u2191", ArrowLeft: "\u2190", ArrowRight: "\u2192", Escape: "Esc", PageDown: "Page down", PageUp: "Page up" };
+
+function help() {
+  const rows = [...(view?.keys ?? []), ...ALWAYS.filter(([keys]) => keys[0] !== "r" || config.mode === "served")];
+  $("help-list").replaceChildren(h("table", {}, h("tbody", {}, rows.map(([keys, text]) => h("tr", {},
+    h("th", { scope: "row" }, keys.map((key) => [h("kbd", { text: NAMES[key] ?? key }), " "])), h("td", { text }))))));
+  $("help").showModal();
+}
+
+function onKey(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
+  const inField = event.target.closest?.("input[type=search], select, textarea");
+  if (inField) {
+    if (event.key === "Escape" || (event.key === "Enter" && event.target.matches("input"))) {
+      event.preventDefault();
+      if (view?.table?.rows.length) view.table.choose(view.table.at);
+      else event.target.blur();
+    }
+    return;
+  }
+  if (["Enter", " "].includes(event.key) && event.target.closest?.("button, a, summary, input")) return;
+  const found = [...(view?.keys ?? []), ...ALWAYS].find(([keys]) => keys.includes(event.key));
+  if (!found) return;
+  event.preventDefault();
+  found[2]();
+}
+
+addEventListener("keydown", onKey);
+addEventListener("hashchange", () => render());
+$("keys").addEventListener("click", help);
+$("again").addEventListener("click", reload);
+$("again").hidden = config.mode !== "served";
+reload();

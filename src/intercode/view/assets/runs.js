@@ -1,0 +1,143 @@
+// The first page: every run with its figures, and the way to set two against each other.
+
+const picked = []; // numbers of the runs to compare, at most two
+
+function bar(summary) {
+  const outer = h("span", { class: "bar", "aria-hidden": "true" });
+  if (summary.success === null) return outer;
+  outer.style.setProperty("--value", `${summary.success}%`);
+  if (summary.low !== null) {
+    outer.style.setProperty("--low", `${summary.low}%`);
+    outer.style.setProperty("--high", `${summary.high}%`);
+    outer.append(h("span", { class: "interval" }));
+  }
+  return outer;
+}
+
+const RUN_COLUMNS = [
+  { key: "pick", title: "", width: "1.2rem", cell: (run) => pickBox(run) },
+  { key: "name", title: "Run", width: "minmax(11rem, 2.4fr)", value: (run) => run.name,
+    cell: (run) => [h("strong", { text: line(run.name), title: line(run.name) }),
+      run.problems.length ? h("span", { class: "note", text: ` ${plural(run.problems.length, "problem")}` }) : null] },
+  { key: "dataset", title: "Dataset", width: "minmax(6rem, 1.2fr)", value: (run) => run.facts.dataset,
+    cell: (run) => line(run.facts.dataset) },
+  { key: "agent", title: "Agent", width: "minmax(5rem, .8fr)", value: (run) => run.facts.agent,
+    cell: (run) => line(run.facts.agent) },
+  { key: "model", title: "Model", width: "minmax(5rem, 1.2fr)", value: (run) => run.facts.model,
+    cell: (run) => line(run.facts.model) },
+  { key: "profile", title: "Profile", width: "4.4rem", value: (run) => run.facts.profile,
+    cell: (run) => line(run.facts.profile) },
+  { key: "episodes", title: "Episodes", width: "4.6rem", right: true, first: "-episodes",
+    value: (run) => run.summary.episodes, cell: (run) => show.count(run.summary.episodes) },
+  { key: "success", title: "Success", width: "10.6rem", first: "-success",
+    hint: "Sort by success: over tasks and epochs that ended without an error, with its 95 % interval",
+    value: (run) => run.summary.success, cell: (run) => success(run.summary) },
+  { key: "errors", title: "Errors", width: "3.4rem", right: true, first: "-errors",
+    value: (run) => run.summary.errors, cell: (run) => show.count(run.summary.errors) },
+  { key: "turns", title: "Turns", width: "3.2rem", right: true, first: "-turns",
+    value: (run) => run.summary.turns, cell: (run) => show.mean(run.summary.turns) },
+  { key: "tokens", title: "Tokens in + out", width: "9rem", right: true, first: "-tokens",
+    value: (run) => run.summary.prompt_tokens,
+    cell: (run) => show.tokens(run.summary.prompt_tokens, run.summary.completion_tokens) },
+  { key: "cost", title: "Cost", width: "4rem", right: true, first: "-cost",
+    value: (run) => run.summary.cost, cell: (run) => show.cost(run.summary.cost) },
+];
+
+function success(summary) {
+  const span = summary.low === null ? ""
+    : `${summary.solved} of ${summary.counted}; 95 % interval ${show.percent(summary.low)} to ${show.percent(summary.high)}`;
+  return h("span", { class: "success", title: span }, bar(summary),
+    h("span", { text: show.percent(summary.success) }), h("span", { class: "hidden", text: span }));
+}
+
+function pickBox(run) {
+  const box = h("input", {
+    type: "checkbox", checked: picked.includes(run.number), tabindex: "-1",
+    "aria-label": `Compare ${line(run.name)}`, on: { change: () => pick(run) },
+  });
+  return box;
+}
+
+let afterPick = () => {};
+
+function pick(run) {
+  const at = picked.indexOf(run.number);
+  if (at >= 0) picked.splice(at, 1);
+  else picked.push(run.number);
+  if (picked.length > 2) picked.shift();
+  afterPick();
+}
+
+// Columns in which some row has something; the fixed ones always.
+function useful(columns, rows, always = []) {
+  return columns.filter((c) => !c.value || always.includes(c.key)
+    || rows.some((row) => !["", null, undefined].includes(c.value(row))));
+}
+
+function runsPage(query) {
+  const sort = query.get("sort");
+  const columns = useful(RUN_COLUMNS, library.runs, ["name", "episodes", "success"])
+    .filter((c) => c.key !== "pick" || library.runs.length > 1);
+  const table = new Table({
+    label: "Runs", columns, sort,
+    open: (run) => go("list", { run: run.number }),
+    onSort: (next) => replace("runs", { sort: next }),
+  });
+  table.fill(sorted(library.runs, sort, columns));
+  const compare = h("button", { type: "button", class: "main", on: { click: () => comparePicked() } });
+  const comparePicked = () => {
+    if (picked.length === 2) go(`compare/${picked[0]}/${picked[1]}`);
+    else say("Choose two runs with x first.");
+  };
+  afterPick = () => {
+    const at = table.at;
+    table.fill(table.rows, at);
+    compare.textContent = picked.length === 2
+      ? `Compare ${library.runs[picked[0]].name} with ${library.runs[picked[1]].name}` : "Compare two runs";
+    compare.disabled = picked.length !== 2;
+    if (table.element.isConnected) table.choose(at);
+  };
+  afterPick();
+  const episodes = library.rows.length;
+  return {
+    title: "Runs",
+    fixed: true,
+    table,
+    content: [
+      h("div", { class: "lead" },
+        h("h1", {}, plural(library.runs.length, "run"), h("small", { text: plural(episodes, "episode") })),
+        h("span", { class: "grow" }),
+        h("button", { type: "button", on: { click: () => go("list") }, text: "All episodes" }),
+        library.runs.length > 1 ? compare : null),
+      problems(library.runs),
+      table.element,
+    ],
+    keys: [...table.keys(),
+      [["a"], "all episodes", () => go("list")],
+      ...(library.runs.length > 1 ? [
+        [["x"], "choose the run for comparing", () => pick(table.rows[table.at])],
+        [["c"], "compare the two chosen runs", comparePicked],
+      ] : [])],
+    up: null,
+  };
+}
+
+function problems(runs) {
+  const found = runs.flatMap((run) => run.problems.map((text) => `${run.name}: ${text}`));
+  if (!found.length) return null;
+  return h("details", { class: "warning" },
+    h("summary", { text: `${plural(found.length, "thing")} could not be read` }),
+    h("ul", {}, found.slice(0, 50).map((text) => h("li", { text: line(text) }))));
+}
+
+// What a run was obtained with, as a list that opens.
+function facts(run) {
+  const rows = Object.entries(run.facts).filter(([, value]) => value !== null && value !== "");
+  return h("details", { class: "facts" },
+    h("summary", { text: "What this run was obtained with" }),
+    h("dl", {}, rows.map(([name, value]) => [
+      h("dt", { text: line(name) }),
+      h("dd", {}, typeof value === "object"
+        ? h("pre", {}, shown(JSON.stringify(value, null, 1))) : line(value)),
+    ])));
+}

@@ -1,0 +1,54 @@
+"""The machine's Chromium without a window, for tests of pages."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+def opened() -> Iterator[Any]:
+    """A browser, closed afterwards. The test is skipped where there is none."""
+    api = pytest.importorskip("playwright.sync_api", reason="needs the extra test (playwright)")
+    program = next(filter(None, map(shutil.which, NAMES)), None)
+    if program is None:
+        pytest.skip("no Chromium: apt-get install chromium")
+    flags = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=flags)
+        yield browser
+        browser.close()
+
+
+class Watched:
+    """A page with a record of what went wrong in it and what it asked for over the network.
+
+    ``requests`` holds addresses other than the page's own; ``said`` what was written to the console
+    and every uncaught error.
+    """
+
+    def __init__(self, browser: Any, **options: Any) -> None:
+        options = {"viewport": {"width": 1280, "height": 800}, **options}
+        self.page = browser.new_page(**options)
+        self.said: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("dialog", lambda dialog: (self.said.append("dialog"), dialog.dismiss()))
+
+    def open(self, url: str, place: str = "") -> Any:
+        """The page at an address and a place in it, once it shows something."""
+        self.page.goto(url + place)
+        self.page.wait_for_selector("main h1, main p.empty:not(:has-text('Reading …'))")
+        return self.page
+
+    def press(self, *keys: str) -> None:
+        """Press keys, one after another."""
+        for key in keys:
+            self.page.keyboard.press(key)

@@ -1,0 +1,56 @@
+"""Pages to test, in a browser that all tests of a module share."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intercode.view import Library, Server, write_file
+from support.browser import Watched, opened
+from support.view_runs import write_run
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    yield from opened()
+
+
+@pytest.fixture
+def watched(browser: Any) -> Iterator[Watched]:
+    watched = Watched(browser)
+    yield watched
+    watched.page.close()
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Two runs of the same tasks: the second solves every second one instead of every third."""
+    write_run(tmp_path / "runs" / "first")
+    write_run(tmp_path / "runs" / "second", solves=2, model="m-2", image_digest="sha256:bb")
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def single(tmp_path: Path) -> Callable[[Path], str]:
+    """Makes one file of a directory of runs; its address."""
+
+    def make(directory: Path) -> str:
+        write_file(Library([directory]), tmp_path / "page.html")
+        return (tmp_path / "page.html").as_uri()
+
+    return make
+
+
+@pytest.fixture
+def served(runs: Path) -> Iterator[str]:
+    """The address of a page that is served."""
+    with Server(Library([runs])) as server:
+        thread = threading.Thread(target=server.serve)
+        thread.start()
+        yield server.url
+        server.stop()
+        thread.join()

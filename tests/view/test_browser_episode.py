@@ -1,0 +1,121 @@
+"""An episode, and two beside each other, in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.browser import Watched
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def page(watched: Watched, runs: Path, single: Callable[[Path], str]) -> Any:
+    """The rich episode of the first run, from a file."""
+    return watched.open(single(runs), "#/episode/0/1?run=0")
+
+
+def turn(page: Any, number: int) -> Any:
+    return page.get_by_role("article", name=f"Turn {number}", exact=True)
+
+
+def test_a_turn_shows_what_was_thought_done_and_seen_and_its_worth(page: Any) -> None:
+    text = turn(page, 1).inner_text()
+    for said in ("First I look around.", "ls -l | head # look", "line 1\n", "line 100",
+                 "1,200 + 85 tokens", "$0.0021", "reward 0.34", "output", "0.01", "changes", "0.33",
+                 "Not shown to the model: observation", "9000"):  # fmt: skip
+        assert said in text, said
+    assert turn(page, 1).locator(".c-comment").inner_text() == "# look"
+    assert turn(page, 1).locator(".c-option").inner_text() == "-l"
+
+
+def test_marks_of_turns(page: Any) -> None:
+    for number, said in ((2, "refused"), (3, "person"), (5, "timed out"), (6, "no code")):
+        assert said in turn(page, number).locator("header").inner_text()
+    assert "attempts" not in page.locator("main").inner_text()
+    assert page.locator("h1").inner_text().startswith("✓ solved starter/files/0")
+
+
+def test_long_output_is_folded(page: Any, watched: Watched) -> None:
+    assert "line 50\n" not in turn(page, 1).inner_text()
+    turn(page, 1).get_by_role("button", name="Show all 100 lines of the output").click()
+    assert "line 50\n" in turn(page, 1).inner_text()
+    page.locator("main").focus()
+    watched.press("o")
+    watched.press("j", "Enter")
+    assert turn(page, 1).locator("button.unfold").get_attribute("aria-expanded") == "true"
+
+
+def test_changed_files_tell_what_this_turn_did(page: Any) -> None:
+    assert "2 paths changed since the beginning, all in this turn" in turn(page, 3).inner_text()
+    gone = turn(page, 4).locator(".changes .gone").inner_text()
+    assert gone.replace("\n", "") == "− as it was again:/srv/b"
+    assert turn(page, 7).locator(".changes").count() == 0  # handing in: nobody looked
+
+
+def test_what_the_model_saw_is_shown_on_request(page: Any, watched: Watched) -> None:
+    messages = turn(page, 1).locator(".messages")
+    assert not messages.is_visible()
+    watched.press("m")
+    assert messages.is_visible()
+    text = messages.inner_text()
+    for said in ("You act in turns.", "Hm, files.", "calls bash", '{"code": "ls -l"}',
+                 "3 token ids recorded, with log-probabilities"):  # fmt: skip
+        assert said in text, said
+
+
+def test_forks_are_a_tree_with_links(page: Any) -> None:
+    family = page.locator(".family")
+    assert "2 episodes of one tree" in family.inner_text()
+    family.get_by_role("link", name="branch after turn 3").click()
+    page.wait_for_selector("h1:has-text('branch')")
+    assert "in common with the parent" in turn(page, 3).locator("header").inner_text()
+    assert "in common with the parent" not in turn(page, 4).locator("header").inner_text()
+
+
+def test_two_runs_task_by_task(watched: Watched, runs: Path, single: Callable[[Path], str]) -> None:
+    page = watched.open(single(runs), "#/runs")
+    watched.press("x", "j", "x", "c")
+    page.wait_for_selector(".tabs")
+    tabs = page.locator(".tabs").inner_text().split("\n")
+    # every third against every second of 1 to 11: 2, 4, 8, 10 gained, 3, 9 lost
+    assert tabs == ["all 12", "▲ gained 4", "▼ lost 2", "= alike 6", "? in one only 0"]
+    assert "Not the same conditions: image" in page.locator(".warning").inner_text()
+    page.get_by_role("button", name="lost").click()
+    page.wait_for_selector(".space .row:has-text('lost')")
+    assert page.locator(".space .row").count() == 2
+    watched.press("Enter")
+    page.wait_for_selector(".beside")
+    text = page.locator(".beside").inner_text()
+    assert "Flipped: solved in A, not solved in B. Their actions are the same." in text
+    assert page.locator(".line .turn").count() == 4
+    watched.press("Escape")
+    page.wait_for_selector(".tabs [aria-pressed=true]:has-text('lost')")
+
+
+def test_two_episodes_turn_beside_turn(page: Any, watched: Watched) -> None:
+    page.goto(page.url.split("#")[0] + "#/beside/0/1/0/3")
+    page.wait_for_selector(".beside")
+    assert "They differ from the first turn." in page.locator(".beside").inner_text()
+    tops = page.eval_on_selector_all(
+        ".line:not(.heads)", "all => all.map(l => [...l.children].map(c => c.offsetTop))"
+    )
+    assert len(tops) == 7 and all(a == b for a, b in tops)
+    assert page.locator(".line.parting").count() == 1
+    watched.press("x")
+    page.wait_for_selector(".line.heads .head.missed + .head.solved")
+
+
+def test_an_address_that_leads_nowhere_says_so(
+    watched: Watched, runs: Path, single: Callable[[Path], str]
+) -> None:
+    url = single(runs)
+    for place in ("#/episode/0/99", "#/episode/9/0", "#/compare/0/9", "#/beside/0/0/0/99"):
+        page = watched.open(url, place)
+        page.wait_for_selector("p.empty:has-text('There is no such')")
+        page.goto("about:blank")
+    assert watched.said == []

@@ -1,0 +1,162 @@
+"""Runs, episodes, filters, sorting and keys, in a real browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intercode import trajectories
+from support.browser import Watched
+from support.view_runs import FACTS, plain_episode
+
+pytestmark = pytest.mark.browser
+
+
+def names(page: Any) -> list[str]:
+    """The tasks in sight, in order."""
+    found = page.eval_on_selector_all(
+        ".space .row", "rows => rows.map(r => [r.offsetTop, r.querySelector('.name').textContent])"
+    )
+    return [name for _, name in sorted(found)]
+
+
+def chosen(page: Any) -> str:
+    text: str = page.locator(".space .row[aria-selected=true]").inner_text()
+    return text
+
+
+def test_runs_with_their_figures(watched: Watched, served: str) -> None:
+    page = watched.open(served)
+    assert page.locator("h1").inner_text().startswith("2 runs")
+    text = page.locator(".space .row").first.inner_text()
+    assert "first" in text and "m-1" in text and "30.8 %" in text
+    assert watched.said == []
+
+
+def test_the_keyboard_is_enough(watched: Watched, served: str) -> None:
+    page = watched.open(served)
+    watched.press("j")
+    assert "second" in chosen(page)
+    assert page.evaluate("document.activeElement.getAttribute('aria-selected')") == "true"
+    watched.press("Enter")
+    page.wait_for_selector("#search")
+    assert "15 episodes" in page.locator("h1").inner_text()
+    watched.press("ArrowDown", "Enter")
+    page.wait_for_selector(".turn")
+    assert "starter/files/0" in page.locator("h1").inner_text()
+    watched.press("j", "j")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')") == "Turn 2"
+    watched.press("n")
+    page.wait_for_selector("h1:has-text('branch')")
+    watched.press("Escape")
+    page.wait_for_selector("#search")
+    assert "branch" in chosen(page)  # where one was
+    watched.press("?")
+    assert page.locator("#help").is_visible() and "next row" in page.locator("#help").inner_text()
+    watched.press("Escape")
+    assert not page.locator("#help").is_visible() and page.locator("#search").is_visible()
+    watched.press("Escape")
+    page.wait_for_selector("h1:has-text('2 runs')")
+    assert watched.said == []
+
+
+def test_searching_while_one_types(watched: Watched, served: str) -> None:
+    page = watched.open(served, "#/list?run=0")
+    watched.press("/")
+    page.keyboard.type("number 1")
+    assert names(page) == ["starter/text/1", "starter/text/10", "starter/text/11"]
+    assert page.evaluate("document.activeElement.id") == "search"
+    page.reload()
+    page.wait_for_selector(".space .row")
+    assert len(names(page)) == 3  # what was chosen stands in the address
+    page.fill("#search", "needle-7")
+    assert page.locator("p.empty").is_visible()
+    page.get_by_label("in whole episodes").check()
+    page.wait_for_selector(".space .row")
+    assert names(page) == ["starter/text/7"]
+    assert watched.said == []
+
+
+def test_searching_whole_episodes_in_one_file(
+    watched: Watched, runs: Path, single: Callable[[Path], str]
+) -> None:
+    page = watched.open(single(runs), "#/list?run=1&q=needle-7&in=all")
+    page.wait_for_selector(".space .row")
+    assert names(page) == ["starter/text/7"]
+
+
+@pytest.mark.parametrize(
+    ("filters", "count"),
+    [("result=solved", 4), ("result=failed", 1), ("result=missed", 10), ("end=submitted", 1),
+     ("group=files", 4), ("hardness=hard", 6), ("tag=read", 4), ("refused=1", 2), ("person=1", 2),
+     ("cut=1", 2), ("timed=1", 1), ("branch=1", 1), ("replaced=1", 1), ("agent=react", 15),
+     ("result=solved&hardness=hard", 2), ("group=nothing", 0)],
+)  # fmt: skip
+def test_filters(watched: Watched, served: str, filters: str, count: int) -> None:
+    page = watched.open(served, f"#/list?run=0&{filters}")
+    word = "episode" if count == 1 else "episodes"
+    assert page.locator("h1").inner_text().startswith(f"{count} {word}")
+    assert page.locator(".space .row").count() == count
+
+
+def test_a_filter_is_chosen_and_keeps_the_keyboard(watched: Watched, served: str) -> None:
+    page = watched.open(served, "#/list?run=0")
+    page.get_by_label("Result").select_option("solved")
+    page.wait_for_selector("h1:has-text('4 episodes')")
+    assert page.evaluate("document.activeElement.dataset.key") == "result"
+    page.get_by_label("branches").check()
+    page.wait_for_selector("h1:has-text('0 episodes')")
+    page.get_by_role("button", name="All episodes").click()
+    page.wait_for_selector("h1:has-text('30 episodes')")
+
+
+def test_sorting_and_turning_it_round(watched: Watched, served: str) -> None:
+    page = watched.open(served, "#/list?run=0&group=text")
+    head = page.locator("[role=columnheader]", has_text="Time")
+    head.get_by_role("button").click()
+    page.wait_for_selector("[aria-sort=descending]")
+    assert names(page)[0] == "starter/text/11"
+    page.locator("[role=columnheader]", has_text="Time").get_by_role("button").click()
+    page.wait_for_selector("[aria-sort=ascending]")
+    assert names(page)[0] == "starter/text/1"
+    page.locator("[role=columnheader]", has_text="Task").get_by_role("button").click()
+    page.wait_for_selector("[role=columnheader][aria-sort=ascending]:has-text('Task')")
+    assert names(page)[1:3] == ["starter/text/2", "starter/text/3"]  # as people count
+
+
+def test_new_episodes_come_with_a_reload(watched: Watched, served: str, runs: Path) -> None:
+    page = watched.open(served, "#/list?run=0")
+    log = runs / "first" / trajectories.TRAJECTORIES_FILE
+    trajectories.append(log, plain_episode(40, True, dict(FACTS)))
+    watched.press("r")
+    page.wait_for_selector("h1:has-text('16 episodes')")
+
+
+def test_only_the_rows_in_sight_are_in_the_page(
+    watched: Watched, tmp_path: Path, single: Callable[[Path], str]
+) -> None:
+    log = tmp_path / "many" / trajectories.TRAJECTORIES_FILE
+    log.parent.mkdir()
+    line = (plain_episode(n, n % 2 == 0, dict(FACTS)) for n in range(600))
+    log.write_text("".join(row(t) for t in line), "utf-8")
+    page = watched.open(single(tmp_path / "many"))
+    assert page.locator("h1").inner_text().startswith("600 episodes")
+    assert page.locator(".space .row").count() < 80
+    watched.press("End")
+    assert "starter/text/599" in chosen(page)
+    assert page.locator(".space .row[aria-selected=true]").bounding_box()["y"] < 800
+    watched.press("Home")
+    assert "starter/text/0" in chosen(page)
+    assert page.get_by_role("grid").get_attribute("aria-rowcount") == "601"
+
+
+def row(trajectory: Any) -> str:
+    """One line, without waiting for the disk as ``append`` does."""
+    import json
+
+    from intercode.types import plain
+
+    return json.dumps({"v": 1, **plain(trajectory)}) + "\n"

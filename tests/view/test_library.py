@@ -1,0 +1,151 @@
+"""What the page is told: indexes that grow with their files, and episodes read from their place."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intercode import logs, trajectories
+from intercode.errors import UsageError
+from intercode.report.metrics import success_rate
+from intercode.view import Library
+from support.view_runs import FACTS, plain_episode, write_run
+
+
+def rows(library: Library, run: int = 0) -> list[dict[str, Any]]:
+    index = library.index()
+    return [dict(zip(index["fields"], r, strict=True)) for r in index["runs"][run]["rows"]]
+
+
+def test_a_row_says_what_the_lists_and_filters_need(tmp_path: Path) -> None:
+    found = {r["id"]: r for r in rows(Library([write_run(tmp_path / "a")]))}
+    rich = found["r0"]
+    assert rich["success"] and rich["reward"] == 1.0 and rich["turns"] == 7
+    assert (rich["refused"], rich["person"], rich["timed_out"], rich["cut"]) == (1, 1, 1, 1)
+    assert rich["invalid"] == 3  # refused, timed out, without code
+    assert (rich["agent"], rich["model"], rich["attempts"]) == ("react", "m-1", 2)
+    assert rich["tags"] == ["read"] and not rich["replaced"]
+    assert found["lost"]["replaced"] and found["lost"]["error"] == "the sandbox went away"
+    assert found["p3"]["prompt_tokens"] is None  # nothing was recorded: not zero
+
+
+def test_branches_stand_below_the_episode_that_they_came_from(tmp_path: Path) -> None:
+    library = Library([write_run(tmp_path / "a")])
+    order = [(r["id"], r["depth"]) for r in rows(library)]
+    assert order[:4] == [("lost", 0), ("r0", 0), ("fork", 1), ("r0e1", 0)]
+    log = tmp_path / "a" / trajectories.TRAJECTORIES_FILE
+    one = plain_episode(90, True, {})
+    trajectories.append(log, one.replace(id="x", parent="y"))
+    trajectories.append(log, one.replace(id="y", parent="x"))
+    library.refresh()
+    assert {("x", 0), ("y", 0)} <= {(r["id"], r["depth"]) for r in rows(library)}
+
+
+def test_figures_are_those_of_the_report(tmp_path: Path) -> None:
+    summary = Library([write_run(tmp_path / "a")]).index()["runs"][0]["summary"]
+    assert (summary["episodes"], summary["counted"], summary["tasks"]) == (15, 13, 12)
+    assert (summary["solved"], summary["errors"]) == (4, 0)  # tasks 0 (one of two), 3, 6 and 9
+    assert summary["success"] == pytest.approx(100 * 4 / 13)
+    assert summary["low"] < summary["success"] < summary["high"]
+    # the episode's own, and not again for the branch that shares its first turn
+    assert (summary["prompt_tokens"], summary["completion_tokens"]) == (1200, 85)
+    assert summary["cost"] == 0.0021
+
+
+def test_an_episode_comes_in_full_and_once(tmp_path: Path) -> None:
+    library = Library([write_run(tmp_path / "a"), write_run(tmp_path / "b", model="m-2")])
+    episode = library.episode(1, 1)
+    assert episode["id"] == "r0" and len(episode["steps"]) == 7
+    assert episode["steps"][0]["messages"][2]["tool_calls"][0]["function"]["name"] == "bash"
+    assert episode["run"] == {"attempts": 2}  # the rest is the run's
+    assert library.index()["runs"][1]["facts"]["model"] == "m-2"
+    for run, at in ((2, 0), (-1, 0), (0, 99), (0, -1)):
+        with pytest.raises(UsageError, match="no "):
+            library.episode(run, at)
+
+
+def test_what_a_running_evaluation_adds_is_there_after_a_refresh(tmp_path: Path) -> None:
+    library = Library([tmp_path / "runs"] if write_run(tmp_path / "runs" / "b") else [])
+    log = tmp_path / "runs" / "b" / trajectories.TRAJECTORIES_FILE
+    assert len(rows(library)) == 15
+    trajectories.append(log, plain_episode(50, True, dict(FACTS)).replace(task="starter/new/50"))
+    with log.open("ab") as file:
+        file.write(b'{"v": 1, "task": "torn')  # still being written
+    write_run(tmp_path / "runs" / "a")
+    library.refresh()
+    index = library.index()
+    assert [run["name"] for run in index["runs"]] == ["b", "a"]  # positions hold
+    assert index["runs"][0]["problems"] == []
+    assert len(rows(library)) == 16
+    assert library.episode(0, 15)["task"] == "starter/new/50"
+
+
+def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
+    write_run(tmp_path / "a")
+    library = Library([tmp_path / "a"])
+    log = tmp_path / "a" / trajectories.TRAJECTORIES_FILE
+    log.unlink()
+    library.refresh()
+    assert rows(library) == []
+    trajectories.append(log, plain_episode(7, True, dict(FACTS)))
+    library.refresh()
+    assert [r["id"] for r in rows(library)] == ["p7"]
+
+
+def test_a_line_that_cannot_be_read_is_a_problem_and_the_others_are_shown(tmp_path: Path) -> None:
+    write_run(tmp_path / "a")
+    log = tmp_path / "a" / trajectories.TRAJECTORIES_FILE
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join([lines[0], b"{broken\n", b'{"v": 9}\n', *lines[1:]]))
+    library = Library([tmp_path / "a"])
+    problems = library.index()["runs"][0]["problems"]
+    assert len(rows(library)) == 15
+    assert problems[0].startswith("line 2 cannot be read: broken JSON")
+    assert problems[1].startswith("line 3 cannot be read: schema version 9")
+    assert library.episode(0, 1)["id"] == "r0"
+
+
+def test_a_broken_run_json_is_a_problem(tmp_path: Path) -> None:
+    write_run(tmp_path / "a")
+    (tmp_path / "a" / trajectories.RUN_FILE).write_text("{", encoding="utf-8")
+    library = Library([tmp_path / "a"])
+    library.refresh()
+    run = library.index()["runs"][0]
+    assert len(run["rows"]) == 15 and run["facts"]["agent"] == "react"
+    assert len(run["problems"]) == 1 and "run.json: broken JSON" in run["problems"][0]
+
+
+def test_a_search_finds_what_was_asked_done_printed_and_said(tmp_path: Path) -> None:
+    library = Library([write_run(tmp_path / "a")])
+    assert library.search("NEEDLE-7") == [[10]]
+    assert library.search("you act in turns") == [[1, 2]]
+    assert library.search("/srv/b") == [[1, 2]]
+    assert library.search("nowhere to be found") == [[]]
+
+
+def test_published_logs_can_be_looked_at(recorded_dir: Path) -> None:
+    path = recorded_dir / "bash" / "ic_bash_react_10_turns_fs_1.json"
+    library = Library([path])
+    run = library.index()["runs"][0]
+    episodes = logs.load(path)
+    assert run["facts"]["agent"] == "react" and len(run["rows"]) == len(episodes)
+    assert run["summary"]["success"] == pytest.approx(success_rate(episodes))
+    detail = library.episode(0, 3)
+    assert [s["action"] for s in detail["steps"]] == [s.action for s in episodes[3].steps]
+    assert json.dumps(detail, allow_nan=False)
+
+
+def test_a_broken_published_log_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "log.json").write_text("{", encoding="utf-8")
+    run = Library([tmp_path / "log.json"]).index()["runs"][0]
+    assert run["rows"] == [] and "broken JSON" in run["problems"][0]
+
+
+def test_runs_are_named_by_what_tells_them_apart(tmp_path: Path) -> None:
+    for name in ("x/run", "y/run", "z"):
+        write_run(tmp_path / name)
+    names = [run["name"] for run in Library([tmp_path]).index()["runs"]]
+    assert names == ["x/run", "y/run", "z"]

@@ -1,0 +1,100 @@
+"""The served page: who may read it, and what it may do."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from intercode.errors import UsageError
+from intercode.view import Library, Server
+from support.view_runs import write_run
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    with Server(Library([write_run(tmp_path / "a")])) as server:
+        thread = threading.Thread(target=server.serve)
+        thread.start()
+        yield server
+        server.stop()
+        thread.join()
+
+
+def ask(
+    server: Server, path: str, method: str = "GET", host: str | None = None
+) -> tuple[int, bytes, http.client.HTTPMessage]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    try:
+        connection.request(method, path, headers={"Host": host} if host else {})
+        answer = connection.getresponse()
+        return answer.status, answer.read(), answer.headers
+    finally:
+        connection.close()
+
+
+def test_it_listens_on_this_machine_only_and_its_address_holds_a_secret(server: Server) -> None:
+    assert server.url == f"http://127.0.0.1:{server.port}/{server.secret}/"
+    assert server._http.server_address[0] == "127.0.0.1"
+    assert len(server.secret) >= 32
+    status, body, headers = ask(server, f"/{server.secret}/")
+    assert status == 200 and body.startswith(b"<!doctype html>")
+    policy = headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Access-Control-Allow-Origin"] is None
+
+
+@pytest.mark.parametrize("path", ["/", "/index", "/wrong/", "/{}x/index", "/{}"])
+def test_without_the_secret_there_is_nothing(server: Server, path: str) -> None:
+    status, body, _ = ask(server, path.format(server.secret))
+    assert (status, body) == (404, b"Nothing here.\n")
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "127.0.0.1:1", "localhost.evil:80"])
+def test_a_name_that_somebody_else_lets_point_here_is_refused(server: Server, host: str) -> None:
+    status, body, _ = ask(server, f"/{server.secret}/index", host=host)
+    assert (status, body) == (404, b"Nothing here.\n")
+    assert ask(server, f"/{server.secret}/index", host=f"localhost:{server.port}")[0] == 200
+
+
+def test_index_episodes_and_search(server: Server) -> None:
+    status, body, headers = ask(server, f"/{server.secret}/index")
+    assert status == 200 and headers["Content-Type"] == "application/json"
+    assert len(json.loads(body)["runs"][0]["rows"]) == 15
+    episode = json.loads(ask(server, f"/{server.secret}/episode/0/1")[1])
+    assert episode["task"] == "starter/files/0"
+    assert json.loads(ask(server, f"/{server.secret}/search?q=needle-7")[1]) == [[10]]
+
+
+@pytest.mark.parametrize(
+    "path", ["episode/0/99", "episode/7/0", "episode/0/-1", "episode/0", "../x", "episode/0/1/2",
+             "episode/0/99999999999999999999", "%2e%2e/%2e%2e/etc/passwd"],
+)  # fmt: skip
+def test_other_paths_give_nothing(server: Server, path: str) -> None:
+    status, _, headers = ask(server, f"/{server.secret}/{path}")
+    assert status == 404 and headers["Content-Type"].startswith("text/plain")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "HEAD"])
+def test_it_only_lets_itself_be_read(server: Server, method: str) -> None:
+    assert ask(server, f"/{server.secret}/index", method)[0] == 501
+
+
+def test_a_log_that_went_away_is_told(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "a" / "trajectories.jsonl").unlink()
+    status, body, _ = ask(server, f"/{server.secret}/episode/0/1")
+    assert status == 500 and b"No such file" in body
+    assert json.loads(ask(server, f"/{server.secret}/index")[1])["runs"][0]["rows"] == []
+
+
+def test_a_port_that_is_taken_is_told(server: Server) -> None:
+    with pytest.raises(UsageError, match=f"port {server.port} cannot be had"):
+        Server(server.library, server.port)
+    with pytest.raises(UsageError, match="port 70000 cannot be had"):
+        Server(server.library, 70000)

@@ -1,0 +1,92 @@
+"""The page as one file."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intercode.errors import UsageError
+from intercode.view import Library, write_file
+from intercode.view.encoding import as_json
+from intercode.view.page import ALONE, SCRIPTS, head, policy
+from support import hostile_run
+from support.view_runs import write_run
+
+
+def unpacked(html: str) -> dict[str, Any]:
+    found = re.findall(r'<script type="text/plain" id="([^"]+)">([^<]*)</script>', html)
+    return {name: json.loads(gzip.decompress(base64.b64decode(text))) for name, text in found}
+
+
+def test_the_file_holds_everything_and_refers_to_nothing(tmp_path: Path) -> None:
+    library = Library([write_run(tmp_path / "a"), write_run(tmp_path / "b")])
+    size = write_file(library, tmp_path / "out.html")
+    html = (tmp_path / "out.html").read_text("utf-8")
+    assert size == len(html.encode())
+    held = unpacked(html)
+    places = held["index"]["places"]
+    for run, at, episode in library.episodes():
+        assert held[f"piece-{places[run][str(at)]}"][f"{run}/{at}"] == episode
+    assert not re.search(r"""(src|href)\s*=\s*["']?(https?:|//)|@import|url\(""", html)
+    assert [p.name for p in tmp_path.iterdir() if p.is_file()] == ["out.html"]
+
+
+def test_large_runs_are_cut_into_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("intercode.view.single.PIECE", 4000)
+    write_file(Library([write_run(tmp_path / "a")]), tmp_path / "out.html")
+    held = unpacked((tmp_path / "out.html").read_text("utf-8"))
+    assert held["index"]["pieces"] == len(held) - 1 > 2
+
+
+def test_the_policy_lets_the_pages_own_script_and_style_run_and_no_other(tmp_path: Path) -> None:
+    write_file(Library([hostile_run.write(tmp_path)]), tmp_path / "out.html")
+    html = (tmp_path / "out.html").read_text("utf-8")
+    script = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
+    style = re.findall(r"<style>(.*?)</style>", html, re.DOTALL)
+    assert len(script) == len(style) == 1
+    for kind, text in (("script", script[0]), ("style", style[0])):
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in policy(ALONE)
+    assert f'content="{policy(ALONE)}"' in html and "connect-src 'none'" in policy(ALONE)
+    for attack in hostile_run.ATTACKS:
+        assert attack not in html
+    assert html.count("<script") == 1 + html.count('<script type="')
+
+
+def test_what_the_page_is_told_cannot_end_its_element() -> None:
+    html = head({"mode": "</script><script>alert(1)</script>"}, ALONE)
+    assert "alert" in html and "<script>alert" not in html
+
+
+def test_the_script_never_turns_text_into_markup() -> None:
+    assets = Path(__file__).parents[2] / "src" / "intercode" / "view" / "assets"
+    assert {p.name for p in assets.glob("*.js")} == set(SCRIPTS)
+    for path in assets.glob("*.js"):
+        text = path.read_text("utf-8")
+        forbidden = re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function"
+            r"|DOMParser|srcdoc|setTimeout\(\s*[\"'`]|createContextualFragment", text,
+        )  # fmt: skip
+        assert forbidden is None, f"{path.name}: {forbidden}"
+        assert text.count("\n") < 300
+
+
+def test_json_is_what_a_browser_reads() -> None:
+    value = {"a": [float("nan"), (float("-inf"), 1.5)], "b": "\ud800</script>"}
+    text = as_json(value)
+    assert json.loads(text, parse_constant=pytest.fail) == {
+        "a": ["nan", ["-inf", 1.5]], "b": "\ud800</script>",
+    }  # fmt: skip
+    assert text.isascii()
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot write"):
+        write_file(Library([write_run(tmp_path / "a")]), tmp_path / "nowhere" / "out.html")
