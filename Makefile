@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock
-EXTRAS := test,dev,mysql,anthropic,google,litellm,tokens,policy,data,plots,inspect
+EXTRAS := test,dev,mysql,fast,anthropic,google,litellm,tokens,policy,data,plots,inspect
 STAMP  := $(VENV)/.installed
 TOOLS  := $(VENV)/.tools
 

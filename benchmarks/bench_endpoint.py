@@ -1,11 +1,12 @@
 """How much of an endpoint's possible rate concurrent episodes use, and what a turn costs us.
 
-    python benchmarks/bench_endpoint.py [--episodes 200] [--rounds 2] [--turns 10] [--latency 1]
+    python benchmarks/bench_endpoint.py [--episodes 200] [--rounds 3] [--turns 10] [--latency 1]
         [--agent react] [--reuse] [--endpoint-only]
 
 Plays the starter suite as `intercode eval --parallel 200` does, against an endpoint in a process of
-its own that answers every request after 1 s, however many there are. N episodes have at most N
-requests under way, so N / latency answers a second are possible; the rest of every turn is ours:
+its own that answers every request after 1 s, however many there are, and submits after half as many
+turns up to one and a half times as many, so that episodes end at all times. N episodes have at most
+N requests under way, so N / latency answers a second are possible; the rest of every turn is ours:
 the client, the agent, the action in its sandbox, scoring, the record on disk. "Steady" leaves out
 the beginning, where all boxes are made at once, and the end, where episodes run out.
 `--endpoint-only` has threads ask without an environment, which shows the client alone.
@@ -22,6 +23,7 @@ import sys
 import tempfile
 import threading
 import time
+import zlib
 from pathlib import Path
 
 from measuring import Processor
@@ -40,8 +42,8 @@ ASK: list[Message] = [
 class Endpoint:
     """Answers after a while; ``marks`` are the times at which it did."""
 
-    def __init__(self, latency: float) -> None:
-        self.latency = latency
+    def __init__(self, latency: float, turns: int) -> None:
+        self.latency, self.turns = latency, turns
         self.marks: list[float] = []
 
     async def serve(self) -> None:
@@ -60,15 +62,18 @@ class Endpoint:
                 request = json.loads(await reader.readexactly(int(length)))
                 await asyncio.sleep(self.latency)
                 self.marks.append(time.time())
-                writer.write(_answer(request))
+                writer.write(_answer(request, self.turns))
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()
 
 
-def _answer(request: dict[str, list[dict[str, str]]]) -> bytes:
+def _answer(request: dict[str, list[dict[str, str]]], turns: int) -> bytes:
     turn = sum(m["role"] == "assistant" for m in request["messages"])
-    text = f"Let me look.\n\n```bash\n{ACTIONS[turn % len(ACTIONS)]}\n```"
+    task = zlib.crc32(request["messages"][1]["content"].encode())
+    last = turns // 2 + task % (turns + 1)  # of this task's episodes
+    action = ACTIONS[turn % len(ACTIONS)] if turn + 1 < last else "submit"
+    text = f"Let me look.\n\n```bash\n{action}\n```"
     message = {"role": "assistant", "content": text}
     usage = {"prompt_tokens": 100 * (turn + 1), "completion_tokens": 20}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
@@ -81,7 +86,7 @@ def play(url: str, asked: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         settings = {
             "dataset": "starter", "agent": asked.agent, "model": "bench", "base_url": url,
-            "parallel": asked.episodes, "max_turns": asked.turns, "out": Path(folder) / "run",
+            "parallel": asked.episodes, "max_turns": 2 * asked.turns, "out": Path(folder) / "run",
             "epochs": -(-asked.episodes * asked.rounds // 70),
             "env_options": {"reuse": asked.reuse},
         }  # fmt: skip
@@ -112,7 +117,7 @@ def steady(marks: list[float]) -> float:
 
 def measure(asked: argparse.Namespace) -> None:
     """One run against an endpoint of its own, printed."""
-    command = [sys.executable, __file__, "--serve", str(asked.latency)]
+    command = [sys.executable, __file__, "--serve", str(asked.latency), "--turns", str(asked.turns)]
     pipe = subprocess.PIPE
     cpu = Processor()
     began, own, spent = time.time(), time.process_time(), cpu.used()
@@ -150,7 +155,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--episodes", type=int, default=200)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--turns", type=int, default=10)
     parser.add_argument("--latency", type=float, default=1.0)
     parser.add_argument("--agent", default="react")
@@ -159,7 +164,7 @@ def main() -> None:
     parser.add_argument("--serve", type=float, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.serve is not None:
-        asyncio.run(Endpoint(asked.serve).serve())
+        asyncio.run(Endpoint(asked.serve, asked.turns).serve())
     else:
         measure(asked)
 

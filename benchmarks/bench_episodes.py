@@ -5,9 +5,9 @@
 
 Each worker is a process of its own, with all that it starts. It has a core of its own where the
 row says so, else whatever the machine has: one worker already prepares its next box on a second
-one. What `intercode check`, which runs first, proves steady is looked up; INTERCODE_GOLD_CACHE=0 has every gold run. With a checkout of the authors' repository (or
-INTERCODE_AUTHORS) and a Docker daemon (.ci/docker) their environment plays the sound tasks of file
-system 1 in turns with ours.
+one. What `intercode check`, which runs first, proves steady is looked up; INTERCODE_GOLD_CACHE=0
+has every gold run. With a checkout of the authors' repository (or INTERCODE_AUTHORS) and a Docker
+daemon (.ci/docker) their environment plays the sound tasks of file system 1 in turns with ours.
 """
 
 from __future__ import annotations

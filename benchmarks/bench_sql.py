@@ -5,11 +5,12 @@
 An episode is reset, the gold as an action, submit, over all of Spider (INTERCODE_DATA). The plain
 loop is what one would write with MySQL Connector/Python: `use`, the gold, the gold again, and the
 authors' scoring with SciPy. Everything of a round, the server too, is held on one core or on two
-(with as many workers); the rounds of all take turns, and printed is the median. In the first pass
-over the tasks statements are read for the first time; the second is what training sees. What other
-programs take from the cores falls on the rates, not on the episodes per second of processor time
-(workers and server). `--memory` prints what a live environment takes that has read, and one that
-has written.
+(with as many workers); the rounds of all take turns, and printed is the median. In a process's
+first pass over the tasks it meets every statement for the first time: with nothing kept on disk
+(``new``), or with the translations that another process has kept (``known``: every run but the
+first). The second pass is what training sees. What other programs take from the cores falls on the
+rates, not on the episodes per second of processor time (workers and server). `--memory` prints what
+a live environment takes that has read, and one that has written.
 """
 
 from __future__ import annotations
@@ -124,38 +125,45 @@ def work(what: str, limit: int | None) -> None:
 
 # ----------------------------------------------------------------- a round
 @dataclass(frozen=True)
-class Rates:
-    """Episodes a second, and a second of processor time, of the first and the second pass."""
+class Rate:
+    """Episodes a second, and a second of processor time."""
 
-    first: float
-    second: float
-    first_busy: float
-    second_busy: float
+    wall: float
+    busy: float
 
 
-def one_round(what: str, workers: int, limit: int | None) -> Rates:
-    """That many processes on as many cores."""
+PASSES = ("new", "known", "second")
+
+
+def one_round(what: str, workers: int, limit: int | None) -> dict[str, Rate]:
+    """That many processes on as many cores: the rate of each kind of pass."""
     cores = sorted(os.sched_getaffinity(0))[:workers]
     with apart() as home:
         keeper = start(home, cores, "server", None) if what in (PLAIN, "mysql") else None
-        processes = [start(home, cores, what, limit) for _ in range(workers)]
-        rates: list[float] = []
-        busy: list[float] = []
-        for _ in "12":
-            began, before = time.perf_counter(), server_seconds(home)
-            for process in processes:
-                assert process.stdin is not None
-                process.stdin.write("go\n")
-                process.stdin.flush()
-            taken = sum(float(p.stdout.readline()) for p in processes if p.stdout is not None)
-            count = len(spider(limit)) * workers
-            rates.append(count / (time.perf_counter() - began))
-            busy.append(count / (taken + server_seconds(home) - before))
-        for process in processes:
-            process.communicate()
+        new, second = passes(home, cores, what, limit, 2)
+        (known,) = passes(home, cores, what, limit, 1) if what == "embedded" else (new,)
         if keeper is not None:
             keeper.communicate("end\n")
-    return Rates(*rates, *busy)
+    return dict(zip(PASSES, (new, known, second), strict=True))
+
+
+def passes(home: Path, cores: list[int], what: str, limit: int | None, number: int) -> list[Rate]:
+    """The rates of that many passes, one after the other, by new processes on these cores."""
+    processes = [start(home, cores, what, limit) for _ in cores]
+    rates = []
+    for _ in range(number):
+        began, before = time.perf_counter(), server_seconds(home)
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        taken = sum(float(p.stdout.readline()) for p in processes if p.stdout is not None)
+        count = len(spider(limit)) * len(processes)
+        busy = count / (taken + server_seconds(home) - before)
+        rates.append(Rate(count / (time.perf_counter() - began), busy))
+    for process in processes:
+        process.communicate()
+    return rates
 
 
 def server_seconds(home: Path) -> float:
@@ -169,10 +177,11 @@ def server_seconds(home: Path) -> float:
 
 @contextmanager
 def apart() -> Iterator[Path]:
-    """A place for servers of this round alone."""
+    """A place for servers and translations of this round alone."""
     parent = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     path = Path(tempfile.mkdtemp(prefix="bench-sql-", dir=parent))
     path.chmod(0o711)
+    (path / "kept").mkdir(mode=0o700)
     try:
         yield path / "run"
     finally:
@@ -184,7 +193,10 @@ def start(home: Path, cores: list[int], what: str, limit: int | None) -> subproc
     process = subprocess.Popen(
         [sys.executable, __file__, "--worker", what, "--limit", str(limit or 0)],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        env={**os.environ, "INTERCODE_SQL_RUNTIME": str(home)},
+        env={
+            **os.environ, "INTERCODE_SQL_RUNTIME": str(home),
+            "INTERCODE_SQL_TRANSLATIONS": str(home.with_name("kept")),
+        },
         preexec_fn=lambda: os.sched_setaffinity(0, cores),
     )  # fmt: skip
     assert process.stdout is not None
@@ -267,24 +279,29 @@ def main() -> None:
         return
     kinds = [PLAIN, *engines]
     cores = [n for n in (1, 2) if n <= len(os.sched_getaffinity(0))]
-    rates: dict[tuple[str, int], list[Rates]] = {(k, n): [] for k in kinds for n in cores}
+    rates: dict[tuple[str, int], list[dict[str, Rate]]] = {(k, n): [] for k in kinds for n in cores}
     for _ in range(options.rounds):
         for kind, n in rates:
             rates[kind, n].append(one_round(kind, n, options.limit))
     print_rates(rates)
 
 
-def print_rates(rates: dict[tuple[str, int], list[Rates]]) -> None:
+def print_rates(rates: dict[tuple[str, int], list[dict[str, Rate]]]) -> None:
     """A table: each rate, and times the plain loop's."""
-    print("gold episodes:                      a second          a second of processor time")
-    print("                            first pass    second pass    first pass    second pass")
+    print("gold episodes:" + " " * 13 + "a second" + " " * 36 + "a second of processor time")
+    heads = ("first, new", "first, known", "second pass")
+    print(" " * 22 + "".join(f"{head:>15}" for head in 2 * heads))
     for (kind, n), found in sorted(rates.items(), key=lambda item: item[0][1]):
         cells = []
-        for name in ("first", "second", "first_busy", "second_busy"):
-            rate = statistics.median(getattr(r, name) for r in found)
-            base = statistics.median(getattr(r, name) for r in rates[PLAIN, n])
-            cells.append(f"{rate:6.0f} {rate / base:5.2f}x")
-        print(f"{n} core{'s' if n > 1 else ' '}  {kind:10}     {'  '.join(cells)}")
+        for clock in ("wall", "busy"):
+            for name in PASSES:
+                rate, base = (
+                    statistics.median(getattr(r[name], clock) for r in some)
+                    for some in (found, rates[PLAIN, n])
+                )
+                same = name == "known" and kind != "embedded"  # it keeps nothing on disk
+                cells.append(" " * 13 + "-" if same else f"{rate:7.0f} {rate / base:5.2f}x")
+        print(f"{n} core{'s' if n > 1 else ' '}  {kind:12} " + " ".join(cells))
 
 
 if __name__ == "__main__":

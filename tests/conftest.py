@@ -35,6 +35,9 @@ def reference_dir() -> Path:
     return _find("reference", "INTERCODE_REFERENCE")
 
 
+os.environ.setdefault("INTERCODE_SQL_TRANSLATIONS", "")  # what is translated is to be tested
+
+
 @pytest.fixture(autouse=True)
 def sql_server(request: pytest.FixtureRequest) -> None:
     """Skips a test that is marked ``mysql`` where there is no server."""

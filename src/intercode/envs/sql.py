@@ -12,10 +12,23 @@ from intercode.envs.hashes import of_observation
 from intercode.envs.sql_profiles import Original, SqlProfile, Standard
 from intercode.errors import DataError, GoldError, UsageError
 from intercode.sessions.sql import EngineKind, SqlLimits, SqlSession, open_engine
-from intercode.types import Dataset, ExecResult, State, Task
+from intercode.types import DatabaseSpec, Dataset, ExecResult, State, Task
 
 _WITHOUT = {"image": None, "sandbox": "auto", "network": "none", "deterministic": False}
 """Settings of where code runs: SQL runs on an engine, in no box."""
+
+
+def _database(task: Task) -> DatabaseSpec:
+    if task.database is None:
+        raise DataError(f"{task.id} names no database: nothing to ask")
+    return task.database
+
+
+def _refuse_boxes(settings: dict[str, Any]) -> None:
+    for name, only in _WITHOUT.items():
+        if settings.get(name, only) != only:
+            given = f"{name}={settings[name]!r}"
+            raise UsageError(f"SQL runs on an engine and in no sandbox: leave out {given}")
 
 
 class SqlEnv(InterCodeEnv):
@@ -26,8 +39,7 @@ class SqlEnv(InterCodeEnv):
     installed, ``mysql`` is a server (its own private one, or that of ``dsn``), ``sqlite`` plain
     SQLite. No statement of an episode is seen by another, nor by the gold, which runs on the data
     as they were at first; in the ``original`` profile it runs on the agent's connection.
-    The other settings are InterCodeEnv's; those of images, sandboxes and networks mean nothing
-    here and must be left alone.
+    The other settings are InterCodeEnv's; those of images, sandboxes and networks are refused.
     """
 
     name: ClassVar[str] = "sql"
@@ -41,20 +53,14 @@ class SqlEnv(InterCodeEnv):
         limits: SqlLimits | None = None,
         **settings: Any,
     ) -> None:
-        for name, only in _WITHOUT.items():
-            if settings.get(name, only) != only:
-                given = f"{name}={settings[name]!r}"
-                raise UsageError(f"SQL runs on an engine and in no sandbox: leave out {given}")
+        _refuse_boxes(settings)
         super().__init__(dataset, **settings)
+        self._way: SqlProfile = Original() if self.profile == "original" else Standard()
         self._engine = open_engine(engine, dsn)
         self.limits = limits or SqlLimits()
         self._settings |= {"engine": engine, "dsn": dsn, "limits": limits}
 
     _session: SqlSession | None = None
-
-    @cached_property
-    def _way(self) -> SqlProfile:
-        return Original() if self.profile == "original" else Standard()
 
     def facts(self) -> dict[str, Any]:
         engine = {"kind": self._engine.kind, "version": self._version, **self._engine.facts()}
@@ -80,9 +86,7 @@ class SqlEnv(InterCodeEnv):
         self._session = self._pristine(task)
 
     def _pristine(self, task: Task) -> SqlSession:
-        if task.database is None:
-            raise DataError(f"{task.id} names no database: nothing to ask")
-        return self._engine.open(task.database, self.limits)
+        return self._engine.open(_database(task), self.limits)
 
     def _close_episode(self) -> None:
         self._way.close()
@@ -115,8 +119,8 @@ class SqlEnv(InterCodeEnv):
     def _hashed(self, observation: str) -> dict[str, Any]:
         if not self.hashes:
             return {}
-        state = of_observation(self._here.told())
-        return {"hashes": {"observation": of_observation(observation), "state": state}}
+        told = {"observation": observation, "state": self._here.told()}
+        return {"hashes": {name: of_observation(text) for name, text in told.items()}}
 
     # --------------------------------------------------------------- snapshots
     def _hold(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:

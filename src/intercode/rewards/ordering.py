@@ -6,9 +6,10 @@ No parser is needed for that: brackets, texts and comments are told apart, the r
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
 
 from intercode.rewards.sql import plain_rows
 from intercode.types import Rows
@@ -28,8 +29,7 @@ Run = Callable[[str], Rows | None]
 """Executes a statement beside the gold: its rows, or None where it fails."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(NamedTuple):
     text: str
     start: int
     end: int
@@ -71,13 +71,12 @@ def asks_for_order(gold: str) -> bool:
 
 
 def _places(rows: Rows, columns: list[int], extra: int) -> tuple[int, ...]:
-    out: list[int] = []
-    before: Hashable = None
-    for row in rows:
-        keys = [row[c] for c in columns] + list(row[len(row) - extra :])
-        (key,) = plain_rows((tuple(_folded(k) for k in keys),))
-        out.append(0 if not out else out[-1] + (key != before))
-        before = key
+    width = len(rows[0])
+    chosen = [*columns, *range(width - extra, width)]
+    keys = plain_rows(tuple(tuple(_folded(row[c]) for c in chosen) for row in rows))
+    out = [0]
+    for before, key in pairwise(keys):
+        out.append(out[-1] + (key != before))
     return tuple(out)
 
 
@@ -95,6 +94,8 @@ def _order(gold: str) -> tuple[list[int | None], str | None] | None:
 
     A column of None is one that cannot be told. None where there is no order.
     """
+    if "ORDER" not in gold.upper():
+        return None
     top = _top(gold)
     at = max((n for n, t in enumerate(top[:-1]) if _is(top, n, "ORDER", "BY")), default=None)
     if at is None or any(t.upper in _SETS for t in top[at:]):
@@ -124,17 +125,18 @@ def _top(text: str) -> list[_Token]:
     out: list[_Token] = []
     depth = start = 0
     for match in _TOKEN.finditer(text):
-        if match["comment"]:
+        if match.lastgroup == "comment":
             continue
-        if match.group() == "(":
+        token = match.group()
+        if token == "(":
             start = match.start() if depth == 0 else start
             depth += 1
-        elif match.group() == ")" and depth:
+        elif token == ")" and depth:
             depth -= 1
             if depth == 0:
                 out.append(_Token(text[start : match.end()], start, match.end()))
         elif depth == 0:
-            out.append(_Token(match.group(), match.start(), match.end()))
+            out.append(_Token(token, *match.span()))
     return out
 
 

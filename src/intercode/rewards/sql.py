@@ -12,6 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from decimal import Decimal
+from itertools import pairwise
 from typing import Any
 
 from intercode.rewards.kendall import inversions, tau_b
@@ -62,11 +63,23 @@ def standard(_task: Task, agent: State, gold: State) -> Score:
     """
     if agent.rows is None or gold.rows is None:
         return Score(0.0, {"iou": 0.0}, {"fault": "no result to compare"})
+    if agent.rows is gold.rows and _rising(gold.ranks or ()):
+        return _full(len(gold.rows))
     a, g = plain_rows(agent.rows), plain_rows(gold.rows)
     iou, common = _overlap(a, g)
     tau = 1.0 if gold.ranks is None else _agreement(a, g, gold.ranks, common)
     details = {"rows": len(a), "gold_rows": len(g), "common": sum(common.values())}
     return Score(round(iou * (tau + 1) / 2, 12), {"iou": iou, "tau": tau}, details)
+
+
+def _rising(ranks: Sequence[int]) -> bool:
+    return all(a <= b for a, b in pairwise(ranks))
+
+
+def _full(count: int) -> Score:
+    """The score of so many rows for themselves, which stand in the order asked for."""
+    details = {"rows": count, "gold_rows": count, "common": count}
+    return Score(1.0, {"iou": 1.0, "tau": 1.0}, details)
 
 
 def plain_rows(rows: Rows) -> list[Hashable]:

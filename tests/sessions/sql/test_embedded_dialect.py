@@ -257,3 +257,13 @@ def test_rows_come_as_mysqls_plans_give_them(
 ) -> None:
     """By the primary key, by the shortest index that has all columns, groups as they first come."""
     assert rows(zoo, code) == expected
+
+
+@pytest.mark.parametrize(("inner", "name"), [
+    ("MAX(id)", "max(id)"), ("max(k.`id`)", "MAX(k.``id``)"), ("COUNT(*)", "count(*)"),
+    ("SUM(id) + 1", "SUM(id) + 1"), ("k.id", "id"),
+])  # fmt: skip
+def test_a_column_without_an_alias_is_called_as_it_is_written(
+    zoo: SqlSession, inner: str, name: str
+) -> None:
+    assert len(rows(zoo, f"SELECT x.`{name}` FROM (SELECT {inner} FROM keeper k) x")) > 0

@@ -159,6 +159,9 @@ def timed_out(message: str = TIMED_OUT) -> ExecResult:
     return ExecResult(FAILED + message, None, timed_out=True)
 
 
+_LONG = (str, bytes, bytearray)
+
+
 def fetched(
     cursor: Iterable[tuple[Any, ...]], limits: SqlLimits
 ) -> tuple[list[tuple[Any, ...]], bool]:
@@ -173,5 +176,6 @@ def fetched(
         if len(rows) >= limits.rows or size > limits.size:
             return rows, True
         rows.append(row)
-        size += sum(len(v) if isinstance(v, (str, bytes, bytearray)) else 8 for v in row)
+        for value in row:
+            size += len(value) if isinstance(value, _LONG) else 8
     return rows, False

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlglot.tokenizer_core import Token, TokenType
 
 from intercode.sessions.sql.faults import StatementError, near
-from intercode.sessions.sql.words import CALLED, CAST_TYPES, RESERVED
+from intercode.sessions.sql.words import CALLED, CAST_TYPES, RESERVED, words
 
 _RANKS = {
     TokenType.FROM: 1,
@@ -22,15 +22,19 @@ _RANKS = {
 }
 """The order of a query's clauses."""
 _SETS = {TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT}
+_PLACED = {
+    *_RANKS, *_SETS, TokenType.L_PAREN, TokenType.R_PAREN, TokenType.SELECT, TokenType.UPDATE,
+    TokenType.DELETE, TokenType.JOIN,
+}  # fmt: skip
+"""What the order of clauses hangs on."""
+_STAR = TokenType.STAR
+_WATCHED = words("OUTER AS NULLS LIMIT")
+"""Words whose neighbours are looked at."""
 _FOREIGN = {
     TokenType.DCOLON, TokenType.ILIKE, TokenType.QUALIFY, TokenType.DPIPE_SLASH, TokenType.FETCH,
     TokenType.LATERAL, TokenType.PIVOT, TokenType.UNPIVOT, TokenType.GLOB, TokenType.SIMILAR_TO,
 } - {TokenType.LATERAL}  # fmt: skip
 """What other dialects have and MySQL has not."""
-_OPERANDS_END = {
-    TokenType.R_PAREN, TokenType.VAR, TokenType.STRING, TokenType.NUMBER, TokenType.IDENTIFIER,
-    TokenType.STAR,
-}  # fmt: skip
 
 
 def check_tokens(tokens: Sequence[Token], text: str) -> None:
@@ -39,9 +43,11 @@ def check_tokens(tokens: Sequence[Token], text: str) -> None:
         return
     _check_clauses(tokens, text)
     for i, token in enumerate(tokens):
-        if token.token_type in _FOREIGN:
+        kind = token.token_type
+        if kind in _FOREIGN:
             raise near(text, token.start)
-        _check_word(tokens, i, text)
+        if kind == _STAR or token.text.upper() in _WATCHED:
+            _check_word(tokens, i, text)
 
 
 def _check_clauses(tokens: Sequence[Token], text: str) -> None:
@@ -49,6 +55,8 @@ def _check_clauses(tokens: Sequence[Token], text: str) -> None:
     ranks = [-1]
     for i, token in enumerate(tokens):
         kind = token.token_type
+        if kind not in _PLACED:
+            continue
         if kind == TokenType.L_PAREN:
             ranks.append(-1)
         elif kind == TokenType.R_PAREN:

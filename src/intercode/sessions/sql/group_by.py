@@ -8,6 +8,7 @@ the parsed statement and a plain description of the tables.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
@@ -15,18 +16,20 @@ from sqlglot import exp
 from intercode.sessions.sql.blocks import Block, Column, Keyed, Schema, selected
 from intercode.sessions.sql.dependence import Dependence, equalities
 from intercode.sessions.sql.faults import StatementError, fault
-from intercode.sessions.sql.parsing import MARK
+from intercode.sessions.sql.parsing import DIALECT, MARK, nodes
 from intercode.sessions.sql.words import AGGREGATES
 
 __all__ = ["Keyed", "Schema", "group_by_fault"]
+_NAME = re.compile(r"[\w$]+(\.[\w$]+)*")
+"""The text of a column, and of nothing that contains one."""
 
 
 def group_by_fault(tree: exp.Expr, schema: Schema, database: str) -> StatementError | None:
     """The error that MySQL 8 reports for a statement under ONLY_FULL_GROUP_BY (1055, 1140, 3029 or
     3065), None where it has nothing against it. Names that it does not know are left to others."""
     try:
-        for block in _blocks(tree):
-            _check(Block(block, schema, database.lower()))
+        for node in _blocks(tree):
+            _check(node, schema, database.lower())
     except StatementError as e:
         return e
     return None
@@ -34,12 +37,11 @@ def group_by_fault(tree: exp.Expr, schema: Schema, database: str) -> StatementEr
 
 def _blocks(tree: exp.Expr) -> Iterator[exp.Select]:
     """The SELECTs of a statement, inner ones before those that contain them."""
-    yield from reversed([n for n in tree.walk() if isinstance(n, exp.Select)])
+    yield from reversed([n for n in nodes(tree) if isinstance(n, exp.Select)])
 
 
 # ---------------------------------------------------------------- the rule
-def _check(block: Block) -> None:
-    node = block.node
+def _check(node: exp.Select, schema: Schema, database: str) -> None:
     items = list(node.expressions)
     order = [o.this for o in (node.args["order"].expressions if node.args.get("order") else ())]
     group = node.args.get("group")
@@ -49,8 +51,10 @@ def _check(block: Block) -> None:
         for place, item in enumerate(order, 1):
             if _aggregated(item):
                 raise fault(3029, place)
-        _check_distinct(block, order)
+        if node.args.get("distinct") is not None and order:
+            _check_distinct(Block(node, schema, database), order)
         return
+    block = Block(node, schema, database)
     groups = _groups(group.expressions if group is not None else (), block)
     known = Dependence(block.sources)
     known.learn([c for g in groups if isinstance(g, exp.Column) and (c := block.find(g))])
@@ -95,7 +99,10 @@ def _position(node: exp.Expr, items: list[exp.Expr]) -> exp.Expr:
 
 
 def _plain(node: exp.Expr) -> str:
-    return node.sql("mysql").replace("`", "").lower()
+    """An expression as text that two have in common where they are the same."""
+    if isinstance(node, exp.Column) and all(isinstance(p, exp.Identifier) for p in node.parts):
+        return ".".join(p.this for p in node.parts).replace("`", "").lower()
+    return node.sql(DIALECT).replace("`", "").lower()
 
 
 def _name(node: exp.Expr) -> str:
@@ -137,12 +144,13 @@ def _scan(
 
 def _free(node: exp.Expr, block: Block, written: set[str]) -> Iterator[Column]:
     """Columns that stand outside aggregates and outside what is grouped by as it is written."""
+    composed = any(text and not _NAME.fullmatch(text) for text in written)
     todo = [node]
     while todo:
         one = todo.pop()
         if _is_aggregate(one) or _name(one) in ("ANY_VALUE", "GROUPING"):
             continue
-        if _plain(one) in written:
+        if (composed or isinstance(one, exp.Column)) and _plain(one) in written:
             continue
         if isinstance(one, exp.Star) or (
             isinstance(one, exp.Column) and isinstance(one.this, exp.Star)
@@ -172,8 +180,6 @@ def _has(select: exp.Select, node: exp.Column, block: Block) -> bool:
 def _check_distinct(block: Block, order: list[exp.Expr]) -> None:
     """DISTINCT with an ORDER BY over what is not selected."""
     node = block.node
-    if node.args.get("distinct") is None:
-        return
     shown: set[Column] = set()
     names: set[str] = set()
     for item in node.expressions:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -19,7 +20,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from intercode.sessions.sql.faults import StatementError, fault, near, unable
 from intercode.sessions.sql.grammar import check_tokens, reserved_name
-from intercode.sessions.sql.words import FUNCTIONS, TIGHT, words
+from intercode.sessions.sql.words import FUNCTIONS, RESERVED, TIGHT, words
 
 MARK = "f__"
 """Stands before the name of each function that was called, so that no dialect reads it anew."""
@@ -27,7 +28,7 @@ MAX_TOKENS = 20_000
 MAX_DEPTH = 80
 """Brackets and prefix operators in each other; beyond that the parsers' recursion gets deep."""
 
-_DIALECT = MySQL()
+DIALECT = MySQL()
 _FIRST = re.compile(r"(?:\s|/\*.*?\*/|--[ \t\n][^\n]*|#[^\n]*|\()*", re.S)
 _STARTS = words("""
     SELECT WITH INSERT UPDATE DELETE REPLACE CREATE ALTER DROP TRUNCATE SHOW DESCRIBE DESC
@@ -37,6 +38,8 @@ _STARTS = words("""
     BINLOG SHUTDOWN RESTART STOP""")
 _CALLABLE = frozenset(MySQL.Parser.FUNC_TOKENS) | {TokenType.VAR}
 _NOT_CALLS = words("INTO AS . TABLE WITH RECURSIVE REFERENCES INDEX KEY UPDATE FROM JOIN")
+_OPEN, _CLOSE, _END = TokenType.L_PAREN, TokenType.R_PAREN, TokenType.SEMICOLON
+_PREFIXES = {TokenType.NOT, TokenType.DASH, TokenType.TILDE, TokenType.CASE, TokenType.PLUS}
 
 
 class _Quiet(logging.Filter):
@@ -46,7 +49,19 @@ class _Quiet(logging.Filter):
         return "Falling back to parsing" not in record.getMessage()
 
 
-def tokens_of(text: str) -> list[Token]:
+class _Mine(threading.local):
+    """One of each for every thread: they keep what they are at."""
+
+    def __init__(self) -> None:
+        self.tokenizer = DIALECT.tokenizer()
+        self.parser = DIALECT.parser()
+
+
+_MINE = _Mine()
+
+
+@lru_cache(maxsize=4)
+def tokens_of(text: str) -> tuple[Token, ...]:
     """The words of a text. Raises StatementError (1064) where a quote is not closed."""
     head = _FIRST.match(text)
     start = head.end() if head else 0
@@ -56,12 +71,12 @@ def tokens_of(text: str) -> list[Token]:
     if not word or word.group().upper() not in _STARTS:
         raise near(text, start)
     try:
-        tokens: list[Token] = _DIALECT.tokenize(text)
+        tokens: list[Token] = _MINE.tokenizer.tokenize(text)
     except TokenError as e:
         raise near(text, max(text.rfind(q) for q in "'\"`") if e else 0) from e
     if len(tokens) > MAX_TOKENS:
         raise unable(f"a statement of {len(tokens)} words (at most {MAX_TOKENS})")
-    return tokens
+    return tuple(tokens)
 
 
 def single(text: str) -> str:
@@ -69,9 +84,9 @@ def single(text: str) -> str:
     if ";" in text.rstrip().rstrip(";"):
         tokens = tokens_of(text)
         for i, token in enumerate(tokens[:-1]):
-            if token.token_type == TokenType.SEMICOLON:
+            if token.token_type == _END:
                 after = tokens[i + 1]
-                if after.token_type != TokenType.SEMICOLON:
+                if after.token_type != _END:
                     raise near(text, after.start)
     return text
 
@@ -84,8 +99,8 @@ def parsed(text: str, ignore_space: bool = False, database: str = "") -> exp.Exp
     it does not have, number 0 for what is too deep or too long.
     """
     tokens = tokens_of(text)
-    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
-        tokens.pop()
+    while tokens and tokens[-1].token_type == _END:
+        tokens = tokens[:-1]
     _check_depth(tokens)
     check_tokens(tokens, text)
     named = _named(tokens, text, ignore_space, database)
@@ -93,7 +108,7 @@ def parsed(text: str, ignore_space: bool = False, database: str = "") -> exp.Exp
     quiet = _Quiet()
     logger.addFilter(quiet)
     try:
-        trees = _DIALECT.parser().parse(named, text)
+        trees = _MINE.parser.parse(named, text)
     except ParseError as e:
         raise _refused(e, text) from e
     except RecursionError as e:
@@ -112,24 +127,45 @@ def _check_names(tree: exp.Expr, text: str) -> None:
     """No reserved word is a name, but in backquotes or after a point."""
     starts = sorted(
         (i.meta["start"], i.this)
-        for i in tree.find_all(exp.Identifier)
-        if not i.args.get("quoted") and "start" in i.meta
+        for i in nodes(tree)
+        if isinstance(i, exp.Identifier)
+        and i.this.upper() in RESERVED
+        and not i.args.get("quoted")
+        and "start" in i.meta
     )
     for start, word in starts:
         if text[start - 1 : start] != "." and (error := reserved_name(word, start, text)):
             raise error
 
 
+def written(node: exp.Expr) -> str:
+    """A part of a statement as text, its functions under their own names."""
+    return node.sql(DIALECT).replace(MARK, "").replace(MARK.upper(), "")
+
+
+def nodes(tree: exp.Expr) -> list[exp.Expr]:
+    """All nodes of a tree, those of a level after each other: what ``tree.walk()`` gives."""
+    found = [tree]
+    for node in found:
+        for value in node.args.values():
+            if isinstance(value, exp.Expr):
+                found.append(value)
+            elif isinstance(value, list):
+                found += [v for v in value if isinstance(v, exp.Expr)]
+    return found
+
+
 def _check_depth(tokens: Sequence[Token]) -> None:
+    if len(tokens) <= MAX_DEPTH:
+        return
     depth = run = 0
-    prefixes = {TokenType.NOT, TokenType.DASH, TokenType.TILDE, TokenType.CASE, TokenType.PLUS}
     for token in tokens:
         kind = token.token_type
-        if kind == TokenType.L_PAREN:
+        if kind == _OPEN:
             depth += 1
-        elif kind == TokenType.R_PAREN:
+        elif kind == _CLOSE:
             depth -= 1
-        run = run + 1 if kind in prefixes else 0
+        run = run + 1 if kind in _PREFIXES else 0
         if depth > MAX_DEPTH or run > MAX_DEPTH:
             raise unable(f"more than {MAX_DEPTH} expressions in each other")
 
@@ -140,21 +176,20 @@ def _named(tokens: Sequence[Token], text: str, ignore_space: bool, database: str
         t.token_type == TokenType.SELECT for t in tokens
     ):
         return list(tokens)
-    out: list[Token] = []
-    for i, token in enumerate(tokens):
-        follows = tokens[i + 1] if i + 1 < len(tokens) else None
-        called = follows is not None and follows.token_type == TokenType.L_PAREN
-        if called and token.token_type in _CALLABLE and follows is not None:
-            name = token.text.upper()
-            before = tokens[i - 1].text.upper() if i else ""
-            if name in TIGHT and not ignore_space and follows.start > token.end + 1:
-                raise _loose(tokens, i, text, database)
-            if name in FUNCTIONS and before not in _NOT_CALLS and name != "GROUP_CONCAT":
-                token = Token(
-                    TokenType.VAR, MARK + token.text, token.line, token.col, token.start,
-                    token.end, token.comments,
-                )  # fmt: skip
-        out.append(token)
+    out = list(tokens)
+    for i, follows in enumerate(tokens[1:]):
+        token = tokens[i]
+        if follows.token_type != _OPEN or token.token_type not in _CALLABLE:
+            continue
+        name = token.text.upper()
+        before = tokens[i - 1].text.upper() if i else ""
+        if name in TIGHT and not ignore_space and follows.start > token.end + 1:
+            raise _loose(tokens, i, text, database)
+        if name in FUNCTIONS and before not in _NOT_CALLS and name != "GROUP_CONCAT":
+            out[i] = Token(
+                TokenType.VAR, MARK + token.text, token.line, token.col, token.start,
+                token.end, token.comments,
+            )  # fmt: skip
     return out
 
 

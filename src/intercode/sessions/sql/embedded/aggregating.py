@@ -32,6 +32,9 @@ _SPREAD = {
 }  # fmt: skip
 
 
+_NUMBER = replace(INT, nullable=False)
+
+
 def aggregate(name: str, args: list[exp.Expr], scope: Scope, make: Maker) -> Ex:
     """A call of an aggregate. Raises StatementError 1111 where none may stand."""
     distinct = bool(args) and isinstance(args[0], exp.Distinct)
@@ -69,7 +72,7 @@ def _arguments(nodes: list[exp.Expr], scope: Scope, make: Maker) -> list[Ex]:
 
 
 def _count(made: list[Ex], distinct: bool, star: bool) -> Ex:
-    kind = replace(INT, nullable=False)
+    kind = _NUMBER
     if star or not made:
         return Ex("COUNT(*)", kind, aggregate=True)
     if not distinct:

@@ -13,10 +13,11 @@ from intercode.sessions.sql.embedded.catalog import Column, Table, ident
 from intercode.sessions.sql.embedded.changing import forget, note, target_of
 from intercode.sessions.sql.embedded.declared import column_of, finished, with_index, with_part
 from intercode.sessions.sql.embedded.layout import lay_out
-from intercode.sessions.sql.embedded.values import default_of, reader, stored
+from intercode.sessions.sql.embedded.reading import reader
+from intercode.sessions.sql.embedded.values import default_of, stored
 from intercode.sessions.sql.embedded.writing import taken, writing
 from intercode.sessions.sql.faults import fault, unable
-from intercode.sessions.sql.parsing import MARK
+from intercode.sessions.sql.parsing import written
 
 if TYPE_CHECKING:
     from intercode.sessions.sql.embedded.session import EmbeddedSession
@@ -146,7 +147,7 @@ def _changed(plan: Plan, action: exp.Expr) -> Plan:
         return table, origins
     if isinstance(action, exp.AlterColumn):
         return _default(table, action), origins
-    raise unable(f"ALTER TABLE ... {action.sql('mysql').replace(MARK, '')[:60]}")
+    raise unable(f"ALTER TABLE ... {written(action)[:60]}")
 
 
 def _added(table: Table, origins: dict[str, str | None], action: exp.ColumnDef) -> Plan:

@@ -25,7 +25,7 @@ from intercode.sessions.sql.embedded.kinds import (
 from intercode.sessions.sql.embedded.literals import as_number, as_text
 from intercode.sessions.sql.embedded.scope import Ex, Scope
 from intercode.sessions.sql.faults import fault, unable
-from intercode.sessions.sql.parsing import MARK
+from intercode.sessions.sql.parsing import MARK, written
 from intercode.sessions.sql.words import FUNCTIONS, words
 
 Special = Callable[[str, list[exp.Expr], Scope, Maker], Ex]
@@ -138,7 +138,7 @@ def special(node: exp.Func, scope: Scope, make: Maker) -> Ex:
     if handler is not None:
         return handler(node, scope, make)
     if isinstance(node, (exp.Binary, exp.Predicate)):
-        raise unable(f"the expression {node.sql('mysql').replace(MARK, '')[:80]}")
+        raise unable(f"the expression {written(node)[:80]}")
     name = node.sql_name()
     if type(node).__name__ in _MISSING:
         raise unable(f"the function {name}")

@@ -14,10 +14,10 @@ from intercode.sessions.sql.embedded.collations import collate, plainness
 from intercode.sessions.sql.embedded.expressions import condition, scalar
 from intercode.sessions.sql.embedded.kinds import Type
 from intercode.sessions.sql.embedded.queries import start
+from intercode.sessions.sql.embedded.reading import reader
 from intercode.sessions.sql.embedded.scope import Scope
 from intercode.sessions.sql.embedded.selects import limit_of
 from intercode.sessions.sql.embedded.sources import plain_source
-from intercode.sessions.sql.embedded.values import reader
 from intercode.sessions.sql.faults import denied, fault
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from intercode.sessions.sql.embedded.collations import collate
-from intercode.sessions.sql.embedded.kinds import BOOL, Type
+from intercode.sessions.sql.embedded.kinds import BOOL, SURE, Type
 from intercode.sessions.sql.embedded.literals import as_moment, as_number, as_text
 from intercode.sessions.sql.embedded.scope import Ex
 from intercode.sessions.sql.embedded.values import moment_of
@@ -23,7 +23,7 @@ def compared(op: str, left: Ex, right: Ex) -> Ex:
         return _rows(op, left, right)
     left, right, collation = aligned(left, right, op in _ORDERED)
     nullable = op != "IS" and (left.type.nullable or right.type.nullable)
-    return Ex(f"({left.sql} {op} {right.sql}{collation})", replace(BOOL, nullable=nullable))
+    return Ex(f"({left.sql} {op} {right.sql}{collation})", BOOL if nullable else SURE)
 
 
 def aligned(left: Ex, right: Ex, ordered: bool) -> tuple[Ex, Ex, str]:

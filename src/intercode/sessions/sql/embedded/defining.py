@@ -15,8 +15,8 @@ from intercode.sessions.sql.embedded.changing import database_of, forget, note, 
 from intercode.sessions.sql.embedded.declared import table_of
 from intercode.sessions.sql.embedded.information import SCHEMAS
 from intercode.sessions.sql.embedded.kinds import Type
+from intercode.sessions.sql.embedded.reading import rows_read
 from intercode.sessions.sql.embedded.translating import translated
-from intercode.sessions.sql.embedded.values import rows_read
 from intercode.sessions.sql.embedded.writing import writing
 from intercode.sessions.sql.faults import denied, fault, near, unable
 from intercode.sessions.sql.parsing import tokens_of

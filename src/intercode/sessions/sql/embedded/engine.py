@@ -1,29 +1,28 @@
-"""The engine: built databases, translations, and connections that wait for the next episode."""
+"""The engine: sessions on built databases, and connections that wait for the next episode."""
 
 from __future__ import annotations
 
 import sqlite3
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import replace
 from importlib.metadata import version as version_of
 from pathlib import Path
 from typing import Any
 
 from intercode.errors import DataError, UsageError
 from intercode.sessions.sql.base import SqlLimits
-from intercode.sessions.sql.embedded.building import BUILDER, Built, built
-from intercode.sessions.sql.embedded.catalog import Catalog
+from intercode.sessions.sql.embedded.building import BUILDER, Built
 from intercode.sessions.sql.embedded.links import Link
-from intercode.sessions.sql.embedded.results import Results
-from intercode.sessions.sql.embedded.session import EmbeddedSession, State
-from intercode.sessions.sql.embedded.translating import Translations
+from intercode.sessions.sql.embedded.session import EmbeddedSession
+from intercode.sessions.sql.embedded.shared import shared
+from intercode.sessions.sql.embedded.state import State
 from intercode.types import DatabaseSpec
 
 DIALECT = "MySQL 8.0"
 _IDLE = 32
 """Connections that wait for another episode on the same data."""
+_WARM = 8
+"""Those that are opened before one gives up a database for another."""
 
 
 class EmbeddedEngine:
@@ -33,11 +32,9 @@ class EmbeddedEngine:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._built: OrderedDict[tuple[Path, int, int], Built] = OrderedDict()
-        self._catalogs: dict[tuple[str, str], Catalog] = {}
         self._idle: dict[str, list[Link]] = {}
-        self.translations = Translations()
-        self.results = Results()
+        self._shared = shared()
+        self.translations, self.results = self._shared.translations, self._shared.results
 
     @property
     def version(self) -> str:
@@ -54,45 +51,32 @@ class EmbeddedEngine:
                 f"the engine 'embedded' reads MySQL dumps, not {database.kind!r}: "
                 "use engine='sqlite' for SQLite files"
             )
-        found = self._data(database.path)
-        if database.name.lower() not in found.catalog.databases:
+        found, name = self._shared.data(database.path), database.name.lower()
+        if name not in found.catalog.databases:
             known = ", ".join(sorted(found.catalog.databases)[:20])
             raise DataError(f"{database.path}: no database {database.name!r} in it, but {known}")
-        state = State(self._alone(found, database.name.lower()), database.name.lower())
-        return EmbeddedSession(self, self.link(found), state, limits)
+        return self.session(found, State(self._shared.alone(found, name), name), limits)
 
-    def _alone(self, data: Built, name: str) -> Catalog:
-        """The catalog with that database alone: an episode sees no other."""
-        key = (data.digest, name)
-        found = self._catalogs.get(key)
-        if found is None:
-            whole = data.catalog
-            found = replace(
-                whole, databases={name: whole.databases[name]}, stamp=f"{data.digest}/{name}"
-            )
-            self._catalogs[key] = found
-        return found
+    def session(
+        self,
+        data: Built,
+        state: State,
+        limits: SqlLimits,
+        contents: Mapping[str, bytes | Path] | None = None,
+    ) -> EmbeddedSession:
+        """A session that begins with a state; ``contents``: of the databases that differ."""
+        return EmbeddedSession(self, data, state, limits, contents)
 
-    def _data(self, path: Path) -> Built:
-        try:
-            status = path.stat()
-        except OSError as e:
-            raise DataError(f"{path}: the dump cannot be read ({e.strerror})") from e
-        key = (path, status.st_mtime_ns, status.st_size)
+    def link(self, data: Built, database: str) -> Link:
+        """A connection to the pristine databases, first of all one that waits and has this one."""
         with self._lock:
-            found = self._built.get(key)
-        if found is None:
-            found = built(path)
-            with self._lock:
-                self._built[key] = found
-        return found
-
-    def link(self, data: Built) -> Link:
-        """A connection to the pristine databases, a used one where one waits."""
-        with self._lock:
-            waiting = self._idle.get(data.digest)
-            if waiting:
-                return waiting.pop()
+            waiting = self._idle.get(data.digest, [])
+            for place in reversed(range(len(waiting))):
+                if database in waiting[place].attached:
+                    return waiting.pop(place)
+            roomy = [n for n, link in enumerate(waiting) if link.roomy]
+            if roomy or len(waiting) >= _WARM:
+                return waiting.pop(roomy[0] if roomy else 0)
         return Link(data)
 
     def give_back(self, link: Link) -> None:
@@ -106,6 +90,7 @@ class EmbeddedEngine:
 
     def close(self) -> None:
         """Close the connections that wait. Sessions that are open stay usable."""
+        self.translations.flush()
         with self._lock:
             idle, self._idle = self._idle, {}
         for links in idle.values():

@@ -26,7 +26,7 @@ from intercode.sessions.sql.embedded.literals import (
 )
 from intercode.sessions.sql.embedded.scope import Ex, Scope
 from intercode.sessions.sql.faults import fault, unable
-from intercode.sessions.sql.parsing import MARK
+from intercode.sessions.sql.parsing import written
 
 Handler = Callable[[Any, Scope], Ex]
 _COMPARISONS = {
@@ -47,7 +47,7 @@ def expression(node: exp.Expr, scope: Scope) -> Ex:
         return found
     if isinstance(node, exp.Func):
         return calls.special(node, scope, expression)
-    raise unable(f"the expression {node.sql('mysql').replace(MARK, '')[:80]}")
+    raise unable(f"the expression {written(node)[:80]}")
 
 
 def condition(node: exp.Expr, scope: Scope) -> str:

@@ -61,6 +61,7 @@ class Type:
 NULL = Type("null")
 INT = Type("int", 20)
 BOOL = Type("int", 1)
+SURE = Type("int", 1, nullable=False)
 DOUBLE = Type("double", 22, None)
 STRING = Type("string")
 PLAIN = Type("string", plain=2)

@@ -12,7 +12,7 @@ import shutil
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -83,9 +83,14 @@ class Link:
             self._locked = True
 
     # ------------------------------------------------------------ attaching
+    @property
+    def roomy(self) -> bool:
+        """Whether another database can be attached."""
+        return len(self.attached) < _MAX_ATTACHED
+
     def use(self, databases: Iterable[str]) -> None:
         """Have these attached. Raises StatementError where they are too many at once."""
-        wanted = set(databases)
+        wanted = frozenset(databases)
         missing = wanted.difference(self.attached)
         if not missing:
             return
@@ -99,8 +104,8 @@ class Link:
             self._command(f"PRAGMA {ident(name)}.mmap_size = {size}")
             self.attached.append(name)
 
-    def _make_room(self, wanted: set[str]) -> None:
-        if len(self.attached) < _MAX_ATTACHED:
+    def _make_room(self, wanted: Set[str]) -> None:
+        if self.roomy:
             return
         spare = [n for n in self.attached if n not in wanted and n not in self.own]
         if not spare:

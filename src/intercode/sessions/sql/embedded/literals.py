@@ -32,7 +32,7 @@ def quoted(text: str) -> str:
 def text(value: str) -> Ex:
     """A string constant."""
     plain = min(plainness(value, "general"), plainness(value, "uca"))
-    kind = replace(STRING, precision=len(value), plain=plain, nullable=False)
+    kind = Type("string", len(value), plain=plain, nullable=False)
     return Ex(quoted(value), kind, literal=value)
 
 
@@ -51,7 +51,7 @@ def number(shown: str) -> Ex:
     value = int(low)
     if value >= 1 << 63:
         raise unable(f"the whole number {shown}, which needs more than 63 bits")
-    kind = replace(INT, precision=len(low.lstrip("0") or "0"), nullable=False)
+    kind = Type("int", len(low.lstrip("0") or "0"), nullable=False)
     return Ex(str(value), kind, literal=value)
 
 

@@ -9,7 +9,7 @@ from intercode.sessions.sql.embedded.expressions import condition, scalar
 from intercode.sessions.sql.embedded.scope import Ex, Scope
 from intercode.sessions.sql.embedded.sources import Joined, from_clause
 from intercode.sessions.sql.faults import StatementError, fault, unable
-from intercode.sessions.sql.parsing import MARK
+from intercode.sessions.sql.parsing import MARK, written
 
 
 def select(node: exp.Select, parent: Scope, ordered: bool) -> Query:
@@ -80,7 +80,22 @@ def _named(node: exp.Expr) -> str:
         return node.name
     if isinstance(node, exp.Literal):
         return str(node.this)
-    return node.sql("mysql").replace(MARK, "")
+    if isinstance(node, exp.Anonymous) and all(_is_name(a) for a in node.expressions):
+        return f"{node.this.removeprefix(MARK)}({', '.join(map(_text, node.expressions))})"
+    return written(node)
+
+
+def _is_name(node: exp.Expr) -> bool:
+    return type(node) is exp.Star or (
+        isinstance(node, exp.Column) and all(type(p) is exp.Identifier for p in node.parts)
+    )
+
+
+def _text(node: exp.Expr) -> str:
+    """A column's name as a statement has it, or a star."""
+    if not isinstance(node, exp.Column):
+        return "*"
+    return ".".join(f"`{p.name}`" if p.args.get("quoted") else p.name for p in node.parts)
 
 
 def _all(parts: Parts, item: exp.Column | None) -> None:
@@ -120,7 +135,7 @@ def _group_by(parts: Parts) -> None:
         if made is None:
             made = _grouped_by(item, parts)
         if made.aggregate:
-            raise fault(1056, item.name or item.sql("mysql").replace(MARK, ""))
+            raise fault(1056, item.name or written(item))
         parts.groups.append(made)
         scope.groups[made.sql] = made
 

@@ -8,7 +8,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +17,15 @@ from sqlglot import exp
 from intercode.errors import EnvironmentStateError
 from intercode.sessions.sql.base import SqlLimits, answered, failed, fetched, timed_out
 from intercode.sessions.sql.embedded import dispatch
-from intercode.sessions.sql.embedded.catalog import Catalog, ident
+from intercode.sessions.sql.embedded.building import Built
+from intercode.sessions.sql.embedded.catalog import ident
 from intercode.sessions.sql.embedded.failing import from_sqlite
 from intercode.sessions.sql.embedded.links import Link
+from intercode.sessions.sql.embedded.reading import rows_read
 from intercode.sessions.sql.embedded.scope import Unit
 from intercode.sessions.sql.embedded.settings import DEFAULTS
-from intercode.sessions.sql.embedded.translating import Translation, translated
-from intercode.sessions.sql.embedded.values import rows_read
+from intercode.sessions.sql.embedded.state import Kept, State
+from intercode.sessions.sql.embedded.translating import Key, Translation, translated
 from intercode.sessions.sql.faults import StatementError, unable
 from intercode.sessions.sql.parsing import single
 from intercode.types import ExecResult
@@ -32,23 +34,13 @@ if TYPE_CHECKING:
     from intercode.sessions.sql.embedded.engine import EmbeddedEngine
 
 VERSION = "8.0.33"
+_SETTINGS = {**DEFAULTS, "version": VERSION}
 Rows = list[tuple[Any, ...]] | None
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """What a session is at a moment, but for the content of databases.
-
-    ``touched``: (database, table) to ``new``, ``gone`` or ``changed``. ``settings`` and
-    ``variables`` hold what differs from the start.
-    """
-
-    catalog: Catalog
-    database: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    variables: Mapping[str, Any] = field(default_factory=dict)
-    touched: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    session: Mapping[str, Any] = field(default_factory=dict)
+@lru_cache(maxsize=64)
+def _modes(text: str) -> frozenset[str]:
+    return frozenset(text.upper().split(","))
 
 
 class EmbeddedSession:
@@ -57,23 +49,32 @@ class EmbeddedSession:
     def __init__(
         self,
         engine: EmbeddedEngine,
-        link: Link,
+        built: Built,
         state: State,
         limits: SqlLimits,
         contents: Mapping[str, bytes | Path] | None = None,
     ) -> None:
-        self.engine, self.state, self.limits = engine, state, limits
-        self._link: Link | None = link
+        self.engine, self.built, self.state, self.limits = engine, built, state, limits
+        self._link: Link | None = None
+        self._deadline = float("inf")
+        self._open = True
         self.marks: list[tuple[str, Kept]] = []
         self.count = 0
         for name, content in (contents or {}).items():
-            link.owned(name, limits.storage, content)
+            self.link.owned(name, limits.storage, content)
 
     @property
     def link(self) -> Link:
+        """The connection to SQLite; what is known already needs none."""
+        self._require_open()
         if self._link is None:
-            raise EnvironmentStateError("the SQL session is closed: open another one")
+            self._link = self.engine.link(self.built, self.state.database)
+            self._link.until(self._deadline)
         return self._link
+
+    def _require_open(self) -> None:
+        if not self._open:
+            raise EnvironmentStateError("the SQL session is closed: open another one")
 
     @property
     def database(self) -> str:
@@ -81,8 +82,8 @@ class EmbeddedSession:
 
     def run(self, code: str, timeout: float) -> ExecResult:
         """Run one statement."""
-        link = self.link
-        link.until(time.monotonic() + timeout)
+        self._require_open()
+        self._until(time.monotonic() + timeout)
         try:
             return self._run(single(code))
         except StatementError as e:
@@ -95,58 +96,51 @@ class EmbeddedSession:
         except RecursionError:
             return failed(unable("expressions that lie so deep in each other").message)
         finally:
-            link.until(float("inf"))
+            self._until(float("inf"))
+
+    def _until(self, deadline: float) -> None:
+        self._deadline = deadline
+        if self._link is not None:
+            self._link.until(deadline)
 
     def _run(self, code: str) -> ExecResult:
-        quick = self._query(code, None)
-        if quick is not None:
-            return quick
-        tree = dispatch.tree_of(code, self)
-        if isinstance(tree, (exp.Select, exp.SetOperation, exp.Subquery)):
-            made = self._query(code, tree)
-            if made is not None:
-                return made
-        rows = dispatch.execute(tree, code, self)
-        return answered(rows, self.limits)
-
-    # ------------------------------------------------------------ queries
-    def _key(self, code: str) -> tuple[Any, ...]:
-        state = self.state
-        return (state.catalog.stamp, state.database, self.setting("sql_mode"), code)
-
-    def _query(self, code: str, tree: exp.Expr | None) -> ExecResult | None:
-        """The answer to a query; None where its text is not known and no tree is given."""
-        key = self._key(code)
-        known = self.engine.results.find(key, self.limits)
+        """One statement: its result where that is known, else by its translation."""
+        state, engine = self.state, self.engine
+        pristine = state.catalog.stamp.startswith(self.built.digest)
+        key = (state.catalog.stamp, state.database, self.setting("sql_mode"), code)
+        known = engine.results.find(key, self.limits) if pristine else None
         if known is not None:
             self.remember(FOUND_ROWS=len(known.rows or ()), ROW_COUNT=-1)
             return known
-        found = self.engine.translations.find(key)
+        found = engine.translations.find(key, pristine)
         if found is None:
-            if tree is None:
-                return None
-            found = self._translate(tree, key)
+            tree = dispatch.tree_of(code, self)
+            if not isinstance(tree, (exp.Select, exp.SetOperation, exp.Subquery)):
+                return answered(dispatch.execute(tree, code, self), self.limits)
+            found = self._translate(tree, key, pristine)
         result = self._answer(found)
-        if self.state.catalog.stamp.startswith(self.link.built.digest) and not found.volatile:
-            self.engine.results.keep(key, self.limits, result)
+        if pristine and not found.volatile:
+            engine.results.keep(key, self.limits, result)
         return result
 
-    def _translate(self, tree: exp.Expr, key: tuple[Any, ...]) -> Translation:
+    # ------------------------------------------------------------ queries
+    def _translate(self, tree: exp.Expr, key: Key, pristine: bool) -> Translation:
         unit = self.unit()
         keep = self.engine.translations.keep
         try:
             found = translated(tree, unit)
         except StatementError as e:
             if not unit.volatile:
-                keep(key, e)
+                keep(key, e, pristine)
             raise
         if not unit.volatile:
-            keep(key, found)
+            keep(key, found, pristine)
         return found
 
     def _answer(self, found: Translation) -> ExecResult:
-        self.link.use(found.used)
-        cursor = self.link.connection.execute(found.sql)
+        link = self.link
+        link.use(found.used)
+        cursor = link.connection.execute(found.sql)
         try:
             rows, more = fetched(cursor, self.limits)
         finally:
@@ -163,12 +157,12 @@ class EmbeddedSession:
     def unit(self) -> Unit:
         """What a statement's parts share, as the session stands now."""
         state = self.state
-        modes = frozenset(str(self.setting("sql_mode")).upper().split(","))
+        modes = _modes(str(self.setting("sql_mode")))
         now = dt.datetime.now().isoformat(" ", "seconds")
         session = {"VERSION": VERSION, "USER": "admin@localhost", "SESSION_USER": "admin@localhost",
                    "SYSTEM_USER": "admin@localhost", "CONNECTION_ID": 8, "LAST_INSERT_ID": 0,
                    "ROW_COUNT": -1, "FOUND_ROWS": 0, **state.session}  # fmt: skip
-        settings = {**DEFAULTS, "version": VERSION, **state.settings}
+        settings = {**_SETTINGS, **state.settings} if state.settings else _SETTINGS
         return Unit(
             state.catalog, state.database, modes, state.variables, now, settings=settings,
             session=session,
@@ -181,7 +175,11 @@ class EmbeddedSession:
 
     def remember(self, **values: Any) -> None:
         """Keep what functions such as LAST_INSERT_ID tell."""
-        self.state = replace(self.state, session={**self.state.session, **values})
+        now = self.state
+        self.state = State(
+            now.catalog, now.database, now.settings, now.variables, now.touched,
+            {**now.session, **values},
+        )  # fmt: skip
 
     def stamp(self) -> str:
         """A name for a catalog that only this session has."""
@@ -191,12 +189,18 @@ class EmbeddedSession:
     # ------------------------------------------------------------ state
     def snapshot(self) -> Kept:
         """Keep everything as it is now."""
-        contents = {name: self.link.content(name) for name in self.link.own}
-        return Kept(self.engine, self.link, self.state, self.limits, contents)
+        self._require_open()
+        contents = {name: self.link.content(name) for name in self._own}
+        return Kept(self.engine, self.built, self.state, self.limits, contents)
+
+    @property
+    def _own(self) -> list[str]:
+        """The databases that it has a copy of."""
+        return [] if self._link is None else list(self._link.own)
 
     def restore(self, kept: Kept) -> None:
         """Go back to what was kept."""
-        for name in list(self.link.own):
+        for name in self._own:
             if name not in kept.contents:
                 self.link.pristine(name)
         for name, content in kept.contents.items():
@@ -208,7 +212,7 @@ class EmbeddedSession:
         state = self.state
         if not state.touched and not state.settings:
             return []
-        start = self.link.built.catalog
+        start = self.built.catalog
         out = [f"setting {name}" for name in state.settings]
         for (database, name), what in state.touched.items():
             shown = name if database == state.database else f"{database}.{name}"
@@ -251,7 +255,7 @@ class EmbeddedSession:
 
     def close(self) -> None:
         """End the session; what it wrote is gone."""
-        link, self._link = self._link, None
+        link, self._link, self._open = self._link, None, False
         for _, kept in self.marks:
             kept.close()
         self.marks.clear()
@@ -261,38 +265,3 @@ class EmbeddedSession:
             link.close()
         else:
             self.engine.give_back(link)
-
-
-class Kept:
-    """See ``sessions.sql.base.KeptDatabase``."""
-
-    left_behind: tuple[str, ...] = ()
-
-    def __init__(
-        self,
-        engine: EmbeddedEngine,
-        link: Link,
-        state: State,
-        limits: SqlLimits,
-        contents: dict[str, bytes | Path],
-    ) -> None:
-        self.engine, self.state, self.limits, self.contents = engine, state, limits, contents
-        self._built = link.built
-
-    def open(self) -> EmbeddedSession:
-        """A new session that begins with it."""
-        link = self.engine.link(self._built)
-        return EmbeddedSession(self.engine, link, self.state, self.limits, self.contents)
-
-    def take(self) -> EmbeddedSession:
-        """As ``open``, for the last time."""
-        session = self.open()
-        self.close()
-        return session
-
-    def close(self) -> None:
-        """Free what is held."""
-        for content in self.contents.values():
-            if isinstance(content, Path):
-                content.unlink(missing_ok=True)
-        self.contents = {}

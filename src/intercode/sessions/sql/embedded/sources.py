@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -12,22 +12,25 @@ from intercode.sessions.sql.embedded.catalog import Table, ident
 from intercode.sessions.sql.embedded.comparing import compared
 from intercode.sessions.sql.embedded.scope import Ex, Scope, Source
 from intercode.sessions.sql.faults import fault, unable
-from intercode.sessions.sql.parsing import parsed
+from intercode.sessions.sql.parsing import parsed, written
 
 Condition = Callable[[exp.Expr, Scope], str]
+Columns = list[tuple[str, Ex, str]]
 
 
 @dataclass(slots=True)
 class Joined:
-    """Sources that are joined: SQLite's text, and the order in which ``*`` names columns.
-
-    ``conditions``: what ties the inner ones together, for the order of the rows.
-    """
+    """Sources that are joined: SQLite's text, and how to list the columns that ``*`` names."""
 
     text: str
     sources: list[Source]
-    columns: list[tuple[str, Ex, str]] = field(default_factory=list)
+    listed: Callable[[], Columns] = list
     outer: bool = False
+
+    @property
+    def columns(self) -> Columns:
+        """The columns in the order of ``*``: their names, what they are, and whose."""
+        return self.listed()
 
 
 def from_clause(node: exp.Select, scope: Scope, condition: Condition) -> Joined | None:
@@ -96,7 +99,7 @@ def _entry(node: exp.Expr, scope: Scope, condition: Condition) -> Joined:
             return _nested(first, joins, scope, condition)
         source = _derived(node, scope)
     else:
-        raise unable(f"{node.sql('mysql')[:60]} in FROM")
+        raise unable(f"{written(node)[:60]} in FROM")
     scope.sources.append(source)
     return _alone(source)
 
@@ -105,12 +108,14 @@ def _nested(first: exp.Expr, joins: list[exp.Join], scope: Scope, condition: Con
     whole = _entry(first, scope, condition)
     for join in joins:
         whole = _join(whole, _entry(join.this, scope, condition), join, scope, condition)
-    return Joined(f"({whole.text})", whole.sources, whole.columns, whole.outer)
+    return Joined(f"({whole.text})", whole.sources, whole.listed, whole.outer)
 
 
 def _alone(source: Source) -> Joined:
-    columns = [(name, Ex(sql, kind), source.name) for name, kind, sql in source.columns]
-    return Joined("", [source], columns)
+    def listed() -> Columns:
+        return [(name, Ex(sql, kind), source.name) for name, kind, sql in source.columns]
+
+    return Joined("", [source], listed)
 
 
 def _text(joined: Joined) -> str:
@@ -120,8 +125,9 @@ def _text(joined: Joined) -> str:
 def _cross(left: Joined, right: Joined) -> Joined:
     text = f"{_text(left)} JOIN {_text(right)}"
     return Joined(
-        text, left.sources + right.sources, left.columns + right.columns, left.outer or right.outer
-    )
+        text, left.sources + right.sources, lambda: left.columns + right.columns,
+        left.outer or right.outer,
+    )  # fmt: skip
 
 
 def _join(
@@ -136,9 +142,9 @@ def _join(
     before, scope.clause = scope.clause, "on"
     try:
         on = condition(args["on"], scope) if args.get("on") is not None else ""
-        columns = left.columns + right.columns
+        shown: Columns | None = None
         if names:
-            on, columns = _using(left, right, names, side, scope)
+            on, shown = _using(left, right, names, side, scope)
     finally:
         scope.clause, scope.visible = before, None
     if side == "FULL":
@@ -147,21 +153,20 @@ def _join(
         raise fault(1064, "", 1)
     for source in right.sources if side == "LEFT" else left.sources if side == "RIGHT" else ():
         source.nullable = True
-    if side:
-        columns = [(n, _maybe(e, scope), s) for n, e, s in columns]
+
+    def listed() -> Columns:
+        columns = left.columns + right.columns if shown is None else shown
+        return [(n, Ex(e.sql, e.type.maybe()), s) for n, e, s in columns] if side else columns
+
     sources = left.sources + right.sources
     clause = f" ON {on}" if on else ""
     a, b = _text(left), _text(right)
     if side == "RIGHT":
         a = f"({a})" if len(left.sources) > 1 and not a.startswith("(") else a
-        return Joined(f"{b} LEFT JOIN {a}{clause}", right.sources + left.sources, columns, True)
+        return Joined(f"{b} LEFT JOIN {a}{clause}", right.sources + left.sources, listed, True)
     b = f"({b})" if len(right.sources) > 1 and not b.startswith("(") else b
     word = "LEFT JOIN" if side == "LEFT" else "CROSS JOIN" if kind == "STRAIGHT" else "JOIN"
-    return Joined(f"{a} {word} {b}{clause}", sources, columns, left.outer or bool(side))
-
-
-def _maybe(ex: Ex, scope: Scope) -> Ex:
-    return Ex(ex.sql, ex.type.maybe())
+    return Joined(f"{a} {word} {b}{clause}", sources, listed, left.outer or bool(side))
 
 
 def _shared(left: Joined, right: Joined) -> list[str]:
@@ -171,7 +176,7 @@ def _shared(left: Joined, right: Joined) -> list[str]:
 
 def _using(
     left: Joined, right: Joined, names: list[str], side: str, scope: Scope
-) -> tuple[str, list[tuple[str, Ex, str]]]:
+) -> tuple[str, Columns]:
     """USING and NATURAL: equal columns, which ``*`` shows once and no name is ambiguous for."""
     tests, shown = [], []
     low = {n.lower() for n in names}

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from sqlglot import exp
 
 from intercode.sessions.sql.embedded.catalog import Catalog, Table
 from intercode.sessions.sql.embedded.information import SCHEMAS
 from intercode.sessions.sql.embedded.queries import compile_query, start
+from intercode.sessions.sql.embedded.reading import reader
 from intercode.sessions.sql.embedded.scope import Unit
-from intercode.sessions.sql.embedded.values import reader
 from intercode.sessions.sql.faults import StatementError, fault, unable
 from intercode.sessions.sql.group_by import Keyed, group_by_fault
+from intercode.sessions.sql.parsing import nodes
 
 _KEPT = 4096
 
@@ -33,21 +34,57 @@ class Translation:
     volatile: bool = False
 
 
+Key = tuple[str, str, Any, str]
+"""A catalog's stamp, the database in use, sql_mode, a statement's text."""
+Outcome = Translation | StatementError
+
+
+class Store(Protocol):
+    """What outlives the process."""
+
+    def find(self, key: Key) -> Outcome | None:
+        """What is kept under a key, if anything is."""
+        ...
+
+    def keep(self, key: Key, value: Outcome) -> None:
+        """Keep one."""
+        ...
+
+    def flush(self) -> None:
+        """Let the next process have them."""
+        ...
+
+
 class Translations:
-    """Translations and errors by catalog, database, modes and text."""
+    """Translations and errors by catalog, database, modes and text; those that last (of a pristine
+    catalog, whose stamp means the same tomorrow) in a store too."""
 
-    def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[Any, ...], Translation | StatementError] = OrderedDict()
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: OrderedDict[Key, Outcome] = OrderedDict()
 
-    def find(self, key: tuple[Any, ...]) -> Translation | None:
+    def find(self, key: Key, lasting: bool) -> Translation | None:
         """What is kept. Raises the StatementError that was found before."""
         found = self._kept.get(key)
+        if found is None and lasting:
+            found = self._store.find(key)
+            if found is not None:
+                self._remember(key, found)
         if isinstance(found, StatementError):
             raise StatementError(found.number, found.message)
         return found
 
-    def keep(self, key: tuple[Any, ...], value: Translation | StatementError) -> None:
+    def keep(self, key: Key, value: Outcome, lasting: bool) -> None:
         """Keep one; the oldest makes room."""
+        self._remember(key, value)
+        if lasting:
+            self._store.keep(key, value)
+
+    def flush(self) -> None:
+        """Write down what lasts."""
+        self._store.flush()
+
+    def _remember(self, key: Key, value: Outcome) -> None:
         self._kept[key] = value
         while len(self._kept) > _KEPT:
             try:
@@ -59,10 +96,11 @@ class Translations:
 def translated(tree: exp.Expr, unit: Unit) -> Translation:
     """A query's translation. Raises StatementError as MySQL does, or for what cannot be done."""
     try:
-        _check_tables(tree, unit)
+        found = nodes(tree)
+        _check_tables(found, unit)
         query = compile_query(tree, start(unit))
         if "ONLY_FULL_GROUP_BY" in unit.modes:
-            _check_groups(tree, unit)
+            _check_groups(tree, found, unit)
     except RecursionError as e:
         raise unable("expressions that lie so deep in each other") from e
     readers = tuple(reader(k) for k in query.types)
@@ -71,11 +109,11 @@ def translated(tree: exp.Expr, unit: Unit) -> Translation:
     )
 
 
-def _check_tables(tree: exp.Expr, unit: Unit) -> None:
+def _check_tables(found: list[exp.Expr], unit: Unit) -> None:
     """Raises StatementError 1046, 1049, 1146 or 1235: MySQL opens all tables, and refuses some
     subqueries, before it reads a name."""
-    common = {c.alias.lower() for c in tree.find_all(exp.CTE)}
-    named = [t for t in tree.find_all(exp.Table) if isinstance(t.this, exp.Identifier)]
+    common = {n.alias.lower() for n in found if isinstance(n, exp.CTE)}
+    named = [n for n in found if isinstance(n, exp.Table) and isinstance(n.this, exp.Identifier)]
     for table in sorted(named, key=lambda t: int(t.this.meta.get("start", 0))):
         database = (table.db or unit.database).lower()
         low = table.name.lower()
@@ -87,7 +125,9 @@ def _check_tables(tree: exp.Expr, unit: Unit) -> None:
             raise fault(1049, table.db or database)
         if unit.catalog.table(database, low) is None:
             raise fault(1146, f"{database}.{low}")
-    for node in tree.find_all(exp.In, exp.All, exp.Any):
+    for node in found:
+        if not isinstance(node, (exp.In, exp.All, exp.Any)):
+            continue
         inner = node.args.get("query") if isinstance(node, exp.In) else node.this
         while isinstance(inner, (exp.Subquery, exp.Paren)):
             inner = inner.this
@@ -95,12 +135,11 @@ def _check_tables(tree: exp.Expr, unit: Unit) -> None:
             raise fault(1235, "LIMIT & IN/ALL/ANY/SOME subquery")
 
 
-def _check_groups(tree: exp.Expr, unit: Unit) -> None:
+def _check_groups(tree: exp.Expr, found: list[exp.Expr], unit: Unit) -> None:
     """Raises StatementError where ONLY_FULL_GROUP_BY forbids a column."""
-    if tree.find(*_GROUPING) is None:
+    if not any(isinstance(node, _GROUPING) for node in found):
         return
-    schema = _Schema(unit.catalog)
-    error = group_by_fault(tree, schema, unit.database)
+    error = group_by_fault(tree, _Schema(unit.catalog), unit.database)
     if error is not None:
         raise error
 
@@ -118,7 +157,20 @@ class _Schema(dict[str, Mapping[str, Keyed]]):
     def get(self, name: str, default: Any = None) -> Any:
         """The tables of a database."""
         tables = self._catalog.databases.get(name)
-        return default if tables is None else {k: _keyed(t) for k, t in tables.items()}
+        return default if tables is None else _Tables(tables)
+
+
+class _Tables(dict[str, Keyed]):
+    """Its tables, likewise."""
+
+    def __init__(self, tables: Mapping[str, Table]) -> None:
+        super().__init__()
+        self._tables = tables
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The columns and keys of a table."""
+        table = self._tables.get(name)
+        return default if table is None else _keyed(table)
 
 
 def _keyed(table: Table) -> Keyed:

@@ -1,4 +1,4 @@
-"""Between MySQL's values and SQLite's: what is stored, and what a result gives back.
+"""MySQL's values as SQLite stores them (see ``reading`` for the way back).
 
 SQLite holds DECIMAL as REAL, dates and times as text in MySQL's form, FLOAT rounded to single
 precision. What a REAL cannot hold exactly is refused, never rounded in silence.
@@ -9,12 +9,10 @@ from __future__ import annotations
 import datetime as dt
 import re
 import struct
-from collections.abc import Callable, Sequence
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import Any
 
 from intercode.sessions.sql.embedded.catalog import Column
-from intercode.sessions.sql.embedded.kinds import Type
 from intercode.sessions.sql.faults import StatementError, fault, unable
 
 EXACT = 1 << 53
@@ -89,76 +87,6 @@ def rounded(value: float | int | str | Decimal, scale: int) -> Decimal:
     """A number with that many digits after the point, halves away from zero."""
     exact = value if isinstance(value, Decimal) else Decimal(repr(value).strip("'"))
     return exact.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP)
-
-
-# ---------------------------------------------------------------- results
-def reader(kind: Type) -> Callable[[Any], Any] | None:
-    """What makes of SQLite's value what MySQL Connector/Python gives; None: it is that already.
-
-    NULL never reaches it.
-    """
-    if kind.kind == "decimal":
-        return _decimals(kind.scale or 0)
-    if kind.kind == "float":
-        fixed = kind.scale
-        return (lambda v: float(f"{v:.6g}")) if fixed is None else (lambda v: round(v, fixed))
-    if kind.kind == "double":
-        scale = kind.scale
-        return float if scale is None else lambda v: float(f"{v:.{scale}f}")
-    if kind.kind in ("int", "year"):
-        return _whole
-    if kind.moment:
-        return {"date": _date, "datetime": _datetime, "time": _time}[kind.kind]
-    return _text if kind.kind in ("string", "json") else None
-
-
-def _decimals(scale: int) -> Callable[[Any], Decimal]:
-    unit = Decimal(1).scaleb(-scale)
-    limit = EXACT / 10**scale
-
-    def read(value: Any) -> Decimal:
-        if (
-            isinstance(value, float)
-            and abs(value) >= limit
-            and len(repr(value).replace(".", "")) > 16
-        ):
-            raise unable(f"exact decimals as large as {value:.15g}")
-        return Decimal(repr(value).strip("'")).quantize(unit, rounding=ROUND_HALF_UP)
-
-    return read
-
-
-def _whole(value: Any) -> Any:
-    if isinstance(value, float):
-        if abs(value) >= 1 << 63:
-            raise fault(1690, "BIGINT", "the expression")
-        return int(value)
-    return value
-
-
-def _text(value: Any) -> Any:
-    return value if isinstance(value, (str, bytes)) else str(value)
-
-
-def _date(value: Any) -> Any:
-    try:
-        return dt.date.fromisoformat(value[:10])
-    except (TypeError, ValueError):
-        return None
-
-
-def _datetime(value: Any) -> Any:
-    try:
-        return dt.datetime.fromisoformat(value)
-    except (TypeError, ValueError):
-        return None
-
-
-def _time(value: Any) -> Any:
-    text = str(value)
-    sign, text = (-1, text[1:]) if text.startswith("-") else (1, text)
-    hours, minutes, seconds = [*text.split(":"), "0", "0"][:3]
-    return sign * dt.timedelta(hours=int(hours), minutes=int(minutes), seconds=float(seconds))
 
 
 # ---------------------------------------------------------------- storing
@@ -282,15 +210,3 @@ def default_of(column: Column, now: str) -> Any:
 def shown(value: Any) -> str:
     """A value as an error's text quotes it."""
     return "NULL" if value is None else str(value)
-
-
-def rows_read(
-    rows: Sequence[tuple[Any, ...]], readers: Sequence[Callable[[Any], Any] | None]
-) -> list[tuple[Any, ...]]:
-    """Rows of SQLite's as rows of MySQL's."""
-    if not any(readers):
-        return list(rows)
-    return [
-        tuple(v if r is None or v is None else r(v) for v, r in zip(row, readers, strict=True))
-        for row in rows
-    ]

@@ -14,8 +14,9 @@ from intercode.sessions.sql.embedded import references
 from intercode.sessions.sql.embedded.catalog import Column, Table, ident
 from intercode.sessions.sql.embedded.changing import rows_of, target_of, wrote
 from intercode.sessions.sql.embedded.literals import number
+from intercode.sessions.sql.embedded.reading import rows_read
 from intercode.sessions.sql.embedded.translating import translated
-from intercode.sessions.sql.embedded.values import default_of, rows_read, shown, stored
+from intercode.sessions.sql.embedded.values import default_of, shown, stored
 from intercode.sessions.sql.faults import fault, unable
 
 if TYPE_CHECKING:

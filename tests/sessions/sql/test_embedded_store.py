@@ -1,0 +1,239 @@
+"""Translations that outlive the process: taken only where they are whole, own and of this code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from intercode.sessions.sql import SqlEngine, open_engine
+from intercode.sessions.sql.embedded import store
+from intercode.sessions.sql.embedded.kinds import INT, STRING, Type
+from intercode.sessions.sql.embedded.reading import reader
+from intercode.sessions.sql.embedded.store import FileStore, NoStore, open_store, translator
+from intercode.sessions.sql.embedded.translating import Key, Translation
+from intercode.sessions.sql.faults import StatementError
+from intercode.types import DatabaseSpec
+from support.sql_engines import shown
+
+KINDS = (INT, STRING, Type("string", 3, words=("a", "ä\n"), strong=True))
+MADE = Translation(
+    "SELECT 'ä\n', \"x y\" AS c0", ("n", "ü", "m"), KINDS, tuple(map(reader, KINDS)),
+    frozenset({"shop"}),
+)  # fmt: skip
+FAULT = StatementError(1054, "Unknown column 'ä\n' in 'field list'")
+
+
+def key(text: str) -> Key:
+    return ("digest/shop", "shop", "MODES", text)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "kept"
+    monkeypatch.setenv(store.FOLDER, str(path))
+    return path
+
+
+def filled(folder: Path) -> Path:
+    """A store with a translation and an error; its file."""
+    folder.mkdir(exist_ok=True)
+    one = FileStore(folder)
+    one.keep(key("SELECT 1"), MADE)
+    one.keep(key("SELECT x"), FAULT)
+    one.flush()
+    return Path(one.path)
+
+
+def lines_of(path: Path) -> list[list[bytes]]:
+    """Checksum, key and content of each line."""
+    return [line.split(b" ", 2) for line in path.read_bytes().split(b"\n") if line]
+
+
+def test_another_process_finds_what_was_kept(folder: Path) -> None:
+    filled(folder)
+    other = FileStore(folder)
+    found, error = other.find(key("SELECT 1")), other.find(key("SELECT x"))
+    assert isinstance(found, Translation) and isinstance(error, StatementError)
+    assert (found.sql, found.names, found.types) == (MADE.sql, MADE.names, MADE.types)
+    assert (found.used, found.volatile) == (MADE.used, False)
+    assert [r is None for r in found.readers] == [r is None for r in MADE.readers]
+    assert (error.number, error.message) == (FAULT.number, FAULT.message)
+    assert other.find(key("SELECT 2")) is None
+    assert other.find(("digest/shop", "shop", "", "SELECT 1")) is None  # other modes
+
+
+def test_what_others_append_later_is_seen(folder: Path) -> None:
+    path = filled(folder)
+    reading, writing = FileStore(folder), FileStore(folder)
+    assert reading.find(key("SELECT 1")) and reading.find(key("late")) is None
+    writing.keep(key("late"), MADE)
+    assert reading.find(key("late")) is None  # it waits for others to be written with it
+    writing.flush()
+    assert reading.find(key("late"))
+    path.unlink()
+    assert reading.find(key("late")) and reading.find(key("SELECT 9")) is None
+    filled(folder)
+    assert reading.find(key("SELECT 9")) is None and reading.find(key("SELECT 1"))
+
+
+@pytest.mark.parametrize("harm", [b"SELECT", b"shop", b"names"])
+def test_a_broken_line_is_passed_over(folder: Path, harm: bytes) -> None:
+    path = filled(folder)
+    whole = path.read_bytes()
+    assert harm in whole
+    path.write_bytes(whole.replace(harm, harm[::-1], 1))
+    broken = FileStore(folder)
+    assert broken.find(key("SELECT 1")) is None
+    assert isinstance(broken.find(key("SELECT x")), StatementError)
+
+
+def test_a_line_that_was_not_finished_costs_itself_alone(folder: Path) -> None:
+    path = filled(folder)
+    path.write_bytes(path.read_bytes()[:-9])  # its writer was killed
+    after = FileStore(folder)
+    after.keep(key("SELECT 3"), MADE)
+    after.flush()
+    found = FileStore(folder)
+    assert found.find(key("SELECT x")) is None
+    assert found.find(key("SELECT 1")) and found.find(key("SELECT 3"))
+    path.write_bytes(os.urandom(5000))
+    assert FileStore(folder).find(key("SELECT 1")) is None
+
+
+def test_an_entry_in_another_ones_place_is_not_taken(folder: Path) -> None:
+    path = filled(folder)
+    (_, first, _), (check, _, text) = lines_of(path)
+    path.write_bytes(b" ".join((check, first, text)) + b"\n")
+    assert FileStore(folder).find(key("SELECT 1")) is None
+
+
+def test_what_others_can_write_to_is_left_alone(folder: Path) -> None:
+    path = filled(folder)
+    path.chmod(0o666)
+    assert FileStore(folder).find(key("SELECT 1")) is None
+    size = path.stat().st_size
+    other = FileStore(folder)
+    other.keep(key("SELECT 4"), MADE)
+    other.flush()
+    assert path.stat().st_size == size
+    folder.chmod(0o777)
+    assert isinstance(open_store(), NoStore)
+    folder.chmod(0o700)
+    assert isinstance(open_store(), FileStore)
+
+
+def test_a_file_has_its_bounds(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = filled(folder)
+    one = FileStore(folder)
+    one.keep(key("long"), Translation("x" * store.LONGEST, (), (), (), frozenset()))
+    one.flush()
+    assert FileStore(folder).find(key("long")) is None
+    with monkeypatch.context() as smaller:
+        smaller.setattr(store, "MOST", 10)
+        one.keep(key("SELECT 5"), MADE)
+        one.flush()
+    assert not path.exists()
+    filled(folder)
+    assert FileStore(folder).find(key("SELECT 1"))
+
+
+def test_files_of_other_versions_make_room(folder: Path) -> None:
+    folder.mkdir()
+    for number in range(6):
+        old = folder / f"translations-{number}"
+        old.write_text("")
+        os.utime(old, (number, number))
+    path = filled(folder)
+    kept = {f"translations-{n}" for n in (3, 4, 5)}
+    assert {p.name for p in folder.iterdir()} == {path.name} | kept
+    assert translator() in path.name
+
+
+def test_without_a_place_nothing_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(store.FOLDER, "")
+    assert isinstance(open_store(), NoStore)
+    monkeypatch.setenv(store.FOLDER, str(tmp_path / "file"))
+    (tmp_path / "file").write_text("")
+    assert isinstance(open_store(), NoStore)
+    monkeypatch.delenv(store.FOLDER)
+    monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
+    assert isinstance(open_store(), FileStore)
+    assert (tmp_path / "cache" / "sql" / "translations").stat().st_mode & 0o077 == 0
+
+
+def engine_in(folder: Path) -> SqlEngine:
+    """An engine with that store, as in a new process."""
+    from intercode.sessions.sql.embedded import shared
+
+    shared._of.cache_clear()
+    return open_engine("embedded")
+
+
+ASKED = [
+    ("SELECT name, MAX(id) FROM customer WHERE city = 'bern' GROUP BY name ORDER BY 1", True),
+    ("SELECT SUM(price), AVG(price), MIN(day) FROM sale", True),
+    ("SELECT nowhere FROM sale", True),
+    ("SELECT name, COUNT(*) FROM customer GROUP BY city", True),
+    ("SELECT @x, NOW() > '2020-01-01'", False),
+    ("SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'shop'", None),
+    ("DELETE FROM sale", False),
+]
+
+
+def test_a_second_process_answers_alike_and_reads_nothing_anew(
+    folder: Path, shop: DatabaseSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = engine_in(folder)
+    one = first.open(shop)
+    told = [shown(one, code) for code, _ in ASKED]
+    after = shown(one, "SELECT COUNT(*) FROM sale")
+    one.close()
+    first.close()
+    text = "\n".join(p.read_text() for p in folder.iterdir())
+    assert "customer" in text and "DELETE" not in text
+    from intercode.sessions.sql.embedded import dispatch
+
+    parsed: list[str] = []
+    parse = dispatch.parsed
+    monkeypatch.setattr(dispatch, "parsed", lambda code, *a: parsed.append(code) or parse(code, *a))
+    second = engine_in(folder)
+    two = second.open(shop)
+    for (code, lasts), before in zip(ASKED, told, strict=True):
+        assert shown(two, code) == before
+        if lasts is not None:
+            assert (code not in parsed) == lasts, code
+    assert shown(two, "SELECT COUNT(*) FROM sale") == after == "[(0,)]"  # changed, not the first
+    two.close()
+    second.close()
+
+
+PROCESS = """
+import sys
+from pathlib import Path
+from intercode.sessions.sql import open_engine
+from intercode.types import DatabaseSpec
+engine = open_engine("embedded")
+session = engine.open(DatabaseSpec("mysql-dump", Path(sys.argv[1]), "shop"))
+for n in range(120):
+    told = session.run(f"SELECT COUNT(*) + {n} FROM sale", 10.0).output
+    assert told == f"[({n + 3},)]", told
+session.close()
+engine.close()
+"""
+
+
+def test_many_processes_share_a_file(folder: Path, shop: DatabaseSpec) -> None:
+    engine_in(folder).open(shop).close()  # built once
+    command = [sys.executable, "-c", PROCESS, str(shop.path)]
+    running = [subprocess.Popen(command) for _ in range(4)]
+    assert [process.wait(60) for process in running] == [0] * 4
+    (path,) = folder.iterdir()
+    lines = lines_of(path)
+    assert len({name for _, name, _ in lines}) == 120
+    for check, name, text in lines:
+        assert check == store._checksum(name, text) and json.loads(text)["used"] == ["shop"]
