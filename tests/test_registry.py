@@ -87,3 +87,8 @@ def test_the_id_of_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
     assert paths.sandbox_uid() == 4711
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert paths.sandbox_uid() == 1000
+
+
+def test_of_many_names_some_are_told() -> None:
+    error = str(unknown("task", "t07x", [f"t{n:02}" for n in range(70)]))
+    assert "did you mean 't07'" in error and "t09, and 60 more" in error and "t10" not in error

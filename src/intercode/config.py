@@ -29,9 +29,9 @@ class EvalConfig:
     ``out`` None means a directory under ``runs`` (see runner/plan.py). ``image``, ``reward``: None
     for the dataset's and the environment's own. ``deterministic``: true, or settings of
     sandboxes/determinism.py; ``clock`` is one of them. ``hashes``: every step tells its hashes,
-    also where it is not deterministic. ``policy``: rules over actions (envs/policy), or their file.
-    ``env_options``: settings of one environment's own, such
-    as BashEnv's ``session``.
+    also where it is not deterministic. ``diffs``: every step keeps how it changed files, which
+    changes no result. ``policy``: rules over actions (envs/policy), or their file.
+    ``env_options``: settings of one environment's own, such as BashEnv's ``session``.
     """
 
     dataset: str
@@ -55,6 +55,7 @@ class EvalConfig:
     deterministic: bool | Mapping[str, Any] = False
     clock: str | None = None
     hashes: bool = False
+    diffs: bool = False
     policy: str | Mapping[str, Any] | None = None
     env_options: Mapping[str, Any] = field(default_factory=dict)
     agent_options: Mapping[str, Any] = field(default_factory=dict)
@@ -80,7 +81,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "max_turns": (int,), "parallel": (int,), "limit": (int,), "seed": (int,),
     "tasks": (list, tuple, str), "out": (str, Path), "timeout": (int, float),
     "env_options": (dict,), "agent_options": (dict,), "model_options": (dict,),
-    "deterministic": (bool, dict), "hashes": (bool,), "policy": (str, dict),
+    "deterministic": (bool, dict), "hashes": (bool,), "diffs": (bool,), "policy": (str, dict),
     "epochs": (int,), "shuffle": (bool,),
     "max_tokens_per_episode": (int,), "max_cost_per_episode": (int, float),
     "max_seconds_per_episode": (int, float), "max_tokens": (int,), "max_cost": (int, float),

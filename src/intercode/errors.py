@@ -93,7 +93,15 @@ class ModelError(InfrastructureError):
 
 
 class ModelRefusedError(ModelError):
-    """A model endpoint refused for good: retrying cannot help."""
+    """A model endpoint refused for good: retrying cannot help.
+
+    ``whole``: it would refuse any request (a bad key, an unknown model); otherwise it is this
+    conversation that it does not take (a content filter, say).
+    """
+
+    def __init__(self, message: str, whole: bool = True) -> None:
+        super().__init__(message)
+        self.whole = whole
 
 
 class ModelUnavailableError(ModelError):

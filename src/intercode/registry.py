@@ -12,12 +12,18 @@ from typing import Any
 
 from intercode.errors import UnknownNameError, UsageError
 
+MOST_NAMED, SOME_NAMED = 40, 10
+"""Of more names than the first only so many are told in a message."""
+
 
 def unknown(kind: str, name: str, known: list[str]) -> UnknownNameError:
     """The error for a name that is not among ``known``, with the nearest one if there is any."""
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    return UnknownNameError(f"unknown {kind} {name!r}; {hint}known: {', '.join(sorted(known))}")
+    told = sorted(known)
+    if len(told) > MOST_NAMED:
+        told = [*told[:SOME_NAMED], f"and {len(told) - SOME_NAMED} more"]
+    return UnknownNameError(f"unknown {kind} {name!r}; {hint}known: {', '.join(told)}")
 
 
 def load_object(reference: str) -> Any:

@@ -109,7 +109,8 @@ def play(
         if done or (ends and score is not None and score.success):
             end = "submitted" if done else "solved"
             break
-        feedback = Feedback(step.observation, step.valid, step.timed_out, score)
+        told = score if agent.wants_score else None
+        feedback = Feedback(step.observation, step.valid, step.timed_out, told)
     if score is None and scored:  # nobody has asked yet what the state is worth
         steps = score_last(env, steps)
     return recorded(env, steps, end, time.monotonic() - started)
@@ -147,6 +148,7 @@ def take(env: InterCodeEnv, move: Move, scored: bool) -> tuple[Step, Score | Non
         changes=tuple(info["changes"]),
         hashes=info.get("hashes", {}),
         refused=info.get("refused", False),
+        diffs={} if done else env.file_diffs(),
         **said,
     )
     return step, score, done

@@ -258,3 +258,26 @@ def test_a_recorded_log_with_lookalike_queries(tmp_path: Path) -> None:
     file.write_text(json.dumps(rows))
     with pytest.raises(ValueError, match="list files"):
         RecordedLog(file)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("try-again", {"history": 3}),
+        ("try-again", {"history_tokens": "many"}),
+        ("try-again", {"observation_limit": 2.5}),
+        ("try-again", {"observation_limit": 0}),
+        ("try-again", {"prompt": 5}),
+        ("try-again", {"reward_in_feedback": "no"}),
+        ("plan-solve", {"refine": "some"}),
+    ],
+)
+def test_an_option_of_another_type_says_so(name: str, options: dict[str, Any]) -> None:
+    (option,) = options
+    with pytest.raises(ConfigError, match=option):
+        open_agent(name, options, model=ScriptedModel([]))
+
+
+def test_what_makes_no_agent_is_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match=r"'os:getcwd' makes no agent: .* wants_score"):
+        open_agent("os:getcwd")

@@ -84,3 +84,9 @@ def test_recorded_plans(recorded_dir: Path, log: str, differ: int) -> None:
     other = [s for s, plan in zip(recorded, plans, strict=True) if len(plan_steps(plan)) != len(s)]
     assert len(other) == differ
     assert all(any("```" in step for step in steps) for steps in other)
+
+
+def test_a_number_of_thousands_of_digits_begins_no_step() -> None:
+    digits = "1" * 5000
+    assert plan_steps(f"1. look\n{digits}. x\n2. count")[-1] == "count"
+    assert len(plan_steps(f"{digits}. x")) == 1

@@ -15,7 +15,13 @@ from intercode.agents.labels import sections
 from intercode.agents.languages import language_of
 from intercode.agents.parsing import parse_answer
 from intercode.agents.plan_reading import original_steps, plan_steps
-from intercode.agents.react_reading import NO_ACTION, UNCLOSED, original_action, parse_react
+from intercode.agents.react_reading import (
+    NO_ACTION,
+    UNCLOSED,
+    original_action,
+    parse_react,
+    split_answer,
+)
 
 BASH, SQL = language_of("bash"), language_of("sql")
 
@@ -174,3 +180,7 @@ def test_recorded_answers(recorded_dir: Path, log: str, forms: dict[str, int]) -
             else:
                 found["in the thought" if "execute[" in thought else "bare"] += 1
     assert found == forms
+
+
+def test_a_label_with_thousands_of_digits_is_none() -> None:
+    assert split_answer(f"Thought 1: a\nAction {'1' * 5000}: execute[ls]").action is None

@@ -83,3 +83,11 @@ def test_report_stats(recorded_dir: Path, capsys: pytest.CaptureFixture[str]) ->
     assert success["low"] == pytest.approx(30.4, abs=0.1)
     assert main(["report", log, "--format", "json"]) == 0
     assert "statistics" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["5", "spider/5"])
+def test_a_task_is_named_as_for_show(
+    logs: list[str], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compare", *logs, "--task", name]) == 0
+    assert capsys.readouterr().out.startswith("spider/5: ")

@@ -106,3 +106,25 @@ def test_colours_only_where_they_are_wanted() -> None:
 )  # fmt: skip
 def test_what_an_episode_printed_does_nothing_to_the_terminal(text: str, shown: str) -> None:
     assert safe(text) == shown
+
+
+def test_diffs_are_told_and_coloured_where_that_is_wanted() -> None:
+    diff = "mode 644, now 600\n@@ -1 +1 @@\n-a\x1b[31m\n+b"
+    t = FULL.replace(steps=(Step("x", "", changes=("/f",), diffs={"/f\n": diff}),))
+    told = episode(t, Looks(), 40, False)
+    assert told[told.index("  changed: /f") :] == [
+        "  changed: /f", "  /f\\n", "    mode 644, now 600", "    @@ -1 +1 @@",
+        "    -a\\x1b[31m", "    +b",
+    ]  # fmt: skip
+    coloured = episode(t, Looks(colours=True), 40, False)
+    assert coloured[-2:] == ["    \x1b[31m-a\\x1b[31m\x1b[0m", "    \x1b[32m+b\x1b[0m"]
+    assert "... 2 lines ..." in "\n".join(episode(t, Looks(), 2, False))
+
+
+def test_an_agents_thought_is_not_the_persons(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    step = Step("pwd", "/", thought="I look around.", actor="person")
+    trajectories.append(tmp_path / trajectories.TRAJECTORIES_FILE, FULL.replace(steps=(step,)))
+    assert main(["show", str(tmp_path), "3"]) == 0
+    assert "(person)\n  (the agent thought)\n  I look around.\n" in capsys.readouterr().out

@@ -167,6 +167,17 @@ def test_sql_is_not_seen_into(rule: str, action: str) -> None:
     assert not refused("sql", rule, action)
 
 
+@pytest.mark.parametrize(
+    "action", ["PREPARE s FROM 'DROP TABLE t'", "EXECUTE s", "CALL p()", "LOCK TABLES t READ"]
+)
+def test_sql_that_is_not_read_to_its_end_counts_as_unread(action: str) -> None:
+    rules = {"deny": ["table:t"]}
+    assert Guard(rules, "sql").refusal(action) is None
+    refusal = Guard({**rules, "unparsed": "refuse"}, "sql").refusal(action)
+    assert refusal is not None and f"what {action.split()[0]}" in refusal
+    assert Guard({"deny": ["table:u"], "unparsed": "refuse"}, "sql").refusal("SHOW TABLES") is None
+
+
 def test_only_reading_is_a_short_policy() -> None:
     guard = Guard({"allow": ["statement:SELECT", "statement:SHOW"]}, "sql")
     for action in ("SELECT 1", "(SELECT 1) UNION (SELECT 2)", "show tables", "TABLE t"):

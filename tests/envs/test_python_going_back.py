@@ -108,7 +108,7 @@ def test_in_other_boxes_the_very_process_goes_on(env: PythonEnv) -> None:
 def test_a_process_with_a_socket_cannot_be_moved_and_says_so(env: PythonEnv) -> None:
     env.reset(options={"task": 0})
     env.step("import socket; a, b = socket.socketpair()")
-    with pytest.raises(EnvironmentStateError, match="socket:.* is open"):
+    with pytest.raises(EnvironmentStateError, match=r"socket:.* is open"):
         env.fork(1)
     assert shown(env, "a.fileno() > 2") == "True\n"
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from intercode.errors import UsageError
 from intercode.exports import export
 from intercode.exports.atif import document
 from support.talks import person, talk
@@ -152,3 +153,10 @@ def test_harbor_accepts_the_published_logs(recorded_dir: Path, tmp_path: Path) -
     log = recorded_dir / "bash" / "ic_bash_plan_solve_fs_4.json"
     for path in export(log, "atif", tmp_path).files:
         judged_by_harbor(json.loads(path.read_text("utf-8")))
+
+
+def test_a_file_in_the_way_is_named(recorded_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    log = recorded_dir / "bash" / "ic_bash_react_10_turns_fs_1.json"
+    with pytest.raises(UsageError, match="needs a directory"):
+        export(log, "atif", tmp_path / "file")

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import stat
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from intercode.errors import ConfigError, ModelRefusedError
-from intercode.models import Message, OpenAIModel, Tool
+from intercode.models import Budget, Limits, Message, OpenAIModel, Tool, limited
 from intercode.models.base import Completion
 from intercode.models.cache import Cache, key_of
 from intercode.types import Usage
-from support.faulty_endpoint import FaultyEndpoint, ok
+from support.faulty_endpoint import FaultyEndpoint, completion, ok, status
 
 ASK: list[Message] = [{"role": "user", "content": "hello"}]
 PRICE = {"input": 1.0, "output": 2.0}
@@ -189,3 +191,37 @@ def test_a_child_after_a_fork_uses_the_file_on_its_own(tmp_path: Path) -> None:
 def test_a_key_does_not_depend_on_the_order_of_names() -> None:
     assert key_of({"a": 1, "b": [{"c": 2, "d": 3}]}) == key_of({"b": [{"d": 3, "c": 2}], "a": 1})
     assert key_of({"a": 1}) != key_of({"a": "1"})
+
+
+def test_the_query_of_an_address_is_part_of_the_question(tmp_path: Path) -> None:
+    file = tmp_path / "a.sqlite"
+    with FaultyEndpoint(ok("one"), ok("two")) as server:
+        texts = []
+        for version in ("1", "2", "1"):
+            url = f"{server.base_url}?api-version={version}"
+            with OpenAIModel("m", url, cache=file) as model:
+                texts.append(model.complete(ASK).text)
+                assert "api-version" not in model.endpoint
+    assert texts == ["one", "two", "one"]
+
+
+def test_an_answer_cut_at_the_model_s_own_limit_is_kept(tmp_path: Path) -> None:
+    choice = {"message": {"role": "assistant", "content": "one"}, "finish_reason": "length"}
+    cut = completion(choices=[choice])
+    with FaultyEndpoint(status(200, cut), ok("two")) as server:
+        model = model_at(server, tmp_path / "a.sqlite", max_tokens=50)
+        asker = limited(model, Budget(Limits(tokens=100_000)))
+        assert [asker.complete(ASK).text for _ in range(2)] == ["one", "one"]
+        model.close()
+
+
+def test_a_file_that_fails_later_is_told_with_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "a.sqlite"
+    cache = Cache(file)
+    with closing(sqlite3.connect(file, isolation_level=None)) as other:
+        other.execute("DROP TABLE answers")
+    with pytest.raises(ConfigError, match=r"a\.sqlite as a cache"):
+        cache.get("k")
+    with pytest.raises(ConfigError, match=r"a\.sqlite as a cache"):
+        cache.put("k", Completion("t"))
+    cache.close()

@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from intercode.models import Message, OpenAIModel, Tool, count_tokens
+from intercode.models import (
+    Budget,
+    Limits,
+    Message,
+    OpenAIModel,
+    Tool,
+    count_tokens,
+    limited,
+)
 from intercode.models.counting import Calibration, estimate
 from support.faulty_endpoint import FaultyEndpoint, ok
 
@@ -38,6 +46,8 @@ def test_the_models_own_counter_goes_first_and_may_fail() -> None:
             return self._count(content)
 
     assert count_tokens(Own(len), "abc") == 3
+    within: Any = limited(Own(len), Budget(Limits(tokens=9)))
+    assert count_tokens(within, "abc") == 3
     assert count_tokens(Own(lambda _: 1 / 0), "x" * 35) == 10
     assert count_tokens(Own(lambda _: "many"), "x" * 35) == 10
     assert count_tokens(object(), "x" * 35) == 10

@@ -191,3 +191,16 @@ def test_a_missing_key_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None
     for kind, variable in (("anthropic", "ANTHROPIC_API_KEY"), ("google", "GEMINI_API_KEY")):
         with pytest.raises(ConfigError, match=variable):
             open_model(f"{kind}/x")
+
+
+@pytest.mark.parametrize("kind", ["anthropic", "google", "litellm"])
+def test_a_login_in_an_address_is_not_told(kind: str) -> None:
+    pytest.importorskip(
+        {"google": "google.genai"}.get(kind, kind), reason=f"pip install 'intercode-gym[{kind}]'"
+    )
+    url = "http://me:pass-word-0123@localhost:1"
+    model: Any = open_model(f"{kind}/x/y", url, api_key=KEY)
+    assert model.facts()["endpoint"].rstrip("/") == "http://localhost:1"
+    assert "pass-word" not in repr(model) + model.clean("pass-word-0123")
+    with pytest.raises(ConfigError, match="key in its query"):
+        open_model(f"{kind}/x/y", "http://localhost:1?api_key=0123456789", api_key=KEY)

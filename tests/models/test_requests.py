@@ -214,3 +214,9 @@ def test_an_unknown_option_names_the_near_one() -> None:
         OpenAIModel("m", "http://localhost/v1", max_token=3)
     model = OpenAIModel("m", "http://localhost/v1", temperature="none")
     assert "temperature" not in model.request(ASK, ())
+
+
+def test_none_for_how_an_endpoint_is_asked_leaves_the_default() -> None:
+    options: dict[str, Any] = dict.fromkeys(("concurrency", "timeout", "patience"), "none")
+    with OpenAIModel("m", "http://localhost/v1", **options) as model:
+        assert (model.conduct.concurrency, model.conduct.timeout) == (256, 120.0)

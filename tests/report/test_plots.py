@@ -67,3 +67,13 @@ def test_other_conditions_never_share_a_figure(tmp_path: Path) -> None:
     turns = [f for f in files if f.name.endswith("by-turn.svg")]
     assert [f.name for f in turns] == ["nl2bash-by-turn.svg", "nl2bash-set2-by-turn.svg"]
     assert [len(re.findall(r"react, m \(8 tasks\)", f.read_text())) for f in turns] == [1, 1]
+
+
+def test_settings_that_are_no_conditions_share_a_figure(tmp_path: Path) -> None:
+    one = _run(tmp_path / "a", "m", None, generation={"temperature": 0.0})
+    two = _run(tmp_path / "b", "m", None, generation={"temperature": 0.7})
+    files = plots.save_plots([one, two], tmp_path / "out")
+    (turns,) = [f for f in files if f.name.endswith("by-turn.svg")]
+    assert {"react, m, temperature = 0.0", "react, m, temperature = 0.7"} <= {
+        found.rpartition(" (")[0] for found in re.findall(r">(react, [^<]*)<", turns.read_text())
+    }

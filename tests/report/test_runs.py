@@ -115,3 +115,39 @@ def test_runs_beside_published_logs(tmp_path: Path, recorded_dir: Path) -> None:
     table = _build(log, run)["nl2bash-success"]
     assert len(table.rows) == 2
     assert table.cell("Try fs_2", conditions="published") == 100 * 25 / 53
+
+
+def test_rows_that_look_alike_name_the_settings_that_differ(tmp_path: Path) -> None:
+    cold = _run(tmp_path / "a", {"fs_1/0": [1.0]}, generation={"temperature": 0.0}, max_turns=5)
+    warm = _run(tmp_path / "b", {"fs_1/0": [0.0]}, generation={"temperature": 0.7}, max_turns=5)
+    again = _run(tmp_path / "c", {"fs_1/0": [0.0]}, generation={"temperature": 0.7}, max_turns=5)
+    table = _build(cold, warm, again)["nl2bash"]
+    assert [row[2] for row in table.rows] == [
+        f"{LABEL}, temperature = 0.0",
+        f"{LABEL}, temperature = 0.7",
+        f"{LABEL}, temperature = 0.7, from {again}",
+    ]
+    assert not any("side by side" in note for note in table.notes)  # the conditions are the same
+
+
+def test_a_reward_a_policy_and_determinism_are_conditions(tmp_path: Path) -> None:
+    runs = [
+        _run(tmp_path / "a", {"fs_1/0": [1.0]}, reward="bash-standard"),
+        _run(tmp_path / "b", {"fs_1/0": [1.0]}, reward="mine:strict", agent="react"),
+        _run(tmp_path / "c", {"fs_1/0": [1.0]}, policy={"digest": "abcdef012345"}, agent="noop"),
+        _run(tmp_path / "d", {"fs_1/0": [1.0]}, determinism={"clock": "x"}, agent="gold"),
+    ]
+    table = _build(*runs)["nl2bash"]
+    more = ["", ", reward mine:strict", ", policy abcdef01", ", deterministic"]
+    assert [row[2] for row in table.rows] == [LABEL + text for text in more]
+    assert any("side by side" in note for note in table.notes)
+
+
+def test_epochs_are_episodes_and_no_further_tasks(tmp_path: Path) -> None:
+    run = _run(tmp_path / "a", {"fs_1/0": [1.0], "fs_1/1": [0.0]})
+    (extra,) = [t for t in trajectories.read(run / "trajectories.jsonl") if t.index == 0]
+    trajectories.append(run / "trajectories.jsonl", extra.replace(epoch=1))
+    tables = _build(run)
+    own = tables["nl2bash"]
+    assert own.columns[-3:] == ("tasks", "episodes", "failed") and own.rows[0][-3:] == (2, 3, 0)
+    assert tables["strategies"].cell("tasks", agent="try-again") == 2

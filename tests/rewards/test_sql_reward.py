@@ -140,6 +140,22 @@ def test_rows_that_are_there_twice() -> None:
     assert standard(TASK, _state("a", "a", "b"), gold).value < 1.0
 
 
+def test_the_very_same_rows_score_as_equal_ones_do() -> None:
+    """They are recognised without being compared."""
+    dice = random.Random(7)
+    for _ in range(300):
+        rows: Rows = tuple(
+            tuple(dice.choice([1, 1.0, "a", None, Decimal("2.50")]) for _ in range(2))
+            for _ in range(dice.randrange(6))
+        )
+        copy = (*rows,)
+        places = [dice.randrange(4) for _ in rows]
+        for ranks in (None, tuple(sorted(places)), tuple(places)):
+            gold = State(rows=rows, ranks=ranks)
+            same, equal = (standard(TASK, State(rows=r), gold) for r in (rows, copy))
+            assert same == equal
+
+
 def test_reward_stays_within_0_and_1() -> None:
     dice = random.Random(7)
     for _ in range(500):

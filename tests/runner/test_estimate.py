@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from intercode import models
+from intercode.cli import dry_run
 from intercode.config import EvalConfig
 from intercode.models import ScriptedModel
-from intercode.runner.estimate import estimate
+from intercode.runner.estimate import Estimate, estimate
 from intercode.runner.plan import make_plan
 from intercode.runner.pool import evaluate
 from intercode.types import Trajectory
@@ -100,3 +101,32 @@ def test_turns_without_a_bound_have_no_estimate(squares: str, tmp_path: Path) ->
     model = ScriptedModel(["```bash\nls\n```"])
     told = estimate(make_plan(replace(asked, max_turns=None), model))
     assert told.requests is None and told.cost is None and told.least > 0
+
+
+def test_an_action_that_is_asked_for_apart_is_counted(squares: str, tmp_path: Path) -> None:
+    def thinking(handler: Handler) -> None:
+        messages = handler.endpoint.requests[-1]["messages"]
+        asked = messages[-1]["content"].startswith("Action")
+        text = "execute[echo -1]" if asked else "Thought: I look."
+        usage = {"prompt_tokens": models.count_tokens(None, messages), "completion_tokens": 60}
+        status(200, completion(text, usage=usage))(handler)
+
+    options = {"max_tokens": 60, "price": PRICE}
+    with FaultyEndpoint(thinking) as server:
+        asked = replace(
+            config(squares, tmp_path / "run", server.base_url, limit=2, model_options=options),
+            agent="react",
+        )
+        told = estimate(make_plan(asked))
+        evaluate(asked, quiet=True)
+        sent = [models.count_tokens(None, r["messages"]) for r in server.requests]
+    assert told.requests == len(sent) == 2 * 4 * 2
+    assert told.prompt_tokens is not None and sum(sent) <= told.prompt_tokens
+
+
+def test_the_sum_of_unknown_costs_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
+    unknown = Estimate(2, 0, 4, 100, 200, 300, None, ())
+    dry_run.total([unknown, unknown])
+    assert "cost      unknown" in capsys.readouterr().out
+    dry_run.total([unknown, replace(unknown, cost=0.5)])
+    assert "at most $0.5, and 1 runs of unknown cost" in capsys.readouterr().out

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections import Counter
 from pathlib import Path
@@ -16,11 +17,13 @@ from intercode.errors import (
     UnknownNameError,
     UsageError,
 )
-from intercode.models import ScriptedModel
+from intercode.models import OpenAIModel, ScriptedModel
 from intercode.runner import episode
 from intercode.runner.plan import make_plan
 from intercode.runner.pool import evaluate
+from intercode.runner.spending import MOST_REFUSED
 from intercode.types import Trajectory
+from support.faulty_endpoint import FaultyEndpoint, ok, status
 
 pytestmark = pytest.mark.sandbox
 
@@ -118,6 +121,34 @@ def test_a_refusing_endpoint_ends_the_run(dataset: str, tmp_path: Path) -> None:
     assert not (tmp_path / "run" / trajectories.TRAJECTORIES_FILE).exists()
 
 
+@pytest.mark.parametrize("code", [400, 422, 451])
+def test_a_conversation_that_is_refused_is_one_lost_episode(
+    dataset: str, tmp_path: Path, code: int
+) -> None:
+    answer, no = ok("```bash\necho 0\n```"), status(code, {"error": {"message": "filtered"}})
+    with FaultyEndpoint(answer, no, answer, no, no, no) as server:
+        config = EvalConfig(
+            dataset, "single-turn", model="m", base_url=server.base_url, out=tmp_path / "run",
+            parallel=1, limit=6,
+        )  # fmt: skip
+        found = read(evaluate(config, quiet=True))
+    assert [t.end for t in found].count("error") == 4
+    errors = [t for t in found if t.end == "error"]
+    assert all("filtered" in (t.error or "") and t.run["attempts"] == 1 for t in errors)
+
+
+def test_what_is_refused_from_the_start_ends_the_run(dataset: str, tmp_path: Path) -> None:
+    with FaultyEndpoint(*[status(400, {"error": {"message": "no such option"}})] * 8) as server:
+        config = EvalConfig(
+            dataset, "single-turn", model="m", base_url=server.base_url, out=tmp_path / "run",
+            parallel=1,
+        )  # fmt: skip
+        with pytest.raises(ModelRefusedError, match="no such option"):
+            evaluate(config, quiet=True)
+        assert len(server.requests) == MOST_REFUSED
+    assert [t.end for t in read(tmp_path / "run")] == ["error"] * (MOST_REFUSED - 1)
+
+
 def test_a_task_without_gold_is_an_error_and_no_zero(tmp_path: Path) -> None:
     path = tmp_path / "two.json"
     rows = [{"query": "a", "gold": None}, {"query": "b", "gold": "echo b"}]
@@ -174,3 +205,22 @@ def test_recorded_actions_are_played_by_the_replay_agent(dataset: str, tmp_path:
     )
     found = read(evaluate(config, quiet=True))
     assert len(found) == 3 and all(t.success for t in found)
+
+
+def test_connections_that_a_run_has_opened_are_closed_at_its_end(
+    squares: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[str] = []
+    close = OpenAIModel.close
+    monkeypatch.setattr(OpenAIModel, "close", lambda m: (closed.append(m.name), close(m))[1])
+    with FaultyEndpoint(ok("```bash\necho 4\n```")) as server:
+        config = EvalConfig(
+            squares, "single-turn", model="m", base_url=server.base_url, limit=1,
+            out=tmp_path / "run",
+        )  # fmt: skip
+        evaluate(config, quiet=True)
+        assert closed == ["m"]
+        with OpenAIModel("own", server.base_url) as own:
+            other = dataclasses.replace(config, out=tmp_path / "other")
+            evaluate(other, model=own, quiet=True)
+            assert closed == ["m"]

@@ -122,3 +122,11 @@ def test_an_episode_that_cannot_be_graded_is_an_error_and_the_rest_goes_on(
     (failed,) = found.failed
     assert failed.error is not None and "has no gold" in failed.error
     assert found.flips == []
+
+
+def test_a_reward_function_with_a_fault_is_an_error_of_each_episode(
+    run: Path, tmp_path: Path, episodes_of: Read
+) -> None:
+    found = regrade(run, Options(profile="standard"), tmp_path / "out", reward="os.path:join")
+    assert [t.end for t in episodes_of(tmp_path / "out")] == ["error"] * 3
+    assert all("TypeError" in (t.error or "") for t in found.failed)

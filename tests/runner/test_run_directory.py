@@ -66,8 +66,15 @@ def test_another_temperature_is_another_run_and_another_key_is_not(
 
         evaluate(config(temperature=0.5), quiet=True)
         make_plan(config(temperature=0.5, api_key="k", concurrency=3, timeout=5))
-        for options in ({"temperature": 0.6}, {"temperature": 0.5, "seed": 3}):
-            with pytest.raises(UsageError, match="a run with generation"):
+        half = {"temperature": 0.5}
+        others: list[dict[str, object]] = [
+            {"temperature": 0.6}, half | {"seed": 3}, half | {"api": "completions"},
+            half | {"thoughts": "reasoning_content"},
+        ]  # fmt: skip
+        for options in others:
+            with pytest.raises(
+                UsageError, match=r"generation {.temperature.: [^,]*}, not {.temperature.: [^,]*}:"
+            ):
                 make_plan(config(**options))
 
 
@@ -98,9 +105,13 @@ def test_what_is_named_like_a_secret_goes() -> None:
         {
             "api_key": "x", "Authorization": "x", "max_tokens": 3, "token_ids": True,
             "nested": [{"x-api-key": "x", "password": "x", "url": "mysql://u:p@host/db"}],
+            "headers": {"X-Auth-Token": "x", "X-Team": "blue", "Cookie": "x"},
         }
     )  # fmt: skip
-    assert told == {"max_tokens": 3, "token_ids": True, "nested": [{"url": "mysql://host/db"}]}
+    assert told == {
+        "max_tokens": 3, "token_ids": True, "nested": [{"url": "mysql://host/db"}],
+        "headers": {"X-Team": "blue"},
+    }  # fmt: skip
 
 
 def test_a_run_of_an_earlier_release_goes_on(squares: str, tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ def step(text: str) -> Step:
     return Step(
         text, text, reward=0.5, parts={text: 0.5}, changes=(text,), thought=text, actor=text,
         messages=said, context={text: text}, usage=Usage(1, 1, 1),
+        diffs={text: f"{text}\n+{text}\n-{text}"},
     )  # fmt: skip
 
 

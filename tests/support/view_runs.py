@@ -26,7 +26,11 @@ RICH = (
          messages=SAID, context={"observation": {"characters": 9000, "shown": 4000}}),
     Step("rm -rf /", "Not allowed: rm.", valid=False, refused=True),
     Step("touch /srv/a /srv/b", "", changes=("/srv/a", "/srv/b"), actor="person"),
-    Step("rm /srv/b", "", changes=("/srv/a",)),
+    Step("rm /srv/b", "", changes=("/srv/a",), diffs={
+        "/srv/a": "mode 644, now 600\n@@ -1,2 +1,2 @@\n-old <b>line</b>\n+new\tline\n kept\n"
+                  "\\ No newline at end of file",
+        "/srv/b": "deleted: file of 0 bytes",
+    }),
     Step("sleep 99", "", valid=False, timed_out=True, exit_code=None, changes=("/srv/a",)),
     Step("", "No code was found.", executed=False, valid=False),
     Step("submit", "", reward=1.0, parts={"output": 0.34, "changes": 0.66}),

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from intercode import trajectories
+from intercode.types import Step, Trajectory
 from support.browser import Watched
 
 pytestmark = pytest.mark.browser
@@ -55,6 +57,42 @@ def test_changed_files_tell_what_this_turn_did(page: Any) -> None:
     gone = turn(page, 4).locator(".changes .gone").inner_text()
     assert gone.replace("\n", "") == "− as it was again:/srv/b"
     assert turn(page, 7).locator(".changes").count() == 0  # handing in: nobody looked
+
+
+def test_diffs_of_changed_files_are_told_by_sign_and_colour(page: Any) -> None:
+    assert page.locator(".diffs").count() == 1
+    diffs = turn(page, 4).locator(".diffs details")
+    assert [d.locator("summary").inner_text() for d in diffs.all()] == ["/srv/a", "/srv/b"]
+    first = diffs.first.locator("pre")
+    assert first.inner_text().split("\n") == [
+        "mode 644, now 600", "@@ -1,2 +1,2 @@", "-old <b>line</b>", "+new\tline", " kept",
+        "\\ No newline at end of file",
+    ]  # fmt: skip
+    assert first.locator("del").inner_text() == "-old <b>line</b>"
+    colours = {
+        tag: first.locator(tag).evaluate("e => getComputedStyle(e).color") for tag in ("ins", "del")
+    }
+    assert len(set(colours.values())) == 2
+    diffs.first.locator("summary").click()
+    assert not first.is_visible()
+
+
+def test_many_lines_of_diff_are_folded_until_they_are_asked_for(
+    watched: Watched, tmp_path: Path, single: Callable[[Path], str]
+) -> None:
+    long = "\n".join(["@@ -0,0 +1,90 @@", *(f"+{n}" for n in range(90))])
+    step = Step("seq 90 > /f", "", changes=("/f",), diffs={"/f": long})
+    log = tmp_path / "runs" / "one" / trajectories.TRAJECTORIES_FILE
+    trajectories.append(log, Trajectory("t/0", 0, "q", (step,), id="a"))
+    diff = watched.open(single(tmp_path / "runs"), "#/episode/0/0").locator(".diffs")
+    assert diff.locator("ins").count() == 0 and not diff.locator("pre").is_visible()
+    diff.locator("summary").focus()
+    watched.press("Enter")
+    diff.locator("pre").wait_for()
+    assert diff.locator("pre").inner_text() == long
+    watched.press("Enter")
+    watched.press("Enter")
+    assert diff.locator("ins").count() == 90
 
 
 def test_what_the_model_saw_is_shown_on_request(page: Any, watched: Watched) -> None:

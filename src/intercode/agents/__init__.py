@@ -36,6 +36,10 @@ _HOW_TO_GIVE = {
 }
 
 
+_AGENT = ("name", "wants_score", "max_turns", "start", "act")
+"""What every agent has."""
+
+
 def accepts(name: str, parameter: str) -> bool:
     """Whether an agent's constructor takes that keyword, such as ``model``.
 
@@ -63,7 +67,13 @@ def open_agent(name: str, options: Mapping[str, Any] = NOTHING, **offers: Any) -
         if parameter.default is parameter.empty and key not in keywords:
             how = _HOW_TO_GIVE.get(key, f"give it as an option: {key}=VALUE")
             raise ConfigError(f"the agent {name!r} needs {key}: {how}")
-    return cast(Agent, made_by(**keywords))
+    agent = made_by(**keywords)
+    lacking = [what for what in _AGENT if not hasattr(agent, what)]
+    if lacking:
+        raise ConfigError(
+            f"{name!r} makes no agent: that lacks {', '.join(lacking)} (see docs/agents.md)"
+        )
+    return cast(Agent, agent)
 
 
 def _parameters(made_by: Any) -> dict[str, inspect.Parameter]:

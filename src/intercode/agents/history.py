@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
+from intercode.agents.options import check_whole
 from intercode.agents.prompting import clip
 from intercode.errors import ConfigError, UsageError
 from intercode.models.base import Message
@@ -18,6 +19,7 @@ Function = Callable[[list[Message], Count], Sequence[Message]]
 
 SHORTEST = 200
 """Characters to which a message of the newest turn is clipped at the most."""
+_FORMS = "it may be full, last:K (as in last:6) or package.module:function"
 _LAST = re.compile(r"last:([1-9]\d*)")
 _TOO_LONG = re.compile(
     r"context.?(?:length|window|size|limit)|maximum (?:model|input) length"
@@ -46,10 +48,12 @@ class History:
     """
 
     def __init__(self, policy: str | Function = "full", tokens: int | None = None) -> None:
-        if tokens is not None and tokens < 1:
-            raise ConfigError(f"history_tokens is {tokens}; it must be at least 1")
+        check_whole("history_tokens", tokens)
+        if not isinstance(policy, str) and not callable(policy):
+            raise ConfigError(f"history is {policy!r}; {_FORMS}")
         self.tokens = tokens
-        self.policy = policy if isinstance(policy, str) else policy.__qualname__
+        name = getattr(policy, "__qualname__", type(policy).__name__)
+        self.policy = policy if isinstance(policy, str) else name
         self._last: int | None = None
         self._function: Function | None = None if isinstance(policy, str) else policy
         if not isinstance(policy, str) or policy == "full":
@@ -170,10 +174,7 @@ def _load(policy: str) -> Function:
     try:
         function = load_object(policy)
     except UsageError as e:
-        raise ConfigError(
-            f"history is {policy!r}; it may be full, last:K (as in last:6) or "
-            f"package.module:function: {e}"
-        ) from e
+        raise ConfigError(f"history is {policy!r}; {_FORMS}: {e}") from e
     if not callable(function):
         raise ConfigError(f"history names {policy!r}, which is no function")
     return cast(Function, function)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 _LABEL = re.compile(
-    r"[ \t>#*_-]*(?P<label>thought|action input|action|observation)[ \t]*+#?(?P<number>\d+)?"
+    r"[ \t>#*_-]*(?P<label>thought|action input|action|observation)[ \t]*+#?(?P<number>\d{1,9})?"
     r"[ \t*_]*+:[*_]*[ \t]*",
     re.IGNORECASE,
 )

@@ -11,10 +11,11 @@ from intercode.agents.base import Feedback
 from intercode.agents.conversation import Conversation
 from intercode.agents.history import Function, History, too_long
 from intercode.agents.languages import Language, language_of
+from intercode.agents.options import check_whole
 from intercode.agents.parsing import EMPTY_BLOCK, Parsed, parse_answer
 from intercode.agents.prompting import load_prompt
 from intercode.agents.telling import STYLES, Cut, told, told_as_originally
-from intercode.errors import BudgetError, ConfigError, ModelError
+from intercode.errors import BudgetError, ModelError
 from intercode.models.base import Completion, Message, Model, Tool
 from intercode.registry import unknown
 from intercode.types import Brief, Move
@@ -63,10 +64,8 @@ class ModelAgent:
         history: str | Function = "full",
         history_tokens: int | None = None,
     ) -> None:
-        if max_turns is not None and max_turns < 1:
-            raise ConfigError(f"max_turns is {max_turns}; an agent needs at least 1 turn")
-        if observation_limit is not None and observation_limit < 1:
-            raise ConfigError(f"observation_limit is {observation_limit}; it must be at least 1")
+        check_whole("max_turns", max_turns)
+        check_whole("observation_limit", observation_limit)
         if feedback not in STYLES:
             raise unknown("feedback", str(feedback), list(STYLES))
         self.model, self.max_turns, self.feedback = model, max_turns, feedback

@@ -6,13 +6,13 @@ import re
 
 _MARK = re.compile(
     r"(?P<indent>[ \t]*+)[>#]*+[ \t]*+(?:\*\*|__)?(?:"
-    r"step[ \t]*\#?(?P<word>\d+)(?:\*\*|__)?[ \t]*[.:)-]+"
-    r"|\(?(?P<number>\d+)[.):](?!\d)"
+    r"step[ \t]*\#?(?P<word>\d{1,9})(?:\*\*|__)?[ \t]*[.:)-]+"
+    r"|\(?(?P<number>\d{1,9})[.):](?!\d)"
     r"|(?P<letter>[a-z])[.)]"
     r"|(?P<bullet>[-*+•])(?=[ \t]))(?:\*\*|__)?(?:[ \t]+|$)(?P<text>.*)",
     re.IGNORECASE,
 )
-_INLINE = re.compile(r"(?:(?<=\s)|\A)(?:step[ \t]*)?\(?(\d+)[.):]\s+", re.IGNORECASE)
+_INLINE = re.compile(r"(?:(?<=\s)|\A)(?:step[ \t]*)?\(?(\d{1,9})[.):]\s+", re.IGNORECASE)
 _FENCE = re.compile(r"`{3,}|~{3,}")
 _BOLD = re.compile(r"\*\*(.+?)\*\*")
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from intercode.agents.base import Feedback
 from intercode.agents.model_agent import ModelAgent
+from intercode.agents.options import check_whole
 from intercode.agents.parsing import split_thought
 from intercode.agents.plan_reading import original_steps, plan_steps
 from intercode.agents.telling import Cut
-from intercode.errors import ConfigError
 from intercode.types import Brief, Move
 
 
@@ -30,9 +30,8 @@ class PlanSolveAgent(ModelAgent):
 
     def __init__(self, *, refine: int = 0, max_turns: int | None = 30, **settings: Any) -> None:
         super().__init__(max_turns=max_turns, **settings)
-        if refine < 0:
-            raise ConfigError(f"refine is {refine}; it is a number of turns, 0 for none")
-        self.refine = refine
+        check_whole("refine", refine, 0)
+        self.refine = refine or 0
         self._steps: list[str] = []
 
     def facts(self) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def load_prompt(prompt: str | Path | None, default: str, needs: tuple[str, ...])
         return Prompt(packaged, needs, default)
     try:
         text = Path(prompt).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as e:
+    except (OSError, ValueError, TypeError) as e:  # a text that is not UTF-8, or no path at all
         raise ConfigError(f"cannot read the prompt file {str(prompt)!r}: {e}") from e
     own = Prompt(text, needs, str(prompt))
     parts = _HEADING.split(packaged)[1:]

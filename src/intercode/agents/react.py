@@ -22,6 +22,7 @@ class ReactAgent(ModelAgent):
     prompt_file = "react.txt"
     needs = (*ModelAgent.needs, "action")
     cut = Cut(350, 25)
+    requests_a_turn = 2  # at the most: for the thought, and for the action where it is missing
 
     def start(self, brief: Brief) -> None:
         """Begin an episode."""

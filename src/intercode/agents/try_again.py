@@ -6,6 +6,7 @@ from typing import Any
 
 from intercode.agents.base import Feedback
 from intercode.agents.model_agent import ModelAgent
+from intercode.agents.options import check_bool
 from intercode.types import Move
 
 
@@ -22,6 +23,7 @@ class TryAgainAgent(ModelAgent):
 
     def __init__(self, *, reward_in_feedback: bool = True, **settings: Any) -> None:
         super().__init__(**settings)
+        check_bool("reward_in_feedback", reward_in_feedback)
         self.reward_in_feedback = reward_in_feedback
 
     def facts(self) -> dict[str, Any]:

@@ -26,7 +26,8 @@ def total(found: Sequence[Estimate]) -> None:
     print(f"all {len(found)} runs")
     print(f"  episodes  {sum(e.episodes for e in found):,} to play")
     print(f"  requests  {bound}")
-    print(f"  cost      at most ${known:,.2f}{unknown}")
+    told = f"at most ${known:,.4g}{unknown}" if len(costs) > costs.count(None) else "unknown"
+    print(f"  cost      {told}")
 
 
 def _lines(plan: Plan, e: Estimate) -> list[str]:

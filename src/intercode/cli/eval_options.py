@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode import trajectories
-from intercode.cli.parser import add_place, amount, count, path, seconds
+from intercode.cli.parser import add_diffs, add_place, amount, count, path, seconds
 from intercode.cli.policies import add_policy, take_policy
 from intercode.config import parse_pairs, read_tasks, read_toml
 from intercode.errors import UsageError
@@ -92,6 +92,7 @@ def _add_how_much(parser: argparse.ArgumentParser) -> None:
         "--out", type=path, default=absent, metavar="DIR",
         help="where the run goes (default: runs/<dataset>-<agent>-<model>-<date>)",
     )  # fmt: skip
+    add_diffs(much)
 
 
 def _add_limits(parser: argparse.ArgumentParser) -> None:

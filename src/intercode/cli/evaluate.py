@@ -54,15 +54,15 @@ def handle(args: argparse.Namespace) -> int:
     if values.get("grid"):
         return _experiment(values, file, dry)
     values.pop("grid", None)
-    return _run(values, dry)
+    return _run(values, dry, file)
 
 
-def _run(values: dict[str, Any], dry: bool) -> int:
+def _run(values: dict[str, Any], dry: bool, file: str | Path | None) -> int:
     from intercode import report
     from intercode.runner.plan import make_plan
     from intercode.runner.pool import run_plan
 
-    config = make_config(values)
+    config = make_config(values, str(file) if file else "the settings")
     if config.out is not None and config.out.exists() and not config.out.is_dir():
         raise UsageError(f"--out {config.out} is a file; name a directory")
     plan = make_plan(config)

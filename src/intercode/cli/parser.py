@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from intercode.errors import UsageError
 
-__all__ = ["Parser", "Stop", "add_place", "amount", "count", "path", "seconds"]
+__all__ = ["Parser", "Stop", "add_diffs", "add_place", "amount", "count", "path", "seconds"]
 
 
 class Stop(Exception):  # noqa: N818
@@ -93,6 +93,15 @@ def amount(text: str) -> float:
 def path(text: str) -> Path:
     """A path, with ``~`` filled in."""
     return Path(text).expanduser()
+
+
+def add_diffs(parser: argparse._ActionsContainer) -> None:
+    """The option to record diffs; not in the namespace where it is not given."""
+    absent: Any = argparse.SUPPRESS
+    parser.add_argument(
+        "--diffs", action="store_true", default=absent,
+        help="record how each turn changed files, for show and view; results do not depend on it",
+    )  # fmt: skip
 
 
 def add_place(parser: argparse.ArgumentParser) -> None:

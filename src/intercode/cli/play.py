@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from intercode.cli.parser import add_place, count, path
+from intercode.cli.parser import add_diffs, add_place, count, path
 from intercode.cli.policies import add_policy, take_policy
 from intercode.errors import UsageError
 
@@ -47,6 +47,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--out", type=path, default=absent, metavar="DIR",
         help="where your trajectories go (default: runs/<dataset>-<agent>-<date>)",
     )  # fmt: skip
+    add_diffs(parser)
     with_agent = parser.add_argument_group("an agent plays, and you may step in")
     with_agent.add_argument(
         "--agent", default=absent, metavar="NAME|PKG:CLASS", help="its strategy (see `list`)"

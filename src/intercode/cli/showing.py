@@ -13,6 +13,7 @@ from intercode.types import Step, Trajectory, Usage
 COLOURS = {"strong": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "36"}
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _MOST_CHANGES = 10
+_DIFF = {"+": "green", "-": "red", "@": "blue"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,8 @@ def _turn(
         for message in step.messages or ({"role": step.actor, "content": step.message},):
             yield from _message(message, looks)
     elif step.thought:
+        if step.actor != "agent":
+            yield looks("dim", "  (the agent thought)")
         yield from _indented(looks("dim", safe(step.thought.strip())), "  ")
     if step.action:
         first, *rest = safe(step.action).rstrip("\n").split("\n")
@@ -80,8 +83,18 @@ def _turn(
     yield from _indented(cut(safe(step.observation).rstrip("\n"), lines), "  ")
     if step.changes:
         yield looks("dim", f"  changed: {_listed(step.changes)}")
+    for path, diff in step.diffs.items():
+        yield from _diff(path, diff, looks, lines)
     for what, value in step.context.items():
         yield looks("yellow", f"  not shown to the model: {what} {_short(value)}")
+
+
+def _diff(path: str, diff: str, looks: Looks, lines: int) -> Iterator[str]:
+    name = safe(path).replace("\n", "\\n")
+    yield looks("strong", f"  {name}")
+    for one in cut(safe(diff), lines).split("\n"):
+        colour = _DIFF.get(one[:1])
+        yield f"    {looks(colour, one) if colour else one}"
 
 
 def _message(message: Mapping[str, Any], looks: Looks) -> Iterator[str]:

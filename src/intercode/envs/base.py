@@ -39,7 +39,6 @@ class InterCodeEnv(gym.Env[str, str]):
     do the same whenever and wherever they run again. ``hashes``: whether each step tells those of
     its observation and of the state it left (None: where deterministic). ``policy``: rules over
     actions (see envs/policy), a TOML file of them or its content; it guides and is no boundary.
-
     A subclass says how a session is opened, run, read and closed.
     """
 
@@ -102,8 +101,7 @@ class InterCodeEnv(gym.Env[str, str]):
         self._live, self._turns, self._answer, self._last = False, 0, None, None
         self._close_episode()
         self._open_episode(self._task)
-        self._live = True
-        self._shaping.before = 0.0
+        self._live, self._shaping.before = True, 0.0
         self._transcript = [self._task.query]
         return self._clip(self._task.query), {"task": self._task.id, "index": self.index}
 
@@ -145,8 +143,7 @@ class InterCodeEnv(gym.Env[str, str]):
         """Hand in, with or without an answer: score the state and end the episode, unless the
         environment refuses the answer: that costs a turn, and ``info`` tells it as ``refused``."""
         self._require_live("submit")
-        self._answer = answer
-        self._live = False
+        self._answer, self._live = answer, False
         score, action = self.score(), f"{SUBMIT} {answer or ''}".rstrip()
         info = info_of(self.task, ExecResult("", 0), [], score)
         if (refusal := self._refusal(score)) is not None:
@@ -202,6 +199,10 @@ class InterCodeEnv(gym.Env[str, str]):
         """The directory in which the next action runs; empty where there is none."""
         return ""
 
+    def file_diffs(self) -> dict[str, str]:
+        """How the last turn changed each path: for records only, where that was asked for."""
+        return {}
+
     @property
     def last_observation(self) -> str:
         """What the last executed action printed; empty before the first."""
@@ -224,8 +225,7 @@ class InterCodeEnv(gym.Env[str, str]):
         self._close_episode()
         self.index, self._turns, self._last = snapshot.index, snapshot.turns, snapshot.last
         self._task, self.drawn_from, self._answer = snapshot.task, snapshot.drawn_from, None
-        self._transcript = list(snapshot.transcript)
-        self._shaping.before = snapshot.potential
+        self._transcript, self._shaping.before = list(snapshot.transcript), snapshot.potential
         self.np_random.bit_generator.state = snapshot.random_state
         self._resume(snapshot.held, last)
         self._live = True

@@ -15,6 +15,7 @@ from intercode.builders.layers import task_layer
 from intercode.envs import stored
 from intercode.envs.base import InterCodeEnv
 from intercode.envs.choosing import pick_task
+from intercode.envs.diffs import FileDiffs
 from intercode.envs.drawn import drawn
 from intercode.envs.hashes import of_observation, of_state
 from intercode.envs.keeping import CopiedFiles, KeptFiles, SealedFiles, worth_sealing
@@ -36,17 +37,23 @@ again, and gets the next one made ready as well."""
 class SandboxedEnv(InterCodeEnv):
     """Opens a place (a box and its session) per episode, the next one ahead of need.
 
-    ``reuse``: boxes are renewed in place between episodes (see reuse.py), not made anew. The other
-    settings are InterCodeEnv's.
+    ``reuse``: boxes are renewed in place between episodes (see reuse.py), not made anew. ``diffs``:
+    ``file_diffs`` tells how each turn changed its files. The other settings are InterCodeEnv's.
     """
 
     def __init__(
-        self, dataset: str | Dataset = "starter", *, reuse: bool = False, **settings: Any
+        self,
+        dataset: str | Dataset = "starter",
+        *,
+        reuse: bool = False,
+        diffs: bool = False,
+        **settings: Any,
     ) -> None:
         super().__init__(dataset, **settings)
-        self.reuse = reuse
-        self._settings |= {"reuse": reuse}
+        self.reuse, self.diffs = reuse, diffs
+        self._settings |= {"reuse": reuse, "diffs": diffs}
 
+    _watched: tuple[Place, FileDiffs] | None = None
     _place: Place | None = None
     _spec: SandboxSpec
     _opened = 0
@@ -130,7 +137,14 @@ class SandboxedEnv(InterCodeEnv):
         return self._place is not None
 
     def _execute(self, action: str) -> ExecResult:
-        return self._here.session.run(action, self.timeout)
+        here = self._here
+        if self.diffs and (self._watched is None or self._watched[0] is not here):
+            self._watched = here, FileDiffs(here.box)  # an episode that begins, or is gone back to
+        return here.session.run(action, self.timeout)
+
+    def file_diffs(self) -> dict[str, str]:
+        watched = self._watched
+        return {} if watched is None or watched[0] is not self._place else watched[1].turn()
 
     def _hashed(self, observation: str) -> dict[str, Any]:
         if not self.hashes:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import intercode
+from intercode.errors import UsageError
 from intercode.exports.base import (
     Turn,
     Written,
@@ -30,6 +31,8 @@ SCHEMA = "ATIF-v1.8"
 
 def export(episodes: Sequence[Trajectory], out: Path) -> Written:
     """Write one ``.json`` file for each episode into the directory ``out``."""
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file, and one document an episode needs a directory")
     out.mkdir(parents=True, exist_ok=True)
     files: list[Path] = []
     for episode in episodes:

@@ -48,7 +48,7 @@ def _check_step(step: Step) -> None:
     _require(step.valid is None or isinstance(step.valid, bool), "valid", step.valid)
     for name, count in plain(step.usage).items():
         _require(count is None or isinstance(count, int | float), name, count)
-    for name in ("parts", "hashes"):
+    for name in ("parts", "hashes", "diffs"):
         _require(isinstance(getattr(step, name), dict), name, getattr(step, name))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from intercode.models.base import Call, Completion, Message, Tool
 from intercode.models.endpoint import Endpoint
-from intercode.models.foreign import arguments_of, fail, library
+from intercode.models.foreign import arguments_of, fail, library, told_address
 from intercode.models.options import sort_out
 from intercode.models.retry import AttemptError
 from intercode.models.wire import checked_key
@@ -42,8 +42,8 @@ class AnthropicModel(Endpoint):
         self._library = library("anthropic", NAME)
         generation, conduct, _ = sort_out({"temperature": None, **options})
         self._key, self._base_url = checked_key(api_key), base_url
-        endpoint = base_url or "https://api.anthropic.com"
-        keys = [self._key] if self._key else []
+        endpoint, hidden = told_address(base_url, "https://api.anthropic.com")
+        keys = [self._key, *hidden] if self._key else hidden
         super().__init__(name, endpoint, generation, conduct, provider=NAME, secrets=keys)
         if isinstance(thinking, int):
             thinking = {"type": "enabled", "budget_tokens": thinking}

@@ -8,8 +8,8 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ class Cache:
     """A file of answers (SQLite), safe with many threads and processes and after ``kill -9``.
 
     ``where`` True means ``answers.sqlite`` in the package's cache directory. Readable by its owner
-    only. Raises ConfigError for a file that is no such cache.
+    only. Raises ConfigError, then and later, for a file that cannot be used as such a cache.
     """
 
     def __init__(self, where: bool | str | Path, mode: CacheMode = "use") -> None:
@@ -55,7 +55,7 @@ class Cache:
         if self.mode == "refresh":
             return None
         connection, lock = self._connection()
-        with lock:
+        with lock, self._usable():
             row = connection.execute("SELECT answer FROM answers WHERE key = ?", (key,)).fetchone()
         if row is None:
             return None
@@ -72,7 +72,7 @@ class Cache:
         del entry["cached"], entry["saved"]
         text = json.dumps(entry, default=str)
         connection, lock = self._connection()
-        with lock, connection:
+        with lock, self._usable(), connection:
             connection.execute(
                 "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (key, time.time(), text)
             )
@@ -94,7 +94,7 @@ class Cache:
         return opened[1], opened[2]
 
     def _connect(self) -> sqlite3.Connection:
-        try:
+        with self._usable():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with closing(os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))):
                 pass
@@ -104,6 +104,12 @@ class Cache:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute(_TABLE)
+        return connection
+
+    @contextmanager
+    def _usable(self) -> Iterator[None]:
+        """Raise ConfigError where the file fails: no later request would fare better."""
+        try:
+            yield
         except (OSError, sqlite3.Error) as e:
             raise ConfigError(f"cannot use {self.path} as a cache of answers: {e}") from e
-        return connection

@@ -24,6 +24,9 @@ from intercode.models.secrecy import clean, hide, is_secret_header, secrets_in
 
 __all__ = ["Allowance", "Endpoint", "Lane", "OutOfTimeError"]
 
+OF_ONE_REQUEST = frozenset({400, 413, 422, 451})
+"""Refusals that may be of this conversation only: content filters, lengths, forms."""
+
 
 class Lane:
     """What belongs to one event loop: connections, and how many requests go at once."""
@@ -78,6 +81,11 @@ class Endpoint(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.endpoint!r})"
+
+    @property
+    def address(self) -> str:
+        """Where requests go; with a query, which ``endpoint`` does not tell."""
+        return self.endpoint
 
     @abstractmethod
     def connect(self) -> Any:
@@ -198,7 +206,7 @@ class Endpoint(ABC):
         if self._shared.cache is None:
             return request, ""
         headers = {k: v for k, v in self.generation.headers.items() if not is_secret_header(k)}
-        asked = [type(self).__name__, self.endpoint, headers, hide(request), self.sample]
+        asked = [type(self).__name__, self.address, headers, hide(request), self.sample]
         return request, key_of({"asked": json.loads(json.dumps(asked, default=str))})
 
     def _recall(self, key: str) -> Completion | None:
@@ -212,7 +220,9 @@ class Endpoint(ABC):
 
     def _keep(self, key: str, allowed: Allowance, answer: Completion) -> None:
         """Put an answer into the cache, unless it was cut short by what a budget has left."""
-        cut = allowed.max_tokens is not None and answer.finish_reason in CUT
+        most, own = allowed.max_tokens, self.generation.longest
+        lowered = most is not None and (own is None or most < own)
+        cut = lowered and answer.finish_reason in CUT
         if self._shared.cache is not None and key and not cut:
             self._shared.cache.put(key, answer)
 
@@ -225,6 +235,8 @@ class Endpoint(ABC):
             self.calibration.learn(estimate(messages, self.name, tools), told.prompt_tokens)
         return answer
 
-    def refused(self, what: str) -> ModelRefusedError:
-        """The error for a refusal that asking again does not change."""
-        return ModelRefusedError(self.clean(f"{self.name!r} at {self.endpoint} refused: {what}"))
+    def refused(self, what: str, status: int | None = None) -> ModelRefusedError:
+        """The error for a refusal that asking again does not change. ``status``: the answer's; some
+        speak of one request only."""
+        text = self.clean(f"{self.name!r} at {self.endpoint} refused: {what}")
+        return ModelRefusedError(text, whole=status not in OF_ONE_REQUEST)

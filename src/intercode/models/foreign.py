@@ -10,6 +10,7 @@ from intercode.errors import ConfigError
 from intercode.models.base import Call
 from intercode.models.endpoint import Endpoint
 from intercode.models.retry import CROWDED, AttemptError, is_transient, parse_retry_after
+from intercode.models.wire import checked_url
 
 NETWORK = (
     "httpx",
@@ -37,6 +38,14 @@ def library(module: str, extra: str) -> Any:
         ) from e
 
 
+def told_address(base_url: str | None, default: str) -> tuple[str, list[str]]:
+    """What is told of an address, and the password in it, which is not. Raises ConfigError."""
+    if base_url is None:
+        return default, []
+    url, user = checked_url(base_url, "")
+    return str(url), [user[1]] if user else []
+
+
 def fail(model: Endpoint, error: Exception) -> NoReturn:
     """Raise what an error of a client library means to us: AttemptError, ModelRefusedError, or the
     error itself where it is none of an endpoint's. What the server wrote is cleaned of secrets, and
@@ -47,7 +56,7 @@ def fail(model: Endpoint, error: Exception) -> NoReturn:
         message = f"HTTP {status}: {text}"
         if not is_transient(status):
             hint = "; the option temperature=none leaves it out" * ("temperature" in message)
-            raise model.refused(message + hint) from None
+            raise model.refused(message + hint, status) from None
         headers = getattr(getattr(error, "response", None), "headers", None) or {}
         wait = parse_retry_after(headers.get("retry-after"))
         raise AttemptError(message, wait, crowded=status in CROWDED) from None

@@ -8,7 +8,7 @@ from typing import Any
 
 from intercode.models.base import Call, Completion, Message, Tool
 from intercode.models.endpoint import Endpoint
-from intercode.models.foreign import arguments_of, fail, library
+from intercode.models.foreign import arguments_of, fail, library, told_address
 from intercode.models.options import sort_out
 from intercode.models.retry import AttemptError
 from intercode.models.wire import checked_key
@@ -43,8 +43,8 @@ class GoogleModel(Endpoint):
         self._library = library("google.genai", NAME)
         generation, conduct, _ = sort_out(options)
         self._key, self._base_url = checked_key(api_key), base_url
-        endpoint = base_url or "https://generativelanguage.googleapis.com"
-        keys = [self._key] if self._key else []
+        endpoint, hidden = told_address(base_url, "https://generativelanguage.googleapis.com")
+        keys = [self._key, *hidden] if self._key else hidden
         super().__init__(name, endpoint, generation, conduct, provider=NAME, secrets=keys)
         if isinstance(thinking, int):
             thinking = {"thinking_budget": thinking, "include_thoughts": True}
@@ -105,7 +105,8 @@ class GoogleModel(Endpoint):
         if not candidates:
             blocked = data.get("prompt_feedback")
             if blocked:
-                raise self.refused(f"the prompt was blocked: {json.dumps(blocked)[:300]}")
+                why = f"the prompt was blocked: {json.dumps(blocked)[:300]}"
+                raise self.refused(why, 400)
             raise AttemptError("the answer holds no candidates", lost=True)
         parts = (candidates[0].get("content") or {}).get("parts") or []
         texts = [p for p in parts if "text" in p]

@@ -66,6 +66,8 @@ class Limited:
         self.budgets = tuple(budgets)
         self.price: Price | None = getattr(model, "price", None)
         self.calibration = Calibration()
+        if callable(own := getattr(model, "count_tokens", None)):
+            self.count_tokens = own
         if self.price is None and any(b.limits.cost is not None for b in budgets):
             raise ConfigError(
                 f"no price is known for {model.name!r}, so a limit on cost cannot be kept: give "
@@ -191,7 +193,7 @@ class Limited:
         the budgets' doing."""
         lowered = [b for b, r in held.each if r.lowered]
         if not lowered:
-            return ModelRefusedError(str(error))
+            return ModelRefusedError(str(error), error.whole)
         why = f"what is left, {held.completion} tokens for an answer, was refused: {error}"
         return BudgetError(why, whole=any(b.whole for b in lowered))
 

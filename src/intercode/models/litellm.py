@@ -11,7 +11,7 @@ from intercode.models.answers import UnusableAnswerError, read_data
 from intercode.models.base import Completion, Message, Tool
 from intercode.models.chat import chat_messages, fields_of, tool_specs
 from intercode.models.endpoint import Endpoint
-from intercode.models.foreign import fail, library
+from intercode.models.foreign import fail, library, told_address
 from intercode.models.options import sort_out
 from intercode.models.prices import find_price
 from intercode.models.retry import AttemptError
@@ -39,10 +39,11 @@ class LiteLLMModel(Endpoint):
         self._library.suppress_debug_info = True
         generation, conduct, _ = sort_out(options)
         self._key, self._base_url = checked_key(api_key), base_url
-        keys = [self._key] if self._key else []
         provider, _, short = name.partition("/")
+        endpoint, hidden = told_address(base_url, f"litellm:{provider}")
+        keys = [self._key, *hidden] if self._key else hidden
         super().__init__(
-            name, base_url or f"litellm:{provider}", generation, conduct,
+            name, endpoint, generation, conduct,
             provider=provider if short else "", secrets=keys,
         )  # fmt: skip
         self.price = find_price(self.provider, short or name, conduct.prices, conduct.price)

@@ -73,6 +73,11 @@ class OpenAIModel(Endpoint):
         self.template = checked_template(template)
         self._wording = {"limit": LIMITS[generation.max_completion_tokens is not None]}
 
+    @property
+    def address(self) -> str:
+        """See Endpoint."""
+        return str(self.url)
+
     def facts(self) -> dict[str, Any]:
         """See Endpoint; the template where one is used."""
         told = super().facts() | {"api": self.api, "thoughts": self.thoughts}
@@ -119,7 +124,6 @@ class OpenAIModel(Endpoint):
             try:
                 answer = await client.post(self.url, data, max(until - clock(), 0.001))
             except AttemptError as e:
-                e.sent = sent
                 raise AttemptError(
                     self.clean(str(e)), crowded=e.crowded, lost=e.lost, sent=sent
                 ) from e.__cause__
@@ -160,7 +164,7 @@ class OpenAIModel(Endpoint):
             unusable = e
         # outside the block, so that what the server wrote is not in the chain of causes unclean
         if unusable.status is not None and not is_transient(unusable.status):
-            raise self.refused(str(unusable))
+            raise self.refused(str(unusable), unusable.status)
         raise AttemptError(self.clean(str(unusable)), lost=True, sent=sent)
 
     def _failure(self, answer: Answer, sent: int) -> Exception:
@@ -175,7 +179,7 @@ class OpenAIModel(Endpoint):
             passing = is_transient(answer.status) and code != "insufficient_quota"
         if not passing:
             hint = "; the option temperature=none leaves it out" * ("temperature" in message)
-            return self.refused(message + hint)
+            return self.refused(message + hint, answer.status)
         wait = parse_retry_after(answer.headers.get("retry-after"))
         crowded = answer.status in CROWDED
         return AttemptError(self.clean(message), wait, crowded=crowded, sent=sent)

@@ -110,7 +110,8 @@ def sort_out(
                 break
         else:
             raise unknown("model option", name, [*names[0], *names[1], *own])
-    generation, conduct = Generation(**parts[0]), Conduct(**parts[1])
+    generation = Generation(**parts[0])
+    conduct = Conduct(**{name: value for name, value in parts[1].items() if value is not None})
     for name, kinds in _KINDS.items():
         value = getattr(generation, name, None)
         value = getattr(conduct, name, None) if value is None else value

@@ -27,11 +27,10 @@ def side_by_side(
     ``epoch``: which sample (None: the first that every side has, else each side's first).
     ``width``: of the terminal, in columns. ``every``: whole observations. Control characters of
     what was printed are shown as marks, so that no record reaches the terminal's own. Raises
-    UnknownNameError for a task that is in no side, UsageError for an epoch that one lacks.
+    UnknownNameError for a task that is in no side, UsageError for a name that means several and
+    for an epoch that one lacks. ``task``: an id, the end of one, or a position.
     """
-    known = dict.fromkeys(name for side in sides for name in side.tasks)
-    if task not in known:
-        raise unknown("task", task, list(known))
+    task = _named(sides, task)
     episodes = _chosen(sides, task, epoch)
     column = max(NARROWEST, (width - len(GAP) * (len(sides) - 1)) // len(sides))
     heads = [_head(s, t, task) for s, t in zip(sides, episodes, strict=True)]
@@ -42,6 +41,20 @@ def side_by_side(
         cells = [_turn(number, said, every) if said else [] for said in row]
         out += [GAP.join(["-" * column] * len(sides)), *_beside(cells, column)]
     return "\n".join(out) + "\n"
+
+
+def _named(sides: Sequence[Side], name: str) -> str:
+    """The task that an id, the end of one, or a position means, as in ``intercode show``."""
+    known = {task: found[0].index for side in sides for task, found in side.tasks.items()}
+    if name in known:
+        return name
+    at = [task for task, index in known.items() if name.isdigit() and index == int(name)]
+    found = at or [task for task in known if task.endswith(f"/{name}")]
+    if not found:
+        raise unknown("task", name, list(known))
+    if len(found) > 1:
+        raise UsageError(f"{name!r} means {len(found)} tasks: {', '.join(sorted(found)[:5])}")
+    return found[0]
 
 
 def _chosen(sides: Sequence[Side], task: str, epoch: int | None) -> list[Trajectory | None]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from intercode.report.metrics import settled
+from intercode.report.variants import variants
 from intercode.types import Trajectory
 
 OWN = "run"
@@ -20,7 +21,8 @@ class Entry:
     """Episodes that one row of a table is made of.
 
     ``dataset`` is without the file system for the paper's tasks, so that four logs make one row;
-    ``conditions`` says what the episodes were obtained with, ``log`` where the first of them lies.
+    ``conditions`` says what the episodes were obtained with, ``log`` where the first of them lies,
+    ``variant`` which settings tell it from an entry that has all else in common with it.
     """
 
     environment: str
@@ -31,10 +33,21 @@ class Entry:
     source: str
     log: Path
     episodes: tuple[Trajectory, ...]
+    variant: str = ""
+
+    @property
+    def told(self) -> str:
+        """The conditions, and the variant where there is one."""
+        return f"{self.conditions}, {self.variant}" if self.variant else self.conditions
 
     @property
     def key(self) -> tuple[str, ...]:
         """What two entries must not have in common, or they would be one row."""
+        return (*self.shared, self.variant)
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """The same without the variant."""
         return (self.environment, self.dataset, self.agent, self.model, self.conditions)
 
 
@@ -43,6 +56,7 @@ def conditions(episode: Trajectory) -> str:
 
     For a run of ours: data with hash, profile with scoring version, image with digest, architecture
     and sandbox tier, and "not comparable" where the run says so; ``?`` for what it does not say.
+    A reward that is not the profile's own, a policy and determinism are named where there are any.
     """
     run = episode.run
     if run.get("source", OWN) != OWN:
@@ -60,6 +74,10 @@ def conditions(episode: Trajectory) -> str:
         str(run.get("arch") or "?"),
         str(run.get("tier") or run.get("sandbox") or "?"),
     ]
+    own = f"{run.get('environment')}-{run.get('profile')}"
+    parts += [f"reward {run['reward']}"] if run.get("reward") not in (None, own) else []
+    parts += [f"policy {run['policy'].get('digest', '?')[:8]}"] if run.get("policy") else []
+    parts += ["deterministic"] if run.get("determinism") else []
     parts += ["network"] if run.get("network") == "host" else []
     parts += ["not comparable"] if run.get("comparable") is False else []
     return ", ".join(parts)
@@ -76,6 +94,19 @@ def collect(logs: Sequence[tuple[Path, Sequence[Trajectory]]]) -> list[Entry]:
         for same in parts.values():
             episodes = settled(e.episodes[0] for e in same)
             _add(out, replace(same[0], episodes=tuple(episodes)))
+    return _told_apart(out)
+
+
+def _told_apart(entries: Sequence[Entry]) -> list[Entry]:
+    """The entries, with a variant for those that would look alike."""
+    out = list(entries)
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for n, entry in enumerate(entries):
+        alike.setdefault(entry.shared, []).append(n)
+    for numbers in alike.values():
+        labels = variants([(str(out[n].log), out[n].episodes[0]) for n in numbers])
+        for n, label in zip(numbers, labels, strict=True):
+            out[n] = replace(out[n], variant=label)
     return out
 
 
@@ -90,7 +121,7 @@ def _add(entries: list[Entry], new: Entry) -> None:
     if new.source != OWN and apart:
         entries[at] = replace(old, episodes=old.episodes + new.episodes)
     else:
-        _add(entries, replace(new, conditions=f"{new.conditions}, from {new.log}"))
+        _add(entries, replace(new, variant=f"{new.variant}from {new.log} "))  # until told apart
 
 
 def _entry(path: Path, episode: Trajectory) -> Entry:

@@ -99,7 +99,7 @@ def _episode_row(t: Trajectory) -> dict[str, Any]:
 def _step_row(step: Step) -> dict[str, Any]:
     usage = asdict(step.usage)
     usage["model_seconds"] = usage.pop("seconds")
-    left_out = ("messages", "usage", "parts", "hashes", "context", "changes")
+    left_out = ("messages", "usage", "parts", "hashes", "context", "changes", "diffs")
     fields = {k: v for k, v in asdict(step).items() if k not in left_out}
     parts = {f"part_{name}": value for name, value in step.parts.items()}
     return {**fields, "changes": len(step.changes), **usage, **parts}

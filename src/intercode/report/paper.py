@@ -82,7 +82,7 @@ def _success(split: Split, entries: Sequence[Entry], told: str = "") -> Table:
     rows: dict[tuple[str, str], dict[str, Entry]] = {}
     mine = [e for e in entries if e.dataset == split.dataset and e.agent in SIDES]
     for entry in mine:
-        rows.setdefault((entry.model, entry.conditions), {})[entry.agent] = entry
+        rows.setdefault((entry.model, entry.told), {})[entry.agent] = entry
     cells: list[tuple[Cell, ...]] = []
     notes: list[str] = []
     borrowed: list[str] = []
@@ -133,9 +133,10 @@ def _strategies(entries: Sequence[Entry]) -> Table:
                 metrics.error_rate(entry.episodes),
                 metrics.error_rate(entry.episodes, metrics.true_error_share),
             )
-            label = (entry.environment, entry.agent, entry.model, entry.conditions)
+            label = (entry.environment, entry.agent, entry.model, entry.told)
             shown = figures if whole else (None,) * len(figures)
-            rows.append((*label, len(metrics.played(entry.episodes)), *shown))
+            tasks = len({t.task for t in metrics.played(entry.episodes)})
+            rows.append((*label, tasks, *shown))
             notes += _gaps(split, entry)
     if any(e.agent == "react" and e.conditions == PUBLISHED for e in entries):
         notes.append("published ReAct logs stand under gpt-3.5; their code asked text-davinci-003.")
@@ -171,7 +172,7 @@ def missing(split: Split, entry: Entry) -> list[str]:
 
 def _gaps(split: Split, entry: Entry) -> list[str]:
     """What a row rests on, in words, where that is not every task once."""
-    who = f"{entry.model}, {entry.agent} ({entry.conditions})"
+    who = f"{entry.model}, {entry.agent} ({entry.told})"
     notes = []
     gone = missing(split, entry)
     if gone:
@@ -192,7 +193,7 @@ def failures(entry: Entry) -> list[str]:
     count = metrics.failed(entry.episodes)
     if not count:
         return []
-    who = f"{entry.model}, {entry.agent} ({entry.conditions})"
+    who = f"{entry.model}, {entry.agent} ({entry.told})"
     return [f"{who}: failed (ended in an error, in no figure): {count}."]
 
 

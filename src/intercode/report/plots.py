@@ -183,10 +183,11 @@ def _bounds(estimate: Estimate) -> tuple[float, float]:
 
 
 def _name(entry: Entry) -> str:
-    """Agent and model; how many tasks it rests on."""
+    """Agent and model, what tells it from others of these; how many tasks it rests on."""
     tasks = len({t.task for t in metrics.played(entry.episodes)})
     model = "" if entry.model in ("none", entry.agent) else f", {entry.model}"
-    return f"{entry.agent}{model} ({tasks} tasks)"
+    variant = f", {entry.variant}" if entry.variant else ""
+    return f"{entry.agent}{model}{variant} ({tasks} tasks)"
 
 
 def _colour(number: int) -> str:

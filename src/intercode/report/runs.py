@@ -22,6 +22,7 @@ FIXED = (
     "turns",
     "error %",
     "tasks",
+    "episodes",
     "failed",
 )
 _DIGITS = (("turns", 2), ("error %", 2), ("error % true", 2))
@@ -82,9 +83,11 @@ def _dataset(name: str, entries: Sequence[Entry]) -> Table:
     key = _splitter(entries)
     groups = ordered({g for e in entries for g in metrics.split(e.episodes, key)})
     again = any(e.agent == "try-again" for e in entries)
-    rows = [_row(e, groups, key, again) for e in entries]
+    sampled = any(_tasks(e) < len(metrics.played(e.episodes)) for e in entries)
+    rows = [_row(e, groups, key, again, sampled) for e in entries]
     named = tuple(f"group {g}" if g in FIXED else g for g in groups)
-    columns = FIXED[:3] + (FIXED[3:4] if again else ()) + named + FIXED[4:]
+    last = tuple(n for n in FIXED[4:] if n != "episodes" or sampled)
+    columns = FIXED[:3] + (FIXED[3:4] if again else ()) + named + last
     notes = [n for e in entries for n in failures(e)]
     boxed = [e for e in entries if e.environment != "sql"]
     if any(e.episodes[0].run.get("comparable") is False for e in boxed):
@@ -99,6 +102,7 @@ def _row(
     groups: Sequence[str],
     key: Callable[[Trajectory], str | None],
     again: bool,
+    sampled: bool,
 ) -> tuple[Cell, ...]:
     episodes = entry.episodes
     parts = metrics.split(episodes, key)
@@ -106,15 +110,21 @@ def _row(
     return (
         entry.agent,
         entry.model,
-        entry.conditions,
+        entry.told,
         *((first,) if again else ()),
         *(metrics.success_rate(parts.get(g, [])) for g in groups),
         metrics.success_rate(episodes),
         metrics.mean_turns(episodes),
         metrics.error_rate(episodes),
-        len(metrics.played(episodes)),
+        _tasks(entry),
+        *((len(metrics.played(episodes)),) if sampled else ()),
         metrics.failed(episodes),
     )
+
+
+def _tasks(entry: Entry) -> int:
+    """Tasks, however many epochs there are of each."""
+    return len({t.task for t in metrics.played(entry.episodes)})
 
 
 def _splitter(entries: Sequence[Entry]) -> Callable[[Trajectory], str | None]:

@@ -42,7 +42,7 @@ def counts(estimate: Estimate | None) -> tuple[Cell, Cell, Cell]:
 def _named(entry: Entry, kind: str, what: str) -> tuple[str, str]:
     """A table's name and title."""
     parts = [entry.dataset, entry.agent, entry.model]
-    return "/".join([kind, *parts]), f"{', '.join(parts)} ({entry.conditions}): {what}"
+    return "/".join([kind, *parts]), f"{', '.join(parts)} ({entry.told}): {what}"
 
 
 def _figures(entry: Entry) -> Table:

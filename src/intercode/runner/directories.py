@@ -25,6 +25,8 @@ This directory is one evaluation run of intercode {version}, begun {started}.
   trajectories.jsonl  one line an episode, written as it ended
   history.jsonl       one line for each time that somebody worked on it: how it ended, what it spent
 
+From the directory above this one:
+
 Play what is missing or ended in an error:
                                    intercode eval --resume {out}
 The figures:                       intercode report {out}
@@ -62,10 +64,19 @@ def refuse_other(out: Path, facts: Mapping[str, Any]) -> None:
     """Raise UsageError where ``out`` holds a run with other settings, naming the first."""
     old = recorded(out)
     for key in [] if old is None else differing(old, facts):
+        before, now = _where_apart((old or {}).get(key), facts.get(key))
         raise UsageError(
-            f"{out} holds a run with {key} {shown((old or {}).get(key))}, not "
-            f"{shown(facts.get(key))}: give another --out, or the same settings to finish that run"
+            f"{out} holds a run with {key} {shown(before)}, not {shown(now)}: "
+            "give another --out, or the same settings to finish that run"
         )
+
+
+def _where_apart(old: object, new: object) -> tuple[object, object]:
+    """Of two tables what differs in them; anything else whole."""
+    if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
+        return old, new
+    apart = [k for k in {**old, **new} if old.get(k) != new.get(k) or (k in old) != (k in new)]
+    return {k: old[k] for k in apart if k in old}, {k: new[k] for k in apart if k in new}
 
 
 def differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -45,8 +45,10 @@ class Player:
 
         A failure of the infrastructure (a box that was lost, say) is retried, which the facts tell
         as ``attempts``, and then recorded with ``end='error'``; any other at once. What attempts
-        without a result have spent is told as ``lost``. Raises what no other episode would escape:
-        ModelRefusedError, SandboxUnavailableError, UsageError, BudgetError at a limit of the run's.
+        without a result have spent is told as ``lost``; what an endpoint does not take in this
+        conversation (``ModelRefusedError.whole`` is false) is recorded at once. Raises what no
+        other episode would escape: ModelRefusedError otherwise, SandboxUnavailableError,
+        UsageError, BudgetError at a limit of the run's.
         """
         lost = Usage()
         model = self.plan.model if self.plan.takes_model else None
@@ -56,8 +58,13 @@ class Player:
                 played = self._once(sample, account)
                 more = _lost(lost) | ({"attempts": attempt} if attempt > 1 else {})
                 return with_facts(self.plan, played, **more)
-            except (ModelRefusedError, SandboxUnavailableError, UsageError):
+            except (SandboxUnavailableError, UsageError):
                 raise
+            except ModelRefusedError as e:
+                if e.whole or self._spending.hopeless():
+                    raise
+                self.close()
+                return self._failure(sample, e, attempt, lost + account.spent)
             except (InfrastructureError, OSError) as e:
                 self.close()
                 lost += account.spent

@@ -63,16 +63,17 @@ def estimate(plan: Plan) -> Estimate:
         note = "nothing bounds the turns of an episode: give --max-turns"
         return Estimate(*counts, None, least, None, None, None, (note,))
     notes: list[str] = []
-    requests = turns + int(getattr(agent, "requests_besides", 0))
+    turns += int(getattr(agent, "requests_besides", 0))
+    times = int(getattr(agent, "requests_a_turn", 1))
     answer = _answer(plan.model, notes)
-    grown = answer + _observation(agent)
-    most = math.ceil(least * requests + len(waiting) * grown * requests * (requests - 1) / 2)
-    prompts, answers = most, len(waiting) * requests * answer
-    longest = max(firsts) + grown * (requests - 1)
-    cost = _cost(plan.model, prompts, answers, longest, notes)
-    return _limited(
-        plan, Estimate(*counts, len(waiting) * requests, least, prompts, answers, cost), notes
-    )
+    grown, again = times * answer + _observation(agent), (times - 1) * answer
+    each = times * (grown * turns * (turns - 1) / 2 + again * turns / 2)
+    prompts = math.ceil(least * times * turns + len(waiting) * each)
+    requests = len(waiting) * times * turns
+    longest = max(max(firsts) + grown * (turns - 1) + again, 1)
+    cost = _cost(plan.model, prompts, requests * answer, longest, notes)
+    found = Estimate(*counts, requests, least, prompts, requests * answer, cost)
+    return _limited(plan, found, notes)
 
 
 def _first_prompts(plan: Plan, model: Model, waiting: Sequence[Sample]) -> tuple[list[int], Agent]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
 from typing import Any
 
@@ -13,6 +13,7 @@ from intercode import trajectories
 from intercode.agents.base import Agent
 from intercode.config import EvalConfig
 from intercode.models import Model
+from intercode.models.secrecy import is_secret, is_secret_header
 from intercode.runner.code import code_of
 from intercode.types import plain
 
@@ -28,6 +29,9 @@ alone."""
 PACKAGES = ("gymnasium", "httpx", "sqlglot", "mysql-connector-python", "tiktoken", "litellm",
             "anthropic", "google-genai")  # fmt: skip
 """The packages on which a result may depend."""
+
+ASKED = ("thinking", "thoughts", "api", "template")
+"""What a model tells beside its generation parameters that changes its answers as they do."""
 
 _SECRET = re.compile(
     r"api[-_]?key|[-_]key$|^key$|authorization|secret|passw|credential|cookie|(^|auth_|access_)token$",
@@ -54,7 +58,7 @@ def facts_of(
         "agent_options": config.agent_options,
         "model_options": config.model_options,
         "prompts": sorted(_sums(told)),
-        "generation": generated.get("generation", config.model_options),
+        "generation": _generation(generated, config),
         "agent_facts": told,
         "model_facts": generated,
         "version": intercode.__version__,
@@ -84,10 +88,23 @@ def versions() -> dict[str, str]:
     return {**found, "system": f"{platform.system()} {platform.release()}"}
 
 
-def clean(value: Any) -> Any:
-    """JSON types without whatever is named like a secret, and without logins in addresses."""
+def _generation(told: Mapping[str, Any], config: EvalConfig) -> dict[str, Any]:
+    """How answers were asked for; the model's options where it does not tell."""
+    more = {name: told[name] for name in ASKED if told.get(name) is not None}
+    return {**told.get("generation", config.model_options), **more}
+
+
+def _is_secret(name: str) -> bool:
+    return is_secret(name) or bool(_SECRET.search(name))
+
+
+def clean(value: Any, secret: Callable[[str], bool] = _is_secret) -> Any:
+    """JSON types without whatever is named like a secret, headers by rules of their own, and
+    without logins in addresses."""
     if isinstance(value, Mapping):
-        return {k: clean(v) for k, v in value.items() if not _SECRET.search(str(k))}
+        kinds = {"headers": is_secret_header}
+        kept = ((k, v) for k, v in value.items() if not secret(str(k)))
+        return {k: clean(v, kinds.get(k, _is_secret)) for k, v in kept}
     if isinstance(value, list | tuple):
         return [clean(v) for v in value]
     return _LOGIN.sub("", value) if isinstance(value, str) else value

@@ -138,6 +138,7 @@ def _play(cell: Cell, model: Model | None, quiet: bool, label: str) -> Result:
     try:
         plan = make_plan(cell.config, model)
         run_plan(plan, quiet=quiet, label=label)
+        plan.close()
     except (BudgetError, TooManyErrorsError) as e:
         return Result(cell, "stopped", str(e))
     except (InterCodeError, OSError) as e:

@@ -38,7 +38,8 @@ __all__ = [
 class Plan:
     """A run that can be worked on from many threads: ``env`` and ``agent`` make new ones.
 
-    ``chosen`` are positions in the dataset, in its order; ``facts`` what every result names.
+    ``chosen`` are positions in the dataset, in its order; ``facts`` what every result names;
+    ``opened``: the model was opened for this plan, which closes it.
     """
 
     config: EvalConfig
@@ -49,6 +50,7 @@ class Plan:
     options: Mapping[str, Any]
     facts: Mapping[str, Any]
     out: Path
+    opened: bool = False
 
     @property
     def file(self) -> Path:
@@ -69,6 +71,15 @@ class Plan:
     def takes_model(self) -> bool:
         """Whether the agent asks a model, so that what it spends can be limited."""
         return self.model is not None and accepts(self.config.agent, "model")
+
+    def close(self) -> None:
+        """Close the connections of a model that the plan has opened, not of one that it was given.
+
+        For the end of a run, when nobody asks any more: a request under way would be sent again.
+        """
+        close = getattr(self.model, "close", None)
+        if self.opened and callable(close):
+            close()
 
     def env(self) -> InterCodeEnv:
         """A new environment."""
@@ -128,7 +139,8 @@ def make_plan(config: EvalConfig, model: Model | None = None) -> Plan:
     dataset = datasets.load(config.dataset)
     chosen = choose(dataset, config.tasks, config.limit)
     needs_model = accepts(config.agent, "model")
-    if model is None and config.model is not None and needs_model:
+    opened = model is None and needs_model
+    if opened and config.model is not None:
         model = open_model(config.model, config.base_url, **config.model_options)
     options = _read_actions(config)
     golds = {t.id: (t.solution,) for t in dataset.tasks if t.solution is not None}
@@ -142,7 +154,7 @@ def make_plan(config: EvalConfig, model: Model | None = None) -> Plan:
     facts["tasks_in_dataset"] = len(dataset)
     out = config.out or free_directory(Path("runs"), run_name(facts), facts)
     refuse_other(out, facts)
-    return replace(plan, facts=facts, out=out)
+    return replace(plan, facts=facts, out=out, opened=opened)
 
 
 def open_env(config: EvalConfig, dataset: Dataset) -> InterCodeEnv:
@@ -155,6 +167,8 @@ def open_env(config: EvalConfig, dataset: Dataset) -> InterCodeEnv:
     }  # fmt: skip
     kind = ENVIRONMENTS.load(dataset.environment)
     own = {n for c in kind.__mro__ for n in getattr(c.__init__, "__kwdefaults__", None) or ()}
+    if "diffs" in own:  # an environment with files
+        general["diffs"] = config.diffs
     for name in config.env_options:
         if name not in own - set(general):
             raise unknown("environment option", name, sorted(own - set(general)))

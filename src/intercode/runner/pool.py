@@ -37,7 +37,10 @@ def evaluate(config: EvalConfig, *, model: Model | None = None, quiet: bool = Fa
     of the run's, TooManyErrorsError where more episodes failed than ``fail_on_error`` allows; what
     was finished is then on disk.
     """
-    return run_plan(make_plan(config, model), quiet=quiet)
+    plan = make_plan(config, model)
+    run_plan(plan, quiet=quiet)
+    plan.close()
+    return plan.out
 
 
 def run_plan(plan: Plan, *, quiet: bool = False, label: str = "") -> Path:

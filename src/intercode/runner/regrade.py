@@ -16,7 +16,7 @@ from typing import Any
 import intercode
 from intercode import logs, trajectories
 from intercode.envs.base import SUBMIT, InterCodeEnv
-from intercode.errors import DataError, GoldError, InfrastructureError, UsageError
+from intercode.errors import DataError, UsageError
 from intercode.report.metrics import is_failed
 from intercode.runner.recorded import Environments, Options, is_own, open_env
 from intercode.runner.rules import Rules, rules_of
@@ -93,7 +93,7 @@ def regrade(
     trajectories.write_run(out, facts)
     after: list[Trajectory] = []
     found: list[Difference] = []
-    with ThreadPoolExecutor(options.parallel) as pool, Environments(options) as envs:
+    with Environments(options) as envs, ThreadPoolExecutor(options.parallel) as pool:
         graded = pool.map(partial(_graded, envs), before)
         for old, (new, differences) in zip(before, graded, strict=True):
             after.append(new.replace(run={**_carried(old.run), **facts}))
@@ -135,7 +135,9 @@ def _graded(envs: Environments, old: Trajectory) -> tuple[Trajectory, list[Diffe
     """As ``_again``; an episode that cannot be graded ends in an error."""
     try:
         return _again(envs, old)
-    except (GoldError, InfrastructureError, DataError, OSError) as e:
+    except Exception as e:  # a gold, a box, a file, or a reward function with a fault
+        if isinstance(e, UsageError) and not isinstance(e, DataError):
+            raise
         text = f"{type(e).__name__}: {e}"
         return old.replace(steps=(), end="error", error=text, seconds=None), []
 

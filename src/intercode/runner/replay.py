@@ -126,7 +126,7 @@ def run(
     reports = []
     for file in files:
         report = FileReport(file.name)
-        with ThreadPoolExecutor(options.parallel) as pool, Environments(options) as envs:
+        with Environments(options) as envs, ThreadPoolExecutor(options.parallel) as pool:
             replayed = partial(_replay, envs)
             for trajectory, checks in pool.map(replayed, *zip(*episodes[file], strict=True)):
                 report.episodes += 1

@@ -14,6 +14,9 @@ from intercode.models.budget import Budget, Limits
 from intercode.models.limited import limited
 from intercode.types import Move, Usage
 
+MOST_REFUSED = 3
+"""So many episodes may be refused for what they say before anything at all was answered."""
+
 
 class Spending:
     """The money of one time of work on a run. May be used by many threads.
@@ -27,6 +30,8 @@ class Spending:
         self.config = config
         self._lock = threading.Lock()
         self._stopped = threading.Event()
+        self._refused = 0
+        self._answered = before.requests > 0
         self.spent = Usage()
         _refuse(config, before)
         limits = Limits(config.max_tokens, config.max_cost, config.max_seconds)
@@ -40,6 +45,14 @@ class Spending:
         """Count what was spent."""
         with self._lock:
             self.spent += usage
+            self._answered = True
+
+    def hopeless(self) -> bool:
+        """Count an episode whose conversation was refused, and tell whether that is the
+        MOST_REFUSED-th before anything was answered: then it is no matter of the conversation."""
+        with self._lock:
+            self._refused += 1
+            return not self._answered and self._refused >= MOST_REFUSED
 
     def stop(self) -> None:
         """Nothing more is to be spent: the run is over, whatever episodes still think."""

@@ -66,7 +66,8 @@ class Step:
 
     ``executed`` is false for a turn that held no code. ``valid`` is None where nothing ran.
     ``refused``: a policy or the environment did not let the action through. ``reward`` is None
-    where the turn was not scored. ``hashes``: of observation and state. The rest is Move's.
+    where the turn was not scored. ``hashes``: of observation and state. ``diffs``: where asked for,
+    how this turn changed each path (see envs/diffs.py). The rest is Move's.
     """
 
     action: str
@@ -86,6 +87,7 @@ class Step:
     actor: str = "agent"
     messages: tuple[Mapping[str, Any], ...] = ()
     context: Mapping[str, Any] = field(default_factory=dict)
+    diffs: Mapping[str, str] = field(default_factory=dict)
 
 
 EndReason = Literal[

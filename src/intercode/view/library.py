@@ -98,7 +98,7 @@ def searched(t: Trajectory) -> str:
     """The text in which an episode is searched."""
     said = [t.task, t.query, t.error or "", *t.tags]
     for step in t.steps:
-        said += [step.thought, step.action, step.observation, *step.changes]
+        said += [step.thought, step.action, step.observation, *step.changes, *step.diffs.values()]
         if step.messages:
             said += [json.dumps(plain(m), ensure_ascii=False) for m in step.messages]
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from intercode.envs.policy.parts import Parsed, Part
+from intercode.envs.policy.parts import Parsed, Part, joined
 
 _READS = ("Select", "Union", "Intersect", "Except", "Subquery", "Values")
 _CALLED = {
@@ -32,14 +32,23 @@ def parts_of(text: str) -> Parsed:
     from intercode.sessions.sql.parsing import parsed
 
     try:
-        return Parsed(tuple(_parts(parsed(text))))
+        return _read(parsed(text))
     except StatementError as e:
         why = f"a syntax error ({e})"
     try:
         trees = [tree for tree in sqlglot.parse(text, read="sqlite") if tree is not None]
     except (SqlglotError, RecursionError):
         return Parsed((), why)
-    return Parsed(tuple(part for tree in trees for part in _parts(tree)), "" if trees else why)
+    return joined(map(_read, trees)) if trees else Parsed((), why)
+
+
+def _read(tree: object) -> Parsed:
+    """The parts of one statement; of some (PREPARE, CALL, CREATE TRIGGER) only what they are is
+    read, and not what they do."""
+    from sqlglot import exp
+
+    unread = isinstance(tree, exp.Command)
+    return Parsed(tuple(_parts(tree)), f"what {_kind(tree)} does is not read" if unread else "")
 
 
 def _parts(tree: object) -> Iterator[Part]:

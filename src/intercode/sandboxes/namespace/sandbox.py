@@ -101,7 +101,8 @@ class NamespaceSandbox(Sandbox):
             for fd in fds.values():
                 os.fchown(fd, sandbox_uid(), sandbox_uid())
         status_r, status_w = os.pipe()
-        told: dict[str, Any] = {"argv": list(argv), "cwd": cwd, "env": environment, "targets": list(fds)}
+        told: dict[str, Any] = {"argv": list(argv), "cwd": cwd, "env": environment}
+        told["targets"] = list(fds)
         given, do = [status_w, *fds.values()], "spawn"
         if picture is not None:
             given[1:1], do, told["standard"] = [picture], "plant", [0, *fds]

@@ -95,7 +95,7 @@ class Alone {
 function searched(episode) {
   const said = [episode.task, episode.query, episode.error ?? "", ...episode.tags];
   for (const step of episode.steps) {
-    said.push(step.thought, step.action, step.observation, ...step.changes);
+    said.push(step.thought, step.action, step.observation, ...step.changes, ...Object.values(step.diffs));
     if (step.messages.length) said.push(...step.messages.map((m) => JSON.stringify(m)));
     else said.push(step.message);
   }

@@ -85,6 +85,28 @@ function changes(step, before) {
       same.map(item("\u00a0", "changed before", "same"))));
 }
 
+const SIGNS = { "+": ["ins", "added"], "-": ["del", "removed"], "@": ["span", "hunk"], "\\": ["span", "hunk"] };
+
+// The first character of each line tells what became of it; it stays, so that colours are not needed.
+function diffLines(text) {
+  return text.split("\n").map((one) => {
+    const [tag, kind] = SIGNS[one[0]] ?? ["span", ""];
+    return h(tag, { class: `d ${kind}` }, shown(one));
+  });
+}
+
+function diffs(step) {
+  const paths = Object.entries(step.diffs);
+  if (!paths.length) return null;
+  const long = paths.reduce((sum, [, text]) => sum + text.split("\n").length, 0) > 3 * LONG;
+  return h("div", { class: "diffs" }, paths.map(([path, text]) => {
+    const body = h("pre", { class: "diff", tabindex: "-1" });
+    const fill = () => body.firstChild || body.append(...diffLines(text));
+    if (!long) fill();
+    return h("details", { open: !long, on: { toggle: fill } }, h("summary", {}, shown(path)), body);
+  }));
+}
+
 function context(step) {
   const rows = Object.entries(step.context);
   if (!rows.length) return null;
@@ -123,5 +145,5 @@ function turn(episode, number, environment, extra = []) {
     step.thought.trim() ? h("div", { class: "thought" }, block(step.thought.trim(), "said", "thought")) : null,
     done ?? h("p", { class: "dim", text: "no code" }),
     step.observation.trim() ? block(step.observation, "output", "output") : step.executed ? h("p", { class: "dim", text: "no output" }) : null,
-    context(step), reward(step), changes(step, episode.steps.slice(0, number - 1)), messages(step));
+    context(step), reward(step), changes(step, episode.steps.slice(0, number - 1)), diffs(step), messages(step));
 }

@@ -1,0 +1,118 @@
+"""How a change of one path is told, and what stood there before, without any box."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from intercode.envs.below import LARGEST, Thing, below
+from intercode.envs.diff_texts import UNKNOWN, told
+from intercode.envs.unified import hunks
+from intercode.types import FileEntry
+
+
+def file(data: bytes, mode: int = 0o644) -> Thing:
+    digest = hashlib.sha256(data).hexdigest()
+    return Thing(FileEntry("file", mode, len(data), digest), data if len(data) <= LARGEST else None)
+
+
+@pytest.mark.skipif(not shutil.which("patch"), reason="needs the program patch")
+def test_hunks_are_what_patch_takes(tmp_path: Path) -> None:
+    chance = random.Random(3)
+    for _ in range(60):
+        old = [chance.choice("abcdef") for _ in range(chance.choice([0, 1, 5, 20, 60]))]
+        new = list(old)
+        for _ in range(chance.randint(0, 4)):
+            at = chance.randrange(len(new) + 1)
+            new[at : at + chance.randint(0, 1)] = chance.choice([[], ["x"], ["a", "y"]])
+        before, after = ("\n".join(x) + chance.choice(["", "\n"]) for x in (old, new))
+        (tmp_path / "f").write_text(before)
+        text = f"--- f\n+++ f\n{hunks(before, after)}\n"
+        if before != after:
+            subprocess.run(
+                ["patch", "-s", "-o", "g", "f"], input=text, text=True, check=True, cwd=tmp_path
+            )
+            left = tmp_path / "g"
+            assert (left.read_text() if left.exists() else "") == after
+            left.unlink(missing_ok=True)
+
+
+def test_lines_end_at_newlines_only_and_a_torn_one_says_so() -> None:
+    assert (
+        hunks("a\x0bb\u2028c\n", "a\x0bb\u2028d\n") == "@@ -1 +1 @@\n-a\x0bb\u2028c\n+a\x0bb\u2028d"
+    )
+    torn = "\\ No newline at end of file"
+    assert hunks("a", "a\n") == f"@@ -1 +1 @@\n-a\n{torn}\n+a"
+    assert hunks("", "") == "" and hunks("a\n", "a\n") == ""
+
+
+def test_what_is_too_long_to_match_is_still_right() -> None:
+    old = "head\n" + "a\n" * 5000 + "tail\n"
+    new = "head\n" + "b\n" * 4000 + "tail\n"
+    lines = hunks(old, new).split("\n")
+    assert lines[:3] == ["@@ -1,5002 +1,4002 @@", " head", "-a"] and lines[-1] == " tail"
+    assert lines.count("-a") == 5000 and lines.count("+b") == 4000
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (None, file(b"x\n"), "new file\n@@ -0,0 +1 @@\n+x"),
+        (file(b"x"), None, "deleted: file of 1 byte"),
+        (None, None, ""),
+        (file(b"x"), file(b"x"), ""),
+        (file(b"x"), file(b"x", 0o755), "mode 644, now 755"),
+        (file(b"x\n"), file(b"y\n", 0o600), "mode 644, now 600\n@@ -1 +1 @@\n-x\n+y"),
+        (file(b"a\0"), file(b"abc"), "binary, 3 bytes, 2 before"),
+        (None, file(b"\xff\xfe"), "new file\nbinary, 2 bytes"),
+        (file(b"a" * 65537), file(b"b"),
+         "too large: 1 byte, 65537 before; up to 65536 are compared"),
+        (file(b"a" * 65537), file(b"a" * 65537, 0o600), "mode 644, now 600"),
+        (UNKNOWN, file(b"b"), "changed; what it was before is not known here"),
+        (UNKNOWN, None, "deleted: something not known here"),
+        (file(b"b"), UNKNOWN, "as before the episode; what that was is not known here"),
+        (file(b"b"), Thing(FileEntry("dir")), "file of 1 byte, now directory"),
+        (Thing(FileEntry("link", target="a")), Thing(FileEntry("link", target="b\n")),
+         "symbolic link to 'a', now to 'b\\n'"),
+        (None, Thing(FileEntry("fifo")), "new fifo"),
+    ],
+)  # fmt: skip
+def test_changes_in_words(before: Thing | None, after: Thing | None, said: str) -> None:
+    assert told(before, after) == said
+
+
+def test_what_lies_below_is_found_without_following_links(tmp_path: Path) -> None:
+    top, bottom, secret = (tmp_path / name for name in ("top", "bottom", "secret"))
+    for path, text in ((top / "a/f", "top"), (bottom / "a/f", "bottom"), (bottom / "a/g", "g"),
+                       (secret / "f", "secret"), (bottom / "b/f", "hidden")):  # fmt: skip
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (top / "b").symlink_to(secret)
+    (bottom / "l").symlink_to(secret / "f")
+    roots = [str(top), str(bottom)]
+    for path, data in (("/a/f", b"top"), ("/a/g", b"g")):
+        found = below(roots, path)
+        assert found is not None and found.data == data
+    assert below(roots, "/b/f") is None and below(roots, "/none/x") is None
+    link, folder = below(roots, "/l"), below(roots, "/a")
+    assert link is not None and link.entry.target == str(secret / "f") and link.data is None
+    assert folder is not None and folder.entry.kind == "dir"
+
+
+def test_an_opaque_directory_hides_what_lies_below(tmp_path: Path) -> None:
+    for name in ("top/a", "bottom/a"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "bottom/a/f").write_text("x")
+    roots = [str(tmp_path / "top"), str(tmp_path / "bottom")]
+    assert below(roots, "/a/f") is not None
+    try:
+        os.setxattr(tmp_path / "top/a", "user.overlay.opaque", b"y")
+    except OSError as e:
+        pytest.skip(f"needs a file system with user attributes: {e}")
+    assert below(roots, "/a/f") is None

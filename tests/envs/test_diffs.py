@@ -1,0 +1,145 @@
+"""What an episode's record tells of changed files, in real boxes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import intercode
+from intercode.agents import open_agent
+from intercode.envs.base import InterCodeEnv
+from intercode.envs.diffs import MORE, MOST_FILES, MOST_TEXT
+from intercode.rollout import rollout
+from intercode.types import Dataset, Task
+from support.python_tasks import ADD
+
+pytestmark = pytest.mark.sandbox
+SETUP = Dataset(
+    "mine", "bash", (Task("mine/0", "Write 5 to /five", gold="echo 5 > /five", setup="echo 1 >/s"),)
+)
+
+
+@pytest.fixture(scope="module")
+def shell() -> Iterator[InterCodeEnv]:
+    with intercode.make("bash", diffs=True) as env:
+        yield env
+
+
+def after(env: InterCodeEnv, action: str) -> dict[str, str]:
+    info = env.step(action)[4]
+    assert "diffs" not in info
+    return env.file_diffs()
+
+
+def test_every_kind_of_change_over_two_turns(shell: InterCodeEnv) -> None:
+    shell.reset(options={"task": "starter/bash/count-csv"})
+    big = "head -c 70000 /dev/zero | tr '\\0' x > /tmp/big"
+    first = after(shell, f"cd /tmp; echo hi > n; printf 'a\\0' > bin; ln -s n l; mkdir d; {big}")
+    assert first == {
+        "/tmp/big": "new file\ntoo large: 70000 bytes; up to 65536 are compared",
+        "/tmp/bin": "new file\nbinary, 2 bytes",
+        "/tmp/d": "new directory",
+        "/tmp/l": "new symbolic link to 'n'",
+        "/tmp/n": "new file\n@@ -0,0 +1 @@\n+hi",
+    }
+    assert after(shell, "cat n") == {}
+    second = after(
+        shell, "echo ho >> n; chmod 600 n; mv bin bin2; ln -sfn x l; rmdir d; echo >>big"
+    )
+    assert second == {
+        "/tmp/big": "too large: 70001 bytes, 70000 before; up to 65536 are compared",
+        "/tmp/bin": "deleted: file of 2 bytes",
+        "/tmp/bin2": "new file\nbinary, 2 bytes",
+        "/tmp/d": "deleted: directory and all that was in it",
+        "/tmp/l": "symbolic link to 'n', now to 'x'",
+        "/tmp/n": "mode 644, now 600\n@@ -1 +1,2 @@\n hi\n+ho",
+    }
+    assert after(shell, "chmod 644 n") == {"/tmp/n": "mode 600, now 644"}
+    assert after(shell, "rm n") == {"/tmp/n": "deleted: file of 6 bytes"}
+
+
+def test_what_a_layer_holds_is_what_was_before(shell: InterCodeEnv) -> None:
+    shell.reset(options={"task": "starter/bash/count-csv"})
+    readme = "/srv/quaywheel/README.md"
+    line = shell.step(f"cp -p {readme} /tmp/kept; head -1 {readme}")[0].rstrip("\n")
+    shell.file_diffs()
+    diff = after(shell, f"sed -i '1s/.*/Mine/' {readme}")[readme].split("\n")
+    assert diff[0].startswith("@@ -1,4 +1,4 @@") and diff[1:3] == [f"-{line}", "+Mine"]
+    back = after(shell, f"cp -p /tmp/kept {readme}")[readme].split("\n")
+    assert back[1:3] == ["-Mine", f"+{line}"]
+    assert after(shell, f"rm {readme}")[readme].startswith("deleted: file of ")
+
+
+def test_a_directory_takes_what_it_held_along(shell: InterCodeEnv) -> None:
+    shell.reset(options={"task": "starter/bash/count-csv"})
+    after(shell, "mkdir -p /tmp/d/e; touch /tmp/d/e/f /tmp/d/g /tmp/h")
+    gone = "deleted: directory and all that was in it"
+    assert after(shell, "rm -r /tmp/d /tmp/h /srv/quaywheel") == {
+        "/srv/quaywheel": gone, "/tmp/d": gone, "/tmp/h": "deleted: file of 0 bytes",
+    }  # fmt: skip
+    assert after(shell, "mkdir /tmp/d; echo 1 > /tmp/d/g") == {
+        "/tmp/d": "new directory", "/tmp/d/g": "new file\n@@ -0,0 +1 @@\n+1",
+    }  # fmt: skip
+
+
+def test_before_is_the_state_that_was_gone_back_to(shell: InterCodeEnv) -> None:
+    shell.reset(options={"task": 0})
+    after(shell, "echo 1 > /tmp/f")
+    with shell.snapshot() as moment:
+        assert after(shell, "echo 2 > /tmp/f")["/tmp/f"].endswith("\n-1\n+2")
+        shell.restore(moment)
+        assert after(shell, "echo 3 > /tmp/f")["/tmp/f"].endswith("\n-1\n+3")
+    with shell.fork()[0] as child:
+        assert after(child, "echo 4 > /tmp/f")["/tmp/f"].endswith("\n-3\n+4")
+    assert after(shell, "echo 5 >> /tmp/f")["/tmp/f"].endswith("\n 3\n+5")
+
+
+def test_a_sealed_snapshot_changes_nothing_either(shell: InterCodeEnv) -> None:
+    shell.reset(options={"task": 0})
+    after(shell, "mkdir /tmp/m; for i in $(seq 150); do echo $i > /tmp/m/$i; done")
+    with shell.snapshot() as moment:
+        assert after(shell, "echo x >> /tmp/m/7") == {"/tmp/m/7": "@@ -1 +1,2 @@\n 7\n+x"}
+        shell.restore(moment)
+        assert after(shell, "echo y > /tmp/m/7") == {"/tmp/m/7": "@@ -1 +1 @@\n-7\n+y"}
+
+
+def test_a_turn_has_bounds(shell: InterCodeEnv) -> None:
+    shell.reset(options={"task": 0})
+    many = after(shell, "for i in $(seq 101 130); do seq 9000 > /tmp/f$i; done")
+    assert len(many) == MOST_FILES + 1 and many[MORE] == "and 10 more files"
+    assert sum(len(text) for text in many.values()) < MOST_TEXT + MOST_FILES * 100
+    assert many["/tmp/f101"].endswith("\n+9000")
+    assert many["/tmp/f102"].startswith("too large: a diff of ")
+    assert after(shell, "echo x >> /tmp/f130")["/tmp/f130"].endswith("; what it held was not kept")
+
+
+def test_the_setup_and_a_refused_action_change_nothing() -> None:
+    rules = {"deny": ["pattern:secret"]}
+    with intercode.make("bash", dataset=SETUP, diffs=True, policy=rules) as env:
+        env.reset()
+        assert after(env, "echo secret > /x") == {}
+        assert after(env, "echo 2 >> /s") == {"/s": "@@ -1 +1,2 @@\n 1\n+2"}
+        env.reset()
+        assert env.file_diffs() == {}
+
+
+def test_python_files_too() -> None:
+    with intercode.make("python", dataset=Dataset("own", "python", (ADD,)), diffs=True) as env:
+        env.reset()
+        assert after(env, "open('/tmp/a.txt', 'w').write('one\\n')")["/tmp/a.txt"].endswith("+one")
+        with env.snapshot() as moment:
+            after(env, "open('/tmp/a.txt', 'a').write('two\\n')")
+            env.restore(moment)
+            assert after(env, "open('/tmp/a.txt', 'a').write('2\\n')") == {
+                "/tmp/a.txt": "@@ -1 +1,2 @@\n one\n+2"
+            }
+
+
+def test_a_record_has_them_only_where_asked_for() -> None:
+    for asked in (False, True):
+        with intercode.make("bash", dataset=SETUP, diffs=asked) as env:
+            golds = {"mine/0": ["echo 5 > /five"]}
+            wrote, handed_in = rollout(open_agent("gold", golds=golds), env, 0).steps
+        made = {"/five": "new file\n@@ -0,0 +1 @@\n+5"}
+        assert (wrote.diffs, handed_in.diffs) == (made if asked else {}, {})
