@@ -186,7 +186,7 @@ def test_a_refused_conversation_is_cut_and_sent_again() -> None:
     assert len(model.sizes) == before + 1  # what fits is known by now
 
 
-def test_an_enormous_observation_is_cut_and_a_task_that_does_not_fit_ends_the_episode() -> None:
+def test_an_enormous_observation_is_cut_and_a_task_that_does_not_fit_is_an_error() -> None:
     agent = open_agent("try-again", {"observation_limit": 10**6}, model=Narrow(300))
     agent.start(Brief("t", "q", "bash"))
     first = agent.act(None)
@@ -196,9 +196,14 @@ def test_an_enormous_observation_is_cut_and_a_task_that_does_not_fit_ends_the_ep
     assert move.context["history"]["newest_turn"]["characters"] > 9000
     agent = open_agent("try-again", model=Narrow(20))
     agent.start(Brief("t", "q", "bash"))
-    move = agent.act(None)
-    assert move is not None
-    assert (move.action, move.usage.requests) == (None, 1)
+    with pytest.raises(ModelRefusedError, match="too long"):
+        agent.act(None)  # the model has said nothing: such an episode has no result
+    agent = open_agent("try-again", {"observation_limit": 10**6}, model=(model := Narrow(300)))
+    agent.start(Brief("t", "q", "bash"))
+    agent.act(None)
+    model.most = 20
+    move = agent.act(Feedback("word " * 2000))
+    assert move is not None and move.action is None and move.usage.requests > 0
     assert "No room" in move.reply
     assert agent.act(Feedback(move.reply)) is None
 

@@ -83,6 +83,7 @@ def test_forms(answer: str, code: str) -> None:
         ("<think>hm</think>", "thoughts and nothing else"),
         ("Action 1: I cannot do that, sorry.", "no block of code"),
         ("Action 1:\n```json\n{}\n```", "marked as json"),
+        ("execute[ ]", "holds no action"),
     ],
 )
 def test_answers_without_code(answer: str, why: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import intercode
-from intercode import trajectories
+from intercode import report, trajectories
 from intercode.errors import ConfigError, UsageError
 from intercode.types import Step, Trajectory, Usage
 
@@ -84,3 +84,12 @@ def test_importing_the_package_loads_none_of_it() -> None:
     assert done.stdout.splitlines() == ["[]", "True"]
     with pytest.raises(AttributeError, match="no attribute 'lod_run'"):
         intercode.lod_run  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["ic_sql_plan_solve.json", "ic_sql_react_10_turns.json"])
+def test_its_figures_are_those_of_report(recorded_dir: Path, name: str) -> None:
+    log = recorded_dir / "sql" / name
+    rows = list(intercode.load_run(log).episode_rows())
+    table = next(t for t in report.build([log]) if t.name == "logs")
+    assert sum(r["turns"] for r in rows) / len(rows) == pytest.approx(table.cell("turns", log=name))
+    assert sum(r["success"] for r in rows) == table.cell("solved", log=name)

@@ -37,6 +37,11 @@ class Conversation:
         """What the requests of this turn have cost so far."""
         return self._usage
 
+    @property
+    def answered(self) -> bool:
+        """Whether the model has said anything in this episode."""
+        return any(message["role"] == "assistant" for message in self.messages)
+
     def pin(self) -> None:
         """Whatever was said so far is never left out."""
         self._pinned = len(self.messages)

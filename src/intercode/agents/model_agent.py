@@ -97,7 +97,8 @@ class ModelAgent:
         self.talk.pin()
 
     def act(self, feedback: Feedback | None) -> Move | None:
-        """Tell the model what happened and ask it for the next action; None at the turn limit."""
+        """Tell the model what happened and ask it for the next action; None at the turn limit, and
+        once an answer no longer fits. Raises ModelError where not even the task fits."""
         if self._limit is not None:
             raise self._limit
         if self._over or (self.max_turns is not None and self._turns >= self.max_turns):
@@ -114,7 +115,7 @@ class ModelAgent:
             self._limit = e  # raised at the next turn, so that what this one has spent is kept
             return Move(None, reply=str(e), **self.talk.turn())
         except ModelError as e:
-            if not too_long(e):
+            if not too_long(e) or not self.talk.answered:
                 raise
             self._over = True
             return Move(None, reply=f"No room is left for an answer: {e}", **self.talk.turn())

@@ -110,7 +110,7 @@ def _unlabelled(text: str, language: Language, answers: bool) -> str | None:
     """The action in a text that was not labelled as one: only an unmistakable form counts."""
     if opening := _EXECUTE.search(text):
         inside = bracketed(text, opening.end())
-        return _unwrapped(inside, language) if inside else None
+        return _unwrapped(inside, language) if inside and inside.strip() else None
     if form := _SUBMIT_FORM.search(text) or _SUBMIT.fullmatch(text):
         return _submission(form["inside"] or form.groupdict().get("word"), answers)
     if any(tag in language.tags for tag, _ in fenced_blocks(text, language)):

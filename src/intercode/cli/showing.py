@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from intercode.report.samples import turn_count
 from intercode.types import Step, Trajectory, Usage
 
 COLOURS = {"strong": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "36"}
@@ -119,7 +120,8 @@ def _outcome(t: Trajectory, looks: Looks) -> str:
     if t.end == "error" or t.error is not None:
         return looks("red", "error")
     solved = looks("green", "solved") if t.success else looks("red", "not solved")
-    turns = "1 turn" if t.turns == 1 else f"{t.turns} turns"
+    taken = int(turn_count(t))
+    turns = "1 turn" if taken == 1 else f"{taken} turns"
     return f"{solved}, reward {t.reward:g}, {turns}, {t.end.replace('_', ' ')}"
 
 

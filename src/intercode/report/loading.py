@@ -12,6 +12,7 @@ from typing import Any
 from intercode import logs, trajectories
 from intercode.errors import ConfigError, UsageError
 from intercode.report.metrics import is_failed, settled
+from intercode.report.samples import turn_count
 from intercode.types import Step, Trajectory
 
 _NAMED = ("environment", "dataset", "agent", "model", "profile")
@@ -87,7 +88,7 @@ def _episode_row(t: Trajectory) -> dict[str, Any]:
     return {
         **_key(t), "index": t.index, "group": t.group, "hardness": t.hardness,
         "success": t.success if played else None, "reward": t.reward if played else None,
-        "turns": t.turns, "end": t.end, "error": t.error,
+        "turns": int(turn_count(t)), "end": t.end, "error": t.error,
         "invalid": sum(step.valid is False for step in t.steps),
         "refused": sum(step.refused for step in t.steps),
         "seconds": t.seconds, **usage, "attempts": t.run.get("attempts", 1), "seed": t.seed,
