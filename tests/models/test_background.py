@@ -21,21 +21,35 @@ def threads() -> list[str]:
     return [t.name for t in threading.enumerate() if t.name == "intercode-models"]
 
 
+LIFE = """
+import sys, threading
+from intercode.models import OpenAIModel
+
+def threads():
+    return [t.name for t in threading.enumerate() if t.name == "intercode-models"]
+
+ask = [{"role": "user", "content": "hello"}]
+first, second = (OpenAIModel("m", sys.argv[1]) for _ in range(2))
+print(len(threads()))
+first.complete(ask)
+second.complete(ask)
+print(len(threads()))
+first.close()
+first.close()
+print(len(threads()))
+second.close()
+print(len(threads()))
+print(first.complete(ask).text)
+first.close()
+print(len(threads()))
+"""
+
+
 def test_it_starts_with_the_first_question_and_ends_with_the_last_model() -> None:
     with FaultyEndpoint(ok()) as server:
-        first, second = (OpenAIModel("m", server.base_url) for _ in range(2))
-        assert threads() == []
-        first.complete(ASK)
-        second.complete(ASK)
-        assert threads() == ["intercode-models"]
-        first.close()
-        first.close()
-        assert threads() == ["intercode-models"]
-        second.close()
-        assert threads() == []
-        assert first.complete(ASK).text == "fine"  # and starts again
-        first.close()
-    assert threads() == []
+        argv = [sys.executable, "-c", LIFE, server.base_url]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert done.stdout.split() == ["0", "1", "1", "0", "fine", "0"], done.stderr
 
 
 def test_a_child_after_a_fork_asks_by_itself_while_the_parent_goes_on() -> None:
