@@ -20,7 +20,7 @@ from collections import Counter
 
 from hostile.cases import Case, all_cases
 from hostile.planted import Planted
-from hostile.trial import BACK_ENDS, Trial
+from hostile.trial import BACK_ENDS, try_case
 
 
 def sampled(cases: list[Case], count: int, seed: int) -> list[Case]:
@@ -34,7 +34,7 @@ def sampled(cases: list[Case], count: int, seed: int) -> list[Case]:
 def attempt(case: Case, back_end: str, planted: Planted) -> str:
     """``ok``, or what does not hold."""
     try:
-        Trial(case, back_end, planted).run()
+        try_case(case, back_end, planted)
     except Exception as e:
         return f"{type(e).__name__}: {e}"
     return "ok"

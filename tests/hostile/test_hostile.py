@@ -10,7 +10,7 @@ import pytest
 from hostile.cases import Case, all_cases
 from hostile.ordinary import OrdinaryUser
 from hostile.planted import Planted
-from hostile.trial import BACK_ENDS, Trial
+from hostile.trial import BACK_ENDS, try_case
 from intercode.errors import SandboxUnavailableError
 
 pytestmark = pytest.mark.sandbox
@@ -47,7 +47,7 @@ every_case = pytest.mark.parametrize("index", [_parameter(i, c) for i, c in enum
 @every_case
 def test_a_hostile_case(ground: tuple[str, Planted], index: int) -> None:
     back_end, planted = ground
-    Trial(CASES[index], back_end, planted).run()
+    try_case(CASES[index], back_end, planted)
 
 
 @every_case
