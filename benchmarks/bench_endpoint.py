@@ -1,7 +1,7 @@
 """How much of an endpoint's possible rate concurrent episodes use, and what a turn costs us.
 
     python benchmarks/bench_endpoint.py [--episodes 200] [--rounds 3] [--turns 10] [--latency 1]
-        [--agent react] [--reuse] [--endpoint-only]
+        [--agent react] [--dataset starter] [--reuse] [--endpoint-only]
 
 Plays the starter suite as `intercode eval --parallel 200` does, against an endpoint in a process of
 its own that answers every request after 1 s, however many there are, and submits after half as many
@@ -28,11 +28,15 @@ from pathlib import Path
 
 from measuring import Processor
 
+from intercode import datasets
 from intercode.config import make_config
 from intercode.models import Message, open_model
 from intercode.runner.pool import evaluate
 
-ACTIONS = ("ls -la", "pwd", "wc -l *", "head -3 *", "ls /tmp")
+ACTIONS = {
+    "bash": ("ls -la", "pwd", "wc -l *", "head -3 *", "ls /tmp"),
+    "sql": ("SHOW TABLES", "SELECT DATABASE()", "SELECT 1 + 1", "SHOW TABLES", "SELECT NOW()"),
+}
 ASK: list[Message] = [
     {"role": "system", "content": "You write shell commands. " * 60},
     {"role": "user", "content": "What is in this directory? " * 8},
@@ -72,8 +76,10 @@ def _answer(request: dict[str, list[dict[str, str]]], turns: int) -> bytes:
     turn = sum(m["role"] == "assistant" for m in request["messages"])
     task = zlib.crc32(request["messages"][1]["content"].encode())
     last = turns // 2 + task % (turns + 1)  # of this task's episodes
-    action = ACTIONS[turn % len(ACTIONS)] if turn + 1 < last else "submit"
-    text = f"Let me look.\n\n```bash\n{action}\n```"
+    language = "sql" if "SQL" in request["messages"][0]["content"] else "bash"
+    known = ACTIONS[language]
+    action = known[turn % len(known)] if turn + 1 < last else "submit"
+    text = f"Let me look.\n\n```{language}\n{action}\n```"
     message = {"role": "assistant", "content": text}
     usage = {"prompt_tokens": 100 * (turn + 1), "completion_tokens": 20}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
@@ -85,10 +91,10 @@ def play(url: str, asked: argparse.Namespace) -> None:
     """The episodes, as `intercode eval` plays them."""
     with tempfile.TemporaryDirectory() as folder:
         settings = {
-            "dataset": "starter", "agent": asked.agent, "model": "bench", "base_url": url,
+            "dataset": asked.dataset, "agent": asked.agent, "model": "bench", "base_url": url,
             "parallel": asked.episodes, "max_turns": 2 * asked.turns, "out": Path(folder) / "run",
-            "epochs": -(-asked.episodes * asked.rounds // 70),
-            "env_options": {"reuse": asked.reuse},
+            "epochs": -(-asked.episodes * asked.rounds // len(datasets.load(asked.dataset))),
+            "env_options": {"reuse": True} if asked.reuse else {},
         }  # fmt: skip
         evaluate(make_config(settings), quiet=True)
 
@@ -141,7 +147,7 @@ def measure(asked: argparse.Namespace) -> None:
         ("processor time per turn, this process, ms", f"{1000 * own / turns:.1f}"),
         ("processor time per turn, with sandboxes and endpoint, ms", f"{1000 * spent / turns:.1f}"),
     ]
-    what = "no environment" if asked.endpoint_only else f"{asked.agent}, starter"
+    what = "no environment" if asked.endpoint_only else f"{asked.agent}, {asked.dataset}"
     print(f"{asked.episodes} at once, {asked.latency:g} s latency, {what}")
     for name, value in rows:
         print(f"  {name:<58} {value}")
@@ -159,6 +165,7 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=10)
     parser.add_argument("--latency", type=float, default=1.0)
     parser.add_argument("--agent", default="react")
+    parser.add_argument("--dataset", default="starter", help="or starter:sql, which costs less")
     parser.add_argument("--reuse", action="store_true", help="renew boxes in place")
     parser.add_argument("--endpoint-only", action="store_true")
     parser.add_argument("--serve", type=float, help=argparse.SUPPRESS)
