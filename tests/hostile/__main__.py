@@ -1,6 +1,6 @@
 """Tries hostile cases without a test runner, as whoever this is run as, and prints a table.
 
-    python -m hostile [--sample N] [--seed N] [--back-end namespace] [--serve] [WORD ...]
+    python -m hostile [--sample N] [--seed N] [--back-end NAME] [--serve] [WORD ...]
 
 Words choose the cases whose class and name hold one of them. The exit status is 1 where a case
 fails that is not known to. With ``--serve`` the positions of cases are read from the standard
@@ -21,6 +21,7 @@ from collections import Counter
 from hostile.cases import Case, all_cases
 from hostile.planted import Planted
 from hostile.trial import BACK_ENDS, try_case
+from support import back_end
 
 
 def sampled(cases: list[Case], count: int, seed: int) -> list[Case]:
@@ -63,6 +64,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--serve", action="store_true")
     options = parser.parse_args()
+    back_end.choose(options.back_end)
     if options.serve:
         return serve(options.back_end)
     cases = all_cases()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from support import back_end
 
 Kind = Literal["dos", "shell", "framing", "kernel", "network", "leak", "file", "lifecycle"]
 Probe = tuple[str, str]
@@ -49,8 +51,23 @@ def python(code: str) -> str:
     return f"python3 - <<'END-OF-PYTHON'\n{code}\nEND-OF-PYTHON"
 
 
+IN_CONTAINERS: dict[str, dict[str, tuple[Any, ...]]] = {
+    "chroot and out again": {"shows": ("not permitted",)},  # there root has no capability at all
+    "a disk that is full": {"probes": (("read", "/etc/passwd"),)},  # its agent is bounded alone
+    "mounts": {"hides": ("@FILE@", "@DIRECTORY@")},  # an engine's mounts name where things lie
+}
+"""What holds of a case in place of what is said of it, where boxes are containers."""
+
+
 def all_cases() -> list[Case]:
-    """Every case, in a fixed order. The names differ."""
+    """Every case, in a fixed order, as it holds on the back end under test. The names differ."""
+    cases = _all_cases()
+    if back_end.is_container():
+        return [replace(case, **IN_CONTAINERS.get(case.name, {})) for case in cases]
+    return cases
+
+
+def _all_cases() -> list[Case]:
     from hostile import dos_cases, file_cases, kernel_cases, reach_cases, shell_cases
 
     return [

@@ -17,6 +17,7 @@ from pathlib import Path
 from hostile.pulse import Pulse
 from intercode.paths import cache_root
 from intercode.sandboxes.base import Sandbox
+from support.boxes import end_waiting
 
 _KNOBS = ("core_pattern", "hostname", "modprobe", "sysrq", "domainname", "randomize_va_space")
 _GONE = 20.0  # seconds for the last process of all closed boxes to be gone
@@ -114,6 +115,7 @@ class Planted:
     def close(self) -> None:
         """Take everything away. Raises AssertionError where closed boxes are not gone."""
         self._put_away()
+        end_waiting()
         end = time.monotonic() + _GONE
         while left := [space for space in self.spaces - self.spared if members(space)]:
             if time.monotonic() > end:

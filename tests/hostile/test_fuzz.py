@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from hostile import fuzz
-from hostile.trial import BACK_ENDS
-from intercode.errors import SandboxUnavailableError
+from support import back_end
+from support.boxes import open_box
 
 pytestmark = pytest.mark.sandbox
 SEEDS = fuzz.corpus()
@@ -19,12 +19,10 @@ ACTIONS: dict[str, Callable[[random.Random], str]] = {
 }
 
 
-@pytest.fixture(params=sorted(BACK_ENDS))
-def run(request: pytest.FixtureRequest) -> Iterator[fuzz.Fuzz]:
-    try:
-        opened = fuzz.Fuzz(20_240, request.param)
-    except SandboxUnavailableError as e:
-        pytest.skip(f"no {request.param} sandbox on this machine ({e}): see `intercode doctor`")
+@pytest.fixture
+def run() -> Iterator[fuzz.Fuzz]:
+    open_box().close()  # or the test is skipped
+    opened = fuzz.Fuzz(20_240, back_end.chosen())
     yield opened
     opened.close()
 

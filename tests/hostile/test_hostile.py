@@ -1,5 +1,5 @@
-"""Every hostile case on every back end, as whoever runs the tests and as an ordinary user: the host
-unharmed and unread, the time kept, the environment usable afterwards."""
+"""Every hostile case on the back end under test, as whoever runs the tests and as an ordinary user:
+the host unharmed and unread, the time kept, the environment usable afterwards."""
 
 from __future__ import annotations
 
@@ -11,27 +11,26 @@ from hostile.cases import Case, all_cases
 from hostile.ordinary import OrdinaryUser
 from hostile.planted import Planted
 from hostile.trial import BACK_ENDS, try_case
-from intercode.errors import SandboxUnavailableError
+from support import back_end
+from support.boxes import open_box
 
 pytestmark = pytest.mark.sandbox
 CASES = all_cases()
 
 
-@pytest.fixture(scope="module", params=sorted(BACK_ENDS))
-def ground(request: pytest.FixtureRequest) -> Iterator[tuple[str, Planted]]:
-    """A back end's name and what is planted on the host beside it."""
-    try:
-        planted = Planted(BACK_ENDS[request.param])
-    except SandboxUnavailableError as e:
-        pytest.skip(f"no {request.param} sandbox on this machine ({e}): see `intercode doctor`")
-    yield request.param, planted
+@pytest.fixture(scope="module")
+def planted() -> Iterator[Planted]:
+    """What is planted on the host beside the boxes."""
+    open_box().close()  # or the test is skipped
+    planted = Planted(BACK_ENDS[back_end.chosen()])
+    yield planted
     planted.close()
 
 
-@pytest.fixture(scope="module", params=sorted(BACK_ENDS))
-def user(request: pytest.FixtureRequest) -> Iterator[OrdinaryUser]:
-    """An ordinary user who tries cases on a back end."""
-    somebody = OrdinaryUser(request.param)
+@pytest.fixture(scope="module")
+def user() -> Iterator[OrdinaryUser]:
+    """An ordinary user who tries cases."""
+    somebody = OrdinaryUser(back_end.chosen())
     yield somebody
     somebody.close()
 
@@ -45,11 +44,11 @@ every_case = pytest.mark.parametrize("index", [_parameter(i, c) for i, c in enum
 
 
 @every_case
-def test_a_hostile_case(ground: tuple[str, Planted], index: int) -> None:
-    back_end, planted = ground
-    try_case(CASES[index], back_end, planted)
+def test_a_hostile_case(planted: Planted, index: int) -> None:
+    try_case(CASES[index], back_end.chosen(), planted)
 
 
+@pytest.mark.namespace_only("whoever an engine obeys is no ordinary user of the machine")
 @every_case
 def test_a_hostile_case_as_an_ordinary_user(user: OrdinaryUser, index: int) -> None:
     said = user.attempt(index)

@@ -1,4 +1,5 @@
-"""A box per test, and one with a small tree underneath; every test with both kinds of keeper."""
+"""A box per test, and one with a small tree underneath; in namespaces, every test with both kinds
+of keeper."""
 
 from __future__ import annotations
 
@@ -6,16 +7,27 @@ from collections.abc import Iterator
 
 import pytest
 
+from intercode.sandboxes.kept import KeptSandbox
 from intercode.sandboxes.namespace import compiled
 from intercode.sandboxes.namespace.launcher import Launcher
-from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
 from intercode.types import Layer
+from support import back_end
 from support.boxes import layer_of, open_box
+from support.kept_container import KeptContainer, SmallImage, require_engine
 
 
-@pytest.fixture(scope="module", params=["compiled", "python"], autouse=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Boxes of the module's tests are kept by the program, or by the interpreter. PID 1 of a
+    container is the program always."""
+    if "keeper" in vars(metafunc.module):
+        return  # it has a keeper of its own
+    kinds = ["compiled"] if back_end.is_container() else ["compiled", "python"]
+    metafunc.parametrize("keeper", kinds, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module", autouse=True)
 def keeper(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Boxes of the module's tests are kept by the program, or by the interpreter."""
+    """See ``pytest_generate_tests``."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(compiled.SWITCH, request.param)
         Launcher.stop()
@@ -29,7 +41,7 @@ def keeper(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture
-def box() -> Iterator[NamespaceSandbox]:
+def box() -> Iterator[KeptSandbox]:
     with open_box() as opened:
         yield opened
 
@@ -54,6 +66,34 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Layer:
 
 
 @pytest.fixture
-def treed(tree: Layer) -> Iterator[NamespaceSandbox]:
+def treed(tree: Layer) -> Iterator[KeptSandbox]:
     with open_box(layers=(tree,)) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+def small_image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallImage]:
+    """For containers that are driven by the messages of their keeper alone."""
+    made = SmallImage(require_engine(), tmp_path_factory.mktemp("keeper"))
+    yield made
+    made.remove()
+
+
+@pytest.fixture(scope="session")
+def _kept(small_image: SmallImage) -> Iterator[KeptContainer]:
+    with KeptContainer(small_image) as container:
+        yield container
+
+
+@pytest.fixture
+def kept(_kept: KeptContainer) -> KeptContainer:
+    """A container as it was at its start."""
+    _kept.ask("renew")
+    return _kept
+
+
+@pytest.fixture
+def own(small_image: SmallImage) -> Iterator[KeptContainer]:
+    """A container for one test."""
+    with KeptContainer(small_image) as container:
+        yield container

@@ -13,6 +13,7 @@ from intercode.errors import ConfigError, SandboxUnavailableError, UnknownNameEr
 from intercode.sandboxes.determinism import Determinism, from_settings, read_clock
 from intercode.sandboxes.namespace import clock, compiling
 from intercode.sessions.bash import BashSession
+from intercode.types import Layer
 from support.boxes import open_box
 
 needs_compiler = pytest.mark.skipif(
@@ -176,3 +177,13 @@ def test_seeding_neither_shows_in_a_trace_nor_touches_the_last_status() -> None:
         assert "RANDOM" not in session.run("echo traced", 5.0).output
         session.run("set +x; readonly RANDOM", 5.0)
         assert session.run("echo still here", 5.0).output == "still here\n"
+
+
+@pytest.mark.namespace_only("an engine's overlay numbers directories by those of its own store")
+def test_directories_have_the_same_numbers_whoever_looks_first(tree: Layer) -> None:
+    seen = set()
+    for order in ("dir empty", "empty dir", "empty", "dir/a"):
+        with open_box(layers=(tree,), determinism=Determinism()) as box:
+            looked = box.run(["sh", "-c", f"cd /data && ls -d {order} && ls -iR /data"]).output
+            seen.add(looked.partition("/data:")[2])
+    assert len(seen) == 1 and "dir" in seen.pop()

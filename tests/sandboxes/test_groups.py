@@ -22,7 +22,10 @@ from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
 from support.boxes import eventually
 from support.shells import shell
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [
+    pytest.mark.sandbox,
+    pytest.mark.namespace_only("control groups that the launcher makes; an engine makes its own"),
+]
 MIB = 1 << 20
 
 
@@ -79,26 +82,6 @@ def test_nothing_of_the_group_is_seen_from_inside(network: str) -> None:
         assert "intercode" not in shown and shown.count(":/\n") == len(shown.splitlines())
         assert box.run(["ls", "-A", "/sys/fs/cgroup"]).output == ""
         assert not box.run(["sh", "-c", "mkdir /sys/fs/cgroup/x"]).ok
-
-
-def test_a_box_can_be_cloned_as_soon_as_it_is_there() -> None:
-    """The launcher sits in a box's group until it has forked it: it must not be frozen with it."""
-    for _ in range(10):
-        with shell("namespace/1") as (box, _), box.clone() as copy:
-            assert copy.run(["echo", "on"]).output == "on\n"
-
-
-def test_a_clone_is_taken_while_everything_stands_still() -> None:
-    count = "i=0; while :; do i=$((i+1)); echo $i > /tmp/a; echo $i > /tmp/b; done"
-    with shell("namespace/1") as (box, session):
-        session.run(f"({count}) > /dev/null 2>&1 &", 5)
-        eventually(lambda: box.run(["cat", "/tmp/b"]).ok, "it counts")
-        for _ in range(5):
-            with box.clone() as copy:
-                first, second = (copy.run(["cat", f"/tmp/{n}"]).output.strip() for n in "ab")
-                assert int(first or second) - int(second or first) in (0, 1)
-        before = box.run(["cat", "/tmp/b"]).output
-        eventually(lambda: box.run(["cat", "/tmp/b"]).output != before, "it goes on counting")
 
 
 OWNER = """

@@ -10,8 +10,9 @@ import pytest
 pytestmark = pytest.mark.sandbox
 
 _OWNER = """
-import resource
-resource.setrlimit(resource.RLIMIT_NOFILE, (700, 700))
+import os, resource
+if os.environ.get("INTERCODE_SANDBOX") != "podman":  # which may not raise it again for a keeper
+    resource.setrlimit(resource.RLIMIT_NOFILE, (700, 700))
 from intercode import images
 from intercode.sandboxes import Limits, SandboxSpec, open_sandbox
 

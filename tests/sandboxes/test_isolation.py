@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from intercode.paths import sandbox_uid
 from intercode.sandboxes.base import Limits
+from intercode.sandboxes.kept import KeptSandbox
 from intercode.sandboxes.namespace import host
 from intercode.sandboxes.namespace.launcher import Launcher
-from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from support import back_end
 from support.boxes import open_box
 
 pytestmark = pytest.mark.sandbox
@@ -53,14 +55,14 @@ REFUSED = [  # x86_64 numbers
 ]
 
 
-def python(box: NamespaceSandbox, code: str) -> str:
+def python(box: KeptSandbox, code: str) -> str:
     result = box.run(["python3", "-c", code], timeout=30)
     assert result.ok, result.output
     return result.output
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the table holds x86_64's call numbers")
-def test_calls_that_reach_past_the_box_are_refused(box: NamespaceSandbox) -> None:
+def test_calls_that_reach_past_the_box_are_refused(box: KeptSandbox) -> None:
     lines = python(box, CALLS.format(calls=REFUSED)).splitlines()
     assert len(lines) == len(REFUSED)
     for line in lines:
@@ -69,7 +71,7 @@ def test_calls_that_reach_past_the_box_are_refused(box: NamespaceSandbox) -> Non
         assert line.endswith(tuple(refused)), line
 
 
-def test_only_the_loopback_is_there_and_nothing_answers(box: NamespaceSandbox) -> None:
+def test_only_the_loopback_is_there_and_nothing_answers(box: KeptSandbox) -> None:
     names = box.run(["bash", "-c", "tail -n +3 /proc/net/dev | cut -d: -f1"]).output.split()
     assert names == ["lo"]
     code = (
@@ -81,7 +83,7 @@ def test_only_the_loopback_is_there_and_nothing_answers(box: NamespaceSandbox) -
     assert python(box, code).splitlines() == ["Network is unreachable"] * 3
 
 
-def test_a_server_of_the_machine_is_out_of_reach(box: NamespaceSandbox) -> None:
+def test_a_server_of_the_machine_is_out_of_reach(box: KeptSandbox) -> None:
     import socket
 
     name = f"\0intercode-{uuid.uuid4().hex}"
@@ -97,7 +99,7 @@ def test_a_server_of_the_machine_is_out_of_reach(box: NamespaceSandbox) -> None:
         assert python(box, code).split() == ["111", "111"]
 
 
-def test_two_boxes_do_not_see_each_other(box: NamespaceSandbox) -> None:
+def test_two_boxes_do_not_see_each_other(box: KeptSandbox) -> None:
     with open_box() as other:
         other.write_file("/tmp/mine", b"x")
         other.spawn(["sleep", "611"])
@@ -128,7 +130,8 @@ def test_nothing_of_the_owner_is_readable(tmp_path: Path, monkeypatch: pytest.Mo
     assert "No such file or directory" in seen  # the planted files
 
 
-def test_no_path_of_the_machine_is_shown(box: NamespaceSandbox) -> None:
+@pytest.mark.namespace_only("an engine's overlay and mounts name its own directories")
+def test_no_path_of_the_machine_is_shown(box: KeptSandbox) -> None:
     from intercode.sandboxes.namespace.launcher import python_home
 
     home = python_home()
@@ -137,7 +140,7 @@ def test_no_path_of_the_machine_is_shown(box: NamespaceSandbox) -> None:
     assert home[0] not in box.run(["cat", "/proc/self/mountinfo"]).output
 
 
-def test_no_descriptor_is_inherited(box: NamespaceSandbox) -> None:
+def test_no_descriptor_is_inherited(box: KeptSandbox) -> None:
     code = (
         "import os; print([os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd')"
     )
@@ -146,7 +149,7 @@ def test_no_descriptor_is_inherited(box: NamespaceSandbox) -> None:
     assert "socket:" not in out and "memfd" not in out and out.count("pipe:") == 2
 
 
-def test_the_machine_is_read_only(box: NamespaceSandbox) -> None:
+def test_the_machine_is_read_only(box: KeptSandbox) -> None:
     code = (
         "touch /usr/x /opt/python/x /sys/x; echo 1 > /proc/sys/kernel/hostname;"
         "echo b > /proc/sysrq-trigger; echo '|/x' > /proc/sys/kernel/core_pattern;"
@@ -156,16 +159,18 @@ def test_the_machine_is_read_only(box: NamespaceSandbox) -> None:
     assert out.count("Read-only file system") >= 4
 
 
-def test_setuid_gives_nothing(box: NamespaceSandbox) -> None:
-    """The box's root is an ordinary id outside, and no program can gain a capability."""
+def test_setuid_gives_nothing(box: KeptSandbox) -> None:
+    """The box's root is an ordinary id outside, in a container inside as well, and no program can
+    gain a capability."""
     status = box.run(["grep", "-E", "NoNewPrivs|Seccomp:|CapBnd", "/proc/self/status"]).output
     assert "NoNewPrivs:\t1" in status and "Seccomp:\t2" in status
     assert int(status.split("CapBnd:")[1].split()[0], 16) & (1 << 21) == 0  # CAP_SYS_ADMIN
     code = "cp /usr/bin/id /tmp/id && chmod 6777 /tmp/id && chown 12345 /tmp/id && /tmp/id -u"
-    assert box.run(["bash", "-c", code]).output == "0\n"
+    own = sandbox_uid() if back_end.is_container() else 0
+    assert box.run(["bash", "-c", code]).output == f"{own}\n"
 
 
-def test_pid_1_cannot_be_killed_or_read(box: NamespaceSandbox) -> None:
+def test_pid_1_cannot_be_killed_or_read(box: KeptSandbox) -> None:
     code = (
         "for s in TERM INT HUP KILL STOP SEGV; do kill -$s 1; done; kill -9 -1; echo $?;"
         "cat /proc/1/environ; ls /proc/1/fd; cat /proc/1/mem; true"
@@ -246,6 +251,7 @@ def test_this_package_is_hidden_where_the_machines_programs_are_shown(
         assert box.changes() == {}
 
 
+@pytest.mark.namespace_only("what a launcher hands on")
 def test_no_descriptor_of_the_owners_reaches_a_box_whatever_its_number() -> None:
     Launcher.stop()
     held = [os.dup(0) for _ in range(200)]  # so that those of the next launcher are large

@@ -13,7 +13,10 @@ from support import traces
 from support.boxes import open_box
 from support.live_owner import LiveOwner
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [
+    pytest.mark.sandbox,
+    pytest.mark.namespace_only("a launcher and its keepers; test_containers.py kills containers"),
+]
 _SECONDS = 20.0  # benchmarks/bench_kills.py tells how long it really takes
 _NUMBER = 6
 

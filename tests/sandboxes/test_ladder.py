@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from intercode import images
-from intercode.errors import UnknownNameError
+from intercode.errors import SandboxError, UnknownNameError
 from intercode.sandboxes import SandboxSpec, ladder, open_sandbox, tier_of
 from intercode.sandboxes.confinement import confined_by, to_ask_for
 from intercode.sandboxes.namespace.box import places
@@ -30,6 +30,7 @@ def spec() -> SandboxSpec:
 
 # ------------------------------------------------------------------------------ names
 @pytest.mark.sandbox
+@pytest.mark.namespace_only("the names of its tiers")
 def test_auto_takes_the_strongest_and_a_box_names_its_tier() -> None:
     best = tier_of("auto")
     assert best == ("namespace/1" if ladder.cgroups().ok else "namespace/2")
@@ -39,6 +40,7 @@ def test_auto_takes_the_strongest_and_a_box_names_its_tier() -> None:
 
 
 @pytest.mark.sandbox
+@pytest.mark.namespace_only("the names of its tiers")
 def test_the_second_tier_can_be_had_everywhere_and_a_clone_keeps_it() -> None:
     with open_sandbox(spec(), "namespace/2") as box, box.clone() as copy:
         assert box.tier == copy.tier == tier_of("namespace/2") == "namespace/2"
@@ -48,7 +50,7 @@ def test_the_second_tier_can_be_had_everywhere_and_a_clone_keeps_it() -> None:
 def test_an_unknown_tier_is_refused() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'namespace/1'"):
         open_sandbox(SandboxSpec(images.resolve("host")), "namespace/11")
-    with pytest.raises(UnknownNameError, match="known: auto, namespace"):
+    with pytest.raises(UnknownNameError, match="known: auto, container"):
         tier_of("nothing")
 
 
@@ -85,15 +87,24 @@ def test_only_what_confines_is_asked_for() -> None:
     assert "hostUsers" not in to_ask_for(["seccomp"])
 
 
+def an_engine_works() -> bool:
+    try:
+        open_sandbox(spec(), "container").close()
+    except SandboxError:
+        return False
+    return True
+
+
 def test_every_rung_says_whether_it_holds() -> None:
     names = ("user", "overlay", "xattr", "proc", "network", "seccomp", "landlock")
     good = ladder.rungs(dict.fromkeys(names, ""), works=True)
     assert [r.name.split(",")[0] for r in good] == [
         "tier namespace/1", "tier namespace/2", "tier 3", "tier 4", "tier 5",
     ]  # fmt: skip
-    assert good[1].ok and not any(r.ok for r in good[2:]), "rungs 3 to 5 are not built"
+    assert good[1].ok and not (good[2].ok or good[4].ok), "rungs 3 and 5 are not built"
+    assert good[3].ok == an_engine_works(), good[3]
     bad = ladder.rungs(dict.fromkeys(names, "refused"), works=False)
-    assert not any(r.ok for r in bad) and all(r.fix for r in bad)
+    assert not any(r.ok for r in (*bad[:3], bad[4])) and all(r.fix for r in bad if not r.ok)
     assert "could not work: no user, proc, network, seccomp" in bad[2].detail
 
 

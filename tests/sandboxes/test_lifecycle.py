@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-import uuid
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -18,7 +17,8 @@ from intercode.errors import SandboxError, SandboxLostError
 from intercode.paths import cache_root
 from intercode.sandboxes.namespace.launcher import Launcher
 from intercode.sessions.bash import BashSession
-from support.boxes import eventually, open_box
+from support import back_end
+from support.boxes import a_duration, boxes_of_ours, eventually, open_box, running
 
 pytestmark = pytest.mark.sandbox
 
@@ -34,36 +34,26 @@ time.sleep(600)
 """
 
 
-def running(mark: str) -> list[int]:
-    """Processes of this machine with ``mark`` among their arguments, whatever namespace."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                if mark.encode() in (entry / "cmdline").read_bytes().split(b"\0"):
-                    found.append(int(entry.name))
-            except OSError:
-                pass
-    return found
-
-
-def a_duration() -> str:
-    """A number of seconds to sleep that no other test uses."""
-    return str(100_000 + uuid.uuid4().int % 10_000_000)
+def _mounts() -> set[str]:
+    """The mounts of this machine, but for those of containers that others have meanwhile."""
+    mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+    return {m for m in mounts if str(cache_root()) in m or not back_end.is_container()}
 
 
 def test_close_ends_processes_and_leaves_no_mount_and_no_file() -> None:
     stage = cache_root() / "stage"
-    mounts = Path("/proc/self/mountinfo").read_text()
+    mounts = _mounts()
     mark = a_duration()
     box = open_box()
     box.spawn(["bash", "-c", f"trap '' TERM HUP; sleep {mark} & setsid sleep {mark} & wait"])
     eventually(lambda: len(running(mark)) == 2, "the two sleeps started")
-    assert list(stage.iterdir()) == []  # what is staged is in the box's own mounts
+    assert not list(stage.glob("*"))  # what is staged is in the box's own mounts
     box.close()
     box.close()
     eventually(lambda: not running(mark), "no process left")
-    assert Path("/proc/self/mountinfo").read_text() == mounts
+    eventually(lambda: _mounts() <= mounts, "no mount left")
+    if back_end.is_container():  # nor any of those that waited, which an engine takes its time for
+        eventually(lambda: boxes_of_ours() == 0, "no container left", 60.0)
     with pytest.raises(SandboxLostError, match="closed"):
         box.run(["true"])
 
@@ -93,6 +83,7 @@ def test_an_owner_that_is_killed_leaves_nothing() -> None:
     eventually(lambda: not running(mark), "no process left", seconds=10)
 
 
+@pytest.mark.namespace_only("a launcher")
 def test_a_killed_launcher_is_noticed_and_replaced() -> None:
     box = open_box()
     process = box.spawn(["sleep", "600"])
@@ -112,10 +103,7 @@ def test_a_box_whose_keeper_is_killed_is_lost_and_others_are_not() -> None:
     with open_box() as box, open_box() as other:
         mark = a_duration()
         process = box.spawn(["sleep", mark])
-        eventually(lambda: len(running(mark)) == 1, "the sleep started")
-        (pid,) = running(mark)
-        parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-        os.kill(parent, signal.SIGKILL)
+        os.kill(box.keeper, signal.SIGKILL)
         with pytest.raises(SandboxLostError):
             process.wait(20)
         with pytest.raises(SandboxError):
@@ -132,7 +120,8 @@ def test_a_forked_child_gets_a_launcher_of_its_own() -> None:
             try:
                 with open_box() as own:
                     right = own.run(["echo", "child"]).output == "child\n"
-                status = 0 if right and Launcher.get()._process.pid != parents else 2
+                apart = back_end.is_container() or Launcher.get()._process.pid != parents
+                status = 0 if right and apart else 2
                 Launcher.stop()
             finally:
                 os._exit(status)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import textwrap
+import threading
 import time
 
 import pytest
 
 from intercode.sandboxes.breaches import explained, size
-from intercode.sandboxes.namespace.watchdog import Watchdog
+from intercode.sandboxes.namespace.watchdog import Watch, Watchdog
 from intercode.types import ExecResult
+from support import back_end
 from support.boxes import eventually
 from support.shells import shell
 
 pytestmark = pytest.mark.sandbox
-TIERS = ("namespace/1", "namespace/2")
+TIERS = back_end.tiers()
 MIB = 1 << 20
 HOLD = "python3 -c 'import time; x = bytearray({} << 20); time.sleep({})'"
 
@@ -66,10 +68,13 @@ def test_processor_time_is_counted_per_action(tier: str) -> None:
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_a_full_disk_is_an_error_of_the_program_and_costs_no_process(tier: str) -> None:
+def test_a_full_disk_costs_what_filled_it_and_nothing_else(tier: str) -> None:
     with shell(tier, memory=64 * MIB, disk=96 * MIB) as (_, session):
         result = session.run("head -c 200M /dev/zero > /tmp/full", 10)
-        assert "No space left on device" in result.output and "killed" not in result.note
+        if back_end.is_container():  # it shares the engine's disk: the keeper looks, and kills
+            assert "killed" in result.note and "limit of 96 MiB" in result.note
+        else:
+            assert "No space left on device" in result.output and "killed" not in result.note
         assert session.run("rm /tmp/full; echo on", 5).output == "on\n"
 
 
@@ -106,13 +111,14 @@ def test_a_note_begins_on_a_line_of_its_own() -> None:
     ]  # fmt: skip
 
 
+DISK, INODES = "limit of 16 MiB", "900 files"
 REFUSED = [
     ("processes", {"processes": 24}, "for i in {1..40}; do sleep 2 & done", "24 processes"),
     ("addresses", {"address_space": 1 << 30}, "python3 -c 'bytearray(3 << 30)'", "1 GiB of memory"),
     ("one file", {"file_size": MIB}, "python3 -c 'open(\"/tmp/x\", \"wb\").write(bytes(9 << 20))'",
      "1 MiB for one file"),
-    ("disk", {"disk": 16 * MIB}, "head -c 40M /dev/zero > /tmp/full; true", "limit of 16 MiB"),
-    ("inodes", {"inodes": 900}, "for i in {1..999}; do : > /tmp/$i || break; done", "900 files"),
+    ("disk", {"disk": 16 * MIB}, "head -c 40M /dev/zero > /tmp/full; true", DISK),
+    ("inodes", {"inodes": 900}, "for i in {1..999}; do : > /tmp/$i || break; done", INODES),
     ("open files", {"open_files": 64},
      "python3 -c 'x = [open(\"/dev/null\") for _ in range(99)]'", "64 open files"),
 ]  # fmt: skip
@@ -126,9 +132,10 @@ def test_what_is_refused_is_said_by_the_program_and_by_a_note(
     tier: str, limits: dict[str, float], code: str, says: str
 ) -> None:
     with shell(tier, **limits) as (_, session):
-        result = session.run(code, 8)
+        result = session.run(code, 30)
         assert result.note.count(says) == 1, result
-        assert result.output.strip() and says not in result.output
+        counted = back_end.is_container() and says in (DISK, INODES)  # by the keeper: see above
+        assert (result.output.strip() or counted) and says not in result.output
         assert session.run("pwd", 5).note == "", "said once"
 
 
@@ -136,10 +143,21 @@ def test_what_is_refused_is_said_by_the_program_and_by_a_note(
 def test_a_breach_is_told_with_the_action_that_met_it(tier: str) -> None:
     hog = "python3 -c 'import time; x = bytearray(300 << 20); time.sleep(9)'"
     with shell(tier, memory=128 * MIB, disk=16 * MIB) as (_, session):
-        for code in (f"{hog} || true", f"({hog} &) ; sleep 1"):
+        later = f"( ({hog}; : > /tmp/gone) & ); until [ -e /tmp/gone ]; do sleep 0.1; done"
+        for code in (f"{hog} || true", later):
             result = session.run(code, 15)
             assert result.ok and result.note == "[killed: over the memory limit of 128 MiB]\n"
             assert session.run("false", 5).note == ""
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_shell_that_fills_the_disk_twice_is_told_of_with_that_action(tier: str) -> None:
+    """The first time is a warning, which ends what the shell runs, and the second one ends it."""
+    fill = "for i in {{1..{}}}; do : > /tmp/{}$i; done"
+    with shell(tier, inodes=900) as (_, session):
+        result = session.run(f"{fill.format(950, 'a')}; sleep 0.5; {fill.format(99, 'b')}", 15)
+        assert result.note.count("900 files") == 1, result
+        assert session.run("pwd", 5).note == ""
 
 
 def test_words_of_a_limit_in_a_file_are_not_believed() -> None:
@@ -150,6 +168,30 @@ def test_words_of_a_limit_in_a_file_are_not_believed() -> None:
 
 
 # ------------------------------------------------------------------------------ watchdog
+@pytest.mark.namespace_only("the watchdog of boxes without a control group")
+def test_the_watchdog_looks_as_often_where_it_waits_for_the_processor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What a box could bring about by keeping all processors busy."""
+    dog, pauses, here, rest = Watchdog(), list[float](), threading.get_ident(), time.sleep
+    dog._watches[0] = Watch(0, None, None)
+
+    def sleep(seconds: float) -> None:
+        if threading.get_ident() != here:  # the thread of another's
+            rest(seconds)
+            return
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            raise InterruptedError
+
+    monkeypatch.setattr(dog, "look", lambda: threading.Event().wait(0.2))
+    monkeypatch.setattr(time, "sleep", sleep)
+    with pytest.raises(InterruptedError):
+        dog._run()
+    assert pauses == [pytest.approx(0.1)] * 3
+
+
+@pytest.mark.namespace_only("the watchdog of boxes without a control group")
 def test_the_watchdog_rests_when_there_is_nothing_to_watch() -> None:
     with shell("namespace/2"):
         dog = Watchdog._current

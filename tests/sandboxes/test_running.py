@@ -11,19 +11,20 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from intercode.sandboxes.base import Limits
-from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
-from support.boxes import eventually, open_box
+from intercode.sandboxes.kept import KeptSandbox
+from support import back_end
+from support.boxes import end_waiting, eventually, open_box
 
 pytestmark = pytest.mark.sandbox
 
 
-def sh(box: NamespaceSandbox, code: str, timeout: float = 20.0) -> str:
+def sh(box: KeptSandbox, code: str, timeout: float = 20.0) -> str:
     result = box.run(["bash", "-c", code], timeout=timeout)
     assert not result.timed_out
     return result.output
 
 
-def test_output_is_in_the_order_of_writing(box: NamespaceSandbox) -> None:
+def test_output_is_in_the_order_of_writing(box: KeptSandbox) -> None:
     code = "for i in 1 2 3; do echo out$i; echo err$i >&2; done"
     assert sh(box, code) == "out1\nerr1\nout2\nerr2\nout3\nerr3\n"
 
@@ -31,19 +32,19 @@ def test_output_is_in_the_order_of_writing(box: NamespaceSandbox) -> None:
 @pytest.mark.parametrize(
     ("code", "status"), [("true", 0), ("exit 7", 7), ("kill -TERM $$", -15), ("nothere-x", 127)]
 )
-def test_exit_status(box: NamespaceSandbox, code: str, status: int) -> None:
+def test_exit_status(box: KeptSandbox, code: str, status: int) -> None:
     result = box.run(["bash", "-c", code])
     assert (result.exit_code, result.timed_out, result.ok) == (status, False, status == 0)
 
 
-def test_stdin_directory_and_environment(box: NamespaceSandbox) -> None:
+def test_stdin_directory_and_environment(box: KeptSandbox) -> None:
     code = ["bash", "-c", "cat; pwd; echo $X-$HOME"]
     result = box.run(code, stdin=b"given\n", cwd="/usr", env={"X": "1", "PATH": "/usr/bin"})
     assert result.output == "given\n/usr\n1-\n"
     assert box.run(["cat"]).output == ""  # an empty stdin, at once
 
 
-def test_a_program_or_directory_that_is_not_there(box: NamespaceSandbox) -> None:
+def test_a_program_or_directory_that_is_not_there(box: KeptSandbox) -> None:
     with pytest.raises(FileNotFoundError, match="no-such-program"):
         box.run(["no-such-program"])
     with pytest.raises(FileNotFoundError, match="/no/such/dir"):
@@ -51,14 +52,14 @@ def test_a_program_or_directory_that_is_not_there(box: NamespaceSandbox) -> None
     assert box.run(["echo", "on"]).output == "on\n"
 
 
-def test_a_time_out_returns_what_was_printed_and_kills_the_tree(box: NamespaceSandbox) -> None:
+def test_a_time_out_returns_what_was_printed_and_kills_the_tree(box: KeptSandbox) -> None:
     code = "echo before; (sleep 600 & setsid sleep 600 & sleep 600) & sleep 600"
     result = box.run(["bash", "-c", code], timeout=0.5)
     assert (result.output, result.exit_code, result.timed_out) == ("before\n", None, True)
     assert "sleep" not in sh(box, "cat /proc/[0-9]*/comm")
 
 
-def test_a_time_out_spares_what_was_there_before(box: NamespaceSandbox) -> None:
+def test_a_time_out_spares_what_was_there_before(box: KeptSandbox) -> None:
     old = box.spawn(["sleep", "600"])
     time.sleep(0.05)  # the kernel tells ages in hundredths of a second
     assert box.run(["sleep", "600"], timeout=0.2).timed_out
@@ -75,18 +76,18 @@ def test_clipped_output_says_so_and_keeps_both_ends() -> None:
     assert f"[... {result.cut} bytes left out ...]" in result.output
 
 
-def test_decoding_never_fails(box: NamespaceSandbox) -> None:
+def test_decoding_never_fails(box: KeptSandbox) -> None:
     assert box.run(["printf", r"a\xff\xc3b\xe2\x82\xac"]).output == r"a\xff\xc3b€"
 
 
 @pytest.mark.parametrize("code", ["yes", "yes &", "cat /dev/zero", "head -c 300000000 /dev/zero"])
-def test_endless_and_huge_output_are_held(box: NamespaceSandbox, code: str) -> None:
+def test_endless_and_huge_output_are_held(box: KeptSandbox, code: str) -> None:
     result = box.run(["bash", "-c", code], timeout=1.0)
     assert len(result.output) <= box.spec.limits.output + 100
     assert box.run(["echo", "usable"]).output == "usable\n"
 
 
-def test_processes_of_the_box_do_not_hold_the_owner_up(box: NamespaceSandbox) -> None:
+def test_processes_of_the_box_do_not_hold_the_owner_up(box: KeptSandbox) -> None:
     """A daemon that keeps the output open: the command is over when the command is over."""
     assert sh(box, "sleep 600 & echo done") == "done\n"
     data, status, cut = box.run_bytes(["bash", "-c", "(sleep 0.3; echo late) & "], to_the_end=True)
@@ -99,19 +100,21 @@ def test_many_boxes_in_threads() -> None:
             box.write_file("/tmp/mine", str(i).encode())
             return box.run(["cat", "/tmp/mine"], timeout=60).output
 
+    count = back_end.some(50)
     with ThreadPoolExecutor(8) as pool:
-        assert list(pool.map(one, range(50))) == [str(i) for i in range(50)]
+        assert list(pool.map(one, range(count))) == [str(i) for i in range(count)]
 
 
 def test_no_descriptor_is_leaked() -> None:
     def count() -> int:
+        end_waiting()
         return len(os.listdir("/proc/self/fd"))
 
     open_box().close()
     before = count()
-    for _ in range(200):
+    for i in range(back_end.some(200)):
         box = open_box()
-        if _ % 10 == 0:
+        if i % 10 == 0:
             box.run(["true"])
             box.read_file("/etc/passwd")
             box.clone().close()
@@ -120,15 +123,15 @@ def test_no_descriptor_is_leaked() -> None:
     eventually(lambda: count() <= before, f"{before} descriptors before, now {count()}")
 
 
-def test_an_empty_command_is_refused_and_costs_nothing(box: NamespaceSandbox) -> None:
+def test_an_empty_command_is_refused_and_costs_nothing(box: KeptSandbox) -> None:
     with pytest.raises((OSError, ValueError)):
         box.run([])
     assert box.run(["echo", "on"]).output == "on\n"
 
 
-def test_a_keeper_that_answers_late_costs_nothing_that_runs(box: NamespaceSandbox) -> None:
+def test_a_keeper_that_answers_late_costs_nothing_that_runs(box: KeptSandbox) -> None:
     sleeper = box.spawn(["sleep", "600"])
-    keeper = box.link.welcome["pid"]
+    keeper = box.keeper
     os.kill(keeper, signal.SIGSTOP)
     try:
         late = threading.Timer(1.0, os.kill, (keeper, signal.SIGCONT))

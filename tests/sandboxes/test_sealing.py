@@ -9,7 +9,10 @@ from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
 from intercode.sandboxes.namespace.sealed import LONGEST_CHAIN
 from support.boxes import eventually
 
-pytestmark = pytest.mark.sandbox
+pytestmark = [
+    pytest.mark.sandbox,
+    pytest.mark.namespace_only("layers of live boxes; containers are always copied"),
+]
 
 _EVERYTHING = """
 mkdir -p /d/deep /emptied && echo one > /d/one && echo two > /d/two && ln -s /d/one /link

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sandboxes.kept import KeptSandbox
 from intercode.sessions.bash import BashSession
 from support.boxes import open_box
 
@@ -15,13 +15,13 @@ pytestmark = pytest.mark.sandbox
 
 
 @pytest.fixture
-def box() -> Iterator[NamespaceSandbox]:
+def box() -> Iterator[KeptSandbox]:
     with open_box() as opened:
         yield opened
 
 
 @pytest.fixture
-def shell(box: NamespaceSandbox) -> BashSession:
+def shell(box: KeptSandbox) -> BashSession:
     return BashSession(box)
 
 
@@ -238,7 +238,7 @@ def test_much_output_before_the_end_is_all_there(shell: BashSession) -> None:
     assert out(shell, "yes & echo on").count("on\n") == 1
 
 
-def test_two_sessions_in_one_box(box: NamespaceSandbox) -> None:
+def test_two_sessions_in_one_box(box: KeptSandbox) -> None:
     a, b = BashSession(box, cwd="/usr"), BashSession(box)
     assert (out(a, "x=1; pwd"), out(b, "echo $x; pwd")) == ("/usr\n", "\n/\n")
     a.close()
@@ -246,7 +246,7 @@ def test_two_sessions_in_one_box(box: NamespaceSandbox) -> None:
     assert out(b, "echo on") == "on\n"
 
 
-def test_close_of_a_session_whose_box_has_gone(box: NamespaceSandbox) -> None:
+def test_close_of_a_session_whose_box_has_gone(box: KeptSandbox) -> None:
     session = BashSession(box)
     box.close()
     session.close()

@@ -11,7 +11,7 @@ import intercode
 from intercode.conformance import check_env, check_session
 from intercode.envs.bash import BashEnv
 from intercode.errors import UnknownNameError, UsageError
-from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sandboxes.kept import KeptSandbox
 from intercode.sessions.bash import BashSession
 from intercode.sessions.carried import FreshShellSession
 from intercode.types import Dataset, Task
@@ -21,13 +21,13 @@ pytestmark = pytest.mark.sandbox
 
 
 @pytest.fixture(scope="module")
-def box() -> Iterator[NamespaceSandbox]:
+def box() -> Iterator[KeptSandbox]:
     with open_box() as opened:
         yield opened
 
 
 @pytest.fixture
-def shell(box: NamespaceSandbox) -> Iterator[FreshShellSession]:
+def shell(box: KeptSandbox) -> Iterator[FreshShellSession]:
     session = FreshShellSession(box)
     yield session
     session.close()
@@ -41,7 +41,7 @@ def out(shell: Any, code: str) -> str:
 
 @pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("carry", [False, True])
-def test_the_contract(box: NamespaceSandbox, carry: bool, apart: bool) -> None:
+def test_the_contract(box: KeptSandbox, carry: bool, apart: bool) -> None:
     check_session(lambda: FreshShellSession(box, carry=carry, apart=apart))
 
 
@@ -59,7 +59,7 @@ def test_each_action_has_a_shell_of_its_own_that_knows_what_the_last_one_knew(
     assert shell.cwd == "/usr"
 
 
-def test_without_carrying_only_the_directory_stays(box: NamespaceSandbox) -> None:
+def test_without_carrying_only_the_directory_stays(box: KeptSandbox) -> None:
     shell = FreshShellSession(box, carry=False)
     out(shell, "x=1; cd /usr; f() { :; }")
     assert out(shell, 'echo "[$x]"; pwd; type -t f') == "[]\n/usr\n"
@@ -95,7 +95,7 @@ def test_an_unterminated_quote_ends_with_its_action(shell: FreshShellSession) ->
 
 
 def test_a_time_out_kills_the_action_and_neither_older_jobs_nor_the_state(
-    shell: FreshShellSession, box: NamespaceSandbox
+    shell: FreshShellSession, box: KeptSandbox
 ) -> None:
     out(shell, "x=1; sleep 531 & disown")
     result = shell.run("x=2; echo before; sleep 532 & sleep 533", 0.4)
@@ -121,7 +121,7 @@ def test_a_state_goes_from_session_to_session(shell: FreshShellSession, box: Any
 
 
 @pytest.mark.parametrize("kind", [BashSession, FreshShellSession])
-def test_stderr_apart(box: NamespaceSandbox, kind: Any) -> None:
+def test_stderr_apart(box: KeptSandbox, kind: Any) -> None:
     session = kind(box, apart=True)
     result = session.run("echo out; echo err >&2; printf '\\xff' >&2; echo more", 20)
     assert (result.output, result.stderr, result.shown) == (

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sandboxes.kept import KeptSandbox
 from intercode.sessions.fresh import MALFORMED, TIMED_OUT, FreshBashSession, resolve, wrap
 from support.boxes import open_box
 
@@ -64,13 +64,13 @@ def test_where_cd_goes(current: str, argument: str, target: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def box() -> Iterator[NamespaceSandbox]:
+def box() -> Iterator[KeptSandbox]:
     with open_box() as opened:
         yield opened
 
 
 @pytest.fixture
-def shell(box: NamespaceSandbox) -> FreshBashSession:
+def shell(box: KeptSandbox) -> FreshBashSession:
     return FreshBashSession(box)
 
 

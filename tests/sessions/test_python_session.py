@@ -9,7 +9,7 @@ import pytest
 
 from intercode.conformance import check_session
 from intercode.errors import SandboxError
-from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sandboxes.kept import KeptSandbox
 from intercode.sessions.python import PythonSession
 from intercode.sessions.python_process import InterpreterEndedError, RefusedError
 from intercode.sessions.python_state import may_end
@@ -19,19 +19,19 @@ pytestmark = pytest.mark.sandbox
 
 
 @pytest.fixture(scope="module")
-def box() -> Iterator[NamespaceSandbox]:
+def box() -> Iterator[KeptSandbox]:
     with open_box() as opened:
         yield opened
 
 
 @pytest.fixture
-def session(box: NamespaceSandbox) -> Iterator[PythonSession]:
+def session(box: KeptSandbox) -> Iterator[PythonSession]:
     opened = PythonSession(box)
     yield opened
     opened.close()
 
 
-def test_it_is_a_session(box: NamespaceSandbox) -> None:
+def test_it_is_a_session(box: KeptSandbox) -> None:
     check_session(lambda: PythonSession(box), "print({})")
 
 
@@ -99,7 +99,7 @@ def test_input_ends_at_once(session: PythonSession) -> None:
     ],
 )
 def test_what_does_not_end_is_interrupted_and_what_was_known_stays(
-    session: PythonSession, box: NamespaceSandbox, code: str
+    session: PythonSession, box: KeptSandbox, code: str
 ) -> None:
     session.run("kept = [1]", 5)
     before = time.monotonic()
@@ -179,7 +179,7 @@ def test_without_a_copy_a_new_interpreter_is_started_and_says_so(session: Python
     assert "NameError" in session.run("x", 5).output
 
 
-def test_too_much_memory_is_told(box: NamespaceSandbox) -> None:
+def test_too_much_memory_is_told(box: KeptSandbox) -> None:
     session = PythonSession(box)
     result = session.run("x = bytearray(20 << 30)", 5)
     assert "MemoryError" in result.output
@@ -195,7 +195,7 @@ def test_a_directory_carries_over_even_when_it_goes(session: PythonSession) -> N
     assert session.cwd == "/"
 
 
-def test_modules_beside_the_standard_library_are_found(box: NamespaceSandbox) -> None:
+def test_modules_beside_the_standard_library_are_found(box: KeptSandbox) -> None:
     box.write_file("/tmp/lib/mine.py", b"answer = 42\n")
     session = PythonSession(box, cwd="/tmp/lib")
     assert session.run("import mine; mine.answer", 5).output == "42\n"
@@ -231,7 +231,7 @@ def test_a_fork_is_refused_with_the_reason(session: PythonSession) -> None:
         session.interpreter().fork("alone", 5)
 
 
-def test_told_says_what_is_known_and_nothing_that_changes_by_itself(box: NamespaceSandbox) -> None:
+def test_told_says_what_is_known_and_nothing_that_changes_by_itself(box: KeptSandbox) -> None:
     texts = []
     for _ in range(2):
         session = PythonSession(box)

@@ -2,27 +2,53 @@
 
 from __future__ import annotations
 
+import functools
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from intercode.errors import SandboxUnavailableError
 from intercode.registry import Registry, load_object, unknown
 from intercode.sandboxes.base import Limits, Sandbox, SandboxSpec
+
+if TYPE_CHECKING:
+    from intercode.sandboxes.kept import KeptSandbox
 
 SANDBOXES = Registry(
     "sandbox",
     {
-        "namespace": "intercode.sandboxes.namespace.sandbox:NamespaceSandbox",
+        "namespace": "intercode.sandboxes.namespace.tiers:either",
         "namespace/1": "intercode.sandboxes.namespace.tiers:grouped",
         "namespace/2": "intercode.sandboxes.namespace.tiers:ungrouped",
+        "container": "intercode.sandboxes.container.kinds:either",
+        "docker": "intercode.sandboxes.container.kinds:docker",
+        "podman": "intercode.sandboxes.container.kinds:podman",
+        "container/docker": "intercode.sandboxes.container.kinds:docker",
+        "container/podman": "intercode.sandboxes.container.kinds:podman",
     },
+    group="intercode.sandboxes",
 )
 
 
-def open_sandbox(spec: SandboxSpec, kind: str = "auto") -> Sandbox:
-    """A new sandbox of the kind asked for; ``auto`` takes the strongest that this machine has.
+SWITCH = "INTERCODE_SANDBOX"
+"""An environment variable: the kind that ``auto`` means, if it is set."""
+_TIERS = {
+    "namespace": "intercode.sandboxes.namespace.tiers:strongest",
+    "container": "intercode.sandboxes.container.kinds:strongest",
+}
 
-    A kind with a tier, as ``namespace/1``, is that tier or an error.
+
+def open_sandbox(spec: SandboxSpec, kind: str = "auto", files: Path | None = None) -> KeptSandbox:
+    """A new sandbox of the kind asked for; ``auto`` takes the strongest that this machine has, or
+    what the environment variable INTERCODE_SANDBOX names.
+
+    A kind with a tier, as ``namespace/1``, is that tier or an error. ``files``: a directory as
+    ``KeptSandbox.write_upper`` fills it, with a copy of which the box begins.
     Raises UnknownNameError for an unknown kind, SandboxError where it cannot be set up.
     """
-    name = "namespace" if kind == "auto" else kind
-    sandbox: Sandbox = SANDBOXES.load(name)(spec)
+    make = SANDBOXES.load(_meant(kind))
+    sandbox: KeptSandbox = make(spec) if files is None else make(spec, files)
     return sandbox
 
 
@@ -31,11 +57,40 @@ def tier_of(kind: str = "auto") -> str:
 
     Raises UnknownNameError for an unknown kind, SandboxError where boxes cannot be made.
     """
-    if kind in ("auto", "namespace"):
-        return str(load_object("intercode.sandboxes.namespace.tiers:strongest")())
-    if kind not in SANDBOXES:
-        raise unknown(SANDBOXES.kind, kind, ["auto", *SANDBOXES])
-    return kind
+    name = _meant(kind)
+    if name in _TIERS:
+        return str(load_object(_TIERS[name])())
+    if name not in SANDBOXES:
+        raise unknown(SANDBOXES.kind, name, ["auto", *SANDBOXES])
+    return f"container/{name}" if name in ("docker", "podman") else name
 
 
-__all__ = ["SANDBOXES", "Limits", "Sandbox", "SandboxSpec", "open_sandbox", "tier_of"]
+def _meant(kind: str) -> str:
+    """The kind that ``auto`` stands for on this machine, or the kind itself."""
+    if kind != "auto":
+        return kind
+    return os.environ.get(SWITCH) or strongest()
+
+
+@functools.cache
+def strongest() -> str:
+    """The strongest kind of this machine: namespaces; containers where it forbids those and has an
+    engine that answers."""
+    try:
+        load_object(_TIERS["namespace"])()
+    except SandboxUnavailableError:
+        with suppress(SandboxUnavailableError):
+            load_object(_TIERS["container"])()
+            return "container"
+    return "namespace"
+
+
+__all__ = [
+    "SANDBOXES",
+    "Limits",
+    "Sandbox",
+    "SandboxSpec",
+    "open_sandbox",
+    "strongest",
+    "tier_of",
+]

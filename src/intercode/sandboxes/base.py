@@ -18,6 +18,10 @@ SCRIPT_NAME = "bash"
 """A link in a box's /dev to descriptor 62: a shell that reads its script there calls itself so."""
 
 
+Breach = Literal["", "memory", "cpu", "processes", "disk", "inodes"]
+"""A limit that was met, and cost a process: its life, or a child."""
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Bounds on what runs in a sandbox. Sizes in bytes, times in seconds.
@@ -59,6 +63,11 @@ class SandboxSpec:
     look: Literal["plain", "docker"] = "plain"
     upper: Path | None = None
     determinism: Determinism | None = None
+
+    @property
+    def stacked(self) -> tuple[Layer, ...]:
+        """Every layer over the image's tree, the image's own among them, the lowest first."""
+        return (*self.image.layers, *self.layers)
 
 
 class Process(Protocol):
@@ -152,7 +161,7 @@ class Sandbox(ABC):
     def mark(self) -> int:
         """A point in the box's life, for ``kill_since``."""
 
-    def breach(self) -> Literal["", "memory", "cpu", "processes"]:
+    def breach(self) -> Breach:
         """The limit that a process of the box was killed for, or refused, since this was last
         asked. Where the machine does not count it, a refused process is told by its parent only."""
         return ""

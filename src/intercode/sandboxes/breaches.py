@@ -50,6 +50,10 @@ def _met(breach: str, limits: Limits) -> str:
         return f"killed: over the memory limit of {size(limits.memory)}"
     if breach == "processes":
         return f"refused: over the limit of {limits.processes} processes"
+    if breach == "disk":
+        return f"killed: over the limit of {size(limits.disk)} that its files may take up"
+    if breach == "inodes":
+        return f"killed: over the limit of {limits.inodes} files"
     return f"killed: over the limit of {limits.cpu_seconds:g} s of processor time"
 
 

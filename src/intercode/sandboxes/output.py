@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import time
 from collections import deque
+from collections.abc import Mapping
 
 from intercode.sandboxes.base import Process
 
@@ -67,30 +69,36 @@ def drain(fd: int, into: Collector) -> bool:
 
 
 def communicate(
-    process: Process, fd: int, into: Collector, timeout: float, to_the_end: bool = False
+    process: Process,
+    streams: Mapping[int, Collector],
+    timeout: float | None,
+    to_the_end: bool = False,
 ) -> bool:
-    """Read a program's output until it ends. False when ``timeout`` seconds ran out first.
+    """Read what a program writes until it ends. False when ``timeout`` seconds ran out first (None:
+    never).
 
     Output of a background process that outlives the program is waited for only ``to_the_end``.
     """
-    os.set_blocking(fd, False)
     poll = select.poll()
-    poll.register(fd, select.POLLIN)
+    for fd in streams:
+        os.set_blocking(fd, False)
+        poll.register(fd, select.POLLIN)
     poll.register(process.fileno(), select.POLLIN)
-    deadline = time.monotonic() + timeout
-    while True:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            return False
-        ready = [f for f, _ in poll.poll(left * 1000)]
-        if fd in ready and not drain_once(fd, into):
-            if to_the_end:
-                return process.wait(left) is not None
+    unread = set(streams)
+    deadline = math.inf if timeout is None else time.monotonic() + timeout
+    while (left := deadline - time.monotonic()) > 0:
+        ready = {fd for fd, _ in poll.poll(None if timeout is None else left * 1000)}
+        for fd in [fd for fd in unread & ready if not drain_once(fd, streams[fd])]:
+            unread.discard(fd)
             poll.unregister(fd)
-        elif process.fileno() in ready:
-            if not drain(fd, into) or not to_the_end:
+        if to_the_end and not unread:
+            return process.wait(None if timeout is None else left) is not None
+        if process.fileno() in ready:
+            unread = {fd for fd in unread if drain(fd, streams[fd])}
+            if not unread or not to_the_end:
                 return True
             poll.unregister(process.fileno())
+    return False
 
 
 def drain_once(fd: int, into: Collector) -> bool:

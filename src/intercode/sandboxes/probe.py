@@ -26,7 +26,8 @@ _SECONDS = 30.0
 
 
 def probe() -> list[Finding]:
-    """Everything that sandboxes need or can use on this machine. Takes about a second."""
+    """Everything that sandboxes need or can use on this machine. Takes a few seconds where there
+    are engines of containers."""
     if sys.platform != "linux":
         fix = "run on Linux (a virtual machine or WSL 2 will do); reports work everywhere"
         return [Finding("Linux", False, platform.system(), fix, needed=True)]

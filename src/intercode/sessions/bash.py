@@ -86,7 +86,8 @@ class BashSession:
         return self._shell
 
     def run(self, code: str, timeout: float) -> ExecResult:
-        return explained(self._sandbox, self._run(code, timeout), timeout)
+        result = explained(self._sandbox, self._run(code, timeout), timeout)
+        return self._with_a_shell(result) if result.note else result
 
     def _run(self, code: str, timeout: float) -> ExecResult:
         if "\0" in code:
@@ -158,9 +159,27 @@ class BashSession:
             if timed_out and not isinstance(e, SandboxLostError):
                 return replace(result, note=_LATER)
             return self._without_shell(result.output.encode("utf-8", "replace"), e)
+        return replace(result, note=self._restarted())
+
+    def _with_a_shell(self, result: ExecResult) -> ExecResult:
+        """A shell that a limit has ended just as its action was over is replaced now, so that this
+        action tells of it and not the next one."""
+        shell = self._shell
+        if shell is None or shell.process.wait(0) is None:
+            return result
+        shell.close()
+        self._shell = None
+        try:
+            self._start()
+        except SandboxLostError:
+            raise
+        except (FileNotFoundError, PermissionError, SandboxError):
+            return replace(result, note=result.note + _LATER)
+        return replace(result, note=result.note + self._restarted())
+
+    def _restarted(self) -> str:
         kept = "with the variables it had before" if self._state.text else "without its variables"
-        note = _RESTARTED.format(cwd=self.cwd, state=kept)
-        return replace(result, note=note)
+        return _RESTARTED.format(cwd=self.cwd, state=kept)
 
     def _without_shell(self, printed: bytes, error: Exception) -> ExecResult:
         """What the agent is told that has made its own shell impossible. Raises the error where

@@ -12,7 +12,7 @@ import errno
 import shlex
 from collections.abc import Callable
 
-from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sandboxes.kept import KeptSandbox
 from intercode.sessions.shell_state import SessionState
 from intercode.types import ExecResult
 
@@ -58,7 +58,7 @@ class FreshBashSession:
 
     def __init__(
         self,
-        sandbox: NamespaceSandbox,
+        sandbox: KeptSandbox,
         cwd: str = "/",
         wrap: Callable[[str], list[str]] = wrap,
     ) -> None:

@@ -38,6 +38,13 @@ def status(box: FreshBashSession) -> tuple[tuple[str, str], ...]:
     return tuple((words[i + 1], words[i]) for i in range(0, len(words) - 1, 2))
 
 
+def refresh(box: FreshBashSession) -> None:
+    """Have git look at files that are as they were committed but lie elsewhere, as all do in a
+    container: it would else take them for changed ones, and a reset write them again, with new
+    dates and the modes that git knows."""
+    box.execute("git update-index -q --refresh;", "/", _SECONDS)
+
+
 def checksums(box: FreshBashSession, entries: tuple[tuple[str, str], ...]) -> dict[str, str]:
     """What the authors' hash command prints for each added, untracked or copied entry.
 

@@ -12,7 +12,7 @@ import os
 import socket
 
 from intercode.errors import SandboxError
-from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sandboxes.kept import KeptSandbox
 from intercode.sessions.python_process import (
     Interpreter,
     InterpreterEndedError,
@@ -30,7 +30,7 @@ class CannotMoveError(SandboxError):
     """No process can be moved on this machine, by this keeper, or this one is gone."""
 
 
-def moved(fork: Interpreter, box: NamespaceSandbox, program: str) -> Interpreter:
+def moved(fork: Interpreter, box: KeptSandbox, program: str) -> Interpreter:
     """A process in ``box`` that goes on where ``fork`` waits; that one goes on waiting. ``program``
     is the interpreter in the box.
 
@@ -38,7 +38,7 @@ def moved(fork: Interpreter, box: NamespaceSandbox, program: str) -> Interpreter
     CannotMoveError.
     """
     source = fork.sandbox
-    assert isinstance(source, NamespaceSandbox)
+    assert isinstance(source, KeptSandbox)
     try:
         picture = source.picture(fork.pid, _STANDARD)
         try:
@@ -61,7 +61,7 @@ def moved(fork: Interpreter, box: NamespaceSandbox, program: str) -> Interpreter
         template.status(_SECONDS)
 
 
-def _planted(picture: int, box: NamespaceSandbox, program: str) -> Interpreter:
+def _planted(picture: int, box: KeptSandbox, program: str) -> Interpreter:
     ours, theirs = socket.socketpair()
     output, written = os.pipe()
     os.set_blocking(output, False)

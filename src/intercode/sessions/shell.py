@@ -171,15 +171,18 @@ class Shell:
         return data[:start].rstrip(b" ").rstrip(b"+") + data[data.find(b"\n", token) + 1 :]
 
     def _converse(self, text: str, collector: Collector, timeout: float) -> bytes | None:
-        left = memoryview(_encode(text))
         deadline = time.monotonic() + timeout
+        left = memoryview(_encode(text))
+        if timeout > 0:
+            left = self._feed(left)
         poll = select.poll()
         streams = {self.output: collector}
         if self.errors >= 0:
             streams[self.errors] = self.complaints if collector is self._heard else Collector(0)
         for fd in (*streams, self.report.fileno(), self.process.fileno()):
             poll.register(fd, select.POLLIN)
-        poll.register(self.script, select.POLLOUT if left else 0)
+        if left:
+            poll.register(self.script, select.POLLOUT)
         record = b""
         while (wait := deadline - time.monotonic()) > 0:
             ready = dict(poll.poll(wait * 1000))

@@ -6,7 +6,10 @@ import threading
 
 import pytest
 
+from intercode.errors import DatabaseLostError
 from intercode.sessions.sql import SqlEngine, SqlSession
+from intercode.sessions.sql.mysql.engine import MysqlEngine
+from intercode.sessions.sql.mysql.link import Link
 from intercode.types import DatabaseSpec
 
 pytestmark = pytest.mark.mysql
@@ -85,3 +88,21 @@ def test_a_readers_connection_is_left_as_it_was(mysql: SqlEngine, shop: Database
         ):  # fmt: skip
             assert second.run(question, 10.0).output == expected, (code, question)
         second.close()
+
+
+def test_an_account_is_not_used_again_while_a_connection_of_its_last_episode_lives(
+    mysql: MysqlEngine, shop: DatabaseSpec
+) -> None:
+    first = mysql.open(shop)
+    assert first.run("CREATE TABLE mine (a int)", 20.0).ok
+    slot, server = first._own.slot, first._server
+    late = Link(server.address, slot.account, slot.password)  # as one whose end takes its time
+    first.close()
+    with pytest.raises(DatabaseLostError):
+        late.query("SELECT 1")
+    second = mysql.open(shop)
+    assert second.run("CREATE TABLE mine (a int)", 20.0).ok
+    assert second._own.slot == slot
+    seen = second.run("SELECT COUNT(*) FROM information_schema.PROCESSLIST", 20.0)
+    assert seen.output == "[(1,)]"
+    second.close()

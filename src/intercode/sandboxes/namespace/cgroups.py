@@ -7,13 +7,14 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 from typing import Literal
 
 from intercode.sandboxes.namespace.members import Member
 
 _FREEZE_SECONDS = 2.0
-_END_SECONDS = 0.2  # to wait for what was killed
+_END_SECONDS = 0.6  # to wait for what was killed: what dies late is told of in the next action
 Met = Literal["memory", "processes"]
 
 
@@ -27,11 +28,10 @@ class BoxGroup:
     def __init__(self, paths: Mapping[str, str], launcher: int) -> None:
         v1 = "memory" in paths
         memory, pids = (paths["memory"], paths["pids"]) if v1 else (paths[""], paths[""])
-        self._counters: dict[Met, tuple[str, bytes]] = {
-            "memory": (f"{memory}/memory.{'oom_control' if v1 else 'events'}", b"oom_kill"),
-            "processes": (f"{pids}/pids.events", b"max"),
+        self._counters: dict[Met, Counter] = {
+            "memory": Counter(f"{memory}/memory.{'oom_control' if v1 else 'events'}", b"oom_kill"),
+            "processes": Counter(f"{pids}/pids.events", b"max"),
         }
-        self._seen: dict[Met, int] = {"memory": 0, "processes": 0}
         self._launcher = str(launcher)
         self._left = False
         if v1:
@@ -50,12 +50,13 @@ class BoxGroup:
 
         Raises nothing: a group that has gone with its box has no more to tell.
         """
-        met: list[Met] = []
-        for limit, (path, name) in self._counters.items():
-            before, self._seen[limit] = self._seen[limit], _count(path, name, self._seen[limit])
-            if self._seen[limit] > before:
-                met.append(limit)
+        met = [limit for limit, counter in self._counters.items() if counter.rose()]
         return met[0] if met else ""
+
+    def close(self) -> None:
+        """Be done with it. May be called again."""
+        for counter in self._counters.values():
+            counter.close()
 
     def freeze(self) -> bool:
         """Halt every process of the box, its keeper too, without their noticing.
@@ -122,15 +123,31 @@ class BoxGroup:
                 self._switch.write_text(self._words[0])
 
 
-def _count(path: str, name: bytes, otherwise: int) -> int:
-    """The number behind a name in a group's file. Every action asks: it takes microseconds."""
-    with suppress(OSError, ValueError):
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            lines = os.read(fd, 4096).splitlines()
-        finally:
-            os.close(fd)
-        for line in lines:
-            if line.startswith(name + b" "):
-                return int(line.split()[1])
-    return otherwise
+class Counter:
+    """The number behind a name in a group's file. Every action asks, so that the file stays open:
+    it takes a microsecond.
+
+    ``file``: its path, opened when it is first asked, or a descriptor, which is then the counter's.
+    """
+
+    def __init__(self, file: str | int, name: bytes) -> None:
+        self._path, self._name = file, name + b" "
+        self._file = FileIO(file) if isinstance(file, int) else None
+        self._told, self._count = b"", 0
+
+    def rose(self) -> bool:
+        """Whether it is more than when this was last asked. False where the group has gone."""
+        before = self._count
+        with suppress(OSError, ValueError):  # ValueError: closed meanwhile
+            self._file = file = self._file or FileIO(self._path)
+            told = os.pread(file.fileno(), 4096, 0)
+            if told != self._told:
+                self._told = told
+                rows = [r for r in told.splitlines() if r.startswith(self._name)]
+                self._count = int(rows[0].split()[1]) if rows else before
+        return self._count > before
+
+    def close(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()

@@ -78,6 +78,7 @@ def _write(path: Path, mode: int | None, text: str | None) -> None:
     if text is None:
         path.mkdir(parents=True, exist_ok=True)
     elif mode is None:
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.symlink_to(text)
         return
     else:
@@ -128,6 +129,11 @@ def _resolver(spec: SandboxSpec) -> str:
         return ""
 
 
+def _java() -> list[str]:
+    """Where Debian keeps the settings without which its Java does not start."""
+    return sorted(str(path) for path in Path("/etc").glob("java-*-openjdk"))
+
+
 def _add_machine(files: Skeleton, binds: list[list[str]]) -> None:
     for name, mode in (
         ("/usr", 0o755), ("/root", 0o700), ("/home", 0o755), ("/tmp", 0o1777), ("/run", 0o755),
@@ -145,7 +151,7 @@ def _add_machine(files: Skeleton, binds: list[list[str]]) -> None:
         elif tree.is_dir():
             files[f"/{name}"] = [0o755, None]
             binds.append([f"/{name}", f"/{name}"])
-    for shown in ("/etc/alternatives", "/etc/ld.so.cache"):
+    for shown in ("/etc/alternatives", "/etc/ld.so.cache", *_java()):
         if Path(shown).exists():
             directory = Path(shown).is_dir()
             files[shown] = [0o755, None] if directory else [0o644, ""]

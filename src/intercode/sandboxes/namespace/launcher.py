@@ -116,8 +116,8 @@ def _opened(path: Path | None) -> Iterator[list[int]]:
 
 
 def _allow_descriptors() -> None:
-    """A box takes up to seven descriptors of its owner, so that the usual soft limit of 1024 would
-    do for some 150: raise it as far as the hard limit lets us, at most to 65,536."""
+    """A box takes up to nine descriptors of its owner, so that the usual soft limit of 1024 would
+    do for some 110: raise it as far as the hard limit lets us, at most to 65,536."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < most:

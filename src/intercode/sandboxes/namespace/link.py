@@ -6,9 +6,10 @@ import errno
 import os
 import select
 import socket
+import struct
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -18,21 +19,28 @@ from intercode.sandboxes.namespace.box import wire
 _SOON = 0.2
 _ANSWER_SECONDS = 10.0  # for a keeper to answer; one that does not is given up
 READ_SECONDS = 60.0  # where it has to read or copy what the box holds
+_TIMEVAL = struct.Struct("@ll")
 _GIVEN_SECONDS, _GIVEN_PAUSE = 30.0, 0.05
 
 
 class KeeperLink:
     """Asks a keeper, one request at a time, from any thread. When it is closed, the box ends.
 
+    ``welcome``: what the keeper said when the connection was another link's; see ``hand_over``.
     Raises SandboxError where the keeper could not set up the box.
     """
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, welcome: Mapping[str, Any] | None = None) -> None:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = connection
+        self._seconds = 0.0
+        self.welcome: Mapping[str, Any]
+        if welcome is not None:
+            self.welcome = welcome
+            return
         try:
-            connection.settimeout(READ_SECONDS)
-            self.welcome, _ = wire.receive(connection)
+            self._bound(connection, READ_SECONDS)
+            self.welcome, _ = wire.receive(connection, alone=True)
         except (OSError, EOFError) as e:
             self.close()
             raise SandboxError(f"the sandbox did not start: {e}") from e
@@ -55,12 +63,12 @@ class KeeperLink:
             if self._socket is None:
                 raise SandboxLostError("the sandbox is closed")
             try:
-                self._socket.settimeout(seconds)
+                self._bound(self._socket, seconds)
                 wire.send(self._socket, {"do": do, **arguments}, fds)
                 until = time.monotonic() + seconds
                 while late and not _readable(self._socket, _SOON) and time.monotonic() < until:
                     late()
-                answer, out = wire.receive(self._socket)
+                answer, out = wire.receive(self._socket, alone=True)
             except (OSError, EOFError) as e:
                 self._socket.close()
                 self._socket = None
@@ -68,6 +76,15 @@ class KeeperLink:
         if not answer["ok"]:
             raise OSError(answer.get("errno", 5), answer["error"])
         return answer, out
+
+    def _bound(self, connection: socket.socket, seconds: float) -> None:
+        """Have the kernel bound each wait: with a time-out of its own Python asks before each call
+        whether it would wait."""
+        if seconds != self._seconds:
+            connection.settimeout(None)
+            for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
+                connection.setsockopt(socket.SOL_SOCKET, option, _TIMEVAL.pack(int(seconds), 0))
+            self._seconds = seconds
 
     @property
     def lost(self) -> bool:
@@ -88,6 +105,15 @@ class KeeperLink:
                 if time.monotonic() > deadline:
                     raise SandboxError("other boxes hold up the passing of descriptors") from e
             time.sleep(_GIVEN_PAUSE)
+
+    def hand_over(self) -> KeeperLink:
+        """The same connection as another link; this one is closed, but the box does not end. Raises
+        SandboxLostError where it was closed before."""
+        with self._lock:
+            connection, self._socket = self._socket, None
+        if connection is None:
+            raise SandboxLostError("the sandbox is closed")
+        return KeeperLink(connection, self.welcome)
 
     def close(self, wait: bool = False) -> None:
         """Hang up, and with ``wait`` return only when the box's last process is gone. May be called

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-_KEEPER = "intercode"  # what a keeper calls itself
+_KEEPERS = ("intercode", "init")  # what a keeper calls itself, the second in a container
 _PASSES = 5
 
 
@@ -62,7 +62,18 @@ def is_held_up(keeper: int, members: list[Member]) -> bool:
 
 
 def _is_waiting(member: Member, keeper: int) -> bool:
-    return member.parent == keeper and member.name == _KEEPER
+    if member.parent != keeper or member.name not in _KEEPERS:
+        return False
+    try:  # it executes what the keeper does; nothing else in a box can
+        return os.path.samefile(f"/proc/{member.pid}/exe", f"/proc/{keeper}/exe")
+    except OSError:  # not for everybody to see
+        return True
+
+
+def free(keeper: int) -> None:
+    """See to it that a keeper goes on which what runs in its box holds up."""
+    if is_held_up(keeper, below(keeper)):
+        unblock(keeper, lambda: below(keeper))
 
 
 def unblock(keeper: int, members: Callable[[], list[Member]]) -> None:

@@ -22,7 +22,7 @@ def message(spec: SandboxSpec) -> dict[str, Any]:
     files, binds = host.skeleton(spec)
     stage = cache_root() / "stage"
     stage.mkdir(exist_ok=True)
-    layers = [str(host.written(files)), *(str(layer.root) for layer in reversed(spec.layers))]
+    layers = [str(host.written(files)), *(str(layer.root) for layer in reversed(spec.stacked))]
     if spec.image.root is not None:
         layers.append(str(spec.image.root))
     told = {

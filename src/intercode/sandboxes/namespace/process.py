@@ -1,4 +1,4 @@
-"""A process in a namespace sandbox, as its owner sees it."""
+"""A process in a sandbox that has a keeper, as its owner sees it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from intercode.sandboxes.namespace.link import KeeperLink
 
 
-class NamespaceProcess:
+class KeptProcess:
     """A process in the box: its status arrives on a pipe."""
 
     def __init__(self, link: KeeperLink, pid: int, child: int, status: int) -> None:

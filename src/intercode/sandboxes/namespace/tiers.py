@@ -6,7 +6,9 @@ and a watchdog for the memory of the whole. Everything else is the same.
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
+from pathlib import Path
 
 from intercode.errors import SandboxUnavailableError
 from intercode.sandboxes.base import SandboxSpec
@@ -26,7 +28,18 @@ def strongest() -> str:
     return GROUPED if Launcher.get().groups else UNGROUPED
 
 
-def grouped(spec: SandboxSpec) -> NamespaceSandbox:
+def either(spec: SandboxSpec, files: Path | None = None) -> NamespaceSandbox:
+    """A box of the strongest tier. ``files``: an upper layer to begin with a copy of."""
+    if files is None:
+        return NamespaceSandbox(spec)
+    upper = os.open(files, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return NamespaceSandbox(spec, [upper])
+    finally:
+        os.close(upper)
+
+
+def grouped(spec: SandboxSpec, files: Path | None = None) -> NamespaceSandbox:
     """A box bounded by a control group. Raises SandboxUnavailableError where there can be none."""
     if not spec.limits.groups:
         spec = replace(spec, limits=replace(spec.limits, groups=True))
@@ -36,9 +49,9 @@ def grouped(spec: SandboxSpec) -> NamespaceSandbox:
             f"no {GROUPED} here: {launcher.why_no_groups}; {HOW_TO_GET_GROUPS}; or ask for "
             f"{UNGROUPED}"
         )
-    return NamespaceSandbox(spec)
+    return either(spec, files)
 
 
-def ungrouped(spec: SandboxSpec) -> NamespaceSandbox:
+def ungrouped(spec: SandboxSpec, files: Path | None = None) -> NamespaceSandbox:
     """A box as on a machine without control groups, also where there are some."""
-    return NamespaceSandbox(replace(spec, limits=replace(spec.limits, groups=False)))
+    return either(replace(spec, limits=replace(spec.limits, groups=False)), files)

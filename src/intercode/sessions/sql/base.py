@@ -69,6 +69,12 @@ class SqlSession(Protocol):
         and what changed of the data with a digest of its content. Equal for equal states."""
         ...
 
+    def abort(self) -> None:
+        """End what ``run`` does at this moment in another thread. That raises DatabaseLostError
+        then, and so does all that would run afterwards. Waits for nothing; may be called by any
+        thread, again, and after ``close``."""
+        ...
+
     def close(self) -> None:
         """End the connection and remove the episode's copy of the data. May be called again."""
         ...

@@ -22,6 +22,7 @@ from urllib.parse import quote
 
 from intercode.errors import DataError, EnvironmentStateError, UsageError
 from intercode.sessions.sql.base import SqlLimits, answered, failed, fetched, timed_out
+from intercode.sessions.sql.clock import Clock
 from intercode.sessions.sql.words import words
 from intercode.types import DatabaseSpec, ExecResult
 
@@ -48,7 +49,7 @@ class SqliteSession:
         self, path: Path, name: str, limits: SqlLimits, content: Path | None = None
     ) -> None:
         self._path, self._name, self._limits = path, name, limits
-        self._deadline = float("inf")
+        self._clock = Clock()
         self._copy: Path | None = None
         self._writing = False
         self._connection: sqlite3.Connection | None = self._connect(path, True)
@@ -97,13 +98,13 @@ class SqliteSession:
         return sqlite3.SQLITE_OK
 
     def _late(self) -> int:
-        return int(time.monotonic() > self._deadline)
+        return int(self._clock.late)
 
     def run(self, code: str, timeout: float) -> ExecResult:
         """Run one statement."""
         if self._connection is None:
             raise EnvironmentStateError("the SQL session is closed: open another one")
-        self._deadline = time.monotonic() + timeout
+        self._clock.deadline = time.monotonic() + timeout
         try:
             try:
                 return self._execute(code)
@@ -117,7 +118,12 @@ class SqliteSession:
         except (MemoryError, OverflowError, ValueError) as e:
             return failed(f"the statement asks for too much ({e})")
         finally:
-            self._deadline = float("inf")
+            self._clock.deadline = float("inf")
+            self._clock.check()
+
+    def abort(self) -> None:
+        """End what runs; the connection looks at the clock every few thousand instructions."""
+        self._clock.over = True
 
     @staticmethod
     def _shown(error: Exception) -> str:
@@ -204,6 +210,7 @@ class SqliteSession:
             out[name] = digest.hexdigest()
         if connection is not None:
             connection.close()
+        self._clock.check()
         return out
 
     def close(self) -> None:

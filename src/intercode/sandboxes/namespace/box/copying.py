@@ -8,7 +8,7 @@ import stat
 
 _CHUNK = 1 << 30
 _DEEPEST = 100
-_OPAQUE = "user.overlay.opaque"
+OPAQUE = "user.overlay.opaque"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -30,19 +30,32 @@ def copy_tree(source: int, target: int, depth: int = 0) -> None:
             _make_room(name, info, source, target)
         if stat.S_ISDIR(info.st_mode):
             _copy_directory(name, source, target, depth)
-        elif stat.S_ISREG(info.st_mode):
-            _copy_file(name, source, target)
-        elif stat.S_ISLNK(info.st_mode):
-            os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=target)
-        elif stat.S_ISFIFO(info.st_mode) or stat.S_ISCHR(info.st_mode):
-            os.mknod(name, info.st_mode, info.st_rdev, dir_fd=target)
+            _dress(name, info, target)
         else:
-            continue
-        if not stat.S_ISLNK(info.st_mode):
-            os.chmod(name, stat.S_IMODE(info.st_mode), dir_fd=target)
-        times = (info.st_atime_ns, info.st_mtime_ns)
-        os.utime(name, ns=times, dir_fd=target, follow_symlinks=False)
+            copy_one(name, info, source, target)
     _copy_marks(source, target)
+
+
+def copy_one(name: str, info: os.stat_result, source: int, target: int) -> None:
+    """Copy what is no directory from one directory descriptor to another, where nothing has its
+    name. Sockets are left out."""
+    if stat.S_ISREG(info.st_mode):
+        _copy_file(name, source, target)
+    elif stat.S_ISLNK(info.st_mode):
+        os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=target)
+    elif stat.S_ISFIFO(info.st_mode) or stat.S_ISCHR(info.st_mode):
+        os.mknod(name, info.st_mode, info.st_rdev, dir_fd=target)
+    else:
+        return
+    _dress(name, info, target)
+
+
+def _dress(name: str, info: os.stat_result, target: int) -> None:
+    """Give a copy the mode and the times of what it is a copy of."""
+    if not stat.S_ISLNK(info.st_mode):
+        os.chmod(name, stat.S_IMODE(info.st_mode), dir_fd=target)
+    times = (info.st_atime_ns, info.st_mtime_ns)
+    os.utime(name, ns=times, dir_fd=target, follow_symlinks=False)
 
 
 def _make_room(name: str, info: os.stat_result, source: int, target: int) -> None:
@@ -92,7 +105,7 @@ def _copy_directory(name: str, source: int, target: int, depth: int) -> None:
 
 def is_opaque(fd: int) -> bool:
     """Whether a directory of an upper layer hides all that lies below it."""
-    return _OPAQUE in os.listxattr(fd) and os.getxattr(fd, _OPAQUE) == b"y"
+    return OPAQUE in os.listxattr(fd) and os.getxattr(fd, OPAQUE) == b"y"
 
 
 def _copy_file(name: str, source: int, target: int) -> None:

@@ -11,7 +11,9 @@ from .syscalls import open_inside
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK
 _PATH = os.O_PATH | os.O_DIRECTORY
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _LONGEST = 4095  # bytes of a path that the kernel takes
+_DEEPEST = 200  # directories within each other, that are looked at beforehand
 
 
 def open_regular(root: int, path: str) -> int:
@@ -60,3 +62,22 @@ def _make_parents(root: int, path: str) -> None:
             finally:
                 os.close(fd)
         made = inner
+
+
+def look_around(fd: int, depth: int = 0) -> None:
+    """Look at every directory of a file system in one order: an overlay numbers a directory when it
+    is first looked at, so that ``ls -i`` would else tell which of two programs came first."""
+    if depth > _DEEPEST:
+        return
+    with os.scandir(fd) as entries:
+        names = sorted(os.fsencode(e.name) for e in entries if e.is_dir(follow_symlinks=False))
+    for name in names:
+        try:
+            below = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=fd)
+        except OSError:
+            continue
+        try:
+            if os.fstat(below).st_dev == os.fstat(fd).st_dev:
+                look_around(below, depth + 1)
+        finally:
+            os.close(below)

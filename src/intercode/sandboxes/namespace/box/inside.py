@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ, signal.SIGCHLD)
 _END_SECONDS, _PAUSE = 5.0, 0.001  # for killed processes to be gone, on a busy machine
 _PASSES = 100  # over the process list, before a box that starts faster is given up
+_KILL_PASSES = 600  # the later ones apart: what was killed takes its time to go
 _MOST_DESCRIPTORS = 4096
 _ABOVE = 400  # descriptor numbers that no command is given
 _LONGEST_ORDER = 1 << 20
@@ -201,12 +202,14 @@ def kill_since(mark: int, keep: Sequence[int], init: Init) -> None:
         for process in kill.values():
             process.signal(signal.SIGKILL)
         wake([p.pid for p in _processes() if p.pid not in kill and p.pid not in before])
-    for _ in range(_PASSES):
+    for number in range(_KILL_PASSES):
         left = [p for p in _processes() if p.started >= mark and p.pid not in (1, *keep)]
         if not left:
             return
         for process in left:
             process.signal(signal.SIGKILL)
+        if number > _PASSES:
+            time.sleep(_PAUSE)
 
 
 def end_all(init: Init) -> list[str]:

@@ -89,6 +89,8 @@ class Keeper:
         if spec["steady"]:
             sys_.fixed_addresses()
         self.root = os.open("/", _DIRECTORY)
+        if spec["steady"]:
+            files.look_around(self.root)
         self.init_fd = os.pidfd_open(self.init.pid)
         self.stopped: list[int] = []
         self.poll = select.poll()

@@ -8,6 +8,9 @@ Launcher and keepers run behind the same filter, which is installed once. They m
 namespaces, and halt a process of the box to move it, because they know a key, 64 random bits in a
 register that those calls do not use. The key is no substitute for capabilities: what runs in a box
 has neither.
+
+PID 1 has the id of all others in the box, and in a container it is the keeper: nobody may bound it
+or have it run less.
 """
 
 from __future__ import annotations
@@ -39,7 +42,9 @@ _TABLES: dict[str, dict[str, int]] = {
         adjtimex=159, clock_settime=227, clock_adjtime=305, syslog=103, vhangup=153, iopl=172,
         ioperm=173, open_by_handle_at=304, name_to_handle_at=303, lookup_dcookie=212,
         fanotify_init=300, modify_ldt=154, open_tree_attr=467, statmount=457, listmount=458,
-        listns=470, ioctl=16, chown=92, fchown=93, lchown=94, fchownat=260,
+        listns=470, ioctl=16, chown=92, fchown=93, lchown=94, fchownat=260, prlimit64=302,
+        sched_setaffinity=203, sched_setparam=142, sched_setscheduler=144, sched_setattr=314,
+        setpriority=141, ioprio_set=251,
     ),
     "aarch64": dict(
         clone=220, clone3=435, socket=198, socketpair=199, unshare=97, setns=268, mount=40,
@@ -53,11 +58,17 @@ _TABLES: dict[str, dict[str, int]] = {
         adjtimex=171, clock_settime=112, clock_adjtime=266, syslog=116, vhangup=58,
         open_by_handle_at=265, name_to_handle_at=264, lookup_dcookie=18, fanotify_init=262,
         open_tree_attr=467, statmount=457, listmount=458, listns=470, ioctl=29, fchown=55,
-        fchownat=54,
+        fchownat=54, prlimit64=261, sched_setaffinity=122, sched_setparam=118,
+        sched_setscheduler=119, sched_setattr=274, setpriority=140, ioprio_set=30,
     ),
 }  # fmt: skip
 _FAKED = ("chown", "fchown", "lchown", "fchownat")
 _CHECKED = ("clone", "clone3", "ioctl", "socket", "socketpair")
+_ON_A_PROCESS = {
+    "prlimit64": _ARG0, "sched_setaffinity": _ARG0, "sched_setparam": _ARG0,
+    "sched_setscheduler": _ARG0, "sched_setattr": _ARG0, "setpriority": _ARG1, "ioprio_set": _ARG1,
+}  # fmt: skip
+"""Calls that bound a process or have it run less, and the argument that is its number."""
 _KEYED = (
     "mount", "umount2", "pivot_root", "unshare", "mount_setattr", "open_tree", "move_mount",
     "ptrace",
@@ -139,10 +150,12 @@ def program(machine: str, key: int) -> bytes:
     ops += _when(table["ioctl"], _only_other_than(_ARG1, _KEYSTROKES, errno.EPERM))
     for name in ("socket", "socketpair"):
         ops += _when(table[name], _sockets())
+    for name, argument in _ON_A_PROCESS.items():
+        ops += _when(table[name], _only_other_than(argument, (1,), errno.EPERM))
     for name in _KEYED:
         ops += _when(table[name], _keyed(key))
     for name, number in table.items():
-        if name not in _CHECKED and name not in _KEYED:
+        if name not in _CHECKED and name not in _KEYED and name not in _ON_A_PROCESS:
             code = 0 if name in _FAKED else errno.ENOSYS if name in _NEWER else errno.EPERM
             ops += _when(number, [_refuse(code)])
     ops.append(_op(_RET, _ALLOW))

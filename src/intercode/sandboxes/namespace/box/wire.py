@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _HEADER = struct.Struct("!I")
 _MOST_FDS = 16
+_AT_ONCE = 1 << 12
 
 
 def send(sock: socket.socket, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
@@ -30,17 +31,23 @@ def send(sock: socket.socket, message: dict[str, Any], fds: Sequence[int] = ()) 
         sock.sendall(data[sent:], socket.MSG_NOSIGNAL)
 
 
-def receive(sock: socket.socket) -> tuple[dict[str, Any], list[int]]:
-    """The next message and the descriptors that came with it. Raises EOFError on hang-up."""
-    space = socket.CMSG_LEN(_MOST_FDS * 4)
-    head, ancillary, _, _ = sock.recvmsg(_HEADER.size, space, socket.MSG_CMSG_CLOEXEC)
+def receive(sock: socket.socket, alone: bool = False) -> tuple[dict[str, Any], list[int]]:
+    """The next message and the descriptors that came with it. ``alone``: nothing can follow it
+    unasked, so that it may be read at once. Raises EOFError on hang-up."""
+    space, first = socket.CMSG_LEN(_MOST_FDS * 4), _AT_ONCE if alone else _HEADER.size
+    head, ancillary, _, _ = sock.recvmsg(first, space, socket.MSG_CMSG_CLOEXEC)
     fds = array.array("i")
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             fds.frombytes(data[: len(data) - len(data) % 4])
     try:
-        (length,) = _HEADER.unpack(head + _exactly(sock, _HEADER.size - len(head)))
-        message = json.loads(_exactly(sock, length).decode("utf-8", "surrogateescape"))
+        head += _exactly(sock, max(0, _HEADER.size - len(head)))
+        body = head[_HEADER.size :]
+        (length,) = _HEADER.unpack_from(head)
+        body += _exactly(sock, max(0, length - len(body)))
+        if len(body) > length:
+            raise EOFError("the other side said more than it was asked")
+        message = json.loads(body.decode("utf-8", "surrogateescape"))
     except BaseException:
         close_all(fds)
         raise

@@ -57,6 +57,14 @@ static char *counters(const struct blank *blank) {
     return all.bytes;
 }
 
+/* For a blank whose network was made by others: remember how it was. */
+int remember_network(struct blank *blank) {
+    blank->network = open("/proc/self/net", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (blank->network < 0) return failed("/proc/self/net");
+    blank->unused = counters(blank);
+    return 0;
+}
+
 bool network_used(const struct blank *blank) {
     if (!blank->own_network) return true;  /* it is shared with the machine */
     char *now = counters(blank);
@@ -82,9 +90,7 @@ int make_blank(struct blank *blank, const struct json *order, int program) {
     if (enter_namespaces(blank)) return -1;
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (blank->own_network && loopback_up()) return -1;
-    blank->network = open("/proc/self/net", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (blank->network < 0) return failed("/proc/self/net");
-    blank->unused = counters(blank);
+    if (remember_network(blank)) return -1;
     if (start_init(blank, get_bool(order, "plain"), program)) return -1;
     confine();
     if (prepare(stage, blank->own_network)) return -1;

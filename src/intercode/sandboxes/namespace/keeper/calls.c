@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "keeper.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -97,16 +98,19 @@ int open_inside(int root, const char *path, int flags, mode_t mode) {
     return (int)syscall(SYS_openat2, root, path, &how, sizeof how);
 }
 
-int limited(const struct json *limits) {
+/* Limits that are handed on to what is started. Where the box is a container without a user namespace
+   of its own, its engine bounds the number of processes: the kernel would count the id's on all of the
+   machine. */
+int limited(const struct json *limits, bool processes, long long spare_files) {
     const struct { int what; long long most; } all[] = {
         {RLIMIT_NPROC, get_number(limits, "processes")},
-        {RLIMIT_NOFILE, get_number(limits, "open_files")},
+        {RLIMIT_NOFILE, get_number(limits, "open_files") + spare_files},
         {RLIMIT_FSIZE, get_number(limits, "file_size")},
         {RLIMIT_AS, get_number(limits, "address_space")},
         {RLIMIT_CORE, 0},
         {RLIMIT_MEMLOCK, 1 << 20},
     };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    for (size_t i = !processes; i < sizeof all / sizeof *all; i++) {
         struct rlimit now;
         rlim_t most = (rlim_t)all[i].most;
         if (getrlimit(all[i].what, &now)) return failed("getrlimit");
@@ -138,7 +142,7 @@ struct entry {
     char name[];
 };
 
-int names_in(int fd, struct names *names) {
+static int list(int fd, struct names *names, bool directories) {
     char buffer[1 << 15] __attribute__((aligned(8)));
     long got;
     memset(names, 0, sizeof *names);
@@ -148,6 +152,7 @@ int names_in(int fd, struct names *names) {
             struct entry *e = (struct entry *)(buffer + at);
             at += e->length;
             if (!strcmp(e->name, ".") || !strcmp(e->name, "..")) continue;
+            if (directories && e->type != DT_DIR) continue;
             if (names->count == names->room) {
                 names->room = names->room ? names->room * 2 : 16;
                 names->name = realloc(names->name, names->room * sizeof *names->name);
@@ -158,6 +163,14 @@ int names_in(int fd, struct names *names) {
     }
     sort_names(names);
     return got < 0 ? failed("getdents64") : 0;
+}
+
+int names_in(int fd, struct names *names) {
+    return list(fd, names, false);
+}
+
+int directories_in(int fd, struct names *names) {
+    return list(fd, names, true);
 }
 
 void sort_names(struct names *names) {

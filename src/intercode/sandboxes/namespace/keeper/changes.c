@@ -6,25 +6,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define INNER (DIRECTORY | O_NOFOLLOW)
 #define PLAIN (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
-#define BUDGET (512LL << 20)   /* bytes read per call, so that huge sparse files stall no score */
-#define MOST_ROWS 200000
 #define DEEPEST 100            /* levels; what lies deeper is not looked at, and its directory says so */
 #define LOOKS 5                /* at a name that keeps changing; after that it counts as gone */
 
-struct row { char *path, *target, *digest; const char *kind; unsigned mode; long long size; bool new; };
-
 struct walk {
-    struct row *rows;
-    size_t count, room;
+    struct rows rows;
     bool digests;
-    long long budget;
     char path[1 << 16];        /* of what is looked at, without the first slash */
     size_t length;
 };
@@ -38,28 +31,8 @@ static int gone_in(struct walk *w, int lower, const struct names *kept, int dept
 
 static void add(struct walk *w, const char *kind, const struct stat *info, bool new,
                 const char *digest, const char *target) {
-    if (w->count >= MOST_ROWS) return;
-    if (w->count == w->room) {
-        w->room = w->room ? w->room * 2 : 64;
-        if (!(w->rows = realloc(w->rows, w->room * sizeof *w->rows))) abort();
-    }
-    struct row *row = &w->rows[w->count++];
-    row->path = strndup(w->path, w->length);
-    row->target = *target ? strdup(target) : NULL;
-    row->digest = *digest ? strdup(digest) : NULL;
-    row->kind = kind;
-    row->mode = info ? info->st_mode & 07777 : 0;
-    row->size = info && !strcmp(kind, "file") ? (long long)info->st_size : 0;
-    row->new = new;
-}
-
-static void forget_rows(struct walk *w, size_t from) {
-    while (w->count > from) {
-        struct row *row = &w->rows[--w->count];
-        free(row->path);
-        free(row->target);
-        free(row->digest);
-    }
+    struct facts facts = {info ? info->st_mode : 0, info ? (long long)info->st_size : 0, new};
+    add_row(&w->rows, w->path, w->length, kind, info ? &facts : NULL, digest, target);
 }
 
 /* Go to a name below, and back by setting the length again. Gives the length before. */
@@ -76,26 +49,8 @@ static size_t go(struct walk *w, const char *name) {
 
 /* SHA-256 of a file; its size alone once the budget is spent. */
 static int digest(struct walk *w, int fd, const char *name, const struct stat *info, char hex[80]) {
-    unsigned char data[1 << 14];
-    struct sha256 sha;
-    w->budget -= info->st_size;
-    if (w->budget < 0) {
-        snprintf(hex, 80, UNREAD ":%lld", (long long)info->st_size);
-        return 0;
-    }
-    int file = openat(fd, name, PLAIN);
-    if (file < 0) return -1;
-    ssize_t got;
-    sha256_begin(&sha);
-    while ((got = read(file, data, sizeof data)) > 0) {
-        sha256_add(&sha, data, (size_t)got);
-        if (got < (ssize_t)sizeof data) break;
-    }
-    int code = errno;
-    close(file);
-    errno = code;
-    sha256_end(&sha, hex);
-    return got < 0 ? -1 : 0;
+    if (!may_read(&w->rows, info->st_size, hex)) return 0;
+    return digest_of(openat(fd, name, PLAIN), hex);
 }
 
 static int link_text(int fd, const char *name, char text[PATH_MAX]) {
@@ -213,7 +168,7 @@ static int entry(struct walk *w, const struct place *at, const char *name, const
 
 /* One name, as often as it becomes something else while it is looked at. */
 static int look(struct walk *w, const struct place *at, const char *name, int depth) {
-    size_t so_far = w->count, before = go(w, name);
+    size_t so_far = w->rows.count, before = go(w, name);
     int result = 0;
     for (int looks = 0; looks < LOOKS; looks++) {
         struct stat info, old;
@@ -226,7 +181,7 @@ static int look(struct walk *w, const struct place *at, const char *name, int de
             result = failed("%s", name);
             break;
         }
-        forget_rows(w, so_far);
+        forget_rows(&w->rows, so_far);
         result = 0;
     }
     w->length = before;
@@ -262,42 +217,17 @@ static int directory(struct walk *w, const struct place *at, bool hides, int dep
     return result;
 }
 
-static int by_path(const void *a, const void *b) {
-    return strcmp(((const struct row *)a)->path, ((const struct row *)b)->path);
-}
-
-static void put_path(struct text *out, const char *path) {
-    char *whole;
-    if (asprintf(&whole, "/%s", path) < 0) abort();
-    put_quoted(out, whole);
-    free(whole);
-}
-
-static void write_row(struct text *out, const struct row *row) {
-    put(out, "[", 1);
-    put_path(out, row->path);
-    put_format(out, ",\"%s\",%u,%lld,\"%s\",", row->kind, row->mode, row->size,
-               row->digest ? row->digest : "");
-    put_quoted(out, row->target ? row->target : "");
-    put_format(out, ",%s]", row->new ? "true" : "false");
-}
-
 int write_changes(struct text *out, const struct layout *layout, bool digests, bool paths_only) {
     struct walk *w = calloc(1, sizeof *w);
     struct place top = {layout->uppers, layout->count, layout->lower};
     if (!w) return -1;
     w->digests = digests;
-    w->budget = BUDGET;
+    begin_rows(&w->rows);
     int result = directory(w, &top, false, 0);
-    if (w->count) qsort(w->rows, w->count, sizeof *w->rows, by_path);
-    for (size_t i = 0; !result && i < w->count; i++) {
-        if (i) put(out, ",", 1);
-        if (paths_only) put_path(out, w->rows[i].path);
-        else write_row(out, &w->rows[i]);
-    }
+    if (!result) write_rows(out, &w->rows, paths_only);
     int code = errno;
-    forget_rows(w, 0);
-    free(w->rows);
+    forget_rows(&w->rows, 0);
+    free(w->rows.all);
     free(w);
     errno = code;
     return result;

@@ -22,7 +22,8 @@ bool is_opaque(int fd) {
     return fgetxattr(fd, "user.overlay.opaque", value, sizeof value) == 1 && *value == 'y';
 }
 
-static int copy_marks(int source, int target) {
+/* Attributes that their user set. */
+int copy_marks(int source, int target) {
     char *names = malloc(XATTR_LIST_MAX), *value = malloc(XATTR_SIZE_MAX);
     int result = 0;
     ssize_t length = names && value ? flistxattr(source, names, XATTR_LIST_MAX) : -1;
@@ -56,12 +57,16 @@ static int copy_data(int source, int target) {
     return 0;
 }
 
+int copy_content(int source, int target) {
+    return copy_data(source, target) || copy_marks(source, target) ? -1 : 0;
+}
+
 static int copy_file(const char *name, int source, int target) {
     int inner = openat(source, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (inner < 0) return failed("%s", name);
     int outer = openat(target, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     int result = outer < 0 ? failed("%s", name) : 0;
-    if (!result) result = copy_data(inner, outer) || copy_marks(inner, outer) ? -1 : 0;
+    if (!result) result = copy_content(inner, outer);
     if (outer >= 0) close(outer);
     close(inner);
     return result;
@@ -87,10 +92,12 @@ static int copy_directory(const char *name, int source, int target, int depth) {
 }
 
 /* Remove a directory and all it holds. Nothing else works in it meanwhile. */
-static int remove_tree(const char *name, int parent) {
+int remove_tree(const char *name, int parent) {
     struct names inside = {0};
     struct stat info;
     int result = 0, fd = openat(parent, name, INNER);
+    if (fd < 0 && errno == EACCES && !fchmodat(parent, name, 0700, 0))
+        fd = openat(parent, name, INNER);
     if (fd < 0) return failed("%s", name);
     if (fchmod(fd, 0700) || names_in(fd, &inside)) result = failed("%s", name);
     for (size_t i = 0; !result && i < inside.count; i++) {

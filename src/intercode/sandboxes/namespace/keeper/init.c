@@ -114,7 +114,7 @@ static void be_init(int control, bool plain, int program) {
         be_idle(control, counter, program);
     } else if ((got = recv(control, order, LONGEST_ORDER, 0)) > 0) {
         struct json *told = json_parse(order, (size_t)got);
-        if (told && told->first && !chdir("/") && !limited(told->first))
+        if (told && told->first && !chdir("/") && !limited(told->first, true, 0))
             execute_bash(told->first->next);
     }
 }
@@ -168,6 +168,8 @@ int become_bash(struct blank *blank, const struct json *limits, const struct jso
    stopped at once. */
 int tell_init(const struct blank *blank, const char *what) {
     char said[16];
+    if (box.contained && !strcmp(what, "stop"))  /* in a container */
+        return kill(-1, SIGSTOP) && errno != ESRCH ? -1 : 0;
     if (blank->control >= 0 && send(blank->control, what, strlen(what), MSG_NOSIGNAL) >= 0) {
         ssize_t got = recv(blank->control, said, sizeof said, 0);
         if (got == 2 && !memcmp(said, "ok", 2)) return 0;

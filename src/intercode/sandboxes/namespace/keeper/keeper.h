@@ -63,10 +63,11 @@ int made_read_only(const char *target);
 int detached(int fd);
 int attached(int fd, const char *target);
 int open_inside(int root, const char *path, int flags, mode_t mode);
-int limited(const struct json *limits);
+int limited(const struct json *limits, bool processes, long long spare_files);
 int write_to(const char *path, const char *text);
 struct names { char **name; size_t count, room; };
 int names_in(int fd, struct names *names);         /* sorted */
+int directories_in(int fd, struct names *names);
 void sort_names(struct names *names);
 bool has(const struct names *names, const char *name);
 void free_names(struct names *names);
@@ -75,6 +76,7 @@ void free_names(struct names *names);
 struct blank { int fdinfo, sacrifice, init, control, network; bool own_network; char *unused; };
 
 int make_blank(struct blank *blank, const struct json *order, int program);
+int remember_network(struct blank *blank);
 bool network_used(const struct blank *blank);
 int tell_init(const struct blank *blank, const char *what);
 
@@ -91,12 +93,30 @@ int prepare(const char *stage, bool own_network);
 int lay_out(struct layout *layout, const struct json *spec, const int *fds, size_t count);
 int renew(struct layout *layout, const struct json *spec, const int *fds, size_t count);
 
+/* ---- rows.c: what is told of a path ---- */
+struct facts { mode_t mode; long long size; bool new; };
+struct row { char *path, *target, *digest; const char *kind; unsigned mode; long long size; bool new; };
+struct rows { struct row *all; size_t count, room; long long budget; };
+
+void begin_rows(struct rows *rows);
+void add_row(struct rows *rows, const char *path, size_t length, const char *kind,
+             const struct facts *info, const char *digest, const char *target);
+void forget_rows(struct rows *rows, size_t from);
+bool may_read(struct rows *rows, long long size, char hex[80]);
+int digest_of(int file, char hex[80]);
+void put_path(struct text *out, const char *path);
+void write_rows(struct text *out, struct rows *rows, bool paths_only);
+
 /* ---- copying.c, changes.c, files.c ---- */
 int copy_tree(int source, int target, int depth);
+int copy_marks(int source, int target);
+int copy_content(int source, int target);          /* of files, with their user attributes */
+int remove_tree(const char *name, int parent);
 bool is_opaque(int fd);
 int write_changes(struct text *out, const struct layout *layout, bool digests, bool paths_only);
 int open_regular(int root, const char *path);
 int write_file(int root, const char *path, int source, mode_t mode);
+void look_around(int fd, int depth);
 
 /* ---- processes.c: what runs in the box ---- */
 int spawn(const struct json *request, const int *fds, size_t count, pid_t *pid);
@@ -159,6 +179,32 @@ struct run { uint64_t from, length; };
 
 int take_picture(pid_t pid, int inside, const struct json *standard);  /* a descriptor */
 int plant(pid_t pid, int inside, int picture, const struct json *standard);
+
+/* ---- children.c, serving.c: what was started, and requests ---- */
+struct child { pid_t pid, inside; int pidfd, status; };
+
+struct keeper {
+    struct blank blank;
+    struct layout layout;
+    struct json *spec;
+    int owner, root, init_fd;  /* the last: readable once PID 1, or in a container a child, ends */
+    struct child *children;
+    size_t count;
+    bool contained;            /* in a container, as its PID 1 */
+};
+
+extern struct keeper box;
+
+int pidfd_of(pid_t pid);
+pid_t number_inside(int pidfd);        /* what the box calls the process behind a descriptor */
+void reap(size_t i);                   /* tell a child's status to who waits for it */
+void collect(void);
+void end_with_init(void);
+size_t background(struct text *out);   /* names of what runs and was not started from here */
+int do_end_all(void);
+void welcome(bool made);
+void serve(void);
+void keep_container(char **arguments) __attribute__((noreturn));  /* container.c */
 
 /* ---- sha256.c ---- */
 struct sha256 { uint32_t state[8]; uint64_t length; uint8_t block[64]; size_t used; };

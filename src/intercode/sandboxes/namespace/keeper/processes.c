@@ -19,6 +19,7 @@
 
 #define HIGH 400            /* descriptor numbers that no command is given */
 #define PASSES 100          /* over the process list, before a box that starts faster is given up */
+#define KILL_PASSES 600     /* the later ones a millisecond apart: what was killed takes its time to go */
 #define END_SECONDS 5       /* for killed processes to be gone, on a busy machine */
 
 /* ------------------------------------------------------------------ commands */
@@ -124,7 +125,8 @@ int spawn(const struct json *request, const int *fds, size_t count, pid_t *pid) 
         result = 0;
     }
     int code = errno;
-    if (chdir("/")) result = failed("/");
+    /* in a container the program may have closed it by now; it is opened again with each request */
+    if (chdir("/") && !box.contained) result = failed("/");
     for (size_t i = 0; i < count; i++)
         if (moved[i] != fds[i] && moved[i] >= 0) close(moved[i]);
     free_texts(arguments);
@@ -227,11 +229,12 @@ void kill_since(long long mark, const struct json *keep, const struct blank *bla
         let_go(&now);
     }
     let_go(&before);
-    for (int pass = 0; pass < PASSES; pass++) {
+    for (int pass = 0; pass < KILL_PASSES; pass++) {
         look_round(&now);
         size_t left = kill_pass(&now, mark, keep);
         let_go(&now);
         if (!left) return;
+        if (pass > PASSES) nanosleep(&(struct timespec){0, 1000000}, NULL);
     }
 }
 

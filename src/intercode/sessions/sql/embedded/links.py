@@ -11,12 +11,12 @@ import os
 import shutil
 import sqlite3
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Set
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
+from intercode.sessions.sql.clock import Clock
 from intercode.sessions.sql.embedded import collations, functions
 from intercode.sessions.sql.embedded.building import Built
 from intercode.sessions.sql.embedded.catalog import ident
@@ -43,7 +43,7 @@ class Link:
         self.attached: list[str] = []
         self.own: dict[str, Path | None] = {}
         self._locked = True
-        self._deadline = float("inf")
+        self._clock = Clock()
         self._prepare()
 
     def _prepare(self) -> None:
@@ -64,11 +64,11 @@ class Link:
         return sqlite3.SQLITE_DENY if denied else sqlite3.SQLITE_OK
 
     def _late(self) -> int:
-        return int(time.monotonic() > self._deadline)
+        return int(self._clock.late)
 
-    def until(self, deadline: float) -> None:
-        """When the statements to come are interrupted, in seconds of the monotonic clock."""
-        self._deadline = RUNNING.deadline = deadline
+    def obey(self, clock: Clock) -> None:
+        """The clock that ends the statements to come, which this thread runs."""
+        self._clock = RUNNING.clock = clock
         RUNNING.error = None
 
     def _command(self, sql: str) -> None:

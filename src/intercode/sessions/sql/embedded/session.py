@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from intercode.errors import EnvironmentStateError
 from intercode.sessions.sql.base import SqlLimits, answered, failed, fetched, timed_out
+from intercode.sessions.sql.clock import Clock
 from intercode.sessions.sql.embedded import dispatch
 from intercode.sessions.sql.embedded.building import Built
 from intercode.sessions.sql.embedded.catalog import ident
@@ -56,7 +57,7 @@ class EmbeddedSession:
     ) -> None:
         self.engine, self.built, self.state, self.limits = engine, built, state, limits
         self._link: Link | None = None
-        self._deadline = float("inf")
+        self._clock = Clock()
         self._open = True
         self.marks: list[tuple[str, Kept]] = []
         self.count = 0
@@ -69,7 +70,7 @@ class EmbeddedSession:
         self._require_open()
         if self._link is None:
             self._link = self.engine.link(self.built, self.state.database)
-            self._link.until(self._deadline)
+            self._link.obey(self._clock)
         return self._link
 
     def _require_open(self) -> None:
@@ -83,7 +84,20 @@ class EmbeddedSession:
     def run(self, code: str, timeout: float) -> ExecResult:
         """Run one statement."""
         self._require_open()
-        self._until(time.monotonic() + timeout)
+        self._clock.deadline = time.monotonic() + timeout
+        if self._link is not None:
+            self._link.obey(self._clock)
+        try:
+            return self._outcome(code)
+        finally:
+            self._clock.deadline = float("inf")
+            self._clock.check()
+
+    def abort(self) -> None:
+        """End what runs; the connection looks at the clock every few thousand instructions."""
+        self._clock.over = True
+
+    def _outcome(self, code: str) -> ExecResult:
         try:
             return self._run(single(code))
         except StatementError as e:
@@ -95,13 +109,6 @@ class EmbeddedSession:
             return failed(unable("a result that needs so much memory").message)
         except RecursionError:
             return failed(unable("expressions that lie so deep in each other").message)
-        finally:
-            self._until(float("inf"))
-
-    def _until(self, deadline: float) -> None:
-        self._deadline = deadline
-        if self._link is not None:
-            self._link.until(deadline)
 
     def _run(self, code: str) -> ExecResult:
         """One statement: its result where that is known, else by its translation."""
@@ -226,10 +233,14 @@ class EmbeddedSession:
     def told(self) -> str:
         """The whole state as text."""
         state = self.state
-        tables = {
-            f"{database}.{name}": self._digest(database, name)
-            for database, name in sorted(state.touched)
-        }
+        try:
+            tables = {
+                f"{database}.{name}": self._digest(database, name)
+                for database, name in sorted(state.touched)
+            }
+        except sqlite3.OperationalError:
+            self._clock.check()
+            raise
         told = {
             "database": state.database, "settings": dict(state.settings),
             "variables": {k: repr(v) for k, v in state.variables.items()}, "tables": tables,
@@ -261,7 +272,7 @@ class EmbeddedSession:
         self.marks.clear()
         if link is None:
             return
-        if link.own:
+        if link.own or self._clock.over:
             link.close()
         else:
             self.engine.give_back(link)

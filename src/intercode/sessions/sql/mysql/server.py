@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import secrets
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from intercode.sessions.sql.mysql.link import Address, Link, StatementError, Tim
 from intercode.sessions.sql.mysql.watchdog import Watchdog
 
 _IDLE = 64  # connections that wait for the next reader
+_LOOKS, _BETWEEN = 400, 0.005  # at whether connections have ended, and seconds between two
 _OURS = re.compile(r"(ic[0-9a-f]{8})[prwk]")
 
 
@@ -178,10 +180,14 @@ class Server:
         return slot
 
     def return_slot(self, slot: Slot) -> None:
-        """Remove a private database; its account serves the next one."""
+        """Remove a private database; its account serves the next one, which must not see what is
+        left of this one's connection: the server goes on with that for a moment."""
         self.drop(slot.name)
-        with self.lock:
-            self._free.append(slot)
+        with self.admin() as admin:
+            ended = _ended(admin, slot)
+        if ended:
+            with self.lock:
+                self._free.append(slot)
 
     def name_for_keeping(self) -> str:
         """The name of a database that no account of an episode may use."""
@@ -262,7 +268,21 @@ _SIZE = (
     "WHERE NAME LIKE '{0}/%') + (SELECT COALESCE(SUM(DATA_LENGTH + INDEX_LENGTH), 0) "
     "FROM information_schema.TABLES WHERE TABLE_SCHEMA = '{0}' AND ENGINE <> 'InnoDB')"
 )
+_CONNECTIONS = "SELECT ID FROM information_schema.PROCESSLIST WHERE USER = '{}'"
 _ACCOUNTS = "SELECT User, Host FROM mysql.user WHERE User LIKE 'ic%'"
+
+
+def _ended(admin: Link, slot: Slot) -> bool:
+    """Whether no connection of an account is left; those that there are get killed."""
+    for _ in range(_LOOKS):
+        left, _ = admin.query(_CONNECTIONS.format(slot.account))
+        if not left:
+            return True
+        for (number,) in left:
+            with suppress(StatementError):  # it has ended by itself
+                admin.query(f"KILL {number}")
+        time.sleep(_BETWEEN)
+    return False
 
 
 def _plain(database: str) -> str:

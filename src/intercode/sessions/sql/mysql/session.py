@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from intercode.errors import DatabaseLostError
 from intercode.sessions.sql.base import SqlLimits, answered, failed, timed_out
+from intercode.sessions.sql.clock import aborted
 from intercode.sessions.sql.mysql import settings
 from intercode.sessions.sql.mysql.denials import reworded
 from intercode.sessions.sql.mysql.footprint import Footprint
@@ -54,7 +56,9 @@ class MysqlSession:
         self._temporary: set[str] = set()
         self._full = False
         self._last_read = ""
-        self._closed = False
+        self._closed = self._aborted = False
+        self._guard = threading.Lock()
+        self._running: Link | None = None
         self._server.hold()
 
     @property
@@ -69,10 +73,20 @@ class MysqlSession:
         if reading.kind == "nothing":
             return answered(None, self._limits)
         try:
-            return self._ask(code, reading, timeout)
+            result = self._ask(code, reading, timeout)
         except DatabaseLostError:
-            self._server.suspect()
+            if not self._aborted:
+                self._server.suspect()
             raise
+        if self._aborted:
+            raise aborted()
+        return result
+
+    def abort(self) -> None:
+        with self._guard:
+            self._aborted = True
+            if self._running is not None:
+                self._server.watchdog.hurry(self._running)
 
     def _ask(self, code: str, reading: Reading, timeout: float) -> ExecResult:
         """Run a statement on the server."""
@@ -127,7 +141,11 @@ class MysqlSession:
         self, link: Link, code: str, names: Names, timeout: float, recursive: bool = False
     ) -> ExecResult:
         watchdog, began = self._server.watchdog, time.monotonic()
-        watchdog.watch(link, timeout)
+        with self._guard:
+            if self._aborted:
+                raise aborted()
+            self._running = link
+            watchdog.watch(link, timeout)
         try:
             link.allow(timeout)
             rows, more = link.query(code, self._limits, self._interrupter(link))
@@ -137,7 +155,9 @@ class MysqlSession:
         except StatementError as e:
             return failed(names.outward(reworded(e, names)))
         finally:
-            watchdog.leave(link)
+            with self._guard:
+                self._running = None
+                watchdog.leave(link)
         if not more and time.monotonic() - began >= timeout:
             return timed_out()  # what was interrupted inside a function gives a result
         if stopped:

@@ -32,6 +32,10 @@ class Watchdog:
                 self._thread.start()
         self._wake.set()
 
+    def hurry(self, link: Link) -> None:
+        """Its time is over now."""
+        self.watch(link, -_GRACE)
+
     def leave(self, link: Link) -> None:
         """The statement has ended."""
         with self._lock:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from intercode.sessions.sql.clock import Clock
 from intercode.sessions.sql.embedded.collations import key
 from intercode.sessions.sql.faults import StatementError, fault, unable
 
@@ -19,7 +20,7 @@ class _Now(threading.local):
     """What holds while this thread executes a statement."""
 
     error: StatementError | None = None
-    deadline: float = float("inf")
+    clock: Clock = Clock()
 
 
 RUNNING = _Now()
@@ -69,10 +70,10 @@ def raise_error(number: int) -> None:
 
 
 def sleep(seconds: float) -> int:
-    """SLEEP, which ends with the statement's time."""
+    """SLEEP, which ends with the statement's time, and with its session."""
     end = time.monotonic() + max(0.0, float(seconds))
     while (now := time.monotonic()) < end:
-        if now > RUNNING.deadline:
+        if RUNNING.clock.late:
             raise StatementError(3024, "")
         time.sleep(min(0.02, end - now))
     return 0

@@ -1,0 +1,162 @@
+"""What a container's keeper tells of its files, puts back, and copies, by its messages."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import pytest
+
+from intercode.paths import sandbox_uid
+from support.kept_container import KeptContainer, SmallImage
+
+pytestmark = pytest.mark.docker
+
+_SHOW = (
+    "cd /; find data tmp root -xdev -printf '%p %y %m %s %T@ %l\\n' | sort; "
+    "find data tmp root -xdev -type f -exec sha256sum {} + | sort"
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def keeper() -> None:
+    """That of a container is the program always."""
+
+
+def test_changes_are_told_in_rows(kept: KeptContainer) -> None:
+    kept.sh(
+        "cd /data; echo hi > f1; rm f2; chmod 600 f3; touch f4; rm -r in; echo was > in; "
+        "mkdir new; echo y > new/a; ln -s q ql; mkfifo ff; rm link; cp f5 t; cat t > f5; rm t; "
+        "ln f6 f6b"
+    )
+    rows = kept.rows()
+    assert {path: row[0] for path, row in rows.items()} == {
+        "/data/f1": "file", "/data/f2": "gone", "/data/f3": "file", "/data/f6b": "file",
+        "/data/ff": "fifo", "/data/in": "file", "/data/in/deep": "gone", "/data/in/deep/x": "gone",
+        "/data/link": "gone", "/data/new": "dir", "/data/new/a": "file", "/data/ql": "link",
+    }  # fmt: skip
+    assert rows["/data/f1"][1:3] == [0o644, 3] and rows["/data/ql"][4] == "q"
+    assert [path for path, row in rows.items() if row[5]] == [
+        "/data/f6b", "/data/ff", "/data/new", "/data/new/a", "/data/ql",
+    ]  # fmt: skip
+    assert kept.ask("changed")["paths"] == list(rows)
+    assert "/data/f4" in kept.ask("touched")["paths"]
+
+
+_STEPS = (
+    "echo {n} > {a}", "echo {n} >> {a}", "rm -rf {a}", "mkdir -p {a}", "mv -T {a} {b}",
+    "ln -s {n} {a}", "ln {a} {b}", "chmod {m} {a}", "touch -d @{n} {a}", "truncate -s {n} {a}",
+    "cp -a {a} {b}", "mkfifo {a}", "sed -i s/e/{n}/ {a}",
+)  # fmt: skip
+_PATHS = (
+    "f1", "f2", "in", "in/deep", "in/deep/x", "in/deep/y", "new", "new/a", "old", "old/o/p", "link",
+    "closed", "closed/z",
+)  # fmt: skip
+
+
+def _worked(chance: random.Random) -> str:
+    """A command that does a few things to the files below /data."""
+    steps = [
+        chance.choice(_STEPS).format(
+            a=chance.choice(_PATHS), b=chance.choice(_PATHS), n=chance.randrange(1, 5000),
+            m=chance.choice(("500", "700", "744", "755", "555")),
+        )
+        for _ in range(chance.randrange(1, 8))
+    ]  # fmt: skip
+    return "cd /data; " + "; ".join(f"{{ {step}; }} 2>/dev/null" for step in steps)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_whatever_is_done_is_told_and_undone(kept: KeptContainer, seed: int) -> None:
+    chance = random.Random(seed)
+    first = kept.sh(_SHOW)[0]
+    for _ in range(12):
+        for _ in range(chance.choice((1, 2))):
+            work = _worked(chance)
+            kept.sh(work)
+            assert set(kept.rows()) == _different(first, kept.sh(_SHOW)[0]), work
+        kept.ask("renew")
+        assert kept.sh(_SHOW)[0] == first
+        assert kept.rows() == {} and kept.ask("touched")["paths"] == []
+
+
+def test_whatever_is_done_another_box_can_have(kept: KeptContainer, own: KeptContainer) -> None:
+    chance = random.Random(3)
+    for _ in range(12):
+        work = _worked(chance)
+        own.sh(work)
+        _copy(own, kept)
+        assert kept.rows() == own.rows(), work
+        assert kept.sh(_SHOW) == own.sh(_SHOW), work
+
+
+def _different(first: str, now: str) -> set[str]:
+    """The paths whose kind, mode, size (of a file), target or content differ in two listings."""
+    one, two = _facts(first), _facts(now)
+    return {"/" + path for path in one.keys() | two.keys() if one.get(path) != two.get(path)}
+
+
+def _facts(listing: str) -> dict[str, list[str]]:
+    facts: dict[str, list[str]] = {}
+    for line in listing.splitlines():
+        head, _, rest = line.partition(" ")
+        if len(head) == 64:  # a digest
+            facts[rest.strip()].append(head)
+            continue
+        kind, mode, size, _, *target = rest.split(" ")
+        facts[head] = [kind, mode, size if kind == "f" else "", *target]
+    return facts
+
+
+def test_another_box_can_have_the_same_files(kept: KeptContainer, own: KeptContainer) -> None:
+    own.sh(
+        "cd /data; echo hi > f1; rm -r f2 in; touch -d @5 f3; mkdir -p new/a; echo c > new/a/b; "
+        "chmod 0 f4 new; mkdir /top; touch -d @7 /top; ln -s new in"
+    )
+    kept.sh("echo mine > /data/f7; mkdir /data/mine")
+    _copy(own, kept)
+    assert kept.rows() == own.rows()
+    show = "ls -l --time-style=full-iso /data / | grep -v -e ' dev$' -e ' proc$' -e ' sys$'"
+    assert kept.sh(f"{show} | awk '{{print $1, $6, $7, $9}}'") == own.sh(
+        f"{show} | awk '{{print $1, $6, $7, $9}}'"
+    )
+    assert kept.sh("chmod 700 /data/new; cat /data/new/a/b") == ("c\n", 0)
+
+
+def _copy(source: KeptContainer, target: KeptContainer) -> None:
+    paths = source.ask("touched")["paths"]
+    source.ask("freeze", on=True)
+    (root,) = source.given("upper")[1]
+    target.ask("refile", [root], changed=paths)
+    source.ask("freeze", on=False)
+    os.close(root)
+
+
+def test_a_layer_can_be_laid_over_a_box(kept: KeptContainer, small_image: SmallImage) -> None:
+    layer = small_image.home / "layer"
+    (layer / "data/in").mkdir(parents=True)
+    (layer / "data/in/only").write_text("new\n")
+    os.setxattr(layer / "data/in", "user.overlay.opaque", b"y")
+    if os.geteuid() == 0:
+        os.mknod(layer / "data/f1", 0o020000)
+        for path in (layer / "data", layer / "data/in", layer / "data/in/only"):
+            os.chown(path, sandbox_uid(), sandbox_uid())
+    paths = ["/data", *(["/data/f1"] if os.geteuid() == 0 else []), "/data/in", "/data/in/only"]
+    root = os.open(layer, os.O_RDONLY | os.O_DIRECTORY)
+    kept.ask("refile", [root], changed=paths)
+    os.close(root)
+    gone = {"/data/in/deep", "/data/in/deep/x", *({"/data/f1"} & set(paths))}
+    rows = kept.rows()
+    assert {path for path, row in rows.items() if row[0] == "gone"} == gone
+    assert set(rows) == gone | {"/data/in/only"}
+
+
+def test_what_its_owner_may_not_read_is_told_put_back_and_left_closed(kept: KeptContainer) -> None:
+    kept.sh("cd /data; echo secret > f1; mkdir -p d/e; echo x > d/e/f; chmod 0 f1 d/e d old")
+    rows = kept.rows()
+    assert rows["/data/d/e/f"][0] == "file" and rows["/data/f1"][1:3] == [0, 7]
+    assert rows["/data/old"][:2] == ["dir", 0]
+    assert kept.sh("ls /data/d")[1] and kept.sh("cat /data/f1")[1]
+    assert kept.sh("stat -c %a /data/f1 /data/d /data/old")[0].split() == ["0", "0", "0"]
+    kept.ask("renew")
+    assert kept.sh("stat -c %a /data/f1 /data/old; ls /data/d")[0].split()[:2] == ["644", "755"]
