@@ -91,7 +91,7 @@ def test_host_and_recipes(cache: Path, archive: Path) -> None:
 
 def test_what_is_no_image(tree: Path, archive: Path, cache: Path) -> None:
     for spec, says in [
-        ("debian:12", "host, dir:/path, tar:/path.tar or recipe:NAME"),
+        ("debian:12", "host, dir:/path, tar:/path.tar, recipe:NAME, docker-archive:"),
         ("", "is no image"),
         ("tar:", "is no image"),
         (str(tree), f"did you mean dir:{tree}"),

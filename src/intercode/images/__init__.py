@@ -9,39 +9,65 @@ from functools import partial
 from pathlib import Path
 
 from intercode.errors import UsageError
-from intercode.images import folder, recipe, tar
+from intercode.images import folder, forms, recipe, records, tar
+from intercode.images.assemble import Progress
 from intercode.images.cache import file_digest, unpacked
 from intercode.paths import cache_root, sandbox_uid
 from intercode.types import Image, Layer, LayerSpec
 
-FORMS = "host, dir:/path, tar:/path.tar or recipe:NAME"
+FORMS = (
+    "host, dir:/path, tar:/path.tar, recipe:NAME, docker-archive:/file.tar[:name], "
+    "oci:/directory-or-tar[:tag], registry:host[:port]/name[:tag], dockerfile:/path or image:NAME"
+)
 
 
-def resolve(spec: str, cache: Path | None = None) -> Image:
+def resolve(spec: str, cache: Path | None = None, progress: Progress | None = None) -> Image:
     """The image that ``spec`` names, unpacked and owned by the sandbox's id.
 
     ``host`` is the machine's own programs, ``dir:/path`` a tree (used where it lies when the
     sandbox's id owns all of it, else copied), ``tar:/path`` an archive, ``recipe:NAME`` what
-    ``intercode image build NAME`` made. ``cache`` stands in for the cache's directory. The first
-    use of an archive unpacks it; later ones take milliseconds.
+    ``intercode image build NAME`` made; ``docker-archive:`` is what `docker save` or `podman save`
+    wrote, ``oci:`` an OCI layout, ``registry:`` an image that is fetched at the first use,
+    ``image:NAME`` what ``intercode image import`` kept. ``cache`` stands in for the cache's
+    directory; ``progress`` gets lines about what takes long. The first use of an archive unpacks
+    it; later ones take milliseconds. What the image says of environment and directory is in
+    ``Image.env`` and ``Image.cwd``.
 
-    Raises UsageError for another form or an image that is absent, DataError for a broken archive.
+    Raises UsageError for another form or an image that is absent, DataError for a broken or
+    hostile archive, InfrastructureError where a registry does not answer.
     """
     root = cache_root() if cache is None else cache
     kind, mark, rest = spec.partition(":")
     if spec == "host":
         return Image("host", _host_digest())
-    if mark and rest and kind == "recipe":
+    if not (mark and rest and kind in _KINDS):
+        raise _no_image(spec)
+    if kind == "recipe":
         return _from_tar(spec, _built(rest, root), root)
-    if mark and rest and kind == "tar":
+    if kind == "tar":
         return _from_tar(spec, _existing(spec, rest, "file"), root)
-    if mark and rest and kind == "dir":
+    if kind == "dir":
         tree, digest = _from_dir(_existing(spec, rest, "directory"), root)
-        return Image(spec, f"sha256:{digest}", tree)
+        return records.note(root, Image(spec, f"sha256:{digest}", tree))
+    if kind == "registry":
+        from intercode.images.registry import pull  # httpx is loaded for those who fetch only
+
+        return pull(rest, root, progress)
+    if kind == "image":
+        return forms.named(rest, root)
+    return forms.archive(kind, rest, root, progress)
+
+
+_KINDS = ("recipe", "tar", "dir", "docker-archive", "oci", "registry", "image")
+
+
+def _no_image(spec: str) -> UsageError:
     hint = ""
     if Path(spec).exists():
         hint = f"; did you mean {'dir' if Path(spec).is_dir() else 'tar'}:{spec}?"
-    raise UsageError(f"{spec!r} is no image; write {FORMS}{hint}")
+    if spec.startswith("dockerfile:"):
+        return UsageError(f"{spec} has to be built: intercode.builders.resolve does so")
+    return UsageError(f"{spec!r} is no image; write {FORMS}{hint}")
 
 
 def layer(spec: LayerSpec, cache: Path | None = None) -> Layer:
@@ -81,7 +107,11 @@ def _built(name: str, cache: Path) -> Path:
 
 def _from_tar(name: str, path: Path, cache: Path) -> Image:
     tree, digest = _unpack(path, cache)
-    return Image(name, f"sha256:{digest}", tree)
+    if (tree / "manifest.json").is_file() and not (tree / "usr").exists():
+        raise UsageError(f"{path} is an archive of saved images: write docker-archive:{path}")
+    if (tree / "oci-layout").is_file() and not (tree / "usr").exists():
+        raise UsageError(f"{path} is an OCI layout: write oci:{path}")
+    return records.note(cache, Image(name, f"sha256:{digest}", tree))
 
 
 def _unpack(path: Path, cache: Path) -> tuple[Path, str]:

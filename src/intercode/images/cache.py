@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +12,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from intercode.errors import DataError
+from intercode.images.removing import remove_tree
+from intercode.images.using import hold
+
+__all__ = ["SETTLED", "file_digest", "hold", "locked", "unpacked"]
 
 SETTLED = 2.0
 """Seconds: a file that changed more recently could change again without its time showing it."""
@@ -21,19 +24,32 @@ SETTLED = 2.0
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Hold the lock file ``path``; other processes that want it wait. A killed holder frees it."""
-    with path.open("ab") as f:
-        fcntl.flock(f, fcntl.LOCK_EX)
-        yield
+    while True:
+        with path.open("ab") as f:
+            fcntl.flock(f, fcntl.LOCK_EX)
+            if not _is_at(f.fileno(), path):
+                continue  # it was removed while we waited: another may be there by now
+            yield
+            return
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Whether an open file is still the one at ``path``."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def unpacked(cache: Path, key: str, fill: Callable[[Path], None]) -> Path:
     """The directory ``layers/<key>`` of the cache, made by ``fill`` if it is not there.
 
     ``fill`` gets an empty directory that takes its final name only when it returns. What a killed
-    process left half-made is removed first.
+    process left half-made is removed first. While this process lives, nothing removes the tree.
     """
     layers = cache / "layers"
     final = layers / key
+    hold(cache, f"layers/{key}")
     if final.is_dir():
         return final
     layers.mkdir(parents=True, exist_ok=True, mode=0o755)
@@ -54,7 +70,7 @@ def unpacked(cache: Path, key: str, fill: Callable[[Path], None]) -> Path:
 
 def _remove(path: Path) -> None:
     if path.is_symlink() or path.exists():
-        shutil.rmtree(path)
+        remove_tree(path)
 
 
 def file_digest(cache: Path, path: Path) -> str:

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-import lzma
-import sys
+import errno
 import tarfile
-import zlib
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
+from typing import IO
 
 from intercode.errors import DataError
+from intercode.images.streams import BROKEN, CHUNK, decompressed
 from intercode.images.tree import TreeWriter
 
-_BROKEN = (zlib.error, lzma.LZMAError)
-_ZSTD = b"\x28\xb5\x2f\xfd"
+_LONGEST = 1 << 20
+"""Bytes of a header that extends another one: tarfile reads such a header into memory whole."""
+_IMPOSSIBLE = (errno.ENAMETOOLONG, errno.ENOENT, errno.EINVAL, errno.ELOOP, errno.ENOTDIR)
+"""What the kernel says of names and links that cannot be: a fault of the archive."""
+_EXTENDING = (
+    tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)  # fmt: skip
 
 
-class _Member(tarfile.TarInfo):
+class Member(tarfile.TarInfo):
     """An entry whose broken header is an error, where tarfile would take it for the end."""
 
     @classmethod
-    def fromtarfile(cls, tarfile_: tarfile.TarFile) -> _Member:
+    def fromtarfile(cls, tarfile_: tarfile.TarFile) -> Member:
         try:
             return super().fromtarfile(tarfile_)
         except tarfile.EOFHeaderError:  # type: ignore[attr-defined]  # typeshed leaves it out
@@ -28,41 +34,58 @@ class _Member(tarfile.TarInfo):
         except tarfile.HeaderError as e:
             raise tarfile.ReadError(f"{e} at byte {tarfile_.offset}") from e
 
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Member:
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _EXTENDING and found.size > _LONGEST:
+            raise tarfile.ReadError(f"a header of {found.size} bytes, which no honest archive has")
+        return found
+
 
 def unpack(path: Path, root: Path, owner: int) -> None:
-    """Unpack the archive at ``path`` (plain, gzip, bzip2 or xz) into the empty directory ``root``.
+    """Unpack the archive at ``path`` (plain, gzip, bzip2, xz or zstd) into the empty directory
+    ``root``.
 
     Every file is owned by ``owner`` (when this process may decide that). Kept are modes without
     set-id bits, times to the nanosecond where the archive has them, hard and symbolic links and
-    named pipes; left out are device nodes and everything below ``/dev``. Zstandard needs a Python
-    whose tarfile reads it (3.14). Raises DataError for an archive that is broken or tries to leave
-    ``root``.
+    named pipes; left out are device nodes and everything below ``/dev``. Raises DataError for an
+    archive that is broken, tries to leave ``root`` or is larger than ``bounds`` allows; UsageError
+    for zstd where Python cannot read it.
     """
     writer = TreeWriter(root, owner, str(path))
-    try:
-        with tarfile.open(path, "r:*", tarinfo=_Member) as archive:
-            for member in archive:
-                _write(archive, member, writer)
-    except DataError:
-        raise
-    except (OSError, tarfile.TarError, EOFError, ValueError, OverflowError, *_BROKEN) as e:
-        if isinstance(e, OSError) and e.errno is not None:
-            raise
-        raise DataError(f"{path} is no complete tar archive: {_why(path, e)}") from e
+    with path.open("rb") as f:
+        write_all(f, writer)
     writer.finish()
 
 
-def _why(path: Path, error: Exception) -> str:
-    """What is wrong with an archive, and the way out."""
-    with path.open("rb") as f:
-        if f.read(4) == _ZSTD and sys.version_info < (3, 14):
-            return f"Python before 3.14 reads no zstd; unpack it first: zstd -d {path}"
-    reason = str(error).partition("\n")[0] or type(error).__name__
-    return f"{reason}; make or fetch it again"
+def write_all(source: IO[bytes], writer: TreeWriter) -> None:
+    """Write every entry of the archive that ``source`` gives, compressed or not.
+
+    Raises DataError for an archive that is broken or hostile.
+    """
+    try:
+        stream = decompressed(source, writer.origin)
+        with tarfile.open(fileobj=stream, mode="r|", tarinfo=Member, bufsize=CHUNK) as archive:
+            while (member := archive.next()) is not None:
+                _write(archive, member, writer)
+                vars(archive)["members"] = []  # tarfile would keep every entry
+            for _ in iter(lambda: stream.read(CHUNK), b""):
+                pass  # what follows the archive's end belongs to the stream's check
+    except DataError:
+        raise
+    except (OSError, tarfile.TarError, ValueError, OverflowError, *BROKEN) as e:
+        if isinstance(e, OSError) and e.errno is not None and e.errno not in _IMPOSSIBLE:
+            raise
+        reason = str(e).partition("\n")[0] or type(e).__name__
+        raise DataError(
+            f"{writer.origin} is no complete tar archive: {reason}; make or fetch it again"
+        ) from e
 
 
 def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, writer: TreeWriter) -> None:
     name, when = member.name, mtime_ns(member)
+    if writer.marks(name):
+        return
     clean = writer.clean(name)
     if clean.startswith("dev/"):
         return
@@ -75,13 +98,13 @@ def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, writer: TreeWriter
     elif member.isfile():
         source = archive.extractfile(member)
         if source is None:
-            raise DataError(f"{archive.name!r}: {name!r} has no content")
+            raise DataError(f"{writer.origin}: {name!r} has no content")
         with source:
             writer.file(clean, source, member.size, member.mode, when)
     elif member.isfifo():
         writer.fifo(clean, member.mode, when)
     elif not member.isdev():
-        raise DataError(f"{archive.name!r}: {name!r} is of the unknown kind {member.type!r}")
+        raise DataError(f"{writer.origin}: {name!r} is of the unknown kind {member.type!r}")
 
 
 def mtime_ns(member: tarfile.TarInfo) -> int:

@@ -1,0 +1,197 @@
+"""Registries that break off, are busy, lie or send us elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from intercode.errors import DataError, InfrastructureError, UsageError
+from intercode.images import resolve
+from intercode.images.registry import client
+from support.registries import Faults, faulty
+from support.saved_images import Saved, entry, layer, sha
+
+DATA = os.urandom(300_000)
+IMAGE = Saved([layer(entry("a", content=DATA))])
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Attempts follow without a pause; nobody is logged in."""
+    monkeypatch.setattr(client.time, "sleep", lambda _: None)
+    monkeypatch.setenv("REGISTRY_AUTH_FILE", str(tmp_path / "none.json"))
+
+
+@contextmanager
+def serving(saved: Saved = IMAGE, **faults: object) -> Iterator[tuple[str, Faults]]:
+    blobs: dict[str, bytes] = {}
+    wrong = Faults(saved.manifest(blobs), blobs)
+    for key, value in faults.items():
+        setattr(wrong, key, value)
+    with faulty(wrong) as host:
+        yield host, wrong
+
+
+def ranges(faults: Faults) -> list[str]:
+    last = [asked for asked in faults.asked if "/blobs/" in asked[0]]
+    return [told for path, told, _ in last if path == last[-1][0]]
+
+
+def test_a_fetch_that_breaks_off_goes_on_where_it_was(tmp_path: Path) -> None:
+    with serving(cut=[100_000, 100_000]) as (host, faults):
+        image = resolve(f"registry:{host}/x:1", tmp_path)
+        assert image.root is not None and (image.root / "a").read_bytes() == DATA
+        assert ranges(faults) == ["", "bytes=100000-", "bytes=200000-"]
+
+
+def test_without_ranges_it_begins_anew(tmp_path: Path) -> None:
+    with serving(cut=[100_000], ranges=False) as (host, faults):
+        image = resolve(f"registry:{host}/x:1", tmp_path)
+        assert image.root is not None and (image.root / "a").read_bytes() == DATA
+        assert ranges(faults) == ["", "bytes=100000-"]
+
+
+def test_what_a_killed_process_fetched_is_gone_on_with(tmp_path: Path) -> None:
+    with serving() as (host, faults):
+        whole = next(data for data in faults.blobs.values() if len(data) > 100_000)
+        (tmp_path / "blobs").mkdir()
+        (tmp_path / "blobs" / f".{sha(whole)}.part").write_bytes(whole[:70_000])
+        resolve(f"registry:{host}/x:1", tmp_path)
+        assert ranges(faults) == ["bytes=70000-"]
+        assert (tmp_path / "blobs" / sha(whole)).read_bytes() == whole
+
+
+def test_busy_then_well(tmp_path: Path) -> None:
+    statuses = [(503, {}), (429, {"Retry-After": "7"}), (502, {})]
+    with serving(statuses=statuses) as (host, faults):
+        assert resolve(f"registry:{host}/x:1", tmp_path).digest == IMAGE.digest
+        assert len(faults.asked) == 6
+
+
+def test_busy_for_good(tmp_path: Path) -> None:
+    with (
+        serving(statuses=[(503, {})] * client.ATTEMPTS) as (host, faults),
+        pytest.raises(InfrastructureError, match=f"{host} did not answer after 5 attempts.* 503"),
+    ):
+        resolve(f"registry:{host}/x:1", tmp_path)
+    assert len(faults.asked) == client.ATTEMPTS
+
+
+def test_nobody_there(tmp_path: Path) -> None:
+    with serving() as (host, _):
+        pass
+    with pytest.raises(InfrastructureError, match=r"ConnectError"):
+        resolve(f"registry:{host}/x:1", tmp_path)
+
+
+def test_a_layer_that_is_another_is_refused_and_forgotten(tmp_path: Path) -> None:
+    blobs: dict[str, bytes] = {}
+    IMAGE.manifest(blobs)
+    size = max(len(data) for data in blobs.values())
+    with serving(swap=os.urandom(size)) as (host, faults):
+        with pytest.raises(DataError, match=r"the registry sent sha256:.* was asked for"):
+            resolve(f"registry:{host}/x:1", tmp_path)
+        assert not list((tmp_path / "blobs").glob("*[!k]")), "only the lock stays"
+        faults.swap = os.urandom(size + 5000)
+        with pytest.raises(DataError, match=f"is longer than the {size} bytes"):
+            resolve(f"registry:{host}/x:1", tmp_path)
+        faults.swap = os.urandom(size - 5000)
+        with pytest.raises(InfrastructureError, match="attempts"):
+            resolve(f"registry:{host}/x:1", tmp_path)
+        faults.swap = None
+        assert resolve(f"registry:{host}/x:1", tmp_path / "fresh").digest == IMAGE.digest
+
+
+def test_a_manifest_or_configuration_that_is_another(tmp_path: Path) -> None:
+    with serving() as (host, faults):
+        with pytest.raises(DataError, match="has the wrong digest"):
+            resolve(f"registry:{host}/x@sha256:{'1' * 64}", tmp_path)
+        faults.blobs[sha(IMAGE.config)] = IMAGE.config + b" "
+        with pytest.raises(DataError, match="has the wrong digest"):
+            resolve(f"registry:{host}/x:1", tmp_path)
+
+
+def test_a_blob_that_the_disk_damaged_is_fetched_anew(tmp_path: Path) -> None:
+    with serving() as (host, faults):
+        whole = next(data for data in faults.blobs.values() if len(data) > 100_000)
+        (tmp_path / "blobs").mkdir()
+        (tmp_path / "blobs" / sha(whole)).write_bytes(os.urandom(len(whole)))
+        with pytest.raises(DataError):
+            resolve(f"registry:{host}/x:1", tmp_path)
+        assert resolve(f"registry:{host}/x:1", tmp_path).digest == IMAGE.digest
+
+
+def test_sent_elsewhere_without_the_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second server has the layers, as a content network does; it must not see who we are."""
+    (tmp_path / "auth.json").write_text(json.dumps({"auths": {}}))
+    monkeypatch.setenv("REGISTRY_AUTH_FILE", str(tmp_path / "auth.json"))
+    with serving() as (elsewhere, there), serving() as (host, here):
+        digest = json.loads(here.manifest)["layers"][0]["digest"]
+        here.redirect = f"http://{elsewhere}/v2/x/blobs/{digest}"
+        here.statuses = [(401, {"WWW-Authenticate": 'Basic realm="x"'})]
+        known = {host: {"auth": "bWU6c2VjcmV0"}, elsewhere: {"auth": "bm90OnRoaXM="}}
+        (tmp_path / "auth.json").write_text(json.dumps({"auths": known}))
+        assert resolve(f"registry:{host}/x:1", tmp_path / "cache").digest == IMAGE.digest
+    assert {authorization for _, _, authorization in here.asked[1:]} == {"Basic bWU6c2VjcmV0"}
+    assert [authorization for _, _, authorization in there.asked] == [""]
+
+
+def test_bearer_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked for without a login, with one, and with an identity token; of use for the blobs too."""
+    monkeypatch.setenv("REGISTRY_AUTH_FILE", str(tmp_path / "auth.json"))
+    for number, (entry_, told) in enumerate([
+        ({}, ("", "")),
+        ({"auth": "bWU6c2VjcmV0"}, ("", "Basic bWU6c2VjcmV0")),
+        ({"identitytoken": "long-lived"}, ("refresh_token=long-lived", "")),
+    ]):  # fmt: skip
+        with serving(token=b'{"token": "of-today"}') as (host, faults):
+            (tmp_path / "auth.json").write_text(json.dumps({"auths": {host: entry_}}))
+            cache = tmp_path / str(number)
+            assert resolve(f"registry:{host}/some/x:1", cache).digest == IMAGE.digest
+        (path, form, authorization), *more = [a for a in faults.asked if a[0].startswith("/token")]
+        assert not more and told[0] in form and authorization == told[1]
+        assert "repository%3Asome%2Fx%3Apull" in path + form and "service=here" in path + form
+    for token in (b"{}", b'{"token": "a\\nb"}', b'{"token": 7}'):
+        with serving(token=token) as (host, _), pytest.raises(InfrastructureError, match="a token"):
+            resolve(f"registry:{host}/x:1", tmp_path)
+
+
+def test_sent_round_in_circles(tmp_path: Path) -> None:
+    with serving() as (host, faults):
+        faults.redirect = (
+            f"http://{host}/v2/x/blobs/{json.loads(faults.manifest)['layers'][0]['digest']}"
+        )
+        with pytest.raises(DataError, match="redirects without an end"):
+            resolve(f"registry:{host}/x:1", tmp_path)
+
+
+def test_other_answers(tmp_path: Path) -> None:
+    answers = [
+        ((403, {}), UsageError, "does not give"),
+        ((401, {"WWW-Authenticate": "Basic"}), UsageError, "asks for a login"),
+        (
+            (401, {"WWW-Authenticate": "Digest x=1"}),
+            InfrastructureError,
+            "unknown kind 'Digest x=1",
+        ),
+        ((401, {}), InfrastructureError, "unknown kind"),
+        ((418, {}), InfrastructureError, "unexpected status 418"),
+    ]
+    for answer, kind, says in answers:
+        with serving(statuses=[answer]) as (host, _), pytest.raises(kind, match=says):
+            resolve(f"registry:{host}/x:1", tmp_path)
+
+
+def test_too_much_for_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("INTERCODE_IMAGE_LIMIT", "100K")
+    with serving() as (host, faults):
+        with pytest.raises(DataError, match=r"has \d+ bytes; set INTERCODE_IMAGE_LIMIT"):
+            resolve(f"registry:{host}/x:1", tmp_path)
+        faults.manifest = b" " * (9 << 20)
+        with pytest.raises(DataError, match="a document of over"):
+            resolve(f"registry:{host}/x:1", tmp_path)

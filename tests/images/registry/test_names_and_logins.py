@@ -1,0 +1,126 @@
+"""References, and the logins that engines keep."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+
+import pytest
+
+from intercode.errors import ConfigError, UsageError
+from intercode.images.registry import login, reference
+
+DIGEST = "sha256:" + "a" * 64
+
+
+def test_references() -> None:
+    found = reference.parse("docker.io/debian")
+    assert (found.host, found.name, found.tag) == (
+        "registry-1.docker.io",
+        "library/debian",
+        "latest",
+    )
+    assert reference.parse("docker.io/me/tool:1").name == "me/tool"
+    found = reference.parse(f"[::1]:5000/a/b_c:x.Y@{DIGEST}")
+    assert (found.host, found.name, found.tag, found.wanted) == (
+        "[::1]:5000",
+        "a/b_c",
+        "x.Y",
+        DIGEST,
+    )
+    assert str(reference.parse("localhost/x")) == "localhost/x:latest"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["debian", "debian:12", "me/tool", "host.example/", "host.example/Upper", "host.example/../x",
+     "host.example/x:", "host.example/x@sha256:12", "host.example/x:a/b", "host.example:x/y",
+     "user@host.example/x", "http://host.example/x", "host.example/x?y", "host.example/x y"],
+)  # fmt: skip
+def test_what_names_no_image(text: str) -> None:
+    if text == "host.example/x:":
+        assert reference.parse(text).tag == "latest"
+        return
+    with pytest.raises(UsageError, match="names no image in a registry; write registry:host"):
+        reference.parse(text)
+
+
+def test_where_https_may_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    for host in ("127.0.0.1:5000", "localhost", "[::1]:80", "127.8.9.1"):
+        assert reference.is_plain(host)
+    for host in ("10.0.0.1:5000", "localhost.example", "127.0.0.1.example", "example"):
+        assert not reference.is_plain(host)
+    monkeypatch.setenv(reference.PLAIN, "10.0.0.1:5000, box.lan")
+    assert reference.is_plain("10.0.0.1:5000") and reference.is_plain("box.lan")
+    assert not reference.is_plain("10.0.0.1")
+
+
+def test_challenges() -> None:
+    header = 'Bearer realm="https://a.example/t?x=1",service="s, t", scope=repository:x:pull'
+    assert login.challenge(header) == (
+        "bearer",
+        {"realm": "https://a.example/t?x=1", "service": "s, t", "scope": "repository:x:pull"},
+    )
+    assert login.challenge("") == ("", {})
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "config.json"
+    monkeypatch.delenv("REGISTRY_AUTH_FILE", raising=False)
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "run"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return path
+
+
+def encoded(text: str) -> dict[str, str]:
+    return {"auth": base64.b64encode(text.encode()).decode()}
+
+
+def test_logins_of_docker_and_podman(file: Path, tmp_path: Path) -> None:
+    assert login.find("a.example") is None
+    auths = {
+        "a.example": encoded("me:pass:word"),
+        "https://index.docker.io/v1/": encoded("hub:x"),
+        "b.example": {"identitytoken": "t"},
+        "c.example": {},
+    }
+    file.write_text(json.dumps({"auths": auths}))
+    assert login.find("a.example") == login.Login("me", "pass:word")
+    assert login.find("registry-1.docker.io") == login.Login("hub", "x")
+    assert login.find("b.example") == login.Login(token="t")
+    assert login.find("c.example") is None
+    assert "word" not in repr(login.find("a.example"))
+    other = tmp_path / "run" / "containers" / "auth.json"
+    other.parent.mkdir(parents=True)
+    other.write_text(json.dumps({"auths": {"d.example": encoded("pod:man")}}))
+    assert login.find("d.example") == login.Login("pod", "man")
+
+
+def test_helper_programs(file: Path, tmp_path: Path) -> None:
+    program = tmp_path / "docker-credential-mine"
+    program.write_text(
+        '#!/bin/sh\nread host; case $host in a.*) echo \'{"Username":"u","Secret":"s"}\';;\n'
+        'b.*) echo \'{"Username":"<token>","Secret":"t"}\';; c.*) exit 1;; *) echo no;; esac\n'
+    )
+    program.chmod(0o755)
+    helpers = {f"{letter}.example": "mine" for letter in "abcd"} | {"e.example": "../evil"}
+    file.write_text(json.dumps({"credHelpers": helpers, "credsStore": "mine",
+                                "auths": {"a.second": {}}}))  # fmt: skip
+    assert login.find("a.example") == login.Login("u", "s") == login.find("a.second")
+    assert login.find("b.example") == login.Login(token="t")
+    assert login.find("c.example") is None
+    with pytest.raises(ConfigError, match="what is no login"):
+        login.find("d.example")
+    with pytest.raises(ConfigError, match="which is not here"):
+        login.find("e.example")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"auths": {"a.example": {"auth": "%%"}}}'])
+def test_files_that_are_broken(file: Path, text: str) -> None:
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=r"config\.json"):
+        login.find("a.example")

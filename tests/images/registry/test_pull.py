@@ -1,0 +1,136 @@
+"""Images out of a real registry: by tag and digest, for this machine, logged in, over TLS."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import ssl
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from intercode.errors import UsageError
+from intercode.images import documents, records, registry, resolve
+from support.registries import MANIFEST, push, put_manifest
+from support.registries import registry as server
+from support.saved_images import Saved, described, entry, layer, listing
+
+INDEX = "application/vnd.oci.image.index.v1+json"
+SECRET = "$2b$05$abcdefghijklmnopqrstuuOQiyCxlgf/oeuTqixKmWdcYUh4Hjl0a"
+"""The word `secret` as bcrypt has it."""
+IMAGE = Saved([layer(entry("a", content=b"1")), layer(entry(".wh.a"), entry("b", content=b"2"))],
+              start={"Env": ["X=1"], "WorkingDir": "/b"})  # fmt: skip
+OTHER = Saved([IMAGE.layers[0], layer(entry("c", content=b"3"))])
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with server(tmp_path_factory.mktemp("registry")) as host:
+        yield host
+
+
+@pytest.fixture(autouse=True)
+def _no_logins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REGISTRY_AUTH_FILE", str(tmp_path / "none.json"))
+
+
+def test_by_tag_and_by_digest(host: str, tmp_path: Path) -> None:
+    digest = push(f"http://{host}/v2/some/name", IMAGE, "v1")
+    lines: list[str] = []
+    image = resolve(f"registry:{host}/some/name:v1", tmp_path, lines.append)
+    assert (image.digest, image.cwd, image.env) == (IMAGE.digest, "/b", {"X": "1"})
+    assert image.root is not None and listing(image.root) == {"b"}
+    assert [line.split(" of ")[0] for line in lines] == [
+        "fetching layer 1", "fetching layer 2", "unpacking layer 1", "unpacking layer 2",
+    ]  # fmt: skip
+    assert resolve(f"registry:{host}/some/name@{digest}", tmp_path).root == image.root
+    record = records.find(tmp_path, f"registry:{host}/some/name:v1")
+    assert record is not None and record.source == f"{host}/some/name@{digest}"
+
+
+def test_a_tag_is_asked_for_again_only_when_told(host: str, tmp_path: Path) -> None:
+    base = f"http://{host}/v2/moving"
+    push(base, IMAGE, "latest")
+    first = resolve(f"registry:{host}/moving", tmp_path)
+    push(base, OTHER, "latest")
+    assert resolve(f"registry:{host}/moving", tmp_path) == first
+    lines: list[str] = []
+    second = registry.pull(f"{host}/moving", tmp_path, lines.append, again=True)
+    assert second.digest == OTHER.digest == resolve(f"registry:{host}/moving", tmp_path).digest
+    assert second.root is not None and listing(second.root) == {"a", "c"}
+    assert len(list((tmp_path / "blobs").glob("[!.]*"))) == 3, "the layer in common came once"
+
+
+def test_the_image_for_this_machine(host: str, tmp_path: Path) -> None:
+    base = f"http://{host}/v2/many"
+    foreign = Saved([OTHER.layers[1]], facts={"architecture": "s390x"})
+    entries = []
+    for saved, machine in ((foreign, "s390x"), (IMAGE, documents.architecture())):
+        digest = push(base, saved, machine)
+        with httpx.Client(trust_env=False) as client:
+            asked = {"Accept": MANIFEST}
+            data = client.get(f"{base}/manifests/{digest}", headers=asked).content
+        entries.append({
+            **described(data), "mediaType": MANIFEST,
+            "platform": {"os": "linux", "architecture": machine},
+        })  # fmt: skip
+    index = json.dumps({"schemaVersion": 2, "mediaType": INDEX, "manifests": entries}).encode()
+    with httpx.Client(trust_env=False) as client:
+        put_manifest(client, base, index, "all", INDEX)
+    assert resolve(f"registry:{host}/many:all", tmp_path).digest == IMAGE.digest
+    with pytest.raises(UsageError, match="an image for linux/s390x"):
+        resolve(f"registry:{host}/many:s390x", tmp_path)
+
+
+def test_what_is_not_there(host: str, tmp_path: Path) -> None:
+    for name in ("nothing:1", f"nothing@sha256:{'0' * 64}"):
+        with pytest.raises(UsageError, match=f"there is no {host}/nothing"):
+            resolve(f"registry:{host}/{name}", tmp_path)
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 that is its own authority, and its key."""
+    if not shutil.which("openssl"):
+        pytest.skip("needs openssl to make a certificate: apt-get install openssl")
+    folder = tmp_path_factory.mktemp("tls")
+    paths = folder / "cert.pem", folder / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+         "-nodes", "-days", "2", "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1",
+         "-out", str(paths[0]), "-keyout", str(paths[1])],
+        check=True, capture_output=True, timeout=60,
+    )  # fmt: skip
+    return paths
+
+
+def test_over_tls_with_a_login(
+    certificate: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = tmp_path / "htpasswd"
+    secrets.write_text(f"me:{SECRET}\n")
+    certificates = {"certificate": str(certificate[0]), "key": str(certificate[1])}
+    asked = {"htpasswd": {"realm": "test", "path": str(secrets)}}
+    with server(tmp_path / "registry", tls=certificates, auth=asked) as host:
+        trusted = ssl.create_default_context(cafile=certificate[0])
+        push(f"https://{host}/v2/private", IMAGE, "1", verify=trusted, auth=("me", "secret"))
+        spec, cache = f"registry:{host}/private:1", tmp_path / "cache"
+        with pytest.raises(UsageError, match=r"is not trusted .*SSL_CERT_FILE"):
+            resolve(spec, cache)
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
+        with pytest.raises(UsageError, match=f"asks for a login: `docker login {host}`"):
+            resolve(spec, cache)
+        wrong = {"auths": {host: {"auth": base64.b64encode(b"me:wrong").decode()}}}
+        login = tmp_path / "auth.json"
+        monkeypatch.setenv("REGISTRY_AUTH_FILE", str(login))
+        login.write_text(json.dumps(wrong))
+        with pytest.raises(UsageError, match="does not give") as failure:
+            resolve(spec, cache)
+        assert "wrong" not in str(failure.value).replace("the name is wrong", "")
+        wrong["auths"][host]["auth"] = base64.b64encode(b"me:secret").decode()
+        login.write_text(json.dumps(wrong))
+        assert resolve(spec, cache).digest == IMAGE.digest

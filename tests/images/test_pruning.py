@@ -1,0 +1,165 @@
+"""What the cache gives back, and what it must not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from intercode.errors import UsageError
+from intercode.images import cache as caches
+from intercode.images import forms, pruning, records, resolve
+from intercode.images.using import hold
+from intercode.types import Image
+from support.saved_images import Saved, entry, layer, listing
+from support.trees import deep
+
+IMAGE = Saved([layer(entry("a", content=b"x" * 5000))], start={"Env": ["A=1"], "WorkingDir": "/w"})
+
+USER = """
+import sys
+from pathlib import Path
+from intercode.images import resolve
+print(resolve(sys.argv[1], Path(sys.argv[2])).root, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+def unpacked_elsewhere(spec: str, cache: Path) -> None:
+    """Have another process unpack it, which then ends: nothing here uses it."""
+    command = [sys.executable, "-c", USER, spec, str(cache)]
+    subprocess.run(command, stdin=subprocess.DEVNULL, check=True, timeout=60)
+
+
+def trees(cache: Path) -> list[str]:
+    return sorted(p.name for p in (cache / "layers").glob("[!.]*"))
+
+
+def test_what_a_killed_process_left_may_be_deep(cache: Path) -> None:
+    """Deeper than a path is long, and than Python calls itself."""
+    half = cache / "built" / "name.half-x"
+    half.mkdir(parents=True)
+    (half / "file").write_bytes(b"x" * 5000)
+    deep(half, 3000)
+    assert pruning.size(cache / "built") >= 5000
+    done = pruning.prune(cache)
+    assert done.trees == 1 and done.bytes >= 5000 and not list((cache / "trash").iterdir())
+
+
+def test_trees_of_live_processes_stay(tmp_path: Path, cache: Path) -> None:
+    spec = f"docker-archive:{IMAGE.docker_archive(tmp_path / 'a.tar')}"
+    command = [sys.executable, "-c", USER, spec, str(cache)]
+    user = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert user.stdout is not None
+        root = Path(user.stdout.readline().strip())
+        assert pruning.prune(cache, everything=True).trees == 0
+        kept = pruning.remove(cache, spec)
+        assert kept is not None and kept.trees == 0 and (root / "a").is_file()
+    finally:
+        user.kill()
+        user.communicate(timeout=20)
+    done = pruning.prune(cache)
+    assert done.trees == 1 and done.bytes >= 5000 and not root.exists()
+    assert listing(cache) >= {"layers", "users"} and not list((cache / "users").iterdir())
+    assert [p.name for p in (cache / "layers").iterdir()] == [], "locks without a tree go as well"
+
+
+def test_images_go_only_when_told_and_when_they_can_come_again(tmp_path: Path, cache: Path) -> None:
+    spec = f"docker-archive:{IMAGE.docker_archive(tmp_path / 'a.tar')}"
+    other = f"oci:{Saved([layer(entry('b'))]).oci(tmp_path / 'b')}"
+    for one in (spec, other):
+        unpacked_elsewhere(one, cache)
+    records.note(cache, Image("image:mine", "sha256:1", next((cache / "layers").glob("[!.]*"))))
+    assert pruning.prune(cache) == pruning.Pruned((), 0, 0)
+    assert len(trees(cache)) == 2
+    assert pruning.prune(cache, keep=[f"layers/{name}" for name in trees(cache)],
+                         everything=True).images == ()  # fmt: skip
+    assert sorted(pruning.prune(cache, everything=True).images) == sorted([spec, other])
+    assert len(trees(cache)) == 1, "that of image:mine"
+    assert resolve(spec, cache).digest == IMAGE.digest
+
+
+def test_what_was_left_half_made(cache: Path) -> None:
+    """Halves of the dead go; one that somebody is at stays."""
+    for name in ("layers", "blobs", "built", "images", "images/engines", "digests"):
+        (cache / name).mkdir(parents=True, exist_ok=True)
+    key, other = "k" * 32, "o" * 32
+    left = [
+        f"layers/.{key}.half/x", f"layers/.{other}.half/x", f"blobs/.{key}.part", f"blobs/{key}",
+        f"built/{key}.half-abc/x", f"built/{key}.12345/upper", "images/.nl2bash.half",
+        f"images/engines/.{key}.tar.half", f"images/engines/{key}.tar", f"digests/{key}.1.2",
+    ]  # fmt: skip
+    stays = [f"digests/{key}", "images/nl2bash.tar", "images/nl2bash.json", f"built/{other}/x"]
+    for name in left + stays:
+        (cache / name).parent.mkdir(exist_ok=True)
+        (cache / name).write_text("left")
+    hold(cache, f"built/{other}")
+    with caches.locked(cache / "layers" / f".{other}.lock"):
+        done = pruning.prune(cache)
+        assert (cache / f"layers/.{other}.half/x").is_file()
+    assert done.trees == len(left) - 1
+    assert pruning.prune(cache).trees == 1
+    assert all((cache / name).is_file() for name in stays)
+    assert not any((cache / name).exists() for name in left)
+    assert not list((cache / "trash").iterdir())
+
+
+def test_who_waits_for_a_lock_that_is_removed_gets_the_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with caches.locked(path):
+        inside = path.stat().st_ino
+        path.unlink()
+        with caches.locked(path):
+            assert path.stat().st_ino != inside
+    with caches.locked(path):
+        assert path.exists()
+
+
+def test_kept_under_a_name(tmp_path: Path, cache: Path) -> None:
+    path = IMAGE.docker_archive(tmp_path / "a.tar")
+    first = resolve(f"docker-archive:{path}", cache)
+    kept = forms.keep(first, "my/tool-1.0", cache)
+    path.unlink()
+    found = resolve("image:my/tool-1.0", cache)
+    assert found == kept and (found.env, found.cwd) == ({"A": "1"}, "/w")
+    assert found.root == first.root
+    with pytest.raises(UsageError, match=r"no image is kept .*'other' \(image:my/tool-1.0\)"):
+        resolve("image:other", cache)
+    for name in ("", "a b", "../x", "x" * 200):
+        with pytest.raises(UsageError, match="is no name for an image"):
+            forms.keep(first, name, cache)
+    with pytest.raises(UsageError, match="cannot be kept"):
+        forms.keep(resolve("host", cache), "host", cache)
+    source = tmp_path / "tree"
+    source.mkdir()
+    (source / "file").write_text("text")
+    copied = forms.keep(Image(f"dir:{source}", "sha256:" + "7" * 64, source), "tree", cache)
+    assert copied.root is not None and copied.root.parent == cache / "layers"
+    assert (copied.root / "file").read_text() == "text"
+
+
+def test_records_that_are_broken_are_as_if_absent(tmp_path: Path, cache: Path) -> None:
+    resolve(f"docker-archive:{IMAGE.docker_archive(tmp_path / 'a.tar')}", cache)
+    (record,) = (cache / "images" / "records").iterdir()
+    for text in ("", "{", "[]", '{"name": 1, "more": 2}'):
+        record.write_text(text)
+        assert list(records.all_records(cache)) == []
+    assert pruning.remove(cache, f"docker-archive:{tmp_path / 'a.tar'}") is None
+
+
+def test_sizes(tmp_path: Path) -> None:
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "f").write_bytes(os.urandom(10_000))
+    one = pruning.size(tmp_path / "t")
+    os.link(tmp_path / "t" / "f", tmp_path / "t" / "g")
+    assert pruning.size(tmp_path / "t") == one == pruning.size(tmp_path / "t" / "f") >= 10_000
+    assert pruning.size(tmp_path / "absent") == 0
