@@ -62,6 +62,11 @@ def test_all_fields(tmp_path: Path) -> None:
         ("a.json", '[{"query": "q", "gold": "g"}, {"query": "q"}]', "row 1: no 'gold'"),
         ("a.json", '[{"query": 3, "gold": "g"}]', "'query' must be a text, not 3"),
         ("a.json", '[{"query": "q", "gold": {}}]', "'gold' must be"),
+        (
+            "a.json",
+            '[{"query": "q", "gold": "g", "cwd": "w"}]',
+            "is a path in the box from /, such as '/w'",
+        ),
         ("a.json", '[{"query": "q", "gold": "g", "files": "gone.tar"}]', "gone.tar"),
         ("a.jsonl", '{"query": "q", "gold": "g"}\n\n{"query": }\n', "a.jsonl, line 3"),
         ("a.jsonl", '{"id": "x", "query": "q", "gold": "g"}\n' * 2, "'x' is there twice"),

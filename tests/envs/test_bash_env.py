@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import pickle
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,6 @@ from intercode.errors import (
     UnknownNameError,
     UsageError,
 )
-from intercode.sandboxes.namespace.launcher import Launcher
 from intercode.sessions.bash import BashSession
 from intercode.sessions.fresh import FreshBashSession
 from intercode.types import Dataset, Score, State, Task
@@ -226,15 +227,13 @@ def test_an_unknown_option_is_refused(env: InterCodeEnv) -> None:
 def test_a_setup_that_fails_is_told() -> None:
     tasks = (Task("d/0", "q", gold="true", setup="exit 7"),)
     env = intercode.make("bash", dataset=Dataset("d", "bash", tasks))
-    with env, pytest.raises(InterCodeError, match="d/0"):
+    with env, pytest.raises(InterCodeError, match="d/0 failed with exit status 7"):
         env.reset()
 
 
 def lose_the_box(env: InterCodeEnv) -> None:
     env.reset(options={"task": 0})
-    launcher = Launcher.get()._process
-    launcher.kill()
-    launcher.wait()
+    os.kill(env._place.box.keeper, signal.SIGKILL)  # type: ignore[attr-defined]
     with pytest.raises(SandboxError):
         env.step("true")
 

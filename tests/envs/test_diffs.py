@@ -95,6 +95,7 @@ def test_before_is_the_state_that_was_gone_back_to(shell: InterCodeEnv) -> None:
     assert after(shell, "echo 5 >> /tmp/f")["/tmp/f"].endswith("\n 3\n+5")
 
 
+@pytest.mark.namespace_only("containers are copied, never sealed")
 def test_a_sealed_snapshot_changes_nothing_either(shell: InterCodeEnv) -> None:
     shell.reset(options={"task": 0})
     after(shell, "mkdir /tmp/m; for i in $(seq 150); do echo $i > /tmp/m/$i; done")

@@ -95,6 +95,22 @@ def test_code_that_reads_the_clock_or_the_machine_is_not_kept(code: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("code", "cwd", "kept"),
+    [
+        ("find / -name f", "/tmp", False), ("find -name f | wc -l", "/", False),
+        ("find ${DIRECTORY} -type f", "/", False), ("grep -rn x", "/", False),
+        ("grep -i -rn x .", "/", False), ("ls -R", "/", False), ("a=$(find .)", "/", False),
+        ("find -name f | wc -l", "/tmp", True), ("find /tmp -name f", "/", True),
+        ("grep -rn x '/tmp'", "/", True), ("grep x f", "/", True), ("ls -r", "/", True),
+    ],
+)  # fmt: skip
+def test_what_walks_over_proc_is_not_kept(code: str, cwd: str, kept: bool) -> None:
+    task = Task("t", "q", gold=code, cwd=cwd)
+    assert proven.save(task, spec(), "persistent", [State("x")], dated=True) == kept
+    assert ("/proc" in proven.unsteady(code, cwd)) != kept
+
+
+@pytest.mark.parametrize(
     "code",
     [
         "wc -w f", "sort -u a", "find . -type f -perm -o=w", "awk '{print $1}' f", "echo update",
@@ -102,7 +118,8 @@ def test_code_that_reads_the_clock_or_the_machine_is_not_kept(code: str) -> None
     ],
 )  # fmt: skip
 def test_other_code_is(code: str) -> None:
-    assert proven.save(Task("t", "q", gold=code), spec(), "persistent", [State("x")], dated=True)
+    task = Task("t", "q", gold=code, cwd="/tmp")
+    assert proven.save(task, spec(), "persistent", [State("x")], dated=True)
 
 
 def test_neither_networks_nor_this_machine_s_programs_nor_outputs_of_today_are_kept() -> None:

@@ -78,6 +78,7 @@ except KeyboardInterrupt: done.append(2)
 done, subprocess.run(['echo', 'x'], stdout=subprocess.PIPE).stdout, os.getpid() == os.getppid()"""
 
 
+@pytest.mark.namespace_only("in containers the actions are run again")
 @pytest.mark.skipif(
     compiled.keeper()[0] is None or os.uname().machine != "x86_64",
     reason=f"processes are moved by the compiled keeper, on x86-64: {compiled.HOW}",
@@ -101,6 +102,7 @@ def test_in_other_boxes_the_very_process_goes_on(env: PythonEnv) -> None:
             twin.close()
 
 
+@pytest.mark.namespace_only("in containers the actions are run again")
 @pytest.mark.skipif(
     compiled.keeper()[0] is None or os.uname().machine != "x86_64",
     reason=f"processes are moved by the compiled keeper, on x86-64: {compiled.HOW}",

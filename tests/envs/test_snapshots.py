@@ -5,16 +5,14 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 import intercode
 from intercode.envs.base import InterCodeEnv
 from intercode.errors import EnvironmentStateError, UsageError
-from intercode.sandboxes.namespace.launcher import Launcher
 from intercode.types import Dataset, Task
-from support.boxes import eventually
+from support.boxes import SLEEPS, boxes_of_ours, eventually
 
 pytestmark = pytest.mark.sandbox
 MINE = Dataset("mine", "bash", (Task("mine/0", "Write 5 to /five", gold="echo 5 > /five"),))
@@ -88,6 +86,7 @@ def test_the_shell_comes_along_and_jobs_are_named() -> None:
         env.reset()
         env.step("x=1; declare -A m=([k]='a b'); f() { echo \"$x ${m[k]}\"; }; set -o pipefail")
         env.step("export E=e; alias l='echo aliased'; shopt -s expand_aliases; sleep 600 &")
+        env.step(SLEEPS)
         with env.snapshot() as moment:
             assert [name.split()[0] for name in moment.left_behind] == ["sleep"]
             env.step("x=2; unset -f f")
@@ -118,20 +117,14 @@ def test_a_tree_of_forks_has_independent_leaves() -> None:
 
 
 def test_nothing_outlives_a_snapshot() -> None:
-    from intercode.sandboxes.namespace.launcher import Launcher
-
-    def keepers() -> int:
-        pid = Launcher.get()._process.pid
-        return len(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
-
-    before = keepers()
+    before = boxes_of_ours()
     with intercode.make("bash", dataset=MINE) as env:
         env.reset()
         with env.snapshot() as moment:
             env.restore(moment)
             moment.close()
-        assert keepers() > 0
-    eventually(lambda: keepers() <= before, "no box of ours is left")
+        assert boxes_of_ours() > 0
+    eventually(lambda: boxes_of_ours() <= before, "no box of ours is left", 60.0)
 
 
 def test_many_files_are_sealed_and_the_episode_moves_on(env: InterCodeEnv) -> None:
@@ -154,17 +147,11 @@ def test_many_files_are_sealed_and_the_episode_moves_on(env: InterCodeEnv) -> No
     env.close()
 
 
-def keepers() -> int:
-    """How many boxes there are, those that wait for a request included."""
-    with open(f"/proc/{Launcher.get().pid}/task/{Launcher.get().pid}/children") as f:
-        return len(f.read().split())
-
-
 def test_forks_of_many_files_are_apart_and_end() -> None:
     with intercode.make("bash", dataset=MINE) as one:
         one.reset()
         time.sleep(0.5)  # a place and two boxes are prepared
-        before = keepers()
+        before = boxes_of_ours()
         one.step("touch /tmp/{1..150}")
         twins = one.fork(2)
         one.step("rm /tmp/1*")
@@ -172,5 +159,7 @@ def test_forks_of_many_files_are_apart_and_end() -> None:
             assert out(twin, "ls /tmp | wc -l") == "150\n"
             twin.close()
         assert out(one, "ls /tmp | wc -l") == f"{150 - 62}\n"
-        eventually(lambda: keepers() <= before + 1, "but for the sealed box the twins have gone")
-    eventually(lambda: keepers() < before, "the sealed box has gone with the last one on it")
+        eventually(
+            lambda: boxes_of_ours() <= before + 1, "but for the sealed box the twins have gone"
+        )
+    eventually(lambda: boxes_of_ours() < before, "the sealed box has gone with the last one on it")

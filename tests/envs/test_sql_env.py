@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from intercode.conformance import check_env
 from intercode.envs.sql import SqlEnv
 from intercode.errors import DatabaseLostError, DataError, GoldError, UsageError
 from intercode.types import DatabaseSpec, Dataset, Task
+from support.ending import ended
 from support.shop import CUSTOMERS, shop_in
 from support.sql_engines import ENGINES
 
@@ -228,3 +230,19 @@ def test_plain_sqlite_plays_files_of_its_own(tmp_path: Path) -> None:
     assert twin.submit()[1] == 0.5
     twin.close()
     env.close()
+
+
+@pytest.mark.parametrize("profile", ["standard", "original"])
+@pytest.mark.parametrize("what", ["action", "gold"])
+def test_what_is_under_way_can_be_ended(
+    engine: str, tasks: Dataset, what: str, profile: str
+) -> None:
+    long = "SELECT SLEEP(600)"
+    task = replace(tasks.tasks[0], gold=long) if what == "gold" else tasks.tasks[0]
+    settings: dict[str, Any] = {"engine": engine, "profile": profile, "timeout": 900.0}
+    with SqlEnv(replace(tasks, tasks=(task, *tasks.tasks[1:])), **settings) as env:
+        env.reset(options={"task": 0})
+        env.step("SELECT 1")
+        ended(lambda: env.score() if what == "gold" else env.step(long), env.abort)
+        env.reset(options={"task": 1})
+        assert env.step("SELECT 1")[0] == "[(1,)]"

@@ -3,21 +3,18 @@ which the ``original`` profile sees changes. Each is made once and kept by conte
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
-import os
-import shutil
-import tempfile
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from intercode import images
-from intercode.builders import dates
-from intercode.errors import DataError, SandboxError
+from intercode.builders import dates, steps
+from intercode.errors import DataError
 from intercode.paths import cache_root, sandbox_uid
-from intercode.sandboxes.base import SandboxSpec
+from intercode.sandboxes import SandboxSpec, open_sandbox, strongest
+from intercode.sandboxes.kept import KeptSandbox
 from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
 from intercode.sessions import git_view
 from intercode.sessions.fresh import FreshBashSession
@@ -60,7 +57,7 @@ def _script_layer(path: Path, image: Image) -> Layer:
     except OSError as e:
         raise DataError(f"the set-up script {path} cannot be read: {e.strerror}") from e
 
-    def work(sandbox: NamespaceSandbox) -> None:
+    def work(sandbox: KeptSandbox) -> None:
         sandbox.write_file("/dev/shm/setup", script, 0o755)
         result = sandbox.run(["/bin/bash", "/dev/shm/setup"], timeout=_SCRIPT_SECONDS)
         if not result.ok:
@@ -79,7 +76,7 @@ def setup_layer(
     Raises DataError where it fails.
     """
 
-    def work(sandbox: NamespaceSandbox) -> None:
+    def work(sandbox: KeptSandbox) -> None:
         result = sandbox.run(["/bin/bash", "-c", code], cwd=cwd, timeout=_SCRIPT_SECONDS)
         if not result.ok:
             raise DataError(
@@ -94,7 +91,7 @@ def setup_layer(
 def git_layer(image: Image, layers: tuple[Layer, ...]) -> Layer:
     """The repository over an image and its layers as the authors' image has it, reset once."""
 
-    def work(sandbox: NamespaceSandbox) -> None:
+    def work(sandbox: KeptSandbox) -> None:
         sandbox.write_file("/.gitignore", git_view.IGNORE_FILE.encode())
         git_view.prepare(FreshBashSession(sandbox))
 
@@ -110,42 +107,24 @@ def _build(
     key: str,
     image: Image,
     layers: tuple[Layer, ...],
-    work: Callable[[NamespaceSandbox], None],
+    work: Callable[[KeptSandbox], None],
     network: Network = "none",
 ) -> Layer:
     """What ``work`` changes in a fresh box, as a layer. Made once; other processes wait for it."""
-    home = cache_root() / "built"
-    home.mkdir(exist_ok=True)
-    final = home / key
-    layer = Layer(final, f"built:{key}")
-    if final.is_dir():
-        return layer
-    with open(home / f"{key}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if final.is_dir():
-            return layer
-        stage = Path(tempfile.mkdtemp(prefix=f"{key}.", dir=home))
-        try:
-            for name in ("upper", "work"):
-                (stage / name).mkdir()
-            for path in (stage, stage / "upper", stage / "work"):
-                path.chmod(0o755)
-                os.chown(path, sandbox_uid(), sandbox_uid())
-            spec = SandboxSpec(image, layers, network=network, look="docker", upper=stage)
-            sandbox = NamespaceSandbox(spec)
-            try:
-                work(sandbox)
-            finally:
-                sandbox.close(wait=True)
-            (stage / "upper").rename(final)
-        except OSError as e:
-            raise SandboxError(f"a layer could not be built under {home}: {e}") from e
-        finally:
-            _remove(stage)
-    return layer
+    spec = SandboxSpec(image, layers, network=network, look="docker")
+    return steps.step(key, lambda home: fill(home, spec, work))
 
 
-def _remove(stage: Path) -> None:
-    with suppress(OSError):
-        (stage / "work" / "work").chmod(0o700)
-    shutil.rmtree(stage, ignore_errors=True)
+def fill(stage: Path, spec: SandboxSpec, work: Callable[[KeptSandbox], None]) -> None:
+    """Have ``work`` done in a fresh box, and what it changes written to ``upper`` of a directory:
+    at once, or from a container afterwards, where this machine has no other boxes."""
+    if strongest() == "container":
+        with open_sandbox(spec, "container") as box:
+            work(box)
+            box.write_upper(stage / "upper")
+        return
+    sandbox = NamespaceSandbox(replace(spec, upper=stage))
+    try:
+        work(sandbox)
+    finally:
+        sandbox.close(wait=True)

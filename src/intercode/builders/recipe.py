@@ -28,6 +28,7 @@ Progress = Callable[[str], None]
 _PINS = "etc/apt/preferences.d/intercode"
 _CLEAN = f"""set -e; cd "$1"
 rm -f etc/resolv.conf etc/hostname {_PINS} etc/apt/apt.conf.d/99mmdebstrap
+rm -f etc/ssl/certs/java/cacerts
 : > etc/resolv.conf; : > etc/hostname; : > etc/apt/sources.list
 rm -rf etc/apt/sources.list.d/* var/lib/apt/lists/* var/cache/apt/*"""
 """Run when all is installed: what depends on the machine or the mirror goes out of the image."""
@@ -66,7 +67,10 @@ def build(
             )
         mirrors = [mirror] if isinstance(mirror, str) else list(mirror or ())
         archives = sources.for_recipe(recipe.suite, recipe.date, mirrors)
-        half = target.with_name(f".{recipe.name}.half")
+        stage = target.with_name(f".{recipe.name}.half")
+        _removed(stage)
+        stage.mkdir(mode=0o755)
+        half = stage / os.urandom(4).hex()  # whatever a build that was killed still writes
         try:
             _run(tool, recipe, half, archives, bool(mirrors), progress or _silent)
             half.chmod(0o644)
@@ -74,8 +78,15 @@ def build(
             target.with_suffix(".json").write_text(json.dumps(facts, indent=1) + "\n")
             half.replace(target)
         finally:
-            half.unlink(missing_ok=True)
+            _removed(stage)
     return target
+
+
+def _removed(stage: Path) -> None:
+    if stage.is_dir():
+        shutil.rmtree(stage, ignore_errors=True)
+    else:
+        stage.unlink(missing_ok=True)
 
 
 def _silent(line: str) -> None:
@@ -98,7 +109,7 @@ def command(
         f"--mode={'root' if os.geteuid() == 0 else 'unshare'}",
         "--variant=minbase",
         "--format=tar",
-        f"--include={','.join(recipe.packages)}",
+        *([f"--include={','.join(recipe.packages)}"] if recipe.packages else []),
         *hooks,
         recipe.suite,
         str(target),

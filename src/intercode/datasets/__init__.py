@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 
-from intercode.datasets import files
+from intercode.datasets import files, harbor, hub, package, preparing
+from intercode.datasets.columns import split_options
 from intercode.datasets.pins import load_pins
 from intercode.errors import UnknownNameError, UsageError
 from intercode.registry import Registry, load_object
@@ -24,6 +27,7 @@ datasets = Registry(
         "starter": "intercode.datasets.starter:load",
         "wikisql": "intercode.datasets.wikisql:load",
     },
+    group="intercode.datasets",
 )
 """Names to loaders. A loader takes the subset's name, or nothing, and gives a Dataset."""
 
@@ -31,18 +35,36 @@ STARTER = "starter"
 _SPEC = re.compile(r"(?P<name>[^:@]+)(?::(?P<subset>[^@]+))?(?:@(?P<revision>.+))?")
 
 
-def load(spec: str, environment: str = "bash") -> Dataset:
-    """The dataset that ``spec`` names; ``starter`` alone are the starter tasks of ``environment``.
+def is_file(spec: str) -> bool:
+    """Whether a dataset is a file of the user's own."""
+    return spec.partition("?")[0].lower().endswith(files.SUFFIXES)
 
-    ``spec`` is ``name[:subset][@revision]``, the path of a .json, .jsonl, .csv or .tsv file (see
-    ``files.load``), or ``package.module:function`` of a loader of your own. A revision is the start
-    (seven digits or more) of the commit that the data are pinned to or of the dataset's hash.
+
+def load(spec: str, environment: str = "bash") -> Dataset:
+    """The dataset that ``spec`` names. ``environment`` is whose starter tasks ``starter`` alone
+    means, and what plays a file's rows that could be Python's or Code's.
+
+    ``spec`` is ``name[:subset][@revision]``, the path of a .json, .jsonl, .csv, .tsv or .parquet
+    file (see ``files.load``; ``?query=question`` fills a field from another column, and
+    ``?preprocess=file.py:function`` has each row made ready), the directory of a task package (see
+    ``package.load``), ``hub:`` for the Hugging Face hub (see ``hub.load``), ``harbor:`` for
+    Harbor's task directories (see ``harbor.load``), or ``package.module:function`` of a loader of
+    your own. A revision is the start (seven digits or more) of the commit that the data are pinned
+    to or of the dataset's hash.
 
     Raises UnknownNameError for an unknown name or subset, UsageError for absent data or another
     revision, DataError for a file that is broken.
     """
-    if spec.lower().endswith(files.SUFFIXES):
-        return files.load(Path(spec))
+    if spec.startswith(hub.SCHEME):
+        return hub.load(spec)
+    if spec.startswith(harbor.SCHEME):
+        return harbor.load(spec)
+    if is_file(spec):
+        place, columns, options = split_options(spec, ("preprocess",))
+        hook = preparing.hook(options["preprocess"]) if "preprocess" in options else None
+        return replace(files.load(Path(place), columns, hook, environment), name=spec)
+    if package.is_package(Path(spec)) and spec not in datasets:
+        return package.load(Path(spec))
     match = _SPEC.fullmatch(spec)
     if match is None:
         raise UsageError(f"{spec!r} is no dataset; write name[:subset][@revision] or a file's path")
@@ -53,10 +75,15 @@ def load(spec: str, environment: str = "bash") -> Dataset:
         try:
             loader = datasets.load(name)
         except UnknownNameError as e:
-            message = f"{e}; or the path of a {', '.join(files.SUFFIXES)} file"
+            forms = ", ".join(files.SUFFIXES)
+            message = f"{e}; or the path of a {forms} file, or of a directory with a {package.FILE}"
             raise UnknownNameError(message) from e
     if spec == STARTER:
         subset = environment
+    if isinstance(loader, ModuleType):  # a task package that is installed
+        if subset:
+            raise UsageError(f"{spec!r}: the task package {name!r} has no subsets")
+        loader = partial(package.load, Path(str(loader.__file__)).parent)
     dataset = loader(subset) if subset else loader()
     if not isinstance(dataset, Dataset):
         raise UsageError(f"the loader of {spec!r} gave {type(dataset).__name__}, not a Dataset")

@@ -1,22 +1,27 @@
-"""A dataset from one file: JSON, JSON lines, or a table with a header."""
+"""A dataset from one file: JSON, JSON lines, a table with a header, or Parquet."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
+from intercode.datasets.code_rows import code_of
+from intercode.datasets.columns import Columns
 from intercode.datasets.entry import tests_of
+from intercode.datasets.parquet import parquet_rows
+from intercode.datasets.preparing import Hook, prepared
 from intercode.errors import DataError
 from intercode.types import DatabaseSpec, Dataset, LayerSpec, Task
 
-SUFFIXES = (".json", ".jsonl", ".csv", ".tsv")
+SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".parquet")
 
-_TEXT = ("query", "gold", "id", "setup", "cwd", "group", "hardness", "flag")
-_LISTS = ("also", "tags", "files")
+CODE = "code"
+_TEXT = ("query", "gold", "id", "setup", "cwd", "group", "hardness", "flag", "look")
+_LISTS = ("also", "tags", "files", "look_at")
 
 
 def read_text(path: Path) -> str:
@@ -54,6 +59,8 @@ def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
         for number, text in enumerate(read_text(path).split("\n"), 1):
             if text.strip():
                 yield f"line {number}", _parse(text, path, number)
+    elif kind == ".parquet":
+        yield from parquet_rows(path)
     else:
         delimiter = "\t" if kind == ".tsv" else ","
         reader = csv.DictReader(
@@ -68,6 +75,15 @@ def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
                 yield f"line {reader.line_num}", {k: v for k, v in row.items() if v != ""}
         except csv.Error as e:
             raise DataError(f"{path}, line {reader.line_num}: {e}") from e
+
+
+def _script(text: str, folder: Path, where: str) -> str:
+    """A look: the script itself, or that in the file beside the rows that it names."""
+    if not text.endswith(".sh") or set(text) & set(" \n"):
+        return text
+    if not (folder / text).is_file():
+        raise DataError(f"{where}: 'look' names {text!r}, and there is no {folder / text}")
+    return read_text(folder / text)
 
 
 def _strings(value: Any, key: str, where: str) -> tuple[str, ...]:
@@ -108,8 +124,11 @@ def gold_text(value: Any, where: str) -> str:
     raise DataError(f"{where}: 'gold' must be a text or a list of texts, not {value!r}")
 
 
-def to_task(row: Any, default_id: str, path: Path, where: str) -> Task:
-    """A row as a Task. Keys that have no field of their own go to ``data``.
+def to_task(
+    row: Any, default_id: str, path: Path, where: str, environment: str | None = None
+) -> Task:
+    """A row as a Task. Keys that have no field of their own go to ``data``. ``environment``: what
+    is to play the rows, where the user has said it.
 
     Raises DataError that names the file, the row and the key.
     """
@@ -127,41 +146,73 @@ def to_task(row: Any, default_id: str, path: Path, where: str) -> Task:
     for key, value in texts.items():
         if not isinstance(value, str):
             raise DataError(f"{where}: {key!r} must be a text, not {value!r}")
+    if not texts.get("cwd", "/").startswith("/"):
+        raise DataError(f"{where}: 'cwd' is a path in the box from /, such as '/{texts['cwd']}'")
     lists = {k: _strings(row[k], k, where) for k in _LISTS if k in row}
     layers = tuple(_layer(text, path.parent, where) for text in lists.pop("files", ()))
+    if "look" in texts:
+        texts["look"] = _script(texts["look"], path.parent, where)
     gold = None if row["gold"] is None else gold_text(row["gold"], where)
     database = _database(row["database"], path.parent, where) if "database" in row else None
     rest = {k: v for k, v in row.items() if k not in (*_TEXT, *_LISTS, "database")}
     fields = {"id": default_id, **texts, **lists}
-    if "tests" in rest:  # hidden tests of Python: set-up is code that they need
+    if rest.keys() >= {"tests", "language"} or ("tests" in rest and environment == CODE):
+        rest = code_of(rest, where)
+    elif "tests" in rest:  # hidden tests of Python: set-up is code that they need
         rest = tests_of(rest, gold, fields.pop("setup", ""), where)
     return Task(**fields, gold=gold, files=layers, database=database, data=rest)
 
 
-def load(path: Path) -> Dataset:
-    """The dataset in a .json (a list), .jsonl, .csv or .tsv (with a header) file.
+def load(
+    path: Path,
+    columns: Columns | None = None,
+    preprocess: Hook | None = None,
+    environment: str | None = None,
+) -> Dataset:
+    """The dataset in a .json (a list), .jsonl, .csv or .tsv (with a header) or .parquet file.
 
     A row needs ``query`` and ``gold``; ``id`` is ``<stem>/<n>`` where it is absent; ``also``,
     ``tags``, ``setup``, ``cwd``, ``group`` and ``hardness`` fill the Task; ``files`` names
     directories, tars or .sh scripts beside the file, ``database`` the content of an SQL task's
     database: where a row has one, the tasks are SQL's. ``flag`` is what a row asks for: where one
     has it, the tasks are Capture the Flag's, and ``gold`` may be left out. ``tests``, with
-    ``entry`` and ``setup`` as ``entry.tests_of`` has them, make the tasks Python's. Raises
-    DataError with the place of the fault.
+    ``entry`` and ``setup`` as ``entry.tests_of`` has them, make the tasks Python's; with
+    ``language`` besides, as ``code_rows.code_of`` has it, they are Code's. ``look``, a script or
+    the name of one beside the file, and ``look_at`` are as in ``Task``. With ``environment="code"``
+    tests are Code's where no language is named, too. ``columns`` says which of
+    the file's columns fill which of these; ``preprocess`` is given each row before that, and
+    returns the row to use, or None for none. Raises DataError with the place of the fault.
     """
+    rows = prepared(((where, path, row) for where, row in read_rows(path)), preprocess)
+    return of_rows(rows, str(path), path.stem, columns, environment)
+
+
+def of_rows(
+    rows: Iterable[tuple[str, Path, Any]],
+    name: str,
+    stem: str,
+    columns: Columns | None = None,
+    environment: str | None = None,
+) -> Dataset:
+    """The dataset that rows make, each given with the words for its place and the file it is of.
+    ``environment``: see ``to_task``."""
+    columns = columns or Columns()
     tasks = tuple(
-        to_task(row, f"{path.stem}/{n}", path, where)
-        for n, (where, row) in enumerate(read_rows(path))
+        to_task(columns.of(row, f"{path}, {where}"), f"{stem}/{n}", path, where, environment)
+        for n, (where, path, row) in enumerate(rows)
     )
     if not tasks:
-        raise DataError(f"{path} holds no task: it needs rows with 'query' and 'gold'")
+        raise DataError(f"{name} holds no task: it needs rows with 'query' and 'gold'")
     seen: set[str] = set()
     for task in tasks:
         if task.id in seen:
-            raise DataError(f"{path}: the id {task.id!r} is there twice; ids must differ")
+            raise DataError(f"{name}: the id {task.id!r} is there twice; ids must differ")
         seen.add(task.id)
     notes = "a file of the user's own, played on the machine's own programs"
-    environment = "sql" if any(task.database for task in tasks) else "bash"
-    environment = "ctf" if any(task.flag for task in tasks) else environment
-    environment = "python" if any("tests" in task.data for task in tasks) else environment
-    return Dataset(str(path), environment, tasks, image="host", comparable=False, notes=notes)
+    kind = "sql" if any(task.database for task in tasks) else "bash"
+    kind = "ctf" if any(task.flag for task in tasks) else kind
+    tested = [task.data for task in tasks if "tests" in task.data]
+    if tested:
+        coded = environment == CODE or any("language" in data for data in tested)
+        kind = CODE if coded else "python"
+    return Dataset(name, kind, tasks, image="host", comparable=False, notes=notes)

@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from intercode.datasets.fetch import default_dest
 from intercode.errors import UsageError
 
+_ONLY: ContextVar[Path | None] = ContextVar("_ONLY", default=None)
+
+
+@contextmanager
+def looking_in(root: Path) -> Iterator[None]:
+    """Look for data in one directory alone, for a while and in this thread."""
+    before = _ONLY.set(root)
+    try:
+        yield
+    finally:
+        _ONLY.reset(before)
+
 
 def roots() -> list[Path]:
-    """Where data are looked for: ``INTERCODE_DATA`` first, then where ``fetch`` puts them.
+    """Where data are looked for: ``INTERCODE_DATA`` first, then where ``fetch`` puts them; or
+    where ``looking_in`` says.
 
     Raises UsageError where ``INTERCODE_DATA`` is no directory.
     """
+    if (only := _ONLY.get()) is not None:
+        return [only.absolute()]
     given = os.environ.get("INTERCODE_DATA")
     if given and not Path(given).is_dir():
         raise UsageError(f"INTERCODE_DATA is {given!r}, which is no directory")

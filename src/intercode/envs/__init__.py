@@ -12,13 +12,17 @@ ENVIRONMENTS = Registry(
     "environment",
     {
         "bash": "intercode.envs.bash:BashEnv",
+        "code": "intercode.envs.code:CodeEnv",
         "ctf": "intercode.envs.ctf:CTFEnv",
+        "harbor": "intercode.envs.harbor:HarborEnv",
         "python": "intercode.envs.python:PythonEnv",
         "sql": "intercode.envs.sql:SqlEnv",
     },
+    group="intercode.environments",
 )
 _IDS = {
     "intercode/Bash-v1": "intercode.envs.bash:BashEnv",
+    "intercode/Code-v1": "intercode.envs.code:CodeEnv",
     "intercode/CTF-v1": "intercode.envs.ctf:CTFEnv",
     "intercode/Python-v1": "intercode.envs.python:PythonEnv",
     "intercode/SQL-v1": "intercode.envs.sql:SqlEnv",
@@ -37,4 +41,6 @@ def register() -> None:
     """Put the environments into Gymnasium's registry."""
     for identifier, entry_point in _IDS.items():
         if identifier not in gym.registry:
-            gym.register(identifier, entry_point=entry_point)
+            kind = entry_point.partition(":")[0].rpartition(".")[2]
+            many = f"intercode.envs.vector:{kind}"
+            gym.register(identifier, entry_point=entry_point, vector_entry_point=many)

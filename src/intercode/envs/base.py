@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import gymnasium as gym
 
-from intercode.envs.choosing import check_action, check_choices, pick_dataset, pick_task
+from intercode.envs import choosing
 from intercode.envs.drawn import drawn
 from intercode.envs.infos import info_of
 from intercode.envs.policy import Guard, PolicySource
@@ -16,7 +16,7 @@ from intercode.envs.shaping import Pay, Shaping
 from intercode.envs.snapshots import Snapshot, makers_of, restored
 from intercode.envs.spaces import FreeText
 from intercode.errors import EnvironmentStateError, InfrastructureError
-from intercode.rewards import REWARDS, RewardFunction
+from intercode.rewards import RewardFunction
 from intercode.sandboxes.determinism import Determinism
 from intercode.sandboxes.namespace.clock import settle
 from intercode.types import Brief, Dataset, ExecResult, Network, Profile, Score, State, Task
@@ -68,17 +68,16 @@ class InterCodeEnv(gym.Env[str, str]):
     ) -> None:
         given = locals()
         self._settings = {k: v for k, v in given.items() if k not in ("self", "dataset")}
-        check_choices(profile, network, render_mode)
+        choosing.check_choices(profile, network, render_mode)
         self.determinism = settle(deterministic)
         self.hashes = self.determinism is not None if hashes is None else hashes
         self.policy = Guard(policy, self.name)
-        self.dataset = pick_dataset(dataset, self.name)
+        self.dataset = choosing.pick_dataset(dataset, self.name)
         self.profile, self.sandbox_kind, self.network = profile, sandbox, network
         self.image_name = image or self.dataset.image
         self.timeout, self.max_turns, self.render_mode = timeout, max_turns, render_mode
-        chosen = reward or f"{self.name}-{profile}"
-        self.reward_name = chosen if isinstance(chosen, str) else chosen.__qualname__
-        self._reward: RewardFunction = REWARDS.load(chosen) if isinstance(chosen, str) else chosen
+        chosen = choosing.pick_reward(reward, self.dataset, profile, f"{self.name}-{profile}")
+        self.reward_name, self.reward_function = chosen
         self.action_space = FreeText(LONGEST_ACTION)
         self.observation_space = FreeText(LONGEST_OBSERVATION)
         self._shaping = Shaping(pay)
@@ -96,14 +95,14 @@ class InterCodeEnv(gym.Env[str, str]):
         Returns the query and ``{"task": id, "index": position}``.
         """
         super().reset(seed=seed)
-        self.index = pick_task(self.dataset, options or {}, self.np_random)
+        self.index = choosing.pick_task(self.dataset, options or {}, self.np_random)
         self._task, self.drawn_from = drawn(self.dataset.tasks[self.index], seed, self.np_random)
         self._live, self._turns, self._answer, self._last = False, 0, None, None
         self._close_episode()
         self._open_episode(self._task)
         self._live, self._shaping.before = True, 0.0
         self._transcript = [self._task.query]
-        return self._clip(self._task.query), {"task": self._task.id, "index": self.index}
+        return self._task.query[:LONGEST_OBSERVATION], {"task": self._task.id, "index": self.index}
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Execute code, or submit. The reward is 0 until ``submit``, unless ``pay`` says otherwise.
@@ -112,7 +111,7 @@ class InterCodeEnv(gym.Env[str, str]):
         episode is then over and unscored; ``reset`` begins a new one).
         """
         self._require_live("step")
-        check_action(action)
+        choosing.check_action(action)
         words = action.split(None, 1)
         if words and words[0] == SUBMIT:
             return self.submit(words[1].strip() if len(words) > 1 else None)
@@ -134,7 +133,7 @@ class InterCodeEnv(gym.Env[str, str]):
         self._turns += 1
         truncated = self.max_turns is not None and self._turns >= self.max_turns
         self._live = not truncated
-        observation = self._clip(shown)
+        observation = shown[:LONGEST_OBSERVATION]
         self._transcript += [f"$ {action}", observation]
         info |= self._hashed(observation)
         return observation, self._shaping.turn(score, info), False, truncated, info
@@ -161,13 +160,17 @@ class InterCodeEnv(gym.Env[str, str]):
         """The episode so far as text, in ``render_mode='ansi'``."""
         return "\n".join(self._transcript) if self.render_mode == "ansi" else None
 
-    def __enter__(self) -> Self:
-        return self
-
-    def close(self) -> None:
-        """End the episode and free its sandbox. May be called again."""
+    def end(self) -> None:
+        """End the episode and free its sandbox; ``reset`` begins another. May be called again."""
         self._live = False
         self._close_episode()
+
+    def close(self) -> None:
+        """End the episode, and free all there is. May be called again."""
+        self.end()
+
+    def abort(self) -> None:
+        """End what is under way in another thread, which gets InfrastructureError if it can be."""
 
     # ----------------------------------------------------------- what is more
     @property
@@ -191,7 +194,7 @@ class InterCodeEnv(gym.Env[str, str]):
         if self._task is None or not self._is_open():
             raise EnvironmentStateError("nothing to score: call reset() first")
         agent = self._agent_state(self._last, self._answer)
-        scores = [self._reward(self.task, agent, gold) for gold in self._gold_states(self.task)]
+        scores = [self.reward_function(self.task, agent, g) for g in self._gold_states(self.task)]
         return max(scores, key=lambda s: s.value)
 
     @property
@@ -206,7 +209,7 @@ class InterCodeEnv(gym.Env[str, str]):
     @property
     def last_observation(self) -> str:
         """What the last executed action printed; empty before the first."""
-        return self._clip(self._last.shown) if self._last else ""
+        return self._last.shown[:LONGEST_OBSERVATION] if self._last else ""
 
     def snapshot(self) -> Snapshot:
         """Keep this moment of the running episode: ``restore`` comes back to it, also in another
@@ -295,6 +298,3 @@ class InterCodeEnv(gym.Env[str, str]):
     def _require_live(self, what: str) -> None:
         if not self._live:
             raise EnvironmentStateError(f"{what} without a running episode: call reset() first")
-
-    def _clip(self, text: str) -> str:
-        return text[:LONGEST_OBSERVATION]

@@ -9,11 +9,13 @@ from typing import Any, ClassVar
 
 from intercode.envs import proven
 from intercode.envs.bash_profiles import SHELLS, BashProfile, Original, ShellKind, Standard
+from intercode.envs.looking import looked
+from intercode.envs.reuse import open_box
 from intercode.envs.sandboxed import SandboxedEnv
 from intercode.errors import GoldError, UsageError
 from intercode.registry import unknown
 from intercode.sandboxes import SandboxSpec
-from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sandboxes.kept import KeptSandbox
 from intercode.sessions.base import Session
 from intercode.sessions.shell_state import SessionState
 from intercode.types import Dataset, ExecResult, Layer, State, Task
@@ -54,14 +56,20 @@ class BashEnv(SandboxedEnv):
 
     @cached_property
     def _way(self) -> BashProfile:
-        return Original() if self.profile == "original" else Standard(self.session, self.apart)
+        if self.profile == "original":
+            return Original()
+        return Standard(self.session, self.apart, self._look)
+
+    def _look(self, box: KeptSandbox, gold: bool) -> str:
+        def fresh() -> KeptSandbox:
+            return open_box(self._spec, self.sandbox_kind, False)
+
+        return looked(self.task, box, fresh, gold)
 
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         return self._way.spec(self.image, layers, self.network)
 
-    def _open_session(
-        self, box: NamespaceSandbox, task: Task, state: SessionState | None
-    ) -> Session:
+    def _open_session(self, box: KeptSandbox, task: Task, state: SessionState | None) -> Session:
         return self._way.open_session(box, task, state)
 
     def _close_episode(self) -> None:
@@ -86,17 +94,19 @@ class BashEnv(SandboxedEnv):
 
     @property
     def _shell(self) -> str:
-        return f"{self.session}, stderr apart" if self.apart else self.session
+        shell = f"{self.session}, stderr apart" if self.apart else self.session
+        return f"{shell}, {tier}" if (tier := self._tier).startswith("container/") else shell
 
     @property
     def _caches(self) -> bool:
         return self.cached_golds and self.profile == "standard" and proven.enabled()
 
     def _known(self) -> list[State] | None:
-        return proven.load(self.task, self._spec, self._shell) if self._caches else None
+        known = self._caches and self.task.look is None  # a look is no part of what is kept
+        return proven.load(self.task, self._spec, self._shell) if known else None
 
     def keep_golds(self, states: Sequence[State], dated: bool) -> bool:
         """See ``proven.KeepsGolds``."""
-        if self.profile != "standard":
+        if self.profile != "standard" or self.task.look is not None:
             return False
         return proven.save(self.task, self._spec, self._shell, states, dated)

@@ -9,7 +9,7 @@ from intercode.builders.layers import git_layer
 from intercode.envs.spares import Place
 from intercode.errors import GoldError
 from intercode.sandboxes import SandboxSpec
-from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sandboxes.kept import KeptSandbox
 from intercode.sessions import git_view
 from intercode.sessions.base import Session
 from intercode.sessions.bash import BashSession
@@ -31,14 +31,12 @@ class BashProfile(Protocol):
         """What every box of an episode is made of."""
         ...
 
-    def open_session(
-        self, box: NamespaceSandbox, task: Task, state: SessionState | None
-    ) -> Session:
+    def open_session(self, box: KeptSandbox, task: Task, state: SessionState | None) -> Session:
         """The session in which the agent's actions run, from a state if one is given."""
         ...
 
     def agent_state(
-        self, box: NamespaceSandbox, session: Session, last: ExecResult | None, task: Task
+        self, box: KeptSandbox, session: Session, last: ExecResult | None, task: Task
     ) -> State:
         """What the agent has left behind, read without touching it."""
         ...
@@ -58,16 +56,20 @@ class Standard:
     """One shell per episode, or as ``shell`` says (see BashEnv); changes come from the overlay;
     each gold runs once, in a fresh box."""
 
-    def __init__(self, shell: ShellKind = "persistent", apart: bool = False) -> None:
-        self._shell, self._apart = shell, apart
+    def __init__(
+        self,
+        shell: ShellKind = "persistent",
+        apart: bool = False,
+        look: Callable[[KeptSandbox, bool], str] = lambda _box, _gold: "",
+    ) -> None:
+        """``look`` gives ``State.look`` of a box in its end state, and whether that is a gold's."""
+        self._shell, self._apart, self._look = shell, apart, look
         self._golds: list[State] | None = None
 
     def spec(self, image: Image, layers: tuple[Layer, ...], network: Network) -> SandboxSpec:
         return SandboxSpec(image, layers, network=network)
 
-    def open_session(
-        self, box: NamespaceSandbox, task: Task, state: SessionState | None
-    ) -> Session:
+    def open_session(self, box: KeptSandbox, task: Task, state: SessionState | None) -> Session:
         session: Session
         if self._shell == "persistent":
             session = BashSession(box, cwd=task.cwd, state=state, apart=self._apart)
@@ -77,17 +79,20 @@ class Standard:
         if task.setup and state is None:
             result = session.run(task.setup, GOLD_SECONDS)
             if not result.ok:
-                raise GoldError(f"the setup of {task.id} failed: {result.output.strip()!r}")
+                said = f"{result.exit_code}: {result.output.strip()!r}"
+                raise GoldError(f"the setup of {task.id} failed with exit status {said}")
         return session
 
     def agent_state(
         self,
-        box: NamespaceSandbox,
+        box: KeptSandbox,
         session: Session,
         last: ExecResult | None,
         task: Task,  # noqa: ARG002
     ) -> State:
-        return State(last.output if last else "", box.changes(still=True), cwd=session.cwd)
+        changes = box.changes(still=True)
+        shown = last.output if last else ""
+        return State(shown, changes, cwd=session.cwd, look=self._look(box, False))
 
     def gold_states(
         self, task: Task, open_place: OpenPlace, known: Callable[[], list[State] | None]
@@ -103,8 +108,10 @@ class Standard:
             result = place.session.run(gold, GOLD_SECONDS)
             if result.timed_out:
                 raise GoldError(f"the gold of {task.id} did not end within {GOLD_SECONDS:g} s")
-            changes = place.box.changes()
-            return State(result.output, changes, cwd=place.session.cwd, exit_code=result.exit_code)
+            return State(
+                result.output, place.box.changes(), cwd=place.session.cwd,
+                exit_code=result.exit_code, look=self._look(place.box, True),
+            )  # fmt: skip
         finally:
             place.close()
 
@@ -117,7 +124,7 @@ class Original:
     episode that git resets before each run, so that dates and ignored directories carry over."""
 
     def __init__(self) -> None:
-        self._gold_box: NamespaceSandbox | None = None
+        self._gold_box: KeptSandbox | None = None
 
     def spec(self, image: Image, layers: tuple[Layer, ...], network: Network) -> SandboxSpec:
         layers += (git_layer(image, layers),)
@@ -125,7 +132,7 @@ class Original:
 
     def open_session(
         self,
-        box: NamespaceSandbox,
+        box: KeptSandbox,
         task: Task,  # noqa: ARG002
         state: SessionState | None,
     ) -> Session:
@@ -133,7 +140,7 @@ class Original:
 
     def agent_state(
         self,
-        box: NamespaceSandbox,
+        box: KeptSandbox,
         session: Session,  # noqa: ARG002
         last: ExecResult | None,
         task: Task,
@@ -150,6 +157,8 @@ class Original:
     ) -> list[State]:
         if self._gold_box is None:
             self._gold_box = open_place().box
+            if self._gold_box.tier.startswith("container/"):
+                git_view.refresh(FreshBashSession(self._gold_box))
         session = FreshBashSession(self._gold_box)
         session.execute(git_view.RESET, "/", GOLD_SECONDS)
         result = session.execute(task.golds[0], "/", GOLD_SECONDS)
@@ -162,7 +171,7 @@ class Original:
         self._gold_box = None
 
 
-def _git_state(box: NamespaceSandbox, output: str | None) -> State:
+def _git_state(box: KeptSandbox, output: str | None) -> State:
     session = FreshBashSession(box)
     entries = git_view.status(session)
     return State(output, status=entries, checksums=git_view.checksums(session, entries))

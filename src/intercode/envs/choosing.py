@@ -7,9 +7,10 @@ from typing import Any
 
 from numpy.random import Generator
 
-from intercode import datasets
+from intercode import datasets, registry
 from intercode.errors import UsageError
 from intercode.registry import unknown
+from intercode.rewards import REWARDS, RewardFunction
 from intercode.types import Dataset
 
 
@@ -19,6 +20,29 @@ def pick_dataset(dataset: str | Dataset, environment: str) -> Dataset:
     if not picked.tasks:
         raise UsageError(f"the dataset {picked.name!r} holds no task")
     return picked
+
+
+def pick_reward(
+    reward: str | RewardFunction | None, dataset: Dataset, profile: str, usual: str
+) -> tuple[str, RewardFunction]:
+    """The name of the reward as results tell it, and its function: what was asked for, by name, by
+    reference or as it is; else the dataset's own (``standard`` only), else the usual one.
+
+    A name that a result told is understood, too, where it is the dataset's own. Raises UsageError
+    for a name, reference or file that is not there, and for one that has changed since.
+    """
+    own = dataset.reward if profile == "standard" else None
+    if isinstance(reward, str) and own is not None and registry.is_file(own):
+        now = registry.told(own)
+        if reward != now and reward.partition("@")[0] == now.partition("@")[0]:
+            raise UsageError(f"the reward {reward} is not there any more: the file is now {now}")
+        reward = None if reward == now else reward
+    if reward is None:
+        reward = own or usual
+    if not isinstance(reward, str):
+        return reward.__qualname__, reward
+    function: RewardFunction = REWARDS.load(reward)
+    return registry.told(reward), function
 
 
 def pick_task(dataset: Dataset, options: Mapping[str, Any], random: Generator) -> int:

@@ -10,7 +10,7 @@ from intercode.envs.drawn import begun
 from intercode.envs.sandboxed import SandboxedEnv
 from intercode.errors import DataError, GoldError
 from intercode.sandboxes import SandboxSpec
-from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sandboxes.kept import KeptSandbox
 from intercode.sessions.base import Session
 from intercode.sessions.bash import BashSession
 from intercode.sessions.fresh import FreshBashSession, wrap_ctf
@@ -60,9 +60,7 @@ class CTFEnv(SandboxedEnv):
         wants_network = task.data.get("network_setup") if self.network == "host" else None
         return task.setup or wants_network
 
-    def _open_session(
-        self, box: NamespaceSandbox, task: Task, state: SessionState | None
-    ) -> Session:
+    def _open_session(self, box: KeptSandbox, task: Task, state: SessionState | None) -> Session:
         if self.profile == "original":
             return FreshBashSession(box, state.cwd if state else task.cwd, wrap_ctf)
         return BashSession(box, cwd=task.cwd, state=state)

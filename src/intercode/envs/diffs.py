@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from intercode.envs.below import LARGEST, Thing, below
 from intercode.envs.diff_texts import UNKNOWN, told
-from intercode.sandboxes.namespace.message import message
-from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sandboxes.kept import KeptSandbox
 from intercode.types import FileEntry
 
 MOST_FILES, MOST_TEXT = 20, 64 << 10
@@ -28,9 +27,9 @@ class FileDiffs:
     Raises InfrastructureError, here and later, when the box has failed.
     """
 
-    def __init__(self, box: NamespaceSandbox) -> None:
+    def __init__(self, box: KeptSandbox) -> None:
         self._box = box
-        self._roots: list[str] = message(box.spec)["layers"]
+        self._roots = box.trees
         self._contents: dict[str, bytes] = {}
         self._room = _MOST_KEPT
         self._entries = box.changes()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, TypeGuard
 
 from intercode.sandboxes import SandboxSpec
+from intercode.sandboxes.kept import KeptSandbox
 from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
 from intercode.sandboxes.namespace.sealed import LONGEST_CHAIN, SealedLayer
 
@@ -15,11 +16,11 @@ _FEW, _SMALL = 100, 1 << 20
 class KeptFiles(Protocol):
     """Files that do not change any more."""
 
-    def open(self) -> NamespaceSandbox:
+    def open(self) -> KeptSandbox:
         """A new box that begins with them."""
         ...
 
-    def take(self) -> NamespaceSandbox:
+    def take(self) -> KeptSandbox:
         """As ``open``, where nobody will ask again."""
         ...
 
@@ -31,22 +32,22 @@ class KeptFiles(Protocol):
 class CopiedFiles:
     """A box that holds a copy. The copied box goes on undisturbed, with all that runs in it."""
 
-    def __init__(self, box: NamespaceSandbox) -> None:
-        self._copy: NamespaceSandbox | None = box.clone()
+    def __init__(self, box: KeptSandbox) -> None:
+        self._copy: KeptSandbox | None = box.clone()
 
-    def open(self) -> NamespaceSandbox:
+    def open(self) -> KeptSandbox:
         return self._held.clone()
 
-    def take(self) -> NamespaceSandbox:
+    def take(self) -> KeptSandbox:
         copy, self._copy = self._held, None
         return copy
 
-    def lend(self, box: NamespaceSandbox) -> None:
-        """Give another box these files in place of its own; see ``NamespaceSandbox.refile``."""
+    def lend(self, box: KeptSandbox) -> None:
+        """Give another box these files in place of its own; see ``KeptSandbox.refile``."""
         box.refile(self._held)
 
     @property
-    def _held(self) -> NamespaceSandbox:
+    def _held(self) -> KeptSandbox:
         if self._copy is None:
             raise ValueError("these files were given away or freed already")
         return self._copy
@@ -64,12 +65,12 @@ class SealedFiles:
         self._spec: SandboxSpec = box.spec
         self._layer: SealedLayer | None = box.seal()
 
-    def open(self) -> NamespaceSandbox:
+    def open(self) -> KeptSandbox:
         if self._layer is None:
             raise ValueError("these files were freed already")
         return NamespaceSandbox(self._spec, (), (self._layer, *self._layer.below))
 
-    def take(self) -> NamespaceSandbox:
+    def take(self) -> KeptSandbox:
         return self.open()
 
     def close(self) -> None:
@@ -78,7 +79,10 @@ class SealedFiles:
             layer.release()
 
 
-def worth_sealing(box: NamespaceSandbox) -> bool:
-    """Whether a box holds so much that sealing it is cheaper than a copy."""
+def worth_sealing(box: KeptSandbox) -> TypeGuard[NamespaceSandbox]:
+    """Whether a box is of a kind that can be sealed, and holds so much that this is cheaper than a
+    copy."""
+    if not isinstance(box, NamespaceSandbox):
+        return False
     size, files = box.size()
     return (files > _FEW or size > _SMALL) and len(box.sealed) < LONGEST_CHAIN

@@ -47,6 +47,12 @@ _UNSTEADY = re.compile(
 )
 """Words of code whose result may depend on when, or on what machine, it runs."""
 
+_WALK = re.compile(
+    r"(?<![\w./-])(?:find|tree|ls\s+-\w*R\w*|[ef]?grep\s+(?:-\w+\s+)*-\w*[rR]\w*)(?P<rest>[^|;&]*)"
+)
+"""What reads a tree. From `/` it reads /proc too: what it sees there is a race."""
+_NAMED = re.compile(r"""["']?(?:~|/[\w.])""")
+
 
 @runtime_checkable
 class KeepsGolds(Protocol):
@@ -67,11 +73,29 @@ def enabled() -> bool:
     return os.environ.get(SWITCH, "1") != "0"
 
 
+def unsteady(code: str, cwd: str) -> str:
+    """Why the result of code may depend on when, or where, it runs; empty: nothing shows that."""
+    if found := _UNSTEADY.search(code):
+        return f"it uses {found.group().strip()!r}, which tells the time, the machine or chance"
+    if _reads_all(code, cwd):
+        return "it reads the tree from / down, and so /proc, which changes under it"
+    return ""
+
+
 def may_keep(task: Task, spec: SandboxSpec) -> bool:
     """Whether nothing speaks against keeping a task's golds, once they were seen to be steady."""
     if not enabled() or spec.network != "none" or spec.image.root is None or not task.golds:
         return False
-    return not any(_UNSTEADY.search(code) for code in (*task.golds, task.setup or ""))
+    return not any(unsteady(code, task.cwd) for code in (*task.golds, task.setup or ""))
+
+
+def _reads_all(code: str, cwd: str) -> bool:
+    """Whether code may read the tree from `/` down."""
+    for walk in _WALK.finditer(code):
+        words = walk["rest"].split()
+        if "/" in words or (cwd == "/" and not any(map(_NAMED.match, words))):
+            return True
+    return False
 
 
 def shows_now(text: str, now: float) -> bool:

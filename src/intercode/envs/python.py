@@ -9,7 +9,7 @@ from intercode.envs.python_going_back import LiveEnv
 from intercode.envs.python_profiles import Original, PythonProfile, Standard
 from intercode.errors import UsageError
 from intercode.sandboxes import SandboxSpec
-from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sandboxes.kept import KeptSandbox
 from intercode.sessions.python import PythonSession
 from intercode.types import Dataset, ExecResult, Layer, Score, State, Task
 
@@ -56,7 +56,7 @@ class PythonEnv(LiveEnv):
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         return SandboxSpec(self.image, layers, network=self.network)
 
-    def _open_session(self, box: NamespaceSandbox, task: Task, state: Any) -> PythonSession:
+    def _open_session(self, box: KeptSandbox, task: Task, state: Any) -> PythonSession:
         return self._way.open_session(box, task, state)
 
     def _close_episode(self) -> None:

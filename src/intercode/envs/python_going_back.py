@@ -22,10 +22,6 @@ class LiveEnv(SandboxedEnv):
     _shared: SharedBox | None = None  # where a snapshot was taken, or gone on from
     _unused: tuple[Any, Place] | None = None
 
-    @property
-    def _key(self) -> Any:
-        return self._spec, self.task.cwd, self.task.setup
-
     def _open_place(self) -> Place:
         unused, self._unused = self._unused, None
         if unused is not None:
@@ -70,7 +66,9 @@ class LiveEnv(SandboxedEnv):
             place = self._open_place()
             try:
                 assert isinstance(held.state, PythonState)
-                run_again(place, held.state, held.files(self._spec), self.timeout)
+                run_again(
+                    place, held.state, held.files(self._spec, self.sandbox_kind), self.timeout
+                )
                 self._place = place
             except BaseException:
                 place.close()

@@ -17,7 +17,7 @@ from intercode.envs.keeping import CopiedFiles
 from intercode.envs.spares import Place
 from intercode.errors import EnvironmentStateError, SandboxError
 from intercode.sandboxes import SandboxSpec
-from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sandboxes.kept import KeptSandbox
 from intercode.sessions.python import PythonSession
 from intercode.sessions.python_moving import CannotMoveError, moved
 from intercode.sessions.python_process import Interpreter, InterpreterEndedError, RefusedError
@@ -29,7 +29,7 @@ _SECONDS = 30.0  # for an interpreter to fork
 class LentFiles(Protocol):
     """Files that a box can be given in place of its own."""
 
-    def lend(self, box: NamespaceSandbox) -> None: ...
+    def lend(self, box: KeptSandbox) -> None: ...
 
 
 class SharedBox:

@@ -9,7 +9,7 @@ from typing import Protocol
 from intercode.envs.python_grading import Grader
 from intercode.envs.spares import Place
 from intercode.errors import GoldError
-from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sandboxes.kept import KeptSandbox
 from intercode.sessions.python import PythonSession
 from intercode.sessions.python_process import InterpreterEndedError
 from intercode.sessions.python_service import Answer, ServiceSession, serve
@@ -26,7 +26,7 @@ class PythonProfile(Protocol):
     """What differs between the profiles. An instance belongs to one environment."""
 
     def open_session(
-        self, box: NamespaceSandbox, task: Task, state: PythonState | None
+        self, box: KeptSandbox, task: Task, state: PythonState | None
     ) -> PythonSession:
         """The session in which the agent's actions run."""
         ...
@@ -59,7 +59,7 @@ class Standard:
         self._graded: tuple[tuple[object, ...], tuple[TestRun, ...]] | None = None
 
     def open_session(
-        self, box: NamespaceSandbox, task: Task, state: PythonState | None
+        self, box: KeptSandbox, task: Task, state: PythonState | None
     ) -> PythonSession:
         return PythonSession(box, task.cwd, self._program, state)
 
@@ -91,7 +91,7 @@ class Original:
         self._gold: list[State] | None = None
 
     def open_session(
-        self, box: NamespaceSandbox, task: Task, state: PythonState | None
+        self, box: KeptSandbox, task: Task, state: PythonState | None
     ) -> PythonSession:
         return ServiceSession(box, task.cwd, self._program, state)
 

@@ -3,91 +3,48 @@
 A box renewed in place costs about a fifth of a new one's processor time. It keeps its user,
 process and network namespaces; all that ran in it has been ended, and its files, shared memory and
 process numbers begin as in a new box. One in which the network was used, or a limit was met, is not
-renewed.
+renewed. Containers see to it themselves, asked or not (see sandboxes/container/pool.py).
 """
 
 from __future__ import annotations
 
 import os
-import threading
-from concurrent.futures import Future, ThreadPoolExecutor
 
-from intercode.errors import SandboxError
-from intercode.sandboxes import SandboxSpec, open_sandbox
-from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sandboxes import SandboxSpec, open_sandbox, tier_of
+from intercode.sandboxes.kept import KeptSandbox
+from intercode.sandboxes.renewing import Renewals
 from intercode.sessions.base import Session
 
-_WORKERS = 2
-_MOST = 16  # boxes that wait in one process
+_Kind = tuple[SandboxSpec, str]
 
 
-class _Boxes:
-    """The boxes of one process that wait or are being renewed, the oldest first."""
-
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="intercode-renew")
-        self._lock = threading.Lock()
-        self._waiting: list[tuple[SandboxSpec, Future[NamespaceSandbox | None]]] = []
-
-    def give(self, box: NamespaceSandbox, session: Session) -> None:
-        with self._lock:
-            try:
-                renewed = self._pool.submit(_renewed, box, session)
-            except RuntimeError:  # the interpreter is ending
-                box.close()
-                return
-            self._waiting.append((box.spec, renewed))
-            surplus = self._waiting.pop(0)[1] if len(self._waiting) > _MOST else None
-        if surplus is not None:
-            surplus.add_done_callback(_close)
-
-    def take(self, spec: SandboxSpec) -> NamespaceSandbox | None:
-        while True:
-            with self._lock:
-                found = next((i for i, (s, _) in enumerate(self._waiting) if s == spec), None)
-                if found is None:
-                    return None
-                box = self._waiting.pop(found)[1]
-            if (renewed := box.result()) is None:
-                continue
-            if not renewed.link.lost:
-                return renewed
-            renewed.close()
+def _kind(spec: SandboxSpec, tier: str) -> _Kind:
+    """What must be equal for a box to stand for another: a specification holds the bounds in which
+    the tiers of namespaces differ."""
+    return spec, "namespace" if tier.startswith("namespace/") else tier
 
 
-_processes: dict[int, _Boxes] = {}  # a forked child has no threads, and boxes of its own
+_processes: dict[int, Renewals[KeptSandbox]] = {}  # a forked child has boxes of its own
 
 
-def _here() -> _Boxes:
-    return _processes.get(os.getpid()) or _processes.setdefault(os.getpid(), _Boxes())
+def _here() -> Renewals[KeptSandbox]:
+    pid = os.getpid()
+    return _processes.get(pid) or _processes.setdefault(pid, Renewals(KeptSandbox.close))
 
 
-def open_box(spec: SandboxSpec, kind: str, reuse: bool) -> NamespaceSandbox:
+def open_box(spec: SandboxSpec, kind: str, reuse: bool) -> KeptSandbox:
     """A box that is as new: a renewed one if there is one of these specifications, else a new one.
     Raises as ``open_sandbox``."""
-    if reuse and (renewed := _here().take(spec)) is not None:
+    if reuse and (renewed := _here().take(_kind(spec, tier_of(kind)))) is not None:
         return renewed
-    box = open_sandbox(spec, kind)
-    assert isinstance(box, NamespaceSandbox)
-    return box
+    return open_sandbox(spec, kind)
 
 
-def give_back(box: NamespaceSandbox, session: Session) -> None:
+def give_back(box: KeptSandbox, session: Session) -> None:
     """A box that nobody uses any more: have it renewed, or closed where that cannot be."""
-    _here().give(box, session)
 
-
-def _renewed(box: NamespaceSandbox, session: Session) -> NamespaceSandbox | None:
-    try:
+    def renew(box: KeptSandbox) -> None:
         session.close()
         box.renew()
-    except SandboxError:
-        box.close()
-        return None
-    return box
 
-
-def _close(done: Future[NamespaceSandbox | None]) -> None:
-    box = done.result()
-    if box is not None:
-        box.close()
+    _here().give(_kind(box.spec, box.tier), box, renew)

@@ -10,8 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from intercode import images
 from intercode.builders.layers import task_layer
+from intercode.builders.resolving import resolve
 from intercode.envs import stored
 from intercode.envs.base import InterCodeEnv
 from intercode.envs.choosing import pick_task
@@ -25,7 +25,7 @@ from intercode.envs.spares import Place, Spare
 from intercode.errors import UsageError
 from intercode.images.recipe import pinned
 from intercode.sandboxes import SandboxSpec, tier_of
-from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sandboxes.kept import KeptSandbox
 from intercode.sessions.base import Session
 from intercode.types import Dataset, ExecResult, Image, Layer, Task, plain
 
@@ -60,12 +60,16 @@ class SandboxedEnv(InterCodeEnv):
 
     @cached_property
     def image(self) -> Image:
-        """The root file system, unpacked when it is first needed."""
-        return images.resolve(self.image_name)
+        """The root file system, built or unpacked when it is first needed."""
+        return resolve(self.image_name)
 
     @cached_property
     def _spare(self) -> Spare:
         return Spare()
+
+    @cached_property
+    def _tier(self) -> str:
+        return tier_of(self.sandbox_kind)
 
     def facts(self) -> dict[str, Any]:
         return {
@@ -74,10 +78,15 @@ class SandboxedEnv(InterCodeEnv):
             "image_digest": self.image.digest,
             "comparable": self.dataset.comparable and pinned(self.image),
             "arch": platform.machine(),
-            "tier": tier_of(self.sandbox_kind),
+            "tier": self._tier,
             "determinism": plain(self.determinism),
-            "boxes": "renewed" if self.reuse else "new",
+            "boxes": "renewed" if self._renews else "new",
         }
+
+    @property
+    def _renews(self) -> bool:
+        """Whether boxes serve again: containers do unasked, unless they have to be repeatable."""
+        return self.determinism is None if self._tier.startswith("container/") else self.reuse
 
     @property
     def working_directory(self) -> str:
@@ -89,7 +98,7 @@ class SandboxedEnv(InterCodeEnv):
         """What every box of an episode is made of."""
 
     @abstractmethod
-    def _open_session(self, box: NamespaceSandbox, task: Task, state: Any) -> Session:
+    def _open_session(self, box: KeptSandbox, task: Task, state: Any) -> Session:
         """The session in a box; from a state of ``Session.state`` if one is given."""
 
     # ------------------------------------------------------------- the episode
@@ -106,10 +115,15 @@ class SandboxedEnv(InterCodeEnv):
             spec = replace(spec, determinism=fixed, hostname=fixed.hostname)
         return spec
 
+    @property
+    def _key(self) -> Any:
+        """What a place that was made ready must have been made for."""
+        return self._spec, self.task.cwd, self.task.setup
+
     def _open_place(self) -> Place:
         """A fresh box with its session; the next one is then made ready in the background."""
         spec, task = self._spec, self.task
-        key = (spec, task.cwd, task.setup)
+        key = self._key
         place = self._spare.take(key, lambda: self._make_place(spec, task))
         self._opened += 1
         if self._opened % 2 or self._opened > _ONCE:
@@ -119,10 +133,14 @@ class SandboxedEnv(InterCodeEnv):
     def _make_place(self, spec: SandboxSpec, task: Task) -> Place:
         box = open_box(spec, self.sandbox_kind, self.reuse)
         try:
-            return Place(box, self._open_session(box, task, None), self.reuse)
+            return Place(box, self._open_session(box, self._begun(task), None), self.reuse)
         except BaseException:
             box.close()
             raise
+
+    def _begun(self, task: Task) -> Task:
+        """A task that names no directory begins in its image's."""
+        return replace(task, cwd=self.image.cwd) if task.cwd == "/" else task
 
     def _close_episode(self) -> None:
         if self._place is not None:
@@ -132,6 +150,22 @@ class SandboxedEnv(InterCodeEnv):
     def close(self) -> None:
         super().close()
         self._spare.close()
+
+    def observed(self, result: ExecResult) -> None:
+        """Take note of what was run in ``box`` by other means than a step: it is what was shown
+        last, and what a reward that looks at output looks at."""
+        self._last = result
+
+    @property
+    def box(self) -> KeptSandbox:
+        """The box of the running episode. Raises EnvironmentStateError where none runs."""
+        self._require_live("box")
+        return self._here.box
+
+    def abort(self) -> None:
+        place = self._place
+        if place is not None:
+            place.box.close()
 
     def _is_open(self) -> bool:
         return self._place is not None
@@ -184,11 +218,11 @@ class SandboxedEnv(InterCodeEnv):
     def _resume(self, held: Any, last: bool = False) -> None:
         if isinstance(held, stored.Stored):
             spec = self._spec_of(self.task)
-            held = spec, held.files(spec), held.state
+            held = spec, held.files(spec, self.sandbox_kind), held.state
         self._spec, kept, state = held
-        box: NamespaceSandbox = kept.take() if last else kept.open()
+        box: KeptSandbox = kept.take() if last else kept.open()
         try:
-            self._place = Place(box, self._open_session(box, self.task, state))
+            self._place = Place(box, self._open_session(box, self._begun(self.task), state))
         except BaseException:
             box.close()
             raise

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from intercode.envs.reuse import give_back
-from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sandboxes.kept import KeptSandbox
 from intercode.sessions.base import Session
 
 _WORKERS = 2
@@ -23,7 +23,7 @@ _MOST = 64  # places that wait in one process: a thousand environments do not ne
 class Place:
     """Where code runs: a box and a session in it. ``reuse``: the box may serve again afterwards."""
 
-    box: NamespaceSandbox
+    box: KeptSandbox
     session: Session
     reuse: bool = False
 

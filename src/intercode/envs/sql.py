@@ -61,6 +61,8 @@ class SqlEnv(InterCodeEnv):
         self._settings |= {"engine": engine, "dsn": dsn, "limits": limits}
 
     _session: SqlSession | None = None
+    _judging: SqlSession | None = None  # the gold's
+    _given_up = False
 
     def facts(self) -> dict[str, Any]:
         engine = {"kind": self._engine.kind, "version": self._version, **self._engine.facts()}
@@ -81,6 +83,12 @@ class SqlEnv(InterCodeEnv):
         super().close()
         self._engine.close()
 
+    def abort(self) -> None:
+        self._given_up = True
+        for session in (self._session, self._judging):
+            if session is not None:
+                session.abort()
+
     # ------------------------------------------------------------- the episode
     def _open_episode(self, task: Task) -> None:
         self._session = self._pristine(task)
@@ -88,9 +96,16 @@ class SqlEnv(InterCodeEnv):
     def _pristine(self, task: Task) -> SqlSession:
         return self._engine.open(_database(task), self.limits)
 
+    def _for_gold(self, task: Task) -> SqlSession:
+        self._judging = self._pristine(task)
+        if self._given_up:
+            self._judging.abort()
+        return self._judging
+
     def _close_episode(self) -> None:
         self._way.close()
         session, self._session = self._session, None
+        self._judging, self._given_up = None, False
         if session is not None:
             session.close()
 
@@ -114,7 +129,7 @@ class SqlEnv(InterCodeEnv):
     def _gold_states(self, task: Task) -> list[State]:
         if not task.golds:
             raise GoldError(f"{task.id} has no gold: nothing to score against")
-        return self._way.gold_states(task, self._here, lambda: self._pristine(task))
+        return self._way.gold_states(task, self._here, lambda: self._for_gold(task))
 
     def _hashed(self, observation: str) -> dict[str, Any]:
         if not self.hashes:

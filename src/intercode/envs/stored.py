@@ -17,9 +17,8 @@ from typing import Any
 from intercode.envs.snapshots import Snapshot
 from intercode.errors import DataError, UsageError
 from intercode.paths import sandbox_uid
-from intercode.sandboxes import SandboxSpec
-from intercode.sandboxes.namespace.box.copying import copy_tree
-from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sandboxes import SandboxSpec, open_sandbox
+from intercode.sandboxes.kept import KeptSandbox
 from intercode.sessions.python_state import Action, PythonState
 from intercode.sessions.shell_state import SessionState
 from intercode.types import ExecResult, plain
@@ -35,22 +34,18 @@ class StoredFiles:
     """See ``KeptFiles``."""
 
     spec: SandboxSpec
+    kind: str
     path: Path
 
-    def open(self) -> NamespaceSandbox:
-        fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            return NamespaceSandbox(self.spec, [fd])
-        finally:
-            os.close(fd)
+    def open(self) -> KeptSandbox:
+        return open_sandbox(self.spec, self.kind, self.path)
 
-    def take(self) -> NamespaceSandbox:
+    def take(self) -> KeptSandbox:
         return self.open()
 
-    def lend(self, box: NamespaceSandbox) -> None:
+    def lend(self, box: KeptSandbox) -> None:
         """Give another box these files in place of its own."""
-        with self.open() as holds:
-            box.refile(holds)
+        box.refile(self.path)
 
     def close(self) -> None:
         """Nothing is held."""
@@ -63,16 +58,16 @@ class Stored:
     path: Path
     state: SessionState | PythonState
 
-    def files(self, spec: SandboxSpec) -> StoredFiles:
+    def files(self, spec: SandboxSpec, kind: str) -> StoredFiles:
         """The files, for boxes of that kind."""
-        return StoredFiles(spec, self.path / FILES)
+        return StoredFiles(spec, kind, self.path / FILES)
 
 
 def write(
     directory: Path,
     snapshot: Snapshot,
     facts: Mapping[str, Any],
-    box: NamespaceSandbox,
+    box: KeptSandbox,
     state: SessionState | PythonState,
 ) -> None:
     """Write a snapshot whose files are those of ``box``. Raises UsageError where the directory
@@ -95,20 +90,10 @@ def write(
     (directory / ABOUT).write_text(json.dumps(told, indent=1) + "\n", encoding="ascii")
 
 
-def _write_files(target: Path, box: NamespaceSandbox) -> None:
-    """The upper layers of a box as one directory tree, whiteouts included."""
+def _write_files(target: Path, box: KeptSandbox) -> None:
+    """The own files of a box as one directory tree, whiteouts included."""
     target.mkdir(mode=0o755)
-    own = os.open(target, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    uppers: list[int] = []
-    try:
-        uppers += [layer.upper() for layer in reversed(box.sealed)]
-        uppers.append(box.link.given("upper"))
-        for upper in uppers:
-            os.lseek(upper, 0, os.SEEK_SET)  # the keeper reads through it as well
-            copy_tree(upper, own)
-    finally:
-        for fd in (own, *uppers):
-            os.close(fd)
+    box.write_upper(target)
     if os.geteuid() == 0:  # or the keeper could not read what only its owner may
         for above, directories, files in os.walk(target):
             for name in (*directories, *files, "."):

@@ -14,12 +14,16 @@ REWARDS = Registry(
     {
         "bash-standard": "intercode.rewards.bash:standard",
         "bash-original": "intercode.rewards.bash:original",
+        "code-standard": "intercode.rewards.code:standard",
         "ctf-standard": "intercode.rewards.ctf:standard",
         "ctf-original": "intercode.rewards.ctf:original",
+        "look": "intercode.rewards.look:share",
+        "harbor-standard": "intercode.rewards.harbor:standard",
         "python-standard": "intercode.rewards.python:standard",
         "python-original": "intercode.rewards.python:original",
         "sql-standard": "intercode.rewards.sql:standard",
         "sql-original": "intercode.rewards.sql:original",
         "sql-original-iou": "intercode.rewards.sql:original_iou",
     },
+    group="intercode.rewards",
 )

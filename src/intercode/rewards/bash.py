@@ -13,7 +13,7 @@ from collections import Counter
 from intercode.rewards.tfidf import cosine, cosine_of
 from intercode.types import FileEntry, Score, State, Task
 
-_CHECKED = ("A", "??", "C")
+CHECKED = ("A", "??", "C")
 _NOT_EQUAL = 0.99  # outputs that differ are never wholly similar
 
 
@@ -75,7 +75,7 @@ def original(_task: Task, agent: State, gold: State) -> Score:
     a, g = set(agent.status), set(gold.status)
     missed, extra = g - a, a - g
     files = round(0.33 * (1 - math.erf(len(missed) + len(extra))), 2)
-    same = [(path, code) for path, code in a & g if code in _CHECKED]
+    same = [(path, code) for path, code in a & g if code in CHECKED]
     correct = sum(agent.checksums.get(path) == gold.checksums.get(path) for path, _ in same)
     content = round(0.33 * (correct / len(same)), 2) if same else 0.33
     similarity = _similarity_or_equality(agent.output, gold.output)

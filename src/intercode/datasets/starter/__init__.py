@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from intercode.datasets.starter import ctf, python, sql
+from intercode.datasets.starter import code, ctf, python, sql
 from intercode.datasets.starter.bash import tree
 from intercode.errors import DataError
 from intercode.paths import cache_root
@@ -26,13 +26,15 @@ _MORE = {"also"}
 class _Part:
     """How one environment's tasks are had: the files under them, by content, their builder, and
     what makes a row the fields of a task on them; ``keys`` are those of a row beyond the usual,
-    ``rows`` where they come from (None: ``tasks.jsonl``), each with the words for its place."""
+    ``rows`` where they come from (None: ``tasks.jsonl``), each with the words for its place;
+    ``programs`` what the tasks need beyond the usual small tools."""
 
     digest: Callable[[], str]
     build: Callable[[Path], None]
     place: Callable[[Path, dict[str, Any]], dict[str, Any]]
     keys: frozenset[str] = frozenset()
     rows: Callable[[], Iterator[tuple[str, dict[str, Any]]]] | None = None
+    programs: tuple[str, ...] = ()
 
 
 def _on_files(root: Path, row: dict[str, Any]) -> dict[str, Any]:
@@ -41,6 +43,9 @@ def _on_files(root: Path, row: dict[str, Any]) -> dict[str, Any]:
 
 _PARTS = {
     "bash": _Part(tree.digest, tree.build, _on_files),
+    "code": _Part(
+        code.digest, code.build, code.place, frozenset({"data"}), code.rows, code.PROGRAMS
+    ),
     "ctf": _Part(ctf.digest, ctf.build, ctf.place, frozenset(), ctf.rows),
     "python": _Part(python.digest, python.build, python.place, frozenset({"data"}), python.rows),
     "sql": _Part(sql.digest, sql.build, sql.place, frozenset({"database"})),
@@ -63,6 +68,7 @@ def load(environment: str = "bash") -> Dataset:
         tasks=tuple(_tasks(environment, part, root)),
         image="host",
         comparable=False,
+        programs=part.programs,
         notes="Our own tasks on the machine's own programs: a start, not a benchmark.",
     )
 

@@ -11,7 +11,13 @@ from intercode.envs.policy.policies import Policy, PolicySource, read_policy
 from intercode.envs.policy.rules import KINDS
 from intercode.errors import ConfigError
 
-_READERS = {"bash": "shell", "ctf": "shell", "sql": "statements", "python": "code"}
+_READERS = {
+    "bash": "shell",
+    "ctf": "shell",
+    "harbor": "shell",
+    "sql": "statements",
+    "python": "code",
+}
 
 
 class Guard:

@@ -13,8 +13,8 @@ from intercode.errors import ConfigError
 from intercode.registry import unknown
 
 KINDS: dict[str, tuple[str, ...]] = {
-    "command": ("bash", "ctf"),
-    "redirect": ("bash", "ctf"),
+    "command": ("bash", "ctf", "harbor"),
+    "redirect": ("bash", "ctf", "harbor"),
     "statement": ("sql",),
     "table": ("sql",),
     "function": ("sql",),

@@ -1,0 +1,10 @@
+"""1 for a repository in the state that the gold leaves it in; half of what is right otherwise."""
+
+from intercode.types import Score, State, Task
+
+
+def repaired(_task: Task, agent: State, gold: State) -> Score:
+    """Compare the facts that look.sh has printed of both."""
+    want, have = set(gold.look.splitlines()), set(agent.look.splitlines())
+    right = len(want & have) / len(want | have)
+    return Score(1.0 if right == 1.0 else right / 2, {"facts": right})

@@ -1,0 +1,5 @@
+from intercode.conformance import check_dataset
+
+
+def test_git_repair() -> None:
+    check_dataset(__file__)

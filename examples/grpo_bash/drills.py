@@ -1,0 +1,49 @@
+"""Small tasks on the files of the starter suite: every request with every file, a part held out."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from intercode import datasets
+from intercode.types import Dataset, Task
+
+KINDS = {  # the program that does it: two ways to ask for it
+    "wc -l <": ("How many lines does {} have ?", "Count the lines of {} ."),
+    "head -n 1": ("Print the first line of {} .", "How does {} begin ? One line."),
+    "tail -n 1": ("Print the last line of {} .", "How does {} end ? One line."),
+    "sort": ("Print the lines of {} in order .", "Show {} sorted by line."),
+    "tac": ("Print the lines of {} backwards .", "Show {} with the last line first ."),
+    "rm": ("Delete {} .", "Have {} gone for good."),
+    "truncate -s 0": ("Make {} empty .", "Keep {} but nothing in it."),
+    "chmod a-w": ("Let nobody write to {} .", "Protect {} from being changed."),
+}
+FILES = 16
+
+
+def load() -> tuple[Dataset, list[str], list[str]]:
+    """All tasks, the ids to train on, and those held out: no pair of request and file is in both,
+    though each request and each file is in either."""
+    starter = datasets.load("starter", "bash")
+    root, draw = Path(starter.tasks[0].files[0].path), random.Random(1)
+    files = sorted(f"/{p.relative_to(root)}" for p in root.rglob("*") if _plain(p))
+    tasks, train, held_out = [], [], []
+    for path in draw.sample(files, FILES):
+        for program, ways in KINDS.items():
+            name = f"{path}/{program.split()[0]}"
+            part = held_out if draw.random() < 0.25 else train
+            for number, way in enumerate(ways):
+                gold, query = f"{program} {path}", way.format(path)
+                tasks.append(Task(f"{name}/{number}", query, gold, files=starter.tasks[0].files))
+                part.append(tasks[-1].id)
+    return Dataset("drills", "bash", tuple(tasks), "host", comparable=False), train, held_out
+
+
+def _plain(path: Path) -> bool:
+    """A text of a few different lines, which anybody may read and whose name has no blank."""
+    if " " in str(path) or not path.is_file() or path.stat().st_mode & 0o777 != 0o644:
+        return False
+    data = path.read_bytes()
+    lines = data.splitlines()
+    sound = data.isascii() and data.endswith(b"\n") and 4 <= len(lines) <= 40
+    return sound and len({lines[0], lines[-1]}) == 2 and sorted(lines) not in (lines, lines[::-1])

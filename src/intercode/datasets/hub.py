@@ -1,0 +1,112 @@
+"""Datasets of the Hugging Face hub: ``hub:OWNER/NAME[@REVISION][?config=…&split=…&query=…]``.
+
+What is loaded are the files of one split in the dataset's own repository, at one commit, which
+stands in the dataset's name and so in every result.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from intercode.datasets import files, preparing
+from intercode.datasets.columns import split_options
+from intercode.datasets.hub_files import files_of
+from intercode.errors import DataError, InfrastructureError, UsageError
+from intercode.types import Dataset
+
+SCHEME = "hub:"
+_PLACE = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
+_OPTIONS = ("config", "split", "environment", "image", "preprocess")
+_OURS = ("files", "database", "look")
+"""Columns that name files of the machine on which a dataset lies: not for what strangers wrote."""
+
+
+def load(spec: str) -> Dataset:
+    """The rows of one split as tasks (see ``files.load``).
+
+    ``config`` and ``split`` are needed where there are several; ``query=question`` fills a field
+    from a column of another name, and ``preprocess`` is a function that is given each row before
+    that; ``environment`` and ``image`` say where the tasks are played, if not as rows of a file
+    are. ``HF_TOKEN`` and ``HF_ENDPOINT`` are as elsewhere.
+
+    Raises UsageError for what is not there or not allowed, DataError for rows that are no tasks,
+    InfrastructureError where the hub does not answer.
+    """
+    place, columns, options = split_options(spec, _OPTIONS)
+    match = _PLACE.fullmatch(place.removeprefix(SCHEME))
+    if match is None:
+        raise UsageError(f"{spec!r} is not of the form {SCHEME}OWNER/NAME[@REVISION][?name=value]")
+    repo, revision = match.group("repo", "revision")
+    commit, paths = _download(repo, revision, options.get("config"), options.get("split"))
+    hook = preparing.hook(options["preprocess"]) if "preprocess" in options else None
+    given = ((w, path, _checked(row, repo)) for path in paths for w, row in files.read_rows(path))
+    name = f"{SCHEME}{repo}@{commit}{spec[len(place) :]}"
+    rows = preparing.prepared(given, hook)
+    dataset = files.of_rows(rows, name, repo.rpartition("/")[2], columns)
+    return replace(
+        dataset,
+        environment=options.get("environment", dataset.environment),
+        image=options.get("image", dataset.image),
+        notes="rows of a dataset on the Hugging Face hub",
+    )
+
+
+def _checked(row: Any, repo: str) -> Any:
+    if isinstance(row, Mapping):
+        for name in _OURS:
+            if row.get(name):
+                raise DataError(
+                    f"{repo} has a column {name!r}, which would name files of this machine: "
+                    "download the dataset, look at it, and play it as a file"
+                )
+    return row
+
+
+def _download(
+    repo: str, revision: str | None, config: str | None, split: str | None
+) -> tuple[str, list[Path]]:
+    """The commit that a revision is, and the files of a split at it, in the hub's own cache."""
+    try:
+        from huggingface_hub import HfApi, hf_hub_download
+    except ImportError as e:
+        raise UsageError(
+            f"{SCHEME}{repo} needs huggingface_hub: pip install 'intercode-gym[hub]'"
+        ) from e
+    with _told(repo, revision):
+        info = HfApi().dataset_info(repo, revision=revision)
+        names = [s.rfilename for s in info.siblings or ()]
+    configs = info.card_data.get("configs") if info.card_data else None
+    commit, chosen = str(info.sha), files_of(repo, names, configs, config, split)
+    get: Callable[..., Any] = hf_hub_download
+    with _told(repo, revision):
+        paths = [Path(get(repo, name, repo_type="dataset", revision=commit)) for name in chosen]
+    return commit, paths
+
+
+@contextmanager
+def _told(repo: str, revision: str | None) -> Iterator[None]:
+    """The hub's errors in our words."""
+    import httpx
+    from huggingface_hub import errors
+
+    try:
+        yield
+    except errors.GatedRepoError as e:
+        raise UsageError(
+            f"the dataset {repo} asks for terms to be accepted: do so on its page, then set "
+            "HF_TOKEN or run `hf auth login`"
+        ) from e
+    except errors.RevisionNotFoundError as e:
+        raise UsageError(f"the dataset {repo} has no revision {revision!r}") from e
+    except errors.RepositoryNotFoundError as e:
+        raise UsageError(
+            f"the hub has no dataset {repo}, or it is a private one: set HF_TOKEN or run "
+            "`hf auth login`"
+        ) from e
+    except (errors.HfHubHTTPError, errors.OfflineModeIsEnabled, httpx.HTTPError, OSError) as e:
+        raise InfrastructureError(f"cannot get the dataset {repo} from the hub: {e}") from e

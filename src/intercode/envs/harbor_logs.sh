@@ -1,0 +1,1 @@
+mkdir -p /logs/agent /logs/artifacts /logs/verifier

@@ -1,0 +1,284 @@
+"""Dockerfiles built without a daemon, on an image of the test's own with a static program or on the
+machine's programs; on a real Debian where there is one."""
+
+from __future__ import annotations
+
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from intercode.builders import dockerfile, made, steps
+from intercode.builders.bases import Bases
+from intercode.builders.resolving import resolve
+from intercode.errors import ConfigError, DataError, UsageError
+from intercode.sandboxes import SandboxSpec, open_sandbox
+from intercode.types import Image
+
+pytestmark = pytest.mark.sandbox
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> Path:
+    files = tmp_path / "files"
+    (files / "sub").mkdir(parents=True)
+    (files / "x").write_text("x\n")
+    (files / "sub" / "y").write_text("y\n")
+    (files / "l").symlink_to("x")
+    (tmp_path / "secret.log").write_text("no\n")
+    (tmp_path / ".dockerignore").write_text("*.log\n")
+    with tarfile.open(tmp_path / "a.tgz", "w:gz") as tar:
+        tar.add(files, "packed")
+    return tmp_path
+
+
+def build(context: Path, text: str, **more: object) -> Image:
+    (context / "Dockerfile").write_text(text)
+    return resolve(f"dockerfile:{context}", **more)  # type: ignore[arg-type]
+
+
+def shown(image: Image, code: str) -> str:
+    with open_sandbox(SandboxSpec(image)) as box:
+        assert box.changes() == {}
+        return box.run(["/bin/bash", "-c", code], cwd=image.cwd).output
+
+
+def test_the_way_the_paper_works(context: Path) -> None:
+    """FROM, RUN, COPY, and a file system under git."""
+    text = """\
+FROM host
+ARG WHO=world
+ENV GREETING="hello $WHO" OTHER=a\\ b
+WORKDIR /work
+COPY files/ ./
+COPY files/x files/l more/
+COPY --chmod=750 <<"EOT" run.sh
+#!/bin/bash
+echo "$GREETING"
+EOT
+ADD a.tgz /opt/
+SHELL ["/bin/bash", "-c"]
+RUN <<EOT
+set -e
+git init -q . && git add -A
+git -c user.name=a -c user.email=a@b commit -qm start
+EOT
+RUN ["touch", "one file"]
+RUN cat > said <<A
+$OTHER in $PWD
+A
+EXPOSE 80
+CMD ["bash"]
+"""
+    lines: list[str] = []
+    image = build(context, text, progress=lines.append)
+    assert (image.cwd, image.env) == ("/work", {"GREETING": "hello world", "OTHER": "a b"})
+    code = "git log --format=%s; git status --short; ./run.sh; cat said more/l; ls . sub"
+    assert shown(image, code).splitlines() == [
+        "start", '?? "one file"', "?? said", "hello world", "a b in /work", "x",
+        ".:", "l", "more", "one file", "run.sh", "said", "sub", "x", "", "sub:", "y",
+    ]  # fmt: skip
+    code = "stat -c %A,%U run.sh more/l l; cat /opt/packed/sub/y; readlink /opt/packed/l"
+    assert shown(image, code) == "-rwxr-x---,root\n-rw-r--r--,root\nlrwxrwxrwx,root\ny\nx\n"
+    record = next(r for r in made.records() if r.digest == image.digest)
+    assert record.notes == ("EXPOSE 80", 'CMD ["bash"]')
+    assert lines[0] == "Dockerfile:2: ARG WHO=world"
+    assert build(context, text) == image
+    assert resolve(f"dockerfile:{context}/Dockerfile") == image
+    changed = build(context, text, args={"WHO": "you"})
+    assert changed.env["GREETING"] == "hello you" and changed.digest != image.digest
+    with pytest.raises(UsageError, match="--build-arg NONE: no ARG"):
+        build(context, text, args={"NONE": "1"})
+
+
+def test_stages_and_names_of_images(context: Path) -> None:
+    text = """\
+FROM mine AS one
+RUN mkdir /out && echo made > /out/thing
+FROM mine AS broken
+RUN false
+FROM mine
+COPY --from=one /out/ /srv/
+COPY --from=other:1 /etc/issue /srv/
+"""
+    tree = context / "tree"
+    (tree / "etc").mkdir(parents=True)
+    (tree / "etc" / "issue").write_text("an issue\n")
+    table = {"mine": "host", "other:1": f"dir:{tree}"}
+    image = build(context, text, table=table)
+    assert shown(image, "cat /srv/thing /srv/issue; ls /out 2>&1 | wc -l") == "made\nan issue\n1\n"
+    one = build(context, text, table=table, target="one")
+    assert shown(one, "cat /out/thing; ls /srv") == "made\n"
+    with pytest.raises(DataError, match=r"Dockerfile:4: RUN false failed \(1\)"):
+        build(context, text, table=table, target="broken")
+
+
+def test_the_users_table_says_what_names_mean(
+    context: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = context / "images.toml"
+    monkeypatch.setenv("INTERCODE_IMAGES", str(table))
+    table.write_text('[from]\n"example.invalid/mine:3" = "host"\n')
+    image = build(context, "FROM example.invalid/mine:3\nRUN echo 1 > /srv/a\n")
+    assert shown(image, "cat /srv/a") == "1\n"
+    table.write_text('[form]\na = "host"\n')
+    with pytest.raises(ConfigError, match="did you mean 'from'"):
+        build(context, "FROM a\n")
+
+
+def test_an_image_from_nothing(context: Path) -> None:
+    image = build(context, "FROM scratch\nCOPY files/x /a/b/x\nWORKDIR /a/../c\n")
+    assert image.cwd == "/c" and image.root is not None and not list(image.root.iterdir())
+    names = {
+        str(p.relative_to(layer.root)) for layer in image.layers for p in layer.root.rglob("*")
+    }
+    assert names == {"a", "a/b", "a/b/x", "c"}
+
+
+def test_copies_go_through_links_and_leave_directories_as_they_are(context: Path) -> None:
+    tree = context / "tree"
+    (tree / "usr" / "bin").mkdir(parents=True)
+    (tree / "tmp").mkdir()
+    (tree / "tmp").chmod(0o1777)
+    (tree / "bin").symlink_to("usr/bin")
+    (tree / "escape").symlink_to("../../../../..")
+    text = f"FROM dir:{tree}\nCOPY files/x /bin/tool\nCOPY files/x /tmp/\nCOPY files/x /escape/in\n"
+    image = build(context, text)
+    seen = {}
+    for layer in image.layers:
+        for path in layer.root.rglob("*"):
+            seen[str(path.relative_to(layer.root))] = path.lstat().st_mode & 0o7777
+    assert seen == {"usr": 0o755, "usr/bin": 0o755, "usr/bin/tool": 0o644, "tmp": 0o1777,
+                    "tmp/x": 0o644, "in": 0o644}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("COPY none /a", "Dockerfile:2: COPY none: there is no such file in the context"),
+        ("COPY secret.log /a", "no such file in the context"),
+        ("COPY ../x /a", "leads out of the context"),
+        ("COPY files/x a.tgz /a", "2 files to /a: write /a/"),
+        ("COPY /a", "write COPY SOURCE"),
+        ("COPY outside /a", "there is no such file|leads to nothing"),
+        ("ADD https://example.invalid/x /a", "fetch an address with RUN"),
+        ("COPY --parents files/x /a", "COPY --parents is not known here"),
+        ("COPY --chmod=rw files/x /a", "octal"),
+        ("RUN --mount=type=secret,id=a true", "--mount=type=secret,id=a is not known here"),
+        ("RUN echo gone wrong; exit 7", r"failed \(7\): gone wrong"),
+        ("RUN []", "there is no program"),
+        ("ONBUILD RUN true", "ONBUILD"),
+        ("COPY [z-a] /a", "'\\[z-a\\]' is no pattern"),
+        ("COPY files/x /usr/lib/x", "the machine's own /usr"),
+        ("COPY files/x /etc", "^"),
+        ("SHELL bash -c", "write a list"),
+    ],
+)
+def test_what_cannot_be_names_the_line(context: Path, text: str, why: str) -> None:
+    (context / "outside").symlink_to("/etc/passwd")
+    if why == "^":  # a directory takes the file in
+        assert shown(build(context, f"FROM host\n{text}\n"), "cat /etc/x") == "x\n"
+        return
+    with pytest.raises(DataError, match=why):
+        build(context, f"FROM host\n{text}\n")
+
+
+def test_a_file_that_is_not_there_or_builds_on_itself(context: Path) -> None:
+    with pytest.raises(UsageError, match="name a directory with a Dockerfile"):
+        resolve(f"dockerfile:{context}/none")
+    with pytest.raises(UsageError, match="built on itself"):
+        build(context, f"FROM dockerfile:{context}/Dockerfile\n")
+
+
+def test_a_stage_that_is_none_is_told_with_the_near_one(context: Path) -> None:
+    def only_host(spec: str) -> Image:
+        if spec != "host":
+            raise UsageError(f"no {spec}")
+        return resolve(spec)
+
+    text = "FROM host AS builder\nFROM host\nCOPY --from=bilder /a /b\n"
+    (context / "Dockerfile").write_text(text)
+    why = r"Dockerfile:3: no stage above is called 'bilder'; did you mean 'builder'\? .*COPY --from"
+    with pytest.raises(UsageError, match=why):
+        dockerfile.build(context, Bases(only_host), lambda _: None)
+
+
+def test_no_detour_leads_to_files_of_this_machine(context: Path) -> None:
+    """By a recipe in the context, whose base lies elsewhere."""
+    (context / "r.toml").write_text(f'base = "dir:{context.parent}"\n')
+    for name in (f"dir:{context.parent}", f"recipe:{context}/r.toml"):
+        with pytest.raises(UsageError, match="lies outside of"):
+            build(context, f"FROM {name}\n")
+    with pytest.raises(DataError, match="'\\[z-a\\]' is no pattern"):
+        (context / ".dockerignore").write_text("[z-a]\n")
+        build(context, "FROM host\n")
+
+
+@pytest.mark.skipif(
+    not os.environ.get("INTERCODE_TEST_IMAGE"),
+    reason="set INTERCODE_TEST_IMAGE=recipe:nl2bash once `intercode image build nl2bash` has run",
+)
+def test_a_line_without_an_end_is_not_kept(context: Path) -> None:
+    base, heard = os.environ["INTERCODE_TEST_IMAGE"], list[str]()
+    build(context, f"FROM {base}\nRUN head -c 3000000 /dev/zero | tr '\\0' x\n",
+          progress=heard.append, again=True)  # fmt: skip
+    assert sum(map(len, heard)) > 3_000_000 and max(map(len, heard)) <= 1 << 16
+
+
+@pytest.mark.skipif(
+    not os.environ.get("INTERCODE_TEST_IMAGE"),
+    reason="set INTERCODE_TEST_IMAGE=recipe:nl2bash once `intercode image build nl2bash` has run",
+)
+def test_commands_that_need_several_ids(context: Path) -> None:
+    """As those of packages do: other owners, users, a switch to them."""
+    base = os.environ["INTERCODE_TEST_IMAGE"]
+    text = (
+        f"FROM {base}\nRUN useradd -m joe && touch /home/joe/f && chown joe:joe /home/joe/f "
+        "&& su joe -c 'id -un > ~/me' && stat -c %U /home/joe/f >> /home/joe/me\n"
+        "RUN rm -r /home/joe/f /srv && mkdir /srv && stat -c %u /home/joe/me > /srv/id\n"
+    )
+    image = build(context, text)
+    assert shown(image, "cat /home/joe/me; ls /home/joe; ls /srv") == "joe\njoe\nme\nid\n"
+    owners = {p.lstat().st_uid for layer in image.layers for p in layer.root.rglob("*")}
+    assert len(owners) == 1
+
+
+@pytest.mark.skipif(
+    not os.environ.get("INTERCODE_TEST_IMAGE"),
+    reason="set INTERCODE_TEST_IMAGE=recipe:nl2bash once `intercode image build nl2bash` has run",
+)
+def test_commands_see_nothing_of_this_machine(
+    context: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_OF_MINE", "leaked")
+    look = (
+        "env; ls /proc | grep -c '^[0-9]'; cat /proc/1/environ | tr '\\0' ' '; ls -A /dev/shm;"
+        f"ls {context} 2>&1; echo x > /proc/sys/kernel/hostname; mknod /srv/d b 8 0; kill -9 1;"
+        "mount -t tmpfs x /mnt; touch /sys/x; echo the end"
+    )
+    base = os.environ["INTERCODE_TEST_IMAGE"]
+    image = build(context, f"FROM {base}\nRUN ({look}) > /srv/told 2>&1\n")
+    told = shown(image, "cat /srv/told")
+    assert "SECRET_OF_MINE" not in told and "the end" in told
+    assert f"cannot access '{context}'" in told
+    for refused in (
+        "hostname: Read-only",
+        "mknod: /srv/d",
+        "/mnt: ",
+        "touch: cannot touch '/sys/x'",
+    ):
+        assert refused in told, told
+    count = next(line for line in told.splitlines() if line.isdigit())
+    assert int(count) <= 6
+
+
+def test_what_nobody_could_read_is_refused_and_removed(context: Path) -> None:
+    """Directories deeper than a path is long."""
+    text = "FROM host\nRUN cd /tmp; for i in $(seq {}); do mkdir aaa && cd aaa; done; true\n"
+    before = set(steps.home().glob("*.half-*"))
+    for levels in (600, 3000):
+        with pytest.raises(DataError, match=r"Dockerfile:2: .* more than 500 directories deep"):
+            build(context, text.format(levels))
+    assert set(steps.home().glob("*.half-*")) <= before
+    assert shown(build(context, text.format(400)), "find /tmp -type d | wc -l") == "401\n"

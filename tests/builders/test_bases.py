@@ -1,0 +1,113 @@
+"""What names of images mean, and whose ids a build may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from intercode.builders import wide
+from intercode.builders.bases import Bases, in_full, scratch
+from intercode.builders.suites import named, suite_of
+from intercode.errors import UsageError
+from intercode.types import Image
+
+HERE = Image("here", "sha256:1")
+
+
+@pytest.mark.parametrize(
+    ("name", "full"),
+    [
+        ("debian", "docker.io/library/debian:latest"),
+        ("python:3.12", "docker.io/library/python:3.12"),
+        ("me/mine", "docker.io/me/mine:latest"),
+        ("localhost/mine:1", "localhost/mine:1"),
+        ("example.org:5000/a/b", "example.org:5000/a/b:latest"),
+        ("a@sha256:12", "docker.io/library/a@sha256:12"),
+    ],
+)
+def test_names_in_full(name: str, full: str) -> None:
+    assert in_full(name) == full
+
+
+@pytest.mark.parametrize(
+    ("text", "suite"),
+    [
+        ("bookworm", "bookworm"), ("debian:bookworm-slim", "bookworm"), ("debian:12", "bookworm"),
+        ("debian:12.5-slim", "bookworm"), ("docker.io/library/debian:13", "trixie"),
+        ("12", None), ("ubuntu:24.04", None), ("debian", None), ("debian:latest", None),
+        ("registry.example/debian:12", None),
+    ],
+)  # fmt: skip
+def test_releases_of_debian(text: str, suite: str | None) -> None:
+    assert suite_of(text) == suite
+
+
+def test_an_image_of_debian_is_named_by_what_is_in_it() -> None:
+    one = named("bookworm", ["git", "jq"], "")
+    assert one == named("bookworm", ["jq", "git", "jq"], "") and one.startswith("bookworm-")
+    assert (
+        len({one, named("bookworm", ["git"], ""), named("bookworm", ["git", "jq"], "20260101")})
+        == 3
+    )
+
+
+def test_the_table_comes_first() -> None:
+    asked: list[str] = []
+
+    def resolve(spec: str) -> Image:
+        asked.append(spec)
+        return HERE
+
+    bases = Bases(resolve, {"debian:12": "tar:/a.tar", "mine": "host"})
+    for name in ("debian:12", "mine:latest", "tar:/b.tar", "registry:host:5000/a"):
+        assert bases.image(name) is HERE
+    assert asked == ["tar:/a.tar", "host", "tar:/b.tar", "registry:host:5000/a"]
+    assert bases.image("scratch") == scratch()
+
+
+def test_who_has_nothing_is_told_of_all_that_was_tried() -> None:
+    def resolve(spec: str) -> Image:
+        raise UsageError(f"no {spec}")
+
+    with pytest.raises(UsageError, match=r"FROM a\.example/b:1: .*\[from\] in .*no registry:a\.ex"):
+        Bases(resolve).image("a.example/b:1")
+    with pytest.raises(UsageError, match=r"base bookwrm: there is no .*did you mean 'bookworm'\?"):
+        Bases(resolve).image("bookwrm", "base")
+
+
+def test_paths_are_of_the_context_or_the_users(tmp_path: Path) -> None:
+    """As a Dockerfile that somebody sends is not to read files of this machine."""
+    context, asked = tmp_path / "context", list[str]()
+    (context / "in").mkdir(parents=True)
+    (tmp_path / "out").mkdir()
+    (context / "link").symlink_to("../out")
+
+    def resolve(spec: str) -> Image:
+        asked.append(spec)
+        return HERE
+
+    out = f"dir:{tmp_path}/out"
+    bases = Bases(resolve, {"mine": out}, within=context)
+    fine = [f"dir:{context}/in", f"oci:{context}/in:tag", "recipe:nl2bash", "host", "mine"]
+    for name in fine:
+        assert bases.image(name) is HERE
+    assert asked == [*fine[:-1], out]
+    for name in (
+        out, "dir:/", "tar:out.tar", f"dir:{context}/../out", f"dir:{context}/link", "tar:~/x.tar",
+        f"docker-archive:{context}/link:tag", f"recipe:{tmp_path}/r.toml", f"dockerfile:{tmp_path}",
+    ):  # fmt: skip
+        with pytest.raises(UsageError, match=r"lies outside of .*context; if you trust it, say"):
+            bases.image(name)
+
+
+def test_ids_that_a_user_may_map(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = tmp_path / "subuid"
+    monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    assert wide.ranges(table) == (0, 0)
+    table.write_text("someone:100000:65536\n4711:200000:1000\nbroken\n")
+    assert wide.ranges(table) == (200000, 1000)
+    table.write_text("4711:300000:900000\n")
+    assert wide.ranges(table) == (300000, 65535)
+    assert "usermod --add-subuids" in wide.why_not()

@@ -1,0 +1,131 @@
+"""Many processes that build the same image at once, and some that are killed while they do."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from intercode.builders import made, steps
+from intercode.builders.resolving import resolve
+from intercode.sandboxes import SandboxSpec, open_sandbox
+from support.boxes import eventually
+
+pytestmark = pytest.mark.sandbox
+
+BUILD = """
+import sys
+from intercode.builders.resolving import resolve
+print(resolve(sys.argv[1]).digest)
+"""
+SETUP = """
+set -e
+for i in 1 2 3 4 5 6; do echo $i >> /srv/lines; sleep 0.1; done
+head -c 8 /proc/sys/kernel/random/uuid > /srv/once
+"""
+
+
+def start(folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", BUILD, f"recipe:{folder}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "which").write_text(str(tmp_path))
+    (tmp_path / "recipe.toml").write_text(
+        f'base = "host"\nsetup = """{SETUP}"""\n[files]\n"/srv" = "files"\n'
+    )
+    return tmp_path
+
+
+def test_one_builds_and_the_others_wait(folder: Path) -> None:
+    builders = [start(folder) for _ in range(3)]
+    digests = {builder.communicate(timeout=120)[0].strip() for builder in builders}
+    image = resolve(f"recipe:{folder}")
+    assert digests == {image.digest}  # what is drawn by chance was drawn once
+    with open_sandbox(SandboxSpec(image)) as box:
+        assert box.run(["cat", "/srv/lines"]).output == "1\n2\n3\n4\n5\n6\n"
+
+
+def test_threads_of_one_process(tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text(f"FROM host\nENV A={tmp_path.name}\nWORKDIR /srv/a\n")
+    for _ in range(5):
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(resolve, [f"dockerfile:{tmp_path}"] * 8))
+        assert all(image == found[0] for image in found)
+        for record in [r for r in made.records() if r.digest == found[0].digest]:
+            made.forget(record)
+
+
+def test_one_that_is_killed_leaves_nothing_that_counts(folder: Path) -> None:
+    chance = random.Random(7)
+    for _ in range(3):
+        builder = start(folder)
+        time.sleep(chance.uniform(0.3, 1.2))  # while it begins, builds, or is done
+        builder.kill()
+        builder.communicate()
+    image = resolve(f"recipe:{folder}")
+    with open_sandbox(SandboxSpec(image)) as box:
+        told = box.run(["bash", "-c", "cat /srv/lines | tr -d '\\n'; wc -c < /srv/once"]).output
+    assert told == "1234568\n"
+    for layer in image.layers:
+        left = list(steps.home().glob(f"{layer.root.name}.half-*"))
+        assert not left, left
+
+
+def test_one_that_is_killed_frees_those_that_wait(folder: Path) -> None:
+    first = start(folder)
+    name = ""
+
+    def begun() -> bool:
+        nonlocal name
+        stages = list(steps.home().glob("*.half-*"))
+        name = next((s.name for s in stages if (s / "upper" / "srv" / "lines").is_file()), "")
+        return bool(name) or first.poll() is not None
+
+    eventually(begun, "the first build has begun", 60)
+    second = start(folder)
+    first.kill()
+    first.communicate()
+    digest, problem = second.communicate(timeout=120)
+    assert digest.strip() == resolve(f"recipe:{folder}").digest, problem
+
+
+@pytest.mark.skipif(
+    not os.environ.get("INTERCODE_TEST_IMAGE"),
+    reason="set INTERCODE_TEST_IMAGE=recipe:nl2bash once `intercode image build nl2bash` has run",
+)
+def test_what_a_killed_build_had_started_is_gone(tmp_path: Path) -> None:
+    """A command with several ids runs in a box of another kind."""
+    length = f"60.{random.randrange(10**9)}"
+    text = (
+        f"FROM {os.environ['INTERCODE_TEST_IMAGE']}\nRUN setsid sleep {length} & sleep {length}\n"
+    )
+    (tmp_path / "Dockerfile").write_text(text)
+    code = BUILD.replace("resolve(sys", "resolve('dockerfile:' + sys")
+    builder = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)])
+
+    def running() -> int:
+        lines = []
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with suppress(OSError):  # it ended meanwhile
+                lines.append(path.read_bytes())
+        return lines.count(f"sleep\0{length}\0".encode())
+
+    eventually(lambda: running() == 2, "the command runs", 60)
+    builder.kill()
+    builder.wait()
+    eventually(lambda: running() == 0, "all is gone", 20)

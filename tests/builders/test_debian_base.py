@@ -1,0 +1,55 @@
+"""Images on a release of Debian, with packages: made from the machine's own archives."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from intercode.builders import sources
+from intercode.builders.resolving import resolve
+from intercode.sandboxes import SandboxSpec, open_sandbox
+from intercode.types import Image
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.network,
+    pytest.mark.sandbox,
+    pytest.mark.skipif(
+        os.environ.get("INTERCODE_TEST_BUILD") != "1",
+        reason="set INTERCODE_TEST_BUILD=1 to build small images from the machine's own archives",
+    ),
+]
+
+
+def shown(image: Image, code: str) -> str:
+    with open_sandbox(SandboxSpec(image)) as box:
+        return box.run(["/bin/bash", "-c", code], cwd=image.cwd).output
+
+
+def test_a_recipe_with_packages(tmp_path: Path) -> None:
+    assert sources.own("bookworm")
+    (tmp_path / "recipe.toml").write_text(
+        'base = "bookworm"\npackages = ["jq"]\nworkdir = "/work"\n'
+        'setup = "echo \'{\\"a\\": 7}\' > /work/f.json; jq .a /work/f.json > /work/a"\n'
+    )
+    image = resolve(f"recipe:{tmp_path}")
+    assert shown(image, "cat a; jq .a f.json; cat /etc/debian_version | cut -c1-2") == "7\n7\n12\n"
+    assert resolve(f"recipe:{tmp_path}") == image
+
+
+def test_a_dockerfile_that_installs_packages(tmp_path: Path) -> None:
+    (tmp_path / "Dockerfile").write_text(
+        "FROM debian:bookworm-slim\n"
+        "RUN apt-get update && apt-get install -y --no-install-recommends jq cron \\\n"
+        "  && rm -rf /var/lib/apt/lists/*\n"
+        "WORKDIR /work\n"
+        "RUN echo '{\"a\": 7}' > f.json\n"
+    )
+    image = resolve(f"dockerfile:{tmp_path}")
+    code = (
+        "jq .a f.json; dpkg-query -W -f '${Status}\\n' cron; stat -c %U:%a /var/spool/cron/crontabs"
+    )
+    assert shown(image, code) == "7\ninstall ok installed\nroot:1730\n"
+    assert (image.layers[0].root / "etc" / "apt" / "sources.list").exists() is False

@@ -1,0 +1,65 @@
+"""Layers on each other, seen without a box as a box would see them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from intercode.builders.stack import Stack
+from intercode.errors import DataError
+
+
+def tree(root: Path, **files: str) -> Path:
+    for name, text in files.items():
+        path = root / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Stack:
+    low = tree(tmp_path / "low", a="a", gone="x", dir__one="1", dir__two="2", hidden__in="h")
+    (low / "lib").symlink_to("dir")
+    (low / "abs").symlink_to("/dir/two")
+    (low / "loop").symlink_to("loop")
+    (low / "up").symlink_to("../../../a")
+    high = tree(tmp_path / "high", a="new", dir__three="3", hidden__new="n")
+    os.mknod(high / "gone", stat.S_IFCHR, 0)
+    os.mknod(high / "dir" / "one", stat.S_IFCHR, 0)
+    os.setxattr(high / "hidden", "user.overlay.opaque", b"y")
+    return Stack([high, low])
+
+
+def test_what_is_seen(stack: Stack) -> None:
+    assert [name for name, _, _ in stack.walk()] == [
+        "", "a", "abs", "dir", "dir/three", "dir/two", "hidden", "hidden/new", "lib", "loop", "up",
+    ]  # fmt: skip
+    assert [name for name, _, _ in stack.walk("dir")] == ["dir", "dir/three", "dir/two"]
+    assert [name for name, _, _ in stack.walk("", depth=0)] == [""]
+    found = stack.find("a")
+    assert found is not None and Path(found[0]).read_text() == "new"
+    assert stack.find("dir/two") and stack.find("hidden/new")
+    for name in ("gone", "dir/one", "hidden/in", "none", "a/below"):
+        assert stack.find(name) is None, name
+
+
+def test_a_text_is_a_file_s(stack: Stack, tmp_path: Path) -> None:
+    """Neither is a pipe waited for, nor a link followed to this machine's files."""
+    os.mkfifo(tmp_path / "high" / "pipe")
+    (tmp_path / "high" / "out").symlink_to("/etc/hostname")
+    assert stack.text("abs") == "2" and stack.text("up") == "new"
+    for path in ("pipe", "out", "none", "dir"):
+        assert stack.text(path) == ""
+
+
+def test_links_are_followed_within(stack: Stack) -> None:
+    assert stack.resolve("/lib/two") == "dir/two"
+    assert stack.resolve("abs") == "dir/two" and stack.resolve("abs", last=False) == "abs"
+    assert stack.resolve("up") == "a"
+    assert stack.resolve("lib/../a/./new") == "a/new"
+    with pytest.raises(DataError, match="more than 40 links"):
+        stack.resolve("loop")

@@ -1,0 +1,69 @@
+"""Rows of users' own with hidden tests in any language."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intercode.datasets import load
+from intercode.errors import DataError
+
+ROW: dict[str, Any] = {"query": "Sum.", "gold": "…", "language": "c"}
+PROGRAM = {**ROW, "tests": [{"input": "1 2\n", "output": "3\n"}], "example": "0 0\n"}
+CALL = {**ROW, "language": "javascript", "entry": "add", "tests": [{"input": [1, 2], "output": 3}]}
+
+
+def written(path: Path, *rows: Any) -> str:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return str(path)
+
+
+def test_rows_become_tasks_of_code(tmp_path: Path) -> None:
+    dataset = load(written(tmp_path / "mine.jsonl", PROGRAM, CALL))
+    assert dataset.environment == "code"
+    program, call = dataset.tasks
+    assert program.data["tests"] == ({"input": "1 2\n", "output": "3\n"},)
+    assert (program.data["example"], program.data["language"]) == ("0 0\n", "c")
+    assert (call.data["entry"], call.id) == ("add", "mine/1")
+    assert dataset.hash != load(written(tmp_path / "other.jsonl", PROGRAM)).hash
+
+
+def test_without_a_language_tests_are_python_s(tmp_path: Path) -> None:
+    row = {"query": "Add.", "gold": "def f(x):\n    return x\n", "tests": ["assert f(1) == 1"]}
+    assert load(written(tmp_path / "mine.jsonl", row)).environment == "python"
+    row = {"query": "List.", "gold": "ls", "language": "en"}  # somebody's own key
+    assert load(written(tmp_path / "mine.jsonl", row)).environment == "bash"
+
+
+def test_who_plays_the_rows_may_say_that_they_are_code_s(tmp_path: Path) -> None:
+    row = {k: v for k, v in PROGRAM.items() if k != "language"}
+    spec = written(tmp_path / "mine.jsonl", row)
+    assert load(spec).environment == load(spec, "python").environment == "python"
+    dataset = load(spec, "code")
+    assert dataset.environment == "code" and "mode" not in dataset.tasks[0].data
+    (tmp_path / "task.toml").write_text('environment = "code"\ntasks = "mine.jsonl"\n')
+    assert load(str(tmp_path)).tasks[0].data == dataset.tasks[0].data
+    plain = written(tmp_path / "plain.jsonl", {"query": "List.", "gold": "ls"})
+    assert load(plain, "code").environment == "bash"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tests": []}, "'tests' must be a list with one test at least"),
+        ({"tests": "x"}, "'tests' must be a list"),
+        ({"tests": [{"input": "x"}]}, "a test has 'input' and 'output' and no more"),
+        ({"tests": [{"input": 1, "output": "x"}]}, "a program's 'input' and 'output' are texts"),
+        ({"entry": "f"}, "'input' lists the arguments of a call, not '1 2"),
+        ({"language": "evil.py:X"}, "the language 'evil.py:X' is code of its author's"),
+        ({"language": 3}, "'language' must be a text, not 3"),
+        ({"example": 3}, "'example' must be a text, not 3"),
+    ],
+)
+def test_a_row_that_is_wrong_is_named(tmp_path: Path, change: Any, message: str) -> None:
+    path = written(tmp_path / "mine.jsonl", PROGRAM, {**PROGRAM, **change})
+    with pytest.raises(DataError, match=rf"mine\.jsonl, line 2: {message}"):
+        load(path)

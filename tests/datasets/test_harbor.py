@@ -1,0 +1,144 @@
+"""Reading Harbor's task directories."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from intercode.datasets import load
+from intercode.datasets.harbor import files_of, solution_action
+from intercode.errors import ConfigError, DataError, UsageError
+from support.harbor import TOML, write_task
+
+
+def test_a_directory_of_tasks(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        write_task(tmp_path / "set" / name)
+    (tmp_path / "set" / "notes").mkdir()
+    dataset = load(f"harbor:{tmp_path}/set")
+    assert [task.id for task in dataset.tasks] == ["set/a", "set/b"]
+    assert (dataset.environment, dataset.comparable) == ("harbor", False)
+    task = dataset.tasks[0]
+    assert task.query == "# Greet\n\nWrite the greeting to /app/out.txt."
+    assert (task.group, task.hardness, task.tags) == ("files", "easy", ("one", "two"))
+    config = task.data["config"]
+    assert (config.memory, config.storage) == (512 << 20, 300 << 20)
+    assert (config.verifier_seconds, config.agent_seconds) == (20.0, 60.0)
+    assert config.verifier_env == {"EXPECTED": "hello", "FALLBACK": "back"}
+    assert config.env == {"GREETING": "hello"}
+    assert task.data["image"] == f"dockerfile:{tmp_path}/set/a/environment"
+    (alone,) = load(f"harbor:{tmp_path}/set/a").tasks
+    assert alone.id == "a"
+
+
+def test_the_hash_sees_all_that_counts(tmp_path: Path) -> None:
+    folder = write_task(tmp_path / "t")
+    seen = {load(f"harbor:{folder}").hash}
+    for name in ("tests/more/data.txt", "environment/words.txt", "instruction.md", "task.toml"):
+        (folder / name).write_text((folder / name).read_text() + "\n# more\n[metadata.x]\n")
+        if name == "task.toml":
+            (folder / name).write_text(TOML.replace("memory_mb = 512", 'memory = "1G"'))
+        seen.add(load(f"harbor:{folder}").hash)
+    assert len(seen) == 5
+    assert load(f"harbor:{folder}").tasks[0].data["config"].memory == 1 << 30
+
+
+def test_newer_files_and_prebuilt_images(tmp_path: Path) -> None:
+    toml = """
+    schema_version = "1.3"
+    [task]
+    name = "someone/greet"
+    keywords = ["k"]
+    [verifier]
+    user = "root"
+    [environment]
+    docker_image = "someone/greet:1"
+    workdir = "/srv"
+    allow_internet = false
+    """
+    folder = write_task(tmp_path / "t", **{"task.toml": toml, "environment__Dockerfile": ""})
+    (task,) = load(f"harbor:{folder}").tasks
+    assert (task.data["image"], task.cwd, task.tags) == ("someone/greet:1", "/srv", ("k",))
+    assert task.data["dockerfile"] == ""
+    config = task.data["config"]
+    assert (config.name, config.internet, config.verifier_seconds) == ("someone/greet", False, 600)
+    assert "not as 'root'" in config.noted[0]
+
+
+@pytest.mark.parametrize("name", ["dir:/root", "tar:x.tar", "recipe:/r.toml", "dockerfile:/x"])
+def test_files_of_this_machine_are_no_image_of_a_task(tmp_path: Path, name: str) -> None:
+    folder = write_task(tmp_path / "t", **{"task.toml": f"[environment]\ndocker_image = '{name}'"})
+    with pytest.raises(DataError, match="means files of this machine"):
+        load(f"harbor:{folder}")
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"task.toml": "a ="}, "no TOML"),
+        ({"task.toml": "[[steps]]\nname = 'x'"}, "several steps"),
+        ({"task.toml": "[environment]\ngpus = 1"}, "GPUs"),
+        ({"task.toml": "[environment]\nos = 'windows'"}, "'windows'"),
+        ({"task.toml": "[verifier]\nenvironment_mode = 'separate'"}, "a box of its own"),
+        ({"task.toml": "[verifier]\ntimeout_sec = -1"}, "no number of seconds"),
+        ({"task.toml": "[environment]\nmemory = 'much'"}, "no size"),
+        ({"task.toml": "[verifier.env]\nK = '${OPENAI_API_KEY}'"}, "OPENAI_API_KEY"),
+        ({"task.toml": "environment = 3"}, "must be a table"),
+        ({"environment__docker-compose.yaml": "services: {}"}, "several containers"),
+        ({"environment__Dockerfile": ""}, "neither environment/Dockerfile"),
+        ({"tests__test.sh": ""}, r"no tests/test\.sh"),
+        ({"instruction.md": "\n"}, "is empty"),
+    ],
+)
+def test_what_is_broken_or_not_to_be_had_is_told(
+    tmp_path: Path, files: dict[str, str], message: str
+) -> None:
+    folder = write_task(tmp_path / "t", **files)
+    with pytest.raises(DataError, match=message):
+        load(f"harbor:{folder}")
+
+
+def test_tasks_that_cannot_be_played_are_left_out_when_asked(tmp_path: Path) -> None:
+    broken = {"a": {}, "b": {"task.toml": "[[steps]]"}, "c": {"tests__test.sh": ""}}
+    for name, files in broken.items():
+        write_task(tmp_path / "set" / name, **files)
+    with pytest.raises(DataError, match=r"b: .*several steps.*; c: .*\?skip=unplayable plays the"):
+        load(f"harbor:{tmp_path}/set")
+    dataset = load(f"harbor:{tmp_path}/set?skip=unplayable")
+    assert [task.id for task in dataset.tasks] == ["set/a"]
+    assert "left out are b: " in dataset.notes
+    for wrong in ("skip=all", "query=x"):
+        with pytest.raises(UsageError, match="skip=unplayable"):
+            load(f"harbor:{tmp_path}/set?{wrong}")
+
+
+def test_a_task_directory_alone_is_known_by_what_is_in_it(tmp_path: Path) -> None:
+    folder = write_task(tmp_path / "one")
+    with pytest.raises(ConfigError, match=f"did you mean harbor:{folder}"):
+        load(str(folder))
+
+
+def test_places_without_tasks(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no directory"):
+        load(f"harbor:{tmp_path}/absent")
+    with pytest.raises(UsageError, match=r"a directory with a task\.toml"):
+        load(f"harbor:{tmp_path}")
+
+
+def test_links_do_not_lead_out(tmp_path: Path) -> None:
+    folder = write_task(tmp_path / "t")
+    (tmp_path / "private").write_text("key")
+    (folder / "tests" / "inner").symlink_to("test.sh")
+    assert "inner" in files_of(folder / "tests")
+    (folder / "tests" / "outer").symlink_to(tmp_path / "private")
+    with pytest.raises(DataError, match="leads out of"):
+        load(f"harbor:{folder}")
+
+
+def test_a_solution_that_is_absent_or_too_large(tmp_path: Path) -> None:
+    assert solution_action({}, {}) is None
+    assert solution_action({"solve.sh": (b"x" * 200_000, 0o755)}, {}) is None
+    action = solution_action({"solve.sh": (b"true\n", 0o755), "b": (b"\0\1", 0o644)}, {"A": "b c"})
+    assert action is not None
+    assert "AAE=" in action and "A='b c' sh -c /solution/solve.sh" in action

@@ -1,0 +1,155 @@
+"""Task packages: a directory whose task.toml says what its rows are played on and scored with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from intercode import datasets
+from intercode.errors import DataError, UsageError
+from intercode.types import Dataset
+
+ROWS = """\
+{"query": "say one", "gold": "echo one"}
+{"query": "say two", "gold": "echo two", "cwd": "/"}
+"""
+
+
+def made(folder: Path, told: str = "", rows: str = ROWS, **files: str) -> Dataset:
+    """The dataset of a package with this task.toml, these rows and these further files."""
+    folder.mkdir(exist_ok=True)
+    (folder / "task.toml").write_text(told)
+    (folder / "tasks.jsonl").write_text(rows)
+    for name, text in files.items():
+        (folder / name.replace("_", ".")).write_text(text)
+    return datasets.load(str(folder))
+
+
+def test_an_empty_task_toml_is_enough(tmp_path: Path) -> None:
+    dataset = made(tmp_path / "mine")
+    assert (dataset.environment, dataset.image, dataset.reward) == ("bash", "host", None)
+    assert [t.id for t in dataset.tasks] == ["mine/0", "mine/1"]
+    assert dataset.name == str(tmp_path / "mine") and not dataset.comparable
+    assert datasets.load(str(tmp_path / "mine" / "task.toml")).hash == dataset.hash
+
+
+def test_everything_that_a_package_may_say(tmp_path: Path) -> None:
+    (tmp_path / "more.csv").write_text("question,gold\nsay one,echo one\nskip me,true\n")
+    told = """
+description = "Some words"
+environment = "bash"
+tasks = "more.csv"
+image = "tar:/some/where.tar"
+reward = "judge.py:score"
+preprocess = "judge.py:row"
+programs = ["jq", "git"]
+[defaults]
+cwd = "/work"
+look = "echo here"
+look_at = ["/work"]
+"""
+    hook = """
+def row(row):
+    if row["question"] == "skip me":
+        return None
+    return {"query": row.pop("question").upper(), **row, "extra": row["cwd"]}
+def score(task, agent, gold): ...
+"""
+    dataset = made(tmp_path, told, judge_py=hook)
+    (task,) = dataset.tasks
+    assert (task.query, task.cwd, task.data) == ("SAY ONE", "/work", {"extra": "/work"})
+    assert (task.look, task.look_at) == ("echo here", ("/work",))
+    assert dataset.reward == f"{tmp_path}/judge.py:score"
+    assert (dataset.image, dataset.notes) == ("tar:/some/where.tar", "Some words")
+    assert dataset.programs == ("jq", "git")
+
+
+@pytest.mark.parametrize(
+    ("told", "file", "image"),
+    [
+        ("", "recipe.toml", "recipe:{}/recipe.toml"),
+        ("", "Dockerfile", "dockerfile:{}/Dockerfile"),
+        ('image = "Dockerfile.big"', "Dockerfile.big", "dockerfile:{}/Dockerfile.big"),
+        ('image = "root.tar.gz"', "root.tar.gz", "tar:{}/root.tar.gz"),
+        ('image = "oci:saved.tar"', "saved.tar", "oci:{}/saved.tar"),
+        ('image = "recipe:nl2bash"', "x", "recipe:nl2bash"),
+        ('image = "."', "x", "dir:{}"),
+    ],
+)
+def test_the_image_is_one_beside_it_or_any(
+    tmp_path: Path, told: str, file: str, image: str
+) -> None:
+    (tmp_path / file).write_text("")
+    assert made(tmp_path, told).image.rstrip("/.") == image.format(tmp_path)
+
+
+def test_a_look_without_a_reward_is_scored_by_its_lines(tmp_path: Path) -> None:
+    dataset = made(tmp_path, '[defaults]\nlook = "see.sh"', see_sh="echo seen\n")
+    assert dataset.reward == "look" and dataset.tasks[0].look == "echo seen\n"
+    plain = made(tmp_path, "")
+    assert plain.reward is None and plain.hash != dataset.hash
+
+
+@pytest.mark.parametrize(
+    ("told", "rows", "says"),
+    [
+        ("imgae = 'host'", ROWS, "did you mean 'image'"),
+        ("image = 'no.such'", ROWS, "'no.such' is no file there and no image"),
+        ("image = 3", ROWS, "image = 3 is no str"),
+        ("programs = [3]", ROWS, "no list of names"),
+        ("image =", ROWS, "no TOML"),
+        ("tasks = 'other.jsonl'", ROWS, "cannot read .*other.jsonl"),
+        ("preprocess = 'no.py:f'", ROWS, "cannot read .*no.py"),
+        ("preprocess = 'os:sep'", ROWS, "no function of a row"),
+        ("preprocess = 'json:loads'", ROWS, "line 1: the hook loads failed: TypeError"),
+        ("[defaults]\nlook = 'no.sh'", ROWS, "'look' names 'no.sh'"),
+        ("[defaults]\nlook = 'ls'", '{"query": "q", "flag": "f"}', "not for 'ctf'"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(
+    tmp_path: Path, told: str, rows: str, says: str
+) -> None:
+    with pytest.raises(UsageError, match=says):
+        made(tmp_path, told, rows)
+
+
+def test_a_directory_of_harbor_s_is_named_as_such(tmp_path: Path) -> None:
+    (tmp_path / "instruction.md").write_text("Do it.")
+    with pytest.raises(UsageError, match="did you mean harbor:"):
+        made(tmp_path, 'version = "1.0"')
+
+
+def test_a_directory_without_tasks(tmp_path: Path) -> None:
+    (tmp_path / "task.toml").write_text("")
+    with pytest.raises(UsageError, match="no file of tasks"):
+        datasets.load(str(tmp_path))
+    with pytest.raises(DataError, match="broken JSON"):
+        made(tmp_path, "", "{")
+
+
+def test_a_name_of_ours_goes_before_a_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    made(tmp_path / "starter")
+    made(tmp_path / "mine")
+    assert len(datasets.load("mine")) == 2 and len(datasets.load("./starter")) == 2
+    assert len(datasets.load("starter")) > 2
+
+
+def test_a_hook_for_a_plain_file(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("question,gold\nsay one,echo one\n")
+    (tmp_path / "hooks.py").write_text("def loud(row): return {**row, 'query': row['query'] + '!'}")
+    (tmp_path / "up.py").write_text(
+        "def up(row): return {**row, 'question': row['question'] + '!'}"
+    )
+    spec = f"{tmp_path}/rows.csv?query=question&preprocess={tmp_path}/up.py:up"
+    assert datasets.load(spec).tasks[0].query == "say one!" and datasets.load(spec).name == spec
+    with pytest.raises(DataError, match="line 2: the hook loud failed: KeyError: 'query'"):
+        datasets.load(f"{tmp_path}/rows.csv?preprocess={tmp_path}/hooks.py:loud")
+
+
+def test_a_directory_that_is_no_package(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"or of a directory with a task\.toml"):
+        datasets.load(str(tmp_path))

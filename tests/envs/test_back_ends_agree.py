@@ -1,0 +1,66 @@
+"""Golds do the same on the back end under test as on the default one, and are given the same."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intercode import datasets
+from support import back_end
+from support.agreement import compare
+from support.boxes import open_box
+
+pytestmark = pytest.mark.sandbox
+OTHER = back_end.chosen() if back_end.is_container() else "namespace/2"
+
+
+def test_the_starter_golds_do_the_same() -> None:
+    open_box().close()  # or the test is skipped
+    assert compare(datasets.load("starter:bash"), "namespace", OTHER) == []
+
+
+@pytest.mark.rootfs
+@pytest.mark.slow
+@pytest.mark.nl2bash
+@pytest.mark.parametrize("profile", ["standard", "original"])
+def test_the_nl2bash_golds_are_given_the_same(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch, profile: str
+) -> None:
+    """Rewards are equal for every task whose gold does the same twice; docs/containers.md lists
+    what golds show of the box itself. In the original profile the gold's box is another one that
+    shows itself: a few golds are given more where it shows the same as the agent's."""
+    image = os.environ.get("INTERCODE_TEST_IMAGE")
+    if not image:
+        pytest.skip("set INTERCODE_TEST_IMAGE, e.g. to recipe:nl2bash once it is built")
+    monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
+    original = profile == "original"
+    shown = SHOWN | (SHOWN_TO_GIT if original else {})
+    settings: dict[str, Any] = {"image": image, "profile": profile, "timeout": 4.0}
+    found = compare(datasets.load("nl2bash"), "namespace", OTHER, shown, **settings)
+    assert [d for d in found if d.steady and not (original and d.task in SELF)] == []
+
+
+PROC, DISK, READ = "what of /proc may be read", "the disk's size", "when files were last read"
+DIRECTORY = "how large a directory is"
+SHOWN: dict[str, str] = {
+    "nl2bash/fs_1/6": PROC, "nl2bash/fs_1/21": PROC, "nl2bash/fs_1/30": PROC,
+    "nl2bash/fs_2/36": DISK, "nl2bash/fs_3/44": DISK, "nl2bash/fs_3/50": DISK,
+    "nl2bash/fs_3/3": READ, "nl2bash/fs_3/12": READ,
+    "nl2bash/fs_3/14": DIRECTORY, "nl2bash/fs_3/16": DIRECTORY, "nl2bash/fs_3/34": DIRECTORY,
+    "nl2bash/fs_3/49": DIRECTORY, "nl2bash/fs_4/2": DIRECTORY,
+    "nl2bash/fs_3/26": "who owns /dev", "nl2bash/fs_4/11": "who owns /dev",
+    "nl2bash/fs_4/1": "whether there is IPv6",
+    "nl2bash/fs_4/5": "what started the shell",
+    "nl2bash/fs_1/11": "how far its background job has got",
+}  # fmt: skip
+"""Tasks whose golds show what a container is, and what that is."""
+SHOWN_TO_GIT = {
+    "nl2bash/fs_1/55": "whether /dev/tty is there",
+    "nl2bash/fs_2/38": "how many links a directory has",
+}
+"""Those that do so in the original profile."""
+SELF = {"nl2bash/fs_2/36", "nl2bash/fs_3/44", "nl2bash/fs_3/50", "nl2bash/fs_4/2"}
+"""Golds that print how full the disk is, and how large and how old the directory `/` is."""

@@ -1,0 +1,254 @@
+"""Code episodes in real boxes: what is paid in each language, and going back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+
+from intercode import datasets, images
+from intercode.agents.languages import language_of
+from intercode.conformance import check_env
+from intercode.envs.code import CodeEnv
+from intercode.errors import GoldError, SandboxError, UsageError
+from intercode.paths import cache_root
+from intercode.sessions.languages import HOME, LANGUAGES, Language
+from intercode.types import Dataset, Score, Task
+from support.languages import ABSENT, ADD, AWK_SUM, C_SUM, JAVA_SUM, PERL_SUM, needs, only, task
+
+pytestmark = pytest.mark.sandbox
+ALL = Dataset("own", "code", (ADD, C_SUM, PERL_SUM, AWK_SUM))
+TABLE = Dataset("own", "code", (ADD, C_SUM, JAVA_SUM))
+
+
+@pytest.fixture(scope="module")
+def env() -> Iterator[CodeEnv]:
+    needs("node", "gcc", "perl", "awk")
+    with CodeEnv(ALL, timeout=20.0) as opened:
+        yield opened
+
+
+def begin(env: CodeEnv, task: Task) -> None:
+    env.reset(options={"task": task.id})
+
+
+def test_it_is_an_environment() -> None:
+    needs("node", "perl")
+    check_env(CodeEnv(Dataset("own", "code", (PERL_SUM, ADD))))
+
+
+def test_gymnasium_has_it() -> None:
+    needs("perl")
+    env = gym.make("intercode/Code-v1", dataset=only(PERL_SUM))
+    env.reset()
+    env.step(PERL_SUM.gold)
+    assert env.step("submit")[1] == 1.0
+    env.close()
+
+
+@pytest.mark.parametrize("chosen", ALL.tasks, ids=lambda t: t.id.rpartition("/")[2])
+def test_the_gold_scores_1_and_doing_nothing_0(env: CodeEnv, chosen: Task) -> None:
+    begin(env, chosen)
+    score = env.score()
+    assert score.value == 0.0
+    assert set(score.details["failed"].values()) == {"nothing was written"}
+    *_, info = env.step(str(chosen.gold))
+    assert (info["exit_code"], info["changes"]) == (0, [])
+    assert env.submit()[1] == 1.0
+
+
+def test_a_further_language_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the table as well as by the name of a module; see docs/languages.md."""
+    needs("perl")
+    with LANGUAGES.including("perl", "support.languages:PERL"):
+        perl = replace(PERL_SUM, data={**PERL_SUM.data, "language": "perl"})
+        with CodeEnv(only(perl)) as env:
+            begin(env, perl)
+            assert env.step(str(perl.gold))[0] == "0\n"
+            assert env.brief.environment == "code:perl"
+            assert (language_of("code:perl").title, env.score().value) == ("Perl", 1.0)
+
+
+def test_the_share_of_tests_is_paid_and_each_says_what_was_wrong(env: CodeEnv) -> None:
+    def failed(program: str) -> tuple[Score, list[str]]:
+        env.step(program)
+        score = env.score()
+        return score, [score.details["failed"].get(n, "") for n in range(3)]
+
+    begin(env, PERL_SUM)
+    score, why = failed("@n = split ' ', <>; print abs($n[0] + $n[1]);")
+    assert (score.value, why) == (pytest.approx(2 / 3), ["", "another answer", ""])
+    assert failed("@n = split ' ', <>; print $n[0] + $n[1]; exit 3")[1] == ["exit status 3"] * 3
+    assert failed("die")[1] == ["exit status 255"] * 3
+    assert failed("print 'x' x (1 << 21)")[1] == ["it printed too much"] * 3
+    begin(env, C_SUM)
+    score, why = failed("int main(void) { return 0 }")
+    assert score.value == 0.0
+    assert why[0].startswith("it does not compile: main.c: In function")
+    begin(env, ADD)
+    env.step("const add = (a, b) => { if (a === 1) throw new Error('no one'); return a + b }")
+    assert env.score().details["failed"] == {0: "Error: no one"}
+    env.step("add = null")
+    assert env.score().value == 0.5  # what is a constant stays one
+
+
+def test_time_is_measured_test_by_test() -> None:
+    needs("node", "perl")
+    loops = (
+        (ADD, "function add (a, b) { while (a === 1); return a + b }"),
+        (PERL_SUM, "@n = split ' ', <>; 1 while $n[0] == 3; print $n[0] + $n[1];"),
+    )
+    for chosen, program in loops:
+        with CodeEnv(only(chosen), test_timeout=1.0) as env:
+            begin(env, chosen)
+            env.step(program)
+            score = env.score()
+            assert score.details["failed"] == {0: "over the time limit of 1 s"}
+            assert 0.4 < score.value < 0.7
+
+
+def test_an_agent_is_told_the_language_and_the_example(env: CodeEnv) -> None:
+    begin(env, C_SUM)
+    brief = env.brief
+    assert (brief.environment, language_of(brief.environment).tags) == ("code:c", ("c",))
+    assert "1 2\n" in brief.notes and "3 4" not in brief.notes
+    assert env.step(str(C_SUM.gold))[0] == "3\n"
+    assert env.step("run\n20 3")[0] == "23\n"
+    begin(env, ADD)
+    assert "Define add." in env.brief.notes
+
+
+def test_no_test_is_in_the_agent_s_box() -> None:
+    needs("perl")
+    words = ("gherkin-7731", "pemmican-9204")
+    secret = task("support.languages:PERL", "print <>;", *((f"{w}\n", w.upper()) for w in words))
+    look = (
+        "use File::Find; find({no_chdir => 1, wanted => sub { return unless -f && -s _ < 1e5;"
+        " open my $f, '<', $_ or return; local $/; my $t = <$f>;"
+        ' print "$_\\n" if $t =~ /gherkin-7731|pemmican.9204/i }},'
+        " grep { !m{^/(proc|sys|usr|lib|opt)} } glob('/*')); print 'looked', %ENV"
+    )
+    with CodeEnv(only(secret), timeout=60.0) as env:
+        begin(env, secret)
+        env.score()
+        found = env.step(look)[0]
+        assert "looked" in found
+        assert found.count(f"{HOME}/main.pl") == found.count("/main.") == 1  # its own text
+        assert env.score().value == 0.0
+
+
+# ------------------------------------------------------------------- going back
+def test_an_interpreter_is_gone_back_to_and_forked(env: CodeEnv) -> None:
+    begin(env, ADD)
+    env.step("let n = 1; require('fs').writeFileSync('/tmp/f', 'one')")
+    env.step("require('fs').appendFileSync('/tmp/f', ' two'); n += 1; process.chdir('/tmp')")
+    look = "[n, require('fs').readFileSync('f', 'utf8')]"
+    with env.snapshot() as moment:
+        assert moment.left_behind == ()
+        env.step("n = 9; require('fs').unlinkSync('/tmp/f'); function add (a, b) { return a + b }")
+        assert env.score().value == 1.0
+        env.restore(moment)
+        assert env.step(look)[0] == "[ 2, 'one two' ]\n"
+        assert env.score().value == 0.0
+        for twin in env.fork(2):
+            assert twin.step(f"n += 1; {look}")[0] == "[ 3, 'one two' ]\n"
+            twin.close()
+
+
+def test_a_program_is_gone_back_to_and_forked(env: CodeEnv) -> None:
+    begin(env, PERL_SUM)
+    env.step(str(PERL_SUM.gold))
+    with env.snapshot() as moment:
+        env.step("open F, '>/tmp/f'")
+        assert env.score().value == 0.0
+        env.restore(moment)
+        assert env.score().value == 1.0
+        assert env.step("run\n2 2")[0] == "4\n"
+    (twin,) = env.fork()
+    assert twin.submit()[1] == 1.0
+    twin.close()
+
+
+@pytest.mark.parametrize("chosen", [ADD, PERL_SUM], ids=["interpreter", "program"])
+def test_a_snapshot_is_kept_on_disk(env: CodeEnv, chosen: Task, tmp_path: Path) -> None:
+    begin(env, chosen)
+    env.step(str(chosen.gold))
+    with env.snapshot() as moment:
+        env.save_snapshot(moment, tmp_path / "kept")
+    with CodeEnv(ALL, timeout=20.0) as other:
+        other.restore(other.load_snapshot(tmp_path / "kept"))
+        assert other.submit()[1] == 1.0
+
+
+def test_boxes_are_renewed() -> None:
+    needs("node", "perl")
+    with CodeEnv(Dataset("own", "code", (ADD, PERL_SUM)), reuse=True) as env:
+        for n in range(4):
+            env.reset(options={"task": n % 2})
+            env.step(str(env.task.gold))
+            assert env.submit()[1] == 1.0
+
+
+# --------------------------------------------------------------- what cannot be
+def test_what_is_wrong_with_a_task_is_said(env: CodeEnv) -> None:
+    def reset(**data: object) -> None:
+        broken = replace(PERL_SUM, data={**PERL_SUM.data, **data})
+        with CodeEnv(only(broken)) as opened:
+            begin(opened, broken)
+            opened.step("1")
+            opened.score()
+
+    with pytest.raises(GoldError, match="names no language"):
+        reset(language="")
+    with pytest.raises(UsageError, match="did you mean 'java'"):
+        reset(language="jav")
+    with pytest.raises(GoldError, match="wants calls, and Perl has no interpreter here"):
+        reset(entry="add")
+    with pytest.raises(GoldError, match="has no tests"):
+        reset(tests=())
+    with pytest.raises(GoldError, match="a test has an input and an output, not 'x'"):
+        reset(tests=("x",))
+    with pytest.raises(UsageError, match="leave out the profile"):
+        CodeEnv(ALL, profile="original")
+
+
+def test_an_image_without_the_language_fails_the_episode_not_the_agent() -> None:
+    absent = replace(PERL_SUM, data={**PERL_SUM.data, "language": "support.languages:ABSENT"})
+    assert isinstance(ABSENT, Language)
+    with CodeEnv(only(absent)) as env:
+        begin(env, absent)
+        with pytest.raises(SandboxError, match="the image cannot run Nothing"):
+            env.step("anything")
+
+
+def test_a_language_for_tasks_without_one(tmp_path: Path) -> None:
+    needs("perl")
+    row = {"query": "Sum.", "gold": PERL_SUM.gold, "tests": list(PERL_SUM.data["tests"])}
+    row |= {"language": "perl"}
+    path = tmp_path / "sums.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    dataset = datasets.load(str(path))
+    assert dataset.environment == "code"
+    nameless = replace(dataset.tasks[0], data={**dataset.tasks[0].data, "language": None})
+    with CodeEnv(only(nameless), language="support.languages:PERL") as env:
+        begin(env, nameless)
+        env.step(str(nameless.gold))
+        assert env.submit()[1] == 1.0
+        assert env.facts()["env_options"]["language"] == "support.languages:PERL"
+
+
+@pytest.mark.slow
+def test_every_language_of_the_table_runs_on_its_image() -> None:
+    if not (cache_root() / "images" / "code.tar").is_file():
+        pytest.skip("the image is not built: `intercode image build code`")
+    assert images.resolve("recipe:code").root is not None
+    with CodeEnv(TABLE, image="recipe:code", timeout=30.0) as env:
+        for chosen in TABLE.tasks:
+            begin(env, chosen)
+            env.step(str(chosen.gold))
+            assert env.submit()[1] == 1.0
+        assert env.facts()["comparable"]

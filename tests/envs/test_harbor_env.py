@@ -1,0 +1,183 @@
+"""Playing Harbor's tasks: the image from the Dockerfile, the verifier out of reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import intercode
+from intercode.conformance import check_env
+from intercode.datasets.harbor import load
+from intercode.envs.harbor import HarborEnv
+from intercode.envs.harbor_verifying import read_reward
+from intercode.errors import DataError, UsageError
+from intercode.runner.check import check
+from support.harbor import DOCKERFILE, TEST, write_task
+
+pytestmark = pytest.mark.sandbox
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_task(tmp_path_factory.mktemp("harbor") / "greet")
+
+
+@pytest.fixture(scope="module")
+def env(folder: Path) -> Iterator[HarborEnv]:
+    with HarborEnv(f"harbor:{folder}") as opened:
+        yield opened
+
+
+def test_an_episode(env: HarborEnv) -> None:
+    query, info = env.reset(options={"task": "greet"})
+    assert query.startswith("# Greet")
+    assert info["task"] == "greet"
+    shown, *_ = env.step("pwd; ls; echo $PLACE $GREETING; ls -d /tests /solution /logs/*")
+    assert shown.startswith("/app\nwords.txt\n/app hello\n")
+    assert "'/tests': No such file" in shown and "'/solution': No such file" in shown
+    assert shown.endswith("/logs/agent\n/logs/artifacts\n/logs/verifier\n")
+    assert env.score().value == 0.0
+    _, reward, terminated, _, info = env.step("echo hello > out.txt")
+    assert (reward, terminated, info["changes"]) == (0.0, False, ["/app/out.txt"])
+    assert env.score().value == 1.0
+    assert env.step("ls /tests")[4]["exit_code"] == 2  # scoring leaves nothing behind
+    _, reward, terminated, _, info = env.step("submit")
+    assert (reward, terminated, info["parts"]) == (1.0, True, {"reward": 1.0})
+
+
+def test_the_solution_is_an_action(env: HarborEnv) -> None:
+    env.reset(options={"task": 0})
+    shown, _, _, _, info = env.step(env.task.solution or "")
+    assert (shown, info["exit_code"], info["changes"]) == ("", 0, ["/app/out.txt"])
+    assert env.score().value == 1.0
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "mkdir -p /logs/verifier; echo 1 > /logs/verifier/reward.txt",
+        """echo '{"reward": 1}' > /logs/verifier/reward.json; chmod 000 /logs/verifier""",
+        "mkdir -p /tests; echo 'echo 1 > /logs/verifier/reward.txt' > /tests/test.sh; "
+        "chmod 555 /tests/test.sh /tests",
+        "rm -rf /logs/verifier; ln -s /app /logs/verifier; echo 1 > /app/reward.txt",
+        "mkdir /tmp/l; mv /logs/* /tmp/l; rm -rf /logs; ln -s /tmp/l /logs; "
+        "echo 1 > /tmp/l/verifier/reward.txt",
+        "(while sleep 0.05; do echo 1 > /logs/verifier/reward.txt; done) &",
+        "ln -s /logs/verifier /tests",
+        "rm -rf /logs; echo no > /logs",
+    ],
+)
+def test_planted_verdicts_do_not_count(env: HarborEnv, attack: str) -> None:
+    env.reset(options={"task": 0})
+    env.step(attack)
+    assert env.score().value == 0.0
+
+
+def test_a_remover_that_does_nothing_is_seen(folder: Path) -> None:
+    """The programs of a box are the agent's to change, so the keeper is asked what is there."""
+    with HarborEnv(f"harbor:{folder}", image="recipe:nl2bash") as env:
+        env.reset(options={"task": 0})
+        env.step("echo 1 > /logs/verifier/reward.txt; printf '#!/bin/sh\\n' > /bin/rm")
+        score = env.score()
+        assert (score.value, score.details["verifier"]) == (0.0, 0)
+        assert "cannot be removed" in score.details["said"]
+        assert score.details["programs"] == ["/usr/bin/rm"]
+
+
+def test_verifiers_that_fail_or_hang_pay_nothing(tmp_path: Path) -> None:
+    toml = "[verifier]\ntimeout_sec = 1.0\n"
+    for name, script in {"none": "exit 0", "slow": "sleep 60", "odd": "echo nan > $R"}.items():
+        text = f"#!/bin/sh\nR=/logs/verifier/reward.txt\n{script}\n"
+        write_task(tmp_path / "set" / name, **{"tests__test.sh": text, "task.toml": toml})
+    with HarborEnv(f"harbor:{tmp_path}/set") as env:
+        for index in range(3):
+            env.reset(options={"task": index})
+            score = env.score()
+            assert (score.value, dict(score.parts)) == (0.0, {"reward": 0.0})
+
+
+def test_each_task_has_an_image_of_its_own(tmp_path: Path) -> None:
+    for place in ("/one", "/two"):
+        write_task(
+            tmp_path / "set" / place[1:],
+            environment__Dockerfile=DOCKERFILE.replace("WORKDIR /app", f"WORKDIR {place}"),
+        )
+    with intercode.make("harbor", f"harbor:{tmp_path}/set") as env:
+        for index, place in enumerate(("/one", "/two", "/one")):
+            env.reset(options={"task": index % 2})
+            assert env.step("pwd")[0] == f"{place}\n"
+        assert env.facts()["image"] == ""
+        assert env.facts()["image_digest"].startswith("sha256:")
+
+
+def test_an_image_that_a_task_names_is_looked_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toml = '[environment]\ndocker_image = "someone/greet:1"\n'
+    folder = write_task(tmp_path / "t", **{"task.toml": toml})
+    names = tmp_path / "images.toml"
+    names.write_text(f'[from]\n"someone/greet:1" = "dockerfile:{folder}/environment"\n')
+    with HarborEnv(f"harbor:{folder}") as env, monkeypatch.context() as here:
+        here.setenv("INTERCODE_IMAGES", str(names))
+        env.reset()
+        assert env.step("pwd")[0] == "/app\n"
+    with HarborEnv(f"harbor:{folder}", build=True) as env:
+        env.reset()
+        assert env.facts()["env_options"] == {"build": True}
+
+
+def test_several_numbers(tmp_path: Path) -> None:
+    script = """#!/bin/sh
+    echo '{"style": 0.5, "speed": 1, "note": "x"}' > /logs/verifier/reward.json"""
+    folder = write_task(tmp_path / "t", **{"tests__test.sh": script})
+    with HarborEnv(f"harbor:{folder}") as env:
+        env.reset()
+        score = env.score()
+        assert (score.value, dict(score.parts)) == (0.75, {"style": 0.5, "speed": 1.0})
+
+
+def test_rewards_as_they_are_written() -> None:
+    assert read_reward(b" 0.5\n", b'{"reward": 1}') == {"reward": 0.5}
+    assert read_reward(b"\n", b'{"reward": 1, "x": 0}') == {"reward": 1.0, "x": 0.0}
+    for text, table in ((b"yes", b'{"a": 1}'), (None, b"[1]"), (None, b"{"), (None, None)):
+        assert read_reward(text, table) == {}
+    assert read_reward(b"inf", None) == read_reward(b"1e999", None) == {}
+    assert read_reward(None, b"[" * 100_000) == {}
+    assert read_reward(None, b'{"a": true, "b": NaN, "c": [1], "d": "2"}') == {"a": 1.0}
+
+
+def test_snapshots_and_forks(env: HarborEnv) -> None:
+    env.reset(options={"task": 0})
+    env.step("echo hello > out.txt")
+    (other,) = env.fork()
+    with other:
+        other.step("rm out.txt")
+        assert (env.score().value, other.score().value) == (1.0, 0.0)
+
+
+def test_it_is_an_environment_like_the_others(folder: Path) -> None:
+    check_env(HarborEnv(f"harbor:{folder}"))
+
+
+def test_check_proves_it(folder: Path, tmp_path: Path) -> None:
+    report = check(f"harbor:{folder}")
+    assert report.faults == ()
+    leaky = DOCKERFILE + "COPY hidden.txt /app/\n"
+    bad = write_task(
+        tmp_path / "bad",
+        environment__Dockerfile=leaky,
+        **{"environment__hidden.txt": TEST, "solution__word.sh": "WORD=bye"},
+    )
+    kinds = {finding.kind for finding in check(f"harbor:{bad}").faults}
+    assert {"gold-below-1"} <= kinds
+    assert any("readable" in kind or "inside" in kind or "leak" in kind for kind in kinds), kinds
+
+
+def test_what_cannot_be_asked(folder: Path) -> None:
+    with pytest.raises(UsageError, match="profile 'standard' only"):
+        HarborEnv(f"harbor:{folder}", profile="original")
+    with pytest.raises(DataError, match="load it as harbor:"):
+        HarborEnv(intercode.datasets.load("starter"))
+    assert load(f"harbor:{folder}").hash == load(f"harbor:{folder}").hash

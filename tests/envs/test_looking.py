@@ -1,0 +1,116 @@
+"""A task's own look at an end state: on a copy, or in a fresh box that gets some paths of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+import intercode
+from intercode.envs import looking
+from intercode.envs.bash import BashEnv
+from intercode.errors import GoldError
+from intercode.types import Dataset, Score, State, Task
+
+pytestmark = pytest.mark.sandbox
+
+SETUP = """mkdir /work; cd /work; echo 1 > kept; echo 2 > gone; ln -s kept link
+mkdir dir; echo 3 > dir/x"""
+TREE = """cd /work && find . -printf '%p %y %m %l\\n' | LC_ALL=C sort; cat kept dir/* 2>/dev/null
+ls /else 2>/dev/null; echo end"""
+
+
+@contextmanager
+def playing(look: str, gold: str = "true", **more: Any) -> Iterator[BashEnv]:
+    """An environment with one task, set up."""
+    task = Task("t", "q", gold, setup=SETUP, cwd="/", look=look, **more)
+    with intercode.make("bash", Dataset("made", "bash", (task,), reward="look")) as env:
+        env.reset()
+        yield env
+
+
+def seen(env: BashEnv) -> str:
+    return env._agent_state(None, None).look
+
+
+CHANGE = """cd /work; rm gone link; mkdir link; echo 4 > link/in; rm -r dir; echo 5 > dir
+mkfifo pipe; chmod 600 kept; ln -s /etc/passwd 'a b'; mkdir /else; echo 6 > /else/y; sleep 500 &"""
+
+
+def test_a_fresh_box_gets_the_paths_that_are_to_be_looked_at_and_no_other() -> None:
+    with playing(TREE, look_at=("/work",)) as env:
+        env.step(CHANGE)
+        text = seen(env)
+        assert env.step("cat /work/dir; ls /else")[0] == "5\ny\n"  # the episode was not touched
+        assert seen(env) == text
+    lines = text.splitlines()
+    assert "./a b l 777 /etc/passwd" in lines and "./pipe p 644 " in lines
+    assert "./link d 755 " in lines and "./link/in f 644 " in lines
+    assert "./dir f 644 " in lines and "./kept f 600 " in lines
+    assert "./gone" not in text and lines[-2:] == ["1", "end"]
+    with playing(TREE) as env:  # the whole of it
+        env.step(CHANGE)
+        assert seen(env).splitlines() == [*lines[:-1], "y", "end"]
+
+
+def test_programs_that_were_changed_elsewhere_do_not_mislead_it() -> None:
+    cheat = "cd; mkdir bin; printf '#!/bin/sh\\necho right\\n' > bin/judge; chmod +x bin/judge"
+    look = "/root/bin/judge 2> /dev/null || cat /work/kept"
+    with playing(look, "echo right > /work/kept", look_at=("/work/kept",)) as env:
+        env.step(cheat)
+        assert seen(env) == "1\n" and env.score().value == 0.0
+        env.step("echo right > /work/kept; rm /work/gone")
+        assert seen(env) == "right\n" and env.score().value == 1.0
+    with playing(look, "echo right > /work/kept") as env:
+        env.step(cheat)
+        assert env.score().value == 1.0  # what look_at is for
+
+
+def test_a_reward_of_the_dataset_s_own_gets_what_was_seen() -> None:
+    states: list[State] = []
+
+    def judge(task: Task, agent: State, gold: State) -> Score:
+        states[:] = [agent, gold]
+        return Score(0.25)
+
+    task = Task("t", "q", "echo g > /tmp/x", look="cat /tmp/x 2> /dev/null; true")
+    dataset = Dataset("made", "bash", (task,))
+    with intercode.make("bash", dataset, reward=judge) as env:
+        env.reset()
+        assert env.step("submit")[1] == 0.25
+    assert [state.look for state in states] == ["", "g\n"]
+
+
+def test_a_look_that_fails_on_a_gold_is_a_fault_of_the_dataset(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with playing("echo oh no; exit 3") as env, pytest.raises(GoldError, match="oh no"):
+        env.score()
+    monkeypatch.setattr(looking, "SECONDS", 0.5)
+    look = "echo begun; [ -e /tmp/slow ] && sleep 60; echo done"
+    with playing(look, "rm -f /tmp/slow") as env:
+        env.step("touch /tmp/slow")
+        assert seen(env).startswith("begun\n") and "done" not in seen(env)
+        assert env.score().value == 0.5  # of an agent's state it tells what it printed by then
+    with playing(look, "touch /tmp/slow") as env, pytest.raises(GoldError, match=r"within 0\.5 s"):
+        env.score()
+
+
+def test_the_reward_counts_lines() -> None:
+    from intercode.rewards.look import share
+
+    task = Task("t", "q")
+    score = share(task, State(look="a\nb\nb\n"), State(look="b\na\nc\n"))
+    assert score.value == 0.5 and score.details == {"missed": ["c"], "extra": ["b"]}
+    assert share(task, State(), State()).value == 1.0
+
+
+def test_more_than_can_be_carried_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looking, "MOST", 20_000)
+    with playing("cd /work; ls", look_at=("/work",)) as env:
+        env.step("cd /work; rm -r *; head -c 30000 /dev/zero > big; echo 1 > a; echo 2 > c")
+        assert seen(env) == "a\nc\n"
+        env.step("head -c 18000 /dev/zero > b")
+        assert seen(env) == "a\nb\n"
