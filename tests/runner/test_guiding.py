@@ -8,87 +8,38 @@ import pytest
 
 import intercode
 from intercode.agents import open_agent
-from intercode.agents.base import Agent, Feedback
 from intercode.agents.remembering import remember
 from intercode.envs.base import InterCodeEnv
-from intercode.errors import BudgetError, EnvironmentStateError, ModelUnavailableError
+from intercode.errors import EnvironmentStateError, ModelUnavailableError
 from intercode.models import ScriptedModel
 from intercode.rollout import rollout
 from intercode.runner.guiding import Choice, Guide, Leads, guide
-from intercode.runner.sitting import Interrupted, Sitting
+from intercode.runner.sitting import Sitting
 from intercode.types import Brief, Dataset, Move, Task, Usage
-
-pytestmark = pytest.mark.sandbox
-
-TASKS = (Task("t/five", "Print five.", gold="echo five"), Task("t/f", "Make /f.", gold="touch /f"))
-GO, TAKE, BACK, RUN, UNDO, STOP = (
-    Choice(kind) for kind in ("go", "take", "back", "run", "undo", "stop")
+from support.boxes import SLEEPS
+from support.guided import (
+    BACK,
+    GO,
+    RUN,
+    STOP,
+    TAKE,
+    TASKS,
+    UNDO,
+    Deaf,
+    Scripted,
+    act,
+    fenced,
+    react,
+    single_turn_talk,
 )
 
-
-def act(action: str) -> Choice:
-    return Choice("act", action)
-
-
-class Scripted(Guide):
-    """A person whose choices are written down; remembers what it was shown."""
-
-    def __init__(self, *choices: Choice) -> None:
-        self.choices = list(choices)
-        self.offered: list[tuple[str | None, Leads]] = []
-        self.notes: list[str] = []
-        self.seen: list[str] = []
-        self.interrupts = 0
-
-    def choose(self, sitting: Sitting, proposal: Move | None, leads: Leads) -> Choice:
-        self.offered.append((proposal.action if proposal else None, leads))
-        return self.choices.pop(0)
-
-    def told(self, sitting: Sitting, feedback: Feedback) -> None:
-        self.seen.append(feedback.observation)
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def interrupted(self) -> None:
-        self.interrupts += 1
-
-
-class Deaf:
-    """An agent that cannot watch: plays its actions from the first whenever it is started."""
-
-    name = "deaf"
-    wants_score = False
-    max_turns: int | None = None
-
-    def __init__(self, *actions: str) -> None:
-        self.actions = actions
-        self.briefs: list[Brief] = []
-
-    def start(self, brief: Brief) -> None:
-        self.briefs.append(brief)
-        self.left = list(self.actions)
-
-    def act(self, feedback: Feedback | None) -> Move | None:
-        return Move(self.left.pop(0)) if self.left else None
-
-
-def fenced(*actions: str) -> list[str]:
-    return [f"```bash\n{action}\n```" for action in actions]
-
-
-def single_turn_talk(agent: Agent) -> list[tuple[str, str]]:
-    return [(m["role"], m["content"]) for m in agent.messages]  # type: ignore[attr-defined]
+pytestmark = pytest.mark.sandbox
 
 
 @pytest.fixture(scope="module")
 def env() -> Iterator[InterCodeEnv]:
     with intercode.make("bash", dataset=Dataset("t", "bash", TASKS)) as made:
         yield made
-
-
-def react(*actions: str, max_turns: int = 10) -> Agent:
-    return open_agent("try-again", model=ScriptedModel(fenced(*actions)), max_turns=max_turns)
 
 
 # ------------------------------------------------------------- a person alone
@@ -113,10 +64,10 @@ def test_undo_goes_back_several_turns_and_is_noted(env: InterCodeEnv) -> None:
 
 
 def test_what_cannot_be_undone_is_said(env: InterCodeEnv) -> None:
-    person = Scripted(UNDO, act("sleep 60 &"), act("true"), UNDO, STOP)
+    person = Scripted(UNDO, act("sleep 60 &"), act(SLEEPS), UNDO, STOP)
     guide(env, 0, person)
     assert person.notes[0] == "cannot take that back: nothing to take back"
-    assert person.notes[1] == "taken back: true"
+    assert person.notes[1] == f"taken back: {SLEEPS}"
     assert person.notes[2].startswith("not as before: these had been running: sleep")
 
 
@@ -275,81 +226,6 @@ def test_when_the_agent_has_stopped_the_person_goes_on(env: InterCodeEnv) -> Non
     assert person.notes == ["the agent has stopped"] and t.success
     assert person.offered[1] == (None, "person")
     assert guide(env, 0, Scripted(GO, STOP), Deaf("true")).end == "agent_stopped"
-
-
-class Failing(Deaf):
-    """Fails at its second move."""
-
-    error: BaseException = ModelUnavailableError("the endpoint is down")
-
-    def act(self, feedback: Feedback | None) -> Move | None:
-        if len(self.left) < len(self.actions):
-            self.left = []  # a half-done turn, which has to be undone
-            raise self.error
-        return super().act(feedback)
-
-
-def test_a_model_that_fails_leaves_the_person_in_the_lead(env: InterCodeEnv) -> None:
-    agent = Failing("a=1", "a=2", "a=3")
-    person = Scripted(RUN, act("echo $a five"), STOP)
-    t = guide(env, 0, person, agent)
-    assert person.notes == ["the agent failed: the endpoint is down"]
-    assert t.steps[-1].observation == "1 five\n"
-
-
-@pytest.mark.parametrize("whole", [False, True])
-def test_limits_end_an_unwatched_episode_or_the_session(env: InterCodeEnv, whole: bool) -> None:
-    agent = Failing("a=1", "a=2")
-    agent.error = BudgetError("no money is left", whole=whole)
-    if whole:
-        with pytest.raises(BudgetError):
-            guide(env, 0, Scripted(RUN), agent)
-    else:
-        assert guide(env, 0, Scripted(RUN), agent).end == "budget"
-        person = Scripted(GO, act("echo five"), act("submit"))
-        assert guide(env, 0, person, agent).end == "submitted"
-
-
-# ------------------------------------------------------------- Ctrl-C
-def test_ctrl_c_while_the_agent_thinks_leaves_it_as_it_was(env: InterCodeEnv) -> None:
-    agent = Failing("a=1", "a=2", "a=3")
-    agent.error = KeyboardInterrupt()
-    person = Scripted(RUN, act("true"), STOP)
-    t = guide(env, 0, person, agent)
-    assert person.interrupts == 1 and t.turns == 2
-    assert agent.left == ["a=2", "a=3"]
-
-
-def test_ctrl_c_while_an_action_runs_takes_its_turn_back(
-    env: InterCodeEnv, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The interrupt comes when the action has already changed the box."""
-    run = env._execute
-
-    def interrupted(action: str) -> object:
-        result = run(action)
-        if "touch" in action:
-            raise KeyboardInterrupt
-        return result
-
-    monkeypatch.setattr(env, "_execute", interrupted)
-    person = Scripted(act("x=1"), act("x=2; touch /junk"), act("echo $x; ls /junk"), STOP)
-    t = guide(env, 0, person)
-    assert person.interrupts == 1
-    assert [s.action for s in t.steps] == ["x=1", "echo $x; ls /junk"]
-    assert t.steps[-1].observation.startswith("1\nls: ")
-    env.reset(options={"task": 0})
-    with Sitting(env) as sitting, pytest.raises(Interrupted):
-        sitting.take(Move("touch /a"))
-    with pytest.raises(KeyboardInterrupt), Sitting(env, levels=0) as sitting:
-        sitting.take(Move("touch /a"))
-
-
-def test_without_a_terminal_ctrl_c_ends_it(env: InterCodeEnv) -> None:
-    agent = Failing("a=1", "a=2")
-    agent.error = KeyboardInterrupt()
-    with pytest.raises(KeyboardInterrupt):
-        guide(env, 0, Guide(), agent)
 
 
 def test_nothing_to_undo_is_an_error_of_order(env: InterCodeEnv) -> None:

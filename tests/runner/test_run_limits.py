@@ -210,6 +210,6 @@ def test_a_process_that_may_not_open_enough_files_says_so(
 
     monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 4096))
     check_room(64)
-    with pytest.raises(UsageError, match=r"200 episodes at once .* open 4096: give --parallel 145"):
+    with pytest.raises(UsageError, match=r"200 episodes at once .* open 4096: give --parallel 116"):
         run_plan(make_plan(EvalConfig(squares, "gold", parallel=200, out=tmp_path / "run")))
     assert not (tmp_path / "run").exists()

@@ -100,12 +100,17 @@ def test_another_image_is_noted(run: Path, tmp_path: Path) -> None:
         ({"reward": "os:system"}, "--reward"),
         ({"image": "dir:/"}, "--image"),
         ({"image": "tar:/tmp/x.tar"}, "--image"),
+        ({"image": "dockerfile:/tmp/x"}, "--image"),
+        ({"image": "recipe:/tmp/x/recipe.toml"}, "--image"),
+        ({"image": "registry:127.0.0.1:1/x"}, "--image"),
         ({"network": "host"}, "--network"),
         ({"timeout": 1e9}, "--timeout"),
         ({"timeout": "long"}, "--timeout"),
         ({"policy": "/etc/shadow"}, "policy"),
         ({"env_options": {"dsn": "mysql://elsewhere"}}, "--env-option dsn"),
         ({"env_options": {"interpreter": "sh -c x"}}, "--env-option interpreter"),
+        ({"env_options": {"language": "evil.py:X"}}, "--env-option language"),
+        ({"env_options": {"build": True}}, "--env-option build"),
         ({"env_options": "x"}, "not settings"),
     ],
 )
@@ -115,6 +120,15 @@ def test_a_record_cannot_choose_files_code_or_the_network(
     refuse_unsafe(SAFE, Options())
     with pytest.raises(UsageError, match=way_out):
         refuse_unsafe({**SAFE, **facts}, Options())
+
+
+def test_what_code_and_harbor_write_down_is_allowed() -> None:
+    for settings in (
+        {"language": None, "test_timeout": None},
+        {"language": "javascript", "test_timeout": 2.0},
+        {"build": False},
+    ):
+        refuse_unsafe({**SAFE, "env_options": settings}, Options())
 
 
 def test_what_the_user_gives_is_allowed() -> None:

@@ -84,7 +84,7 @@ def as_chat(message: Message) -> dict[str, Any]:
 def code_of(episode: Trajectory) -> str:
     """The name of the tool that an environment's action is, as ``bash`` or ``sql``."""
     environment = str(episode.run.get("environment") or "code")
-    return {"ctf": "bash"}.get(environment, environment)
+    return {"ctf": "bash", "harbor": "bash"}.get(environment, environment)
 
 
 def arguments(text: str) -> dict[str, Any]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from intercode import datasets
+from intercode.envs.proven import unsteady
 from intercode.errors import DataError, GoldError, InfrastructureError, UsageError
 from intercode.registry import Registry
 from intercode.runner import proofs
-from intercode.runner.findings import KINDS, CheckReport, Finding, read_signs
+from intercode.runner.findings import KINDS, CheckReport, Finding, Searched, read_signs
+from intercode.runner.inside import look_inside
+from intercode.runner.loaded import meant
 from intercode.runner.player import Play, Player, players
 from intercode.types import NOTHING, SUCCESS, Dataset, Network, Profile, Score, Task
 
@@ -31,8 +34,10 @@ def check(
     timeout: float = 10.0,
     keep: bool = True,
     env_options: Mapping[str, Any] = NOTHING,
+    sandbox: str = "auto",
 ) -> CheckReport:
-    """Play every gold of a dataset twice, and nothing once, and report what is wrong.
+    """Play every gold of a dataset twice, and nothing once, look for golds and for the programs
+    that are needed in fresh boxes (see inside.py), and report what is wrong.
 
     ``keep``: what golds leave that are proven steady is kept for later episodes (``standard`` on
     an image without a network; see envs/proven.py).
@@ -40,23 +45,18 @@ def check(
     of the environment's own, such as SqlEnv's ``engine``. Raises UnknownNameError and
     UsageError for a dataset or image that is not there; the box failing is a finding.
     """
-    chosen = datasets.load(dataset) if isinstance(dataset, str) else dataset
+    chosen = dataset
+    if isinstance(chosen, str):
+        chosen = datasets.load(chosen, meant(env_options))
     if parallel < 1:
         raise UsageError(f"parallel is {parallel}; it must be at least 1")
     settings = {"profile": profile, "image": image, "network": network, "timeout": timeout}
-    settings |= env_options
+    settings |= {"sandbox": sandbox, **env_options}
     rows = [_Row(i, task) for i, task in enumerate(chosen.tasks)]
-    golds = {row.i: row for row in rows if row.task.gold is not None}
-    with players(chosen, settings, parallel) as over:
-        facts = over(lambda player, _: player.env.facts(), [0])[0]
-        over(lambda player, i: _guarded(player, golds[i], _first), golds)
-        time.sleep(_APART if golds else 0.0)
-        over(lambda player, i: _guarded(player, golds[i], _second), golds)
-        if chosen.environment in LOOKS:
-            over(lambda player, i: _guarded(player, golds[i], _third), golds)
+    facts, inside, searched = _play(chosen, settings, parallel, rows)
     steady = {row.i: shown for row in rows if keep and (shown := row.steady) is not None}
     kept = proofs.keep(chosen, settings, parallel, steady) if steady else 0
-    found = [*_static(chosen), *(f for row in rows for f in row.found)]
+    found = [*_static(chosen), *(f for row in rows for f in row.found), *inside]
     order = {row.task.id: row.i for row in reversed(rows)}
     found.sort(key=lambda f: order[f.task])
     return CheckReport(
@@ -67,7 +67,23 @@ def check(
         facts,
         {row.task.id: row.first.print for row in rows if row.first is not None},
         kept,
+        searched,
     )
+
+
+def _play(
+    dataset: Dataset, settings: Mapping[str, Any], parallel: int, rows: Sequence[_Row]
+) -> tuple[Mapping[str, Any], list[Finding], Searched]:
+    """All passes over all rows. What the environment is, and what was seen inside fresh boxes."""
+    golds = {row.i: row for row in rows if row.task.gold is not None}
+    with players(dataset, settings, parallel) as over:
+        facts = over(lambda player, _: player.env.facts(), [0])[0]
+        over(lambda player, i: _guarded(player, golds[i], _first), golds)
+        time.sleep(_APART if golds else 0.0)
+        over(lambda player, i: _guarded(player, golds[i], _second), golds)
+        if dataset.environment in LOOKS:
+            over(lambda player, i: _guarded(player, golds[i], _third), golds)
+        return facts, *look_inside(over, dataset)
 
 
 def against(report: CheckReport, prints: Mapping[str, str], name: str) -> CheckReport:
@@ -156,7 +172,7 @@ def _second(player: Player, row: _Row) -> None:
         play = player.play(row.i, row.solution)
     row.second = play
     if difference := row.first.differs(play):
-        row.add("volatile", difference)
+        row.add("volatile", difference + _why(row.task))
     if all(f.kind != "gold-below-1" for f in row.found):
         row.judge("gold-below-1", "the gold", play)
     for n, gold in enumerate(row.task.golds[1:], 1):
@@ -166,6 +182,12 @@ def _second(player: Player, row: _Row) -> None:
             row.add(f.kind, f"further gold {n}: {f.detail}")
     if not row.found and _facts(player.start(row.i)) != _facts(start):
         row.add("reset-differs", "doing nothing left another state after another reset")
+
+
+def _why(task: Task) -> str:
+    """What in a task's golds may make them differ from run to run."""
+    codes = (*task.golds, task.setup or "")
+    return next((f"; {why}" for code in codes if (why := unsteady(code, task.cwd))), "")
 
 
 def _third(player: Player, row: _Row) -> None:

@@ -27,14 +27,21 @@ BACKOFF = (0.5, 2.0)
 
 
 class Player:
-    """Plays one episode after another in an environment of its own.
+    """Plays one episode after another in an environment of its own, which ``make`` makes (by
+    default on this machine).
 
     ``pause`` waits so many seconds and tells whether the run is over. An agent that asks a model is
     made anew for each episode, with the episode's own limits; any other serves them all.
     """
 
-    def __init__(self, plan: Plan, spending: Spending, pause: Callable[[float], bool]) -> None:
-        self.plan = plan
+    def __init__(
+        self,
+        plan: Plan,
+        spending: Spending,
+        pause: Callable[[float], bool],
+        make: Callable[[], InterCodeEnv] | None = None,
+    ) -> None:
+        self.plan, self._make = plan, make or plan.env
         self._spending = spending
         self._pause = pause
         self._env: InterCodeEnv | None = None
@@ -89,7 +96,7 @@ class Player:
 
     def _once(self, sample: Sample, account: Account) -> Trajectory:
         if self._env is None:
-            self._env = self.plan.env()
+            self._env = self._make()
         played = rollout(
             self._agent(sample.epoch, account), self._env, sample.index,
             seed=self.plan.seed(sample), max_turns=self.plan.config.max_turns,

@@ -13,7 +13,7 @@ KINDS = {
     "duplicate-query": "an earlier task on the same files asks the same",
     "duplicate-gold": "an earlier task on the same files has the same solution",
     "time-out": "the gold does not end in the time that an action has",
-    "fails": "the gold ends with an exit status above 1",
+    "fails": "the gold ends with an exit status above 1, or cannot be run or scored",
     "missing-program": "the gold names a program that the image lacks",
     "missing-file": "the gold names a file that is not there",
     "not-permitted": "the gold may not do what it tries",
@@ -23,6 +23,8 @@ KINDS = {
     "noop-scores-1": "doing nothing scores 1",
     "volatile": "the gold gives another result when it runs again",
     "reset-differs": "two episodes do not begin alike",
+    "readable": "something of the gold can be read from inside, before the first action",
+    "lacks-program": "the image lacks a program that the dataset names as needed",
     "empty-table": "the gold gives nothing, and a table that it reads is empty",
     "tie-at-limit": "LIMIT leaves out rows that the order puts beside one that it keeps",
     "vacuous": "the gold gives no row, or nothing but 0 or NULL: a wrong statement easily does too",
@@ -33,6 +35,8 @@ KINDS = {
 
 NOTES = {
     "status-1": "the gold ends with exit status 1, which diff and grep also say `no` with",
+    "flag-in-files": "the flag stands as it is in the task's files: a search for its form finds it",
+    "not-searched": "no search for golds was possible inside: the image has no GNU grep",
     "same-gold": "an earlier task asks the same of the same database in other words",
     "open-order": "the gold gives several rows and orders none, so that their order does not count",
 }
@@ -61,12 +65,27 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Searched:
+    """Fresh boxes that were looked through, and texts that were looked for or were too short."""
+
+    boxes: int = 0
+    texts: int = 0
+    too_short: int = 0
+
+    def __add__(self, other: Searched) -> Searched:
+        return Searched(
+            self.boxes + other.boxes, self.texts + other.texts, self.too_short + other.too_short
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class CheckReport:
     """What was found on a dataset.
 
     ``facts`` name what it was found with (see ``InterCodeEnv.facts``). ``prints`` hold a
     fingerprint of what each gold did, to compare two checks with; a gold that did not end has none.
     ``kept`` counts the tasks whose golds are proven steady, so that episodes need not run them.
+    ``searched`` is what was looked for in fresh boxes.
     """
 
     dataset: str
@@ -76,6 +95,7 @@ class CheckReport:
     facts: Mapping[str, object] = field(default_factory=dict)
     prints: Mapping[str, str] = field(default_factory=dict)
     kept: int = 0
+    searched: Searched = Searched()
 
     @property
     def sound(self) -> bool:

@@ -16,7 +16,7 @@ def tables(report: CheckReport) -> list[Table]:
     about = ", ".join(
         f"{name} {report.facts[name]}"
         for name in ("profile", "dataset_hash", "image", "image_digest", "network")
-        if name in report.facts
+        if report.facts.get(name)
     )
     kinds: list[tuple[Cell, ...]] = [("sound", good, "no fault was found")]
     kinds += [(kind, n, KINDS[kind]) for kind, n in report.counts().items()]
@@ -25,7 +25,7 @@ def tables(report: CheckReport) -> list[Table]:
         f"{report.dataset}: {good} of {report.tasks} tasks are sound",
         ("kind", "tasks", "meaning"),
         tuple(kinds),
-        notes=tuple(filter(None, (about, _kept(report)))),
+        notes=tuple(filter(None, (about, _searched(report), _kept(report)))),
     )
     rows = tuple((f.task, f.kind, f.detail) for f in report.faults)
     notes = tuple((f.task, f.kind, f.detail) for f in report.notes)
@@ -38,6 +38,17 @@ def tables(report: CheckReport) -> list[Table]:
         meaning = tuple(f"{kind}: {text}" for kind, text in NOTES.items() if kind in seen)
         shown.append(Table("notes", "Not faults by themselves", columns, notes, meaning))
     return shown
+
+
+def _searched(report: CheckReport) -> str:
+    done = report.searched
+    if not done.boxes:
+        return ""
+    short = f"; {done.too_short} are too short to be looked for" if done.too_short else ""
+    return (
+        f"golds, tests and flags were looked for inside {done.boxes} fresh box"
+        f"{'' if done.boxes == 1 else 'es'}: {done.texts} texts{short}"
+    )
 
 
 def _kept(report: CheckReport) -> str:

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 from intercode import datasets
-from intercode.datasets.files import SUFFIXES
 from intercode.types import Dataset
 
 
 def loaded(spec: str, environment: str) -> Dataset:
     """As ``datasets.load``. What is no file of the user's own is kept, as long as INTERCODE_DATA
     stays what it is."""
-    if spec.lower().endswith(SUFFIXES):
+    if datasets.is_file(spec):
         return datasets.load(spec, environment)
     return _loaded(spec, environment, os.environ.get("INTERCODE_DATA"))
+
+
+def meant(env_options: Mapping[str, Any]) -> str:
+    """The environment that a dataset is for, where it does not tell that itself: Code's, where the
+    language of its tasks is a setting."""
+    return "code" if "language" in env_options else "bash"
 
 
 @lru_cache(maxsize=8)

@@ -25,6 +25,7 @@ from intercode.runner.directories import (
     run_name,
 )
 from intercode.runner.facts import carried, facts_of
+from intercode.runner.loaded import meant
 from intercode.runner.spending import check_limits
 from intercode.runner.standing import Key, Sample, Standing, standing_of
 from intercode.types import Dataset, Trajectory
@@ -136,7 +137,7 @@ def make_plan(config: EvalConfig, model: Model | None = None) -> Plan:
     ``model`` takes the place of the one that the configuration names. Raises UsageError and its
     kin for whatever cannot be, among them an ``out`` that holds another run.
     """
-    dataset = datasets.load(config.dataset)
+    dataset = datasets.load(config.dataset, meant(config.env_options))
     chosen = choose(dataset, config.tasks, config.limit)
     needs_model = accepts(config.agent, "model")
     opened = model is None and needs_model
@@ -159,6 +160,12 @@ def make_plan(config: EvalConfig, model: Model | None = None) -> Plan:
 
 def open_env(config: EvalConfig, dataset: Dataset) -> InterCodeEnv:
     """The environment that a dataset is played in, under the conditions of a configuration."""
+    env: InterCodeEnv = make(dataset.environment, dataset, **env_settings(config, dataset))
+    return env
+
+
+def env_settings(config: EvalConfig, dataset: Dataset) -> dict[str, Any]:
+    """The settings of that environment. Raises UnknownNameError for an option that it lacks."""
     general = {
         "profile": config.profile, "image": config.image, "sandbox": config.sandbox,
         "network": config.network, "timeout": config.timeout, "max_turns": config.max_turns,
@@ -172,8 +179,7 @@ def open_env(config: EvalConfig, dataset: Dataset) -> InterCodeEnv:
     for name in config.env_options:
         if name not in own - set(general):
             raise unknown("environment option", name, sorted(own - set(general)))
-    env: InterCodeEnv = make(dataset.environment, dataset, **general, **config.env_options)
-    return env
+    return {**general, **config.env_options}
 
 
 def choose(dataset: Dataset, wanted: Sequence[str], limit: int | None) -> tuple[int, ...]:

@@ -9,14 +9,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 from intercode.envs import make
 from intercode.envs.base import InterCodeEnv
 from intercode.envs.proven import KeepsGolds
-from intercode.rewards import REWARDS, RewardFunction
+from intercode.errors import GoldError
+from intercode.rewards import RewardFunction
 from intercode.types import Dataset, Score, State, Task
 
+_SHOWN = 40  # characters of a line that differs
 _SEED = 0
 """Of every episode: a task that is drawn is then the same in all of them."""
 
@@ -42,20 +45,56 @@ class Play:
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
     def differs(self, other: Play) -> str:
-        """What differs from another run, in words; empty where nothing does."""
+        """What differs from another run, in words, with the first such place; empty where nothing
+        does."""
         words = []
         if self.output != other.output:
-            words.append("output")
+            words.append(f"output{_first_line(self.output, other.output)}")
         if self.status != other.status:
-            words.append("exit status")
+            words.append(f"exit status ({self.status}, then {other.status})")
         if _left(self.state) != _left(other.state):
-            words.append("what it left behind")
+            words.append(f"what it left behind{_first_path(self.state, other.state)}")
         return f"{' and '.join(words)} differed between two runs" if words else ""
 
 
+def _first_line(one: str, other: str) -> str:
+    pairs = zip_longest(one.splitlines(), other.splitlines(), fillvalue="")
+    found = next(((n, a, b) for n, (a, b) in enumerate(pairs, 1) if a != b), None)
+    if found is None:
+        return ""
+    n, a, b = found
+    return f" (line {n}: {a[:_SHOWN]!r}, then {b[:_SHOWN]!r})"
+
+
+def _first_path(one: State | None, other: State | None) -> str:
+    if one is None or other is None:
+        return ""
+    if one.look != other.look:
+        return f", as its look tells{_first_line(one.look, other.look)}"
+    paths = sorted(one.files.keys() | other.files.keys())
+    found = [path for path in paths if one.files.get(path) != other.files.get(path)]
+    return f" ({', '.join(found[:3])}{', ...' if len(found) > 3 else ''})" if found else ""
+
+
+def _judged(judge: RewardFunction, name: str, task: Task, agent: State, gold: State) -> Score:
+    """A score. Raises GoldError where the function, which may be a user's own, gives none."""
+    try:
+        score = judge(task, agent, gold)
+    except Exception as e:
+        what = f"{type(e).__name__}: {e}"
+        raise GoldError(f"the reward {name} failed on {task.id}: {what}") from e
+    if not isinstance(score, Score):
+        kind = type(score).__name__
+        raise GoldError(f"the reward {name} gave {kind} for {task.id}, not an intercode Score")
+    return score
+
+
 def _left(state: State | None) -> tuple[object, ...]:
+    """What counts of an end state: where the task has a look of its own, what that tells."""
     if state is None:
         return ()
+    if state.look:
+        return state.look, state.cwd
     files, sums = sorted(state.files.items()), sorted(state.checksums.items())
     return files, state.status, sums, state.cwd, *(() if state.rows is None else state.rows)
 
@@ -66,28 +105,34 @@ class Player:
     def __init__(self, dataset: Dataset, settings: Mapping[str, Any]) -> None:
         self._seen: State | None = None
         self._golds: list[State] = []
-        name = make(dataset.environment, dataset, **settings).reward_name
-        judge: RewardFunction = REWARDS.load(name)
+        usual: InterCodeEnv = make(dataset.environment, dataset, **settings)
+        judge: RewardFunction = usual.reward_function
 
         def watched(task: Task, agent: State, gold: State) -> Score:
             self._seen = agent
             self._golds.append(gold)
-            return judge(task, agent, gold)
+            return _judged(judge, watched.__qualname__, task, agent, gold)
 
-        watched.__qualname__ = name  # what facts() calls the reward
-        self.env: InterCodeEnv = make(dataset.environment, dataset, reward=watched, **settings)
+        watched.__qualname__ = usual.reward_name  # what facts() calls the reward
+        self.env: InterCodeEnv = make(
+            dataset.environment, dataset, **{**settings, "reward": watched}
+        )
         if isinstance(self.env, KeepsGolds):
             self.env.cached_golds = False  # what is to be proven is not to be looked up
 
+    def reset(self, i: int) -> None:
+        """Begin an episode of task ``i``."""
+        self.env.reset(seed=_SEED, options={"task": i})
+
     def start(self, i: int) -> Score:
         """The score of task ``i`` right after a reset."""
-        self.env.reset(seed=_SEED, options={"task": i})
+        self.reset(i)
         return self.env.score()
 
     def play(self, i: int, code: str) -> Play:
         """Run code as the first action of task ``i``, and score it. Where answers are scored, what
         it printed is handed in, unless it has handed in one itself."""
-        self.env.reset(seed=_SEED, options={"task": i})
+        self.reset(i)
         at = time.time()
         output, _, done, _, info = self.env.step(code)
         if info["timed_out"]:

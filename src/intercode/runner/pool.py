@@ -1,21 +1,23 @@
-"""Plays a dataset with threads, each with an environment of its own."""
+"""Plays a dataset with threads, each with an environment of its own, wherever that is."""
 
 from __future__ import annotations
 
 import queue
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from intercode import trajectories
 from intercode.config import EvalConfig, errors_allowed
+from intercode.envs.base import InterCodeEnv
 from intercode.errors import BudgetError, TooManyErrorsError, UsageError
 from intercode.models import Model
 from intercode.runner.episode import Player
 from intercode.runner.history import History
+from intercode.runner.places import LOCAL, places_of
 from intercode.runner.plan import Plan, begin, make_plan
 from intercode.runner.progress import Progress
 from intercode.runner.room import check_room
@@ -45,7 +47,9 @@ def evaluate(config: EvalConfig, *, model: Model | None = None, quiet: bool = Fa
 
 def run_plan(plan: Plan, *, quiet: bool = False, label: str = "") -> Path:
     """As ``evaluate``, for a plan made before. ``label`` goes before every line of progress."""
-    check_room(plan.config.parallel)
+    places = places_of(plan)
+    if plan.config.runner == LOCAL:
+        check_room(plan.config.parallel)
     begin(plan)
     with _alone(plan.out):
         standing = plan.standing()
@@ -55,7 +59,11 @@ def run_plan(plan: Plan, *, quiet: bool = False, label: str = "") -> Path:
         history = History(plan.out)
         spending = Spending(plan.config, history.before)
         progress = Progress(len(plan.samples), list(standing.done.values()), label=label)
-        with _noted(plan, history, spending), _Workers(plan, spending, waiting) as workers:
+        with (
+            places as make,
+            _noted(plan, history, spending),
+            _Workers(plan, spending, waiting, make) as workers,
+        ):
             try:
                 _follow(plan, workers, progress, quiet)
             finally:
@@ -109,8 +117,14 @@ class _Workers:
     raised; anything else that no episode would escape is raised at once.
     """
 
-    def __init__(self, plan: Plan, spending: Spending, waiting: Sequence[Sample]) -> None:
-        self._plan, self._spending = plan, spending
+    def __init__(
+        self,
+        plan: Plan,
+        spending: Spending,
+        waiting: Sequence[Sample],
+        make: Callable[[], InterCodeEnv],
+    ) -> None:
+        self._plan, self._spending, self._make = plan, spending, make
         self._over, self._closing = threading.Event(), threading.Event()
         self._samples: queue.SimpleQueue[Sample] = queue.SimpleQueue()
         self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
@@ -148,7 +162,7 @@ class _Workers:
             raise limit
 
     def _work(self) -> None:
-        player = Player(self._plan, self._spending, self._over.wait)
+        player = Player(self._plan, self._spending, self._over.wait, self._make)
         try:
             while not (self._over.is_set() or self._closing.is_set()):
                 try:

@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from intercode import images
 from intercode.builders import dates
 from intercode.builders.layers import task_layer
+from intercode.builders.resolving import resolve
 from intercode.errors import InterCodeError
 from intercode.paths import cache_root
 from intercode.runner.player import Play, Player, players
@@ -65,7 +65,7 @@ def _of_any_date(
     """The positions of those tasks whose golds leave the same on older files."""
     if not shown:
         return []
-    image = images.resolve(str(settings.get("image") or dataset.image))
+    image = resolve(str(settings.get("image") or dataset.image))
     with _aged(dataset, image, shown) as aged, players(aged, settings, parallel) as over:
         same = over(lambda player, i: _same(player, i, shown[i].golds), shown)
     return [i for i, is_same in zip(shown, same, strict=True) if is_same]

@@ -6,9 +6,9 @@ import sys
 
 from intercode.errors import UsageError
 
-PER_EPISODE = 24
+PER_EPISODE = 30
 """Files of the owner's that one live episode may need: three places (the agent's, the gold's and
-the next one's) of up to seven, and a few for a connection and a database."""
+the next one's) of up to nine, and a few for a connection and a database."""
 BESIDES = 600
 """And those that do not grow with the episodes: spare places, the launcher, connections kept."""
 
@@ -25,8 +25,19 @@ def check_room(parallel: int) -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     needed = parallel * PER_EPISODE + min(BESIDES, parallel * PER_EPISODE)
     if hard != resource.RLIM_INFINITY and needed > hard:
-        fits = max(1, hard // (2 * PER_EPISODE), (hard - BESIDES) // PER_EPISODE)
         raise UsageError(
             f"{parallel} episodes at once may need {needed} open files, and this process may open "
-            f"{hard}: give --parallel {fits}, or raise the hard limit (ulimit -Hn {needed})"
+            f"{hard}: give --parallel {fitting()}, or raise the hard limit (ulimit -Hn {needed})"
         )
+
+
+def fitting() -> int | None:
+    """How many episodes at once the hard limit on open files allows; None where there is none."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard == resource.RLIM_INFINITY:
+        return None
+    return max(1, hard // (2 * PER_EPISODE), (hard - BESIDES) // PER_EPISODE)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from intercode.envs import ENVIRONMENTS
 from intercode.envs.base import SUBMIT, InterCodeEnv
 from intercode.registry import Registry
 from intercode.runner.causes import Differing, cause
@@ -20,6 +21,8 @@ RULES = Registry(
     {
         "bash": "intercode.runner.rules:BashRules",
         "python": "intercode.runner.rules_python:PythonRules",
+        "code": "intercode.runner.rules:Rules",
+        "harbor": "intercode.runner.rules:Rules",
         "ctf": "intercode.runner.rules_ctf:CtfRules",
         "sql": "intercode.runner.rules_sql:SqlRules",
     },
@@ -111,7 +114,10 @@ class BashRules(Rules):
 
 def rules_of(trajectory: Trajectory) -> Rules:
     """The rules of the environment in which an episode was recorded."""
-    rules: Rules = RULES.load(environment_of(trajectory))()
+    name = environment_of(trajectory)
+    if name not in RULES and name in ENVIRONMENTS:
+        return Rules()
+    rules: Rules = RULES.load(name)()
     return rules
 
 

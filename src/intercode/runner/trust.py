@@ -7,12 +7,13 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from intercode.datasets import datasets
-from intercode.datasets.files import SUFFIXES
+from intercode.datasets import datasets, is_file
 from intercode.envs import ENVIRONMENTS
 from intercode.errors import UsageError
+from intercode.images import recipe
 from intercode.rewards import REWARDS
 from intercode.runner.recorded import Options
+from intercode.sessions.languages import LANGUAGES
 
 LONGEST = 600.0
 """Seconds that an action may take at most on the word of a record."""
@@ -22,6 +23,8 @@ _SETTINGS: Mapping[str, Callable[[Any], bool]] = {
     "cached_golds": lambda v: isinstance(v, bool),
     "reuse": lambda v: isinstance(v, bool),
     "engine": lambda v: v in ("embedded", "sqlite", "mysql"),
+    "language": lambda v: v is None or (isinstance(v, str) and v in LANGUAGES),
+    "build": lambda v: v is False,
     "interpreter": lambda v: isinstance(v, str) and bool(re.fullmatch(r"python3(\.\d+)?", v)),
     "test_timeout": lambda v: v is None or (isinstance(v, int | float) and 0 < v <= LONGEST),
 }
@@ -47,9 +50,9 @@ def refuse_unsafe(facts: Mapping[str, Any], options: Options) -> None:
             "the box: read it, and if you trust it give it with --reward"
         )
     image = str(facts.get("image") or "")
-    if options.image is None and image.partition(":")[0] in ("dir", "tar"):
+    if options.image is None and image not in ("", "host") and not _packaged(image):
         raise UsageError(
-            f"the record was made on the image {image!r}, a path of its author's: "
+            f"the record was made on the image {image!r}, a path of its author's or an address: "
             "give yours with --image"
         )
     if options.network is None and facts.get("network") not in (None, "none"):
@@ -80,6 +83,12 @@ def _refuse_settings(facts: Mapping[str, Any], options: Options) -> None:
         )
 
 
+def _packaged(image: str) -> bool:
+    """Whether an image is one of our recipes, which build nothing of anybody else's."""
+    kind, _, name = image.partition(":")
+    return kind == "recipe" and name in recipe.names()
+
+
 def _known_dataset(spec: str) -> bool:
     name = re.split("[:@]", spec, maxsplit=1)[0]
-    return name in datasets and not spec.lower().endswith(SUFFIXES)
+    return name in datasets and not is_file(spec)

@@ -1,0 +1,12 @@
+"""InterCode in Inspect: tasks ``intercode/bash|sql|python|ctf``, the sandbox ``intercode``, our
+agents as the solver ``intercode/strategy``, and the scorer ``intercode/reward``.
+
+Inspect finds this module by its entry point; it needs the extra ``inspect``.
+"""
+
+from __future__ import annotations
+
+from intercode.integrations.inspect.sandbox import Box, InterCodeSandbox
+from intercode.integrations.inspect.tasks import bash, ctf, python, reward, sql, strategy
+
+__all__ = ["Box", "InterCodeSandbox", "bash", "ctf", "python", "reward", "sql", "strategy"]

@@ -1,0 +1,95 @@
+"""The model that Inspect was given, as our agents ask one: from a thread beside its event loop."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from anyio import from_thread
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageSystem,
+    ChatMessageTool,
+    ChatMessageUser,
+    ModelOutput,
+    get_model,
+)
+from inspect_ai.tool import ToolCall, ToolInfo, ToolParams
+from inspect_ai.util import LimitExceededError
+
+from intercode.errors import BudgetError
+from intercode.models.base import Call, Completion, Message, Tool
+from intercode.types import Usage
+
+
+class InspectModel:
+    """See ``Model``. Inspect counts, caches, retries and limits; ``limit`` is the limit of its own
+    that ended the episode, if one did."""
+
+    def __init__(self) -> None:
+        self._model = get_model()
+        self.name = str(self._model)
+        self.limit: LimitExceededError | None = None
+
+    def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:
+        """See ``Model``. Raises BudgetError at a limit of Inspect's."""
+        try:
+            output = from_thread.run(
+                self._ask, [theirs(m) for m in messages], [_tool(t) for t in tools]
+            )
+        except LimitExceededError as e:
+            self.limit = e
+            raise BudgetError(str(e)) from e
+        return ours(output)
+
+    async def _ask(self, messages: list[ChatMessage], tools: list[ToolInfo]) -> ModelOutput:
+        return await self._model.generate(messages, tools=tools)
+
+
+def theirs(message: Message) -> ChatMessage:
+    """A message of ours in Inspect's form."""
+    text = message["content"]
+    if message["role"] == "system":
+        return ChatMessageSystem(content=text)
+    if message["role"] == "user":
+        return ChatMessageUser(content=text)
+    if message["role"] == "tool":
+        return ChatMessageTool(content=text, tool_call_id=message.get("tool_call_id"))
+    calls = [
+        ToolCall(
+            id=call["id"], function=call["function"]["name"],
+            arguments=_arguments(call["function"]["arguments"]),
+        )
+        for call in message.get("tool_calls", ())
+    ]  # fmt: skip
+    return ChatMessageAssistant(content=text, tool_calls=calls or None)
+
+
+def _arguments(text: str) -> dict[str, object]:
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError:
+        return {"text": text}
+    return found if isinstance(found, dict) else {"value": found}
+
+
+def _tool(tool: Tool) -> ToolInfo:
+    parameters = ToolParams.model_validate(tool.parameters)
+    return ToolInfo(name=tool.name, description=tool.description, parameters=parameters)
+
+
+def ours(output: ModelOutput) -> Completion:
+    """An answer in our form."""
+    usage = output.usage
+    calls = [
+        Call(
+            id=call.id, type="function",
+            function={"name": call.function, "arguments": json.dumps(call.arguments)},
+        )
+        for call in output.message.tool_calls or ()
+    ]  # fmt: skip
+    spent = Usage(usage.input_tokens, usage.output_tokens) if usage else Usage()
+    return Completion(
+        output.completion, spent, output.stop_reason, output.model, calls=tuple(calls)
+    )

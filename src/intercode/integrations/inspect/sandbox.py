@@ -1,0 +1,236 @@
+"""InterCode's boxes as a sandbox provider of Inspect: ``sandbox="intercode"``.
+
+Nothing has to be installed or running: no daemon, no root. With a ``dataset`` a sample's box is
+that of one of our environments, and the scorer of this package reads what is left in it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import PurePosixPath
+from typing import Any, Literal, overload
+
+import anyio
+from inspect_ai.util import (
+    ExecResult,
+    OutputLimitExceededError,
+    SandboxEnvironment,
+    SandboxEnvironmentLimits,
+    SandboxUserUnsupportedError,
+    sandboxenv,
+)
+from inspect_ai.util import SandboxUnavailableError as Unavailable
+from pydantic import BaseModel, ConfigDict
+
+import intercode
+from intercode.builders import resolving
+from intercode.envs.base import InterCodeEnv
+from intercode.envs.sandboxed import SandboxedEnv
+from intercode.errors import InfrastructureError
+from intercode.integrations.inspect.boxes import run_apart
+from intercode.sandboxes import Limits, SandboxSpec, open_sandbox
+from intercode.sandboxes.kept import KeptSandbox
+from intercode.sandboxes.output import decode
+from intercode.types import ExecResult as Shown
+
+_ROOT = ("root", "0")
+_HOME = "/root"
+_NO_SHELL = "the environment {!r} has no box in which programs run: use its own agents"
+
+
+class Box(BaseModel):
+    """The configuration: ``sandbox=SandboxEnvironmentSpec("intercode", Box(...))``.
+
+    ``environment`` and ``dataset`` name one of our environments, whose task is the sample's
+    ``task`` (in its metadata); ``settings`` are its own. Without them a sample gets a plain box of
+    ``image`` (``--sandbox intercode:recipe:nl2bash`` on the command line), ``back_end`` and
+    ``network`` as in `intercode eval`.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    image: str | None = None
+    back_end: str = "auto"
+    network: Literal["none", "host"] = "none"
+    environment: str | None = None
+    dataset: str = "starter"
+    settings: dict[str, Any] = {}
+
+    def __hash__(self) -> int:  # Inspect keeps configurations in sets
+        return hash(self.model_dump_json())
+
+
+@sandboxenv(name="intercode")
+class InterCodeSandbox(SandboxEnvironment):
+    """One sample's box. ``env``: the environment whose box it is, if it is one's."""
+
+    def __init__(self, box: KeptSandbox | None, home: str, env: InterCodeEnv | None = None) -> None:
+        super().__init__()
+        self._box, self.home, self.env = box, home, env
+
+    # -------------------------------------------------------------- lifecycle
+    @classmethod
+    async def sample_init(
+        cls,
+        task_name: str,  # noqa: ARG003
+        config: Any,
+        metadata: dict[str, str],
+    ) -> dict[str, SandboxEnvironment]:
+        made = config if isinstance(config, Box) else Box(image=config)
+        return {"default": await anyio.to_thread.run_sync(lambda: cls._opened(made, metadata))}
+
+    @classmethod
+    def _opened(cls, config: Box, metadata: dict[str, str]) -> InterCodeSandbox:
+        if config.environment is None:
+            image = resolving.resolve(config.image or "host")
+            limits = Limits(output=SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE)
+            spec = SandboxSpec(image, network=config.network, limits=limits)
+            box = open_sandbox(spec, config.back_end)
+            return cls(box, image.cwd if image.cwd != "/" else _HOME)
+        settings = {"image": config.image, "sandbox": config.back_end, "network": config.network}
+        given = {k: v for k, v in settings.items() if v not in (None, "auto", "none")}
+        env = intercode.make(
+            config.environment, config.dataset, **given, **config.settings
+        )  # fmt: skip
+        try:
+            env.reset(options={"task": metadata["task"]})
+        except BaseException:
+            env.close()
+            raise
+        return cls(None, env.working_directory, env)
+
+    @classmethod
+    async def sample_cleanup(
+        cls,
+        task_name: str,  # noqa: ARG003
+        config: Any,  # noqa: ARG003
+        environments: dict[str, SandboxEnvironment],
+        interrupted: bool,  # noqa: ARG003
+    ) -> None:
+        for environment in environments.values():
+            await anyio.to_thread.run_sync(environment.as_type(cls).close)
+
+    @classmethod
+    def config_deserialize(cls, config: dict[str, Any]) -> Box:
+        return Box(**config)
+
+    def close(self) -> None:
+        """End the box. May be called again."""
+        if self.env is not None:
+            self.env.close()
+        elif self._box is not None:
+            self._box.close()
+
+    @property
+    def box(self) -> KeptSandbox:
+        """Where programs run. Raises Inspect's SandboxUnavailableError where there is none."""
+        if self._box is not None:
+            return self._box
+        if isinstance(self.env, SandboxedEnv):
+            return self.env.box
+        raise Unavailable(_NO_SHELL.format(self.env.name if self.env else None))
+
+    # --------------------------------------------------------------- contract
+    async def exec(
+        self,
+        cmd: list[str],
+        input: str | bytes | None = None,  # noqa: A002
+        cwd: str | None = None,
+        env: dict[str, str] | None = None,
+        user: str | None = None,
+        timeout: int | None = None,
+        timeout_retry: bool = True,  # noqa: ARG002 - nothing that changed a box is done twice
+        concurrency: bool = True,  # noqa: ARG002 - a box is not a process of this machine's user
+    ) -> ExecResult[str]:
+        if user is not None and user not in _ROOT:
+            raise SandboxUserUnsupportedError(
+                f"a box has one user, root (which is nobody outside): it cannot run as {user!r}"
+            )
+        limit = SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE
+        stdin = input.encode() if isinstance(input, str) else input or b""
+        where = self._path(cwd) if cwd else self.home
+
+        def work() -> ExecResult[str]:
+            try:
+                ran = run_apart(
+                    self.box, cmd, cwd=where, env=env or {}, stdin=stdin, timeout=timeout,
+                    limit=limit,
+                )  # fmt: skip
+            except PermissionError:
+                raise
+            except OSError as e:
+                return ExecResult(False, 127, "", f"{e.strerror}\n")
+            except InfrastructureError as e:
+                raise Unavailable(str(e)) from e
+            out, err = decode(ran.stdout), decode(ran.stderr)
+            if isinstance(self.env, SandboxedEnv):
+                self.env.observed(Shown(out, ran.code, ran.code is None, stderr=err))
+            if ran.code is None:
+                raise TimeoutError(f"{cmd[0]} was not done in {timeout} s")
+            if ran.cut:
+                told = SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE_STR
+                raise OutputLimitExceededError(told, out + err)
+            return ExecResult(ran.code == 0, ran.code, out, err)
+
+        return await anyio.to_thread.run_sync(work)
+
+    async def write_file(self, file: str, contents: str | bytes) -> None:
+        data = contents.encode() if isinstance(contents, str) else contents
+        path = self._path(file)
+
+        def work() -> None:
+            if self._test("-d", path):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), file)
+            if self._test("-e", path) and not self._test("-w", path):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), file)
+            with _named(file):
+                self.box.write_file(path, data)
+
+        await anyio.to_thread.run_sync(work)
+
+    @overload
+    async def read_file(self, file: str, text: Literal[True] = True) -> str: ...
+
+    @overload
+    async def read_file(self, file: str, text: Literal[False]) -> bytes: ...
+
+    async def read_file(self, file: str, text: bool = True) -> str | bytes:
+        path = self._path(file)
+        limit = SandboxEnvironmentLimits.MAX_READ_FILE_SIZE
+
+        def work() -> bytes:
+            with _named(file):
+                data = self.box.read_file(path, limit)
+            if not self._test("-r", path):  # the keeper may read what the box's user may not
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), file)
+            return data
+
+        try:
+            data = await anyio.to_thread.run_sync(work)
+        except OSError as e:
+            if e.errno != errno.EFBIG:
+                raise
+            told = SandboxEnvironmentLimits.MAX_READ_FILE_SIZE_STR
+            raise OutputLimitExceededError(told, None) from e
+        return data.decode() if text else data
+
+    # --------------------------------------------------------------- internals
+    def _path(self, file: str) -> str:
+        return str(PurePosixPath(self.home, file))
+
+    def _test(self, what: str, path: str) -> bool:
+        return self.box.run(["test", what, path]).exit_code == 0
+
+
+class _named:  # noqa: N801 - used like a function
+    """Gives an OSError the name of the file that it is about."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise OSError(error.errno, os.strerror(error.errno), self._file) from error

@@ -1,0 +1,163 @@
+"""Our environments as tasks of Inspect: ``inspect eval intercode/bash --model …``."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import anyio
+from inspect_ai import Task, task
+from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.model import ModelOutput
+from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
+from inspect_ai.solver import Generate, Solver, TaskState, solver
+from inspect_ai.util import SandboxEnvironmentSpec, sandbox
+
+from intercode import datasets
+from intercode.agents import accepts, open_agent
+from intercode.envs.base import InterCodeEnv
+from intercode.errors import UsageError
+from intercode.integrations.inspect.model import InspectModel, theirs
+from intercode.integrations.inspect.sandbox import Box, InterCodeSandbox
+from intercode.models.base import Message
+from intercode.rollout import play
+from intercode.types import Trajectory, plain
+
+_KEPT = "intercode"
+"""Where a sample's store holds the episode's record."""
+_ERRORS = 0.1
+"""The share of samples that may end in an error, and have no score, before the run does: a gold
+that never ends, or files that are missing, do not cost the others. ``--fail-on-error`` overrides
+it."""
+_OURS = "" if "site-packages" in __file__ else "intercode/"
+"""Inspect puts the package before a name, but for one installed in place it does not know it."""
+
+
+@task(name=f"{_OURS}bash")
+def bash(
+    dataset: str = "starter", agent: str = "try-again", max_turns: int | None = None, **options: Any
+) -> Task:
+    """Bash: do what a sentence asks for (NL2Bash: ``-T dataset=nl2bash:fs_1``)."""
+    return _task("bash", dataset, agent, max_turns, options)
+
+
+@task(name=f"{_OURS}sql")
+def sql(
+    dataset: str = "starter", agent: str = "try-again", max_turns: int | None = None, **options: Any
+) -> Task:
+    """SQL: answer a question (Spider: ``-T dataset=spider``)."""
+    return _task("sql", dataset, agent, max_turns, options)
+
+
+@task(name=f"{_OURS}python")
+def python(
+    dataset: str = "starter", agent: str = "try-again", max_turns: int | None = None, **options: Any
+) -> Task:
+    """Python: write a function that passes hidden tests (MBPP: ``-T dataset=mbpp``)."""
+    return _task("python", dataset, agent, max_turns, options)
+
+
+@task(name=f"{_OURS}ctf")
+def ctf(
+    dataset: str = "starter", agent: str = "react", max_turns: int | None = None, **options: Any
+) -> Task:
+    """Capture the Flag (IC-CTF: ``-T dataset=ic-ctf``)."""
+    return _task("ctf", dataset, agent, max_turns, options)
+
+
+def _task(
+    environment: str, dataset: str, agent: str, max_turns: int | None, options: dict[str, Any]
+) -> Task:
+    """``options``: the image, ``back_end`` and network of the boxes, and the environment's own
+    settings, such as ``profile``."""
+    chosen = datasets.load(dataset, environment)
+    if chosen.environment != environment:
+        raise UsageError(f"{dataset} is a dataset of {chosen.environment}, not of {environment}")
+    place = {k: options.pop(k) for k in ("image", "back_end", "network") if k in options}
+    box = Box(environment=environment, dataset=dataset, settings=options, **place)
+    samples = [
+        Sample(
+            id=t.id, input=t.query,
+            metadata={"task": t.id, "group": t.group, "hardness": t.hardness},
+        )
+        for t in chosen.tasks
+    ]  # fmt: skip
+    return Task(
+        dataset=MemoryDataset(samples, name=chosen.name),
+        solver=strategy(agent, max_turns),
+        scorer=reward(),
+        sandbox=SandboxEnvironmentSpec("intercode", box),
+        metadata={"dataset_hash": chosen.hash},
+        fail_on_error=_ERRORS,
+    )
+
+
+@solver(name=f"{_OURS}strategy")
+def strategy(agent: str = "try-again", max_turns: int | None = None, **options: Any) -> Solver:
+    """One of our agents (``single-turn``, ``try-again``, ``react``, ``plan-solve``, …) on the model
+    that Inspect was given, in the sample's environment."""
+
+    async def solve(state: TaskState, generate: Generate) -> TaskState:  # noqa: ARG001
+        env = _env()
+        model = InspectModel() if accepts(agent, "model") else None
+        player = open_agent(
+            agent, options, model=model, max_turns=max_turns,
+            golds={env.task.id: (env.task.solution,)} if env.task.solution is not None else {},
+        )  # fmt: skip
+
+        def work() -> Trajectory:
+            player.start(env.brief)
+            return play(player, env, max_turns=max_turns)
+
+        played = await anyio.to_thread.run_sync(work)
+        state.store.set(_KEPT, plain(played))
+        said = [cast(Message, m) for step in played.steps for m in step.messages]
+        state.messages = [theirs(m) for m in said] or state.messages
+        last = next((s.action for s in reversed(played.steps) if s.action), "")
+        state.output = ModelOutput.from_content(model.name if model else agent, last)
+        state.completed = True
+        if model is not None and model.limit is not None:
+            raise model.limit
+        return state
+
+    return solve
+
+
+@scorer(
+    name=f"{_OURS}reward", metrics={"reward": [mean(), stderr()], "success": [mean(), stderr()]}
+)
+def reward() -> Scorer:
+    """The environment's own reward, and whether it is 1: of the episode that ``strategy`` played,
+    or, where another solver worked in the sandbox, of the live state that it left, with its answer
+    handed in where answers count. Gold and tests never enter the sandbox."""
+
+    async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001
+        played: dict[str, Any] | None = state.store.get(_KEPT)
+        if played is not None:
+            best = max((s["reward"] or 0.0 for s in played["steps"]), default=0.0)
+            return _scored(best, {"end": played["end"], "turns": len(played["steps"])})
+        env, answer = _env(), state.output.completion
+
+        def work() -> tuple[float, dict[str, float]]:
+            if env.answers:
+                *_, info = env.submit(answer)
+                return info["score"], dict(info["parts"])
+            found = env.score()
+            return found.value, dict(found.parts)
+
+        value, parts = await anyio.to_thread.run_sync(work)
+        return _scored(value, parts, answer)
+
+    return score
+
+
+def _scored(value: float, facts: dict[str, Any], answer: str | None = None) -> Score:
+    solved = float(value >= 1 - 1e-9)
+    return Score(value={"reward": value, "success": solved}, answer=answer, metadata=facts)
+
+
+def _env() -> InterCodeEnv:
+    """The environment of the running sample. Raises UsageError where it has none."""
+    env = sandbox().as_type(InterCodeSandbox).env
+    if env is None:
+        raise UsageError("this sample has a plain box: run a task of intercode, or name a dataset")
+    return env

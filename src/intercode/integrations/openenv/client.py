@@ -1,0 +1,113 @@
+"""The client's side: an environment on another machine, used like one that is here."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import gymnasium as gym
+
+from intercode.envs.base import LONGEST_ACTION, LONGEST_OBSERVATION, SUBMIT
+from intercode.envs.spaces import FreeText
+from intercode.errors import EnvironmentStateError, SandboxLostError, UsageError
+from intercode.integrations.openenv.lean import without_page
+from intercode.integrations.openenv.server import ASK
+from intercode.types import Brief, Score, Task
+
+with without_page():
+    from openenv.core.generic_client import GenericEnvClient
+
+
+class RemoteEnv(gym.Env[str, str]):
+    """The environment of a server of `intercode serve`: ``reset``, ``step``, ``submit``, ``score``
+    and ``close`` as InterCodeEnv has them, so that agents and rollouts drive it.
+
+    ``timeout``: seconds an action may take; the server enforces it. ``margin``: seconds more until
+    an answer is given up. When it does not come, or the connection is lost, the episode is, too:
+    SandboxLostError, and nothing but ``reset`` works until there is another.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}  # type: ignore[misc]
+
+    def __init__(self, base_url: str, timeout: float = 10.0, margin: float = 30.0) -> None:
+        self.timeout, self.max_turns = timeout, None
+        self.action_space = FreeText(LONGEST_ACTION)
+        self.observation_space = FreeText(LONGEST_OBSERVATION)
+        self._client = GenericEnvClient(
+            base_url=base_url, message_timeout_s=timeout + margin
+        ).sync()
+        self.index, self.drawn_from = -1, None
+        self._task: Task | None = None
+        self._brief: Brief | None = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Begin an episode; see ``InterCodeEnv.reset``."""
+        chosen = {"seed": seed, **(options or {})}
+        answer = self._ask("reset", **{k: v for k, v in chosen.items() if v is not None})
+        query, facts = answer.observation["text"], self._ask("state")["facts"]
+        if not facts:
+            raise SandboxLostError("the connection was lost, and the episode that was just begun")
+        self._brief = Brief(**facts["brief"])
+        self.index, self.drawn_from = facts["index"], facts["drawn_from"]
+        self._task = Task(
+            self._brief.task, query, group=facts["group"], hardness=facts["hardness"],
+            tags=tuple(facts["tags"]),
+        )  # fmt: skip
+        return query, {"task": self._task.id, "index": self.index}
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Run an action; see ``InterCodeEnv.step``."""
+        answer = self._episode({"code": action}, timeout_s=self.timeout)
+        info = {"task": self.task.id, **answer.observation["info"]}
+        terminated, truncated = info.pop("terminated"), info.pop("truncated")
+        return answer.observation["text"], float(answer.reward or 0.0), terminated, truncated, info
+
+    def submit(self, answer: str | None = None) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Hand in; see ``InterCodeEnv.submit``."""
+        return self.step(f"{SUBMIT} {answer or ''}".rstrip())
+
+    def score(self) -> Score:
+        """The reward of the state as it is; see ``InterCodeEnv.score``."""
+        info = self._episode({"code": "", "metadata": {ASK: "score"}}).observation["info"]
+        return Score(info["score"], info["parts"])
+
+    @property
+    def task(self) -> Task:
+        """The task, as far as a client may know it. Raises EnvironmentStateError before reset."""
+        if self._task is None:
+            raise EnvironmentStateError("no task yet: call reset() first")
+        return self._task
+
+    @property
+    def brief(self) -> Brief:
+        """What an agent may know of it."""
+        if self._brief is None:
+            raise EnvironmentStateError("no task yet: call reset() first")
+        return self._brief
+
+    def file_diffs(self) -> dict[str, str]:
+        """None: a server does not send them."""
+        return {}
+
+    def close(self) -> None:
+        """End the session, and its sandbox. May be called again."""
+        self._client.close()
+
+    def _episode(self, action: dict[str, Any], **more: Any) -> Any:
+        if self._task is None:
+            raise EnvironmentStateError("step without a running episode: call reset() first")
+        return self._ask("step", action, **more)
+
+    def _ask(self, what: str, *arguments: Any, **named: Any) -> Any:
+        """Ask the server. Whatever it complains of is told; a lost connection is a lost episode."""
+        try:
+            return getattr(self._client, what)(*arguments, **named)
+        except OSError as e:
+            self._task = None
+            raise SandboxLostError(f"the server does not answer, the episode is lost: {e}") from e
+        except RuntimeError as e:
+            if "step before reset" in str(e):
+                self._task = None
+                raise SandboxLostError(f"the connection was lost, and the episode: {e}") from e
+            raise UsageError(str(e)) from e

@@ -1,0 +1,62 @@
+"""An environment as a package of OpenEnv's: the directory that ``openenv validate``, ``build`` and
+``push`` take."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import intercode
+from intercode.datasets import harbor, is_file
+from intercode.envs.choosing import pick_dataset
+from intercode.errors import UsageError
+from intercode.templates import check_new, fill, texts_of
+
+EPISODE = 3600.0
+"""Seconds that an episode may take as the package declares it: the longest that OpenEnv allows."""
+_PROBES = {"bash": "pwd", "ctf": "ls", "python": "1 + 1", "sql": "SELECT 1"}
+"""What a validator runs before it hands in."""
+
+
+def write(
+    home: Path,
+    environment: str,
+    dataset: str,
+    settings: Mapping[str, Any],
+    sessions: int = 64,
+    idle: float | None = 600.0,
+) -> list[str]:
+    """Fill the new directory ``home`` and return the names of its files, relative to it.
+
+    ``settings`` are the environment's own; ``sessions`` and ``idle`` (seconds) as ``app`` has them.
+    Raises UsageError where there is something already, and for a dataset that is a file, which
+    another machine does not have.
+    """
+    check_new(home)
+    if is_file(dataset) or dataset.startswith(harbor.SCHEME) or Path(dataset).exists():
+        raise UsageError(
+            f"{dataset} lies on this machine: a package names a dataset that can be fetched, or "
+            "one of a plugin (`intercode new --plugin`)"
+        )
+    words = _words(environment, dataset, settings) | {
+        "sessions": str(sessions), "idle": repr(idle),
+    }  # fmt: skip
+    return fill(home, texts_of("intercode.integrations.openenv", "template"), words)
+
+
+def _words(environment: str, dataset: str, settings: Mapping[str, Any]) -> dict[str, str]:
+    """What stands for the names in the templates."""
+    chosen = pick_dataset(dataset, environment)
+    stem = "intercode_" + re.sub(r"\W+", "_", environment.lower()).strip("_")
+    return {
+        "module": f"{stem}_env", "dist": f"{stem}_env".replace("_", "-"),
+        "class": "".join(part.capitalize() for part in stem.split("_")),
+        "title": f"InterCode: {environment}, {chosen.name}", "version": intercode.__version__,
+        "environment": environment, "dataset": dataset, "split": chosen.name,
+        "tasks": str(len(chosen.tasks)),
+        "settings": repr(dict(settings)), "seconds": str(EPISODE),
+        "lowest": "-1.0" if settings.get("pay") == "difference" else "0.0",
+        "probe": _PROBES.get(environment, "submit"),
+    }  # fmt: skip

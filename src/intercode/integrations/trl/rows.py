@@ -1,0 +1,42 @@
+"""The rows of a trainer's data, and what a prompt is told besides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from intercode.agents.languages import language_of
+from intercode.envs.choosing import pick_dataset
+from intercode.types import Brief, Dataset
+
+
+def rows_of(
+    environment: str,
+    tool: str,
+    dataset: str | Dataset,
+    instruction: str | None,
+    seeds: Sequence[int | None],
+) -> list[dict[str, object]]:
+    """A row for each task with each seed; see ``intercode.integrations.trl.rows``."""
+    if instruction is None:
+        judged = language_of(environment).judged
+        instruction = f"Do the task with the tool {tool}, then say that you are done. {judged}"
+    return [
+        {
+            "prompt": [{"role": "user", "content": instruction}],
+            "task": task.id, "seed": seed, "environment": environment,
+        }
+        for seed in seeds
+        for task in pick_dataset(dataset, environment).tasks
+    ]  # fmt: skip
+
+
+def behind(prompt: Any, brief: Brief) -> str | None:
+    """What is told behind a prompt: the query and its notes; None where it holds the query.
+
+    A prompt is a text, or messages whose last one is continued."""
+    texts = [prompt] if isinstance(prompt, str) else [m.get("content") for m in prompt or ()]
+    if any(brief.query in str(text) for text in texts):
+        return None
+    gap = "\n\n" if texts and texts[-1] else ""
+    return gap + "\n".join(filter(None, [brief.query, brief.notes]))

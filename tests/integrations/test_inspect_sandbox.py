@@ -1,0 +1,40 @@
+"""Inspect's own conformance suite for sandbox providers, on ours."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+pytest.importorskip("inspect_ai", reason="pip install 'intercode-gym[inspect]'")
+
+from inspect_ai.util import SandboxEnvironment
+from inspect_ai.util._sandbox.self_check import *  # noqa: F403
+
+from intercode.integrations.inspect.sandbox import Box, InterCodeSandbox
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.anyio]
+ONE_USER = "a box has one user, as the kernel maps one id for whoever is not root outside"
+MAY_ALL = "the box's user is root with what Docker leaves root: modes do not bind it"
+CANNOT = {
+    "test_exec_as_user": ONE_USER,
+    "test_read_file_not_allowed": MAY_ALL,
+    "test_write_text_file_without_permissions": MAY_ALL,
+    "test_write_binary_file_without_permissions": MAY_ALL,
+}
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+async def sandbox_env(request: pytest.FixtureRequest) -> AsyncIterator[SandboxEnvironment]:
+    made = await InterCodeSandbox.sample_init("check", Box(), {})
+    default = made["default"].as_type(InterCodeSandbox)
+    why = CANNOT.get(request.node.originalname)
+    if why and not (why is MAY_ALL and default.box.tier.startswith("container")):
+        request.applymarker(pytest.mark.xfail(reason=why, strict=True))
+    yield default
+    await InterCodeSandbox.sample_cleanup("check", None, made, False)

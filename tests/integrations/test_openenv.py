@@ -1,0 +1,185 @@
+"""Environments served by OpenEnv's protocol: its own client, its own validator, and ours."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+pytest.importorskip("openenv", reason="pip install 'intercode-gym[openenv]'")
+
+from openenv.core.generic_client import GenericEnvClient
+
+import intercode
+from intercode import datasets
+from intercode.agents import open_agent
+from intercode.errors import EnvironmentStateError, SandboxLostError, UsageError
+from intercode.integrations.openenv.client import RemoteEnv
+from intercode.rollout import rollout
+from support.serving import serving
+
+pytestmark = pytest.mark.sandbox
+ENVIRONMENTS = ("bash", "sql", "python", "ctf")
+
+
+@pytest.fixture(scope="module", params=ENVIRONMENTS)
+def served(request: pytest.FixtureRequest) -> Iterator[tuple[str, str]]:
+    with serving("-m", "intercode", "serve", request.param, "--sessions", "4") as url:
+        yield request.param, url
+
+
+@pytest.fixture(scope="module")
+def bash() -> Iterator[str]:
+    with serving("-m", "intercode", "serve", "bash", "--timeout", "5") as url:
+        yield url
+
+
+def test_openenvs_own_client_plays_episodes(served: tuple[str, str]) -> None:
+    environment, url = served
+    task = datasets.load("starter", environment).tasks[1]
+    with GenericEnvClient(base_url=url).sync() as client:
+        begun = client.reset(seed=1, task=task.id)
+        assert begun.observation["text"].strip() and not begun.done
+        drawn = client.state()["facts"]["drawn_from"]
+        shown = str(begun.observation) + str(client.step({"code": "1"}).observation)
+        assert task.id not in shown and "drawn_from" not in shown and "tags" not in shown
+        with intercode.make(environment) as env:
+            env.reset(seed=drawn if drawn is not None else 1, options={"task": task.id})
+            solution, answers = env.task.solution or "", env.answers
+        ran = client.step({"code": solution})
+        answer = f" {ran.observation['text'].strip()}" if answers else ""
+        done = client.step({"code": f"submit{answer}"})
+        assert done.done and done.reward == 1.0
+        assert client.state()["task"] == task.id
+
+
+@pytest.mark.parametrize("agent", ["gold", "noop"])
+def test_our_agents_play_on_a_server_as_here(served: tuple[str, str], agent: str) -> None:
+    environment, url = served
+    with intercode.make(environment) as env:
+        env.reset(seed=7, options={"task": 2})
+        golds = {env.task.id: (env.task.solution or "",)}
+        here = rollout(open_agent(agent, golds=golds), env, 2, seed=7)
+    with RemoteEnv(url) as remote:
+        there = rollout(open_agent(agent, golds=golds), remote, 2, seed=7)  # type: ignore[arg-type]
+    assert [(s.action, s.observation, s.reward) for s in there.steps] == [
+        (s.action, s.observation, s.reward) for s in here.steps
+    ]
+    assert (there.task, there.query, there.end, there.seed) == (
+        here.task, here.query, here.end, here.seed,
+    )  # fmt: skip
+
+
+def test_sessions_are_apart_and_bounded(served: tuple[str, str]) -> None:
+    environment, url = served
+    if environment != "bash":
+        return
+    clients = [RemoteEnv(url) for _ in range(4)]
+    try:
+        for i, client in enumerate(clients):
+            client.reset(options={"task": i})
+            client.step(f"echo {i} > /tmp/mine")
+        assert [c.step("cat /tmp/mine")[0] for c in clients] == ["0\n", "1\n", "2\n", "3\n"]
+        with pytest.raises((UsageError, SandboxLostError)):
+            RemoteEnv(url).reset()
+    finally:
+        for client in clients:
+            client.close()
+
+
+def test_the_validator_of_openenv_is_content(bash: str) -> None:
+    command = [sys.executable, "-m", "openenv.cli", "validate", "--url", bash, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads(done.stdout)
+    assert report.get("passed", report.get("ok", True)) is not False
+
+
+def test_step_before_reset_is_refused(bash: str) -> None:
+    with (
+        GenericEnvClient(base_url=bash).sync() as client,
+        pytest.raises(RuntimeError, match="step before reset"),
+    ):
+        client.step({"code": "pwd"})
+    with RemoteEnv(bash) as remote, pytest.raises(EnvironmentStateError):
+        remote.step("pwd")
+
+
+def test_a_lost_connection_never_goes_on_in_silence(bash: str) -> None:
+    """OpenEnv's client connects again by itself, to a new session that nobody has reset."""
+    with GenericEnvClient(base_url=bash, message_timeout_s=1.0).sync() as client:
+        client.reset(task=0)
+        client.step({"code": "touch /tmp/here"})
+        with pytest.raises(TimeoutError):
+            client.step({"code": "sleep 4"})
+        with pytest.raises(RuntimeError, match="step before reset"):
+            client.step({"code": "ls /tmp/here"})
+    with RemoteEnv(bash) as remote:
+        remote.reset(options={"task": 0})
+        remote._client.disconnect()
+        with pytest.raises(SandboxLostError, match="step before reset"):
+            remote.step("pwd")
+        remote.reset(options={"task": 0})
+        assert remote.step("echo on")[0] == "on\n"
+
+
+def test_an_answer_that_does_not_come_costs_the_episode(bash: str) -> None:
+    """The trap with our client: its own time-out is told, and nothing goes on by itself."""
+    with RemoteEnv(bash, timeout=4.0, margin=-3.0) as remote:
+        remote.reset(options={"task": 0})
+        remote.step("touch /tmp/here")
+        with pytest.raises(SandboxLostError, match="the episode is lost"):
+            remote.step("sleep 3")
+        for again in (lambda: remote.step("ls /tmp/here"), remote.submit, remote.score):
+            with pytest.raises(EnvironmentStateError, match=r"call reset\(\) first"):
+                again()
+        remote.reset(options={"task": 0})
+        assert remote.step("ls /tmp/here")[4]["exit_code"] != 0
+
+
+def test_the_server_enforces_time_outs(bash: str) -> None:
+    with RemoteEnv(bash, timeout=1.0) as remote:
+        remote.reset(options={"task": 0})
+        _, _, _, _, info = remote.step("sleep 60")
+        assert info["timed_out"]
+        assert remote.step("echo on")[0] == "on\n"
+    with RemoteEnv(bash, timeout=900.0) as remote:  # more than the server allows
+        remote.reset(options={"task": 0})
+        start = time.monotonic()
+        assert remote.step("sleep 60")[4]["timed_out"]
+        assert time.monotonic() - start < 50
+
+
+def test_a_wrong_choice_is_told(bash: str) -> None:
+    with RemoteEnv(bash) as remote:
+        with pytest.raises(UsageError, match="out of range"):
+            remote.reset(options={"task": 10_000})
+        with pytest.raises(UsageError, match="reset takes"):
+            remote.reset(options={"tusk": 1})
+
+
+def test_values_that_a_trainer_read_as_json_are_code(bash: str) -> None:
+    with GenericEnvClient(base_url=bash).sync() as client:
+        client.reset(task=0)
+        for value in (True, 42, ["a"]):
+            info = client.step({"code": value}).observation["info"]
+            assert info["exit_code"] == (0 if value is True else 127)
+
+
+@pytest.mark.parametrize("page", ["", "true"])
+def test_the_web_page_is_there_only_where_it_is_asked_for(page: str) -> None:
+    shown = {**os.environ, "ENABLE_WEB_INTERFACE": page}
+    with serving("-m", "intercode", "serve", "bash", env=shown) as url:
+        assert httpx.get(f"{url}/web/", follow_redirects=True).is_success == bool(page)
+
+
+def test_the_client_and_the_server_do_without_gradio() -> None:
+    code = "import sys, intercode.integrations.openenv.client; print('gradio' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "False\n", done.stderr

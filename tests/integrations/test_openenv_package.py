@@ -1,0 +1,114 @@
+"""An environment as a package of OpenEnv's: its own validator, its graders, and episodes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+pytest.importorskip("openenv", reason="pip install 'intercode-gym[openenv]'")
+
+from openenv.cli.__main__ import app as openenv
+from openenv.core.generic_client import GenericEnvClient
+from openenv.validation.runner import run_validation
+from openenv.validation.types import CheckStatus, ProviderCapability
+from typer.testing import CliRunner
+
+import intercode
+from intercode.cli import main
+from intercode.errors import UsageError
+from intercode.integrations.openenv.package import write
+from support.serving import serving
+
+pytestmark = pytest.mark.sandbox
+ENVIRONMENTS = ("bash", "sql", "python", "ctf")
+GRADED = {
+    "runtime.startup", "runtime.reward_well_formed", "runtime.observation_schema",
+    "runtime.state_contract", "static.manifest",
+}  # fmt: skip
+
+
+@dataclass
+class _Here:
+    """What OpenEnv's validator does in a container, as a process of this machine: no image can be
+    built without a registry."""
+
+    name: ClassVar[str] = "here"
+    capabilities: ClassVar[frozenset[Any]] = frozenset({ProviderCapability.IMAGE_BUILD})
+    supported_network_modes: ClassVar[frozenset[str]] = frozenset({"public"})
+    base_url: str
+
+    def build(self, root: Path, execution: Any) -> str:
+        assert (root / execution.dockerfile).is_file()
+        return "sha256:" + "1" * 64
+
+    def start(self, spec: Any) -> _Here:
+        return self
+
+    def inspect(self) -> dict[str, Any]:
+        return {}
+
+    def stop(self) -> None:
+        """The server serves on, for the next test."""
+
+
+@dataclass(frozen=True)
+class _Package:
+    environment: str
+    home: Path
+    url: str
+
+
+@pytest.fixture(scope="module", params=ENVIRONMENTS)
+def package(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[_Package]:
+    home = tmp_path_factory.mktemp("above") / f"intercode_{request.param}_env"
+    assert main(["serve", request.param, "--package", str(home), "--max-turns", "5"]) == 0
+    path = os.pathsep.join([str(home.parent), *sys.path])
+    with serving("-m", f"{home.name}.server.app", env={**os.environ, "PYTHONPATH": path}) as url:
+        yield _Package(request.param, home, url)
+
+
+def test_openenvs_validator_and_graders_are_content(package: _Package) -> None:
+    done = CliRunner().invoke(openenv, ["validate", str(package.home), "--level", "static"])
+    assert done.exit_code == 0 and "Verdict: PASS" in done.output, done.output
+    report = run_validation(package.home, provider=_Here(package.url))
+    found = {r.check_id: r.status for r in report.results if r.status is not CheckStatus.SKIP}
+    assert found == dict.fromkeys(GRADED, CheckStatus.PASS), report.results
+
+
+def test_its_client_plays_on_its_server(package: _Package) -> None:
+    with intercode.make(package.environment) as env:
+        env.reset(seed=3, options={"task": 2})
+        solution, answers = env.task.solution or "", env.answers
+    with GenericEnvClient(base_url=package.url).sync() as client:
+        begun = client.reset(seed=3, task=2)
+        assert begun.observation["info"]["max_turns"] == 5
+        ran = client.step({"code": solution}).observation["text"].strip()
+        done = client.step({"code": f"submit {ran}" if answers else "submit"})
+        assert done.done and done.reward == 1.0
+
+
+def test_the_package_can_be_imported(tmp_path: Path) -> None:
+    write(tmp_path / "intercode_bash_env", "bash", "starter", {})
+    code = "import intercode_bash_env as m; print(m.IntercodeBashAction(code='ls').code, m.__all__)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120
+    )
+    assert done.stdout.startswith("ls [") and "IntercodeBashEnv" in done.stdout, done.stderr
+
+
+def test_what_cannot_be_packed_is_told(tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("{}")
+    with pytest.raises(UsageError, match="lies on this machine"):
+        write(tmp_path / "new", "bash", str(rows), {})
+    with pytest.raises(UsageError, match="not empty"):
+        write(tmp_path, "bash", "starter", {})

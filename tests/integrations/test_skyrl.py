@@ -1,0 +1,91 @@
+"""SkyRL-gym's own registry makes and drives our environments."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from intercode import datasets
+from intercode.errors import UsageError
+from support.boxes import eventually
+
+skyrl_gym = pytest.importorskip("skyrl_gym", reason="pip install 'intercode-gym[skyrl]'")
+
+pytestmark = pytest.mark.sandbox
+ENTRY = "intercode.integrations.skyrl:InterCodeTextEnv"
+
+
+@pytest.fixture(autouse=True)
+def registered() -> Iterator[None]:
+    skyrl_gym.register("intercode", entry_point=ENTRY)
+    yield
+    skyrl_gym.envs.registration.deregister("intercode")
+
+
+def _make(task: int | str, config: dict[str, Any] | None = None, **row: Any) -> Any:
+    return skyrl_gym.make("intercode", env_config=config or {}, extras={"task": task, **row})
+
+
+@pytest.mark.parametrize(
+    ("environment", "tag"), [("bash", "bash"), ("sql", "sql"), ("python", "python")]
+)
+def test_an_episode(environment: str, tag: str) -> None:
+    task = datasets.load("starter", environment).tasks[0]
+    env = _make(task.id, {"environment": environment})
+    prompt, info = env.init([{"role": "system", "content": "Write code."}])
+    assert prompt[-1] == {"role": "user", "content": task.query} and info["task"] == task.id
+    first = env.step(f"I will.\n```{tag}\n{task.solution}\n```")
+    assert not first["done"] and first["reward"] == 0.0
+    assert first["observations"][0]["role"] == "user"
+    last = env.step("```\nsubmit\n```")
+    assert (last["done"], last["reward"], last["observations"]) == (True, 1.0, [])
+    assert env.get_metrics() == {"score": 1.0, "success": 1.0, "turns": 2.0}
+    with pytest.raises(UsageError, match="over"):
+        env.step("```\nls\n```")
+
+
+def test_the_query_is_told_once() -> None:
+    query = datasets.load("starter").tasks[2].query
+    env = _make(2)
+    prompt, _ = env.init([{"role": "user", "content": f"Do this: {query}"}])
+    assert len(prompt) == 1
+    env.close()
+
+
+def test_the_turn_limit_scores_what_is_there() -> None:
+    task = datasets.load("starter").tasks[0]
+    env = _make(0, max_turns=2)
+    env.init([])
+    assert env.step("nothing but words here, as it is.")["observations"][0]["content"].startswith(
+        "No code"
+    )
+    last = env.step(f"```bash\n{task.gold}\n```")
+    assert last["done"] and last["reward"] == 1.0
+
+
+def test_rewards_of_every_turn() -> None:
+    task = datasets.load("starter").tasks[0]
+    env = _make(0, {"pay": "difference"})
+    env.init([])
+    rewards = [
+        env.step(f"```bash\n{code}\n```")["reward"] for code in ("true", task.gold, "submit")
+    ]
+    assert sum(rewards) == pytest.approx(1.0) and rewards[1] > 0
+
+
+def test_a_row_without_a_task_is_refused() -> None:
+    with pytest.raises(UsageError, match="column 'task'"):
+        skyrl_gym.make("intercode", env_config={}, extras={"id": 3})
+
+
+def test_what_is_never_closed_is_freed() -> None:
+    env = _make(0)
+    env.init([])
+    members = env._env.box._members()
+    assert any(m.alive() for m in members)
+    del env
+    gc.collect()
+    eventually(lambda: not any(m.alive() for m in members), "the box has ended")

@@ -1,0 +1,286 @@
+"""Hundreds of live episodes in one process: places, groups, time-outs, and what is left behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import pytest
+
+import intercode
+from intercode import datasets
+from intercode.errors import (
+    DatabaseLostError,
+    EnvironmentStateError,
+    SandboxLostError,
+    UnknownNameError,
+    UsageError,
+)
+from intercode.pool import Episode, Pool
+from support import traces
+from support.boxes import eventually
+
+pytestmark = pytest.mark.sandbox
+STARTER = datasets.load("starter")
+T = TypeVar("T")
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(asyncio.wait_for(work, 120))
+
+
+def test_episodes_are_as_those_of_the_environment() -> None:
+    tasks = range(24)
+
+    async def play(pool: Pool, i: int) -> list[Any]:
+        async with pool.episode(task=i, seed=i) as episode:
+            turns = [await episode.step(a) for a in (STARTER.tasks[i].gold or "", "submit")]
+            assert episode.done and episode.turns == 2 and episode.reward == turns[-1].reward
+            return [episode.query, *(list(turn) for turn in turns)]
+
+    async def all_of_them() -> list[list[Any]]:
+        async with Pool("bash", size=8) as pool:
+            return await asyncio.gather(*(play(pool, i) for i in tasks))
+
+    for i, found in zip(tasks, run(all_of_them()), strict=True):
+        with intercode.make("bash") as env:
+            query, _ = env.reset(seed=i, options={"task": i})
+            alone = [list(env.step(a)) for a in (STARTER.tasks[i].gold, "submit")]
+        assert found == [query, *alone]
+
+
+def test_who_asks_for_more_waits_for_a_place() -> None:
+    async def work() -> None:
+        async with Pool("bash", size=2) as pool:
+            first, _second = await pool.begin(0), await pool.begin(1)
+            third = asyncio.create_task(pool.begin(2))
+            await asyncio.sleep(0.3)
+            assert not third.done() and pool.live == 2
+            await first.close()
+            assert (await third).query == STARTER.tasks[2].query
+            assert pool.live == 2
+
+    run(work())
+
+
+def test_nobody_waits_for_the_slowest() -> None:
+    async def work() -> None:
+        async with Pool("bash", size=2) as pool:
+            slow, quick = await pool.begin(0), await pool.begin(1)
+            sleeping = asyncio.create_task(slow.step("sleep 3; echo slept"))
+            for i in range(5):
+                assert (await quick.step(f"echo {i}")).observation == f"{i}\n"
+            assert not sleeping.done()
+            assert (await sleeping).observation == "slept\n"
+
+    run(work())
+
+
+def test_a_group_goes_on_from_one_state() -> None:
+    async def work() -> None:
+        async with Pool("bash", size=4, pay="difference") as pool:
+            prefix = ["cd /tmp; x=7; echo made > f", "echo second"]
+            async with pool.group(3, 4, seed=5, prefix=prefix) as group:
+                assert [e.turns for e in group] == [2] * 4
+                assert [e.observation for e in group] == ["second\n"] * 4
+                told = await asyncio.gather(*(e.step("pwd; echo $x; cat f") for e in group))
+                assert [t.observation for t in told] == ["/tmp\n7\nmade\n"] * 4
+                await group[0].step("echo mine > f")
+                assert (await group[1].step("cat f")).observation == "made\n"
+            async with pool.group(None, 4, seed=5) as group:
+                assert len({e.task for e in group}) == 1
+                assert len({e.query for e in group}) == 1
+            assert pool.live == 0 or await _drained(pool)
+            with pytest.raises(UsageError, match="a group of 5 in a pool of 4"):
+                await pool.begin_group(0, 5)
+            with pytest.raises(UsageError, match="the prefix ends the episode"):
+                await pool.begin_group(0, 2, prefix=["submit"])
+
+    run(work())
+
+
+async def _drained(pool: Pool) -> bool:
+    while pool.live:
+        await asyncio.sleep(0.01)
+    return True
+
+
+def test_two_groups_that_do_not_fit_take_turns() -> None:
+    async def use(pool: Pool, task: int) -> str:
+        async with pool.group(task, 3) as group:
+            await asyncio.gather(*(e.step("true") for e in group))
+            return group[0].task
+
+    async def work() -> list[str]:
+        async with Pool("bash", size=4) as pool:
+            return await asyncio.gather(*(use(pool, i) for i in range(6)))
+
+    assert run(work()) == [t.id for t in STARTER.tasks[:6]]
+
+
+@pytest.mark.parametrize("way", ["timeout", "cancel", "close"])
+def test_what_takes_too_long_is_ended_at_once(way: str) -> None:
+    async def work() -> float:
+        async with Pool("bash", size=1, timeout=60.0) as pool:
+            episode = await pool.begin(0)
+            start = time.monotonic()
+            await _ended(episode, "sleep 50", way, SandboxLostError)
+            again = await pool.begin(1)
+            took = time.monotonic() - start
+            assert (await again.step("echo on")).observation == "on\n"
+            with pytest.raises(EnvironmentStateError, match="over"):
+                await episode.step("pwd")
+            return took
+
+    assert run(work()) < 30  # and not the 50 s of the action
+
+
+async def _ended(episode: Episode, action: str, way: str, lost: type[Exception]) -> None:
+    """End an action that goes on for long, in one of three ways."""
+    if way == "timeout":
+        with pytest.raises(TimeoutError):
+            await episode.step(action, timeout=0.3)
+        return
+    step = asyncio.create_task(episode.step(action))
+    await asyncio.sleep(0.3)
+    await (episode.close() if way == "close" else _cancelled(step))
+    if way == "close":
+        with pytest.raises(lost):
+            await step
+
+
+async def _cancelled(step: asyncio.Task[Any]) -> None:
+    step.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await step
+
+
+def test_a_forgotten_episode_is_closed() -> None:
+    async def work() -> None:
+        async with Pool("bash", size=1, idle=0.4) as pool:
+            forgotten = await pool.begin(0)
+            other = await pool.begin(1)  # waits until the first is given up
+            assert pool.reaped == 1 and not other.done
+            with pytest.raises(EnvironmentStateError, match=r"nothing happened in it for 0\.4 s"):
+                await forgotten.step("pwd")
+
+    run(work())
+
+
+def test_one_step_at_a_time() -> None:
+    async def work() -> None:
+        async with Pool("bash", size=1) as pool, pool.episode(0) as episode:
+            step = asyncio.create_task(episode.step("sleep 0.5"))
+            await asyncio.sleep(0.1)
+            with pytest.raises(EnvironmentStateError, match="one step at a time"):
+                await episode.step("pwd")
+            await step
+            await episode.step("submit")
+            with pytest.raises(EnvironmentStateError, match="close it and begin another"):
+                await episode.step("pwd")
+
+    run(work())
+
+
+def test_mistakes_cost_no_place() -> None:
+    async def work() -> None:
+        async with Pool("bash", size=1) as pool:
+            for _ in range(3):
+                with pytest.raises(UsageError, match="out of range"):
+                    await pool.begin(10_000)
+            assert (await pool.begin(0)).query
+        with pytest.raises(EnvironmentStateError, match="the pool is closed"):
+            await pool.begin(0)
+
+    run(work())
+    with pytest.raises(UsageError, match="size is 0"):
+        Pool("bash", size=0)
+    with pytest.raises(UsageError, match="idle is 0"):
+        Pool("bash", idle=0)
+    with pytest.raises(UnknownNameError, match="did you mean 'bash'"):
+        Pool("bahs")
+
+
+def test_an_environment_that_cannot_be_made_costs_no_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def work() -> None:
+        async with Pool("bash", size=2) as pool:
+            with monkeypatch.context() as broken:
+                broken.setattr(pool, "_make", lambda: intercode.make("no such environment"))
+                for _ in range(3):
+                    with pytest.raises(UnknownNameError):
+                        await pool.begin_group(0, 2)
+            assert len(await pool.begin_group(0, 2)) == 2
+
+    run(work())
+
+
+@pytest.mark.parametrize("way", ["step", "close"])
+def test_who_is_cancelled_while_it_gives_up_costs_no_place(way: str) -> None:
+    async def work() -> None:
+        async with Pool("bash", size=1, timeout=60.0) as pool:
+            episode = await pool.begin(0)
+            step = asyncio.create_task(episode.step("sleep 50"))
+            await asyncio.sleep(0.3)
+            giving_up = step if way == "step" else asyncio.create_task(episode.close())
+            if way == "step":
+                step.cancel()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            await _cancelled(giving_up)
+            assert episode.closed
+            assert (await (await pool.begin(1)).step("echo on")).observation == "on\n"
+            await asyncio.gather(step, return_exceptions=True)
+
+    run(work())
+
+
+@pytest.mark.parametrize("way", ["timeout", "cancel", "close"])
+def test_a_statement_is_ended_at_once(way: str) -> None:
+    async def work() -> None:
+        async with Pool("sql", size=1, timeout=900.0) as pool:
+            episode = await pool.begin(0)
+            await _ended(episode, "SELECT SLEEP(900)", way, DatabaseLostError)
+            again = await pool.begin(1)
+            assert (await again.step("SELECT 1")).observation == "[(1,)]"
+
+    run(work())  # which waits for 120 s at most
+
+
+def test_sql_and_python_too() -> None:
+    async def work(environment: str) -> float:
+        async with Pool(environment, size=2) as pool, pool.group(0, 2) as group:
+            gold = group[0].env.task.solution or ""
+            await asyncio.gather(*(e.step(gold) for e in group))
+            return sum([(await e.submit()).reward for e in group])
+
+    assert run(work("sql")) == 2.0
+    assert run(work("python")) == 2.0
+
+
+def test_nothing_outlives_a_consumer_that_is_killed() -> None:
+    code = (
+        "import asyncio, sys\n"
+        "from intercode.pool import Pool\n"
+        "async def main():\n"
+        "    async with Pool('bash', size=20) as pool:\n"
+        "        episodes = [await pool.begin(i) for i in range(20)]\n"
+        "        steps = [asyncio.create_task(e.step('sleep 300')) for e in episodes]\n"
+        "        await asyncio.sleep(1)\n"
+        "        print('ready', flush=True)\n"
+        "        await asyncio.sleep(300)\n"
+        "asyncio.run(main())\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as consumer:
+        assert consumer.stdout is not None and consumer.stdout.readline() == b"ready\n"
+        family = traces.family(consumer.pid)
+        assert len(family.inits) >= 20
+        os.kill(consumer.pid, signal.SIGKILL)
+    eventually(lambda: not traces.living((*family.boxes, *family.launchers)), "nothing is left")

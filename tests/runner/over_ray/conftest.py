@@ -1,0 +1,21 @@
+"""One cluster for all tests over nodes: to start it takes longer than they do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from support.raylets import Raylets
+
+
+@pytest.fixture(scope="session")
+def raylets() -> Iterator[Raylets]:
+    """A cluster with one node that lives as long as the tests."""
+    pytest.importorskip("ray", reason="no Ray: pip install 'intercode-gym[ray]'")
+    cluster = Raylets()
+    try:
+        cluster.add(cpus=2)
+        yield cluster
+    finally:
+        cluster.close()

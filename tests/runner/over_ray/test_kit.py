@@ -1,0 +1,88 @@
+"""What a node is given to make environments from, and that it makes the same ones."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+import intercode
+from intercode import datasets
+from intercode.envs.base import InterCodeEnv
+from intercode.runner.ray.host import Host
+from intercode.runner.ray.kit import make_kit
+
+pytestmark = pytest.mark.sandbox
+
+
+@pytest.mark.parametrize("environment", ["bash", "sql", "python", "ctf"])
+def test_a_host_plays_what_the_driver_would(environment: str) -> None:
+    """By what would travel to another machine, without one."""
+    with intercode.make(environment) as env:
+        kit = make_kit(env, environment, {}, range(len(env.dataset)))
+        facts = env.facts()
+    host = Host(pickle.loads(pickle.dumps(kit)))
+    for number, parcel in enumerate(kit.parcels):
+        if number in host.lacks():
+            _bring(host, number, parcel.path, environment)
+    assert host.ready().facts == facts
+    task = env.dataset.tasks[0]
+    with intercode.make(environment) as env:
+        told = env.reset(seed=3, options={"task": 0})
+        here = [env.step(str(env.task.solution)), env.submit(env.task.gold)]
+    begun = host.reset("one", 3, {"task": 0})
+    assert (begun.query, begun.info) == told
+    assert (begun.index, begun.task.id, begun.brief.query) == (0, task.id, told[0])
+    assert begun.task.gold is None and begun.task.flag is None
+    assert [host.step("one", str(env.task.solution))[0], host.submit("one", env.task.gold)] == here
+    host.close()
+
+
+def _bring(host: Host, number: int, path: Path, environment: str) -> None:
+    from intercode.runner.ray.shipping import send
+
+    assert path.exists(), environment
+    kit = host._kit
+    told = send(kit.parcels[number], lambda piece: host.take(number, piece))
+    host.settle(number, *told)
+
+
+def test_a_reward_of_ones_own_travels_and_keeps_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "mine" / "rewards.py"
+    file.parent.mkdir()
+    file.write_text(
+        "from intercode.types import Score\n\ndef half(task, agent, gold):\n    return Score(0.5)\n"
+    )
+    reward = f"{file}:half"
+    with intercode.make("bash", reward=reward) as env:
+        kit = make_kit(env, "bash", {"reward": reward}, [0])
+        name = env.facts()["reward"]
+    elsewhere = {p.path: p.path for p in kit.parcels} | {file: tmp_path / "b" / "mine" / file.name}
+    (tmp_path / "b" / "mine").mkdir(parents=True)
+    (tmp_path / "b" / "mine" / file.name).write_text(file.read_text())
+    with kit.make(elsewhere) as far:
+        assert far.facts()["reward"] == name
+        far.reset(options={"task": 0})
+        assert far.score().value == 0.5
+
+
+def test_a_policy_travels_by_its_rules(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text('deny = ["command:rm"]\n')
+    with intercode.make("bash", policy=str(rules)) as env:
+        kit = make_kit(env, "bash", {"policy": str(rules)}, [])
+        facts = env.facts()
+    rules.unlink()
+    with kit.make({}) as far:
+        assert far.facts()["policy"] == facts["policy"]
+
+
+def test_only_the_files_of_chosen_tasks_travel(squares: str) -> None:
+    starter = datasets.load("starter")
+    env: InterCodeEnv
+    with intercode.make("bash", dataset=starter) as env:
+        none = make_kit(env, "bash", {}, [])
+        some = make_kit(env, "bash", {}, [0])
+    assert none.parcels == ()
+    assert [p.path for p in some.parcels] == [spec.path for spec in starter.tasks[0].files]

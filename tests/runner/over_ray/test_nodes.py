@@ -1,0 +1,265 @@
+"""Runs over real nodes: raylets of this machine, one of which is killed in the middle."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import intercode
+from intercode import trajectories
+from intercode.config import EvalConfig
+from intercode.errors import (
+    BudgetError,
+    SandboxLostError,
+    SandboxUnavailableError,
+    UnknownNameError,
+    UsageError,
+)
+from intercode.runner.plan import make_plan
+from intercode.runner.pool import evaluate
+from intercode.runner.ray import seat
+from intercode.runner.ray.cluster import connected
+from intercode.runner.ray.far import FarEnv
+from intercode.runner.ray.hosts import Hosts
+from intercode.runner.ray.kit import make_kit
+from intercode.types import Trajectory, plain
+from support.boxes import eventually
+from support.faulty_endpoint import FaultyEndpoint, ok
+from support.raylets import Raylets, left_of
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
+Reader = Callable[[Path], list[Trajectory]]
+
+
+def told(episodes: list[Trajectory]) -> dict[tuple[str, int], Any]:
+    """Episodes by what they are known by, without what differs between any two runs."""
+    found = {}
+    for t in episodes:
+        run = {k: v for k, v in t.run.items() if k != "attempts"}
+        found[t.task, t.epoch] = plain(t.replace(id="", seconds=None, run=run))
+    return found
+
+
+def lines(out: Path) -> int:
+    file = out / trajectories.TRAJECTORIES_FILE
+    return file.read_bytes().count(b"\n") if file.exists() else 0
+
+
+def test_a_node_is_killed_in_the_middle_and_every_episode_counts_once(
+    raylets: Raylets, tmp_path: Path, episodes_of: Reader
+) -> None:
+    config = EvalConfig("starter", "gold", epochs=3, seed=7, parallel=8)
+    alone = evaluate(replace(config, out=tmp_path / "alone", parallel=4), quiet=True)
+    second, out, failed = raylets.add(cpus=2), tmp_path / "over", list[BaseException]()
+    far = replace(config, out=out, runner="ray", address=raylets.address)
+
+    def play() -> None:
+        try:
+            evaluate(far, quiet=True)
+        except BaseException as e:
+            failed.append(e)
+
+    thread = threading.Thread(target=play)
+    thread.start()
+
+    def until(what: str, true: Callable[[], bool]) -> None:
+        eventually(lambda: true() or not thread.is_alive(), what, 240)
+
+    try:
+        until("both nodes have boxes", lambda: raylets.boxes(second) > 0)
+        seen = lines(out)
+        until("both nodes play", lambda: lines(out) > seen + 40)
+        families = raylets.families()
+        assert len(families) >= 2 and any(family.boxes for family in families)
+        raylets.kill(second)
+        at = lines(out)
+    finally:  # the tests to come have the cluster to themselves
+        thread.join(240)
+    assert not thread.is_alive() and failed == []
+    episodes = episodes_of(out)
+    assert at < len(episodes) == len({(t.task, t.epoch) for t in episodes}) == 3 * 70
+    assert told(episodes) == told(episodes_of(alone))
+    again = Counter(t.run.get("attempts", 1) for t in episodes)
+    assert sum(n for attempts, n in again.items() if attempts > 1) > 0  # those that it had
+    assert left_of(families) == []
+
+
+def test_a_process_that_hangs_is_given_up_with_its_boxes(
+    raylets: Raylets, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with intercode.make("bash") as env:
+        dataset, kit = env.dataset, make_kit(env, "bash", {}, [0])
+    with connected(raylets.address) as ray, Hosts(kit, ray, 1) as hosts:
+        far = FarEnv(dataset, hosts=hosts)
+        far.reset(options={"task": 0})
+        assert far.step("echo here")[0] == "here\n"
+        families = raylets.families()
+        hung = [f.owner[0] for f in families if f.boxes]
+        for pid in hung:
+            os.kill(pid, signal.SIGSTOP)
+        with monkeypatch.context() as impatient:
+            impatient.setattr(seat, "SILENCE", 3.0)
+            with pytest.raises(SandboxLostError, match=r"nothing was heard of it for 3 s"):
+                far.step("echo there")
+        far.reset(options={"task": 0})
+        assert far.step("echo there")[0] == "there\n"
+        assert hung and left_of(families) == []
+        far.close()
+
+
+def test_the_driver_is_killed_and_another_goes_on(
+    raylets: Raylets, tmp_path: Path, episodes_of: Reader
+) -> None:
+    out = tmp_path / "run"
+    command = [
+        sys.executable, "-m", "intercode", "eval", "starter", "--agent", "gold", "--epochs", "4",
+        "--parallel", "4", "--runner", "ray", "--address", raylets.address, "--out", str(out),
+    ]  # fmt: skip
+    driver = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        eventually(lambda: lines(out) > 20 or driver.poll() is not None, "it plays", 120)
+        families = raylets.families()
+        assert driver.poll() is None and any(family.boxes for family in families)
+    finally:
+        driver.send_signal(signal.SIGKILL)
+        driver.wait()
+    assert left_of(families) == []
+    before = lines(out)
+    assert 20 < before < 4 * 70
+    subprocess.run(command, check=True, capture_output=True, timeout=240)
+    episodes = episodes_of(out)
+    assert len(episodes) == len({(t.task, t.epoch) for t in episodes}) == 4 * 70
+    assert all(t.success for t in episodes)
+
+
+def test_an_image_reaches_a_node_by_its_content(
+    raylets: Raylets, tmp_path: Path, squares: str, episodes_of: Reader
+) -> None:
+    """A root file system that the node's own cache does not have."""
+    image = tmp_path / "image.tar"
+    root = small_root(tmp_path / "root")
+    subprocess.run(["tar", "-C", root, "-cf", image, "."], check=True)
+    config = EvalConfig(
+        squares, "gold", limit=2, parallel=2, image=f"tar:{image}", runner="ray",
+        address=raylets.address, out=tmp_path / "run",
+    )  # fmt: skip
+    digest = make_plan(config).facts["image_digest"].removeprefix("sha256:")
+    layers = raylets.cache(raylets.nodes[0]) / "layers"
+    assert not list(layers.glob(f"{digest[:32]}-*"))
+    episodes = episodes_of(evaluate(config, quiet=True))
+    assert [t.success for t in episodes] == [True, True]
+    assert {t.run["image_digest"] for t in episodes} == {f"sha256:{digest}"}
+    (there,) = layers.glob(f"{digest[:32]}-*")
+    assert (there / "marker").read_text() == "this image\n"
+
+
+def small_root(root: Path) -> Path:
+    """The machine's bash and what it needs, and a file to know it by."""
+    for name in ("bin", "etc", "tmp", "dev", "proc", "sys", "usr/bin", "run", "root"):
+        (root / name).mkdir(parents=True)
+    (root / "marker").write_text("this image\n")
+    found = subprocess.run(["ldd", "/bin/bash"], capture_output=True, text=True, check=True)
+    needed = [word for word in found.stdout.split() if word.startswith("/")]
+    for path in ["/bin/bash", *needed]:
+        target = root / path.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(Path(path).resolve().read_bytes())
+        target.chmod(0o755)
+    return root
+
+
+def test_limits_and_going_on_are_as_on_one_machine(
+    raylets: Raylets, squares: str, tmp_path: Path, episodes_of: Reader
+) -> None:
+    """The model is asked by the driver, within the run's limits; either runner takes over."""
+    answer = ok("```bash\necho 1\n```", usage={"prompt_tokens": 100, "completion_tokens": 20})
+    out = tmp_path / "run"
+    with FaultyEndpoint(answer) as server:
+        local = EvalConfig(
+            squares, "try-again", model="m", base_url=server.base_url, max_turns=2, out=out,
+            model_options={"max_tokens": 100}, parallel=2, diffs=True, hashes=True,
+        )  # fmt: skip
+        far = replace(local, runner="ray", address=raylets.address)
+        with pytest.raises(BudgetError, match="run's limit"):
+            evaluate(replace(far, max_tokens=900), quiet=True)
+        assert 0 < len(server.requests) <= 7
+        first = episodes_of(out)
+        evaluate(replace(far, tasks=("0", "1", "2", "3", "4", "5")), quiet=True)
+        second = episodes_of(out)
+        assert second[: len(first)] == first and len(second) == 6
+        evaluate(local, quiet=True)
+        assert len(server.requests) == 1 + 2 * 7  # 1 squared is solved at once
+        evaluate(replace(local, out=tmp_path / "alone"), quiet=True)
+    found = told(episodes_of(out))
+    assert len(found) == 8
+    for key, episode in told(episodes_of(tmp_path / "alone")).items():
+        steps = zip(episode["steps"], found[key]["steps"], strict=True)
+        for alone, over in steps:
+            timeless = {"usage": None, "messages": None}
+            assert {**alone, **timeless} == {**over, **timeless}
+
+
+def test_a_node_that_differs_is_left_out(raylets: Raylets) -> None:
+    with intercode.make("bash") as env:
+        kit = replace(make_kit(env, "bash", {}, [0]), version="0.0.1")
+    said: list[str] = []
+    with connected(raylets.address) as ray, Hosts(kit, ray, 2, said.append) as hosts:
+        begun = time.monotonic()
+        with pytest.raises(SandboxUnavailableError, match=r"its version is '.*', here '0\.0\.1'"):
+            hosts.pick()
+        assert said and "is left out: its version" in said[0]
+        assert time.monotonic() - begun < 120
+
+
+def test_what_a_host_cannot_make_is_told(raylets: Raylets) -> None:
+    with intercode.make("bash") as env:
+        kit = make_kit(env, "bash", {"reward": "no.such.module:reward"}, [])
+    with (
+        connected(raylets.address) as ray,
+        Hosts(kit, ray, 1, lambda _: None) as hosts,
+        pytest.raises(SandboxUnavailableError, match=r"cannot import 'no\.such\.module'"),
+    ):
+        hosts.pick()
+
+
+def test_a_connection_lasts_until_its_last_user_leaves(raylets: Raylets) -> None:
+    first, second = connected(raylets.address), connected(raylets.address)
+    ray = first.__enter__()
+    assert second.__enter__() is ray
+    first.__exit__(None, None, None)
+    assert ray.is_initialized() and ray.nodes()
+    second.__exit__(None, None, None)
+    assert not ray.is_initialized()
+    ray.init(address=raylets.address, log_to_driver=False)
+    with connected(raylets.address):
+        pass
+    assert ray.is_initialized()  # it was there before
+    ray.shutdown()
+
+
+def test_a_runner_that_is_none_is_told_before_anything_is_written(tmp_path: Path) -> None:
+    config = EvalConfig("starter", "gold", runner="rey", out=tmp_path / "run")
+    with pytest.raises(UnknownNameError, match=r"unknown runner 'rey'; did you mean 'ray'\?"):
+        evaluate(config, quiet=True)
+    assert not (tmp_path / "run").exists()
+
+
+def test_no_cluster_is_told() -> None:
+    with socket.socket() as taken:  # nobody else gets the port, and nobody listens at it
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(UsageError, match=f"no Ray cluster answers at {address}") as told:
+            connected(address).__enter__()
+    assert "--address local" in str(told.value)

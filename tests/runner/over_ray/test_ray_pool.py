@@ -1,0 +1,119 @@
+"""The pool over nodes: as the one of this process, groups on one node, what a lost node costs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+import pytest
+
+import intercode
+from intercode import datasets
+from intercode.errors import EnvironmentStateError, SandboxLostError, UsageError
+from intercode.runner.ray import RayPool
+from support.raylets import Raylets, left_of
+
+pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
+STARTER = datasets.load("starter")
+T = TypeVar("T")
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(asyncio.wait_for(work, 180))
+
+
+def test_episodes_are_as_those_of_the_environment(raylets: Raylets) -> None:
+    async def play(pool: RayPool, i: int) -> list[Any]:
+        async with pool.episode(task=i, seed=i) as episode:
+            turns = [await episode.step(a) for a in (STARTER.tasks[i].gold or "", "submit")]
+            return [episode.query, *(list(turn) for turn in turns)]
+
+    async def all_of_them() -> list[list[Any]]:
+        async with RayPool("bash", 4, address=raylets.address) as pool:
+            with intercode.make("bash") as env:
+                assert pool.facts() == env.facts()
+            return await asyncio.gather(*(play(pool, i) for i in range(12)))
+
+    for i, found in enumerate(run(all_of_them())):
+        with intercode.make("bash") as env:
+            query, _ = env.reset(seed=i, options={"task": i})
+            alone = [list(env.step(a)) for a in (STARTER.tasks[i].gold, "submit")]
+        assert found == [query, *alone]
+
+
+def test_groups_time_outs_and_cancelling(raylets: Raylets) -> None:
+    async def work() -> None:
+        async with RayPool("bash", 3, address=raylets.address, timeout=60.0) as pool:
+            async with pool.group(3, 3, seed=5, prefix=["cd /tmp; x=7; echo made > f"]) as group:
+                seen = await asyncio.gather(*(e.step("pwd; echo $x; cat f") for e in group))
+                assert [t.observation for t in seen] == ["/tmp\n7\nmade\n"] * 3
+                await group[0].step("echo mine > f")
+                assert (await group[1].step("cat f")).observation == "made\n"
+                assert (await group[2].score()).value < 1
+                begun = time.monotonic()
+                with pytest.raises(TimeoutError):
+                    await group[0].step("sleep 50", timeout=0.5)
+                with pytest.raises(EnvironmentStateError, match="took longer"):
+                    await group[0].step("true")
+                waiting = asyncio.create_task(group[1].step("sleep 50"))
+                await asyncio.sleep(0.3)
+                waiting.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await waiting
+                assert time.monotonic() - begun < 40
+            async with pool.episode(task=0) as episode:  # all places are there again
+                assert (await episode.step("echo on")).observation == "on\n"
+            with pytest.raises(UsageError, match="a group of 4 in a pool of 3"):
+                await pool.begin_group(0, 4)
+
+    run(work())
+
+
+def test_a_process_that_dies_on_a_node_that_lives_is_started_anew(raylets: Raylets) -> None:
+    async def work() -> None:
+        async with RayPool("bash", 2, address=raylets.address) as pool:
+            lost = await pool.begin(0)
+            (worker,) = raylets.workers(raylets.nodes[0])
+            families = raylets.families()
+            os.kill(worker, signal.SIGKILL)
+            with pytest.raises(SandboxLostError, match="went away"):
+                await lost.step("echo here")
+            await lost.close()
+            async with pool.episode(1) as episode:
+                assert (await episode.step("echo again")).observation == "again\n"
+            assert left_of(families) == []
+
+    run(work())
+
+
+def test_a_lost_node_costs_its_episodes_only(raylets: Raylets) -> None:
+    second = raylets.add(cpus=2)
+
+    async def work() -> None:
+        async with RayPool("bash", 4, address=raylets.address) as pool:
+            end = time.monotonic() + 150
+            while len(pool.hosts.spread()) < 2:  # until both nodes are ready
+                assert time.monotonic() < end
+                await asyncio.sleep(0.1)
+            episodes = [await pool.begin(i) for i in range(4)]
+            assert sorted(pool.hosts.spread().values()) == [2, 2]
+            families = raylets.families()
+            await asyncio.to_thread(raylets.kill, second)
+            found = await asyncio.gather(
+                *(e.step("echo here") for e in episodes), return_exceptions=True
+            )
+            lost = [e for e in found if isinstance(e, SandboxLostError)]
+            assert len(lost) == 2
+            assert [t.observation for t in found if isinstance(t, tuple)] == ["here\n"] * 2
+            for episode in episodes:
+                await episode.close()
+            again = await asyncio.gather(*(pool.begin(i) for i in range(4)))  # all elsewhere
+            told = await asyncio.gather(*(e.step("echo again") for e in again))
+            assert [t.observation for t in told] == ["again\n"] * 4
+        assert left_of(families) == []
+
+    run(work())

@@ -1,0 +1,118 @@
+"""What is sent to nodes: the same trees, files and marks, by content, once."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from intercode.errors import DataError, SandboxError
+from intercode.paths import cache_root, sandbox_uid
+from intercode.runner.ray.kit import Parcel
+from intercode.runner.ray.shipping import PIECE, Arrivals, send
+
+MOMENT = 1_700_000_000_123_456_789
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A directory with one of everything."""
+    root = tmp_path / "tree"
+    (root / "deep" / "er").mkdir(parents=True)
+    (root / "deep" / "er" / "large").write_bytes(os.urandom(PIECE + 17))
+    (root / "script").write_text("#!/bin/sh\n")
+    (root / "script").chmod(0o751)
+    os.link(root / "script", root / "deep" / "same")
+    (root / "link").symlink_to("/nowhere/at all")
+    os.mkfifo(root / "pipe")
+    os.utime(root / "script", ns=(MOMENT, MOMENT))
+    os.utime(root / "deep", ns=(MOMENT + 5, MOMENT + 5))
+    os.utime(root, ns=(MOMENT + 9, MOMENT + 9))
+    return root
+
+
+def arrived(parcel: Parcel, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a parcel is in another machine's cache, sent as it is over a network."""
+    pieces: list[bytes] = []
+    told = send(parcel, pieces.append)
+    monkeypatch.setenv("INTERCODE_CACHE", str(cache))
+    arrivals = Arrivals([parcel])
+    assert arrivals.lacks() == [0]
+    for piece in pieces:
+        assert len(piece) <= PIECE
+        arrivals.take(0, piece)
+    arrivals.settle(0, *told)
+    assert arrivals.lacks() == []
+    return arrivals.places()[parcel.path]
+
+
+def look(root: Path) -> dict[str, tuple[object, ...]]:
+    """Everything about a tree that a sandbox could see, but for its owner."""
+    found = {}
+    for path in [root, *sorted(root.rglob("*"))]:
+        info = path.lstat()
+        held: object = None
+        if path.is_symlink():
+            held = os.readlink(path)
+        elif path.is_file():
+            held = path.read_bytes()
+        found[str(path.relative_to(root))] = (info.st_mode, info.st_nlink, info.st_mtime_ns, held)
+    return found
+
+
+def test_a_tree_arrives_as_it_is(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = arrived(Parcel("a" * 32, tree, "tree"), tmp_path / "cache", monkeypatch)
+    assert there == tmp_path / "cache" / "layers" / f"{'a' * 32}-{sandbox_uid()}"
+    assert look(there) == look(tree)
+    assert {path.lstat().st_uid for path in there.rglob("*")} == {sandbox_uid()}
+
+
+def test_what_an_overlay_marks_as_deleted_stays_so(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mknod(tree / "deep" / "gone", stat.S_IFCHR, 0)
+    os.setxattr(tree / "deep", "user.overlay.opaque", b"y")
+    there = arrived(Parcel("b" * 32, tree, "upper"), tmp_path / "cache", monkeypatch)
+    gone = (there / "deep" / "gone").lstat()
+    assert stat.S_ISCHR(gone.st_mode) and gone.st_rdev == 0
+    assert os.getxattr(there / "deep", "user.overlay.opaque") == b"y"
+    assert "user.overlay.opaque" not in os.listxattr(there)
+    assert (there / "deep" / "er" / "large").read_bytes() == (
+        tree / "deep" / "er" / "large"
+    ).read_bytes()
+
+
+def test_a_file_keeps_its_name_and_its_folders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "mine" / "rewards.py"
+    file.parent.mkdir()
+    file.write_text("x = 1\n")
+    there = arrived(Parcel("c" * 32, file, "file"), tmp_path / "cache", monkeypatch)
+    assert there.parts[-2:] == ("mine", "rewards.py")
+    assert there.read_text() == "x = 1\n"
+
+
+def test_what_does_not_arrive_whole_is_refused(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parcel, pieces = Parcel("d" * 32, tree, "tree"), list[bytes]()
+    digest, mode, when = send(parcel, pieces.append)
+    monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
+    arrivals = Arrivals([parcel])
+    arrivals.take(0, pieces[0])
+    with pytest.raises(DataError, match="did not arrive whole"):
+        arrivals.settle(0, digest, mode, when)
+    assert arrivals.lacks() == [0]
+    with pytest.raises(SandboxError, match="was removed while"):
+        arrivals.places()
+    assert list((cache_root() / "layers").glob("*.half")) == []
+
+
+def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
+    with pytest.raises(SandboxError, match=r"absent cannot be sent to a node"):
+        send(Parcel("e" * 32, tmp_path / "absent", "tree"), lambda _: None)

@@ -1,0 +1,86 @@
+"""What cuts an episode short that a person plays: a model that fails, a limit, Ctrl-C."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import intercode
+from intercode.envs.base import InterCodeEnv
+from intercode.errors import BudgetError
+from intercode.runner.guiding import Guide, guide
+from intercode.runner.sitting import Interrupted, Sitting
+from intercode.types import Dataset, Move
+from support.guided import GO, RUN, STOP, TASKS, Failing, Scripted, act
+
+pytestmark = pytest.mark.sandbox
+
+
+@pytest.fixture(scope="module")
+def env() -> Iterator[InterCodeEnv]:
+    with intercode.make("bash", dataset=Dataset("t", "bash", TASKS)) as made:
+        yield made
+
+
+def test_a_model_that_fails_leaves_the_person_in_the_lead(env: InterCodeEnv) -> None:
+    agent = Failing("a=1", "a=2", "a=3")
+    person = Scripted(RUN, act("echo $a five"), STOP)
+    t = guide(env, 0, person, agent)
+    assert person.notes == ["the agent failed: the endpoint is down"]
+    assert t.steps[-1].observation == "1 five\n"
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_limits_end_an_unwatched_episode_or_the_session(env: InterCodeEnv, whole: bool) -> None:
+    agent = Failing("a=1", "a=2")
+    agent.error = BudgetError("no money is left", whole=whole)
+    if whole:
+        with pytest.raises(BudgetError):
+            guide(env, 0, Scripted(RUN), agent)
+    else:
+        assert guide(env, 0, Scripted(RUN), agent).end == "budget"
+        person = Scripted(GO, act("echo five"), act("submit"))
+        assert guide(env, 0, person, agent).end == "submitted"
+
+
+# ------------------------------------------------------------- Ctrl-C
+def test_ctrl_c_while_the_agent_thinks_leaves_it_as_it_was(env: InterCodeEnv) -> None:
+    agent = Failing("a=1", "a=2", "a=3")
+    agent.error = KeyboardInterrupt()
+    person = Scripted(RUN, act("true"), STOP)
+    t = guide(env, 0, person, agent)
+    assert person.interrupts == 1 and t.turns == 2
+    assert agent.left == ["a=2", "a=3"]
+
+
+def test_ctrl_c_while_an_action_runs_takes_its_turn_back(
+    env: InterCodeEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The interrupt comes when the action has already changed the box."""
+    run = env._execute
+
+    def interrupted(action: str) -> object:
+        result = run(action)
+        if "touch" in action:
+            raise KeyboardInterrupt
+        return result
+
+    monkeypatch.setattr(env, "_execute", interrupted)
+    person = Scripted(act("x=1"), act("x=2; touch /junk"), act("echo $x; ls /junk"), STOP)
+    t = guide(env, 0, person)
+    assert person.interrupts == 1
+    assert [s.action for s in t.steps] == ["x=1", "echo $x; ls /junk"]
+    assert t.steps[-1].observation.startswith("1\nls: ")
+    env.reset(options={"task": 0})
+    with Sitting(env) as sitting, pytest.raises(Interrupted):
+        sitting.take(Move("touch /a"))
+    with pytest.raises(KeyboardInterrupt), Sitting(env, levels=0) as sitting:
+        sitting.take(Move("touch /a"))
+
+
+def test_without_a_terminal_ctrl_c_ends_it(env: InterCodeEnv) -> None:
+    agent = Failing("a=1", "a=2")
+    agent.error = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        guide(env, 0, Guide(), agent)
