@@ -8,10 +8,33 @@ from pathlib import Path
 
 import pytest
 
+from support import back_end
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so begins what a shell has run with &
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--back-end", default="namespace", choices=back_end.NAMES,
+        help="what gives the boxes; with an engine, tests marked namespace_only are left out",
+    )  # fmt: skip
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    back_end.choose(config.getoption("--back-end"))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What takes long comes first, so that no worker is left with it alone at the end. Leave out
+    what only namespaces have, where another back end gives the boxes."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+    if back_end.is_container():
+        others = [item for item in items if item.get_closest_marker("namespace_only")]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in set(others)]
 
 
 def _find(name: str, variable: str) -> Path:

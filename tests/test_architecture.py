@@ -15,8 +15,8 @@ import intercode
 ROOT = Path(intercode.__file__).parent
 
 ORDER = [
-    {"types", "errors", "paths", "syntax"},
-    {"registry", "config"},
+    {"types", "errors", "paths", "syntax", "templates"},
+    {"plugins", "registry", "config"},
     {"trajectories", "logs"},
     {"datasets"},
     {"images"},
@@ -27,12 +27,13 @@ ORDER = [
     {"rewards"},
     {"agents"},
     {"envs"},
+    {"pool"},
     {"rollout"},
     {"report"},
     {"exports"},
     {"view"},
     {"runner"},
-    {"conformance", "integrations", "cli"},
+    {"conformance", "integrations", "compat", "cli"},
 ]
 """Lowest first. What stands in one set may import each other, `cli` and `conformance` apart."""
 

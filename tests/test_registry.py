@@ -45,6 +45,7 @@ def test_what_is_like_nothing_gets_the_list() -> None:
         ("os:", "not of the form"),
         ("no_such_module_x:y", "cannot import 'no_such_module_x'"),
         ("os.path:jion", "did you mean 'join'"),
+        ("bisect:nope", "known: bisect, bisect_left"),  # no name with an underscore
     ],
 )
 def test_a_bad_reference_names_the_part_that_failed(reference: str, says: str) -> None:

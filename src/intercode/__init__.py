@@ -9,28 +9,37 @@ Code is the action, execution feedback is the observation::
     observation, reward, terminated, truncated, info = env.step("ls")
 
 Importing this package registers ``intercode/Bash-v1`` with Gymnasium and does nothing else.
+``intercode.make_vec("bash", num_envs=64)`` steps many side by side;
+``intercode.Pool`` keeps hundreds of episodes for a trainer;
 ``intercode.load_run(directory)`` reads what an evaluation has left.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from intercode.envs import make, register
 
 if TYPE_CHECKING:
+    from intercode.envs.vector import make_vec
+    from intercode.pool import Pool
     from intercode.report.loading import load_run
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "load_run", "make"]
+__all__ = ["Pool", "__version__", "load_run", "make", "make_vec"]
+
+_LATER = {
+    "load_run": "intercode.report.loading",
+    "make_vec": "intercode.envs.vector",
+    "Pool": "intercode.pool",
+}
 
 register()
 
 
 def __getattr__(name: str) -> Any:
     """What is imported when it is first asked for."""
-    if name == "load_run":
-        from intercode.report.loading import load_run
-
-        return load_run
+    if name in _LATER:
+        return getattr(import_module(_LATER[name]), name)
     raise AttributeError(f"module 'intercode' has no attribute {name!r}")

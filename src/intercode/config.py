@@ -32,6 +32,8 @@ class EvalConfig:
     also where it is not deterministic. ``diffs``: every step keeps how it changed files, which
     changes no result. ``policy``: rules over actions (envs/policy), or their file.
     ``env_options``: settings of one environment's own, such as BashEnv's ``session``.
+    ``runner``: where environments are, ``local`` or ``ray`` with the ``address`` of a cluster (see
+    runner/ray); no result depends on it.
     """
 
     dataset: str
@@ -67,6 +69,8 @@ class EvalConfig:
     max_cost: float | None = None
     max_seconds: float | None = None
     fail_on_error: int | str | None = None
+    runner: str = "local"
+    address: str | None = None
 
     @property
     def determinism(self) -> bool | Mapping[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from intercode.errors import EnvironmentStateError, InfrastructureError, UsageError
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from intercode.envs.base import InterCodeEnv
     from intercode.sandboxes.base import Sandbox
     from intercode.sessions.base import Session
+    from intercode.types import Dataset
 
 _PATIENCE = 60.0  # seconds for what takes milliseconds on an idle machine
 _FORBIDDEN = ("gold", "golds", "also", "flag", "solution", "time", "seconds", "date", "pid")
@@ -229,3 +231,22 @@ def _check_info(env: InterCodeEnv, info: dict[str, Any]) -> None:
     for gold in env.task.golds:
         inside = len(gold) > len("ls -l") and json.dumps(gold)[1:-1] in text
         require(not inside, f"info holds the gold of {env.task.id}")
+
+
+# ------------------------------------------------------------------- datasets
+def check_dataset(dataset: str | Path | Dataset, **settings: Any) -> None:
+    """Check the tasks of a dataset as ``intercode check`` does: every gold scores 1 and always does
+    the same, doing nothing does not, nothing of a gold can be read from inside.
+
+    ``dataset``: a name, a file, a task package's directory or, for a test that lies in it, the
+    test's own ``__file__``. ``settings`` are those of ``runner.check.check``.
+    """
+    from intercode.runner.check import check
+    from intercode.types import Dataset
+
+    if not isinstance(dataset, Dataset):
+        place = Path(dataset)
+        dataset = str(place.resolve().parent if place.suffix == ".py" else dataset)
+    report = check(dataset, **settings)
+    told = "; ".join(f"{f.task}: {f.kind}: {f.detail}" for f in report.faults)
+    require(report.sound, f"{len(report.unsound)} of {report.tasks} tasks are not sound: {told}")

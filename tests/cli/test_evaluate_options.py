@@ -115,3 +115,14 @@ def test_too_many_errors_stop_the_run_with_status_4(
     assert "errors in 2 of the episodes" in said
     assert main([*words, "many"]) == 2
     assert "a share such as '10%'" in capsys.readouterr().err
+
+
+def test_what_goes_with_a_cluster_is_refused_without_one(
+    dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["eval", dataset, "--agent", "gold", "--out", str(tmp_path / "out")]
+    assert main([*words, "--address", "head:6379"]) == 2
+    assert "goes with --runner ray" in capsys.readouterr().err
+    assert main([*words, "--runner", "rat"]) == 2
+    assert "unknown runner 'rat'; did you mean 'ray'?" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

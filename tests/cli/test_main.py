@@ -150,4 +150,5 @@ def test_list_gives_names_for_programs(capsys: pytest.CaptureFixture[str]) -> No
     assert main(["list", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert "try-again" in found["agents"] and "nl2bash" in found["datasets"]
-    assert all(text for names in found.values() for text in names.values())
+    assert all(told["what"] for names in found.values() for told in names.values())
+    assert found["agents"]["gold"]["from"] == "intercode-gym"

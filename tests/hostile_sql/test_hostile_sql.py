@@ -66,6 +66,18 @@ def ground(
 
 @pytest.mark.parametrize("case", CASES, ids=[f"{c.kind}: {c.name}" for c in CASES])
 def test_a_hostile_case(ground: Ground, case: Case) -> None:
+    """What was late is tried once more: machines are busy at times, what hangs always is late."""
+    try:
+        try_case(ground, case)
+    except LateError:
+        try_case(ground, case)
+
+
+class LateError(AssertionError):
+    """A statement was not given up in time."""
+
+
+def try_case(ground: Ground, case: Case) -> None:
     before = ground.listing()
     session = ground.engine.open(ground.shop, LIMITS)
     try:
@@ -83,7 +95,8 @@ def attempt(ground: Ground, session: SqlSession, code: str) -> None:
     began = time.monotonic()
     result = session.run(code, LIMIT)
     took = time.monotonic() - began
-    assert took < LIMIT + GRACE, f"{code[:80]!r} took {took:.1f} s"
+    if took >= LIMIT + GRACE:
+        raise LateError(f"{code[:80]!r} took {took:.1f} s")
     assert SECRET not in result.shown, code
     assert len(result.shown) < LIMITS.size + 1000, f"{len(result.shown)} characters"
     assert result.ok or result.output.startswith("Error executing query: "), result

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
+import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +14,58 @@ import pytest
 
 from intercode import images
 from intercode.errors import SandboxUnavailableError
-from intercode.sandboxes.base import SandboxSpec
-from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sandboxes import SandboxSpec, open_sandbox
+from intercode.sandboxes.kept import KeptSandbox
+from intercode.sandboxes.namespace.launcher import Launcher
 from intercode.types import Layer, LayerSpec
+from support import back_end
+
+SLEEPS = "until [ $(cat /proc/$!/comm) = sleep ]; do :; done"
+"""Shell code that waits until the last job is `sleep`: before, it is a copy of the shell."""
 
 
-def open_box(**spec: Any) -> NamespaceSandbox:
-    """A new box; the test is skipped where this machine gives none."""
+def open_box(**spec: Any) -> KeptSandbox:
+    """A new box of the back end under test. Where this machine gives none the test is skipped, but
+    with an engine that was asked for by name it fails."""
     try:
-        return NamespaceSandbox(SandboxSpec(images.resolve("host"), **spec))
+        return open_sandbox(SandboxSpec(images.resolve("host"), **spec), back_end.chosen())
     except SandboxUnavailableError as e:
+        if back_end.is_container():
+            raise
         pytest.skip(f"no namespace sandbox on this machine ({e}): see `intercode doctor`")
+
+
+def running(mark: str) -> list[int]:
+    """Processes of this machine with ``mark`` among their arguments, whatever namespace."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with suppress(OSError):
+                if mark.encode() in (entry / "cmdline").read_bytes().split(b"\0"):
+                    found.append(int(entry.name))
+    return found
+
+
+def a_duration() -> str:
+    """A number of seconds to sleep that no other test uses."""
+    return str(100_000 + uuid.uuid4().int % 10_000_000)
+
+
+def end_waiting() -> None:
+    """Where boxes are containers: end those that wait to serve again."""
+    if back_end.is_container():
+        from intercode.sandboxes.container import pool
+
+        pool.clear()
+
+
+def boxes_of_ours() -> int:
+    """How many boxes this process has; of namespaces also those that wait for a request."""
+    if back_end.is_container():
+        end_waiting()
+        return len(back_end.containers_of(os.getpid()))
+    pid = Launcher.get().pid
+    return len(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
 
 
 def layer_of(root: Path) -> Layer:
@@ -29,7 +73,7 @@ def layer_of(root: Path) -> Layer:
     return images.layer(LayerSpec("dir", root))
 
 
-def eventually(condition: Callable[[], bool], what: str, seconds: float = 10.0) -> None:
+def eventually(condition: Callable[[], bool], what: str, seconds: float = 30.0) -> None:
     """Wait until a condition holds; fail with ``what`` when it does not in time."""
     end = time.monotonic() + seconds
     while not condition():

@@ -34,24 +34,24 @@ def family(owner: int) -> Family:
     """The launchers of a process, their keepers (boxes that wait for use have one too), and what
     runs in the boxes."""
     children: defaultdict[int, list[Alive]] = defaultdict(list)
-    for pid, parent, started in _table():
-        children[parent].append((pid, started))
+    for pid, parent, when in _table():
+        children[parent].append((pid, when))
     launchers = tuple(p for p in children[owner] if _name(p[0]) == "intercode")
     keepers = tuple(k for launcher in launchers for k in children[launcher[0]])
     inside = [p for keeper in keepers for p in _below(keeper[0], children)]
     inits = tuple(p for p in inside if _number_inside(p[0]) == 1)
     others = tuple(p for p in inside if p not in inits)
-    return Family((owner, _started(owner)), launchers, keepers, inits, others)
+    return Family((owner, started(owner)), launchers, keepers, inits, others)
 
 
 def living(processes: tuple[Alive, ...]) -> list[Alive]:
     """Those that still run; what only waits to be collected by its parent has ended."""
-    return [p for p in processes if p[1] and _started(p[0]) == p[1]]
+    return [p for p in processes if p[1] and started(p[0]) == p[1]]
 
 
 def groups_of(launchers: tuple[Alive, ...]) -> list[Path]:
     """The control groups that these launchers have made, for as long as they are there."""
-    names = {f".{pid}.{started}." for pid, started in launchers}
+    names = {f".{pid}.{when}." for pid, when in launchers}
     top = Path("/sys/fs/cgroup")
     found = []
     for directory, below, _ in os.walk(top):
@@ -103,7 +103,8 @@ def _fields(pid: int) -> list[str]:
     return [] if fields[0] in "ZX" else fields
 
 
-def _started(pid: int) -> str:
+def started(pid: int) -> str:
+    """When a process started, in clock ticks since boot; nothing for one that has ended."""
     fields = _fields(pid)
     return fields[19] if fields else ""
 

@@ -26,6 +26,7 @@ AGENTS = Registry(
         "tool-calling": "intercode.agents.tool_calling:ToolCallingAgent",
         "try-again": "intercode.agents.try_again:TryAgainAgent",
     },
+    group="intercode.agents",
 )
 """Agents by name; ``package.module:Class`` names any other."""
 

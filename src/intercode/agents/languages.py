@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from intercode.sessions import languages
 from intercode.syntax import parse
 
 _ASSIGNMENT = re.compile(r"\w+=")
@@ -91,12 +92,14 @@ _BASH = Language(
     "Both the lasting changes and the output of your latest block are judged. Print what the task "
     "asks for and nothing else.",
 )
+_TESTED = "Your code is judged by tests that you do not see."
 _LANGUAGES = {
     "bash": _BASH,
     "ctf": replace(
         _BASH,
         judged="The flag is judged, once you hand it in. A wrong flag costs a turn.",
     ),
+    "harbor": replace(_BASH, judged="The state that you leave is judged, by a test."),
     "sql": Language(
         "SQL",
         ("sql", "mysql", "sqlite", "sqlite3"),
@@ -115,6 +118,12 @@ _LANGUAGES = {
 
 def language_of(environment: str) -> Language:
     """The language of a registered environment; one that is not known here goes by its own name
-    and is only ever read from fences."""
+    and is only ever read from fences. ``code:NAME`` is one of the table of sessions/languages.py,
+    or one that was loaded before.
+    """
     name = environment.lower()
+    kind, _, spoken = environment.partition(":")
+    if kind == "code" and (entry := languages.known(spoken)):
+        tags = entry.tags or (entry.title.lower(),)
+        return Language(entry.title, tags, lambda _: False, _TESTED)
     return _LANGUAGES.get(name) or Language(environment, (name,), lambda _: False)

@@ -53,6 +53,8 @@ class Toolkit:
 
 TOOLKITS = {
     "bash": Toolkit("run_command", "command"),
+    "code": Toolkit("run_code", "code"),
+    "harbor": Toolkit("run_command", "command"),
     "ctf": Toolkit("run_command", "command", "flag", needed=True),
     "sql": Toolkit("run_query", "statement"),
     "python": Toolkit("run_code", "code", "name"),
@@ -62,7 +64,7 @@ TOOLKITS = {
 
 def toolkit_of(environment: str) -> Toolkit:
     """The tools of an environment."""
-    return TOOLKITS.get(environment.lower()) or Toolkit("run", "code", "answer")
+    return TOOLKITS.get(environment.lower().partition(":")[0]) or Toolkit("run", "code", "answer")
 
 
 def sound(calls: Sequence[Call], turn: int) -> list[Call]:

@@ -28,14 +28,17 @@ COMMANDS = {
     "replay": "re-execute recorded episodes and compare",
     "regrade": "score recorded episodes again in another way",
     "export": "write episodes in the formats of others",
+    "harbor": "write a dataset's tasks as Harbor's task directories",
     "bundle": "seal a run so that others can verify it",
+    "serve": "serve environments to trainers elsewhere (OpenEnv)",
     "verify": "check a bundle and re-execute what it holds",
     "leaderboard": "make a page of results out of bundles",
     "check": "prove that a dataset's tasks are sound",
+    "new": "write a task package of your own to start from",
     "play": "do tasks yourself in the terminal",
     "doctor": "say what this machine can do and what it lacks",
     "data": "get a dataset's files from its authors",
-    "image": "build, list and remove root file systems",
+    "image": "build, fetch, list and remove root file systems",
     "list": "list datasets, agents, environments and rewards",
 }
 """Commands, each a module of this package, with what ``intercode --help`` says of it."""

@@ -7,7 +7,7 @@ import json
 import sys
 from typing import Any
 
-from intercode.cli.parser import count, path, seconds
+from intercode.cli.parser import add_pairs, count, path, seconds
 from intercode.config import parse_pairs
 from intercode.errors import DataError, UsageError
 
@@ -45,15 +45,15 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--image", help="root file system: host, dir:PATH, tar:PATH or recipe:NAME "
         "(default: the dataset's)",
     )  # fmt: skip
+    parser.add_argument(
+        "--sandbox", default="auto", help="kind of sandbox (default auto: the strongest there is)"
+    )
     parser.add_argument("--network", default="none", help="none (the default) or host")
     parser.add_argument(
         "--timeout", type=seconds, default=10.0, metavar="S",
         help="seconds that a gold may take (default 10)",
     )  # fmt: skip
-    parser.add_argument(
-        "--env-option", action="append", default=[], metavar="K=V",
-        help="a setting of the environment's own, such as engine=mysql",
-    )  # fmt: skip
+    add_pairs(parser, "env")
     parser.add_argument(
         "--parallel", type=count, default=2, metavar="N", help="tasks at the same time (default 2)"
     )
@@ -91,7 +91,7 @@ def _dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any], bool]
     report = check.check(
         name, profile=args.profile, image=args.image, network=args.network,
         parallel=args.parallel, timeout=args.timeout, keep=not args.no_keep,
-        env_options=parse_pairs(args.env_option),
+        env_options=parse_pairs(args.env_option), sandbox=args.sandbox,
     )  # fmt: skip
     if args.against is not None:
         report = check.against(report, _prints(args), str(args.against))

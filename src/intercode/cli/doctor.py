@@ -108,9 +108,8 @@ def _server() -> Finding:
 def _programs(spec: str, image: str | None) -> list[Finding]:
     """Which of the programs that a dataset's tasks need an image lacks (None: this machine)."""
     from intercode import datasets
-    from intercode.images import resolve
-    from intercode.sandboxes import SandboxSpec
-    from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+    from intercode.builders.resolving import resolve
+    from intercode.sandboxes import SandboxSpec, open_sandbox
 
     try:
         wanted = datasets.load(spec).programs
@@ -118,7 +117,7 @@ def _programs(spec: str, image: str | None) -> list[Finding]:
             return []
         place = resolve(image or "host")
         look = 'for p; do command -v "$p" > /dev/null || echo "$p"; done'
-        with NamespaceSandbox(SandboxSpec(place)) as box:
+        with open_sandbox(SandboxSpec(place)) as box:
             lacking = box.run(["/bin/bash", "-c", look, "bash", *wanted]).output.split()
     except InterCodeError:
         return []  # what opens the dataset's first task tells it

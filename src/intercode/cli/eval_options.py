@@ -8,9 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from intercode import trajectories
-from intercode.cli.parser import add_diffs, add_place, amount, count, path, seconds
+from intercode.cli.parser import (
+    add_diffs,
+    add_place,
+    add_who,
+    amount,
+    count,
+    path,
+    seconds,
+    take_pairs,
+)  # fmt: skip
 from intercode.cli.policies import add_policy, take_policy
-from intercode.config import parse_pairs, read_tasks, read_toml
+from intercode.config import read_tasks, read_toml
 from intercode.errors import UsageError
 
 
@@ -30,27 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--resume", type=path, metavar="DIR",
         help="play what is missing in that run, with the settings that it was begun with",
     )  # fmt: skip
-    who = parser.add_argument_group("who plays")
-    who.add_argument(
-        "--agent", default=absent, metavar="NAME|PKG:CLASS",
-        help="strategy: try-again, single-turn, gold, noop, ... (see `intercode list`)",
-    )  # fmt: skip
-    who.add_argument(
-        "--model", default=absent, metavar="PROVIDER/NAME",
-        help="the language model that the agent asks; its key comes from the environment",
-    )  # fmt: skip
-    who.add_argument(
-        "--base-url", default=absent, metavar="URL",
-        help="address of an OpenAI-compatible endpoint (or set OPENAI_BASE_URL)",
-    )  # fmt: skip
-    for name, what in (
-        ("agent", "the agent"), ("model", "the model, such as temperature=0.7"),
-        ("env", "the environment, such as session=fresh or reuse=true"),
-    ):  # fmt: skip
-        who.add_argument(
-            f"--{name}-option", action="append", default=[], metavar="K=V",
-            help=f"a setting of {what}; may be given several times",
-        )  # fmt: skip
+    add_who(parser, "who plays")
     _add_how_much(parser)
     _add_limits(parser)
     _add_same_again(parser)
@@ -68,6 +57,14 @@ def _add_how_much(parser: argparse.ArgumentParser) -> None:
     much.add_argument(
         "--parallel", type=count, default=absent, metavar="N",
         help="episodes at the same time (default 4); results do not depend on it",
+    )  # fmt: skip
+    much.add_argument(
+        "--runner", default=absent, metavar="local|ray",
+        help="where environments live: here, or on the nodes of a Ray cluster (docs/ray.md)",
+    )  # fmt: skip
+    much.add_argument(
+        "--address", default=absent, metavar="HOST:PORT",
+        help="head of that cluster (default: the one this machine is part of; local: one for now)",
     )  # fmt: skip
     much.add_argument(
         "--limit", type=count, default=absent, metavar="N", help="only the first N tasks"
@@ -151,13 +148,12 @@ def settings(given: Mapping[str, Any]) -> dict[str, Any]:
     if file and run:
         raise UsageError("--config and --resume exclude each other: a run has its own settings")
     values = read_toml(file) if file else _recorded(run) if run else {}
-    for name in ("agent", "model", "env"):
-        pairs = parse_pairs(given.pop(f"{name}_option"))
-        if pairs:
-            given[f"{name}_options"] = {**values.get(f"{name}_options", {}), **pairs}
+    take_pairs(given, values)
     if "tasks" in given:
         given["tasks"] = _tasks(given["tasks"])
     take_policy(given, values.get("policy"))
+    if "address" in given and {**values, **given}.get("runner", "local") == "local":
+        raise UsageError("--address names a Ray cluster: it goes with --runner ray")
     if isinstance(grid := values.get("grid"), Mapping):
         values["grid"] = {k: _narrowed(v, given[k]) if k in given else v for k, v in grid.items()}
     return {**values, **given}

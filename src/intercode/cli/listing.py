@@ -1,4 +1,4 @@
-"""``intercode list``: the names that the other commands take."""
+"""``intercode list``: the names that the other commands take, from here and from plugins."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ import argparse
 import importlib
 import inspect
 import json
+import sys
 from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
 
-from intercode.registry import unknown
+from intercode.errors import InterCodeError
+from intercode.registry import HERE, Registry, unknown
 
 _TABLES = {
     "datasets": "intercode.datasets:datasets",
     "agents": "intercode.agents:AGENTS",
     "environments": "intercode.envs:ENVIRONMENTS",
+    "languages": "intercode.sessions.languages:LANGUAGES",
     "rewards": "intercode.rewards:REWARDS",
     "sandboxes": "intercode.sandboxes:SANDBOXES",
 }
@@ -23,8 +28,9 @@ examples:
   intercode list
   intercode list agents --json
 
-Your own go where these do: --agent package.module:Class, --reward package.module:function, and a
-.json, .jsonl or .csv file for a dataset."""
+Your own go where these do: --agent package.module:Class, --reward package.module:function or
+file.py:function, and a task package's directory or a .json, .jsonl or .csv file for a dataset. An
+installed package adds names by entry points (see docs/new-tasks.md)."""
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -35,24 +41,54 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Print names, with the first line of what they are."""
+    """Print names, with the first line of what they are and where they come from. What a plugin
+    names and cannot be loaded is told on stderr, and left out."""
     if args.kind is not None and args.kind not in _TABLES:
         raise unknown("kind", args.kind, list(_TABLES))
     kinds = [args.kind] if args.kind else list(_TABLES)
-    found = {kind: dict(_named(kind)) for kind in kinds}
+    found = {kind: list(_named(kind)) for kind in kinds}
     if args.json:
-        print(json.dumps(found, indent=2))
+        rows = {
+            kind: {name: {"what": text, "from": origin} for name, text, origin in names}
+            for kind, names in found.items()
+        }
+        print(json.dumps(rows, indent=2))
         return 0
     for kind, names in found.items():
         print(kind)
-        for name, text in names.items():
-            print(f"  {name:<16} {text}".rstrip())
+        for name, text, origin in names:
+            source = "" if origin == HERE else f"  [{origin}]"
+            print(f"  {name:<16} {text}{source}".rstrip())
     return 0
 
 
-def _named(kind: str) -> Iterable[tuple[str, str]]:
+def _named(kind: str) -> Iterable[tuple[str, str, str]]:
+    """Each name of a table, what it is, and the package that gives it."""
     module, _, attribute = _TABLES[kind].partition(":")
-    registry = getattr(importlib.import_module(module), attribute)
+    registry: Registry = getattr(importlib.import_module(module), attribute)
+    for plugin in registry.unheard():
+        known = registry.origin(plugin.name)
+        _warn(f"{plugin.origin} also has {kind} {plugin.name!r}; that of {known} is used")
     for name in registry:
-        text = inspect.getdoc(registry.load(name)) or ""
-        yield name, text.partition("\n")[0]
+        try:
+            text = _told(registry.load(name))
+        except InterCodeError as e:
+            _warn(str(e))
+            continue
+        yield name, text, registry.origin(name)
+
+
+def _told(thing: object) -> str:
+    """The first line of what there is to say of it; of an installed task package, its own words."""
+    if isinstance(thing, ModuleType) and thing.__file__:
+        from intercode.datasets import package
+
+        return package.described(Path(thing.__file__).parent)
+    described = getattr(thing, "described", None)  # a language's
+    if isinstance(described, str):
+        return described
+    return (inspect.getdoc(thing) or "").partition("\n")[0]
+
+
+def _warn(message: str) -> None:
+    print(f"intercode: warning: {' '.join(message.split())}", file=sys.stderr)

@@ -5,12 +5,23 @@ from __future__ import annotations
 import argparse
 import difflib
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from intercode.config import parse_pairs
 from intercode.errors import UsageError
 
-__all__ = ["Parser", "Stop", "add_diffs", "add_place", "amount", "count", "path", "seconds"]
+__all__ = [
+    "Parser", "Stop", "add_diffs", "add_pairs", "add_place", "add_who", "amount", "count", "path",
+    "seconds", "take_pairs",
+]  # fmt: skip
+
+_PAIRS = {
+    "agent": "the agent",
+    "model": "the model, such as temperature=0.7",
+    "env": "the environment, such as session=fresh or engine=mysql",
+}
 
 
 class Stop(Exception):  # noqa: N818
@@ -95,6 +106,43 @@ def path(text: str) -> Path:
     return Path(text).expanduser()
 
 
+def add_who(parser: argparse.ArgumentParser, title: str) -> None:
+    """The options that say which agent plays, and on which model. Absent ones are not in the
+    namespace; the pairs are taken with ``take_pairs``."""
+    absent: Any = argparse.SUPPRESS
+    who = parser.add_argument_group(title)
+    who.add_argument(
+        "--agent", default=absent, metavar="NAME|PKG:CLASS",
+        help="strategy: try-again, single-turn, gold, noop, ... (see `intercode list`)",
+    )  # fmt: skip
+    who.add_argument(
+        "--model", default=absent, metavar="PROVIDER/NAME",
+        help="the language model that the agent asks; its key comes from the environment",
+    )  # fmt: skip
+    who.add_argument(
+        "--base-url", default=absent, metavar="URL",
+        help="address of an OpenAI-compatible endpoint (or set OPENAI_BASE_URL)",
+    )  # fmt: skip
+    for name in _PAIRS:
+        add_pairs(who, name)
+
+
+def add_pairs(parser: argparse._ActionsContainer, name: str) -> None:
+    """``--NAME-option KEY=VALUE``, as often as one likes; ``name`` is agent, model or env."""
+    parser.add_argument(
+        f"--{name}-option", action="append", default=[], metavar="K=V",
+        help=f"a setting of {_PAIRS[name]}; may be given several times",
+    )  # fmt: skip
+
+
+def take_pairs(given: dict[str, Any], before: Mapping[str, Any]) -> None:
+    """Turn what the pairs of ``add_who`` gave into ``agent_options`` and so on, over those that
+    hold already. Raises UsageError for what is no pair."""
+    for name in _PAIRS:
+        if pairs := parse_pairs(given.pop(f"{name}_option")):
+            given[f"{name}_options"] = {**before.get(f"{name}_options", {}), **pairs}
+
+
 def add_diffs(parser: argparse._ActionsContainer) -> None:
     """The option to record diffs; not in the namespace where it is not given."""
     absent: Any = argparse.SUPPRESS
@@ -118,14 +166,16 @@ def add_place(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--image",
         default=absent,
-        help="root file system: host, dir:PATH, tar:PATH or recipe:NAME (default: the dataset's)",
+        help="root file system: host, recipe:NAME, dockerfile:PATH, docker-archive:PATH, "
+        "registry:HOST/NAME ... (docs/images.md; default: the dataset's)",
     )
     group.add_argument(
         "--network", default=absent, help="none (the default), or host: the machine's own network"
     )
     group.add_argument(
-        "--sandbox", default=absent, help="kind of sandbox (default auto: the strongest there is)"
-    )
+        "--sandbox", default=absent,
+        help="namespace, docker, podman (default auto: the strongest)",
+    )  # fmt: skip
     group.add_argument(
         "--timeout", type=seconds, default=absent, help="seconds an action may take (default 10)"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from intercode.cli.parser import add_diffs, add_place, count, path
+from intercode.cli.parser import add_diffs, add_place, add_who, count, path, take_pairs
 from intercode.cli.policies import add_policy, take_policy
 from intercode.errors import UsageError
 
@@ -48,21 +48,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="where your trajectories go (default: runs/<dataset>-<agent>-<date>)",
     )  # fmt: skip
     add_diffs(parser)
-    with_agent = parser.add_argument_group("an agent plays, and you may step in")
-    with_agent.add_argument(
-        "--agent", default=absent, metavar="NAME|PKG:CLASS", help="its strategy (see `list`)"
-    )
-    with_agent.add_argument(
-        "--model", default=absent, metavar="PROVIDER/NAME", help="the model that it asks"
-    )
-    with_agent.add_argument(
-        "--base-url", default=absent, metavar="URL", help="address of the model's endpoint"
-    )
-    for name, what in (("agent", "the agent"), ("model", "the model"), ("env", "the environment")):
-        with_agent.add_argument(
-            f"--{name}-option", action="append", default=[], metavar="K=V",
-            help=f"a setting of {what}; may be given several times",
-        )  # fmt: skip
+    add_who(parser, "an agent plays, and you may step in")
     add_place(parser)
     add_policy(parser)
 
@@ -82,11 +68,7 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
-    from intercode.config import parse_pairs
-
-    for name in ("agent", "model", "env"):
-        if pairs := parse_pairs(given.pop(f"{name}_option")):
-            given[f"{name}_options"] = pairs
+    take_pairs(given, {})
     take_policy(given)
     if tasks := given.pop("task"):
         given["tasks"] = tasks

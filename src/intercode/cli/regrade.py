@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from intercode.cli.parser import add_place, count, path
+from intercode.cli.parser import add_pairs, add_place, count, path
 from intercode.config import parse_pairs
 
 if TYPE_CHECKING:
@@ -35,10 +35,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--dataset", help="where the record does not tell: name[:subset] or file")
     parser.add_argument("--parallel", type=count, default=2, help="episodes side by side (2)")
-    parser.add_argument(
-        "--env-option", action="append", default=[], metavar="KEY=VALUE",
-        help="a setting of the environment's own, such as engine=mysql",
-    )  # fmt: skip
+    add_pairs(parser, "env")
     add_place(parser)
 
 

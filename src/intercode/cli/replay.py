@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from intercode.cli import replay_branch
-from intercode.cli.parser import count, path, seconds
+from intercode.cli.parser import add_pairs, count, path, seconds
 from intercode.config import parse_pairs
 
 if TYPE_CHECKING:
@@ -51,10 +51,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--timeout", type=seconds, help="seconds per action (default: as recorded, else 10)"
     )
     parser.add_argument("--parallel", type=count, default=2, help="episodes side by side (2)")
-    parser.add_argument(
-        "--env-option", action="append", default=[], metavar="KEY=VALUE",
-        help="a setting of the environment's own, such as engine=mysql",
-    )  # fmt: skip
+    add_pairs(parser, "env")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument(
         "--out", type=path, metavar="PATH",

@@ -57,8 +57,17 @@ def of_sql(lines: Sequence[str]) -> bool:
     return rest.count("(") > rest.count(")") or bool(_OPEN.search(rest.replace("''", "")))
 
 
+def of_code(lines: Sequence[str]) -> bool:
+    """What begins like a program goes on up to an empty line."""
+    first = lines[0].rstrip()
+    begins = first.endswith(_GOES_ON) or first.startswith(_BEGINS) or first == "run"
+    return lines[-1] != "" and (begins or len(lines) > 1)
+
+
+_BEGINS, _GOES_ON = ("#", "import ", "package "), ("{", "(", "[", ",", "\\")
 _SHELL = Typing("{}$ ", "> ", of_shell, " (Bash's own is `builtin help`)")
 _TYPING = {
+    "code": Typing("> ", ". ", of_code, " (an empty line ends a program)"),
     "python": Typing(">>> ", "... ", of_python, " (Python's own is `help()`)"),
     "sql": Typing("{}> ", "  -> ", of_sql),
 }
@@ -66,4 +75,4 @@ _TYPING = {
 
 def typing_of(environment: str) -> Typing:
     """How the language of an environment is typed in."""
-    return _TYPING.get(environment, _SHELL)
+    return _TYPING.get(environment.partition(":")[0], _SHELL)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from intercode.cli.parser import count, path, seconds
+from intercode.cli.parser import add_pairs, count, path, seconds
 from intercode.config import parse_pairs
 
 DIFFERS = 1
@@ -40,10 +40,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reward", metavar="PKG:FN", help="where the bundle names code: yours")
     parser.add_argument("--timeout", type=seconds, help="seconds per action (default: its own)")
     parser.add_argument("--parallel", type=count, default=2, help="episodes side by side (2)")
-    parser.add_argument(
-        "--env-option", action="append", default=[], metavar="KEY=VALUE",
-        help="a setting of the environment's own, such as engine=mysql",
-    )  # fmt: skip
+    add_pairs(parser, "env")
 
 
 def handle(args: argparse.Namespace) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,19 +95,12 @@ class Limited:
             return self._recalled(messages, tools, known)
         while (held := self._reserve(messages, tools, wait=True)) is None:
             pass  # others hold what this one needs, and were waited for
-        try:
+        with self._spending(held):
             if isinstance(model, Endpoint):
                 answer = model.complete(messages, tools=tools, allowed=self._allowed(held))
             else:
                 answer = model.complete(messages, tools=tools)
-        except OutOfTimeError as e:
-            raise self._late(e) from e
-        except ModelRefusedError as e:
-            raise self._refused(held, e) from e
-        else:
             self._learn(held, answer)
-        finally:
-            held.release()
         return self._checked(held, answer)
 
     async def acomplete(
@@ -120,17 +114,22 @@ class Limited:
             return self._recalled(messages, tools, known)
         while (held := self._reserve(messages, tools, wait=False)) is None:
             await asyncio.sleep(0.02)  # others hold what this one needs
-        try:
+        with self._spending(held):
             answer = await model.acomplete(messages, tools=tools, allowed=self._allowed(held))
+            self._learn(held, answer)
+        return self._checked(held, answer)
+
+    @contextmanager
+    def _spending(self, held: _Held) -> Iterator[None]:
+        """Give back what a request held; tell errors that a limit caused as such."""
+        try:
+            yield
         except OutOfTimeError as e:
             raise self._late(e) from e
         except ModelRefusedError as e:
             raise self._refused(held, e) from e
-        else:
-            self._learn(held, answer)
         finally:
             held.release()
-        return self._checked(held, answer)
 
     def _reserve(
         self, messages: Sequence[Message], tools: Sequence[Tool], *, wait: bool

@@ -7,6 +7,7 @@ from typing import Any
 
 from intercode.report.compare import POWER, Comparison, Flip
 from intercode.report.compare_sides import Side, Unlike
+from intercode.report.entries import why_not_comparable
 from intercode.report.metrics import failed
 from intercode.report.tables import Cell, Table
 
@@ -60,9 +61,9 @@ def _cautions(one: Comparison) -> list[str]:
         out.append(
             f"{uneven} tasks have not as many episodes here as there: the test is approximate."
         )
-    if any(t.run.get("comparable") is False for s in (one.first, one.second)
-           for t in s.entry.episodes):  # fmt: skip
-        out.append("not comparable with others' results: the programs are this machine's own.")
+    played = [t for s in (one.first, one.second) for t in s.entry.episodes]
+    if why := why_not_comparable(played):
+        out.append(f"not comparable with others' results: {why}.")
     return out
 
 

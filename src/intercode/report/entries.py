@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -142,3 +142,13 @@ def _entry(path: Path, episode: Trajectory) -> Entry:
 
 def _digest(value: object, length: int) -> str:
     return str(value).removeprefix("sha256:")[:length]
+
+
+def why_not_comparable(episodes: Iterable[Trajectory]) -> str:
+    """Why these results cannot be put beside those of others; empty where they can."""
+    images = {str(t.run.get("image")) for t in episodes if t.run.get("comparable") is False}
+    if not images:
+        return ""
+    if images == {"host"}:
+        return "the programs under test are this machine's own"
+    return "tasks or image are not pinned ones of a published benchmark"

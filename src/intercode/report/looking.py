@@ -46,15 +46,15 @@ _PYTHON_ACTS = frozenset(
 def only_looks(action: str, environment: str) -> bool:
     """Whether an action explores: it reads and changes nothing.
 
-    ``bash``, ``ctf``: every command in it is a known reading one, without an option that writes,
-    and nothing is redirected into a file. ``sql``: SHOW, DESCRIBE, EXPLAIN, USE, and SELECT from
-    the catalog alone; a query of the data is an act. ``python``: imports and expressions that
-    define, assign and call nothing that changes. False for other environments.
+    ``bash``, ``ctf``, ``harbor``: every command in it is a known reading one, without an option
+    that writes, and nothing is redirected into a file. ``sql``: SHOW, DESCRIBE, EXPLAIN, USE, and
+    SELECT from the catalog alone; a query of the data is an act. ``python``: imports and
+    expressions that define, assign and call nothing that changes. False for other environments.
     """
     code = plain_code(action)
     if not code.strip() or len(code) > LONGEST:
         return False
-    if environment in ("bash", "ctf"):
+    if environment in ("bash", "ctf", "harbor"):
         return shell_only_looks(code)
     if environment == "sql":
         return _sql_only_looks(code)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from intercode.report import metrics
-from intercode.report.entries import OWN, Entry
+from intercode.report.entries import OWN, Entry, why_not_comparable
 from intercode.report.paper import failures, mixed
 from intercode.report.subsets import apart
 from intercode.report.tables import Cell, Table
@@ -90,8 +90,8 @@ def _dataset(name: str, entries: Sequence[Entry]) -> Table:
     columns = FIXED[:3] + (FIXED[3:4] if again else ()) + named + last
     notes = [n for e in entries for n in failures(e)]
     boxed = [e for e in entries if e.environment != "sql"]
-    if any(e.episodes[0].run.get("comparable") is False for e in boxed):
-        notes.append("not comparable: the programs under test are this machine's own.")
+    if why := why_not_comparable(e.episodes[0] for e in boxed):
+        notes.append(f"not comparable: {why}.")
     notes += mixed(entries) + apart(entries)
     title = f"{name}: success, %"
     return Table(name, title, columns, tuple(rows), tuple(notes), _DIGITS)

@@ -85,6 +85,7 @@ class State:
     ``answer`` is what the agent handed in. ``rows`` is the last result of a database; ``ranks``
     has, for a gold that asks for an order, each row's place in it, the same for rows that the order
     leaves side by side. ``tests``: how each hidden test of the task went, in their order.
+    ``look``: what the task's own look at the end state printed, empty where it has none.
     """
 
     output: str | None = ""
@@ -98,6 +99,7 @@ class State:
     rows: Rows | None = None
     ranks: tuple[int, ...] | None = None
     tests: tuple[TestRun, ...] = ()
+    look: str = ""
 
 
 @dataclass(frozen=True, slots=True)

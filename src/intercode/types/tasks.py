@@ -59,6 +59,9 @@ class Task:
     ``flag`` is what a capture-the-flag task asks for. ``draw`` makes of a task the one that an
     episode plays, by the episode's seed, so that nobody can know it before; ``contents`` are files
     written into the box when the episode begins: absolute path to content and mode.
+
+    ``look`` is a script that prints facts of an end state for the reward (see envs/looking.py),
+    ``look_at`` what of the end state it is given: nothing means all of it.
     """
 
     id: str
@@ -76,6 +79,8 @@ class Task:
     flag: str | None = None
     draw: Callable[[Task, int], Task] | None = None
     contents: Mapping[str, tuple[bytes, int]] = field(default_factory=dict)
+    look: str | None = None
+    look_at: tuple[str, ...] = ()
 
     @property
     def golds(self) -> tuple[str, ...]:
@@ -97,7 +102,8 @@ class Dataset:
     ``name`` is what the user asked for (``nl2bash:fs_1``); ``environment`` is the registered
     environment that plays it; ``image`` the image it is meant for; ``comparable`` is false where a
     result is not one that others could put beside theirs. ``programs``: what its tasks need in the
-    image beyond a shell and the usual small tools.
+    image beyond a shell and the usual small tools. ``reward``: the name of a reward of its own, or
+    a reference to one, for the ``standard`` profile; None for the environment's.
     """
 
     name: str
@@ -107,6 +113,7 @@ class Dataset:
     comparable: bool = True
     notes: str = ""
     programs: tuple[str, ...] = ()
+    reward: str | None = None
 
     def __len__(self) -> int:
         return len(self.tasks)
@@ -114,13 +121,15 @@ class Dataset:
     @property
     def hash(self) -> str:
         """First 16 hex digits of a SHA-256 over every id, query and gold, and over the hidden
-        tests where there are such, in order."""
+        tests and the look where there are such, in order."""
         rows = [[t.id, t.query, list(t.golds), *_tested(t)] for t in self.tasks]
         return hashlib.sha256(json.dumps(rows, ensure_ascii=False).encode()).hexdigest()[:16]
 
 
 def _tested(task: Task) -> list[Any]:
-    return [task.data["tests"], task.data.get("setup", "")] if "tests" in task.data else []
+    seen = [task.look, list(task.look_at)] if task.look is not None else []
+    tests = [task.data["tests"], task.data.get("setup", "")] if "tests" in task.data else []
+    return tests + seen
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +152,17 @@ class Image:
     """A root file system that is ready to use.
 
     ``root``: its unpacked tree, owned by the sandbox's id; None: the machine's own programs.
+    ``env`` and ``cwd``: the environment and directory in which its programs start, where a task
+    names no other. ``layers``: its own files on top of that tree, the lowest first; only an image
+    over the machine's own programs has such.
     """
 
     name: str
     digest: str
     root: Path | None = None
     env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str = "/"
+    layers: tuple[Layer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

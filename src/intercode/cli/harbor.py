@@ -1,0 +1,84 @@
+"""``intercode harbor``: a dataset's tasks as directories that other harnesses play."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from typing import Any
+
+from intercode.cli.parser import count, path
+from intercode.types import Dataset, Score, State, Task
+
+EXAMPLE = """\
+examples:
+  intercode harbor ic-ctf:offline --out tasks
+  intercode harbor ./my-task --out tasks --base debian:bookworm
+  intercode check harbor:tasks            are they sound?
+  intercode eval harbor:tasks --agent gold
+
+Tasks that others wrote in this format are played as they are: intercode eval harbor:/path."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.epilog = EXAMPLE
+    parser.add_argument(
+        "dataset", metavar="DATASET", help="as `intercode eval` takes it: Python's, CTF's, or with "
+        "a look"
+    )  # fmt: skip
+    parser.add_argument(
+        "--environment", metavar="NAME", default="bash", help="whose starter tasks are meant"
+    )
+    parser.add_argument("--out", type=path, required=True, metavar="DIR", help="where to write")
+    parser.add_argument(
+        "--base", metavar="IMAGE", help="what stands in FROM (default: what the dataset's image is)"
+    )
+    parser.add_argument("--limit", type=count, metavar="N", help="the first N tasks only")
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Write the tasks, and say which could not be told in this format."""
+    from intercode import datasets
+    from intercode.exports.harbor import write
+
+    dataset = datasets.load(args.dataset, args.environment)
+    if args.limit is not None:
+        dataset = replace(dataset, tasks=dataset.tasks[: args.limit])
+    with _Looks(dataset) as looks:
+        written = write(dataset, args.out, args.base, looks.of)
+    print(f"wrote {written.records} tasks to {args.out}", file=sys.stderr)
+    for note in written.left_out:
+        print(f"  left out: {note}", file=sys.stderr)
+    print(f"prove them: intercode check harbor:{args.out}", file=sys.stderr)
+    return 0
+
+
+class _Looks:
+    """What the looks of a dataset's tasks print of what the golds leave."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset, self._env, self._gold = dataset, None, State()
+
+    def __enter__(self) -> _Looks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._env is not None:
+            self._env.close()
+
+    def of(self, task: Task) -> str:
+        """Run the gold in a fresh box and its look there."""
+        from intercode.envs import make
+
+        env: Any = self._env
+        if env is None:
+            self._env = env = make(self._dataset.environment, self._dataset, reward=self._keep)
+        env.reset(options={"task": task.id})
+        env.score()
+        return self._gold.look
+
+    def _keep(self, task: Task, agent: State, gold: State) -> Score:
+        del task, agent
+        self._gold = gold
+        return Score(0.0)

@@ -1,0 +1,77 @@
+"""``intercode new``: a task package that runs at once, to be changed into one's own."""
+
+from __future__ import annotations
+
+import argparse
+import keyword
+import re
+import sys
+from pathlib import Path
+
+from intercode.cli.parser import path
+from intercode.errors import UsageError
+from intercode.templates import check_new, fill, texts_of
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+EXAMPLE = """\
+examples:
+  intercode new log-forensics
+      a directory with two tasks on a recipe; prove them: intercode check ./log-forensics
+  intercode new tasks/log-forensics --dockerfile
+      ... on a Dockerfile
+  intercode new log-forensics --plugin
+      ... as a package: after `pip install ./log-forensics`, `intercode eval log-forensics` plays it
+
+docs/new-tasks.md says what each file may hold; examples/git_repair is a whole one."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.epilog = EXAMPLE
+    parser.add_argument(
+        "directory", type=path, metavar="NAME", help="the new directory; its last part is the name"
+    )
+    parser.add_argument(
+        "--dockerfile", action="store_true", help="a Dockerfile in place of the recipe"
+    )
+    parser.add_argument(
+        "--plugin", action="store_true", help="make it a package that can be installed"
+    )
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Write the package and say what to do next. Raises UsageError for a name that is none, and
+    where there is something already."""
+    home = args.directory
+    names = write(home, dockerfile=args.dockerfile, plugin=args.plugin)
+    shown = home if home.is_absolute() else f"./{home}"
+    print(f"{shown}: {', '.join(names)}")
+    print(f"prove it:  intercode check {shown}\nplay it:   intercode play {shown}")
+    return 0
+
+
+def write(home: Path, *, dockerfile: bool = False, plugin: bool = False) -> list[str]:
+    """Fill the new directory ``home`` and return the names of the files, relative to it."""
+    name = home.name
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} is no name for a task: small letters, digits and single hyphens between "
+            "them, such as log-forensics"
+        )
+    check_new(home)
+    module = name.replace("-", "_")
+    if plugin and (module in sys.stdlib_module_names or keyword.iskeyword(module)):
+        raise UsageError(f"{name!r} is the name of a module of Python's own: choose another")
+    image = "Dockerfile" if dockerfile else "recipe.toml"
+    words = {"name": name, "module": module, "image": image}
+    texts = _texts("task") | (_texts("plugin") if plugin else {})
+    del texts["recipe.toml" if dockerfile else "Dockerfile"]
+    texts[f"test_{module}.py"] = texts.pop("test.py")
+    texts["files/names.txt"] = texts.pop("names.txt")
+    return fill(home, texts, words)
+
+
+def _texts(kind: str) -> dict[str, str]:
+    """The files of one folder of templates, by the names that they are to have."""
+    return texts_of("intercode.cli", f"templates/{kind}")

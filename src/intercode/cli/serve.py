@@ -1,0 +1,102 @@
+"""``intercode serve``: environments for trainers on other machines, by OpenEnv's protocol."""
+
+from __future__ import annotations
+
+import argparse
+import socket
+from contextlib import suppress
+from typing import Any
+
+from intercode.cli.parser import add_pairs, add_place, count, path, seconds
+from intercode.config import parse_pairs
+from intercode.errors import ConfigError, UsageError
+
+EXAMPLE = """\
+examples:
+  intercode serve bash
+  intercode serve sql --dataset spider --port 9000 --sessions 256
+  openenv validate --url http://localhost:8000
+  intercode serve bash --package bash-env
+      write it as a package instead: for `openenv validate`, `build` and `push`
+
+Each session of a client is an environment with a sandbox of its own. Nobody is asked for a
+password: listen on an address that only your trainers reach (default: this machine)."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.epilog = EXAMPLE
+    parser.add_argument("environment", help="bash, sql, python, ctf, ... (see `intercode list`)")
+    parser.add_argument("--dataset", default="starter", help="its tasks (default starter)")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    parser.add_argument("--port", type=int, default=8000, help="port (default 8000; 0: any free)")
+    parser.add_argument(
+        "--sessions", type=count, default=64, metavar="N", help="sessions at once (default 64)"
+    )
+    parser.add_argument(
+        "--idle", type=seconds, default=600.0, metavar="S",
+        help="end a session in which nothing happened for so long (default 600)",
+    )  # fmt: skip
+    parser.add_argument("--max-turns", type=count, metavar="N", help="actions an episode may take")
+    parser.add_argument(
+        "--package", type=path, metavar="DIR", help="write a package of OpenEnv's; serve nothing"
+    )
+    add_pairs(parser, "env")
+    add_place(parser)
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Serve until Ctrl-C, or write the package."""
+    names = ("profile", "image", "network", "sandbox", "timeout", "reward", "max_turns")
+    given: dict[str, Any] = {k: v for k in names if (v := getattr(args, k, None)) is not None}
+    given |= parse_pairs(args.env_option)
+    return _serve(args, given) if args.package is None else _write(args, given)
+
+
+def _write(args: argparse.Namespace, given: dict[str, Any]) -> int:
+    from intercode.integrations.openenv.package import write
+
+    home = args.package
+    names = write(home, args.environment, args.dataset, given, args.sessions, args.idle)
+    print(f"{home}: {', '.join(names)}")
+    print(f"check it:  openenv validate {home} --skip-build")
+    print(f"serve it:  uvicorn --app-dir {home} server.app:app")
+    return 0
+
+
+def _serve(args: argparse.Namespace, given: dict[str, Any]) -> int:
+    import intercode
+    from intercode.envs.choosing import pick_dataset
+
+    try:
+        import uvicorn
+
+        from intercode.integrations.openenv.server import app
+    except ImportError as e:
+        raise ConfigError("serving needs OpenEnv: pip install 'intercode-gym[openenv]'") from e
+    dataset = pick_dataset(args.dataset, args.environment)
+    with intercode.make(args.environment, dataset, **given) as env:
+        env.reset(options={"task": 0})  # what cannot work says so now, not to a client
+    served = app(
+        lambda: intercode.make(args.environment, dataset, **given), args.environment,
+        args.sessions, args.idle,
+    )  # fmt: skip
+    with listening(args.host, args.port) as place:
+        host, port = place.getsockname()[:2]
+        at = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        print(f"serving {args.environment} at http://{at}; Ctrl-C ends it", flush=True)
+        with suppress(KeyboardInterrupt):
+            uvicorn.Server(uvicorn.Config(served, log_level="warning")).run(sockets=[place])
+    return 0
+
+
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that listens there, port 0 for any that is free. Raises UsageError where it
+    cannot."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError) as e:
+        raise UsageError(
+            f"cannot listen on {host}, port {port}: {e}; --port 0 takes any that is free"
+        ) from e

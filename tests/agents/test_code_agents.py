@@ -1,0 +1,62 @@
+"""Agents that write in the languages of the table: what they are told, and how they are read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from intercode.agents import open_agent
+from intercode.agents.languages import language_of
+from intercode.agents.tools import toolkit_of
+from intercode.envs.code import CodeEnv
+from intercode.models import ScriptedModel
+from intercode.rollout import rollout
+from intercode.sessions.languages import language
+from support.languages import ADD, PERL_SUM, needs, only
+
+
+def test_a_language_is_known_by_its_name() -> None:
+    spoken = language_of("code:javascript")
+    assert (spoken.title, spoken.tags[:2]) == ("JavaScript", ("javascript", "js"))
+    assert not spoken.is_code("const x = 1")  # never outside of a fence
+    assert not language("support.languages:AWK").tags
+    assert language_of("code:support.languages:AWK").tags == ("awk",)
+    assert language_of("code").title == "code"
+    assert toolkit_of("code:java").run == "run_code"
+
+
+def test_a_name_from_elsewhere_runs_no_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a record or a server may name it."""
+    (tmp_path / "evil.py").write_text("open('ran', 'w').close()\nX = 1\n")
+    monkeypatch.chdir(tmp_path)
+    assert language_of("code:evil.py:X").title == "code:evil.py:X"
+    assert language_of("code:evil:X").title == "code:evil:X"
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.sandbox
+@pytest.mark.parametrize("fence", ["javascript", "js", "node"])
+def test_a_model_is_told_and_read(fence: str) -> None:
+    needs("node")
+    model = ScriptedModel([f"Here it is.\n```{fence}\n{ADD.gold}\n```"])
+    with CodeEnv(only(ADD)) as env:
+        played = rollout(open_agent("try-again", model=model), env, 0)
+    assert [step.action for step in played.steps] == [ADD.gold]
+    assert played.reward == 1.0
+    told = "".join(str(m["content"]) for m in played.steps[0].messages)
+    assert "JavaScript" in told and "Define add." in told and "code:javascript" not in told
+
+
+@pytest.mark.sandbox
+def test_a_tool_takes_a_program() -> None:
+    needs("perl")
+    calls = [
+        {"calls": [{"name": "run_code", "arguments": {"code": PERL_SUM.gold}}]},
+        {"calls": [{"name": "submit", "arguments": {}}]},
+    ]
+    with CodeEnv(only(PERL_SUM)) as env:
+        played = rollout(open_agent("tool-calling", model=ScriptedModel(calls)), env, 0)
+    assert played.reward == 1.0

@@ -1,0 +1,42 @@
+"""``intercode image build``: what its argument means, what it prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from intercode.cli import main
+from intercode.cli.image_build import pairs, spec_of
+from intercode.errors import UsageError
+
+
+def test_what_the_argument_means(tmp_path: Path) -> None:
+    assert spec_of("nl2bash") == "recipe:nl2bash"
+    assert spec_of(f"{tmp_path}/own.toml") == f"recipe:{tmp_path}/own.toml"
+    assert spec_of(f"{tmp_path}/Containerfile") == f"dockerfile:{tmp_path}/Containerfile"
+    with pytest.raises(UsageError, match="neither a recipe"):
+        spec_of(str(tmp_path))
+    (tmp_path / "Dockerfile").touch()
+    assert spec_of(str(tmp_path)) == f"dockerfile:{tmp_path}"
+    (tmp_path / "recipe.toml").touch()
+    assert spec_of(str(tmp_path)) == f"recipe:{tmp_path}/recipe.toml"
+    assert pairs("--from", ["a:1=tar:/x=y"]) == {"a:1": "tar:/x=y"}
+    with pytest.raises(UsageError, match="--from a: write --from NAME=VALUE"):
+        pairs("--from", ["a"])
+
+
+@pytest.mark.sandbox
+def test_it_prints_what_image_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "Dockerfile").write_text("FROM base\nARG WHO\nRUN echo $WHO > /srv/who\n")
+    chosen = ["--from", "base=host", "--build-arg", "WHO=me"]
+    assert main(["image", "build", str(tmp_path), *chosen]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.startswith("built:") and "Dockerfile:3: RUN echo" in shown.err
+    (tmp_path / "recipe.toml").write_text('base = "host"\nsetup = "echo hi > /srv/hi"\n')
+    assert main(["image", "build", str(tmp_path)]) == 0
+    assert capsys.readouterr().out == f"recipe:{tmp_path}/recipe.toml\n"
+    assert main(["image", "build", str(tmp_path), *chosen]) != 0
+    assert "is no Dockerfile" in capsys.readouterr().err
+    assert main(["image", "build", "nonesuch"]) != 0
+    assert "unknown image recipe" in capsys.readouterr().err

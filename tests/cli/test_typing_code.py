@@ -1,0 +1,27 @@
+"""When what a person has typed is a whole program."""
+
+from __future__ import annotations
+
+import pytest
+
+from intercode.cli.typing_in import typing_of
+
+
+@pytest.mark.parametrize(
+    ("lines", "unfinished"),
+    [
+        (["1 + 1"], False),
+        (["submit"], False),
+        (["function f (a) {"], True),
+        (["function f (a) {", "  return a"], True),
+        (["function f (a) {", "  return a", "}"], True),
+        (["function f (a) {", "  return a", "}", ""], False),
+        (["#include <stdio.h>"], True),
+        (["import java.util.Scanner;", "class Main {}", ""], False),
+        (["run"], True),
+        (["run", "1 2"], True),
+        (["run", "1 2", ""], False),
+    ],
+)
+def test_a_program_goes_on_up_to_an_empty_line(lines: list[str], unfinished: bool) -> None:
+    assert typing_of("code:c").is_unfinished(lines) is unfinished

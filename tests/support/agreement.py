@@ -1,0 +1,69 @@
+"""The golds of a dataset on one back end and on another: what they show, change and are given."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import intercode
+from intercode.types import Dataset
+
+AGAIN = 5
+"""How often a gold that differed is played again on either."""
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What a gold did as an agent's only action."""
+
+    observation: str
+    status: int | None
+    changes: tuple[str, ...]
+    reward: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Differing:
+    """A task whose gold did not do the same on both. ``steady``: it does on either, time and again.
+    What depends on a race (which processes of a pipeline ``find`` sees in /proc) does not."""
+
+    task: str
+    what: tuple[str, ...]
+    one: Played
+    other: Played
+    steady: bool
+
+
+def play(env: intercode.envs.base.InterCodeEnv, index: int) -> Played:
+    """Play the gold of the task at a position. One that does not end in time is not scored."""
+    env.reset(seed=0, options={"task": index})
+    observation, _, _, _, info = env.step(env.task.gold)
+    reward = None if info["timed_out"] else float(env.submit()[1])
+    return Played(observation, info.get("exit_code"), tuple(info["changes"]), reward)
+
+
+def compare(
+    dataset: Dataset, one: str, other: str, shown: Collection[str] = (), **settings: Any
+) -> list[Differing]:
+    """Every task whose gold does something else on the second kind of box than on the first.
+
+    ``shown``: tasks whose golds show what a box is; only what they are given has to be equal.
+    """
+    found = []
+    with (
+        intercode.make("bash", dataset=dataset, sandbox=one, **settings) as first,
+        intercode.make("bash", dataset=dataset, sandbox=other, **settings) as second,
+    ):
+        for index, task in enumerate(dataset.tasks):
+            here, there = play(first, index), play(second, index)
+            seen = ("observation", "status", "changes") if task.id not in shown else ()
+            names = (*seen, "reward")
+            what = tuple(n for n in names if getattr(here, n) != getattr(there, n))
+            if what:
+                steady = all(
+                    play(first, index) == here and play(second, index) == there
+                    for _ in range(AGAIN)
+                )
+                found.append(Differing(task.id, what, here, there, steady))
+    return found

@@ -1,0 +1,67 @@
+"""A chat endpoint on this machine, streamed as OpenAI's, that plays what it is told to."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import TracebackType
+from typing import Any, Self
+
+Answer = Callable[[list[dict[str, Any]]], str]
+"""From the messages of a request to what is said."""
+
+
+class AnsweringEndpoint:
+    """Serves for as long as the ``with`` block lasts; ``requests`` are those that came."""
+
+    def __init__(self, answer: Answer) -> None:
+        self.requests: list[dict[str, Any]] = []
+        endpoint = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                endpoint.requests.append(asked)
+                body = _streamed(asked["model"], answer(asked["messages"]))
+                self.send_response(200)
+                self.send_header("Content-Type", "text/event-stream")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *args: Any) -> None:
+                """Nothing is printed."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+
+    @property
+    def url(self) -> str:
+        """The base URL, with the version that clients expect."""
+        return f"http://127.0.0.1:{self._server.server_port}/v1"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:  # fmt: skip
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def _streamed(model: str, text: str) -> bytes:
+    """A whole answer as server-sent events."""
+    parts: list[dict[str, Any]] = [
+        {"choices": [{"index": 0, "delta": {"role": "assistant", "content": text}}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+        {"choices": [],
+         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}},
+    ]  # fmt: skip
+    shared = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": model}
+    events = [f"data: {json.dumps(shared | part)}\n\n" for part in parts]
+    return "".join([*events, "data: [DONE]\n\n"]).encode()

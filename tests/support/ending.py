@@ -1,0 +1,29 @@
+"""What runs in one thread and is ended from another."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from intercode.errors import DatabaseLostError
+
+
+def ended(work: Callable[[], object], end: Callable[[], None]) -> DatabaseLostError:
+    """What ``work`` raises when it has gone on for a while and is ended by ``end``."""
+    told: list[BaseException | object] = []
+
+    def go() -> None:
+        try:
+            told.append(work())
+        except DatabaseLostError as e:
+            told.append(e)
+
+    thread = threading.Thread(target=go)
+    thread.start()
+    time.sleep(0.5)
+    assert thread.is_alive(), told
+    end()
+    thread.join(60)
+    assert not thread.is_alive() and isinstance(told[0], DatabaseLostError)
+    return told[0]

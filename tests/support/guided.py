@@ -1,0 +1,87 @@
+"""A person whose choices are written down, and agents to play beside."""
+
+from __future__ import annotations
+
+from intercode.agents import open_agent
+from intercode.agents.base import Agent, Feedback
+from intercode.errors import ModelUnavailableError
+from intercode.models import ScriptedModel
+from intercode.runner.guiding import Choice, Guide, Leads
+from intercode.runner.sitting import Sitting
+from intercode.types import Brief, Move, Task
+
+TASKS = (Task("t/five", "Print five.", gold="echo five"), Task("t/f", "Make /f.", gold="touch /f"))
+GO, TAKE, BACK, RUN, UNDO, STOP = (
+    Choice(kind) for kind in ("go", "take", "back", "run", "undo", "stop")
+)
+
+
+def act(action: str) -> Choice:
+    return Choice("act", action)
+
+
+class Scripted(Guide):
+    """A person whose choices are written down; remembers what it was shown."""
+
+    def __init__(self, *choices: Choice) -> None:
+        self.choices = list(choices)
+        self.offered: list[tuple[str | None, Leads]] = []
+        self.notes: list[str] = []
+        self.seen: list[str] = []
+        self.interrupts = 0
+
+    def choose(self, sitting: Sitting, proposal: Move | None, leads: Leads) -> Choice:
+        self.offered.append((proposal.action if proposal else None, leads))
+        return self.choices.pop(0)
+
+    def told(self, sitting: Sitting, feedback: Feedback) -> None:
+        self.seen.append(feedback.observation)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def interrupted(self) -> None:
+        self.interrupts += 1
+
+
+class Deaf:
+    """An agent that cannot watch: plays its actions from the first whenever it is started."""
+
+    name = "deaf"
+    wants_score = False
+    max_turns: int | None = None
+
+    def __init__(self, *actions: str) -> None:
+        self.actions = actions
+        self.briefs: list[Brief] = []
+
+    def start(self, brief: Brief) -> None:
+        self.briefs.append(brief)
+        self.left = list(self.actions)
+
+    def act(self, feedback: Feedback | None) -> Move | None:
+        return Move(self.left.pop(0)) if self.left else None
+
+
+def fenced(*actions: str) -> list[str]:
+    return [f"```bash\n{action}\n```" for action in actions]
+
+
+def single_turn_talk(agent: Agent) -> list[tuple[str, str]]:
+    return [(m["role"], m["content"]) for m in agent.messages]  # type: ignore[attr-defined]
+
+
+def react(*actions: str, max_turns: int = 10) -> Agent:
+    return open_agent("try-again", model=ScriptedModel(fenced(*actions)), max_turns=max_turns)
+
+
+class Failing(Deaf):
+    """Fails at its second move."""
+
+    error: BaseException = ModelUnavailableError("the endpoint is down")
+
+    def act(self, feedback: Feedback | None) -> Move | None:
+        if len(self.left) < len(self.actions):
+            self.left = []  # a half-done turn, which has to be undone
+            raise self.error
+        return super().act(feedback)

@@ -1,0 +1,62 @@
+"""Task directories in Harbor's format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+TOML = """\
+version = "1.0"
+[metadata]
+difficulty = "easy"
+category = "files"
+tags = ["one", "two"]
+[verifier]
+timeout_sec = 20.0
+env = { EXPECTED = "hello", FALLBACK = "${NOT_THERE:-back}" }
+[agent]
+timeout_sec = 60.0
+[environment]
+memory_mb = 512
+storage_mb = 300
+env = { GREETING = "hello" }
+"""
+DOCKERFILE = """\
+FROM host
+WORKDIR /app
+COPY words.txt /app/
+ENV PLACE=/app
+"""
+TEST = """\
+#!/bin/bash
+mkdir -p /logs/verifier
+[ "$FALLBACK" = back ] && [ "$(pwd)" = /app ] || exit 3
+if [ "$(cat "$PLACE/out.txt")" = "$EXPECTED" ] && grep -q secret-line /tests/more/data.txt; then
+    echo 1 > /logs/verifier/reward.txt
+else
+    echo 0 > /logs/verifier/reward.txt
+    exit 1
+fi
+"""
+SOLVE = '#!/bin/bash\nset -e\n. /solution/word.sh\necho "$WORD" > /app/out.txt\nexit 0\n'
+
+
+def write_task(folder: Path, **files: str) -> Path:
+    """A task that asks for a file. ``files``: other contents, by path with ``__`` for ``/``; an
+    empty one leaves the file out."""
+    contents = {
+        "task.toml": TOML,
+        "instruction.md": "# Greet\n\nWrite the greeting to /app/out.txt.\n",
+        "environment/Dockerfile": DOCKERFILE,
+        "environment/words.txt": "some words\n",
+        "tests/test.sh": TEST,
+        "tests/more/data.txt": "secret-line of the tests\n",
+        "solution/solve.sh": SOLVE,
+        "solution/word.sh": "WORD=$GREETING",
+    }
+    contents |= {name.replace("__", "/"): text for name, text in files.items()}
+    for name, text in contents.items():
+        if text:
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+    return folder

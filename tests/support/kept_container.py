@@ -1,0 +1,210 @@
+"""A container of a small image whose PID 1 is the keeper, driven by its messages alone."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import socket
+import struct
+import subprocess
+import tarfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from intercode.paths import sandbox_uid
+from intercode.sandboxes.base import Limits
+from intercode.sandboxes.namespace import compiled
+from intercode.sandboxes.namespace.box import seccomp, wire
+from support import back_end
+
+LIMITS = Limits(disk=64 << 20, inodes=2000, file_size=1 << 40)
+"""The size of one file is not bounded here: that bound is the kernel's, and would be met first
+where the keeper has to wait for a processor."""
+_TREES = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_SECONDS = 60.0
+_UNDER_WAY = 109  # ETOOMANYREFS: other boxes of this id hold up the passing of descriptors
+
+
+def require_engine() -> str:
+    """The engine that the tests are to use. Skips, with the reason, where it does not answer or
+    the keeper cannot be compiled."""
+    name = back_end.chosen() if back_end.is_container() else "docker"
+    if not shutil.which(name) or _asked(name, "info").returncode:
+        pytest.skip(f"{name} does not answer: start it with `.ci/{name} COMMAND`")
+    if compiled.keeper()[0] is None:
+        pytest.skip(f"the keeper is {compiled.keeper()[1]}")
+    return name
+
+
+def _asked(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+
+class SmallImage:
+    """An image of a few files that belong to the boxes' id; the machine's programs are mounted."""
+
+    def __init__(self, engine: str, home: Path) -> None:
+        self.engine, self.home = engine, home
+        self.tree = home / "tree"
+        self.name = f"intercode-test-keeper-{os.getpid()}:latest"
+        self.mounts = [f"--volume={tree}:{tree}:ro" for tree in ("/usr", *_real_trees())]
+        self._write()
+        archive = home / "image.tar"
+        with tarfile.open(archive, "w", format=tarfile.PAX_FORMAT) as tar:
+            tar.add(self.tree, ".", filter=_owned)
+        done = _asked(engine, "import", str(archive), self.name)
+        assert done.returncode == 0, done.stderr
+
+    def _write(self) -> None:
+        uid, tree = sandbox_uid(), self.tree
+        for name in ("tmp", "etc", "proc", "sys", "dev", "usr", "root", "data/in/deep", "data/old"):
+            (tree / name).mkdir(parents=True, exist_ok=True)
+        for name in _TREES:
+            real = Path("/", name)
+            if real.is_symlink():
+                (tree / name).symlink_to(os.readlink(real))
+            elif real.is_dir():
+                (tree / name).mkdir()
+        (tree / "etc/passwd").write_text(f"root:x:{uid}:{uid}:root:/root:/bin/bash\n")
+        (tree / "etc/group").write_text(f"root:x:{uid}:\n")
+        for i in range(8):
+            (tree / f"data/f{i}").write_text(f"file {i}\n" * 50)
+        (tree / "data/in/deep/x").write_text("deep\n")
+        (tree / "data/link").symlink_to("in/deep")
+        (tree / "data/closed").mkdir()
+        (tree / "data/closed/z").write_text("z\n")
+        (tree / "data/closed").chmod(0o555)
+        (tree / "tmp").chmod(0o1777)
+        for path in (tree, *tree.rglob("*")):
+            os.utime(path, (1_600_000_000, 1_600_000_000), follow_symlinks=False)
+            if os.geteuid() == 0:
+                os.lchown(path, uid, uid)
+
+    def remove(self) -> None:
+        _asked(self.engine, "rmi", "--force", self.name)
+
+
+def _real_trees() -> list[str]:
+    return [
+        f"/{name}"
+        for name in _TREES
+        if not Path("/", name).is_symlink() and Path("/", name).is_dir()
+    ]
+
+
+def _owned(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    member.uid = member.gid = sandbox_uid()
+    member.uname = member.gname = ""
+    return member
+
+
+class KeptContainer:
+    """A running container and the connection to its keeper."""
+
+    def __init__(self, image: SmallImage) -> None:
+        self.image = image
+        self.name = f"intercode-test-{os.getpid()}-{secrets.token_hex(4)}"
+        home = image.home / self.name
+        home.mkdir(mode=0o755)
+        keeper = compiled.keeper()[0]
+        assert keeper is not None
+        shutil.copy(keeper, home / "keeper")
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(str(home / "s"))
+            (home / "s").chmod(0o777)
+            listening.listen(1)
+            listening.settimeout(_SECONDS)
+            self._start(home)
+            self.connection, _ = listening.accept()
+        self.connection.settimeout(_SECONDS)
+        self.welcome = self._greet()
+
+    def _start(self, home: Path) -> None:
+        done = _asked(
+            self.image.engine, "run", "--detach", "--rm", f"--name={self.name}", "--network=none",
+            "--user=0:0", "--cap-drop=ALL", "--cap-add=CHOWN", "--cap-add=SETUID",
+            "--cap-add=SETGID", "--security-opt=no-new-privileges", "--pids-limit=100",
+            "--memory=256m", f"--volume={home}:/dev/intercode:ro", *self.image.mounts,
+            self.image.name, "/dev/intercode/keeper", "/dev/intercode/s",
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+
+    def _greet(self) -> dict[str, Any]:
+        tree = os.open(self.image.tree, os.O_RDONLY | os.O_DIRECTORY)
+        told = {
+            "limits": asdict(LIMITS), "env": {}, "steady": False, "own_network": True, "lowers": 1,
+            "copies": 0, "uid": sandbox_uid(),
+            "filter": seccomp.program(os.uname().machine, secrets.randbits(64)).hex(),
+        }  # fmt: skip
+        wire.send(self.connection, told, [tree])
+        os.close(tree)
+        return wire.receive(self.connection)[0]
+
+    def given(
+        self, do: str, fds: Sequence[int] = (), **told: Any
+    ) -> tuple[dict[str, Any], list[int]]:
+        """An answer and what came with it. Raises OSError for what the keeper refuses."""
+        for _ in range(100):
+            wire.send(self.connection, {"do": do, **told}, fds)
+            answer, out = wire.receive(self.connection)
+            if answer["ok"]:
+                return answer, out
+            if answer["errno"] != _UNDER_WAY:
+                break
+            time.sleep(0.1)
+        raise OSError(answer["errno"], answer["error"])
+
+    def ask(self, do: str, fds: Sequence[int] = (), **told: Any) -> dict[str, Any]:
+        return self.given(do, fds, **told)[0]
+
+    def start(self, *argv: str, fds: Mapping[int, int] | None = None) -> tuple[int, int]:
+        """The process's number and a descriptor on which its status comes."""
+        fds = fds or {}
+        if os.geteuid() == 0:
+            for fd in fds.values():
+                os.fchown(fd, sandbox_uid(), sandbox_uid())
+        status, write = os.pipe()
+        answer = self.ask(
+            "spawn", [write, *fds.values()], argv=list(argv), cwd="/",
+            env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"}, targets=list(fds),
+        )  # fmt: skip
+        os.close(write)
+        return answer["pid"], status
+
+    def sh(self, command: str) -> tuple[str, int]:
+        """What a shell says that runs a command, and its exit status."""
+        read, write = os.pipe()
+        _, status = self.start("bash", "-c", command, fds={1: write, 2: write})
+        os.close(write)
+        with open(read, "rb") as f:
+            said = f.read().decode()
+        return said, waited(status)
+
+    def rows(self) -> dict[str, list[Any]]:
+        answer = self.ask("changes", digests=True, still=False)
+        return {row[0]: row[1:] for row in answer["rows"]}
+
+    def __enter__(self) -> KeptContainer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+        with suppress(subprocess.TimeoutExpired):
+            _asked(self.image.engine, "rm", "--force", self.name)
+
+    def exists(self) -> bool:
+        names = _asked(self.image.engine, "ps", "--all", "--format={{.Names}}").stdout
+        return self.name in names.split()
+
+
+def waited(status: int) -> int:
+    """The exit status that comes on a descriptor, which is closed."""
+    with open(status, "rb") as f:
+        return int(struct.unpack("i", f.read(4))[0])

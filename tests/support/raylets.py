@@ -1,0 +1,124 @@
+"""A Ray cluster on this machine: a head without processors, and nodes with caches of their own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from support import traces
+
+_STORE = 80 << 20  # bytes of each node's object store, about the least that Ray takes
+_GONE = 60.0  # seconds in which Ray has to notice
+
+
+class Raylets:
+    """Such a cluster. Each node is a raylet with its workers, processes of their own."""
+
+    def __init__(self) -> None:
+        self.home = Path(tempfile.mkdtemp(prefix="raylets-"))
+        self.home.chmod(0o755)
+        (self.home / "ray").mkdir()
+        os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_TMPDIR": str(self.home)}
+        from ray.cluster_utils import Cluster
+
+        self._temp = {"temp_dir": str(self.home / "ray"), "include_dashboard": False}
+        self.cluster: Any = Cluster(
+            initialize_head=True, shutdown_at_exit=False,
+            head_node_args={"num_cpus": 0, "object_store_memory": _STORE, **self._temp},
+        )  # fmt: skip
+        self.address = str(self.cluster.address)
+        self.nodes: list[Any] = []
+        head = self.cluster.head_node
+        self._leashes = {head: _leash(head)}
+
+    def add(self, cpus: int = 1) -> Any:
+        """One more node."""
+        cache = self.home / f"cache-{len(self.nodes)}"
+        node = self.cluster.add_node(
+            num_cpus=cpus, object_store_memory=_STORE, env_vars={"INTERCODE_CACHE": str(cache)},
+            **self._temp,
+        )  # fmt: skip
+        self.nodes.append(node)
+        self._leashes[node] = _leash(node)
+        return node
+
+    def cache(self, node: Any) -> Path:
+        """The cache of a node."""
+        return self.home / f"cache-{self.nodes.index(node)}"
+
+    def workers(self, node: Any) -> list[int]:
+        """The processes of a node that hold environments."""
+        raylet = self._raylet(node)
+        return [pid for pid in _children(raylet) if traces.family(pid).launchers]
+
+    def boxes(self, node: Any) -> int:
+        """How many boxes a node has."""
+        return sum(len(traces.family(pid).boxes) for pid in self.workers(node))
+
+    def families(self) -> list[traces.Family]:
+        """What all nodes have of boxes."""
+        live = [node for node in self.nodes if node in self.cluster.worker_nodes]
+        return [traces.family(pid) for node in live for pid in self.workers(node)]
+
+    def kill(self, node: Any) -> None:
+        """End a node and all its processes by SIGKILL."""
+        self._free(node)
+        raylet = self._raylet(node)
+        for pid in [raylet, *_children(raylet)]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.cluster.worker_nodes.discard(node)
+        node.kill_all_processes(check_alive=False, allow_graceful=False, wait=True)
+
+    def close(self) -> None:
+        """End everything."""
+        import ray
+
+        ray.shutdown()
+        for node in list(self._leashes):
+            self._free(node)
+        self.cluster.shutdown()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def _free(self, node: Any) -> None:
+        leash = self._leashes.pop(node)
+        leash.kill()
+        leash.communicate()
+
+    @staticmethod
+    def _raylet(node: Any) -> int:
+        return int(node.all_processes["raylet"][0].process.pid)
+
+
+def left_of(families: list[traces.Family], seconds: float = _GONE) -> list[traces.Alive]:
+    """What still runs of boxes when there was time to end."""
+    end = time.monotonic() + seconds
+    while True:
+        found = [p for family in families for p in traces.living(family.boxes)]
+        if not found or time.monotonic() > end:
+            return found
+        time.sleep(0.05)
+
+
+def _leash(node: Any) -> subprocess.Popen[bytes]:
+    """What ends a node's processes when this one is killed."""
+    pids = [str(info.process.pid) for infos in node.all_processes.values() for info in infos]
+    command = ["sh", "-c", f"read -r _; kill -9 {' '.join(pids)}"]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+
+
+def _children(pid: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with suppress(OSError, IndexError):
+                if int((entry / "stat").read_text().rpartition(")")[2].split()[1]) == pid:
+                    found.append(int(entry.name))
+    return found

@@ -1,0 +1,188 @@
+"""Registries on loopback: Debian's own server program, and one of ours that misbehaves."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import os
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from support.saved_images import Saved, sha
+from support.serving import free_port
+
+MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+
+
+def require_server() -> str:
+    """The registry's program; skips the test where it is not installed."""
+    program = shutil.which("docker-registry")
+    if program is None:
+        pytest.skip("needs a registry: apt-get install docker-registry")
+    return program
+
+
+@contextmanager
+def registry(folder: Path, **http: Any) -> Iterator[str]:
+    """A real registry that keeps its data in ``folder``; gives ``127.0.0.1:port``.
+
+    ``http``: further settings of it (``tls``, ``auth``).
+    """
+    host = f"127.0.0.1:{free_port()}"
+    settings: dict[str, Any] = {
+        "version": 0.1,
+        "log": {"level": "error", "accesslog": {"disabled": True}},
+        "storage": {"filesystem": {"rootdirectory": str(folder / "data")}},
+        "http": {"addr": host, **({"tls": http["tls"]} if "tls" in http else {})},
+    }
+    settings |= {"auth": http["auth"]} if "auth" in http else {}
+    folder.mkdir(exist_ok=True)
+    (folder / "config.yml").write_text(json.dumps(settings))  # JSON is YAML too
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [require_server(), "serve", str(folder / "config.yml")],
+            stdout=log,
+            stderr=log,
+            env={k: v for k, v in os.environ.items() if not k.startswith("REGISTRY_")},
+        )
+        try:
+            deadline = time.monotonic() + 30
+            while not _answers(host):
+                if process.poll() is not None or time.monotonic() > deadline:
+                    pytest.fail((folder / "log").read_text()[-500:])
+                time.sleep(0.05)
+            yield host
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def _answers(host: str) -> bool:
+    name, port = host.split(":")
+    with socket.socket() as probe:
+        return probe.connect_ex((name, int(port))) == 0
+
+
+def push(base: str, saved: Saved, tag: str, **settings: Any) -> str:
+    """Push an image to ``http(s)://host/v2/name`` by the protocol; its manifest's digest."""
+    blobs: dict[str, bytes] = {}
+    manifest = json.loads(saved.manifest(blobs))
+    manifest["config"]["mediaType"] = "application/vnd.oci.image.config.v1+json"
+    for layer in manifest["layers"]:
+        layer["mediaType"] = "application/vnd.oci.image.layer.v1.tar+gzip"
+    manifest["mediaType"] = MANIFEST
+    with httpx.Client(timeout=30, trust_env=False, **settings) as client:
+        for digest, data in blobs.items():
+            place = client.post(f"{base}/blobs/uploads/").raise_for_status().headers["location"]
+            mark = "&" if "?" in place else "?"
+            url = httpx.URL(base).join(f"{place}{mark}digest=sha256:{digest}")
+            client.put(url, content=data).raise_for_status()
+        return put_manifest(client, base, json.dumps(manifest).encode(), tag, MANIFEST)
+
+
+def put_manifest(client: httpx.Client, base: str, data: bytes, tag: str, kind: str) -> str:
+    """Push a manifest or an index; its digest."""
+    headers = {"Content-Type": kind}
+    answer = client.put(f"{base}/manifests/{tag}", content=data, headers=headers)
+    assert answer.is_success, answer.text
+    return f"sha256:{sha(data)}"
+
+
+@dataclass
+class Faults:
+    """What a registry of ours does wrong, and what it was asked."""
+
+    manifest: bytes
+    blobs: dict[str, bytes]
+    cut: list[int] = field(default_factory=list)  # bytes after which each next answer breaks off
+    statuses: list[tuple[int, dict[str, str]]] = field(default_factory=list)  # answers before all
+    ranges: bool = True  # whether it knows the header Range
+    swap: bytes | None = None  # what is sent in place of every layer
+    token: bytes = b""  # what is answered to those who log in; every other answer needs that token
+    redirect: str = ""  # where layers are said to lie
+    asked: list[tuple[str, str, str]] = field(default_factory=list)  # path, Range, Authorization
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    """Answers as its class's ``faults`` say."""
+
+    faults: Faults
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        pass
+
+    def do_GET(self) -> None:
+        told = self.headers.get("Range", ""), self.headers.get("Authorization", "")
+        if self.path != "/v2/":
+            self.faults.asked.append((self.path, *told))
+        digest = self.path.rpartition("sha256:")[2]
+        if self.path == "/v2/":
+            self._send(200, {}, b"{}")
+        elif self.path.startswith("/token"):
+            self._send(200, {}, self.faults.token)
+        elif self.faults.token and told[1] != "Bearer of-today":
+            where = f'Bearer realm="http://{self.headers["Host"]}/token",service="here"'
+            self._send(401, {"WWW-Authenticate": where}, b"")
+        elif self.faults.statuses:
+            self._send(*self.faults.statuses.pop(0), b"")
+        elif "/manifests/" in self.path:
+            self._send(200, {}, self.faults.manifest)
+        elif digest in self.faults.blobs:
+            data = self.faults.blobs[digest]
+            self._blob(data, data is not min(self.faults.blobs.values(), key=len))
+        else:
+            self._send(404, {}, b"")
+
+    def do_POST(self) -> None:
+        told = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        self.faults.asked.append((self.path, told, self.headers.get("Authorization", "")))
+        self._send(200, {}, self.faults.token)
+
+    def _blob(self, data: bytes, is_layer: bool) -> None:
+        if is_layer and self.faults.redirect:
+            self._send(307, {"Location": self.faults.redirect}, b"")
+            return
+        data = self.faults.swap if is_layer and self.faults.swap is not None else data
+        start = 0
+        if (asked := self.headers.get("Range")) and self.faults.ranges:
+            start = int(asked.removeprefix("bytes=").partition("-")[0])
+        whole = {"Content-Range": f"bytes {start}-{len(data) - 1}/{len(data)}"} if start else {}
+        cut = self.faults.cut.pop(0) if is_layer and self.faults.cut else None
+        self._send(206 if start else 200, whole, data[start:], cut)
+
+    def _send(
+        self, status: int, headers: dict[str, str], data: bytes, cut: int | None = None
+    ) -> None:
+        self.send_response(status)
+        for key, value in headers.items():
+            self.send_header(key, value)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data if cut is None else data[:cut])
+        self.close_connection = cut is not None
+
+
+@contextmanager
+def faulty(faults: Faults) -> Iterator[str]:
+    """A registry with these faults; gives ``127.0.0.1:port``."""
+
+    handler = type("Handler", (_Handler,), {"faults": faults})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            yield f"127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join(10)

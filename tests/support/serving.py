@@ -1,0 +1,46 @@
+"""A server of environments in a process of its own, for as long as a ``with`` block lasts."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+
+def free_port() -> int:
+    """A port of this machine on which nobody listens."""
+    with closing(socket.socket()) as s:
+        s.bind(("127.0.0.1", 0))
+        return int(s.getsockname()[1])
+
+
+@contextmanager
+def serving(
+    *command: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """The address of what Python runs with these arguments and a port, once it is healthy."""
+    port = free_port()
+    arguments = [sys.executable, *command, "--port", str(port)]
+    server = subprocess.Popen(arguments, cwd=cwd, env=env)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(600):
+            assert server.poll() is None, "the server has ended"
+            try:
+                if httpx.get(f"{url}/health").status_code == 200:
+                    break
+            except httpx.HTTPError:
+                time.sleep(0.1)
+        else:
+            pytest.fail("the server does not answer")
+        yield url
+    finally:
+        server.terminate()
+        server.wait(30)

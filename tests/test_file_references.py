@@ -1,0 +1,57 @@
+"""``file.py:name``: a function from a file that is in no package."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from intercode.errors import UnknownNameError, UsageError
+from intercode.registry import is_file, load_object, told
+
+
+def test_a_function_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "odd name.py"
+    file.write_text(
+        "from __future__ import annotations\nfrom dataclasses import dataclass\n"
+        "@dataclass\nclass Two:\n    value: int = 2\ndef two():\n    return Two().value\n"
+    )
+    first = load_object(f"{file}:two")
+    assert first() == 2 and load_object(f"{file}:two") is first
+    name = told(f"{file}:two")
+    assert (
+        name.startswith(f"{tmp_path.name}/odd name.py:two@") and len(name.rpartition("@")[2]) == 8
+    )
+    file.write_text("def two():\n    return 22\n")
+    assert load_object(f"{file}:two")() == 22  # what it says now, not what it said
+    assert told(f"{file}:two") != name
+    assert told("os.path:join") == "os.path:join" and not is_file("os.path:join")
+
+
+@pytest.mark.parametrize(
+    ("text", "reference", "error", "says"),
+    [
+        ("def one(): pass", "f.py:oen", UnknownNameError, "did you mean 'one'"),
+        ("def one(:", "f.py:one", UsageError, "f.py cannot be run: SyntaxError"),
+        ("1 / 0", "f.py:one", UsageError, "f.py cannot be run: ZeroDivisionError"),
+        ("", "g.py:one", UsageError, "cannot read"),
+        ("", "f.py", UsageError, "not of the form"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_told(
+    tmp_path: Path, text: str, reference: str, error: type[Exception], says: str
+) -> None:
+    (tmp_path / "f.py").write_text(text)
+    before = set(sys.modules)
+    with pytest.raises(error, match=says):
+        load_object(f"{tmp_path}/{reference}")
+    assert not [m for m in set(sys.modules) - before if "cannot" in says and m.endswith("f.py")]
+
+
+def test_threads_that_ask_at_once_get_one_module(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("import time\ntime.sleep(0.2)\ndef late(): ...\n")
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(load_object, [f"{tmp_path}/slow.py:late"] * 4))
+    assert len(set(found)) == 1
