@@ -3,12 +3,14 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP     = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c requirements.lock
-EXTRAS := test,dev,mysql,fast,anthropic,google,litellm,tokens,policy,data,plots,inspect
+UV      = $(BIN)/uv pip install --quiet --python $(BIN)/python
+EXTRAS := test,dev,mysql,fast,anthropic,google,litellm,tokens,policy,data,plots,inspect,openenv,ray,skyrl,parquet,hub,zstd
 STAMP  := $(VENV)/.installed
 TOOLS  := $(VENV)/.tools
+TRAIN  := $(VENV)/.training
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test hostile soak lint format bench clean lock
+.PHONY: help demo test check suite training hostile soak lint format bench clean lock
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -20,16 +22,28 @@ $(STAMP): pyproject.toml requirements.lock
 	@touch $@
 
 $(TOOLS): $(STAMP)
-	$(PIP) -e '.[$(EXTRAS)]'
+	@$(PIP) uv  # installs the rest many times as fast; where it cannot, pip does
+	($(UV) --no-deps -r requirements.lock && $(UV) -c requirements.lock -e '.[$(EXTRAS)]') \
+	  || ($(PIP) --no-deps --no-compile -r requirements.lock && $(PIP) -e '.[$(EXTRAS)]')
 	@touch $@
+
+$(TRAIN): $(TOOLS) requirements-training.lock
+	$(PIP) --no-compile -c requirements-training.lock -e '.[trl]'
+	@touch $@
+
+training: $(TRAIN)  ## add TRL and PyTorch (with a GPU's, some GB), for the tests and the example that train
 
 demo: $(STAMP)  ## play the starter tasks with the gold and noop agents (and a model, if one is set)
 	$(BIN)/python examples/demo.py
 
-test: $(TOOLS)  ## linter, type checker and the whole test suite
+test: check suite  ## linter, type checker and the whole test suite
+
+check: $(TOOLS)  ## linter and type checker
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+suite: $(TOOLS)  ## the test suite; PYTEST='-n 2 tests/envs' are arguments of pytest
 	$(BIN)/python -m pytest $(PYTEST)
 
 hostile: $(TOOLS)  ## the hostile suite by itself, every case with the time that an episode has
@@ -47,7 +61,8 @@ bench: $(TOOLS)  ## print the benchmark tables
 	for b in benchmarks/bench_*.py; do $(BIN)/python $$b || exit 1; done
 
 lock:  ## pin what is installed now
-	$(BIN)/python -m pip freeze --exclude-editable > requirements.lock
+	$(BIN)/python -m pip freeze --exclude-editable | grep -vxFf requirements-training.lock \
+	  | grep -v "^torch==" > requirements.lock
 
 clean:  ## remove what the two commands made
 	rm -rf $(VENV) runs .pytest_cache .mypy_cache .ruff_cache

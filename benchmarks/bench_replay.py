@@ -50,7 +50,7 @@ COMMANDS = (
     "f() { local v=$1; echo f $v $FUNCNAME $SECONDS; }; f 1; trap 'echo bye' EXIT; alias l='ls'",
     "set -x; echo traced; cd /; set +x; x=$((x + 1)); export x; umask 027; env | sort",
     "sleep 0.2 & echo $! $$ $BASHPID $PPID; wait; jobs; echo $?",
-    "(sleep 0.05; echo late > /tmp/late) & disown; cat /tmp/late 2>&1; wait; sleep 0.4; ls /tmp",
+    "(sleep 0.4; echo late > /tmp/late) & disown; cat /tmp/late 2>&1; wait; sleep 1; ls /tmp",
     "time sleep 0.1; times; SECONDS=5; echo $SECONDS; read -t 0.1 line < <(sleep 1); echo $?",
     "timeout 0.2 sleep 5; echo $?; false; echo $?; cat /nowhere; nosuchcommand",
     "exit 3",

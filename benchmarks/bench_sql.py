@@ -1,6 +1,6 @@
 """How many gold episodes a second the SQL engines play, beside a plain loop on the same server.
 
-    python benchmarks/bench_sql.py [--engines embedded,mysql] [--rounds 3] [--limit N] [--memory]
+    python benchmarks/bench_sql.py [--engines embedded,mysql] [--rounds 3] [--limit N]
 
 An episode is reset, the gold as an action, submit, over all of Spider (INTERCODE_DATA). The plain
 loop is what one would write with MySQL Connector/Python: `use`, the gold, the gold again, and the
@@ -9,15 +9,12 @@ authors' scoring with SciPy. Everything of a round, the server too, is held on o
 first pass over the tasks it meets every statement for the first time: with nothing kept on disk
 (``new``), or with the translations that another process has kept (``known``: every run but the
 first). The second pass is what training sees. What other programs take from the cores falls on the
-rates, not on the episodes per second of processor time (workers and server). `--memory` prints what
-a live environment takes that has read, and one that has written.
+rates, not on the episodes per second of processor time (workers and server).
 """
 
 from __future__ import annotations
 
 import argparse
-import gc
-import json
 import os
 import shutil
 import statistics
@@ -30,7 +27,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from intercode import datasets, make
 from intercode.errors import GoldError
@@ -204,80 +200,17 @@ def start(home: Path, cores: list[int], what: str, limit: int | None) -> subproc
     return process
 
 
-# ------------------------------------------------------------------- memory
-def memory(engine: str, code: str, count: int) -> float:
-    """KiB that each of so many live environments takes after that statement, server included."""
-    dataset = spider(None)
-    first = make("sql", dataset, engine=engine)
-    play(first, 0, code)
-    before = used()
-    envs = [make("sql", dataset, engine=engine) for _ in range(count)]
-    for index, env in enumerate(envs):
-        play(env, index, code)
-    after = used()
-    for env in (*envs, first):
-        env.close()
-    return (after - before) / count
-
-
-def play(env: Any, index: int, code: str) -> None:
-    """An episode that has come as far as that statement."""
-    env.reset(options={"task": index % len(env.dataset)})
-    env.step(env.task.gold or "")
-    env.step(code)
-
-
-def used() -> float:
-    """KiB of this process and its servers (proportional set), and of their files in memory."""
-    gc.collect()
-    total = 0.0
-    for stat in Path("/proc").glob("[0-9]*/cmdline"):
-        line = stat.read_bytes() if stat.exists() else b""
-        if stat.parent.name == str(os.getpid()) or b"mariadbd" in line or b"mysqld" in line:
-            rollup = (stat.parent / "smaps_rollup").read_text()
-            total += int(rollup.split("Pss:")[1].split()[0])
-    home = os.environ.get("INTERCODE_SQL_RUNTIME")
-    if home:
-        done = subprocess.run(["du", "-sk", home], capture_output=True, text=True, check=False)
-        total += int(done.stdout.split()[0]) if done.returncode == 0 else 0
-    return total
-
-
-def print_memory(engine: str) -> None:
-    """Both figures, each in a process of its own."""
-    for what, code, count in (
-        ("has read", "SELECT 1", 200), ("has written", "CREATE TABLE mine (a int)", 50)
-    ):  # fmt: skip
-        with apart() as home:
-            argv = [sys.executable, __file__, "--worker", "memory", "--engines", engine]
-            argv += ["--statement", code, "--count", str(count)]
-            environment = {**os.environ, "INTERCODE_SQL_RUNTIME": str(home)}
-            said = subprocess.run(argv, env=environment, stdout=subprocess.PIPE, check=True).stdout
-        print(f"{engine:10}  {count:4} live, each {what}: {json.loads(said):9.0f} KiB each")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--engines", default="embedded,mysql")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--limit", type=int)
-    parser.add_argument("--memory", action="store_true")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
-    parser.add_argument("--statement", help=argparse.SUPPRESS)
-    parser.add_argument("--count", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.worker == "memory":
-        print(json.dumps(memory(options.engines, options.statement, options.count)))
-        return
     if options.worker:
         work(options.worker, options.limit or None)
         return
-    engines = options.engines.split(",")
-    if options.memory:
-        for engine in engines:
-            print_memory(engine)
-        return
-    kinds = [PLAIN, *engines]
+    kinds = [PLAIN, *options.engines.split(",")]
     cores = [n for n in (1, 2) if n <= len(os.sched_getaffinity(0))]
     rates: dict[tuple[str, int], list[dict[str, Rate]]] = {(k, n): [] for k in kinds for n in cores}
     for _ in range(options.rounds):
