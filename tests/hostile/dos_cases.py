@@ -23,6 +23,14 @@ def _until_refused(name: str, before: str, again: str, limit: float = LIMIT) -> 
                 late=True, limit=limit)  # fmt: skip
 
 
+_ENDS_FIRST = """
+import ctypes, os, threading, time
+def end_first_thread(then, *arguments):
+    threading.Thread(target=then, args=arguments).start()
+    ctypes.CDLL(None).syscall({'aarch64': 93}.get(os.uname().machine, 60), 0)
+"""  # what goes on then looks like a process that has ended
+
+
 CASES = [
     # processes
     _dos("fork bomb", ":(){ :|:& };: ; sleep 30"),
@@ -37,6 +45,15 @@ CASES = [
     _dos("threads", python("import threading, time\nn = 0\ntry:\n while True:\n"
                            "  threading.Thread(target=time.sleep, args=(60,), daemon=True).start()"
                            "\nexcept RuntimeError: time.sleep(60)"), late=True),
+    _dos("sleepers whose first threads have ended", python(_ENDS_FIRST + """
+while True:
+    try:
+        if os.fork() == 0: end_first_thread(time.sleep, 60)
+    except OSError: time.sleep(60)""")),
+    _dos("spinning once the first thread has ended", python(_ENDS_FIRST + """
+def spin():
+    while True: pass
+end_first_thread(spin)"""), late=True),
     _dos("executing itself", "echo 'exec $0' > /tmp/s; chmod +x /tmp/s; sh /tmp/s", late=True),
     _dos("raising the limits",
          "ulimit -u unlimited; ulimit -n 1000000; ulimit -v unlimited; echo done", late=False),
@@ -62,6 +79,10 @@ CASES = [
     _dos("memory bit by bit", python("x = []\nwhile True: x.append(bytearray(1 << 22))")),
     _dos("memory in many processes",
          "for i in 1 2 3 4; do tail -c 1G /dev/zero & done; wait"),
+    _dos("memory once the first thread has ended", python(_ENDS_FIRST + """
+def take(all):
+    while True: all.append(bytearray(1 << 22))
+end_first_thread(take, [])""")),
     _dos("memory in the shell", "x=a; while :; do x=$x$x; done"),
     _dos("an endless line", "tr '\\0' x < /dev/zero | head -c 3G | read x; sleep 5"),
     _until_refused("anonymous files", "x = []",
@@ -87,6 +108,13 @@ CASES = [
                    "os.symlink(str(n), str(n + 1)); n += 1"),
     _until_refused("hard links", "open('/tmp/0', 'w'); n = 0",
                    "n += 1; os.link('/tmp/0', f'/tmp/{n}')"),
+    _dos("a removed file that a second thread writes", python(_ENDS_FIRST + """
+def write():
+    file = open('/tmp/f', 'wb', 0); os.unlink('/tmp/f')
+    try:
+        while True: file.write(bytes(1 << 20))
+    except OSError: time.sleep(60)
+end_first_thread(write)"""), late=True, limit=3),
     _dos("a sparse file beyond the limit", "truncate -s 100T /tmp/f; ls -l /tmp", late=False),
     _dos("many sparse files", "for i in {1..60}; do truncate -s 200M /tmp/f$i; done", late=False,
          limit=5),

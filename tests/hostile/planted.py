@@ -183,7 +183,7 @@ def _in_namespace(link: str) -> list[tuple[int, str]]:
                     fields = dict(line.split(":", 1) for line in f)
             except OSError:
                 continue
-            if fields["State"].split()[0] not in "ZX":
+            if fields["State"].split()[0] not in "ZX" or int(fields["Threads"]) > 1:
                 found.append((int(fields["NSpid"].split()[-1]), entry))
     return found
 

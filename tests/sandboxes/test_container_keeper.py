@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -132,6 +134,55 @@ def test_size_counts_a_file_once_and_what_is_removed_but_open(kept: KeptContaine
     while kept.rows():
         assert time.monotonic() < deadline
     assert 5_000_000 <= kept.ask("size")["bytes"] < 5_100_000
+
+
+_HOLDS = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+static char stack[1 << 20], data[5000000];
+static int hold(void *none) {
+    int fd = open("/tmp/held", O_CREAT | O_WRONLY, 0600);
+    if (write(fd, data, sizeof data) == sizeof data && !unlink("/tmp/held")) write(1, "held", 4);
+    for (;;) pause();
+}
+int main(int count, char **arguments) {
+    int table = arguments[1][0] == '1' ? 0 : CLONE_FILES, ends = arguments[2][0] == '1';
+    clone(hold, stack + sizeof stack, CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | table, 0);
+    if (ends) syscall(SYS_exit, 0);
+    for (;;) pause();
+}
+"""
+
+
+@pytest.mark.parametrize(("table", "ends"), [("1", "0"), ("0", "1"), ("1", "1")])
+def test_size_counts_what_only_a_second_thread_holds(
+    kept: KeptContainer, tmp_path: Path, table: str, ends: str
+) -> None:
+    program = tmp_path / "holds"
+    subprocess.run(["cc", "-x", "c", "-w", "-o", program, "-"], input=_HOLDS.encode(), check=True)
+    with program.open("rb") as f:
+        kept.ask("write", [f.fileno()], path="/tmp/holds", mode=0o755)
+    read, write = os.pipe()
+    kept.start("/tmp/holds", table, ends, fds={1: write})
+    os.close(write)
+    with open(read, "rb") as said:
+        assert said.read(4) == b"held"
+    assert 5_000_000 <= kept.ask("size")["bytes"] < 5_100_000
+
+
+def test_what_others_write_is_not_a_boxs_whose_processes_are_ending(
+    kept: KeptContainer, own: KeptContainer
+) -> None:
+    own.start("bash", "-c", "while true; do head -c 30M /dev/zero | sort -S 60M; done >/dev/null")
+    kept.sh("dd if=/dev/zero of=/tmp/big bs=1M count=4000")
+    assert kept.ask("size")["bytes"] > LIMITS.disk
+    deadline = time.monotonic() + 3
+    while time.monotonic() < deadline:
+        assert own.ask("size")["bytes"] < 1 << 20
+    assert own.ask("breached")["breach"] == ""
 
 
 @pytest.mark.parametrize("what", ["picture", "plant", "seal"])

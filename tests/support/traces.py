@@ -100,7 +100,7 @@ def _fields(pid: int) -> list[str]:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return []
-    return [] if fields[0] in "ZX" else fields
+    return [] if fields[0] in "ZX" and int(fields[17]) <= 1 else fields
 
 
 def started(pid: int) -> str:

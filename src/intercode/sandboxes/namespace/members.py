@@ -32,7 +32,8 @@ class Member:
             tail = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         except OSError:
             return False
-        return tail[0] not in ("Z", "X") and int(tail[19]) == self.started
+        ended = tail[0] in ("Z", "X") and int(tail[17]) <= 1  # no thread of it goes on
+        return not ended and int(tail[19]) == self.started
 
     def signal(self, number: int) -> None:
         """Send a signal; frozen, it cannot have been replaced by another process."""

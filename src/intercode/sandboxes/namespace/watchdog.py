@@ -120,10 +120,23 @@ def _read(name: str) -> _Process | None:
             fields = f.read(2048).rpartition(b")")[2].split()
     except OSError:
         return None
+    pages = int(fields[21])
+    if not pages and int(fields[17]) > 1:
+        pages = _pages_of_threads(name)
     return _Process(
         int(name), int(fields[1]), int(fields[11]) + int(fields[12]),
-        int(fields[13]) + int(fields[14]), int(fields[19]), int(fields[21]) * _PAGE,
+        int(fields[13]) + int(fields[14]), int(fields[19]), pages * _PAGE,
     )  # fmt: skip
+
+
+def _pages_of_threads(name: str) -> int:
+    """What a process has whose first thread has ended: it is told of the others only."""
+    pages = 0
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{name}/task"):
+            with suppress(OSError), open(f"/proc/{name}/task/{thread}/statm", "rb") as f:
+                pages = max(pages, int(f.read().split()[1]))
+    return pages
 
 
 def _below(keeper: int, families: dict[int, list[_Process]]) -> list[_Process]:

@@ -196,7 +196,7 @@ def started(pid: int) -> int:
     """When a process began, in clock ticks since boot. Raises OSError where none is alive."""
     with open(f"/proc/{pid}/stat", "rb") as f:
         fields = f.read().rpartition(b")")[2].split()
-    if fields[0] in (b"Z", b"X"):
+    if fields[0] in (b"Z", b"X") and int(fields[17]) <= 1:  # no thread of it goes on
         raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH), str(pid))
     return int(fields[19])
 

@@ -272,6 +272,7 @@ class _Process:
         fields = tail.split()
         self.name = head.partition(b"(")[2].decode(errors="replace")
         self.state, self.started = fields[0].decode(), int(fields[19])
+        self.ended = self.state in ("Z", "X") and int(fields[17]) <= 1  # no other thread goes on
 
     def signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -289,4 +290,4 @@ def _processes() -> list[_Process]:
         if name.isdigit():
             with contextlib.suppress(OSError):
                 found.append(_Process(int(name)))
-    return [p for p in found if p.state not in ("Z", "X")]
+    return [p for p in found if not p.ended]

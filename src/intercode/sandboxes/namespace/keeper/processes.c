@@ -136,8 +136,9 @@ int spawn(const struct json *request, const int *fds, size_t count, pid_t *pid) 
 }
 
 /* ----------------------------------------------------------------- all others */
-/* A live process of the box, held by its directory in /proc. */
-struct process { int pid, fd; char state, name[64]; long long started; };
+/* A live process of the box, held by its directory in /proc. Its state is that of its first thread,
+   which may have ended (Z) while others go on. */
+struct process { int pid, fd, threads; char state, name[64]; long long started; };
 
 struct crowd { struct process *all; size_t count, room; };
 
@@ -155,8 +156,8 @@ static bool held(struct process *p, const char *number) {
         *close_mark = 0;
         snprintf(p->name, sizeof p->name, "%s", open_mark + 1);
         if (sscanf(close_mark + 2, "%c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-                   "%*s %*s %*s %lld", &p->state, &p->started) == 2
-            && p->state != 'Z' && p->state != 'X')
+                   "%*s %d %*s %lld", &p->state, &p->threads, &p->started) == 3
+            && ((p->state != 'Z' && p->state != 'X') || p->threads > 1))
             return true;
     }
     close(p->fd);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #define BLOCK 512              /* bytes, as stat counts them */
+#define EXITING 4              /* among a thread's flags, as the kernel tells them */
 
 /* What several names, descriptors or mappings may stand for, and is to be counted once. */
 struct shared { uint64_t inode; long long bytes; bool mapped; };
@@ -43,24 +44,30 @@ static void add_up(struct usage *out, struct many *many) {
     free(many->all);
 }
 
-static bool has_ended(const char *number) {
-    char path[40], line[512], *mark;
-    snprintf(path, sizeof path, "/proc/%.10s/stat", number);
+/* Whether a thread has ended or is about to: it holds nothing then, or soon nothing, and until it has
+   gone its directory in /proc may be closed to all. */
+static bool is_ending(const char *thread) {
+    char path[80], line[512], *mark, state;
+    unsigned flags;
+    snprintf(path, sizeof path, "%s/stat", thread);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t got = fd < 0 ? -1 : read(fd, line, sizeof line - 1);
     if (fd >= 0) close(fd);
     line[got > 0 ? got : 0] = 0;
-    return !(mark = strrchr(line, ')')) || mark[2] == 'Z' || mark[2] == 'X';
+    if (!(mark = strrchr(line, ')'))
+        || sscanf(mark + 1, " %c %*s %*s %*s %*s %*s %u", &state, &flags) != 2)
+        return true;
+    return state == 'Z' || state == 'X' || flags & EXITING;
 }
 
-static void add_open(struct usage *out, struct many *many, const char *number) {
-    char path[40];
+static void add_open(struct usage *out, struct many *many, const char *thread) {
+    char path[80];
     struct names names;
     struct look info;
-    snprintf(path, sizeof path, "/proc/%.10s/fd", number);
+    snprintf(path, sizeof path, "%s/fd", thread);
     int fd = open(path, DIRECTORY);
     if (fd < 0) {
-        if (errno == EACCES && !has_ended(number)) out->unknown = true;
+        if (errno == EACCES && !is_ending(thread)) out->unknown = true;
         return;
     }
     if (!names_in(fd, &names)) {
@@ -73,17 +80,20 @@ static void add_open(struct usage *out, struct many *many, const char *number) {
     close(fd);
 }
 
-/* A file that was removed and is only mapped: no more than is mapped of it can be told. */
-static void add_mapped(struct many *many, const char *number) {
-    char path[40], *line = NULL;
+/* A file that was removed and is only mapped: no more than is mapped of it can be told. False where
+   the thread has no memory any more. */
+static bool add_mapped(struct many *many, const char *thread) {
+    char path[80], *line = NULL;
     size_t room = 0;
     unsigned long from, to;
     unsigned long long inode;
     int at = 0;
-    snprintf(path, sizeof path, "/proc/%.10s/maps", number);
+    bool any = false;
+    snprintf(path, sizeof path, "%s/maps", thread);
     FILE *file = fopen(path, "re");
-    if (!file) return;
+    if (!file) return false;
     while (getline(&line, &room, file) > 0) {
+        any = true;
         if (!strstr(line, " (deleted)\n")) continue;
         if (sscanf(line, "%lx-%lx %*s %*s %*s %llu %n", &from, &to, &inode, &at) < 3) continue;
         const char *name = line + at;
@@ -93,6 +103,26 @@ static void add_mapped(struct many *many, const char *number) {
     }
     free(line);
     fclose(file);
+    return any;
+}
+
+/* What a process holds: each thread may have descriptors of its own, and the first may have ended. */
+static void add_held(struct usage *out, struct many *many, const char *number) {
+    char path[80];
+    struct names threads;
+    bool mapped = false;
+    snprintf(path, sizeof path, "/proc/%.10s/task", number);
+    int task = open(path, DIRECTORY);
+    if (task < 0) return;
+    if (!names_in(task, &threads)) {
+        for (size_t i = 0; i < threads.count; i++) {
+            snprintf(path, sizeof path, "/proc/%.10s/task/%.10s", number, threads.name[i]);
+            add_open(out, many, path);
+            mapped = mapped || add_mapped(many, path);
+        }
+    }
+    free_names(&threads);
+    close(task);
 }
 
 static int add_removed(struct usage *out, struct many *many) {
@@ -103,8 +133,7 @@ static int add_removed(struct usage *out, struct many *many) {
     for (size_t i = 0; !result && i < names.count; i++) {
         const char *name = names.name[i];
         if (!isdigit((unsigned char)*name) || !strcmp(name, "1")) continue;
-        add_open(out, many, name);
-        add_mapped(many, name);
+        add_held(out, many, name);
     }
     free_names(&names);
     close(proc);
