@@ -101,11 +101,24 @@ def test_a_box_whose_network_was_used_is_not_renewed(own: KeptContainer) -> None
     assert refused.value.errno == errno.EBUSY
 
 
+_IN_FLIGHT = """
+import os, socket
+ours, theirs = socket.socketpair()
+for _ in range(40):
+    file = os.open('/tmp/gone', os.O_CREAT | os.O_WRONLY)
+    os.unlink('/tmp/gone')
+    for _ in range(8): os.write(file, bytes(2 << 20))
+    socket.send_fds(ours, [b'x'], [file])
+    os.close(file)
+"""
+
+
 @pytest.mark.parametrize(
     ("work", "limit"),
     [
         ("dd if=/dev/zero of=/tmp/big bs=1M count=4000", "disk"),
         ("exec 3> /tmp/gone; rm /tmp/gone; cat /dev/zero >&3", "disk"),
+        (f'python3 -c "{_IN_FLIGHT}"', "disk"),
         ("mkdir /tmp/i; cd /tmp/i; seq 200000 | xargs touch", "inodes"),
     ],
 )

@@ -79,7 +79,7 @@ int copy_paths(int source, const struct json *paths);
 int clear_leftovers(void);
 
 /* ---- usage.c, disk.c: how much a container's files take up ---- */
-struct usage { long long bytes, files; bool unknown; };
+struct usage { long long bytes, files; bool unknown; };  /* unknown: some are kept from us */
 
 int measure(struct usage *out);
 int write_size(struct text *out);

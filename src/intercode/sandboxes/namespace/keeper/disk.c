@@ -27,8 +27,9 @@
 struct room { long long bytes, files; };
 
 static struct {
-    struct room begun, left;   /* on the file system: at the start, and when it was last measured */
+    struct room left;          /* on the file system, when it was last measured */
     struct usage own;
+    long long told, told_left; /* bytes: its own, and left, when nothing was last kept from us */
     long long measured, cost, asked, next, warned;  /* milliseconds */
     bool started;
     const char *breach;
@@ -58,7 +59,8 @@ void something_started(void) {
     disk.asked = milliseconds();
     if (disk.started) return;
     disk.started = true;
-    disk.begun = disk.left = room_left();
+    disk.left = room_left();
+    disk.told_left = disk.left.bytes;
 }
 
 int until_next_look(void) {
@@ -100,6 +102,17 @@ static void judge(const struct usage *before, bool at_work) {
     measure(&disk.own);  /* what was written until it ended is no growth */
 }
 
+/* Where something is kept from us, all that has gone since is laid to the box once it is too much. */
+static void suppose(void) {
+    long long most = disk.told + disk.told_left - disk.left.bytes;
+    if (!disk.own.unknown) {
+        disk.told = disk.own.bytes;
+        disk.told_left = disk.left.bytes;
+    } else if (most > limit("disk")) {
+        disk.own.bytes = most;
+    }
+}
+
 static int measured(bool at_work) {
     struct usage before = disk.own;
     long long begun = milliseconds();
@@ -107,10 +120,10 @@ static int measured(bool at_work) {
     int result = measure(&disk.own);
     disk.measured = milliseconds();
     disk.cost = disk.measured - begun;
-    long long lost = disk.begun.bytes - disk.left.bytes;
-    if (!result && disk.own.unknown && lost > limit("disk")) disk.own.bytes = lost;
-    if (!result) judge(&before, at_work);
-    return result;
+    if (result) return result;
+    suppose();
+    judge(&before, at_work);
+    return 0;
 }
 
 int write_size(struct text *out) {
