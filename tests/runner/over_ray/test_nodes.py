@@ -33,8 +33,9 @@ from intercode.runner.ray import seat
 from intercode.runner.ray.cluster import connected
 from intercode.runner.ray.far import FarEnv
 from intercode.runner.ray.hosts import Hosts
-from intercode.runner.ray.kit import make_kit
+from intercode.runner.ray.kit import Kit, make_kit
 from intercode.types import Trajectory, plain
+from support import traces
 from support.boxes import eventually
 from support.faulty_endpoint import FaultyEndpoint, ok
 from support.raylets import Raylets, left_of
@@ -116,6 +117,35 @@ def test_a_process_that_hangs_is_given_up_with_its_boxes(
         far.reset(options={"task": 0})
         assert far.step("echo there")[0] == "there\n"
         assert hung and left_of(families) == []
+        far.close()
+
+
+def test_a_process_that_hangs_while_it_starts_is_given_up(
+    raylets: Raylets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = tmp_path / "first"
+
+    def arrive(kit: Kit) -> Kit:
+        """The process that receives it first stands still."""
+        if not first.exists():
+            first.write_text(str(os.getpid()))
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return kit
+
+    class HangingKit(Kit):
+        def __reduce__(self) -> tuple[Any, ...]:
+            return arrive, (Kit(**vars(self)),)
+
+    with intercode.make("bash") as env:
+        kit = make_kit(env, "bash", {}, [0])
+    with connected(raylets.address) as ray, Hosts(HangingKit(**vars(kit)), ray, 1) as hosts:
+        eventually(lambda: first.exists() and first.read_text() != "", "a process begins", 240)
+        with monkeypatch.context() as impatient:
+            impatient.setattr(seat, "OPENING", 3.0)
+            eventually(lambda: not traces.started(int(first.read_text())), "it is given up", 60)
+        far = FarEnv(kit.dataset, hosts=hosts)
+        far.reset(options={"task": 0})
+        assert far.step("echo there")[0] == "there\n"
         far.close()
 
 

@@ -129,7 +129,9 @@ class Hosts:
 
     def _compare(self, nodes: list[dict[str, Any]]) -> None:
         usable = {n["NodeID"]: n for n in nodes if n.get("Resources", {}).get("CPU")}
-        for seat in self._seats:
+        with self._change:
+            seats = [*self._seats, *self._starting]
+        for seat in seats:
             seat.listen()
         with self._change:
             self._nodes = len(usable)

@@ -11,6 +11,8 @@ from intercode.errors import SandboxLostError
 
 SILENCE = 60.0
 """Seconds after which a process that answers nothing is given up: it hangs, or its machine does."""
+OPENING = 300.0
+"""The same before its first answer: where much starts at once, that takes its time."""
 _GLANCE = 1.0  # seconds between two looks, while something is waited for, at whether it is given up
 
 
@@ -23,7 +25,7 @@ class Seat:
         self.most: int | None = None
         self._ray = ray
         self._pulse: Any = None
-        self._heard, self._why = 0.0, ""
+        self._heard, self._answered, self._why = 0.0, False, ""
 
     @property
     def full(self) -> bool:
@@ -62,11 +64,14 @@ class Seat:
         """Ask whether it lives, or look for the answer; ``gone`` where that is overdue. To be
         called every now and then, by one thread."""
         now = time.monotonic()
-        if self._pulse is None or self._ray.wait([self._pulse], timeout=0)[0]:
+        there = self._pulse is not None and bool(self._ray.wait([self._pulse], timeout=0)[0])
+        self._answered = self._answered or there
+        patience = SILENCE if self._answered else OPENING
+        if there or self._pulse is None:
             self._pulse = self.actor.beat.options(concurrency_group="pulse").remote()
             self._heard = now
-        elif now - self._heard > SILENCE:
-            self.gone, self._why = True, f"nothing was heard of it for {SILENCE:g} s"
+        elif now - self._heard > patience:
+            self.gone, self._why = True, f"nothing was heard of it for {patience:g} s"
 
     def kill(self) -> None:
         """End the process with all that it holds."""

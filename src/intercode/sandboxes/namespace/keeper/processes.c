@@ -138,12 +138,13 @@ int spawn(const struct json *request, const int *fds, size_t count, pid_t *pid) 
 /* ----------------------------------------------------------------- all others */
 /* A live process of the box, held by its directory in /proc. Its state is that of its first thread,
    which may have ended (Z) while others go on. */
-struct process { int pid, fd, threads; char state, name[64]; long long started; };
+struct process { int pid, fd; char state, name[64]; long long started; };
 
 struct crowd { struct process *all; size_t count, room; };
 
 static bool held(struct process *p, const char *number) {
     char path[32], line[1024];
+    int threads;
     snprintf(path, sizeof path, "/proc/%.10s", number);
     p->pid = atoi(number);
     if ((p->fd = open(path, DIRECTORY)) < 0) return false;
@@ -156,8 +157,8 @@ static bool held(struct process *p, const char *number) {
         *close_mark = 0;
         snprintf(p->name, sizeof p->name, "%s", open_mark + 1);
         if (sscanf(close_mark + 2, "%c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-                   "%*s %d %*s %lld", &p->state, &p->threads, &p->started) == 3
-            && ((p->state != 'Z' && p->state != 'X') || p->threads > 1))
+                   "%*s %d %*s %lld", &p->state, &threads, &p->started) == 3
+            && ((p->state != 'Z' && p->state != 'X') || threads > 1))
             return true;
     }
     close(p->fd);
