@@ -30,7 +30,7 @@ BACK_ENDS: dict[str, Callable[[], Sandbox]] = {name: _opens(name) for name in ba
 _MARGIN = 1.0  # seconds that an action may take beyond its limit
 _GONE = 2.0  # seconds for the last process of a closed box to be gone
 _RESTARTED = "[the shell ended;"
-_FULL = "that its files may take up]"
+_FULL = ("that its files may take up]", f"over the limit of {_LIMITS.inodes} files]")
 _TRIES = 3  # of a case in which nothing but the time did not hold
 T = TypeVar("T")
 
@@ -115,7 +115,7 @@ class Trial:
             assert result.timed_out == (result.exit_code is None) or not result.timed_out, result
         assert result is not None
         if case.late is not None:  # what fills the disk may have been ended for that before
-            stopped = result.timed_out or (case.late and _FULL in result.note)
+            stopped = result.timed_out or (case.late and any(f in result.note for f in _FULL))
             assert stopped == case.late, f"timed_out is {result.timed_out}: {result}"
         for text in case.shows:
             assert self.planted.fill(text) in self.printed, f"{text!r} not in {self.printed!r}"

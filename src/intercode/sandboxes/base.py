@@ -18,7 +18,7 @@ SCRIPT_NAME = "bash"
 """A link in a box's /dev to descriptor 62: a shell that reads its script there calls itself so."""
 
 
-Breach = Literal["", "memory", "cpu", "processes", "disk", "inodes"]
+Breach = Literal["", "memory", "cpu", "processes", "crowd", "disk", "inodes"]
 """A limit that was met, and cost a process: its life, or a child."""
 
 

@@ -50,6 +50,8 @@ def _met(breach: str, limits: Limits) -> str:
         return f"killed: over the memory limit of {size(limits.memory)}"
     if breach == "processes":
         return f"refused: over the limit of {limits.processes} processes"
+    if breach == "crowd":
+        return f"killed: what took all {limits.processes} processes in the background"
     if breach == "disk":
         return f"killed: over the limit of {size(limits.disk)} that its files may take up"
     if breach == "inodes":

@@ -12,8 +12,10 @@ import time
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self
+from weakref import WeakSet
 
 from intercode.errors import SandboxError
 from intercode.paths import sandbox_uid
@@ -41,6 +43,12 @@ class KeptSandbox(Sandbox):
     keeper: int
     trees: Sequence[str]
     _watch: Watch | None = None
+    _crowd = False  # whether what ran in the background was ended since this was last asked
+
+    @cached_property
+    def _spawned(self) -> WeakSet[KeptProcess]:
+        """The processes that the owner started, and still has."""
+        return WeakSet()
 
     def _watched(self, spec: SandboxSpec, memory: int | None) -> None:
         """Have a thread of this process look at what nothing else bounds: the memory in bytes, and
@@ -51,6 +59,12 @@ class KeptSandbox(Sandbox):
                 Watchdog.watch(self._watch)
 
     def breach(self) -> Breach:
+        met = self._met()
+        crowd, self._crowd = self._crowd, False
+        return "crowd" if crowd else met
+
+    def _met(self) -> Breach:
+        """The limit that was met in the box."""
         if self._watch is None:
             return ""
         found, self._watch.breach = self._watch.breach, ""
@@ -85,13 +99,26 @@ class KeptSandbox(Sandbox):
         if picture is not None:
             given[1:1], do, told["standard"] = [picture], "plant", [0, *fds]
         try:
-            answer, _ = self.link.request(do, given, late=self._unblock, **told)
+            answer = self._begun(do, given, told)
         except BaseException:
             os.close(status_r)
             raise
         finally:
             os.close(status_w)
-        return KeptProcess(self.link, answer["pid"], answer["child"], status_r)
+        process = KeptProcess(self.link, answer["pid"], answer["child"], status_r)
+        self._spawned.add(process)
+        return process
+
+    def _begun(self, do: str, given: Sequence[int], told: Mapping[str, Any]) -> dict[str, Any]:
+        """Have the keeper start a program. Where there may be no process more, all that the owner
+        did not start is ended."""
+        try:
+            return self.link.request(do, given, late=self._unblock, **told)[0]
+        except BlockingIOError:
+            self.kill_since(0, [p.pid for p in self._spawned if not p.collected])
+            answer = self.link.request(do, given, late=self._unblock, **told)[0]
+            self._crowd = True
+            return answer
 
     def _members(self) -> list[Member]:
         """The processes of the box."""

@@ -15,11 +15,12 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
-from intercode.errors import SandboxError, SandboxLostError
+from intercode.errors import SandboxError
 from intercode.sandboxes.base import Sandbox
 from intercode.sandboxes.breaches import explained
 from intercode.sandboxes.output import Collector, decode
 from intercode.sessions import shell_start
+from intercode.sessions.faults import is_ours
 from intercode.sessions.shell import START_SECONDS, Shell, ShellEndedError
 from intercode.sessions.shell_state import SessionState, may_end
 from intercode.types import ExecResult
@@ -96,7 +97,7 @@ class BashSession:
         deadline = time.monotonic() + timeout
         try:
             shell = self._shell or self._start(timeout + _GRACE)
-        except (FileNotFoundError, PermissionError, SandboxError) as e:
+        except (OSError, SandboxError) as e:
             return self._without_shell(collector.bytes(), e)
         try:
             if may_end(code):
@@ -155,8 +156,8 @@ class BashSession:
         self._shell = None
         try:
             self._start(max(0.0, deadline - time.monotonic()) + _GRACE)
-        except (FileNotFoundError, PermissionError, SandboxError) as e:
-            if timed_out and not isinstance(e, SandboxLostError):
+        except (OSError, SandboxError) as e:
+            if timed_out and not is_ours(e):
                 return replace(result, note=_LATER)
             return self._without_shell(result.output.encode("utf-8", "replace"), e)
         return replace(result, note=self._restarted())
@@ -171,9 +172,9 @@ class BashSession:
         self._shell = None
         try:
             self._start()
-        except SandboxLostError:
-            raise
-        except (FileNotFoundError, PermissionError, SandboxError):
+        except (OSError, SandboxError) as e:
+            if is_ours(e):
+                raise
             return replace(result, note=result.note + _LATER)
         return replace(result, note=result.note + self._restarted())
 
@@ -183,8 +184,8 @@ class BashSession:
 
     def _without_shell(self, printed: bytes, error: Exception) -> ExecResult:
         """What the agent is told that has made its own shell impossible. Raises the error where
-        it is the box that failed."""
-        if isinstance(error, SandboxLostError):
+        it is ours."""
+        if is_ours(error):
             raise error
         return ExecResult(decode(printed), 127, note=f"[no shell can be started: {error}]\n")
 

@@ -13,11 +13,12 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 
-from intercode.errors import SandboxError, SandboxLostError
+from intercode.errors import SandboxError
 from intercode.sandboxes.base import Sandbox
 from intercode.sandboxes.breaches import explained
 from intercode.sandboxes.output import Collector, decode, drain
 from intercode.sessions import shell_start
+from intercode.sessions.faults import is_ours
 from intercode.sessions.shell import Shell, ShellEndedError
 from intercode.sessions.shell_state import SessionState
 from intercode.types import ExecResult
@@ -72,9 +73,9 @@ class FreshShellSession:
             shell, self._state = shell_start.start(
                 self._sandbox, self._program, self._apart, self._state, timeout + _GRACE
             )
-        except SandboxLostError:
-            raise
-        except (ShellEndedError, FileNotFoundError, PermissionError, SandboxError) as e:
+        except (ShellEndedError, OSError, SandboxError) as e:
+            if is_ours(e):
+                raise
             return ExecResult(before, 127, note=f"[no shell can be started: {e}]\n")
         try:
             result = self._act(shell, code, deadline, mark)

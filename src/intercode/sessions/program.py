@@ -13,6 +13,7 @@ from intercode.sandboxes.breaches import explained
 from intercode.sandboxes.kept import KeptSandbox
 from intercode.sandboxes.namespace.link import file_of
 from intercode.sandboxes.output import Collector, communicate, decode
+from intercode.sessions.faults import is_ours
 from intercode.sessions.languages import HOME, Language, placed
 from intercode.sessions.repl import without
 from intercode.sessions.shell_state import SessionState
@@ -71,6 +72,8 @@ class ProgramSession:
             left = deadline - time.monotonic()
             ran = self._ran(self.language.run, self._cwd, stdin, left)
         except OSError as e:
+            if is_ours(e):
+                raise
             return ExecResult(f"{built.output}the program cannot be run: {e}\n", 127)
         finally:
             self._sandbox.kill_since(mark)

@@ -13,10 +13,11 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from intercode.errors import SandboxError, SandboxLostError
+from intercode.errors import SandboxError
 from intercode.sandboxes.base import Sandbox
 from intercode.sandboxes.breaches import explained
 from intercode.sandboxes.output import Collector, decode, drain
+from intercode.sessions.faults import is_ours
 from intercode.sessions.python_process import (
     Interpreter,
     InterpreterEndedError,
@@ -150,9 +151,9 @@ class PythonSession:
         deadline = time.monotonic() + timeout
         try:
             live = self._live or self._start(timeout + _GRACE)
-        except SandboxLostError:
-            raise
-        except (FileNotFoundError, PermissionError, SandboxError) as e:
+        except (OSError, SandboxError) as e:
+            if is_ours(e):
+                raise
             return ExecResult("", 127, note=f"[no interpreter can be started: {e}]\n")
         mark = self._sandbox.mark()
         try:
@@ -219,9 +220,9 @@ class PythonSession:
         self._actions = self._forgotten()
         try:
             self._start(max(0.0, deadline - time.monotonic()) + START_SECONDS)
-        except SandboxLostError:
-            raise
-        except (FileNotFoundError, PermissionError, SandboxError) as e:
+        except (OSError, SandboxError) as e:
+            if is_ours(e):
+                raise
             return ExecResult(*result, note=f"[no interpreter can be started: {e}]\n")
         return ExecResult(*result, note=_RESTARTED)
 

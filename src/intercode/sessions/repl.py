@@ -14,10 +14,11 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from intercode.errors import SandboxError, SandboxLostError
+from intercode.errors import SandboxError
 from intercode.sandboxes.base import Sandbox
 from intercode.sandboxes.breaches import explained
 from intercode.sandboxes.output import Collector, decode
+from intercode.sessions.faults import is_ours
 from intercode.sessions.languages import Language
 from intercode.sessions.repl_process import ReplEndedError, ReplProcess
 from intercode.sessions.shell_state import SessionState
@@ -125,9 +126,9 @@ class ReplSession:
             answer = live.ask({"do": "run", "code": code}, collector, deadline - time.monotonic())
         except ReplEndedError:
             pass
-        except SandboxLostError:
-            raise
         except (OSError, SandboxError) as e:
+            if is_ours(e):
+                raise
             return ExecResult("", 127, note=f"[no interpreter can be started: {e}]\n")
         if answer is None:
             return self._undone(collector, time.monotonic() >= deadline, mark)
@@ -162,9 +163,9 @@ class ReplSession:
                 if self._live.ask({"do": "run", "code": code}, Collector(0), START_SECONDS) is None:
                     raise ReplEndedError
                 self._actions.append(code)
-        except SandboxLostError:
-            raise
-        except (ReplEndedError, OSError, SandboxError):
+        except (ReplEndedError, OSError, SandboxError) as e:
+            if is_ours(e):
+                raise
             self._end(timed_out=True)
             self._actions = []
             return False

@@ -40,8 +40,8 @@ class ContainerSandbox(KeptSandbox):
         self._group = group_of(self.keeper)
         self._watched(spec, None if self._bounds.memory else spec.limits.memory)
 
-    def breach(self) -> Breach:
-        met = self._bounds.breach() or super().breach() or self._overfull()
+    def _met(self) -> Breach:
+        met = self._bounds.breach() or super()._met() or self._overfull()
         self._met_limit = self._met_limit or bool(met)
         return met
 

@@ -23,6 +23,11 @@ class KeptProcess:
         self._link, self._child, self._status = link, child, status
         self._code: int | None = None
 
+    @property
+    def collected(self) -> bool:
+        """Whether its status was asked for, and there."""
+        return self._code is not None
+
     def fileno(self) -> int:
         return self._status
 

@@ -60,10 +60,10 @@ class NamespaceSandbox(KeptSandbox):
         self._group = BoxGroup(groups, Launcher.get().pid) if groups else None
         self._watched(self.spec, None if groups else self.spec.limits.memory)
 
-    def breach(self) -> Breach:
+    def _met(self) -> Breach:
         if self._group is not None and (met := self._group.breach()):
             return met
-        return super().breach()
+        return super()._met()
 
     def _members(self) -> list[Member]:
         known = self._group.members() if self._group else []

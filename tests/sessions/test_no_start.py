@@ -1,0 +1,108 @@
+"""What an agent does to its own shell or interpreter is told to it, and is no fault of ours."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from intercode.sandboxes import Limits
+from intercode.sandboxes.base import Process, Sandbox
+from intercode.sandboxes.kept import KeptSandbox
+from intercode.sessions.base import Session
+from intercode.sessions.bash import BashSession
+from intercode.sessions.carried import FreshShellSession
+from intercode.sessions.python import PythonSession
+from support import back_end
+from support.boxes import open_box
+from support.shells import shell
+
+pytestmark = pytest.mark.sandbox
+
+
+@pytest.fixture
+def box() -> Iterator[KeptSandbox]:
+    with open_box() as opened:
+        yield opened
+
+
+_CROWD = """
+import os
+while True:
+    try: os.fork()
+    except OSError: open('/tmp/full', 'w').close()
+"""
+
+
+def _crowded(session: Session) -> None:
+    """Have processes of which there are as many as there may be, and always more."""
+    session.run(f'python3 -c "{_CROWD}" >/dev/null 2>&1 & disown', 5)
+    assert session.run("until [ -e /tmp/full ]; do :; done", 20).exit_code == 0
+
+
+@pytest.mark.parametrize("tier", back_end.tiers())
+def test_what_takes_all_processes_gives_way_to_a_new_shell(tier: str) -> None:
+    with shell(tier, processes=40) as (box, session):
+        _crowded(session)
+        for _ in range(20):  # a new shell may be faster than the crowd
+            result = session.run("kill -9 $$", 5)
+            assert "a new one was started" in result.note
+            if "[killed: what took all 40 processes in the background]" in result.note:
+                break
+        else:
+            pytest.fail("no crowd gave way")
+        assert box.processes() == ()
+        again = session.run("echo on", 5)
+        assert (again.output, again.note) == ("on\n", "")
+
+
+def test_what_the_owner_started_does_not() -> None:
+    with open_box(limits=Limits(processes=40)) as box:
+        mine = box.spawn(["sleep", "600"])
+        session = BashSession(box)
+        _crowded(session)
+        assert box.run(["echo", "on"]).output == "on\n"
+        assert box.breach() == "crowd" and box.processes() == ()
+        assert mine.wait(0) is None and session.run("echo on", 5).output == "on\n"
+
+
+_WRAPPER = b'#!/bin/sh\nexec %s "$@"\n'
+_IN_BASH = "printf garbage > /root/program; exit"
+_IN_PYTHON = "import os\nopen('/root/program', 'w').write('garbage')\nos.kill(-1, 9)\nos._exit(3)"
+_OPENS: list[tuple[bytes, Callable[[Sandbox], Session], str]] = [
+    (b"/bin/bash", lambda box: BashSession(box, shell="/root/program"), _IN_BASH),
+    (b"/bin/bash", lambda box: FreshShellSession(box, shell="/root/program"), _IN_BASH),
+    (b"python3", lambda box: PythonSession(box, program="/root/program"), _IN_PYTHON),
+]
+
+
+@pytest.mark.parametrize(("real", "opens", "breaks"), _OPENS)
+def test_a_program_that_an_agent_broke_is_told(
+    box: KeptSandbox, real: bytes, opens: Callable[[Sandbox], Session], breaks: str
+) -> None:
+    box.write_file("/root/program", _WRAPPER % real, 0o755)
+    session = opens(box)
+    session.run(breaks, 5)
+    result = session.run("pass", 5)
+    assert result.exit_code == 127 and not result.timed_out
+    assert "can be started: [Errno 8] /root/program: Exec format error]" in result.note
+
+
+@pytest.mark.parametrize(("real", "opens", "breaks"), _OPENS)
+def test_what_is_ours_is_raised(
+    box: KeptSandbox,
+    real: bytes,
+    opens: Callable[[Sandbox], Session],
+    breaks: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    box.write_file("/root/program", _WRAPPER % real, 0o755)
+    session = opens(box)
+
+    def spawn(*_: object, **__: object) -> Process:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(box, "spawn", spawn)
+    with pytest.raises(OSError, match="Too many open files"):
+        session.run(breaks, 5)
