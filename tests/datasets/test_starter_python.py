@@ -3,6 +3,7 @@ here by running them with this interpreter."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections import Counter
@@ -42,7 +43,9 @@ def test_a_query_names_what_is_to_be_defined_and_shows_no_test(tasks: tuple[Task
         assert task.query.endswith("."), task.id
 
 
-def test_the_golds_pass_and_nothing_passes_without_them(tasks: tuple[Task, ...]) -> None:
+def test_the_golds_pass_and_nothing_passes_without_them(
+    tasks: tuple[Task, ...], tmp_path: Path
+) -> None:
     """All in one interpreter, each in a namespace of its own; a line for every test that fails."""
     program = """
 import json, os, sys
@@ -64,7 +67,7 @@ for gold, setup, tests in json.load(sys.stdin):
     home = Path(tasks[0].files[0].path) / python.HOME.lstrip("/")
     done = subprocess.run(
         [sys.executable, "-c", program], input=json.dumps(rows), cwd=home, text=True,
-        capture_output=True, check=True,
+        capture_output=True, check=True, env={**os.environ, "TMPDIR": str(tmp_path)},
     )  # fmt: skip
     told = done.stdout.splitlines()
     assert [line for line in told if line.startswith("True")] == []
