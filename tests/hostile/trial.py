@@ -137,7 +137,7 @@ class Trial:
         if _RESTARTED in result.note:  # what an earlier action has done cost this one
             result = say()
         if self.case.after != "wrecked":
-            if result.timed_out:
+            if result.timed_out or _RESTARTED in result.note:  # given up, as it did not answer
                 raise LateError(f"not usable in time: {result}")
             assert "on\n" in result.output and result.exit_code == 0, f"not usable: {result}"
 
