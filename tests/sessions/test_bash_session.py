@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
 from intercode.sandboxes.kept import KeptSandbox
 from intercode.sessions.bash import BashSession
-from support.boxes import open_box
 
 pytestmark = pytest.mark.sandbox
-
-
-@pytest.fixture
-def box() -> Iterator[KeptSandbox]:
-    with open_box() as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -13,17 +13,10 @@ from intercode.sandboxes.output import Collector
 from intercode.sessions.languages import HOME, JAVA, JAVASCRIPT, LANGUAGES, C, language
 from intercode.sessions.program import ProgramSession
 from intercode.sessions.repl import ReplSession
-from support.boxes import open_box
 from support.languages import ABSENT, C_SUM, JAVA_SUM, PERL, needs
 
 pytestmark = pytest.mark.sandbox
 _PATIENCE = 30.0
-
-
-@pytest.fixture
-def box() -> Iterator[KeptSandbox]:
-    with open_box() as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -19,12 +19,6 @@ from support.boxes import open_box
 from support.shells import shell
 
 pytestmark = pytest.mark.sandbox
-
-
-@pytest.fixture
-def box() -> Iterator[KeptSandbox]:
-    with open_box() as opened:
-        yield opened
 
 
 _CROWD = """

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+from intercode.sandboxes.namespace.box.groups import started
+
 _KEEPERS = ("intercode", "init")  # what a keeper calls itself, the second in a container
 _PASSES = 5
 
@@ -29,11 +31,9 @@ class Member:
     def alive(self) -> bool:
         """Whether it has not ended. Its parent need not have collected it."""
         try:
-            tail = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+            return started(self.pid) == self.started
         except OSError:
             return False
-        ended = tail[0] in ("Z", "X") and int(tail[17]) <= 1  # no thread of it goes on
-        return not ended and int(tail[19]) == self.started
 
     def signal(self, number: int) -> None:
         """Send a signal; frozen, it cannot have been replaced by another process."""
