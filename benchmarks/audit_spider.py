@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from intercode import datasets
-from intercode.rewards.ordering import ranks_of
-from intercode.rewards.sql import standard
-from intercode.runner.check import check
-from intercode.runner.findings import KINDS, NOTES, CheckReport
-from intercode.runner.sql_texts import difference
-from intercode.sessions.sql import SqlLimits, open_engine
-from intercode.types import SUCCESS, Dataset, ExecResult, State, Task
+from intercode.core.types import SUCCESS, Dataset, ExecResult, State, Task
+from intercode.environments.sql.recorded_results import difference
+from intercode.environments.sql.reward import standard
+from intercode.environments.sql.row_order import ranks_of
+from intercode.evaluation.check.dataset import check
+from intercode.evaluation.check.findings import KINDS, NOTES, CheckReport
+from intercode.sql import SqlLimits, open_engine
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "spider-audit.md"
@@ -128,7 +128,7 @@ def summary(audit: Audit) -> list[str]:
         "Tasks are named by their number: 70 is `spider/70`. Texts of tasks are not repeated here.",
         "",
         f"**{left} of {total} tasks are sound.** They are the subset `spider:verified`, hash",
-        f"`{audit.sound.hash}`; the list is `src/intercode/datasets/spider_verified.json`.",
+        f"`{audit.sound.hash}`; the list is `src/intercode/datasets/sql/spider_verified.json`.",
         "",
         "| hardness | tasks | sound |",
         "|---|---:|---:|",

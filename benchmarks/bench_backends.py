@@ -25,16 +25,16 @@ import bench_episodes
 from measuring import Contender, Processor, take_turns
 
 import intercode
-from intercode import datasets, images
-from intercode.envs.base import InterCodeEnv
-from intercode.errors import InterCodeError
-from intercode.report import render
-from intercode.report.tables import Cell, Table
-from intercode.sandboxes import SandboxSpec, open_sandbox
-from intercode.sandboxes.kept import KeptSandbox
-from intercode.sandboxes.namespace.members import below
-from intercode.sessions.bash import BashSession
-from intercode.types import Dataset, Task
+from intercode import datasets
+from intercode.core.errors import InterCodeError
+from intercode.core.types import Dataset, Task
+from intercode.environments.base.env import InterCodeEnv
+from intercode.results.report import render
+from intercode.results.tables import Cell, Table
+from intercode.sandbox import SandboxSpec, images, open_sandbox
+from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.process_table import below
+from intercode.sessions.bash.persistent import BashSession
 from support import back_end, traces
 
 KINDS = back_end.NAMES

@@ -24,11 +24,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 import intercode
 from intercode import datasets
-from intercode.envs.base import InterCodeEnv
-from intercode.errors import UsageError
-from intercode.paths import cache_root
-from intercode.report import render
-from intercode.report.tables import Table
+from intercode.core.errors import UsageError
+from intercode.core.paths import cache_root
+from intercode.environments.base.env import InterCodeEnv
+from intercode.results.report import render
+from intercode.results.tables import Table
 from support import traces
 
 _DESCRIPTORS = 12  # that an environment holds, at most

@@ -29,9 +29,9 @@ from pathlib import Path
 from measuring import Processor
 
 from intercode import datasets
-from intercode.config import make_config
+from intercode.core.config import make_config
+from intercode.evaluation.evaluate.run import evaluate
 from intercode.models import Message, open_model
-from intercode.runner.pool import evaluate
 
 ACTIONS = {
     "bash": ("ls -la", "pwd", "wc -l *", "head -3 *", "ls /tmp"),

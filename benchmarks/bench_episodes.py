@@ -30,12 +30,12 @@ from where import Spans
 
 import intercode
 from intercode import datasets
-from intercode.envs import proven
-from intercode.errors import InterCodeError
-from intercode.report import render
-from intercode.report.tables import Cell, Table
-from intercode.runner.check import check
-from intercode.types import Dataset
+from intercode.core.errors import InterCodeError
+from intercode.core.types import Dataset
+from intercode.environments.base import gold_cache
+from intercode.evaluation.check.dataset import check
+from intercode.results.report import render
+from intercode.results.tables import Cell, Table
 
 THEIRS = "the authors' BashEnv on Docker"
 
@@ -196,7 +196,7 @@ def tables(args: argparse.Namespace) -> list[Table]:
 
 def _prove(dataset: Dataset, args: argparse.Namespace) -> str:
     """Have the golds kept that are steady, and say of how many tasks."""
-    if args.profile != "standard" or not proven.enabled():
+    if args.profile != "standard" or not gold_cache.enabled():
         return "every gold runs again in every episode"
     kept = check(dataset, image=args.image).kept
     return f"the golds of {kept} of {len(dataset)} tasks are proven steady, and not run again"

@@ -23,8 +23,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from intercode.report import render
-from intercode.report.tables import Table
+from intercode.results.report import render
+from intercode.results.tables import Table
 from support import traces
 from support.live_owner import LiveOwner
 

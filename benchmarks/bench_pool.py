@@ -31,8 +31,8 @@ import numpy as np
 from gymnasium.vector import AsyncVectorEnv
 
 import intercode
-from intercode.report import render
-from intercode.report.tables import Cell, Table
+from intercode.results.report import render
+from intercode.results.tables import Cell, Table
 
 _SLOW = 50  # one action in so many
 _ACTIONS = {

@@ -26,10 +26,10 @@ from rpc_python import Client
 
 import intercode
 from intercode import datasets
-from intercode.errors import InterCodeError
-from intercode.report import render
-from intercode.report.tables import Cell, Table
-from intercode.types import Dataset
+from intercode.core.errors import InterCodeError
+from intercode.core.types import Dataset
+from intercode.results.report import render
+from intercode.results.tables import Cell, Table
 
 Cells = tuple[Cell, ...]
 OURS, THEIRS = "ours", "one interpreter behind RPC"

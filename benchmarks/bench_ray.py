@@ -24,12 +24,12 @@ from pathlib import Path
 
 from measuring import Processor
 
-from intercode import trajectories
-from intercode.config import EvalConfig
-from intercode.report import render
-from intercode.report.tables import Cell, Table
-from intercode.runner.pool import evaluate
-from intercode.types import Trajectory
+from intercode.core import trajectories
+from intercode.core.config import EvalConfig
+from intercode.core.types import Trajectory
+from intercode.evaluation.evaluate.run import evaluate
+from intercode.results.report import render
+from intercode.results.tables import Cell, Table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from support import traces

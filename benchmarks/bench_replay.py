@@ -22,13 +22,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import intercode
-from intercode import trajectories
-from intercode.report import render
-from intercode.report.tables import Table
-from intercode.rollout import rollout
-from intercode.runner import replay
-from intercode.runner.branching import Script
-from intercode.types import Move
+from intercode.core import trajectories
+from intercode.core.types import Move
+from intercode.evaluation.replay import log_replay
+from intercode.evaluation.replay.branching import Script
+from intercode.evaluation.rollout import rollout
+from intercode.results.report import render
+from intercode.results.tables import Table
 
 COMMANDS = (
     "date; date +%s%N; echo $EPOCHSECONDS $EPOCHREALTIME; printf '%(%F %T)T\\n' -1",
@@ -129,7 +129,7 @@ def main() -> int:
         record(args.episodes, args.parallel, out)
         recorded = time.monotonic()
         with busy(args.busy):
-            (report,) = replay.run([out], replay.Options(parallel=args.parallel))
+            (report,) = log_replay.run([out], log_replay.Options(parallel=args.parallel))
         replayed = time.monotonic()
     scored = [s for s in report.steps if s.recorded_reward is not None]
     hashed = [s for s in report.steps if s.recorded_hashes]

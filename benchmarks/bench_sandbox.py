@@ -24,13 +24,12 @@ import peers
 from measuring import Contender, take_turns
 
 import intercode
-from intercode import images
-from intercode.paths import cache_root
-from intercode.report import render
-from intercode.report.tables import Table
-from intercode.sandboxes import Sandbox, SandboxSpec, open_sandbox
-from intercode.sessions.bash import BashSession
-from intercode.types import Dataset, LayerSpec, Task
+from intercode.core.paths import cache_root
+from intercode.core.types import Dataset, LayerSpec, Task
+from intercode.results.report import render
+from intercode.results.tables import Table
+from intercode.sandbox import Sandbox, SandboxSpec, images, open_sandbox
+from intercode.sessions.bash.persistent import BashSession
 
 PLAIN, EXEC = "plain `bash -c true`", "`docker exec`, `bash -c true`"
 CREATE, STEP = "create a box, first output", "step `true` in the session"
@@ -91,7 +90,7 @@ def forks(stack: ExitStack) -> Contender:
     env = stack.enter_context(intercode.make("bash", dataset=tasks))
     env.reset()
     env.step("mkdir /srv/d; for i in {1..199}; do echo $i > /srv/d/$i; done")
-    twins: list[intercode.envs.base.InterCodeEnv] = []
+    twins: list[intercode.environments.base.env.InterCodeEnv] = []
 
     def end() -> None:
         while twins:

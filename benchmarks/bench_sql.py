@@ -29,8 +29,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from intercode import datasets, make
-from intercode.errors import GoldError
-from intercode.types import Dataset
+from intercode.core.errors import GoldError
+from intercode.core.types import Dataset
 
 PLAIN = "plain loop"
 
@@ -67,11 +67,11 @@ def plain_loop(dataset: Dataset) -> Iterator[Play]:
     import mysql.connector
     from scipy.stats import kendalltau
 
-    from intercode.sessions.sql.mysql import managed
+    from intercode.sql.server import private_server
 
     database = dataset.tasks[0].database
     assert database is not None
-    lease = managed.lease(database.path)
+    lease = private_server.lease(database.path)
     connection = mysql.connector.connect(
         unix_socket=lease.address.unix_socket, user="root", charset="utf8mb4",
         collation="utf8mb4_general_ci",
@@ -102,11 +102,11 @@ def work(what: str, limit: int | None) -> None:
     """What a worker process does: a pass for every line that it is told, until there is none."""
     dataset = spider(limit)
     if what == "server":
-        from intercode.sessions.sql.mysql import managed
+        from intercode.sql.server import private_server
 
         database = dataset.tasks[0].database
         assert database is not None
-        lease = managed.lease(database.path)
+        lease = private_server.lease(database.path)
         print("ready", flush=True)
         sys.stdin.readline()
         lease.control.close()

@@ -22,11 +22,11 @@ from typing import Any
 
 from playwright.sync_api import sync_playwright
 
-from intercode import trajectories
-from intercode.report import render
-from intercode.report.tables import Table
-from intercode.types import Step, Trajectory, plain
-from intercode.view import Library, Server, write_file
+from intercode.core import trajectories
+from intercode.core.types import Step, Trajectory, plain
+from intercode.results.report import render
+from intercode.results.tables import Table
+from intercode.results.view import Library, Server, write_file
 
 RUN = {"environment": "bash", "dataset": "made-up", "agent": "react", "model": "none"}
 ROW = ".space .row"

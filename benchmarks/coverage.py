@@ -18,8 +18,7 @@ from fractions import Fraction
 from itertools import product
 from statistics import fmean
 
-from intercode.report.exact import detectable, mcnemar, sign_flip
-from intercode.report.intervals import (
+from intercode.results.statistics.intervals import (
     Cluster,
     bootstrap,
     paired,
@@ -27,6 +26,7 @@ from intercode.report.intervals import (
     proportion,
     wilson,
 )
+from intercode.results.statistics.significance import detectable, mcnemar, sign_flip
 
 TASKS, CHANCES, EPOCHS, CORRELATIONS = (20, 60, 200), (0.05, 0.5, 0.9), (1, 4), (0.0, 0.4)
 KEPT = 0.7  # share of tasks that are as hard for the second side as for the first

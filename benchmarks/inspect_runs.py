@@ -24,9 +24,9 @@ from inspect_ai import eval as inspect_eval
 
 import intercode
 from intercode import datasets
-from intercode.config import EvalConfig
-from intercode.runner.pool import evaluate
-from intercode.types import Dataset
+from intercode.core.config import EvalConfig
+from intercode.core.types import Dataset
+from intercode.evaluation.evaluate.run import evaluate
 from support.knowing_model import knowing
 
 Rewards = dict[str, float | None]

@@ -15,7 +15,7 @@ from pathlib import Path
 from measuring import Contender
 
 from intercode import datasets
-from intercode.datasets.nl2bash import find_places
+from intercode.datasets.bash.nl2bash import find_places
 
 BWRAP = [
     "bwrap", "--unshare-all", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib",

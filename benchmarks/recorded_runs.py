@@ -19,11 +19,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from intercode import logs
-from intercode.config import EvalConfig
-from intercode.runner import replay
-from intercode.runner.pool import evaluate
-from intercode.types import Network, Trajectory
+from intercode.core import logs
+from intercode.core.config import EvalConfig
+from intercode.core.types import Network, Trajectory
+from intercode.evaluation.evaluate.run import evaluate
+from intercode.evaluation.replay import log_replay
 from support.recorded_endpoint import FORCED, RecordedEndpoint
 
 
@@ -62,8 +62,8 @@ def differing_in_replay(log: Path, image: str | None, reward: str | None) -> set
     """Tasks of which a step gives another observation or reward when it is executed again; a reward
     of the other SQL scorer counts as another one."""
     network: Network = "host" if image else "none"
-    options = replay.Options(profile="original", image=image, network=network, parallel=2)
-    (report,) = replay.run([log], options)
+    options = log_replay.Options(profile="original", image=image, network=network, parallel=2)
+    (report,) = log_replay.run([log], options)
     out = set()
     for step in report.steps:
         scorers_differ = step.parts.get("tau", 1.0) != 1.0

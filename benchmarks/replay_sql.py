@@ -15,9 +15,9 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from intercode.runner import replay
-from intercode.runner.replay import FileReport, StepCheck
-from intercode.runner.rules_sql import LEAKED_TABLES, LENIENT_CAUSE
+from intercode.environments.sql.replay import LEAKED_TABLES, LENIENT_CAUSE
+from intercode.evaluation.replay import log_replay
+from intercode.evaluation.replay.log_replay import FileReport, StepCheck
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "sql-replay.md"
 
@@ -110,8 +110,8 @@ def main() -> int:
     reports: list[FileReport] = []
     for engine in args.engine:
         began = time.monotonic()
-        options = replay.Options(profile="original", env_options={"engine": engine})
-        reports = replay.run(args.logs, options)
+        options = log_replay.Options(profile="original", env_options={"engine": engine})
+        reports = log_replay.run(args.logs, options)
         lines += _table(engine, reports, time.monotonic() - began)
     text = "\n".join([*lines, *_dependent(reports)]).rstrip() + "\n"
     print(text)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from xmlrpc.server import SimpleXMLRPCServer
 
-from intercode.types import Task
+from intercode.core.types import Task
 
 RESET = "RESET_NAMESPACE"
 

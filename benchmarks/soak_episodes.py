@@ -8,9 +8,9 @@ from multiprocessing.sharedctypes import SynchronizedArray
 from typing import Any
 
 import intercode
-from intercode.envs.base import InterCodeEnv
-from intercode.errors import InfrastructureError
-from intercode.types import Dataset, Task
+from intercode.core.errors import InfrastructureError
+from intercode.core.types import Dataset, Task
+from intercode.environments.base.env import InterCodeEnv
 
 COUNTED = ("episodes", "rewards checked", "forks", "restores", "time-outs", "boxes lost")
 _RIGHT, _WRONG = 1.0, 0.33

@@ -19,8 +19,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
 from hostile import fuzz  # the tests' own
-from intercode.report import render
-from intercode.report.tables import Table
+from intercode.results.report import render
+from intercode.results.tables import Table
 
 _HELD = "descriptors of a worker after a run"
 _CHUNK = 500  # actions per run; each has a seed of its own, so that a fault can be run again

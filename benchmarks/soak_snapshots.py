@@ -17,10 +17,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from intercode.envs.bash import BashEnv, ShellKind
-from intercode.report import render
-from intercode.report.tables import Table
-from intercode.types import Dataset, Task
+from intercode.core.types import Dataset, Task
+from intercode.environments.bash.env import BashEnv, ShellKind
+from intercode.results.report import render
+from intercode.results.tables import Table
 from support.changing import goes_back
 
 TASKS = Dataset("any", "bash", (Task("any/0", "Do anything.", gold="true"),))

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode import make
-from intercode.errors import InterCodeError
+from intercode.core.errors import InterCodeError
 
 STATEMENTS = 20  # per episode
 PATIENCE = 30.0  # seconds for one of them, with 64 at a time

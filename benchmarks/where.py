@@ -8,11 +8,11 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any, Self
 
-from intercode.envs import proven
-from intercode.envs.base import InterCodeEnv
-from intercode.envs.sandboxed import SandboxedEnv
-from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
-from intercode.sessions.bash import BashSession
+from intercode.environments.base import gold_cache
+from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.sandboxed_env import SandboxedEnv
+from intercode.sandbox.namespace.sandbox import NamespaceSandbox
+from intercode.sessions.bash.persistent import BashSession
 
 PARTS: tuple[tuple[str, Any, str], ...] = (
     ("reset", InterCodeEnv, "reset"),
@@ -22,7 +22,7 @@ PARTS: tuple[tuple[str, Any, str], ...] = (
     (". run the action", BashSession, "run"),
     (". what has changed", NamespaceSandbox, "changes"),
     ("submit", InterCodeEnv, "submit"),
-    (". what the gold left, if kept", proven, "load"),
+    (". what the gold left, if kept", gold_cache, "load"),
     ("make a box (any thread)", NamespaceSandbox, "__init__"),
     ("start a shell in it (any thread)", BashSession, "__init__"),
     ("end a box (any thread)", NamespaceSandbox, "close"),

@@ -14,12 +14,13 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from intercode import report, trajectories
-from intercode.config import EvalConfig
-from intercode.errors import InterCodeError
-from intercode.runner.plan import free_directory, make_plan
-from intercode.runner.pool import run_plan
-from intercode.types import Trajectory
+from intercode.core import trajectories
+from intercode.core.config import EvalConfig
+from intercode.core.errors import InterCodeError
+from intercode.core.types import Trajectory
+from intercode.evaluation.evaluate.plan import free_directory, make_plan
+from intercode.evaluation.evaluate.run import run_plan
+from intercode.results import report
 
 RUNS = Path("runs")
 

@@ -10,8 +10,8 @@ import os
 
 import intercode
 from intercode.agents import open_agent
+from intercode.evaluation.rollout import rollout
 from intercode.models import open_model
-from intercode.rollout import rollout
 
 
 def main() -> None:

@@ -99,20 +99,20 @@ def test_only_the_main_module_imports_the_command_line() -> None:
 
 
 def test_the_far_side_of_a_sandbox_knows_the_standard_library_and_itself_only() -> None:
-    box = ROOT / "sandboxes" / "namespace" / "box"
+    box = ROOT / "sandbox" / "supervisor" / "runtime"
     files = sorted(box.glob("*.py"))
     assert len(files) > 5
     for path in files:
         for name in imported(path):
-            own = name.startswith("intercode.sandboxes.namespace.box")
+            own = name.startswith("intercode.sandbox.supervisor.runtime")
             known = name.split(".")[0] in {*sys.stdlib_module_names, "_sha2", "_sha256"}
             assert own or known, f"{path.name}: {name}"
 
 
 def test_the_rules_see_what_an_import_says(tmp_path: Path) -> None:
     """Relative and absolute forms, inside functions too."""
-    inside = ROOT / "sandboxes" / "namespace" / "box" / "keeper.py"
-    assert "intercode.sandboxes.namespace.box.wire" in set(imported(inside))
+    inside = ROOT / "sandbox" / "supervisor" / "runtime" / "supervisor.py"
+    assert "intercode.sandbox.supervisor.runtime.protocol" in set(imported(inside))
     assert "registry" in parts_imported(ROOT / "sandboxes" / "__init__.py")
     assert "rollout" in parts_imported(ROOT / "runner" / "episode.py")
 
@@ -126,8 +126,8 @@ new = set(sys.modules) - before
 heavy = ("httpx", "sklearn", "scipy", "ray", "torch", "docker", "rich", "pandas", "matplotlib",
          "asyncio", "multiprocessing.pool", "concurrent.futures")
 print([name for name in heavy if name in new])
-lazy = ("intercode.sandboxes", "intercode.agents", "intercode.models", "intercode.cli",
-        "intercode.runner", "intercode.report", "intercode.conformance")
+lazy = ("intercode.sandbox", "intercode.agents", "intercode.models", "intercode.cli",
+        "intercode.evaluation", "intercode.results.report", "intercode.evaluation.conformance")
 print([name for name in sys.modules if name.startswith(lazy)])
 print(threading.active_count(), os.path.exists(f"/proc/self/task/{os.getpid()}/children")
       and open(f"/proc/self/task/{os.getpid()}/children").read())

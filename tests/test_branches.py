@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import intercode
-from intercode import trajectories
 from intercode.agents.base import Feedback
-from intercode.rollout import branches, informed, rollout
-from intercode.runner import replay
-from intercode.trajectories import trees
-from intercode.types import Brief, Dataset, Move, Step, Task, Trajectory
+from intercode.core import trajectories
+from intercode.core.trajectories import trees
+from intercode.core.types import Brief, Dataset, Move, Step, Task, Trajectory
+from intercode.evaluation.replay import log_replay
+from intercode.evaluation.rollout import branches, informed, rollout
 
 TASKS = Dataset("t", "bash", (Task("t/five", "Print five.", gold="echo five"),))
 
@@ -111,7 +111,7 @@ def test_a_tree_of_depth_five_and_width_three_has_243_independent_leaves(tmp_pat
     assert all(leaf.parent in unique and leaf.branched_at == depth - 1 for leaf in leaves)
     for leaf in leaves[::60]:  # a branch is an episode: from its start it gives the same again
         trajectories.append(log, leaf.replace(run={**facts, "dataset": _dataset(tmp_path)}))
-    (report,) = replay.run([log], replay.Options())
+    (report,) = log_replay.run([log], log_replay.Options())
     assert report.episodes == 5 and len(report.steps) == 25 and report.mismatches == []
 
 

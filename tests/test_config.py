@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from intercode import datasets
-from intercode.config import make_config, parse_pairs, read_toml
-from intercode.errors import ConfigError, UnknownNameError
-from intercode.runner.plan import open_env
+from intercode.core.config import make_config, parse_pairs, read_toml
+from intercode.core.errors import ConfigError, UnknownNameError
+from intercode.evaluation.evaluate.plan import open_env
 
 GOOD = {"dataset": "starter", "agent": "gold"}
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.errors import UnknownNameError, UsageError
-from intercode.registry import is_file, load_object, told
+from intercode.core.errors import UnknownNameError, UsageError
+from intercode.core.registry import is_file, load_object, told
 
 
 def test_a_function_of_a_file(tmp_path: Path) -> None:

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from intercode import plugins
+from intercode.core import plugins
+from intercode.core.errors import UnknownNameError, UsageError
+from intercode.core.plugins import Plugin
+from intercode.core.registry import HERE, Registry
 from intercode.datasets import load
-from intercode.errors import UnknownNameError, UsageError
-from intercode.plugins import Plugin
-from intercode.registry import HERE, Registry
 from support.wheels import venv_with, wheel
 
 MODULE = '''\
 """A plugin."""
-from intercode.agents.noop import NoopAgent
-from intercode.envs.bash import BashEnv
-from intercode.sessions.languages import Language
-from intercode.types import Dataset, Score, Task
+from intercode.agents.baselines.noop import NoopAgent
+from intercode.environments.bash.env import BashEnv
+from intercode.core.languages import Language
+from intercode.core.types import Dataset, Score, Task
 
 LUA = Language("Lua", "main.lua", run=("lua", "{home}/main.lua"))
 
@@ -53,7 +53,7 @@ PACKAGE = {
     "row_tasks/task.toml": 'description = "Tasks in a package"\nreward = "reward.py:same_output"\n',
     "row_tasks/tasks.jsonl": '{"query": "say hello there", "gold": "echo hello there"}\n',
     "row_tasks/reward.py": """\
-from intercode.types import Score
+from intercode.core.types import Score
 
 def same_output(task, agent, gold):
     return Score(float(agent.output == gold.output))

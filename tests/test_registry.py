@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from intercode import paths
-from intercode.errors import UnknownNameError, UsageError
-from intercode.registry import Registry, load_object, unknown
+from intercode.core import paths
+from intercode.core.errors import UnknownNameError, UsageError
+from intercode.core.registry import Registry, load_object, unknown
 
 
 def test_a_name_is_loaded_when_it_is_asked_for() -> None:

@@ -8,9 +8,9 @@ import pytest
 
 import intercode
 from intercode.agents.base import Feedback
-from intercode.envs.base import InterCodeEnv
-from intercode.rollout import rollout
-from intercode.types import Brief, Dataset, Move, Task, Usage
+from intercode.core.types import Brief, Dataset, Move, Task, Usage
+from intercode.environments.base.env import InterCodeEnv
+from intercode.evaluation.rollout import rollout
 
 pytestmark = pytest.mark.sandbox
 

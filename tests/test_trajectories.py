@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from intercode import trajectories
-from intercode.errors import DataError, UsageError
-from intercode.types import Step, Trajectory, Usage
+from intercode.core import trajectories
+from intercode.core.errors import DataError, UsageError
+from intercode.core.types import Step, Trajectory, Usage
 
 FULL = Trajectory(
     task="starter/files/1",
@@ -139,7 +139,7 @@ WRITER = """
 import sys
 from pathlib import Path
 from intercode import trajectories
-from intercode.types import Step, Trajectory
+from intercode.core.types import Step, Trajectory
 n = 0
 while True:
     step = Step("x" * 200_000, "")

@@ -1,6 +1,6 @@
 """1 for a repository in the state that the gold leaves it in; half of what is right otherwise."""
 
-from intercode.types import Score, State, Task
+from intercode.core.types import Score, State, Task
 
 
 def repaired(_task: Task, agent: State, gold: State) -> Score:

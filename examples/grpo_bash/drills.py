@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 from intercode import datasets
-from intercode.types import Dataset, Task
+from intercode.core.types import Dataset, Task
 
 KINDS = {  # the program that does it: two ways to ask for it
     "wc -l <": ("How many lines does {} have ?", "Count the lines of {} ."),

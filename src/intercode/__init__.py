@@ -19,20 +19,20 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from intercode.envs import make, register
+from intercode.environments import make, register
 
 if TYPE_CHECKING:
-    from intercode.envs.vector import make_vec
-    from intercode.pool import Pool
-    from intercode.report.loading import load_run
+    from intercode.environments.base.pool import Pool
+    from intercode.environments.base.vector import make_vec
+    from intercode.results.run import load_run
 
 __version__ = "0.1.0"
 __all__ = ["Pool", "__version__", "load_run", "make", "make_vec"]
 
 _LATER = {
-    "load_run": "intercode.report.loading",
-    "make_vec": "intercode.envs.vector",
-    "Pool": "intercode.pool",
+    "load_run": "intercode.results.run",
+    "make_vec": "intercode.environments.base.vector",
+    "Pool": "intercode.environments.base.pool",
 }
 
 register()

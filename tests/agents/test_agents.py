@@ -10,12 +10,18 @@ from typing import Any
 import pytest
 
 from intercode.agents import AGENTS, Agent, Feedback, accepts, open_agent
-from intercode.agents.prompting import NAMES, load_prompt
+from intercode.agents.prompt import NAMES, load_prompt
 from intercode.agents.single_turn import SingleTurnAgent
 from intercode.agents.try_again import TryAgainAgent
-from intercode.errors import ConfigError, GoldError, ModelRefusedError, UnknownNameError, UsageError
+from intercode.core.errors import (
+    ConfigError,
+    GoldError,
+    ModelRefusedError,
+    UnknownNameError,
+    UsageError,
+)
+from intercode.core.types import Brief, Score
 from intercode.models import Message, ScriptedModel, open_model
-from intercode.types import Brief, Score
 from support.recorded_endpoint import PROSE, RecordedEndpoint, RecordedLog
 
 BRIEF = Brief(task="t/1", query="Count the $files.", environment="bash", notes="Be quick.")
@@ -187,7 +193,7 @@ def test_open_agent_gives_what_is_taken_and_says_what_is_missing(tmp_path: Path)
 
 def test_ones_own_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "my_agents.py").write_text(
-        "from intercode.agents.noop import NoopAgent\n"
+        "from intercode.agents.baselines.noop import NoopAgent\n"
         "class Mine(NoopAgent):\n"
         "    def __init__(self, *, mood='calm'):\n"
         "        super().__init__()\n"

@@ -9,10 +9,10 @@ import pytest
 from intercode.agents import open_agent
 from intercode.agents.languages import language_of
 from intercode.agents.tools import toolkit_of
-from intercode.envs.code import CodeEnv
+from intercode.core.languages import language
+from intercode.environments.code.env import CodeEnv
+from intercode.evaluation.rollout import rollout
 from intercode.models import ScriptedModel
-from intercode.rollout import rollout
-from intercode.sessions.languages import language
 from support.languages import ADD, PERL_SUM, needs, only
 
 

@@ -11,9 +11,9 @@ from intercode.agents import open_agent
 from intercode.agents.base import Feedback
 from intercode.agents.conversation import Conversation
 from intercode.agents.history import History, too_long, turns_of
-from intercode.errors import BudgetError, ConfigError, ModelRefusedError
+from intercode.core.errors import BudgetError, ConfigError, ModelRefusedError
+from intercode.core.types import Brief, Usage
 from intercode.models.base import Completion, Message, Tool
-from intercode.types import Brief, Usage
 
 LS = "```bash\nls\n```"
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from intercode.agents import AGENTS, open_agent
 from intercode.agents.base import Feedback
-from intercode.agents.human import HumanAgent
-from intercode.errors import UsageError
-from intercode.types import Brief
+from intercode.agents.baselines.human import HumanAgent
+from intercode.core.errors import UsageError
+from intercode.core.types import Brief
 
 BRIEF = Brief("t/1", "Print five.", "bash", notes="Be quick.")
 

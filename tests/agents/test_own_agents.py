@@ -12,10 +12,10 @@ import intercode
 from intercode import datasets
 from intercode.agents import open_agent
 from intercode.agents.model_agent import ModelAgent
-from intercode.agents.prompting import NAMES
+from intercode.agents.prompt import NAMES
+from intercode.core.types import Brief
+from intercode.evaluation.rollout import rollout
 from intercode.models import ScriptedModel
-from intercode.rollout import rollout
-from intercode.types import Brief
 
 PAGE = Path(__file__).parents[2] / "docs" / "agents.md"
 LS = "```bash\nls /\n```"

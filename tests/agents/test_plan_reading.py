@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.agents.plan_reading import original_steps, plan_steps
+from intercode.agents.plan_parsing import original_steps, plan_steps
 
 
 @pytest.mark.parametrize(

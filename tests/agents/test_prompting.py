@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.agents.prompting import Prompt, clip, load_prompt
-from intercode.errors import ConfigError
+from intercode.agents.prompt import Prompt, clip, load_prompt
+from intercode.core.errors import ConfigError
 
 
 def test_sections_are_filled_and_values_are_left_alone() -> None:

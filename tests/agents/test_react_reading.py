@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from intercode.agents.labels import sections
 from intercode.agents.languages import language_of
 from intercode.agents.parsing import parse_answer
-from intercode.agents.plan_reading import original_steps, plan_steps
-from intercode.agents.react_reading import (
+from intercode.agents.plan_parsing import original_steps, plan_steps
+from intercode.agents.react_parsing import (
     NO_ACTION,
     UNCLOSED,
     original_action,

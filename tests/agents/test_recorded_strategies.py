@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from intercode.agents import Feedback, open_agent
-from intercode.agents.react_reading import original_action
+from intercode.agents.react_parsing import original_action
+from intercode.core.types import Brief, Score
 from intercode.models import open_model
-from intercode.types import Brief, Score
 from support.recorded_endpoint import FORCED, RecordedEndpoint
 
 

@@ -10,10 +10,10 @@ import pytest
 import intercode
 from intercode.agents import open_agent
 from intercode.agents.tools import toolkit_of
-from intercode.envs.base import InterCodeEnv
+from intercode.core.types import Trajectory
+from intercode.environments.base.env import InterCodeEnv
+from intercode.evaluation.rollout import branches, rollout
 from intercode.models import ScriptedModel
-from intercode.rollout import branches, rollout
-from intercode.types import Trajectory
 
 pytestmark = pytest.mark.sandbox
 ENVIRONMENTS = ("bash", "sql", "python", "ctf")

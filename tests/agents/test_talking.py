@@ -12,10 +12,10 @@ import pytest
 from intercode.agents import Feedback, open_agent
 from intercode.agents.model_agent import ModelAgent
 from intercode.agents.tools import sound, toolkit_of
-from intercode.errors import ConfigError, UnknownNameError
+from intercode.core.errors import ConfigError, UnknownNameError
+from intercode.core.types import Brief, Move, Score, Usage
 from intercode.models import ScriptedModel
 from intercode.models.base import Completion, Message, Tool
-from intercode.types import Brief, Move, Score, Usage
 
 BRIEF = Brief("t/1", "Count the files.", "bash")
 LS = "```bash\nls\n```"

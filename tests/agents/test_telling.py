@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from intercode.agents.base import Feedback
-from intercode.agents.telling import TEST_FAILED, Cut, rows_of, told, told_as_originally
-from intercode.types import Score
+from intercode.agents.observation import TEST_FAILED, Cut, rows_of, told, told_as_originally
+from intercode.core.types import Score
 
 VALUES = st.one_of(st.none(), st.integers(), st.text(), st.binary(), st.dates(), st.decimals())
 

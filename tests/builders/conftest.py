@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from intercode.builders import made
+from intercode.sandbox.images.build import built_images
 
 
 @pytest.fixture(autouse=True)
 def forgotten(tmp_path: Path) -> Iterator[None]:
     """Removes the notes and steps of what was built below the test's directory."""
     yield
-    for record in made.records():
+    for record in built_images.records():
         if str(tmp_path) in record.spec:
-            made.forget(record)
+            built_images.forget(record)

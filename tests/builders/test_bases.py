@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from intercode.builders import wide
-from intercode.builders.bases import Bases, in_full, scratch
-from intercode.builders.suites import named, suite_of
-from intercode.errors import UsageError
-from intercode.types import Image
+from intercode.core.errors import UsageError
+from intercode.core.types import Image
+from intercode.sandbox.images.build import multi_uid
+from intercode.sandbox.images.build.base_images import Bases, in_full, scratch
+from intercode.sandbox.images.recipes.debian import named, suite_of
 
 HERE = Image("here", "sha256:1")
 
@@ -105,9 +105,9 @@ def test_paths_are_of_the_context_or_the_users(tmp_path: Path) -> None:
 def test_ids_that_a_user_may_map(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = tmp_path / "subuid"
     monkeypatch.setattr(os, "geteuid", lambda: 4711)
-    assert wide.ranges(table) == (0, 0)
+    assert multi_uid.ranges(table) == (0, 0)
     table.write_text("someone:100000:65536\n4711:200000:1000\nbroken\n")
-    assert wide.ranges(table) == (200000, 1000)
+    assert multi_uid.ranges(table) == (200000, 1000)
     table.write_text("4711:300000:900000\n")
-    assert wide.ranges(table) == (300000, 65535)
-    assert "usermod --add-subuids" in wide.why_not()
+    assert multi_uid.ranges(table) == (300000, 65535)
+    assert "usermod --add-subuids" in multi_uid.why_not()

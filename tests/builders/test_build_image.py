@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from intercode.builders import recipe as builder
-from intercode.builders import sources
-from intercode.errors import DataError, InfrastructureError, UsageError
-from intercode.images import recipe, resolve
+from intercode.core.errors import DataError, InfrastructureError, UsageError
+from intercode.sandbox.images import resolve
+from intercode.sandbox.images.recipes import apt_sources, packaged
+from intercode.sandbox.images.recipes import mmdebstrap as builder
 
 TOML = 'suite = "bookworm"\ndate = "20261120"\npackages = ["bash", "jq"]\n'
 STATUS = """Package: jq
@@ -34,8 +34,8 @@ Version: 5.2
 
 
 @pytest.fixture
-def mine() -> recipe.Recipe:
-    return recipe.parse("mine", TOML, "bash=5.2\njq=1.7\n")
+def mine() -> packaged.Recipe:
+    return packaged.parse("mine", TOML, "bash=5.2\njq=1.7\n")
 
 
 def status_tar(path: Path, name: str = "./var/lib/dpkg/status") -> Path:
@@ -46,7 +46,7 @@ def status_tar(path: Path, name: str = "./var/lib/dpkg/status") -> Path:
     return path
 
 
-def test_command_and_pins(mine: recipe.Recipe, tmp_path: Path) -> None:
+def test_command_and_pins(mine: packaged.Recipe, tmp_path: Path) -> None:
     argv = builder.command("mmdebstrap", mine, tmp_path / "out", Path("/a b/pins"), dated=True)
     assert argv[-3:] == ("bookworm", str(tmp_path / "out"), "-")
     assert "--include=bash,jq" in argv and "--variant=minbase" in argv
@@ -59,14 +59,14 @@ def test_command_and_pins(mine: recipe.Recipe, tmp_path: Path) -> None:
     assert "Pin: version 1.7" in second
 
 
-def test_the_record_tells_what_differs(mine: recipe.Recipe, tmp_path: Path) -> None:
+def test_the_record_tells_what_differs(mine: packaged.Recipe, tmp_path: Path) -> None:
     path = status_tar(tmp_path / "a.tar")
     assert builder.package_versions(path) == {"bash": "5.2", "jq": "1.6-2.1"}
     facts = builder.record(mine, path, tmp_path)
     assert facts["differences"] == {"jq": ["1.7", "1.6-2.1"]}
     assert facts["pinned"] is False
     digest = str(facts["digest"]).removeprefix("sha256:")
-    pinned = recipe.parse("mine", f'{TOML}[digests]\namd64 = "{digest}"\n', "bash=5.2\nnew=1\n")
+    pinned = packaged.parse("mine", f'{TOML}[digests]\namd64 = "{digest}"\n', "bash=5.2\nnew=1\n")
     facts = builder.record(pinned, path, tmp_path)
     assert facts["pinned"] is True
     assert facts["differences"] == {"jq": [None, "1.6-2.1"], "new": ["1", None]}
@@ -75,7 +75,7 @@ def test_the_record_tells_what_differs(mine: recipe.Recipe, tmp_path: Path) -> N
 
 
 def test_without_the_tool(
-    mine: recipe.Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mine: packaged.Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match=r"apt-get install mmdebstrap.*--image tar:"):
@@ -85,7 +85,7 @@ def test_without_the_tool(
 
 
 @pytest.mark.skipif(not shutil.which("mmdebstrap"), reason="apt-get install mmdebstrap")
-def test_a_build_that_fails_leaves_nothing(mine: recipe.Recipe, tmp_path: Path) -> None:
+def test_a_build_that_fails_leaves_nothing(mine: packaged.Recipe, tmp_path: Path) -> None:
     lines: list[str] = []
     (tmp_path / "empty").mkdir()
     with pytest.raises(InfrastructureError, match=r"(?s)'mine' ended with status \d+:\n."):
@@ -101,8 +101,8 @@ def test_a_build_that_fails_leaves_nothing(mine: recipe.Recipe, tmp_path: Path) 
     reason="set INTERCODE_TEST_BUILD=1 to build a small image from the machine's own archives",
 )
 def test_a_real_build(tmp_path: Path) -> None:
-    assert shutil.which("mmdebstrap") and sources.own("bookworm")
-    small = recipe.parse("mine", TOML.replace('"bash", "jq"', '"jq"'))
+    assert shutil.which("mmdebstrap") and apt_sources.own("bookworm")
+    small = packaged.parse("mine", TOML.replace('"bash", "jq"', '"jq"'))
     path = builder.build(small, cache=tmp_path)
     facts = json.loads(path.with_suffix(".json").read_text())
     assert "jq" in facts["packages"] and "git" not in facts["packages"]

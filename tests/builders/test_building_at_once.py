@@ -13,16 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from intercode.builders import made, steps
-from intercode.builders.resolving import resolve
-from intercode.sandboxes import SandboxSpec, open_sandbox
+from intercode.sandbox import SandboxSpec, open_sandbox
+from intercode.sandbox.images.build import built_images, steps
+from intercode.sandbox.images.build.on_demand import resolve
 from support.boxes import eventually
 
 pytestmark = pytest.mark.sandbox
 
 BUILD = """
 import sys
-from intercode.builders.resolving import resolve
+from intercode.sandbox.images.build.on_demand import resolve
 print(resolve(sys.argv[1]).digest)
 """
 SETUP = """
@@ -66,8 +66,8 @@ def test_threads_of_one_process(tmp_path: Path) -> None:
         with ThreadPoolExecutor(8) as pool:
             found = list(pool.map(resolve, [f"dockerfile:{tmp_path}"] * 8))
         assert all(image == found[0] for image in found)
-        for record in [r for r in made.records() if r.digest == found[0].digest]:
-            made.forget(record)
+        for record in [r for r in built_images.records() if r.digest == found[0].digest]:
+            built_images.forget(record)
 
 
 def test_one_that_is_killed_leaves_nothing_that_counts(folder: Path) -> None:

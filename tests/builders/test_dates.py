@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.builders.dates import AGE, fresh
-from intercode.types import Layer
+from intercode.core.types import Layer
+from intercode.sandbox.images.build.layer_dates import AGE, fresh
 
 HOUR = 3600
 LONG_AGO = 1_000_000_000

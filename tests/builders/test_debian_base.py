@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from intercode.builders import sources
-from intercode.builders.resolving import resolve
-from intercode.sandboxes import SandboxSpec, open_sandbox
-from intercode.types import Image
+from intercode.core.types import Image
+from intercode.sandbox import SandboxSpec, open_sandbox
+from intercode.sandbox.images.build.on_demand import resolve
+from intercode.sandbox.images.recipes import apt_sources
 
 pytestmark = [
     pytest.mark.slow,
@@ -29,7 +29,7 @@ def shown(image: Image, code: str) -> str:
 
 
 def test_a_recipe_with_packages(tmp_path: Path) -> None:
-    assert sources.own("bookworm")
+    assert apt_sources.own("bookworm")
     (tmp_path / "recipe.toml").write_text(
         'base = "bookworm"\npackages = ["jq"]\nworkdir = "/work"\n'
         'setup = "echo \'{\\"a\\": 7}\' > /work/f.json; jq .a /work/f.json > /work/a"\n'

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from intercode.builders.engines import build_with_engine, saved
-from intercode.errors import DataError, SandboxUnavailableError, UsageError
-from intercode.images import resolve
-from intercode.sandboxes.container import engine as engines
-from intercode.sandboxes.container.engine import Engine
+from intercode.core.errors import DataError, SandboxUnavailableError, UsageError
+from intercode.sandbox.container import engine as engines
+from intercode.sandbox.container.engine import Engine
+from intercode.sandbox.images import resolve
+from intercode.sandbox.images.build.container_engines import build_with_engine, saved
 from support.registries import registry
 
 PROGRAM = r"""

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from intercode import images
-from intercode.builders.layers import git_layer, task_layer
-from intercode.errors import DataError
-from intercode.sandboxes import SandboxSpec, open_sandbox
-from intercode.types import LayerSpec
+from intercode.core.errors import DataError
+from intercode.core.types import LayerSpec
+from intercode.environments.base.layers import git_layer, task_layer
+from intercode.sandbox import SandboxSpec, images, open_sandbox
 
 pytestmark = pytest.mark.sandbox
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from intercode.builders import made, own
-from intercode.builders.resolving import resolve
-from intercode.errors import ConfigError, DataError, UsageError
-from intercode.sandboxes import SandboxSpec, open_sandbox
-from intercode.types import Image
+from intercode.core.errors import ConfigError, DataError, UsageError
+from intercode.core.types import Image
+from intercode.sandbox import SandboxSpec, open_sandbox
+from intercode.sandbox.images.build import built_images, user_recipe
+from intercode.sandbox.images.build.on_demand import resolve
 
 pytestmark = pytest.mark.sandbox
 
@@ -58,10 +58,10 @@ def test_it_becomes_an_image(folder: Path) -> None:
     assert resolve(f"recipe:{folder}") == resolve(f"recipe:{folder}/recipe.toml") == image
     short = image.digest.removeprefix("sha256:")[:16]
     assert resolve(f"built:{short}") == image
-    record = next(r for r in made.records() if r.digest == image.digest)
+    record = next(r for r in built_images.records() if r.digest == image.digest)
     assert record.base == "host" and record.size > 0
-    for each in [r for r in made.records() if r.digest == image.digest]:
-        made.forget(each)
+    for each in [r for r in built_images.records() if r.digest == image.digest]:
+        built_images.forget(each)
     with pytest.raises(UsageError, match=f"built:{short}: no such image"):
         resolve(f"built:{short}")
 
@@ -127,7 +127,7 @@ def test_a_setup_has_its_time(folder: Path) -> None:
 def test_what_cannot_be_is_refused(tmp_path: Path, text: str, why: str) -> None:
     (tmp_path / "recipe.toml").write_text(text)
     with pytest.raises(ConfigError, match=rf"recipe\.toml.*{why}"):
-        own.read(tmp_path)
+        user_recipe.read(tmp_path)
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:

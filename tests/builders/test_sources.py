@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.builders import sources
-from intercode.errors import UsageError
+from intercode.core.errors import UsageError
+from intercode.sandbox.images.recipes import apt_sources
 
 STANZAS = """# comment
 Types: deb deb-src
@@ -58,27 +58,27 @@ def etc(tmp_path: Path) -> Path:
 
 
 def test_the_machines_own(etc: Path) -> None:
-    assert sources.own("bookworm", etc) == [
+    assert apt_sources.own("bookworm", etc) == [
         "deb http://one.example/debian bookworm main\n",
         "deb http://l.example/d bookworm main\n",
         "deb http://one.example/debian bookworm-updates main\n",
         "deb http://two.example/debian bookworm-security main\n",
         "deb http://three.example/debian bookworm-security main\n",
     ]
-    assert sources.for_recipe("bookworm", "20261120", (), etc).count("\n") == 5
+    assert apt_sources.for_recipe("bookworm", "20261120", (), etc).count("\n") == 5
 
 
 def test_another_machine_needs_a_mirror(etc: Path, tmp_path: Path) -> None:
-    assert sources.own("trixie", etc) == []
+    assert apt_sources.own("trixie", etc) == []
     with pytest.raises(UsageError, match=r"'trixie'.*--mirror.*20261120.*--image tar:"):
-        sources.for_recipe("trixie", "20261120", (), etc)
+        apt_sources.for_recipe("trixie", "20261120", (), etc)
     (etc / "os-release").write_text("ID=ubuntu\nVERSION_CODENAME=bookworm\n")
-    assert sources.own("bookworm", etc) == []
-    assert sources.own("bookworm", tmp_path / "absent") == []
+    assert apt_sources.own("bookworm", etc) == []
+    assert apt_sources.own("bookworm", tmp_path / "absent") == []
 
 
 def test_mirrors_take_the_place_of_the_own(etc: Path) -> None:
-    lines = sources.for_recipe(
+    lines = apt_sources.for_recipe(
         "bookworm",
         "20261120",
         ["http://dated.example/{date}", "deb http://s.example/{date} bookworm-security main"],

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.builders.stack import Stack
-from intercode.errors import DataError
+from intercode.core.errors import DataError
+from intercode.sandbox.images.build.layer_stack import Stack
 
 
 def tree(root: Path, **files: str) -> Path:

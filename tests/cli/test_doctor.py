@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
-from intercode.sandboxes.confinement import user_namespaces_off
-from intercode.sandboxes.probe import probe
+from intercode.sandbox.confinement import user_namespaces_off
+from intercode.sandbox.diagnostics import probe
 
 
 @pytest.mark.sandbox

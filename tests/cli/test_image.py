@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
-from intercode.images import recipe
+from intercode.sandbox.images.recipes import packaged
 from support.registries import Faults, faulty
 from support.saved_images import Saved, entry, layer
 
@@ -54,7 +54,7 @@ def test_import_list_show_remove(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_recipes(cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     facts = json.loads(said(capsys, "show", "nl2bash"))
     assert facts["note"] == "not built" and "jq" in facts["packages"]
-    built = recipe.built_path("nl2bash", cache)
+    built = packaged.built_path("nl2bash", cache)
     built.parent.mkdir(parents=True, exist_ok=True)
     built.write_bytes(IMAGE.layers[0])
     told = {"digest": "sha256:0", "pinned": False, "differences": {"jq": ["1", "2"]}}

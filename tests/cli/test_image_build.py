@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
-from intercode.cli.image_build import pairs, spec_of
-from intercode.errors import UsageError
+from intercode.cli.image.build_image import pairs, spec_of
+from intercode.core.errors import UsageError
 
 
 def test_what_the_argument_means(tmp_path: Path) -> None:

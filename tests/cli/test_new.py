@@ -12,8 +12,8 @@ import pytest
 
 from intercode.cli import main
 from intercode.cli.new import write
-from intercode.conformance import check_dataset
-from intercode.errors import UsageError
+from intercode.core.errors import UsageError
+from intercode.evaluation.conformance import check_dataset
 
 FILES = {
     "README.md", "files/names.txt", "reward.py", "task.toml", "tasks.jsonl", "test_my_task.py",

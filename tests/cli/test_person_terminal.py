@@ -11,10 +11,10 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from intercode.cli.person import AGENT_WORDS, WORDS, Quit
-from intercode.cli.person_interrupts import PATIENCE, Gate
-from intercode.cli.person_terminal import TerminalConsole, history_file
-from intercode.cli.typing_in import typing_of
+from intercode.cli.play.input_rules import typing_of
+from intercode.cli.play.interrupts import PATIENCE, Gate
+from intercode.cli.play.terminal_console import TerminalConsole, history_file
+from intercode.cli.play.terminal_player import AGENT_WORDS, WORDS, Quit
 
 ENTER, ALT_ENTER, CTRL_C, CTRL_D, UP, DOWN, LEFT, TAB = (
     "\r", "\x1b\r", "\x03", "\x04", "\x1b[A", "\x1b[B", "\x1b[D", "\t",

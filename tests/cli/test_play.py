@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode import trajectories
 from intercode.cli import main
+from intercode.core import trajectories
 
 pytestmark = pytest.mark.sandbox
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode import trajectories
-from intercode.types import Trajectory
+from intercode.core import trajectories
+from intercode.core.types import Trajectory
 from support.terminal import Terminal
 
 pytestmark = pytest.mark.sandbox

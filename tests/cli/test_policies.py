@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from intercode import trajectories
 from intercode.cli import main
-from intercode.cli.policies import take_policy
+from intercode.cli.policy_options import take_policy
+from intercode.core import trajectories
 
 
 def test_the_three_options_are_one_setting(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from intercode.cli.serve import listening
-from intercode.errors import UsageError
+from intercode.core.errors import UsageError
 
 
 def test_it_listens_or_says_why_not() -> None:

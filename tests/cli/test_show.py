@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from intercode import trajectories
 from intercode.cli import main
-from intercode.cli.showing import Looks, episode, line, safe
-from intercode.types import Step, Trajectory, Usage
+from intercode.cli.episode_text import Looks, episode, line, safe
+from intercode.core import trajectories
+from intercode.core.types import Step, Trajectory, Usage
 
 STEPS = (
     Step(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.cli.typing_in import typing_of
+from intercode.cli.play.input_rules import typing_of
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from intercode import trajectories
 from intercode.cli import main
-from intercode.cli.typing_in import of_python, of_shell, of_sql, typing_of
+from intercode.cli.play.input_rules import of_python, of_shell, of_sql, typing_of
+from intercode.core import trajectories
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,14 @@ from typing import Any
 
 import pytest
 
-from intercode.compat import ACTION_EXEC, BashEnv, CTFEnv, IntercodeEnv, PythonEnv, SqlEnv
+from intercode.integrations.authors import (
+    ACTION_EXEC,
+    BashEnv,
+    CTFEnv,
+    IntercodeEnv,
+    PythonEnv,
+    SqlEnv,
+)
 
 LEAKED = ("poker_player",)
 """Databases to which their server had added a table in an earlier episode."""

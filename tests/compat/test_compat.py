@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.compat import BashEnv, IntercodeDataLoader, PythonEnv, SqlEnv, SWEEnv
-from intercode.errors import DataError, UnknownNameError, UsageError
+from intercode.core.errors import DataError, UnknownNameError, UsageError
+from intercode.integrations.authors import BashEnv, IntercodeDataLoader, PythonEnv, SqlEnv, SWEEnv
 
 ROWS = [
     {"query": "Print the word hello.", "gold": "echo hello"},

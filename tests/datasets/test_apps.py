@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from intercode.datasets import apps, load
-from intercode.errors import DataError, UnknownNameError, UsageError
+from intercode.core.errors import DataError, UnknownNameError, UsageError
+from intercode.datasets import load
+from intercode.datasets.python import apps
 
 SUM = "import sys\nprint(sum(map(int, sys.stdin.read().split())))\n"
 STDIN = {

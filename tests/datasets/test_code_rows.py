@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from intercode.core.errors import DataError
 from intercode.datasets import load
-from intercode.errors import DataError
 
 ROW: dict[str, Any] = {"query": "Sum.", "gold": "…", "language": "c"}
 PROGRAM = {**ROW, "tests": [{"input": "1 2\n", "output": "3\n"}], "example": "0 0\n"}

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from intercode.cli import main
+from intercode.core.errors import DataError, UnknownNameError, UsageError
+from intercode.core.types import Dataset, Task
 from intercode.datasets import load
 from intercode.datasets.convert import convert
-from intercode.datasets.convert.hardness import hardness
-from intercode.datasets.convert.wikisql import column_names
-from intercode.errors import DataError, UnknownNameError, UsageError
-from intercode.runner.check import check
-from intercode.types import Dataset, Task
+from intercode.datasets.sql.spider_hardness import hardness
+from intercode.datasets.sql.wikisql_release import column_names
+from intercode.evaluation.check.dataset import check
 
 SCHEMA = [{
     "db_id": "pets", "table_names_original": ["Cat", "Dog"],

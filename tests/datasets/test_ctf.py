@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from intercode.datasets import ctf, load
+from intercode.core.errors import DataError, UnknownNameError, UsageError
+from intercode.core.types import Task
+from intercode.datasets import load
+from intercode.datasets.ctf import ic_ctf
 from intercode.datasets.pins import load_pins
-from intercode.errors import DataError, UnknownNameError, UsageError
-from intercode.images import layer
-from intercode.types import Task
+from intercode.sandbox.images import layer
 
 HASHES = {
     "ic-ctf": (100, "098752549e739ceb"),
@@ -60,7 +61,7 @@ def test_subsets_have_stable_hashes(data: Path, name: str) -> None:
 
 def test_what_is_in_the_subsets(data: Path) -> None:
     numbers = {name: {int(t.id.partition("/")[2]) for t in load(name).tasks} for name in HASHES}
-    assert not numbers["ic-ctf:inspect"] & (ctf.NETWORK | ctf.NETWORK_SETUP)
+    assert not numbers["ic-ctf:inspect"] & (ic_ctf.NETWORK | ic_ctf.NETWORK_SETUP)
     assert numbers["ic-ctf"] - numbers["ic-ctf:cyber-zero"] == {28, 29, 55, 56, 66, 87, 88, 89, 95}
     assert numbers["ic-ctf:inspect"] - numbers["ic-ctf:offline"] == {55, 56, 59, 65, 70}
     assert numbers["ic-ctf:offline"] - numbers["ic-ctf:inspect"] == {14}
@@ -87,7 +88,7 @@ def test_a_task(data: Path) -> None:
 
 
 def test_no_solution_of_ours_holds_a_flag(data: Path) -> None:
-    text = "\n".join(ctf.solutions().values())
+    text = "\n".join(ic_ctf.solutions().values())
     for task in load("ic-ctf").tasks:
         inner = str(task.flag).partition("{")[2].rstrip("}")
         assert str(task.flag) not in text

@@ -11,10 +11,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from intercode.core.errors import DataError, InfrastructureError, UnknownNameError, UsageError
 from intercode.datasets import load
 from intercode.datasets.fetch import fetch
 from intercode.datasets.pins import Pin, PinnedFile, load_pins
-from intercode.errors import DataError, InfrastructureError, UnknownNameError, UsageError
 
 SCRIPT = "docker/bash_scripts/setup_nl2b_fs_1.sh"
 BODY = bytes(range(256)) * 2000

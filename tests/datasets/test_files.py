@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from intercode.core.errors import DataError
 from intercode.datasets import load
-from intercode.errors import DataError
 
 ROWS = [{"query": "list", "gold": "ls"}, {"query": "two", "gold": ["cd /", "ls"], "extra": 7}]
 

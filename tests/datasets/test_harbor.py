@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from intercode.core.errors import ConfigError, DataError, UsageError
 from intercode.datasets import load
-from intercode.datasets.harbor import files_of, solution_action
-from intercode.errors import ConfigError, DataError, UsageError
+from intercode.datasets.harbor.task_directory import files_of, solution_action
 from support.harbor import TOML, write_task
 
 

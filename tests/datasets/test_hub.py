@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from intercode.core.errors import UnknownNameError, UsageError
 from intercode.datasets.hub_files import files_of
-from intercode.errors import UnknownNameError, UsageError
 from support.hub import Hub, serving
 
 pytest.importorskip("huggingface_hub", reason="pip install 'intercode-gym[hub]'")
@@ -22,7 +22,7 @@ pytest.importorskip("huggingface_hub", reason="pip install 'intercode-gym[hub]'"
 CHILD = """
 import json, sys
 from intercode import datasets
-from intercode.errors import InterCodeError
+from intercode.core.errors import InterCodeError
 for spec in sys.argv[1:]:
     try:
         d = datasets.load(spec)

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from intercode.datasets import load, mbpp
-from intercode.datasets.entry import entry_of
-from intercode.errors import DataError, UnknownNameError, UsageError
+from intercode.core.errors import DataError, UnknownNameError, UsageError
+from intercode.datasets import load
+from intercode.datasets.hidden_tests import entry_of
+from intercode.datasets.python import mbpp
 
 ROW = {
     "query": "Double it.",

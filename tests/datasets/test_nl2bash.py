@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from intercode.datasets import load, nl2bash
-from intercode.errors import DataError, UnknownNameError, UsageError
-from intercode.types import LayerSpec
+from intercode.core.errors import DataError, UnknownNameError, UsageError
+from intercode.core.types import LayerSpec
+from intercode.datasets import load
+from intercode.datasets.bash import nl2bash
 
 SIZES = {"fs_1": 60, "fs_2": 53, "fs_3": 60, "fs_4": 27}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from intercode.datasets import load
-from intercode.runner.check import check
+from intercode.evaluation.check.dataset import check
 
 LISTING = json.loads(
     resources.files("intercode.datasets").joinpath("nl2bash_verified.json").read_text()

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from intercode import datasets
-from intercode.errors import DataError, UsageError
-from intercode.types import Dataset
+from intercode.core.errors import DataError, UsageError
+from intercode.core.types import Dataset
 
 ROWS = """\
 {"query": "say one", "gold": "echo one"}

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from intercode.core.errors import DataError, UnknownNameError, UsageError
 from intercode.datasets import load
-from intercode.errors import DataError, UnknownNameError, UsageError
 
 arrow = pytest.importorskip("pyarrow", reason="pip install 'intercode-gym[parquet]'")
 parquet = pytest.importorskip("pyarrow.parquet")

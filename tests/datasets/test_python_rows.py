@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from intercode.core.errors import DataError
+from intercode.core.types import Task
 from intercode.datasets import load
-from intercode.errors import DataError
-from intercode.types import Task
 
 GOLD = "def helper(x):\n    return x\ndef twice(x):\n    return 2 * helper(x)\n"
 

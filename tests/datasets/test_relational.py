@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from intercode.core.errors import DataError, UnknownNameError, UsageError
 from intercode.datasets import load
 from intercode.datasets.pins import load_pins
-from intercode.datasets.relational import schema_text, tables_of
-from intercode.datasets.spider import HARDNESS
-from intercode.datasets.wikisql import AGGREGATES, read, statements
-from intercode.errors import DataError, UnknownNameError, UsageError
+from intercode.datasets.sql.base import schema_text, tables_of
+from intercode.datasets.sql.spider import HARDNESS
+from intercode.datasets.sql.wikisql import AGGREGATES, read, statements
 
 SIZES = {"easy": 248, "medium": 446, "hard": 174, "extra": 166}
 

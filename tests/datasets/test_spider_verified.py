@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from intercode.datasets import load
-from intercode.runner.check import check
+from intercode.evaluation.check.dataset import check
 
 LISTING = json.loads(
     resources.files("intercode.datasets").joinpath("spider_verified.json").read_text()

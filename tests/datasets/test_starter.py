@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from intercode.core.errors import DataError, UnknownNameError
+from intercode.core.types import Task
 from intercode.datasets import starter
-from intercode.datasets.starter.bash import archive, tree
-from intercode.errors import DataError, UnknownNameError
-from intercode.types import Task
+from intercode.datasets.starter import archives, file_tree
 
 FORBIDDEN = re.compile(r"\b(python3?|perl|jq|date|whoami|hostname|id -|ls -l|rsync|zip|curl)\b")
 
@@ -50,10 +50,10 @@ def picture(root: Path) -> dict[str, tuple[int, int, bytes | str]]:
 
 
 def test_two_builds_are_equal_whatever_the_umask(tmp_path: Path) -> None:
-    tree.build(tmp_path / "a")
+    file_tree.build(tmp_path / "a")
     before = os.umask(0o077)
     try:
-        tree.build(tmp_path / "b")
+        file_tree.build(tmp_path / "b")
     finally:
         os.umask(before)
     assert picture(tmp_path / "a") == picture(tmp_path / "b")
@@ -73,27 +73,29 @@ def test_the_tree_holds_what_the_tasks_are_about(tasks: tuple[Task, ...]) -> Non
     assert any(not (root / "srv" / "quaywheel" / name).exists() for name in links)
     assert b"\r\n" in (root / "srv/quaywheel/scripts/tally.sh").read_bytes()
     assert b"\t" in (root / "data/tables/orders.tsv").read_bytes()
-    assert sum(e.kind == "file" and not e.data for e in tree.entries()) == 4
+    assert sum(e.kind == "file" and not e.data for e in file_tree.entries()) == 4
 
 
 def test_every_file_is_readable_by_its_owner() -> None:
-    for entry in tree.entries():
+    for entry in file_tree.entries():
         assert entry.mode & 0o400, entry.path
         assert entry.kind != "dir" or entry.mode & 0o700 == 0o700, entry.path
 
 
 def test_a_description_that_is_broken_names_its_line() -> None:
     with pytest.raises(DataError, match=r"x\.txt:1: .* belongs to no file"):
-        list(tree.parse("words\n", "x.txt"))
+        list(file_tree.parse("words\n", "x.txt"))
     with pytest.raises(DataError, match=r"x\.txt:2: '@ 0699 .*' is not"):
-        list(tree.parse("@ 0755 2024-05-02T09:10 /a/\n@ 0699 2024-05-02T09:10 /a/b\n", "x.txt"))
+        list(
+            file_tree.parse("@ 0755 2024-05-02T09:10 /a/\n@ 0699 2024-05-02T09:10 /a/b\n", "x.txt")
+        )
     with pytest.raises(DataError, match="belongs to no file"):
-        list(tree.parse("@ 0755 2024-05-02T09:10 /a/\nwords\n", "x.txt"))
+        list(file_tree.parse("@ 0755 2024-05-02T09:10 /a/\nwords\n", "x.txt"))
 
 
 def test_described_contents_keep_tabs_blanks_and_carriage_returns() -> None:
     text = "@ 0600 1970-01-01T00:01 /a file\n\na␉b␠\nc␍\n@ link 1970-01-01T00:00 /l -> to here\n"
-    file, link = tree.parse(text, "x.txt")
+    file, link = file_tree.parse(text, "x.txt")
     assert (file.path, file.mode, file.mtime) == ("/a file", 0o600, 60)
     assert file.data == b"\na\tb \nc\r\n"
     assert (link.kind, link.path, link.target) == ("link", "/l", "to here")
@@ -102,11 +104,11 @@ def test_described_contents_keep_tabs_blanks_and_carriage_returns() -> None:
 @pytest.mark.parametrize("size", [0, 1, 65535, 65536, 200_000])
 def test_stored_gzip_is_read_by_zlib(size: int) -> None:
     data = bytes(i % 251 for i in range(size))
-    assert gzip.decompress(archive.gzipped(data)) == data
+    assert gzip.decompress(archives.gzipped(data)) == data
 
 
 def test_tarred_members_are_plain_and_ownerless() -> None:
-    with tarfile.open(fileobj=io.BytesIO(archive.tarred({"a/b": b"x", "c": b""}))) as found:
+    with tarfile.open(fileobj=io.BytesIO(archives.tarred({"a/b": b"x", "c": b""}))) as found:
         members = found.getmembers()
     assert [m.name for m in members] == ["a/b", "c"]
     assert {(m.uid, m.gid, m.uname, m.mode) for m in members} == {(0, 0, "", 0o644)}
@@ -124,7 +126,7 @@ def test_the_tasks_are_many_mixed_and_graded(tasks: tuple[Task, ...]) -> None:
 
 
 def test_queries_say_what_is_printed_and_name_paths_that_exist(tasks: tuple[Task, ...]) -> None:
-    there = {e.path for e in tree.entries()}
+    there = {e.path for e in file_tree.entries()}
     for task in tasks:
         assert re.search(r"\b[Pp]rint", task.query), task.id
         assert task.query.rstrip().endswith("."), task.id
@@ -168,7 +170,7 @@ def test_processes_that_load_at_once_share_one_whole_tree(tmp_path: Path) -> Non
     assert [process.returncode for process in running] == [0] * 4
     [path] = paths
     assert [p.name for p in (tmp_path / "starter").iterdir()] == [Path(path).name]
-    tree.build(tmp_path / "reference")
+    file_tree.build(tmp_path / "reference")
     assert picture(Path(path)) == picture(tmp_path / "reference")
 
 

@@ -9,9 +9,9 @@ from importlib.resources import files
 
 import pytest
 
+from intercode.core.languages import language
+from intercode.core.types import Task
 from intercode.datasets import load
-from intercode.sessions.languages import language
-from intercode.types import Task
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +67,6 @@ def test_what_the_references_say_is_checked_by_hand(tasks: tuple[Task, ...]) -> 
 
 
 def test_every_gold_is_of_a_task(tasks: tuple[Task, ...]) -> None:
-    home = files("intercode.datasets.starter.code").joinpath("golds")
+    home = files("intercode.datasets.code.starter").joinpath("golds")
     texts = {path.read_text("utf-8") for path in home.iterdir()}
     assert texts == {t.gold for t in tasks}

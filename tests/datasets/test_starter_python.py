@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from intercode.core.errors import DataError
+from intercode.core.types import Task
 from intercode.datasets import load
-from intercode.datasets.starter import python
-from intercode.errors import DataError
-from intercode.types import Task
+from intercode.datasets.python import starter
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,7 @@ for gold, setup, tests in json.load(sys.stdin):
     import json
 
     rows = [[t.gold, t.data["setup"], t.data["tests"]] for t in tasks]
-    home = Path(tasks[0].files[0].path) / python.HOME.lstrip("/")
+    home = Path(tasks[0].files[0].path) / starter.HOME.lstrip("/")
     done = subprocess.run(
         [sys.executable, "-c", program], input=json.dumps(rows), cwd=home, text=True,
         capture_output=True, check=True, env={**os.environ, "TMPDIR": str(tmp_path)},
@@ -80,7 +80,7 @@ def test_the_files_lie_where_the_tasks_are_played(tasks: tuple[Task, ...]) -> No
     names = {"readings.csv", "staff.json", "ferry.log", "ledger.csv", "hold"}
     assert {p.name for p in home.iterdir()} == names
     assert (home / "hold/astern").is_symlink()
-    assert all(t.cwd == python.HOME for t in tasks)
+    assert all(t.cwd == starter.HOME for t in tasks)
     for task in tasks:
         for name in names - {"hold"}:
             assert name not in task.query or "files" in task.tags, task.id
@@ -91,12 +91,12 @@ def test_a_task_in_another_form_is_named() -> None:
         "== a-b\nhardness: easy\ntags: x, y\nWrite f(x).\n-- gold\ndef f(x):\n    return x\n"
         "-- tests\nassert f(1) == 1\n"
     )
-    [(where, row)] = python.parse(good, "x.txt")
+    [(where, row)] = starter.parse(good, "x.txt")
     assert (where, row["id"]) == ("starter/python/tasks/x.txt, a-b", "starter/python/a-b")
     assert (row["gold"], row["tags"]) == ("def f(x):\n    return x\n", ["x", "y"])
     with pytest.raises(DataError, match=r"x\.txt, a-b: expected hardness"):
-        list(python.parse(good.replace("-- tests", "-- proofs"), "x.txt"))
+        list(starter.parse(good.replace("-- tests", "-- proofs"), "x.txt"))
     with pytest.raises(DataError, match=r"'words' stands before"):
-        list(python.parse("words\n" + good, "x.txt"))
+        list(starter.parse("words\n" + good, "x.txt"))
     with pytest.raises(DataError, match="no test calls what the gold defines: f"):
-        list(python.parse(good.replace("assert f(1)", "assert g(1)"), "x.txt"))
+        list(starter.parse(good.replace("assert f(1)", "assert g(1)"), "x.txt"))

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from intercode.core.types import Task
 from intercode.datasets import load
-from intercode.datasets.relational import tables_of
-from intercode.rewards.ordering import asks_for_order
-from intercode.types import Task
+from intercode.datasets.sql.base import tables_of
+from intercode.environments.sql.row_order import asks_for_order
 
 
 @pytest.fixture(scope="module")

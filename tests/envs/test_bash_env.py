@@ -16,9 +16,7 @@ import gymnasium as gym
 import pytest
 
 import intercode
-from intercode.conformance import check_env, check_sandbox, check_session
-from intercode.envs.base import InterCodeEnv
-from intercode.errors import (
+from intercode.core.errors import (
     EnvironmentStateError,
     GoldError,
     InterCodeError,
@@ -26,9 +24,11 @@ from intercode.errors import (
     UnknownNameError,
     UsageError,
 )
-from intercode.sessions.bash import BashSession
-from intercode.sessions.fresh import FreshBashSession
-from intercode.types import Dataset, Score, State, Task
+from intercode.core.types import Dataset, Score, State, Task
+from intercode.environments.base.env import InterCodeEnv
+from intercode.evaluation.conformance import check_env, check_sandbox, check_session
+from intercode.sessions.bash.original import FreshBashSession
+from intercode.sessions.bash.persistent import BashSession
 from support.boxes import open_box
 
 pytestmark = pytest.mark.sandbox

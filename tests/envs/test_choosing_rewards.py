@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from intercode.envs.choosing import pick_reward
-from intercode.errors import UsageError
-from intercode.rewards import bash
-from intercode.types import Dataset, Score, State, Task
+from intercode.core.errors import UsageError
+from intercode.core.types import Dataset, Score, State, Task
+from intercode.environments.base.options import pick_reward
+from intercode.environments.bash import reward as bash
 
 USUAL = "bash-standard"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.envs.code import CodeEnv
-from intercode.types import Dataset
+from intercode.core.types import Dataset
+from intercode.environments.code.env import CodeEnv
 from support.boxes import a_duration, eventually, running
 from support.languages import ADD, C_SUM, PERL_SUM, needs, task
 

@@ -10,14 +10,15 @@ from pathlib import Path
 import gymnasium as gym
 import pytest
 
-from intercode import datasets, images
+from intercode import datasets
 from intercode.agents.languages import language_of
-from intercode.conformance import check_env
-from intercode.envs.code import CodeEnv
-from intercode.errors import GoldError, SandboxError, UsageError
-from intercode.paths import cache_root
-from intercode.sessions.languages import HOME, LANGUAGES, Language
-from intercode.types import Dataset, Score, Task
+from intercode.core.errors import GoldError, SandboxError, UsageError
+from intercode.core.languages import HOME, LANGUAGES, Language
+from intercode.core.paths import cache_root
+from intercode.core.types import Dataset, Score, Task
+from intercode.environments.code.env import CodeEnv
+from intercode.evaluation.conformance import check_env
+from intercode.sandbox import images
 from support.languages import ABSENT, ADD, AWK_SUM, C_SUM, JAVA_SUM, PERL_SUM, needs, only, task
 
 pytestmark = pytest.mark.sandbox

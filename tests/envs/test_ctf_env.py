@@ -14,12 +14,12 @@ import pytest
 import intercode
 from intercode import datasets
 from intercode.agents import open_agent
-from intercode.conformance import check_env, check_session
-from intercode.envs.ctf import CTFEnv
-from intercode.errors import DataError, EnvironmentStateError, GoldError
-from intercode.rollout import rollout
-from intercode.sessions.fresh import FreshBashSession, wrap_ctf
-from intercode.types import Dataset, LayerSpec, Task
+from intercode.core.errors import DataError, EnvironmentStateError, GoldError
+from intercode.core.types import Dataset, LayerSpec, Task
+from intercode.environments.ctf.env import CTFEnv
+from intercode.evaluation.conformance import check_env, check_session
+from intercode.evaluation.rollout import rollout
+from intercode.sessions.bash.original import FreshBashSession, wrap_ctf
 from support.boxes import open_box
 
 pytestmark = pytest.mark.sandbox

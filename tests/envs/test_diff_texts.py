@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from intercode.envs.below import LARGEST, Thing, below
-from intercode.envs.diff_texts import UNKNOWN, told
-from intercode.envs.unified import hunks
-from intercode.types import FileEntry
+from intercode.core.types import FileEntry
+from intercode.environments.base.diffs.change_text import UNKNOWN, told
+from intercode.environments.base.diffs.lower_layers import LARGEST, Thing, below
+from intercode.environments.base.diffs.unified import hunks
 
 
 def file(data: bytes, mode: int = 0o644) -> Thing:

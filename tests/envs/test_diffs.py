@@ -8,10 +8,10 @@ import pytest
 
 import intercode
 from intercode.agents import open_agent
-from intercode.envs.base import InterCodeEnv
-from intercode.envs.diffs import MORE, MOST_FILES, MOST_TEXT
-from intercode.rollout import rollout
-from intercode.types import Dataset, Task
+from intercode.core.types import Dataset, Task
+from intercode.environments.base.diffs.file_diffs import MORE, MOST_FILES, MOST_TEXT
+from intercode.environments.base.env import InterCodeEnv
+from intercode.evaluation.rollout import rollout
 from support.python_tasks import ADD
 
 pytestmark = pytest.mark.sandbox

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.envs.bash import BashEnv
-from intercode.types import Dataset, Task
+from intercode.core.types import Dataset, Task
+from intercode.environments.bash.env import BashEnv
 from support import back_end
 from support.changing import goes_back, state_of
 

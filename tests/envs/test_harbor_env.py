@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 import intercode
-from intercode.conformance import check_env
-from intercode.datasets.harbor import load
-from intercode.envs.harbor import HarborEnv
-from intercode.envs.harbor_verifying import read_reward
-from intercode.errors import DataError, UsageError
-from intercode.runner.check import check
+from intercode.core.errors import DataError, UsageError
+from intercode.datasets.harbor.task_directory import load
+from intercode.environments.harbor.env import HarborEnv
+from intercode.environments.harbor.verifier import read_reward
+from intercode.evaluation.check.dataset import check
+from intercode.evaluation.conformance import check_env
 from support.harbor import DOCKERFILE, TEST, write_task
 
 pytestmark = pytest.mark.sandbox

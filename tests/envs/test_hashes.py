@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 import intercode
-from intercode.envs import hashes
-from intercode.errors import ConfigError, UnknownNameError
-from intercode.types import Dataset, FileEntry, Task
+from intercode.core.errors import ConfigError, UnknownNameError
+from intercode.core.types import Dataset, FileEntry, Task
+from intercode.environments.base import hashes
 
 TASKS = Dataset(
     "mine", "bash",

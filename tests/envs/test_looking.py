@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import intercode
-from intercode.envs import looking
-from intercode.envs.bash import BashEnv
-from intercode.errors import GoldError
-from intercode.types import Dataset, Score, State, Task
+from intercode.core.errors import GoldError
+from intercode.core.types import Dataset, Score, State, Task
+from intercode.environments.base import probe
+from intercode.environments.bash.env import BashEnv
 
 pytestmark = pytest.mark.sandbox
 
@@ -88,7 +88,7 @@ def test_a_look_that_fails_on_a_gold_is_a_fault_of_the_dataset(
 ) -> None:
     with playing("echo oh no; exit 3") as env, pytest.raises(GoldError, match="oh no"):
         env.score()
-    monkeypatch.setattr(looking, "SECONDS", 0.5)
+    monkeypatch.setattr(probe, "SECONDS", 0.5)
     look = "echo begun; [ -e /tmp/slow ] && sleep 60; echo done"
     with playing(look, "rm -f /tmp/slow") as env:
         env.step("touch /tmp/slow")
@@ -99,7 +99,7 @@ def test_a_look_that_fails_on_a_gold_is_a_fault_of_the_dataset(
 
 
 def test_the_reward_counts_lines() -> None:
-    from intercode.rewards.look import share
+    from intercode.environments.base.probe_reward import share
 
     task = Task("t", "q")
     score = share(task, State(look="a\nb\nb\n"), State(look="b\na\nc\n"))
@@ -108,7 +108,7 @@ def test_the_reward_counts_lines() -> None:
 
 
 def test_more_than_can_be_carried_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looking, "MOST", 20_000)
+    monkeypatch.setattr(probe, "MOST", 20_000)
     with playing("cd /work; ls", look_at=("/work",)) as env:
         env.step("cd /work; rm -r *; head -c 30000 /dev/zero > big; echo 1 > a; echo 2 > c")
         assert seen(env) == "a\nc\n"

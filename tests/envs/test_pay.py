@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import intercode
-from intercode.errors import UnknownNameError
-from intercode.types import Dataset, Task
+from intercode.core.errors import UnknownNameError
+from intercode.core.types import Dataset, Task
 
 pytestmark = pytest.mark.sandbox
 TWO = Task("t/0", "Make /a and /b", gold="touch /a /b")

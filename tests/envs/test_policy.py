@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import intercode
-from intercode.agents.gold import GoldAgent
-from intercode.envs.policy import Guard, Policy, make_rule, read_policy
-from intercode.errors import ConfigError, UnknownNameError, UsageError
-from intercode.rollout import rollout
-from intercode.types import Dataset, Task
+from intercode.agents.baselines.gold import GoldAgent
+from intercode.core.errors import ConfigError, UnknownNameError, UsageError
+from intercode.core.types import Dataset, Task
+from intercode.environments.base.policy import Guard, Policy, make_rule, read_policy
+from intercode.evaluation.rollout import rollout
 
 FILE = """
 unparsed = "refuse"

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from intercode.envs.policy import Guard
-from intercode.errors import ConfigError
+from intercode.core.errors import ConfigError
+from intercode.environments.base.policy import Guard
 
 
 def refused(environment: str, rule: str, action: str, way: str = "deny") -> bool:

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode.envs.python import PythonEnv
-from intercode.sandboxes.namespace.members import below
-from intercode.types import Dataset, Task
+from intercode.core.types import Dataset, Task
+from intercode.environments.python.env import PythonEnv
+from intercode.sandbox.supervisor.process_table import below
 from support import back_end
 from support.boxes import eventually
 

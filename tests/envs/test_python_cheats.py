@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from intercode.envs.python import PythonEnv
-from intercode.types import Dataset, Score, Task
+from intercode.core.types import Dataset, Score, Task
+from intercode.environments.python.env import PythonEnv
 
 pytestmark = pytest.mark.sandbox
 
@@ -195,10 +195,10 @@ def test_an_answer_that_is_no_solution(env: PythonEnv, answer: str) -> None:
 
 JUDGE = """
 import resource, sys
-from intercode.envs.python_grading import _Assertion
-from intercode.envs.python_judging import plan
-from intercode.sandboxes.output import Collector
-from intercode.sessions.python_box.values import Encoder
+from intercode.environments.python.grading import _Assertion
+from intercode.environments.python.assertions import plan
+from intercode.sandbox.output import Collector
+from intercode.sessions.python.guest.values import Encoder
 
 resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
 

@@ -9,10 +9,10 @@ import gymnasium as gym
 import pytest
 
 import intercode
-from intercode.conformance import check_env
-from intercode.envs.python import PythonEnv
-from intercode.errors import GoldError
-from intercode.types import Dataset
+from intercode.core.errors import GoldError
+from intercode.core.types import Dataset
+from intercode.environments.python.env import PythonEnv
+from intercode.evaluation.conformance import check_env
 from support.python_tasks import ADD, ALL, NODE, shown, task
 
 pytestmark = pytest.mark.sandbox

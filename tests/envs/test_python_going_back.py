@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode.envs.python import PythonEnv
-from intercode.errors import EnvironmentStateError
-from intercode.sandboxes.namespace import compiled
+from intercode.core.errors import EnvironmentStateError
+from intercode.environments.python.env import PythonEnv
+from intercode.sandbox.supervisor import programs
 from support.boxes import eventually
 from support.python_tasks import ALL, shown
 
@@ -80,8 +80,8 @@ done, subprocess.run(['echo', 'x'], stdout=subprocess.PIPE).stdout, os.getpid() 
 
 @pytest.mark.namespace_only("in containers the actions are run again")
 @pytest.mark.skipif(
-    compiled.keeper()[0] is None or os.uname().machine != "x86_64",
-    reason=f"processes are moved by the compiled keeper, on x86-64: {compiled.HOW}",
+    programs.keeper()[0] is None or os.uname().machine != "x86_64",
+    reason=f"processes are moved by the compiled keeper, on x86-64: {programs.HOW}",
 )
 def test_in_other_boxes_the_very_process_goes_on(env: PythonEnv) -> None:
     env.reset(options={"task": 0})
@@ -104,8 +104,8 @@ def test_in_other_boxes_the_very_process_goes_on(env: PythonEnv) -> None:
 
 @pytest.mark.namespace_only("in containers the actions are run again")
 @pytest.mark.skipif(
-    compiled.keeper()[0] is None or os.uname().machine != "x86_64",
-    reason=f"processes are moved by the compiled keeper, on x86-64: {compiled.HOW}",
+    programs.keeper()[0] is None or os.uname().machine != "x86_64",
+    reason=f"processes are moved by the compiled keeper, on x86-64: {programs.HOW}",
 )
 def test_a_process_with_a_socket_cannot_be_moved_and_says_so(env: PythonEnv) -> None:
     env.reset(options={"task": 0})

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from intercode.envs.python_judging import plan
-from intercode.errors import GoldError
-from intercode.sessions.python_values import Opaque, Raised, Series, Worth, read, read_all
+from intercode.core.errors import GoldError
+from intercode.environments.python.assertions import plan
+from intercode.sessions.python.values import Opaque, Raised, Series, Worth, read, read_all
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode.envs.python import PythonEnv
-from intercode.errors import UsageError
-from intercode.types import Dataset
+from intercode.core.errors import UsageError
+from intercode.core.types import Dataset
+from intercode.environments.python.env import PythonEnv
 from support.python_tasks import ADD, ALL, task
 
 pytestmark = pytest.mark.sandbox

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 import intercode
-from intercode.envs.base import InterCodeEnv
-from intercode.errors import EnvironmentStateError, UsageError
-from intercode.types import Dataset, Task
+from intercode.core.errors import EnvironmentStateError, UsageError
+from intercode.core.types import Dataset, Task
+from intercode.environments.base.env import InterCodeEnv
 from support.boxes import SLEEPS, boxes_of_ours, eventually
 
 pytestmark = pytest.mark.sandbox

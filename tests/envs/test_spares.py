@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode.envs import spares
-from intercode.envs.spares import Place, Spare
-from intercode.sessions.bash import BashSession
+from intercode.environments.base import workspaces
+from intercode.environments.base.workspaces import Place, Spare
+from intercode.sessions.bash.persistent import BashSession
 from support.boxes import open_box
 
 pytestmark = pytest.mark.sandbox
@@ -53,7 +53,7 @@ def test_what_was_prepared_for_the_same_is_taken(shop: Workshop) -> None:
 def test_at_most_so_many_wait_and_the_oldest_gives_way(
     shop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spares, "_MOST", 2)
+    monkeypatch.setattr(workspaces, "_MOST", 2)
     several = [Spare() for _ in range(4)]
     for spare in several:
         spare.prepare("a", shop.make)
@@ -64,4 +64,4 @@ def test_at_most_so_many_wait_and_the_oldest_gives_way(
         assert place.session.run("echo on", 10).output == "on\n"
         place.close()
         spare.close()
-    assert not set(several) & set(spares._processes[os.getpid()].waiting)
+    assert not set(several) & set(workspaces._processes[os.getpid()].waiting)

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import intercode
-from intercode.conformance import check_env
-from intercode.envs.sql import SqlEnv
-from intercode.errors import DatabaseLostError, DataError, GoldError, UsageError
-from intercode.types import DatabaseSpec, Dataset, Task
+from intercode.core.errors import DatabaseLostError, DataError, GoldError, UsageError
+from intercode.core.types import DatabaseSpec, Dataset, Task
+from intercode.environments.sql.env import SqlEnv
+from intercode.evaluation.conformance import check_env
 from support.ending import ended
 from support.shop import CUSTOMERS, shop_in
 from support.sql_engines import ENGINES

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import intercode
-from intercode.errors import DataError, UsageError
+from intercode.core.errors import DataError, UsageError
 
 pytestmark = pytest.mark.sandbox
 

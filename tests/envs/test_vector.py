@@ -12,8 +12,8 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, Vecto
 
 import intercode
 from intercode import datasets
-from intercode.envs.vector import VectorInterCode
-from intercode.errors import SandboxLostError, UnknownNameError, UsageError
+from intercode.core.errors import SandboxLostError, UnknownNameError, UsageError
+from intercode.environments.base.vector import VectorInterCode
 from support import back_end
 
 pytestmark = pytest.mark.sandbox

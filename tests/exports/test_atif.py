@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from intercode.errors import UsageError
-from intercode.exports import export
-from intercode.exports.atif import document
+from intercode.core.errors import UsageError
+from intercode.results.export import export
+from intercode.results.export.atif import document
 from support.talks import person, talk
 
 KEYS = {

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from intercode import logs
-from intercode.errors import UsageError
-from intercode.exports import export
-from intercode.exports.authors import document
-from intercode.logs import no_code
-from intercode.types import Step, Trajectory
+from intercode.core import logs
+from intercode.core.errors import UsageError
+from intercode.core.logs import no_code
+from intercode.core.types import Step, Trajectory
+from intercode.results.export import export
+from intercode.results.export.authors import document
 
 NOT_OURS = {"info", "gold"}
 """What their logs hold of the gold and of the grader: no record of an episode has it."""
@@ -86,7 +86,7 @@ def test_a_run_of_ours_is_read_back(tmp_path: Path) -> None:
 
 def test_file_systems_and_samples_get_files_of_their_own(tmp_path: Path) -> None:
     log = tmp_path / "run.jsonl"
-    from intercode import trajectories
+    from intercode.core import trajectories
 
     for episode in (_own(), _own(group="fs_1"), _own(epoch=1), _own(end="error", error="lost")):
         trajectories.append(log, episode)

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from intercode import trajectories
-from intercode.errors import DataError, UsageError
-from intercode.exports.archives import read_archive, write_archive
-from intercode.exports.bundle import MEMBERS, read_bundle, write_bundle
+from intercode.core import trajectories
+from intercode.core.errors import DataError, UsageError
+from intercode.results.export.bundle.archive import read_archive, write_archive
+from intercode.results.export.bundle.bundle import MEMBERS, read_bundle, write_bundle
 from support.talks import run_in
 
 

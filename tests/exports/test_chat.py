@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from intercode.errors import UnknownNameError
-from intercode.exports import export
-from intercode.exports.chat import export as chat
+from intercode.core.errors import UnknownNameError
+from intercode.results.export import export
+from intercode.results.export.chat import export as chat
 from support.talks import talk
 
 

@@ -9,11 +9,11 @@ import pytest
 
 from intercode import datasets
 from intercode.cli import main
-from intercode.datasets.harbor_toml import read_config
-from intercode.envs.harbor import HarborEnv
-from intercode.errors import UsageError
-from intercode.exports.harbor import write
-from intercode.types import Dataset, Task
+from intercode.core.errors import UsageError
+from intercode.core.types import Dataset, Task
+from intercode.datasets.harbor.task_toml import read_config
+from intercode.environments.harbor.env import HarborEnv
+from intercode.results.export.harbor.tasks import write
 from support.harbor import write_task
 
 

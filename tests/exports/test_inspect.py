@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from intercode.errors import UsageError
-from intercode.exports import export
-from intercode.types import Trajectory
+from intercode.core.errors import UsageError
+from intercode.core.types import Trajectory
+from intercode.results.export import export
 from support.talks import person, talk
 
 log = pytest.importorskip("inspect_ai.log", reason="needs the extra inspect")
-write = pytest.importorskip("intercode.exports.inspect_log").export
+write = pytest.importorskip("intercode.results.export.inspect").export
 
 
 @pytest.fixture(scope="module")

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from intercode.errors import DataError, UsageError
-from intercode.exports.bundle import write_bundle
-from intercode.exports.leaderboard import write_leaderboard
-from intercode.exports.receipts import Receipt, receipt_path
+from intercode.core.errors import DataError, UsageError
+from intercode.results.export.bundle.bundle import write_bundle
+from intercode.results.export.bundle.leaderboard import write_leaderboard
+from intercode.results.export.bundle.receipt import Receipt, receipt_path
 from support.talks import run_in
 
 
@@ -58,7 +58,7 @@ def _bundle(tmp_path: Path, name: str, rewards: tuple[float, ...], **meta: Any) 
 
 
 def _receipt(path: Path, **changes: Any) -> None:
-    from intercode.exports.bundle import read_bundle
+    from intercode.results.export.bundle.bundle import read_bundle
 
     made = Receipt(read_bundle(path).sha256, True, 2, 3, 4, 0, "", 1, "0.1", "2026-01-31T00:00:00")
     text = json.dumps(dataclasses.replace(made, **changes).plain())

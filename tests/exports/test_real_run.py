@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from intercode.config import EvalConfig
-from intercode.exports import export
+from intercode.core.config import EvalConfig
+from intercode.evaluation.evaluate.run import evaluate
 from intercode.models import ScriptedModel
-from intercode.runner.pool import evaluate
+from intercode.results.export import export
 
 pytestmark = pytest.mark.sandbox
 

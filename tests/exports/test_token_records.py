@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from intercode.errors import UsageError
-from intercode.exports.tokens import export
-from intercode.types import Trajectory
+from intercode.core.errors import UsageError
+from intercode.core.types import Trajectory
+from intercode.results.export.tokens import export
 from support.talks import talk
 
 

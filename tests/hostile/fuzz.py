@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from hostile.pulse import Pulse
 from hostile.trial import BACK_ENDS
 from intercode import datasets
-from intercode.errors import SandboxLostError, UsageError
-from intercode.sandboxes.base import Sandbox
-from intercode.sessions.bash import BashSession
-from intercode.types import ExecResult
+from intercode.core.errors import SandboxLostError, UsageError
+from intercode.core.types import ExecResult
+from intercode.sandbox.contract import Sandbox
+from intercode.sessions.bash.persistent import BashSession
 
 _MARGIN = 1.0  # seconds beyond its limit that an action may take
 PIECES = (

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandboxes.namespace import compiled
+from intercode.sandbox.supervisor import programs
 
 _ID = 65533 - int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 """Another one for every process of the test runner, so that none sees the others' boxes."""
@@ -39,7 +39,7 @@ class OrdinaryUser:
             argv = [*drop, _interpreter(drop), "-m", "hostile", "--serve", "--back-end", back_end]
             self._process = subprocess.Popen(
                 argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", text=True,
-                env={**os.environ, compiled.SWITCH: "python"},
+                env={**os.environ, programs.SWITCH: "python"},
             )  # fmt: skip
         except BaseException:
             shutil.rmtree(self.home)

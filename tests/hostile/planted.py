@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hostile.pulse import Pulse
-from intercode.paths import cache_root
-from intercode.sandboxes.base import Sandbox
+from intercode.core.paths import cache_root
+from intercode.sandbox.contract import Sandbox
 from support.boxes import end_waiting
 
 _KNOBS = ("core_pattern", "hostname", "modprobe", "sysrq", "domainname", "randomize_va_space")

@@ -9,8 +9,8 @@ from collections import deque
 from contextlib import suppress
 from pathlib import Path
 
-from intercode.errors import SandboxLostError
-from intercode.sandboxes.base import Sandbox
+from intercode.core.errors import SandboxLostError
+from intercode.sandbox.contract import Sandbox
 
 _PAUSE = 0.05  # seconds between two programs
 _IDLE = 0.02  # seconds that /bin/true takes at most where nothing else runs

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import intercode
-from intercode.datasets.starter.ctf import RIDDLES
-from intercode.envs.ctf import CTFEnv
-from intercode.types import Layer
+from intercode.core.types import Layer
+from intercode.datasets.ctf.starter import RIDDLES
+from intercode.environments.ctf.env import CTFEnv
 from support.boxes import eventually
 
 pytestmark = pytest.mark.sandbox

@@ -8,9 +8,9 @@ from hostile.__main__ import sampled
 from hostile.cases import Case, all_cases
 from hostile.planted import Planted
 from hostile.trial import BACK_ENDS
-from intercode.errors import SandboxError, SandboxLostError
-from intercode.sandboxes.kept import KeptSandbox
-from intercode.sessions.bash import BashSession
+from intercode.core.errors import SandboxError, SandboxLostError
+from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sessions.bash.persistent import BashSession
 from support import back_end
 from support.boxes import open_box
 from support.looks import look

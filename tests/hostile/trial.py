@@ -8,12 +8,11 @@ from typing import TypeVar
 
 from hostile.cases import LONG, Case, Probe
 from hostile.planted import Planted, Space, members, space_of
-from intercode import images
-from intercode.errors import SandboxLostError
-from intercode.sandboxes import Limits, SandboxSpec, open_sandbox
-from intercode.sandboxes.base import Sandbox
-from intercode.sessions.bash import BashSession
-from intercode.types import ExecResult
+from intercode.core.errors import SandboxLostError
+from intercode.core.types import ExecResult
+from intercode.sandbox import Limits, SandboxSpec, images, open_sandbox
+from intercode.sandbox.contract import Sandbox
+from intercode.sessions.bash.persistent import BashSession
 from support import back_end
 
 _SHORT = Limits(disk=128 << 20, inodes=20_000)  # what is to be used up is used up sooner

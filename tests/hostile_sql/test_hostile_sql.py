@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hostile_sql.cases import Case, all_cases
-from intercode.sessions.sql import SqlEngine, SqlLimits, SqlSession
-from intercode.types import DatabaseSpec
+from intercode.core.types import DatabaseSpec
+from intercode.sql import SqlEngine, SqlLimits, SqlSession
 from support.shop import CUSTOMERS, SECRET, shop_in
 from support.sql_engines import ENGINES, engine_or_skip
 

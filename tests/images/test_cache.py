@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.errors import DataError
-from intercode.images.cache import file_digest, unpacked
+from intercode.core.errors import DataError
+from intercode.sandbox.images.cache.trees import file_digest, unpacked
 
 SPAWN = multiprocessing.get_context("fork")
 

@@ -8,23 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from intercode.builders import recipe as builder
-from intercode.errors import ConfigError, DataError, UsageError
-from intercode.images import layer, recipe
-from intercode.types import Image, LayerSpec
+from intercode.core.errors import ConfigError, DataError, UsageError
+from intercode.core.types import Image, LayerSpec
+from intercode.sandbox.images import layer
+from intercode.sandbox.images.recipes import mmdebstrap as builder
+from intercode.sandbox.images.recipes import packaged
 
 
 def test_the_recipe_is_pinned() -> None:
-    found = recipe.load("ctf")
+    found = packaged.load("ctf")
     assert {"gcc", "sleuthkit", "poppler-utils", "python3-pycryptodome"} <= set(found.packages)
     assert {"libc6", "gcc-12", "python3.11"} <= dict(found.versions).keys()
-    assert recipe.pinned(Image("recipe:ctf", f"sha256:{dict(found.digests)['amd64']}"))
+    assert packaged.pinned(Image("recipe:ctf", f"sha256:{dict(found.digests)['amd64']}"))
     assert set(found.packages) <= dict(found.versions).keys()
 
 
 def test_the_dockerfile_has_the_same_packages_and_links() -> None:
-    found = recipe.load("ctf")
-    folder = resources.files("intercode.images").joinpath("recipes")
+    found = packaged.load("ctf")
+    folder = resources.files("intercode.sandbox.images").joinpath("recipes")
     text = folder.joinpath("ctf.Dockerfile").read_text("utf-8")
     listed = re.search(r"--allow-downgrades \\\n((?: {6}.*\\\n)+)", text)
     assert listed is not None
@@ -34,12 +35,12 @@ def test_the_dockerfile_has_the_same_packages_and_links() -> None:
 
 
 def test_links_are_made_before_the_image_is_cleaned(tmp_path: Path) -> None:
-    argv = builder.command("mmdebstrap", recipe.load("ctf"), tmp_path / "out", None, dated=False)
+    argv = builder.command("mmdebstrap", packaged.load("ctf"), tmp_path / "out", None, dated=False)
     (link,) = (a for a in argv if "ln -s" in a)
     assert link == '--customize-hook=ln -s Cryptodome "$1"/usr/lib/python3/dist-packages/Crypto'
     text = 'suite = "bookworm"\ndate = "20261120"\npackages = ["bash"]\nlinks = ["a"]\n'
     with pytest.raises(ConfigError, match="is no dict"):
-        recipe.parse("mine", text)
+        packaged.parse("mine", text)
 
 
 def test_a_layer_elsewhere_than_at_the_root(tmp_path: Path) -> None:

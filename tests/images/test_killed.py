@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.images import pruning, resolve
+from intercode.sandbox.images import resolve
+from intercode.sandbox.images.cache import prune
 from support.registries import Faults, faulty
 from support.saved_images import Saved, directory, entry, layer, listing
 
@@ -81,6 +82,6 @@ def test_killed_at_random_moments(form: str, tmp_path: Path, server: str) -> Non
         image = resolve(spec, cache)
         assert image.digest == IMAGE.digest and image.root is not None
         check(cache)
-        pruning.prune(cache)
+        prune.prune(cache)
         assert [p for p in (cache / "layers").iterdir() if p.suffix == ".half"] == []
         assert listing(image.root) == WHOLE

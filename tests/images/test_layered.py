@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from intercode.errors import DataError
-from intercode.images import tar
-from intercode.images.bounds import Bounds
-from intercode.images.layered import LayeredWriter
+from intercode.core.errors import DataError
+from intercode.sandbox.images.archives import tar
+from intercode.sandbox.images.archives.layered_writer import LayeredWriter
+from intercode.sandbox.images.archives.unpack_limits import Bounds
 from support.saved_images import Entry, directory, entry, layer, link, listing
 
 Stack = Callable[..., Path]

@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from intercode.errors import UsageError
-from intercode.images import cache as caches
-from intercode.images import forms, pruning, records, resolve
-from intercode.images.using import hold
-from intercode.types import Image
+from intercode.core.errors import UsageError
+from intercode.core.types import Image
+from intercode.sandbox.images import resolve
+from intercode.sandbox.images.cache import prune, records
+from intercode.sandbox.images.cache import trees as caches
+from intercode.sandbox.images.cache.in_use import hold
+from intercode.sandbox.images.oci import saved_images
 from support.saved_images import Saved, entry, layer, listing
 from support.trees import deep
 
@@ -22,7 +24,7 @@ IMAGE = Saved([layer(entry("a", content=b"x" * 5000))], start={"Env": ["A=1"], "
 USER = """
 import sys
 from pathlib import Path
-from intercode.images import resolve
+from intercode.sandbox.images import resolve
 print(resolve(sys.argv[1], Path(sys.argv[2])).root, flush=True)
 sys.stdin.read()
 """
@@ -49,8 +51,8 @@ def test_what_a_killed_process_left_may_be_deep(cache: Path) -> None:
     half.mkdir(parents=True)
     (half / "file").write_bytes(b"x" * 5000)
     deep(half, 3000)
-    assert pruning.size(cache / "built") >= 5000
-    done = pruning.prune(cache)
+    assert prune.size(cache / "built") >= 5000
+    done = prune.prune(cache)
     assert done.trees == 1 and done.bytes >= 5000 and not list((cache / "trash").iterdir())
 
 
@@ -61,13 +63,13 @@ def test_trees_of_live_processes_stay(tmp_path: Path, cache: Path) -> None:
     try:
         assert user.stdout is not None
         root = Path(user.stdout.readline().strip())
-        assert pruning.prune(cache, everything=True).trees == 0
-        kept = pruning.remove(cache, spec)
+        assert prune.prune(cache, everything=True).trees == 0
+        kept = prune.remove(cache, spec)
         assert kept is not None and kept.trees == 0 and (root / "a").is_file()
     finally:
         user.kill()
         user.communicate(timeout=20)
-    done = pruning.prune(cache)
+    done = prune.prune(cache)
     assert done.trees == 1 and done.bytes >= 5000 and not root.exists()
     assert listing(cache) >= {"layers", "users"} and not list((cache / "users").iterdir())
     assert [p.name for p in (cache / "layers").iterdir()] == [], "locks without a tree go as well"
@@ -79,11 +81,11 @@ def test_images_go_only_when_told_and_when_they_can_come_again(tmp_path: Path, c
     for one in (spec, other):
         unpacked_elsewhere(one, cache)
     records.note(cache, Image("image:mine", "sha256:1", next((cache / "layers").glob("[!.]*"))))
-    assert pruning.prune(cache) == pruning.Pruned((), 0, 0)
+    assert prune.prune(cache) == prune.Pruned((), 0, 0)
     assert len(trees(cache)) == 2
-    assert pruning.prune(cache, keep=[f"layers/{name}" for name in trees(cache)],
+    assert prune.prune(cache, keep=[f"layers/{name}" for name in trees(cache)],
                          everything=True).images == ()  # fmt: skip
-    assert sorted(pruning.prune(cache, everything=True).images) == sorted([spec, other])
+    assert sorted(prune.prune(cache, everything=True).images) == sorted([spec, other])
     assert len(trees(cache)) == 1, "that of image:mine"
     assert resolve(spec, cache).digest == IMAGE.digest
 
@@ -104,10 +106,10 @@ def test_what_was_left_half_made(cache: Path) -> None:
         (cache / name).write_text("left")
     hold(cache, f"built/{other}")
     with caches.locked(cache / "layers" / f".{other}.lock"):
-        done = pruning.prune(cache)
+        done = prune.prune(cache)
         assert (cache / f"layers/.{other}.half/x").is_file()
     assert done.trees == len(left) - 1
-    assert pruning.prune(cache).trees == 1
+    assert prune.prune(cache).trees == 1
     assert all((cache / name).is_file() for name in stays)
     assert not any((cache / name).exists() for name in left)
     assert not list((cache / "trash").iterdir())
@@ -127,7 +129,7 @@ def test_who_waits_for_a_lock_that_is_removed_gets_the_new_one(tmp_path: Path) -
 def test_kept_under_a_name(tmp_path: Path, cache: Path) -> None:
     path = IMAGE.docker_archive(tmp_path / "a.tar")
     first = resolve(f"docker-archive:{path}", cache)
-    kept = forms.keep(first, "my/tool-1.0", cache)
+    kept = saved_images.keep(first, "my/tool-1.0", cache)
     path.unlink()
     found = resolve("image:my/tool-1.0", cache)
     assert found == kept and (found.env, found.cwd) == ({"A": "1"}, "/w")
@@ -136,13 +138,13 @@ def test_kept_under_a_name(tmp_path: Path, cache: Path) -> None:
         resolve("image:other", cache)
     for name in ("", "a b", "../x", "x" * 200):
         with pytest.raises(UsageError, match="is no name for an image"):
-            forms.keep(first, name, cache)
+            saved_images.keep(first, name, cache)
     with pytest.raises(UsageError, match="cannot be kept"):
-        forms.keep(resolve("host", cache), "host", cache)
+        saved_images.keep(resolve("host", cache), "host", cache)
     source = tmp_path / "tree"
     source.mkdir()
     (source / "file").write_text("text")
-    copied = forms.keep(Image(f"dir:{source}", "sha256:" + "7" * 64, source), "tree", cache)
+    copied = saved_images.keep(Image(f"dir:{source}", "sha256:" + "7" * 64, source), "tree", cache)
     assert copied.root is not None and copied.root.parent == cache / "layers"
     assert (copied.root / "file").read_text() == "text"
 
@@ -153,13 +155,13 @@ def test_records_that_are_broken_are_as_if_absent(tmp_path: Path, cache: Path) -
     for text in ("", "{", "[]", '{"name": 1, "more": 2}'):
         record.write_text(text)
         assert list(records.all_records(cache)) == []
-    assert pruning.remove(cache, f"docker-archive:{tmp_path / 'a.tar'}") is None
+    assert prune.remove(cache, f"docker-archive:{tmp_path / 'a.tar'}") is None
 
 
 def test_sizes(tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
     (tmp_path / "t" / "f").write_bytes(os.urandom(10_000))
-    one = pruning.size(tmp_path / "t")
+    one = prune.size(tmp_path / "t")
     os.link(tmp_path / "t" / "f", tmp_path / "t" / "g")
-    assert pruning.size(tmp_path / "t") == one == pruning.size(tmp_path / "t" / "f") >= 10_000
-    assert pruning.size(tmp_path / "absent") == 0
+    assert prune.size(tmp_path / "t") == one == prune.size(tmp_path / "t" / "f") >= 10_000
+    assert prune.size(tmp_path / "absent") == 0

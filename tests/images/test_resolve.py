@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from intercode.errors import UnknownNameError, UsageError
-from intercode.images import layer, recipe, resolve
-from intercode.paths import sandbox_uid
-from intercode.types import LayerSpec
+from intercode.core.errors import UnknownNameError, UsageError
+from intercode.core.paths import sandbox_uid
+from intercode.core.types import LayerSpec
+from intercode.sandbox.images import layer, resolve
+from intercode.sandbox.images.recipes import packaged
 
 
 @pytest.fixture
@@ -81,11 +82,11 @@ def test_host_and_recipes(cache: Path, archive: Path) -> None:
         resolve("recipe:nl2bash", cache)
     with pytest.raises(UnknownNameError, match="did you mean 'nl2bash'"):
         resolve("recipe:nl2bas", cache)
-    built = recipe.built_path("nl2bash", cache)
+    built = packaged.built_path("nl2bash", cache)
     built.parent.mkdir(parents=True)
     built.write_bytes(archive.read_bytes())
     image = resolve("recipe:nl2bash", cache)
-    assert image.name == "recipe:nl2bash" and not recipe.pinned(image)
+    assert image.name == "recipe:nl2bash" and not packaged.pinned(image)
     assert image.digest == resolve(f"tar:{archive}", cache).digest
 
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from intercode.errors import DataError, UsageError
-from intercode.images import resolve
-from intercode.paths import sandbox_uid
+from intercode.core.errors import DataError, UsageError
+from intercode.core.paths import sandbox_uid
+from intercode.sandbox.images import resolve
 from support.saved_images import (
     Saved,
     described,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.errors import DataError
-from intercode.images import tar
+from intercode.core.errors import DataError
+from intercode.sandbox.images.archives import tar
 
 ME = os.geteuid()
 Entry = tuple[str, bytes, dict[str, object], bytes]

@@ -14,8 +14,8 @@ from inspect_ai import eval as inspect_eval
 
 import intercode
 from intercode import datasets
-from intercode.config import EvalConfig
-from intercode.runner.pool import evaluate
+from intercode.core.config import EvalConfig
+from intercode.evaluation.evaluate.run import evaluate
 from support.knowing_model import knowing
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.nl2bash, pytest.mark.rootfs]

@@ -19,9 +19,9 @@ from openenv.core.generic_client import GenericEnvClient
 import intercode
 from intercode import datasets
 from intercode.agents import open_agent
-from intercode.errors import EnvironmentStateError, SandboxLostError, UsageError
+from intercode.core.errors import EnvironmentStateError, SandboxLostError, UsageError
+from intercode.evaluation.rollout import rollout
 from intercode.integrations.openenv.client import RemoteEnv
-from intercode.rollout import rollout
 from support.serving import serving
 
 pytestmark = pytest.mark.sandbox

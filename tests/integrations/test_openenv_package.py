@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 
 import intercode
 from intercode.cli import main
-from intercode.errors import UsageError
+from intercode.core.errors import UsageError
 from intercode.integrations.openenv.package import write
 from support.serving import serving
 

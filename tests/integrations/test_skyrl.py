@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from intercode import datasets
-from intercode.errors import UsageError
+from intercode.core.errors import UsageError
 from support.boxes import eventually
 
 skyrl_gym = pytest.importorskip("skyrl_gym", reason="pip install 'intercode-gym[skyrl]'")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from intercode import datasets
-from intercode.errors import (
+from intercode.core.errors import (
     EnvironmentStateError,
     InfrastructureError,
     UnknownNameError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 
-from intercode.integrations.trl.idle import Reaper
+from intercode.integrations.trl.idle_timeout import Reaper
 from support.boxes import eventually
 
 

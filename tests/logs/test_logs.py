@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from intercode import trajectories
-from intercode.errors import DataError, UsageError
-from intercode.logs import discover, load, load_reference, no_code
-from intercode.logs.filename import FileName, parse_name
-from intercode.types import Step, Trajectory
+from intercode.core import trajectories
+from intercode.core.errors import DataError, UsageError
+from intercode.core.logs import discover, load, load_reference, no_code
+from intercode.core.logs.file_names import FileName, parse_name
+from intercode.core.types import Step, Trajectory
 
 RETRY = "No SQL code was found in your last response.\n\nand so on"
 

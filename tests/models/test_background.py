@@ -11,7 +11,8 @@ import time
 
 import pytest
 
-from intercode.models import Message, OpenAIModel, background
+from intercode.models import Message, OpenAIModel
+from intercode.models.transport import event_loop
 from support.faulty_endpoint import FaultyEndpoint, hang, ok
 
 ASK: list[Message] = [{"role": "user", "content": "hello"}]
@@ -137,4 +138,4 @@ def test_what_the_work_raises_comes_back() -> None:
         raise KeyError("x")
 
     with pytest.raises(KeyError, match="x"):
-        background.run(work())
+        event_loop.run(work())

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from intercode.errors import BudgetError, ConfigError, ModelRefusedError, ModelUnavailableError
+from intercode.core.errors import BudgetError, ConfigError, ModelRefusedError, ModelUnavailableError
+from intercode.core.types import Usage
 from intercode.models import (
     Budget,
     Limits,
@@ -17,11 +18,10 @@ from intercode.models import (
     Price,
     ScriptedModel,
     count_tokens,
-    limited,
+    limited_model,
 )
-from intercode.models.limited import FIRST_MARGIN
-from intercode.models.retry import Retry
-from intercode.types import Usage
+from intercode.models.limited_model import FIRST_MARGIN
+from intercode.models.transport.retry import Retry
 from support.faulty_endpoint import FaultyEndpoint, completion, hang, ok, status
 
 ASK: list[Message] = [{"role": "user", "content": "x" * 350}]
@@ -30,7 +30,7 @@ PRICE = {"input": 1000.0, "output": 10_000.0}
 
 
 def asker(server: FaultyEndpoint, *budgets: Budget, **options: Any) -> Any:
-    return limited(OpenAIModel("m", server.base_url, **options), *budgets)
+    return limited_model(OpenAIModel("m", server.base_url, **options), *budgets)
 
 
 @pytest.mark.parametrize("bad", [{"tokens": -1}, {"cost": float("nan")}, {"seconds": float("inf")}])
@@ -199,7 +199,7 @@ def test_cost_is_limited_only_where_a_price_is_known() -> None:
     limits = Limits(cost=1)
     for model in (OpenAIModel("m", "http://localhost/v1"), ScriptedModel(["x"])):
         with pytest.raises(ConfigError, match="INTERCODE_PRICES"):
-            limited(model, Budget(limits))
+            limited_model(model, Budget(limits))
     with FaultyEndpoint(status(200, completion(usage=USAGE))) as server:
         budget = Budget(limits)
         answer = asker(server, budget, price=PRICE, max_tokens=50).complete(ASK)
@@ -257,7 +257,7 @@ def test_an_endpoint_that_fails_gives_back_what_was_set_aside() -> None:
 
 def test_any_model_can_be_limited() -> None:
     budget = Budget(Limits(tokens=300))
-    model = limited(ScriptedModel(["a" * 35] * 9), budget)
+    model = limited_model(ScriptedModel(["a" * 35] * 9), budget)
     model.complete(ASK)
     assert budget.tokens == count_tokens(None, ASK) + 10
     with pytest.raises(BudgetError):

@@ -6,16 +6,8 @@ from typing import Any
 
 import pytest
 
-from intercode.models import (
-    Budget,
-    Limits,
-    Message,
-    OpenAIModel,
-    Tool,
-    count_tokens,
-    limited,
-)
-from intercode.models.counting import Calibration, estimate
+from intercode.models import Budget, Limits, Message, OpenAIModel, Tool, count_tokens, limited_model
+from intercode.models.token_count import Calibration, estimate
 from support.faulty_endpoint import FaultyEndpoint, ok
 
 ASK: list[Message] = [
@@ -46,7 +38,7 @@ def test_the_models_own_counter_goes_first_and_may_fail() -> None:
             return self._count(content)
 
     assert count_tokens(Own(len), "abc") == 3
-    within: Any = limited(Own(len), Budget(Limits(tokens=9)))
+    within: Any = limited_model(Own(len), Budget(Limits(tokens=9)))
     assert count_tokens(within, "abc") == 3
     assert count_tokens(Own(lambda _: 1 / 0), "x" * 35) == 10
     assert count_tokens(Own(lambda _: "many"), "x" * 35) == 10
@@ -92,7 +84,7 @@ def test_tiktokens_count_is_taken_where_its_table_is_there(
 
     import tiktoken
 
-    from intercode.models import counting
+    from intercode.models import token_count
 
     own = tiktoken.Encoding(
         "own", pat_str=r"\w+|\s+",
@@ -100,7 +92,7 @@ def test_tiktokens_count_is_taken_where_its_table_is_there(
     )  # fmt: skip
     table = tmp_path / "table"
     table.write_bytes(base64.b64encode(b"a") + b" 0")
-    monkeypatch.setattr(counting, "_table", lambda kind: table)
+    monkeypatch.setattr(token_count, "_table", lambda kind: table)
     monkeypatch.setattr(tiktoken, "get_encoding", lambda kind: own)
     model = OpenAIModel("gpt-4o-2098", "http://localhost/v1")
     assert count_tokens(model, "abab ab") == 4

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from intercode.errors import ConfigError, ModelRefusedError
-from intercode.models import Budget, Limits, Message, OpenAIModel, Tool, limited
+from intercode.core.errors import ConfigError, ModelRefusedError
+from intercode.core.types import Usage
+from intercode.models import Budget, Limits, Message, OpenAIModel, Tool, limited_model
 from intercode.models.base import Completion
 from intercode.models.cache import Cache, key_of
-from intercode.types import Usage
 from support.faulty_endpoint import FaultyEndpoint, completion, ok, status
 
 ASK: list[Message] = [{"role": "user", "content": "hello"}]
@@ -210,7 +210,7 @@ def test_an_answer_cut_at_the_model_s_own_limit_is_kept(tmp_path: Path) -> None:
     cut = completion(choices=[choice])
     with FaultyEndpoint(status(200, cut), ok("two")) as server:
         model = model_at(server, tmp_path / "a.sqlite", max_tokens=50)
-        asker = limited(model, Budget(Limits(tokens=100_000)))
+        asker = limited_model(model, Budget(Limits(tokens=100_000)))
         assert [asker.complete(ASK).text for _ in range(2)] == ["one", "one"]
         model.close()
 

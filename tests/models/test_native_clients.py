@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from intercode.errors import ConfigError, ModelRefusedError, ModelUnavailableError
+from intercode.core.errors import ConfigError, ModelRefusedError, ModelUnavailableError
 from intercode.models import Message, Tool, open_model
-from intercode.models.retry import Retry
+from intercode.models.transport.retry import Retry
 from support.faulty_endpoint import FaultyEndpoint, hang, ok, reset, short_body, status
 
 KEY = "sk-very-secret-0123456789"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.errors import ConfigError, DataError, ModelRefusedError, UnknownNameError
+from intercode.core.errors import ConfigError, DataError, ModelRefusedError, UnknownNameError
 from intercode.models import Message, OpenAIModel, ScriptedModel, open_model
 from support.faulty_endpoint import FaultyEndpoint, ok
 

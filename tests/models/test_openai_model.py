@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from intercode.errors import ConfigError, ModelRefusedError, ModelUnavailableError
+from intercode.core.errors import ConfigError, ModelRefusedError, ModelUnavailableError
 from intercode.models import Message, OpenAIModel
-from intercode.models.retry import Retry, parse_retry_after
+from intercode.models.transport.retry import Retry, parse_retry_after
 from support.faulty_endpoint import (
     Fault,
     FaultyEndpoint,

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from intercode.models import Message, OpenAIModel
-from intercode.models.pace import START, Pace
-from intercode.models.retry import Retry
+from intercode.models.transport.concurrency import START, Pace
+from intercode.models.transport.retry import Retry
 from support.faulty_endpoint import FaultyEndpoint, ok, status
 
 ASK: list[Message] = [{"role": "user", "content": "hello"}]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.errors import ConfigError
+from intercode.core.errors import ConfigError
 from intercode.models import Message, OpenAIModel, Price, find_price
 from intercode.models.prices import OWN, look_up, read_prices
 from support.faulty_endpoint import FaultyEndpoint, ok

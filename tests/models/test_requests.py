@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from intercode.errors import ConfigError, ModelRefusedError, UnknownNameError
+from intercode.core.errors import ConfigError, ModelRefusedError, UnknownNameError
 from intercode.models import Message, OpenAIModel, Tool
 from support.faulty_endpoint import FaultyEndpoint, completion, ok, status
 

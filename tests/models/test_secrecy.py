@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from intercode.errors import ConfigError
-from intercode.models import Budget, Limits, OpenAIModel, hide, limited, open_model
-from intercode.models.secrecy import clean, secrets_in
+from intercode.core.errors import ConfigError
+from intercode.models import Budget, Limits, OpenAIModel, hide, limited_model, open_model
+from intercode.models.redaction import clean, secrets_in
 from support.faulty_endpoint import FaultyEndpoint, completion, status
 
 KEY = "sk-very-secret-0123456789"
@@ -43,7 +43,7 @@ def test_facts_and_reprs_hold_no_secret() -> None:
     url = f"http://me:{WORD}@localhost/v1?api-version=3"
     headers = {"X-Api-Key": HEADER}
     model = OpenAIModel("m", url, api_key=KEY, headers=headers, extra={"password": WORD})
-    shown = str(model.facts()) + repr(model) + repr(limited(model, Budget(Limits(tokens=1))))
+    shown = str(model.facts()) + repr(model) + repr(limited_model(model, Budget(Limits(tokens=1))))
     for secret in (KEY, HEADER, WORD):
         assert secret not in shown
     assert model.facts()["endpoint"] == "http://localhost/v1/chat/completions"

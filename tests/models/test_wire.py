@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from intercode.errors import ModelRefusedError, ModelUnavailableError
+from intercode.core.errors import ModelRefusedError, ModelUnavailableError
 from intercode.models import Message, OpenAIModel
-from intercode.models.retry import Retry
+from intercode.models.transport.retry import Retry
 from support.faulty_endpoint import FaultyEndpoint, completion, ok, status
 
 ASK: list[Message] = [{"role": "user", "content": "hello"}]
@@ -175,7 +175,7 @@ def test_what_is_no_http_is_told(said: bytes) -> None:
 
 
 def test_an_answer_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    from intercode.models import connection
+    from intercode.models.transport import connection
 
     monkeypatch.setattr(connection, "LARGEST", 1 << 20)
     large: Any = status(200, b" " * (3 << 20))

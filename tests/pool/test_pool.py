@@ -15,14 +15,14 @@ import pytest
 
 import intercode
 from intercode import datasets
-from intercode.errors import (
+from intercode.core.errors import (
     DatabaseLostError,
     EnvironmentStateError,
     SandboxLostError,
     UnknownNameError,
     UsageError,
 )
-from intercode.pool import Episode, Pool
+from intercode.environments.base.pool import Episode, Pool
 from support import traces
 from support.boxes import eventually
 
@@ -268,7 +268,7 @@ def test_sql_and_python_too() -> None:
 def test_nothing_outlives_a_consumer_that_is_killed() -> None:
     code = (
         "import asyncio, sys\n"
-        "from intercode.pool import Pool\n"
+        "from intercode.environments.base.pool import Pool\n"
         "async def main():\n"
         "    async with Pool('bash', size=20) as pool:\n"
         "        episodes = [await pool.begin(i) for i in range(20)]\n"

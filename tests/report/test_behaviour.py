@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from intercode.logs import load
-from intercode.report.behaviour import (
+from intercode.core.logs import load
+from intercode.core.types import Step, Trajectory
+from intercode.results.statistics.behaviour import (
     actions_of,
     before,
     behaviour,
@@ -16,10 +17,9 @@ from intercode.report.behaviour import (
     labelled,
     repeats,
 )
-from intercode.report.error_classes import error_class
-from intercode.report.looking import LONGEST, only_looks
-from intercode.report.shell_text import Command, commands
-from intercode.types import Step, Trajectory
+from intercode.results.statistics.error_classes import error_class
+from intercode.results.statistics.exploration import LONGEST, only_looks
+from intercode.results.statistics.shell_commands import Command, commands
 
 LOOKS = {
     "bash": (

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode import report
-from intercode.report.tables import Table
+from intercode.results import report
+from intercode.results.tables import Table
 
 NEAR = 0.1 + 1e-9  # the paper rounds some figures and cuts others
 
@@ -152,8 +152,8 @@ def test_the_log_that_is_named_gives_the_cells(recorded_dir: Path, tmp_path: Pat
 
 
 def test_where_no_log_is_published_nothing_is_missing(tmp_path: Path) -> None:
-    from intercode import trajectories
-    from intercode.types import Step, Trajectory
+    from intercode.core import trajectories
+    from intercode.core.types import Step, Trajectory
 
     run = tmp_path / "run"
     trajectories.write_run(run, {"environment": "bash", "dataset": "nl2bash", "agent": "react"})
@@ -163,8 +163,8 @@ def test_where_no_log_is_published_nothing_is_missing(tmp_path: Path) -> None:
 
 
 def test_a_run_with_the_schema_in_the_prompt_has_a_table_of_its_own(tmp_path: Path) -> None:
-    from intercode import trajectories
-    from intercode.types import Step, Trajectory
+    from intercode.core import trajectories
+    from intercode.core.types import Step, Trajectory
 
     run = tmp_path / "run"
     meta = {"environment": "sql", "dataset": "spider:schema", "agent": "try-again", "model": "m"}

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from intercode.errors import UnknownNameError, UsageError
-from intercode.logs import load
-from intercode.report.compare import Comparison, compare, compare_all
-from intercode.report.compare_sides import CONDITIONS, Side, open_side
-from intercode.report.compare_tables import as_json, comparison_tables, verdict
-from intercode.trajectories import TRAJECTORIES_FILE, append, write_run
-from intercode.types import Step, Trajectory, Usage
+from intercode.core.errors import UnknownNameError, UsageError
+from intercode.core.logs import load
+from intercode.core.trajectories import TRAJECTORIES_FILE, append, write_run
+from intercode.core.types import Step, Trajectory, Usage
+from intercode.results.compare.comparison import Comparison, compare, compare_all
+from intercode.results.compare.comparison_tables import as_json, comparison_tables, verdict
+from intercode.results.compare.sides import CONDITIONS, Side, open_side
 
 FACTS = {
     "environment": "bash", "dataset": "mine", "dataset_hash": "h1", "profile": "standard",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from intercode.report.exact import (
+from intercode.results.statistics.significance import (
     SHUFFLES,
     detectable,
     holm,

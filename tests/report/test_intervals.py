@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from intercode.report.intervals import (
+from intercode.results.statistics.intervals import (
     Cluster,
     Estimate,
     bootstrap,

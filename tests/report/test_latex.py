@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from intercode import report
-from intercode.report.latex import escaped
-from intercode.report.tables import Table, render
+from intercode.results import report
+from intercode.results.latex import escaped
+from intercode.results.tables import Table, render
 
 TABLE = Table(
     "my table",

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 import intercode
-from intercode import report, trajectories
-from intercode.errors import ConfigError, UsageError
-from intercode.types import Step, Trajectory, Usage
+from intercode.core import trajectories
+from intercode.core.errors import ConfigError, UsageError
+from intercode.core.types import Step, Trajectory, Usage
+from intercode.results import report
 
 STEP = Step(
     "ls", "a", reward=0.5, parts={"output": 0.5}, usage=Usage(10, 2, 1, cost=0.1, seconds=2)
@@ -77,8 +78,8 @@ def test_a_directory_of_several_runs_names_them(run: Path, tmp_path: Path) -> No
 def test_importing_the_package_loads_none_of_it() -> None:
     code = (
         "import sys, intercode; "
-        "print([m for m in sys.modules if m.startswith(('pandas', 'intercode.report'))]); "
-        "intercode.load_run; print('intercode.report.loading' in sys.modules)"
+        "print([m for m in sys.modules if m.startswith(('pandas', 'intercode.results.report'))]); "
+        "intercode.load_run; print('intercode.results.run' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["[]", "True"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.report import metrics
-from intercode.types import Step, Trajectory
+from intercode.core.types import Step, Trajectory
+from intercode.results.statistics import metrics
 
 
 def _episode(*steps: Step, task: str = "a", **more: object) -> Trajectory:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode import report
-from intercode.report.tables import Cell, Table
+from intercode.results import report
+from intercode.results.tables import Cell, Table
 
 NEAR = 0.1 + 1e-9  # the paper rounds some figures and cuts others
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from intercode import trajectories
-from intercode.errors import UnknownNameError
-from intercode.types import Step, Trajectory, Usage
+from intercode.core import trajectories
+from intercode.core.errors import UnknownNameError
+from intercode.core.types import Step, Trajectory, Usage
 
 pytest.importorskip("matplotlib", reason="needs the extra plots: pip install -e '.[plots]'")
-plots = pytest.importorskip("intercode.report.plots")
+plots = pytest.importorskip("intercode.results.report.plots")
 
 
 def _run(directory: Path, model: str, cost: float | None, **meta: str) -> Path:

@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 from scipy import special, stats
 
-from intercode.errors import UsageError
-from intercode.report.quantiles import incomplete_beta, normal_quantile, t_quantile, t_share
+from intercode.core.errors import UsageError
+from intercode.results.statistics.distributions import (
+    incomplete_beta,
+    normal_quantile,
+    t_quantile,
+    t_share,
+)
 
 SHARES = (1e-6, 0.01, 0.025, 0.3, 0.5, 0.7, 0.9, 0.975, 0.995, 0.999999)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from intercode import report, trajectories
-from intercode.report.tables import Table
-from intercode.types import Step, Trajectory
+from intercode.core import trajectories
+from intercode.core.types import Step, Trajectory
+from intercode.results import report
+from intercode.results.tables import Table
 
 META: dict[str, Any] = {
     "environment": "bash",

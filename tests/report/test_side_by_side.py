@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from intercode.errors import UnknownNameError, UsageError
-from intercode.report.compare_side_by_side import MOST_LINES, side_by_side
-from intercode.report.compare_sides import Side
-from intercode.report.entries import Entry
-from intercode.types import Step, Trajectory
+from intercode.core.errors import UnknownNameError, UsageError
+from intercode.core.types import Step, Trajectory
+from intercode.results.compare.sides import Side
+from intercode.results.compare.transcripts import MOST_LINES, side_by_side
+from intercode.results.report.result_sets import Entry
 
 
 def side(letter: str, *plays: Trajectory) -> Side:

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 import intercode
-from intercode import report
 from intercode.agents import open_agent
-from intercode.logs import load
-from intercode.report import metrics, statistics
-from intercode.report.entries import collect
-from intercode.report.intervals import wilson
-from intercode.report.samples import samples, solved_at, turns_of
-from intercode.report.statistics_tables import statistics_tables
-from intercode.rollout import rollout
-from intercode.trajectories import TRAJECTORIES_FILE, append
-from intercode.types import Step, Trajectory, Usage
+from intercode.core.logs import load
+from intercode.core.trajectories import TRAJECTORIES_FILE, append
+from intercode.core.types import Step, Trajectory, Usage
+from intercode.evaluation.rollout import rollout
+from intercode.results import report
+from intercode.results.report.result_sets import collect
+from intercode.results.report.statistics_tables import statistics_tables
+from intercode.results.statistics import figures, metrics
+from intercode.results.statistics.intervals import wilson
+from intercode.results.statistics.samples import samples, solved_at, turns_of
 
 GOOD = Step("ls", "x", reward=1.0)
 MEH = Step("ls -l", "y", reward=0.4)
@@ -52,12 +52,12 @@ def test_samples_leave_out_what_is_no_independent_play() -> None:
 
 def test_success_is_the_reports_and_says_which_interval() -> None:
     plays = [*epochs("a", "+"), *epochs("b", "-"), *epochs("c", "+")]
-    found = statistics.success(plays)
+    found = figures.success(plays)
     assert value(found) == pytest.approx(metrics.success_rate(plays), rel=1e-12)
     assert found is not None and found.method == "Wilson"
     assert (found.low, found.high) == pytest.approx([100 * b for b in wilson(2 / 3, 3)])
     several = [*epochs("a", "+-"), *epochs("b", "--"), *epochs("c", "++-")]
-    found = statistics.success(several)
+    found = figures.success(several)
     assert value(found) == pytest.approx(metrics.success_rate(several), rel=1e-12)
     assert value(found) == pytest.approx(300 / 7)
     assert found is not None and found.method == "Wilson, clustered by task"
@@ -66,8 +66,8 @@ def test_success_is_the_reports_and_says_which_interval() -> None:
 
 def test_an_infrastructure_error_is_missing_and_no_zero() -> None:
     plays = [*epochs("a", "+"), episode(BAD, task="b", end="error", error="lost")]
-    assert value(statistics.success(plays)) == 100.0
-    assert value(statistics.average(plays, lambda t: t.reward)) == 1.0
+    assert value(figures.success(plays)) == 100.0
+    assert value(figures.average(plays, lambda t: t.reward)) == 1.0
 
 
 def _chosen(solved: str, k: int, wanted: object) -> Fraction:
@@ -81,19 +81,19 @@ def test_pass_at_k_counts_every_way_to_choose_k(k: int) -> None:
     tasks = {"a": "++--", "b": "----", "c": "+++++", "d": "+---", "e": "-+"}
     plays = [t for name, solved in tasks.items() for t in epochs(name, solved)]
     enough = [solved for solved in tasks.values() if len(solved) >= k]
-    for of, wanted in ((statistics.pass_at, any), (statistics.pass_all, all)):
+    for of, wanted in ((figures.pass_at, any), (figures.pass_all, all)):
         expected = sum(_chosen(s, k, wanted) for s in enough) / len(enough)
         found = of(plays, k)
         assert value(found) == pytest.approx(100 * float(expected))
         assert found is not None and found.clusters == len(enough)
         assert found.low is not None and found.low <= found.value <= (found.high or 0)
-    assert value(statistics.pass_at(plays, 1)) == value(statistics.pass_all(plays, 1))
+    assert value(figures.pass_at(plays, 1)) == value(figures.pass_all(plays, 1))
 
 
 def test_pass_at_more_than_there_are_is_none() -> None:
-    assert statistics.pass_at(epochs("a", "+-"), 3) is None
-    assert statistics.ks(1) == [] and statistics.ks(2) == [2] and statistics.ks(5) == [2, 4, 5]
-    assert statistics.ks(8) == [2, 4, 8]
+    assert figures.pass_at(epochs("a", "+-"), 3) is None
+    assert figures.ks(1) == [] and figures.ks(2) == [2] and figures.ks(5) == [2, 4, 5]
+    assert figures.ks(8) == [2, 4, 8]
 
 
 def test_success_by_turn() -> None:
@@ -103,11 +103,11 @@ def test_success_by_turn() -> None:
         episode(BAD, BAD, BAD, BAD, task="c"),
         episode(BAD, GOOD, task="d"),
     ]
-    found = statistics.success_by_turn(plays)
+    found = figures.success_by_turn(plays)
     assert [e.value for e in found] == [25.0, 50.0, 75.0, 75.0]
-    assert [e.value for e in statistics.success_by_turn(plays, turns=2)] == [25.0, 50.0]
+    assert [e.value for e in figures.success_by_turn(plays, turns=2)] == [25.0, 50.0]
     assert all(e.samples == 4 and e.low is not None and e.low < e.value for e in found)
-    assert statistics.success_by_turn([]) == []
+    assert figures.success_by_turn([]) == []
 
 
 def test_a_forced_submit_counts_with_the_turn_before() -> None:
@@ -124,31 +124,31 @@ def test_recovery() -> None:
         episode(TALK, MEH, task="c"),
         episode(BAD, TALK, MEH, GOOD, task="d"),
     ]
-    assert value(statistics.recovery(plays)) == pytest.approx(200 / 3)
+    assert value(figures.recovery(plays)) == pytest.approx(200 / 3)
     # After errors: GOOD, MEH, TALK, MEH; after valid ones: GOOD.
-    assert value(statistics.next_valid(plays, after_error=True)) == 75.0
-    assert value(statistics.next_valid(plays, after_error=False)) == 100.0
-    assert statistics.recovery([episode(GOOD)]) is None
+    assert value(figures.next_valid(plays, after_error=True)) == 75.0
+    assert value(figures.next_valid(plays, after_error=False)) == 100.0
+    assert figures.recovery([episode(GOOD)]) is None
 
 
 def test_a_turn_of_unknown_validity_is_neither() -> None:
     unknown = Step("x", "", valid=None)
-    assert statistics.next_valid([episode(BAD, unknown, GOOD)], after_error=True) is None
-    assert statistics.recovery([episode(unknown)]) is None
+    assert figures.next_valid([episode(BAD, unknown, GOOD)], after_error=True) is None
+    assert figures.recovery([episode(unknown)]) is None
 
 
 def test_unknown_costs_are_none_and_never_zero() -> None:
     def asked(cost: float | None) -> Step:
         return Step("ls", "", reward=0.0, usage=Usage(10, 5, requests=1, cost=cost, seconds=2.0))
 
-    found = {f.name: f.estimate for f in statistics.figures([episode(asked(None))])}
+    found = {f.name: f.estimate for f in figures.figures([episode(asked(None))])}
     assert found["cost"] is None and value(found["prompt tokens"]) == 10
     plays = [episode(asked(0.02)), episode(asked(None), task="b"), episode(asked(0.04), task="c")]
-    found = {f.name: f.estimate for f in statistics.figures(plays)}
+    found = {f.name: f.estimate for f in figures.figures(plays)}
     assert value(found["cost"]) == pytest.approx(3.0)  # cents
     assert found["cost"] is not None and found["cost"].samples == 2
     assert found["time"] is None and found["reasoning tokens"] is None
-    assert statistics.figures([episode(GOOD)])[-2].estimate is None
+    assert figures.figures([episode(GOOD)])[-2].estimate is None
 
 
 def test_splits_by_hardness_group_and_tag() -> None:
@@ -156,7 +156,7 @@ def test_splits_by_hardness_group_and_tag() -> None:
         episode(GOOD, hardness="hard", group="g2", tags=("join", "order")),
         episode(BAD, task="b", hardness="easy", group="g1", tags=("join",)),
     ]
-    found = [(by, name, [t.task for t in some]) for by, name, some in statistics.splits(plays)]
+    found = [(by, name, [t.task for t in some]) for by, name, some in figures.splits(plays)]
     assert found == [
         ("hardness", "easy", ["b"]), ("hardness", "hard", ["a"]),
         ("group", "g1", ["b"]), ("group", "g2", ["a"]),
@@ -170,11 +170,11 @@ SQL = "ic_sql_multiturn_gpt-3.5_10_turns.json"
 
 def test_the_published_sql_log(recorded_dir: Path) -> None:
     plays = load(recorded_dir / "sql" / SQL)
-    found = statistics.success(plays)
+    found = figures.success(plays)
     assert found is not None
     assert found.value == pytest.approx(47.29, abs=0.01)
     assert (found.low, found.high) == pytest.approx((44.26, 50.34), abs=0.01)
-    by_turn = [e.value for e in statistics.success_by_turn(plays)]
+    by_turn = [e.value for e in figures.success_by_turn(plays)]
     assert len(by_turn) == 10 and by_turn == sorted(by_turn)
     assert by_turn[0] == pytest.approx(metrics.first_turn_rate(plays))
     assert by_turn[-1] == found.value
@@ -186,7 +186,7 @@ def test_the_published_sql_log(recorded_dir: Path) -> None:
 def test_figures_agree_with_the_reports(recorded_dir: Path) -> None:
     for name in (SQL, "ic_sql_react_10_turns.json", "ic_sql_plan_solve.json"):
         plays = load(recorded_dir / "sql" / name)
-        found = {f.name: value(f.estimate) for f in statistics.figures(plays) if f.estimate}
+        found = {f.name: value(f.estimate) for f in figures.figures(plays) if f.estimate}
         assert found["success"] == pytest.approx(metrics.success_rate(plays))
         assert found["turns"] == pytest.approx(metrics.mean_turns(plays))
         assert found["error %"] == pytest.approx(metrics.error_rate(plays))
@@ -243,6 +243,6 @@ def test_tags_are_kept_in_a_run(tmp_path: Path) -> None:
     append(tmp_path / TRAJECTORIES_FILE, episode(GOOD, task="b"))
     plays = load(tmp_path)
     assert [t.tags for t in plays] == [("join", "null"), ()]
-    assert [(name, len(some)) for by, name, some in statistics.splits(plays) if by == "tag"] == [
+    assert [(name, len(some)) for by, name, some in figures.splits(plays) if by == "tag"] == [
         ("join", 1), ("null", 1),
     ]  # fmt: skip

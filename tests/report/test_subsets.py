@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from intercode import report, trajectories
-from intercode.types import Step, Trajectory
+from intercode.core import trajectories
+from intercode.core.types import Step, Trajectory
+from intercode.results import report
 
 META = {
     "environment": "ctf", "dataset": "ic-ctf:inspect", "dataset_hash": "aaaa",

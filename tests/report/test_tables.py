@@ -8,8 +8,8 @@ import json
 
 import pytest
 
-from intercode.errors import UnknownNameError, UsageError
-from intercode.report.tables import Table, render
+from intercode.core.errors import UnknownNameError, UsageError
+from intercode.results.tables import Table, render
 
 TABLE = Table(
     "t",

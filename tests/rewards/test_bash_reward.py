@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from intercode.rewards.bash import original, output_similarity, same_entry, standard
-from intercode.types import SUCCESS, FileEntry, State, Task
+from intercode.core.types import SUCCESS, FileEntry, State, Task
+from intercode.environments.bash.reward import original, output_similarity, same_entry, standard
 
 TASK = Task("t", "q")
 ERF1, ERF2 = 0.8427007929497149, 0.9953222650189527  # of 1 and 2, from a table

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from intercode.rewards.code import same_printed, same_value, standard
-from intercode.types import State, Task, TestRun
+from intercode.core.types import State, Task, TestRun
+from intercode.environments.code.reward import same_printed, same_value, standard
 
 
 @pytest.mark.parametrize(

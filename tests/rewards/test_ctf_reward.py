@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.rewards import REWARDS, ctf
-from intercode.types import State, Task
+from intercode.core.types import State, Task
+from intercode.environments.base.rewards import REWARDS
+from intercode.environments.ctf import reward
 
 FLAG = "picoCTF{Aa_1|/\\|'x'}"
 TASK = Task("t/0", "q", flag=FLAG)
@@ -22,7 +23,7 @@ def _score(judge: object, answer: str | None, flag: str | None = FLAG) -> float:
     "answer", [FLAG, f"  {FLAG}\n", f"'{FLAG}'", f'"{FLAG}"', f"`{FLAG}`", f" '{FLAG}' "]
 )
 def test_the_flag_to_the_letter_whatever_stands_around_it(answer: str) -> None:
-    assert _score(ctf.standard, answer) == 1.0
+    assert _score(reward.standard, answer) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -33,24 +34,24 @@ def test_the_flag_to_the_letter_whatever_stands_around_it(answer: str) -> None:
     ],
 )  # fmt: skip
 def test_anything_else_is_no_flag(answer: str | None) -> None:
-    assert _score(ctf.standard, answer) == 0.0
+    assert _score(reward.standard, answer) == 0.0
 
 
 def test_a_flag_that_is_quoted_itself() -> None:
-    assert _score(ctf.standard, "'x'", flag="'x'") == 1.0
-    assert _score(ctf.standard, "''x''", flag="'x'") == 1.0
-    assert _score(ctf.standard, "x", flag="'x'") == 0.0
+    assert _score(reward.standard, "'x'", flag="'x'") == 1.0
+    assert _score(reward.standard, "''x''", flag="'x'") == 1.0
+    assert _score(reward.standard, "x", flag="'x'") == 0.0
 
 
 def test_the_authors_rule_is_blind_to_case_and_takes_the_first_word() -> None:
-    assert _score(ctf.original, FLAG.upper()) == 1.0
-    assert _score(ctf.original, f"{FLAG} is it") == 1.0
-    assert _score(ctf.original, f"'{FLAG}'") == 0.0
-    assert _score(ctf.original, f"{FLAG}\nx") == 0.0
-    assert _score(ctf.original, None) == 0.0
-    assert _score(ctf.original, FLAG, flag=None) == 0.0
+    assert _score(reward.original, FLAG.upper()) == 1.0
+    assert _score(reward.original, f"{FLAG} is it") == 1.0
+    assert _score(reward.original, f"'{FLAG}'") == 0.0
+    assert _score(reward.original, f"{FLAG}\nx") == 0.0
+    assert _score(reward.original, None) == 0.0
+    assert _score(reward.original, FLAG, flag=None) == 0.0
 
 
 def test_they_have_names() -> None:
-    assert REWARDS.load("ctf-standard") is ctf.standard
-    assert REWARDS.load("ctf-original") is ctf.original
+    assert REWARDS.load("ctf-standard") is reward.standard
+    assert REWARDS.load("ctf-original") is reward.original

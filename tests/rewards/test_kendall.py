@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from scipy.stats import kendalltau
 
-from intercode import logs
-from intercode.rewards.kendall import inversions, tau_b
-from intercode.runner.sql_texts import rows_of
+from intercode.core import logs
+from intercode.environments.sql.kendall import inversions, tau_b
+from intercode.environments.sql.recorded_results import rows_of
 
 
 def _theirs(x: list[str], y: list[str]) -> float:

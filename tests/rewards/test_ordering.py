@@ -7,8 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode.rewards.ordering import Run, cuts_a_tie, ranks_of, subqueries, without_limit
-from intercode.types import Rows
+from intercode.core.types import Rows
+from intercode.environments.sql.row_order import (
+    Run,
+    cuts_a_tie,
+    ranks_of,
+    subqueries,
+    without_limit,
+)
 
 DATA = (
     "CREATE TABLE t (id INT, name TEXT, age INT, city TEXT);"

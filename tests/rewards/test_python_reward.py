@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.rewards import REWARDS
-from intercode.rewards.python import original, standard
-from intercode.types import State, Task, TestRun
+from intercode.core.types import State, Task, TestRun
+from intercode.environments.base.rewards import REWARDS
+from intercode.environments.python.reward import original, standard
 
 TASK = Task("t", "q")
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from scipy.stats import kendalltau
 
-from intercode.rewards import REWARDS
-from intercode.rewards.sql import original, original_iou, standard
-from intercode.types import Rows, State, Task
+from intercode.core.types import Rows, State, Task
+from intercode.environments.base.rewards import REWARDS
+from intercode.environments.sql.reward import original, original_iou, standard
 
 TASK = Task("t", "q", gold="g")
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from intercode.rewards.tfidf import cosine
+from intercode.environments.bash.tfidf import cosine
 
 PIECES = [
     "a",

@@ -6,7 +6,11 @@ from typing import Any
 
 import pytest
 
-from intercode.rewards.tolerant import numbered_arguments, same_output, same_value
+from intercode.environments.base.output_comparison import (
+    numbered_arguments,
+    same_output,
+    same_value,
+)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode import trajectories
-from intercode.types import Trajectory
+from intercode.core import trajectories
+from intercode.core.types import Trajectory
 
 
 @pytest.fixture

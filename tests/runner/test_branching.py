@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from intercode import trajectories
 from intercode.cli import main
-from intercode.config import EvalConfig
-from intercode.errors import UnknownNameError, UsageError
+from intercode.core import trajectories
+from intercode.core.config import EvalConfig
+from intercode.core.errors import UnknownNameError, UsageError
+from intercode.core.types import Trajectory
+from intercode.evaluation.evaluate.run import evaluate
+from intercode.evaluation.replay import log_replay
+from intercode.evaluation.replay.branching import Branch, branch
 from intercode.models import ScriptedModel
-from intercode.runner import replay
-from intercode.runner.branching import Branch, branch
-from intercode.runner.pool import evaluate
-from intercode.types import Trajectory
 
 pytestmark = pytest.mark.sandbox
-OPTIONS = replay.Options()
+OPTIONS = log_replay.Options()
 ANSWERS = ("cd /tmp; date > now; cat now; echo $RANDOM", "ls -l", "echo 4")
 
 
@@ -60,7 +60,7 @@ def forged(run_dir: Path, tmp_path: Path) -> Callable[..., Path]:
 def test_a_deterministic_run_is_proved_equal(
     run_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (report,) = replay.run([run_dir], OPTIONS)
+    (report,) = log_replay.run([run_dir], OPTIONS)
     assert (report.episodes, len(report.steps), report.mismatches) == (3, 9, [])
     assert report.deterministic and all(len(s.recorded_hashes) == 2 for s in report.steps)
     facts = trajectories.read_run(run_dir)
@@ -103,7 +103,7 @@ def test_an_edit_is_a_branch_that_replays(
     assert made.steps[1].observation == "more\nnow\n"
     assert made.steps[1].hashes["state"] != parent.steps[1].hashes["state"]
     assert trajectories.read_run(out)["branch_of"] == parent.id
-    (report,) = replay.run([out], OPTIONS)
+    (report,) = log_replay.run([out], OPTIONS)
     assert len(report.steps) == 3 and report.mismatches == []
 
 

@@ -10,12 +10,12 @@ import pytest
 
 from intercode import datasets
 from intercode.cli import main
-from intercode.envs import ENVIRONMENTS
-from intercode.envs.bash import BashEnv
-from intercode.errors import SandboxLostError, UsageError
-from intercode.runner.check import against, check
-from intercode.runner.findings import KINDS, CheckReport, read_signs
-from intercode.types import Dataset, ExecResult, Task
+from intercode.core.errors import SandboxLostError, UsageError
+from intercode.core.types import Dataset, ExecResult, Task
+from intercode.environments import ENVIRONMENTS
+from intercode.environments.bash.env import BashEnv
+from intercode.evaluation.check.dataset import against, check
+from intercode.evaluation.check.findings import KINDS, CheckReport, read_signs
 
 pytestmark = pytest.mark.sandbox
 

@@ -11,9 +11,9 @@ import pytest
 
 from intercode import datasets
 from intercode.cli import main
-from intercode.runner.check import check
-from intercode.runner.findings import CheckReport
-from intercode.types import DatabaseSpec, Dataset, Task
+from intercode.core.types import DatabaseSpec, Dataset, Task
+from intercode.evaluation.check.dataset import check
+from intercode.evaluation.check.findings import CheckReport
 
 DUMP = """\
 CREATE DATABASE `zoo`;

@@ -11,8 +11,8 @@ import pytest
 
 from intercode import datasets
 from intercode.cli import main
-from intercode.runner.check import check
-from intercode.types import Dataset
+from intercode.core.types import Dataset
+from intercode.evaluation.check.dataset import check
 from support.languages import PERL_SUM, needs
 
 pytestmark = pytest.mark.sandbox

@@ -10,10 +10,10 @@ import pytest
 
 import intercode
 from intercode.cli import main
-from intercode.config import EvalConfig
-from intercode.errors import UnknownNameError
-from intercode.runner.plan import make_plan
-from intercode.runner.pool import evaluate
+from intercode.core.config import EvalConfig
+from intercode.core.errors import UnknownNameError
+from intercode.evaluation.evaluate.plan import make_plan
+from intercode.evaluation.evaluate.run import evaluate
 
 pytestmark = pytest.mark.sandbox
 MADE = {"/f": "new file\n@@ -0,0 +1 @@\n+1"}

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from intercode import trajectories
-from intercode.config import EvalConfig
+from intercode.core import trajectories
+from intercode.core.config import EvalConfig
+from intercode.core.types import Trajectory
+from intercode.evaluation.evaluate.plan import make_plan
+from intercode.evaluation.evaluate.run import evaluate
 from intercode.models import ScriptedModel
-from intercode.report.metrics import settled
-from intercode.runner.plan import make_plan
-from intercode.runner.pool import evaluate
-from intercode.types import Trajectory
+from intercode.results.statistics.metrics import settled
 
 pytestmark = pytest.mark.sandbox
 Read = Callable[[Path], list[Trajectory]]

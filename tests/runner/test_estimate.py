@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from intercode import models
-from intercode.cli import dry_run
-from intercode.config import EvalConfig
+from intercode.cli.evaluate import dry_run
+from intercode.core.config import EvalConfig
+from intercode.core.types import Trajectory
+from intercode.evaluation.evaluate.estimate import Estimate, estimate
+from intercode.evaluation.evaluate.plan import make_plan
+from intercode.evaluation.evaluate.run import evaluate
 from intercode.models import ScriptedModel
-from intercode.runner.estimate import Estimate, estimate
-from intercode.runner.plan import make_plan
-from intercode.runner.pool import evaluate
-from intercode.types import Trajectory
 from support.faulty_endpoint import FaultyEndpoint, Handler, completion, status
 
 pytestmark = pytest.mark.sandbox

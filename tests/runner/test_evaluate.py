@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from intercode import trajectories
-from intercode.config import EvalConfig
-from intercode.errors import (
+from intercode.core import trajectories
+from intercode.core.config import EvalConfig
+from intercode.core.errors import (
     ModelRefusedError,
     ModelUnavailableError,
     UnknownNameError,
     UsageError,
 )
+from intercode.core.types import Trajectory
+from intercode.evaluation.evaluate import episode_runner
+from intercode.evaluation.evaluate.budgets import MOST_REFUSED
+from intercode.evaluation.evaluate.plan import make_plan
+from intercode.evaluation.evaluate.run import evaluate
 from intercode.models import OpenAIModel, ScriptedModel
-from intercode.runner import episode
-from intercode.runner.plan import make_plan
-from intercode.runner.pool import evaluate
-from intercode.runner.spending import MOST_REFUSED
-from intercode.types import Trajectory
 from support.faulty_endpoint import FaultyEndpoint, ok, status
 
 pytestmark = pytest.mark.sandbox
@@ -86,7 +86,7 @@ def test_a_model_is_scored_by_what_it_did(dataset: str, tmp_path: Path) -> None:
 def test_errors_are_retried_then_recorded_then_played_at_the_next_run(
     dataset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(episode, "BACKOFF", (0.01, 0.01))
+    monkeypatch.setattr(episode_runner, "BACKOFF", (0.01, 0.01))
     asked: Counter[str] = Counter()
 
     def flaky(messages: list) -> str:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from intercode import trajectories
 from intercode.cli import main
-from intercode.errors import ConfigError, UnknownNameError
-from intercode.runner.grid import read_grid, run_grid
+from intercode.core import trajectories
+from intercode.core.errors import ConfigError, UnknownNameError
+from intercode.evaluation.evaluate.grid import read_grid, run_grid
 
 OUT = Path("runs/x")
 

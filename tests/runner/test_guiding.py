@@ -8,14 +8,14 @@ import pytest
 
 import intercode
 from intercode.agents import open_agent
-from intercode.agents.remembering import remember
-from intercode.envs.base import InterCodeEnv
-from intercode.errors import EnvironmentStateError, ModelUnavailableError
+from intercode.agents.snapshot import remember
+from intercode.core.errors import EnvironmentStateError, ModelUnavailableError
+from intercode.core.types import Brief, Dataset, Move, Task, Usage
+from intercode.environments.base.env import InterCodeEnv
+from intercode.evaluation.play.interactive_episode import Sitting
+from intercode.evaluation.play.player import Choice, Guide, Leads, guide
+from intercode.evaluation.rollout import rollout
 from intercode.models import ScriptedModel
-from intercode.rollout import rollout
-from intercode.runner.guiding import Choice, Guide, Leads, guide
-from intercode.runner.sitting import Sitting
-from intercode.types import Brief, Dataset, Move, Task, Usage
 from support.boxes import SLEEPS
 from support.guided import (
     BACK,

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 
 import intercode
-from intercode.envs.base import InterCodeEnv
-from intercode.errors import BudgetError
-from intercode.runner.guiding import Guide, guide
-from intercode.runner.sitting import Interrupted, Sitting
-from intercode.types import Dataset, Move
+from intercode.core.errors import BudgetError
+from intercode.core.types import Dataset, Move
+from intercode.environments.base.env import InterCodeEnv
+from intercode.evaluation.play.interactive_episode import Interrupted, Sitting
+from intercode.evaluation.play.player import Guide, guide
 from support.guided import GO, RUN, STOP, TASKS, Failing, Scripted, act
 
 pytestmark = pytest.mark.sandbox

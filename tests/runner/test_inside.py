@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from intercode import datasets
-from intercode.runner.check import check
-from intercode.runner.findings import Finding, Searched
-from intercode.runner.inside import look_inside, secrets
-from intercode.runner.player import players
-from intercode.types import Dataset, LayerSpec, Task
+from intercode.core.types import Dataset, LayerSpec, Task
+from intercode.evaluation.check.dataset import check
+from intercode.evaluation.check.findings import Finding, Searched
+from intercode.evaluation.check.sandbox_search import look_inside, secrets
+from intercode.evaluation.check.task_runs import players
 
 pytestmark = pytest.mark.sandbox
 
@@ -166,7 +166,7 @@ def test_an_image_without_grep_is_told(tmp_path: Path) -> None:
 
 
 def test_findings_are_of_known_kinds() -> None:
-    from intercode.runner.findings import KINDS, NOTES
+    from intercode.evaluation.check.findings import KINDS, NOTES
 
     assert {"readable", "lacks-program"} <= KINDS.keys()
     assert {"flag-in-files", "not-searched"} <= NOTES.keys()

@@ -9,8 +9,8 @@ import pytest
 
 from intercode import datasets
 from intercode.cli import main
-from intercode.errors import DataError
-from intercode.runner.leaks import find_leaks, packaged_prompts
+from intercode.core.errors import DataError
+from intercode.evaluation.check.prompt_leaks import find_leaks, packaged_prompts
 
 
 def test_a_planted_task_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from intercode import trajectories
-from intercode.config import EvalConfig
-from intercode.runner.pool import evaluate
-from intercode.runner.progress import Progress
-from intercode.sandboxes.namespace.launcher import Launcher
+from intercode.core import trajectories
+from intercode.core.config import EvalConfig
+from intercode.evaluation.evaluate.progress import Progress
+from intercode.evaluation.evaluate.run import evaluate
+from intercode.sandbox.namespace.launcher import Launcher
 from support import traces
 from support.boxes import open_box
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.sandbox
 _NUMBER, _PARALLEL = 12, 6
 _WAITING = """
 import threading
-from intercode.agents.gold import GoldAgent
+from intercode.agents.baselines.gold import GoldAgent
 
 go, live = threading.Event(), threading.Semaphore(0)
 

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from intercode import trajectories
 from intercode.cli import main
-from intercode.config import EvalConfig
-from intercode.errors import DataError, UnknownNameError, UsageError
+from intercode.core import trajectories
+from intercode.core.config import EvalConfig
+from intercode.core.errors import DataError, UnknownNameError, UsageError
+from intercode.core.types import Trajectory
+from intercode.evaluation.evaluate.history import History
+from intercode.evaluation.evaluate.merge import merge
+from intercode.evaluation.evaluate.run import evaluate
 from intercode.models import ScriptedModel
-from intercode.report.loading import load_run
-from intercode.runner.history import History
-from intercode.runner.merging import merge
-from intercode.runner.pool import evaluate
-from intercode.types import Trajectory
+from intercode.results.run import load_run
 
 pytestmark = pytest.mark.sandbox
 Read = Callable[[Path], list[Trajectory]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 import itertools
 
-from intercode.runner.progress import Progress
-from intercode.types import Step, Trajectory
+from intercode.core.types import Step, Trajectory
+from intercode.evaluation.evaluate.progress import Progress
 
 
 def episode(reward: float | None) -> Trajectory:

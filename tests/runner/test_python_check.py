@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from intercode import datasets
-from intercode.datasets import apps
-from intercode.runner.check import check
-from intercode.types import Dataset
+from intercode.core.types import Dataset
+from intercode.datasets.python import apps
+from intercode.evaluation.check.dataset import check
 
 pytestmark = pytest.mark.sandbox
 SET_UP = ("mbpp/367", "mbpp/601", "mbpp/927")

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from intercode import trajectories
-from intercode.config import EvalConfig
+from intercode.core import trajectories
+from intercode.core.config import EvalConfig
+from intercode.core.types import Trajectory
+from intercode.evaluation.evaluate.run import evaluate
+from intercode.evaluation.replay import log_replay
 from intercode.models import ScriptedModel
-from intercode.runner import replay
-from intercode.runner.pool import evaluate
-from intercode.types import Trajectory
 
 pytestmark = pytest.mark.sandbox
 
@@ -51,7 +51,7 @@ def test_try_again_until_every_test_passes(tmp_path: Path) -> None:
     assert episode.steps[2].observation == "[4, 3, 3]\n"
     assert "by tests that you do not see" in seen[0]
     assert f"Reward: {REWARD}" in seen[2]
-    (report,) = replay.run([tmp_path / "run"], replay.Options())
+    (report,) = log_replay.run([tmp_path / "run"], log_replay.Options())
     assert report.mismatches == []
 
 

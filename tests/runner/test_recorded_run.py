@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from intercode import logs
-from intercode.config import EvalConfig
-from intercode.runner import replay
-from intercode.runner.pool import evaluate
+from intercode.core import logs
+from intercode.core.config import EvalConfig
+from intercode.evaluation.evaluate.run import evaluate
+from intercode.evaluation.replay import log_replay
 from support.recorded_endpoint import RecordedEndpoint
 
 LOG = "ic_bash_multiturn_gpt-3.5_10_turns_fs_3.json"
@@ -36,8 +36,8 @@ def test_a_recorded_model_reaches_its_recorded_success(
             out=tmp_path / "run",
         )  # fmt: skip
         played = {t.index: t for t in logs.load(evaluate(config, quiet=True))}
-    options = replay.Options(profile="original", image=image, network="host", parallel=4)
-    (report,) = replay.run([log], options)
+    options = log_replay.Options(profile="original", image=image, network="host", parallel=4)
+    (report,) = log_replay.run([log], options)
     again: dict[str, float] = {}
     for step in report.steps:
         again[step.task] = max(again.get(step.task, 0.0), step.replayed_reward or 0.0)

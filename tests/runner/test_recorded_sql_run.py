@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from intercode import logs
-from intercode.config import EvalConfig
-from intercode.report import build
-from intercode.runner import replay
-from intercode.runner.pool import evaluate
+from intercode.core import logs
+from intercode.core.config import EvalConfig
+from intercode.evaluation.evaluate.run import evaluate
+from intercode.evaluation.replay import log_replay
+from intercode.results.report import build
 from support.recorded_endpoint import RecordedEndpoint
 
 LOG = "ic_sql_multiturn_gpt-3.5_10_turns.json"
@@ -44,7 +44,7 @@ def test_a_recorded_model_reaches_its_recorded_success(
     played = {t.index: t for t in logs.load(out)}
     assert len(played) == 30 and all(t.error is None for t in played.values())
     assert all(t.group and t.hardness == recorded[t.index].hardness for t in played.values())
-    (report,) = replay.run([log], replay.Options(profile="original"))
+    (report,) = log_replay.run([log], log_replay.Options(profile="original"))
     other = {s.task for s in report.steps if not s.same_reward}
     other |= {s.task for s in report.steps if s.replayed_reward != s.parts.get("iou", 0.0)}  # by τ
     differing = {t.task for t in played.values() if t.success != recorded[t.index].success}

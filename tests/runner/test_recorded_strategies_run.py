@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from intercode import logs, trajectories
-from intercode.config import EvalConfig
-from intercode.runner import replay
-from intercode.runner.pool import evaluate
-from intercode.types import Trajectory, plain
+from intercode.core import logs, trajectories
+from intercode.core.config import EvalConfig
+from intercode.core.types import Trajectory, plain
+from intercode.evaluation.evaluate.run import evaluate
+from intercode.evaluation.replay import log_replay
 from support.recorded_endpoint import RecordedEndpoint
 
 REACT = "sql/ic_sql_react_10_turns.json"
@@ -65,7 +65,7 @@ def test_sql_strategies_reach_the_success_of_their_logs(
     played = {t.task: t for t in logs.load(out)}
     recorded = {t.task: t for t in logs.load(log)}
     assert played.keys() == recorded.keys() and not any(t.error for t in played.values())
-    (report,) = replay.run([log], replay.Options(profile="original"))
+    (report,) = log_replay.run([log], log_replay.Options(profile="original"))
     other = {s.task for s in report.steps if not (s.same_reward and s.same_observation)}
     other |= {s.task for s in report.steps if s.parts.get("tau", 1.0) != 1.0}
     differing = {n for n, t in played.items() if t.success != recorded[n].success}
@@ -107,8 +107,8 @@ def test_bash_strategies_reach_the_success_of_their_logs(
     played = {t.task: t for t in logs.load(out)}
     recorded = {t.task: t for t in logs.load(log)}
     assert played.keys() == recorded.keys() and not any(t.error for t in played.values())
-    options = replay.Options(profile="original", image=image, network="host", parallel=2)
-    (report,) = replay.run([log], options)
+    options = log_replay.Options(profile="original", image=image, network="host", parallel=2)
+    (report,) = log_replay.run([log], options)
     other = {s.task for s in report.steps if not (s.same_reward and s.same_observation)}
     assert {n for n, t in played.items() if t.success != recorded[n].success} <= other
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from intercode import logs, trajectories
 from intercode.cli import main
-from intercode.config import EvalConfig
-from intercode.errors import UsageError
-from intercode.runner import replay
-from intercode.runner.pool import evaluate
-from intercode.runner.recorded import Options
-from intercode.runner.regrade import DIFFERENCES, regrade
-from intercode.types import Score, State, Task, Trajectory
+from intercode.core import logs, trajectories
+from intercode.core.config import EvalConfig
+from intercode.core.errors import UsageError
+from intercode.core.types import Score, State, Task, Trajectory
+from intercode.evaluation.evaluate.run import evaluate
+from intercode.evaluation.replay import log_replay
+from intercode.evaluation.replay.recorded_environments import Options
+from intercode.evaluation.replay.regrade import DIFFERENCES, regrade
 
 pytestmark = pytest.mark.sandbox
 Read = Callable[[Path], list[Trajectory]]
@@ -44,7 +44,7 @@ def test_the_same_profile_gives_the_same_run(run: Path, tmp_path: Path, episodes
     assert (made_from["run"], made_from["profile"]) == ("run", "standard")
     assert len(made_from["sha256"]) == 64
     assert facts["agent"] == "gold" and facts["profile"] == "standard"
-    (proof,) = replay.run([tmp_path / "out"], replay.Options())
+    (proof,) = log_replay.run([tmp_path / "out"], log_replay.Options())
     assert proof.episodes == 3 and proof.disproved == []
 
 

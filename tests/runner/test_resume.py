@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode import trajectories
+from intercode.core import trajectories
 from support import traces
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
@@ -30,7 +30,7 @@ def dataset(tmp_path: Path) -> str:
 
 SLOW = """
 import time
-from intercode.agents.gold import GoldAgent
+from intercode.agents.baselines.gold import GoldAgent
 
 class Slow(GoldAgent):
     def act(self, feedback):

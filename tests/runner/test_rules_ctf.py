@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from intercode import logs
-from intercode.runner import replay
-from intercode.runner.replay import StepCheck
-from intercode.runner.rules import rules_of
-from intercode.runner.rules_ctf import CtfRules, Win, reaches_out, wins
-from intercode.types import Step, Trajectory
+from intercode.core import logs
+from intercode.core.types import Step, Trajectory
+from intercode.environments.base.replay_rules import rules_of
+from intercode.environments.ctf.replay import CtfRules, Win, reaches_out, wins
+from intercode.evaluation.replay import log_replay
+from intercode.evaluation.replay.log_replay import StepCheck
 
 ACTIONS = {
     "curl https://a.b/c": True, "nc host 99": True, "echo x | nc host 99": True, "wget u": True,
@@ -93,7 +93,7 @@ def test_an_episode_whose_files_are_not_there_is_listed(
     episode = {"environment": "ic_ctf", "dataset": "d", "query": "q", "summary": {"turns_max": 9}}
     both = {str(n): {**episode, "task_id": n, "turn_history": turns} for n in (0, 1)}
     log.write_text(json.dumps(both))
-    (report,) = replay.run([log], replay.Options(profile="original", image="host"))
+    (report,) = log_replay.run([log], log_replay.Options(profile="original", image="host"))
     first, second = report.steps[:3], report.steps[3:]
     assert all(s.same for s in first) and [s.replayed_reward for s in first] == [0.0, 0.0, 1.0]
     assert all(s.cause.startswith("cannot be played: the files of ic-ctf/1") for s in second)
@@ -110,7 +110,9 @@ def test_the_authors_log_comes_again(
     if not image:
         pytest.skip("set INTERCODE_TEST_CTF_IMAGE, e.g. to recipe:ctf once it is built")
     monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
-    (report,) = replay.run([recorded_dir / "ctf"], replay.Options(profile="original", image=image))
+    (report,) = log_replay.run(
+        [recorded_dir / "ctf"], log_replay.Options(profile="original", image=image)
+    )
     stable = report.shares(stable_only=True)
     assert stable["steps"] >= 550
     assert stable["observations"] >= 0.85 and stable["rewards"] == 1.0

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from intercode import logs
-from intercode.runner import replay
-from intercode.runner.rules import RULES, rules_of
-from intercode.runner.rules_python import PythonRules, told
-from intercode.types import Score
+from intercode.core import logs
+from intercode.core.types import Score
+from intercode.environments.base.replay_rules import RULES, rules_of
+from intercode.environments.python.replay import PythonRules, told
+from intercode.evaluation.replay import log_replay
 
 TESTS = ("assert f(1) == 1", "assert f(2) == 2", "assert f(3) == 3")
 BELOW = Score(1 / 3, details={"raised": [1, 2]})
@@ -50,7 +50,7 @@ def test_the_authors_log_comes_again(
 ) -> None:
     """Measured: every reward and every observation; a later Python may word an error otherwise."""
     monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
-    (report,) = replay.run([recorded_dir / "python"], replay.Options(image="host"))
+    (report,) = log_replay.run([recorded_dir / "python"], log_replay.Options(image="host"))
     shares = report.shares()
     assert (report.episodes, shares["steps"]) == (117, 430)
     assert report.recorded_success == report.replayed_success == 69

@@ -11,16 +11,23 @@ from typing import Any
 
 import pytest
 
-from intercode import logs
 from intercode.cli import main
-from intercode.runner import replay, sql_texts
-from intercode.runner.recorded import Environments, Options
-from intercode.runner.replay import StepCheck
-from intercode.runner.rules import rules_of
-from intercode.runner.rules_sql import LEAKED, LEAKED_TABLES, LENIENT, LENIENT_CAUSE, SqlRules
-from intercode.types import Step, Trajectory
+from intercode.core import logs
+from intercode.core.types import Step, Trajectory
+from intercode.environments.base.replay_rules import rules_of
+from intercode.environments.sql import recorded_results
+from intercode.environments.sql.replay import (
+    LEAKED,
+    LEAKED_TABLES,
+    LENIENT,
+    LENIENT_CAUSE,
+    SqlRules,
+)
+from intercode.evaluation.replay import log_replay
+from intercode.evaluation.replay.log_replay import StepCheck
+from intercode.evaluation.replay.recorded_environments import Environments, Options
 
-E = sql_texts.FAILED
+E = recorded_results.FAILED
 RULES = SqlRules()
 
 
@@ -48,7 +55,7 @@ def data(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_the_same_in_the_words_of_two_servers(a: str, b: str) -> None:
-    assert sql_texts.same(a, b) and sql_texts.same(b, a)
+    assert recorded_results.same(a, b) and recorded_results.same(b, a)
 
 
 @pytest.mark.parametrize(
@@ -69,15 +76,17 @@ def test_the_same_in_the_words_of_two_servers(a: str, b: str) -> None:
     ],
 )
 def test_what_differs_has_a_cause(a: str, b: str, cause: str) -> None:
-    assert sql_texts.difference("SELECT 1", a, b) == cause
+    assert recorded_results.difference("SELECT 1", a, b) == cause
 
 
 def test_causes_that_the_action_shows() -> None:
-    assert sql_texts.difference("SELECT a FROM t LIMIT 1", "[(1,)]", "[(2,)]").startswith(
+    assert recorded_results.difference("SELECT a FROM t LIMIT 1", "[(1,)]", "[(2,)]").startswith(
         "which of"
     )
-    assert "catalogue" in sql_texts.difference("SHOW TABLE STATUS", "[(1,)]", "[(2,)]")
-    assert "catalogue" not in sql_texts.difference("SELECT a ORDER BY a DESC", "[(1,)]", "[(2,)]")
+    assert "catalogue" in recorded_results.difference("SHOW TABLE STATUS", "[(1,)]", "[(2,)]")
+    assert "catalogue" not in recorded_results.difference(
+        "SELECT a ORDER BY a DESC", "[(1,)]", "[(2,)]"
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,7 +102,7 @@ def test_causes_that_the_action_shows() -> None:
     ],
 )
 def test_rows_in_an_observation(text: str, rows: list[str] | None) -> None:
-    assert sql_texts.rows_of(text) == rows
+    assert recorded_results.rows_of(text) == rows
 
 
 def _episode(agent: str, **more: Any) -> Trajectory:
@@ -209,7 +218,7 @@ def test_episodes_come_again_on_the_embedded_engine(
 ) -> None:
     name = "ic_sql_multiturn_gpt-3.5_10_turns.json"
     log = _head(recorded_dir / "sql" / name, tmp_path / name, 40)
-    (report,) = replay.run([log], replay.Options(profile="original"))
+    (report,) = log_replay.run([log], log_replay.Options(profile="original"))
     stable = report.shares(stable_only=True)
     assert report.episodes == 40 and stable["steps"] > 250
     assert stable["rewards"] >= 0.99 and stable["observations"] >= 0.92

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 import intercode
-from intercode import trajectories
-from intercode.config import EvalConfig
-from intercode.errors import UsageError
+from intercode.core import trajectories
+from intercode.core.config import EvalConfig
+from intercode.core.errors import UsageError
+from intercode.evaluation.evaluate.plan import make_plan
+from intercode.evaluation.evaluate.run import evaluate
+from intercode.evaluation.evaluate.run_metadata import clean
 from intercode.models import ScriptedModel
-from intercode.runner.facts import clean
-from intercode.runner.plan import make_plan
-from intercode.runner.pool import evaluate
 from support.faulty_endpoint import FaultyEndpoint, ok
 
 pytestmark = pytest.mark.sandbox
@@ -82,7 +82,7 @@ def test_the_commit_of_a_user_s_own_code_is_named(
     code = tmp_path / "mine"
     code.mkdir()
     file = code / "own_agent_of_test.py"
-    file.write_text("from intercode.agents.gold import GoldAgent as Mine\n")
+    file.write_text("from intercode.agents.baselines.gold import GoldAgent as Mine\n")
     git = ["git", "-C", str(code), "-c", "user.name=t", "-c", "user.email=t@t"]
     for words in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "x"]):
         subprocess.run([*git, *words], check=True)

@@ -11,24 +11,24 @@ from typing import Any
 
 import pytest
 
-from intercode.agents.gold import GoldAgent
-from intercode.config import EvalConfig, errors_allowed
-from intercode.errors import (
+from intercode.agents.baselines.gold import GoldAgent
+from intercode.core.config import EvalConfig, errors_allowed
+from intercode.core.errors import (
     BudgetError,
     ConfigError,
     ModelUnavailableError,
     TooManyErrorsError,
     UsageError,
 )
+from intercode.core.types import Trajectory, Usage
+from intercode.evaluation.evaluate import episode_runner
+from intercode.evaluation.evaluate.budgets import Spending
+from intercode.evaluation.evaluate.history import HISTORY_FILE, History
+from intercode.evaluation.evaluate.open_files import check_room
+from intercode.evaluation.evaluate.plan import make_plan
+from intercode.evaluation.evaluate.run import evaluate, run_plan
+from intercode.evaluation.evaluate.run_state import Sample
 from intercode.models import ScriptedModel
-from intercode.runner import episode
-from intercode.runner.history import HISTORY_FILE, History
-from intercode.runner.plan import make_plan
-from intercode.runner.pool import evaluate, run_plan
-from intercode.runner.room import check_room
-from intercode.runner.spending import Spending
-from intercode.runner.standing import Sample
-from intercode.types import Trajectory, Usage
 from support.faulty_endpoint import FaultyEndpoint, ok, status
 
 pytestmark = pytest.mark.sandbox
@@ -108,7 +108,7 @@ def test_a_run_that_was_killed_has_spent_what_its_episodes_say(
 def test_what_lost_attempts_spent_is_on_disk(
     squares: str, tmp_path: Path, episodes_of: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(episode, "BACKOFF", (0.01, 0.01))
+    monkeypatch.setattr(episode_runner, "BACKOFF", (0.01, 0.01))
     with FaultyEndpoint(ANSWER, status(500)) as server:
         config = asking(squares, server, tmp_path / "run")
         config = replace(
@@ -157,7 +157,7 @@ def test_unknown_spending_refuses_a_limit_on_it(squares: str, tmp_path: Path) ->
 def test_too_many_errors_stop_the_run_with_what_was_finished(
     squares: str, tmp_path: Path, episodes_of: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(episode, "BACKOFF", (0.01, 0.01))
+    monkeypatch.setattr(episode_runner, "BACKOFF", (0.01, 0.01))
 
     def flaky(messages: list) -> str:
         if "print 0" not in messages[1]["content"]:
@@ -180,7 +180,7 @@ def test_a_run_that_is_over_asks_nothing_more(squares: str, tmp_path: Path) -> N
     with FaultyEndpoint(ANSWER) as server:
         plan = make_plan(asking(squares, server, tmp_path / "run"))
         spending = Spending(plan.config, Usage())
-        player = episode.Player(plan, spending, lambda _: True)
+        player = episode_runner.Player(plan, spending, lambda _: True)
         assert player.play(Sample(2, 0)) is not None
         sent = len(server.requests)
         spending.stop()

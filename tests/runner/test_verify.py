@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from intercode import trajectories
 from intercode.cli import main
-from intercode.config import EvalConfig
-from intercode.errors import DataError, UsageError
-from intercode.exports.bundle import Bundle, write_bundle
-from intercode.exports.receipts import read_receipt
-from intercode.runner.pool import evaluate
-from intercode.runner.recorded import Options
-from intercode.runner.trust import refuse_unsafe
-from intercode.runner.verify import verify, write_receipt
+from intercode.core import trajectories
+from intercode.core.config import EvalConfig
+from intercode.core.errors import DataError, UsageError
+from intercode.evaluation.evaluate.run import evaluate
+from intercode.evaluation.replay.record_safety import refuse_unsafe
+from intercode.evaluation.replay.recorded_environments import Options
+from intercode.evaluation.replay.verify import verify, write_receipt
+from intercode.results.export.bundle.bundle import Bundle, write_bundle
+from intercode.results.export.bundle.receipt import read_receipt
 
 SAFE = {"environment": "bash", "dataset": "starter", "reward": "bash-standard", "timeout": 10.0,
         "network": "none", "image": "host", "env_options": {"session": "fresh"}}  # fmt: skip

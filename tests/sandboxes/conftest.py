@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode.sandboxes.kept import KeptSandbox
-from intercode.sandboxes.namespace import compiled
-from intercode.sandboxes.namespace.launcher import Launcher
-from intercode.types import Layer
+from intercode.core.types import Layer
+from intercode.sandbox.namespace.launcher import Launcher
+from intercode.sandbox.supervisor import programs
+from intercode.sandbox.supervisor.client import KeptSandbox
 from support import back_end
 from support.boxes import layer_of, open_box
 from support.kept_container import KeptContainer, SmallImage, require_engine
@@ -29,15 +29,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def keeper(request: pytest.FixtureRequest) -> Iterator[None]:
     """See ``pytest_generate_tests``."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(compiled.SWITCH, request.param)
+        patch.setenv(programs.SWITCH, request.param)
         Launcher.stop()
-        compiled.keeper.cache_clear()
-        path, why = compiled.keeper()
+        programs.keeper.cache_clear()
+        path, why = programs.keeper()
         if request.param == "compiled" and path is None:
             pytest.skip(f"the keeper is {why}")
         yield
         Launcher.stop()
-    compiled.keeper.cache_clear()
+    programs.keeper.cache_clear()
 
 
 @pytest.fixture

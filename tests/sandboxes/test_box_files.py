@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandboxes.kept import KeptSandbox
+from intercode.sandbox.supervisor.client import KeptSandbox
 
 pytestmark = pytest.mark.sandbox
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandboxes.kept import KeptSandbox
-from intercode.types import FileEntry, Layer
+from intercode.core.types import FileEntry, Layer
+from intercode.sandbox.supervisor.client import KeptSandbox
 from support import back_end
 from support.boxes import eventually, layer_of, open_box
 from support.shells import shell

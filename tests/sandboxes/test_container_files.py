@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from intercode.paths import sandbox_uid
+from intercode.core.paths import sandbox_uid
 from support.kept_container import KeptContainer, SmallImage
 
 pytestmark = pytest.mark.docker

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.paths import sandbox_uid
+from intercode.core.paths import sandbox_uid
 from support.boxes import SLEEPS
 from support.kept_container import LIMITS, KeptContainer, SmallImage, waited
 

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from intercode.errors import SandboxError, SandboxUnavailableError
-from intercode.paths import sandbox_uid
-from intercode.sandboxes.base import SandboxSpec
-from intercode.sandboxes.container import engine, files, importing, owners, starting
-from intercode.sandboxes.container.layout import layout
-from intercode.types import Image
+from intercode.core.errors import SandboxError, SandboxUnavailableError
+from intercode.core.paths import sandbox_uid
+from intercode.core.types import Image
+from intercode.sandbox.container import engine, image_import, orphans, upper_layer
+from intercode.sandbox.container import start as starting
+from intercode.sandbox.container.container_spec import layout
+from intercode.sandbox.contract import SandboxSpec
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
 
@@ -43,7 +44,7 @@ def tree(root: Path) -> Path:
 
 def layer(root: Path) -> bytes:
     out = io.BytesIO()
-    importing.write_layer(out, root)
+    image_import.write_layer(out, root)
     return out.getvalue()
 
 
@@ -108,14 +109,14 @@ def test_files_of_a_box_become_an_upper_layer_and_its_paths_again(tmp_path: Path
     paths = ["/etc/away", "/etc/deep", "/etc/deep/new", "/etc/removed"]
     upper.mkdir()
     root, target = os.open(box, DIRECTORY), os.open(upper, DIRECTORY)
-    files.fill(target, root, paths)
+    upper_layer.fill(target, root, paths)
     assert (upper / "etc" / "deep" / "new").read_text() == "new"
     assert os.readlink(upper / "etc" / "away") == "/etc/passwd"
     gone = os.stat(upper / "etc" / "removed")
     assert stat.S_ISCHR(gone.st_mode) and gone.st_rdev == 0
     assert stat.S_IMODE(os.stat(upper / "etc").st_mode) == 0o750
     assert os.stat(upper / "etc" / "deep").st_mtime_ns == 7
-    assert files.paths_of(target, [str(below)]) == ["/etc", *paths]
+    assert upper_layer.paths_of(target, [str(below)]) == ["/etc", *paths]
     os.close(root)
     os.close(target)
 
@@ -127,7 +128,7 @@ def test_an_opaque_directory_hides_what_lies_below(tmp_path: Path) -> None:
         (root / "d" / name).write_text("")
     os.setxattr(upper / "d", "user.overlay.opaque", b"y")
     at = os.open(upper, DIRECTORY)
-    assert files.paths_of(at, [str(below)]) == ["/d", "/d/old", "/d/new"]
+    assert upper_layer.paths_of(at, [str(below)]) == ["/d", "/d/old", "/d/new"]
     os.close(at)
 
 
@@ -138,7 +139,7 @@ def test_no_link_of_a_box_leads_out_of_it(tmp_path: Path) -> None:
     (outside / "secret").write_text("secret")
     (box / "d").symlink_to(outside)
     root, target = os.open(box, DIRECTORY), os.open(upper, DIRECTORY)
-    files.fill(target, root, ["/d/secret"])
+    upper_layer.fill(target, root, ["/d/secret"])
     assert stat.S_ISCHR(os.lstat(upper / "d" / "secret").st_mode)
     os.close(root)
     os.close(target)
@@ -146,18 +147,18 @@ def test_no_link_of_a_box_leads_out_of_it(tmp_path: Path) -> None:
 
 # ------------------------------------------------------------------------------ owners
 def test_only_an_owner_of_this_machine_that_has_ended_is_gone() -> None:
-    me = owners.mine()
-    assert not owners.gone(me)
+    me = orphans.mine()
+    assert not orphans.gone(me)
     pid, start, boot, space = me.split(".")
-    assert owners.gone(f"{pid}.{int(start) + 1}.{boot}.{space}")  # the number serves another
+    assert orphans.gone(f"{pid}.{int(start) + 1}.{boot}.{space}")  # the number serves another
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    began = owners.started(child.pid)
-    assert not owners.gone(f"{child.pid}.{began}.{boot}.{space}")
+    began = orphans.started(child.pid)
+    assert not orphans.gone(f"{child.pid}.{began}.{boot}.{space}")
     child.communicate(b"\n")
-    assert owners.gone(f"{child.pid}.{began}.{boot}.{space}")
-    assert not owners.gone(f"{child.pid}.{began}.abc.{space}")  # of another boot or machine
-    assert not owners.gone(f"{child.pid}.{began}.{boot}.1")  # of another namespace of processes
-    assert not owners.gone("") and not owners.gone("somebody else's")
+    assert orphans.gone(f"{child.pid}.{began}.{boot}.{space}")
+    assert not orphans.gone(f"{child.pid}.{began}.abc.{space}")  # of another boot or machine
+    assert not orphans.gone(f"{child.pid}.{began}.{boot}.1")  # of another namespace of processes
+    assert not orphans.gone("") and not orphans.gone("somebody else's")
 
 
 # ------------------------------------------------------------------------------ faults

@@ -14,25 +14,31 @@ from pathlib import Path
 
 import pytest
 
-from intercode import images
-from intercode.builders.layers import task_layer
-from intercode.conformance import check_sandbox
-from intercode.errors import SandboxError, SandboxUnavailableError
-from intercode.paths import sandbox_uid
-from intercode.sandboxes import SandboxSpec, open_sandbox, strongest, tier_of
-from intercode.sandboxes.container import bounds, engine, importing, owners, pool, pruning
-from intercode.sandboxes.container.layout import layout
-from intercode.sandboxes.container.sandbox import ContainerSandbox
-from intercode.sandboxes.determinism import Determinism
-from intercode.sandboxes.kept import KeptSandbox
-from intercode.types import Layer, LayerSpec
+from intercode.core.errors import SandboxError, SandboxUnavailableError
+from intercode.core.paths import sandbox_uid
+from intercode.core.types import Layer, LayerSpec
+from intercode.environments.base.layers import task_layer
+from intercode.evaluation.conformance import check_sandbox
+from intercode.sandbox import SandboxSpec, images, open_sandbox, strongest, tier_of
+from intercode.sandbox.container import (
+    container_pool,
+    engine,
+    image_import,
+    image_prune,
+    limit_counters,
+    orphans,
+)
+from intercode.sandbox.container.container_spec import layout
+from intercode.sandbox.container.sandbox import ContainerSandbox
+from intercode.sandbox.determinism import Determinism
+from intercode.sandbox.supervisor.client import KeptSandbox
 from support.boxes import eventually, layer_of
 
 pytestmark = pytest.mark.docker
 OWNER = """
 import sys, time
 from intercode import images
-from intercode.sandboxes import SandboxSpec, open_sandbox
+from intercode.sandbox import SandboxSpec, open_sandbox
 box = open_sandbox(SandboxSpec(images.resolve("host")), sys.argv[1])
 box.run(["/bin/sh", "-c", "sleep 1000 & echo hi > /tmp/f"])
 print(box.keeper, flush=True)
@@ -52,7 +58,7 @@ def by(request: pytest.FixtureRequest) -> Iterator[engine.Engine]:
     except SandboxUnavailableError as e:
         pytest.skip(f"{e}; `.ci/docker COMMAND` and `.ci/podman COMMAND` run one beside a command")
     yield found
-    pool.clear()
+    container_pool.clear()
 
 
 def open_one(by: engine.Engine, **spec: object) -> KeptSandbox:
@@ -62,7 +68,7 @@ def open_one(by: engine.Engine, **spec: object) -> KeptSandbox:
 def containers(by: engine.Engine, owner: str) -> list[str]:
     """The names of an owner's containers, in whatever state."""
     form = "{{.Names}}"
-    told = by.ask("ps", "--all", "--filter", f"label={owners.LABEL}={owner}", "--format", form)
+    told = by.ask("ps", "--all", "--filter", f"label={orphans.LABEL}={owner}", "--format", form)
     return told.splitlines()
 
 
@@ -99,7 +105,7 @@ def test_a_root_that_nobody_may_enter_stops_nothing(by: engine.Engine) -> None:
 
 
 def test_it_begins_again_as_it_was_and_faster_than_a_new_one(by: engine.Engine) -> None:
-    pool.clear()
+    container_pool.clear()
     box = open_one(by)
     first = box.keeper
     box.run(["/bin/sh", "-c", "rm -rf /etc /tmp; mkdir /tmp; echo x > /new; sleep 100 &"])
@@ -113,9 +119,9 @@ def test_it_begins_again_as_it_was_and_faster_than_a_new_one(by: engine.Engine) 
 
 
 def test_what_met_a_limit_or_must_be_repeatable_does_not_serve_again(by: engine.Engine) -> None:
-    from intercode.sandboxes import Limits
+    from intercode.sandbox import Limits
 
-    pool.clear()
+    container_pool.clear()
     hog = "x = bytearray(300 << 20)"
     with open_one(by, limits=Limits(memory=64 << 20)) as box:
         first, result = box.keeper, box.run(["python3", "-c", hog], timeout=60)
@@ -135,7 +141,7 @@ def test_a_group_that_bounds_no_box_counts_for_none(by: engine.Engine) -> None:
     with open_one(by) as box:
         limits = box.spec.limits
         for asked, own in ((limits, True), (replace(limits, memory=limits.memory // 4), False)):
-            counted = bounds.Bounds(box.link, asked)
+            counted = limit_counters.Bounds(box.link, asked)
             assert counted.memory is own or by.rootless
             counted.close()
 
@@ -186,8 +192,8 @@ def test_where_namespaces_are_forbidden_containers_serve(
         raise SandboxUnavailableError("user namespaces are forbidden")
 
     monkeypatch.delenv("INTERCODE_SANDBOX", raising=False)
-    monkeypatch.setattr("intercode.sandboxes.namespace.tiers.strongest", forbidden)
-    monkeypatch.setattr("intercode.sandboxes.container.engine.first", lambda: by)
+    monkeypatch.setattr("intercode.sandbox.namespace.tiers.strongest", forbidden)
+    monkeypatch.setattr("intercode.sandbox.container.engine.first", lambda: by)
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
     tmp_path.chmod(0o755)
     strongest.cache_clear()
@@ -210,7 +216,7 @@ def test_nothing_outlives_a_killed_owner(by: engine.Engine) -> None:
     assert process.stdout is not None
     with process.stdout as said:
         inside = int(said.readline())
-    owner = f"{process.pid}.{owners.started(process.pid)}.{owners._world()}"
+    owner = f"{process.pid}.{orphans.started(process.pid)}.{orphans._world()}"
     assert len(containers(by, owner)) == 1
     process.kill()
     process.wait()
@@ -219,14 +225,14 @@ def test_nothing_outlives_a_killed_owner(by: engine.Engine) -> None:
 
 
 def test_what_was_never_started_is_swept_once_its_owner_has_gone(by: engine.Engine) -> None:
-    name = importing.image(by, layout(SandboxSpec(images.resolve("host")), by.name))
-    dead = f"{os.getpid()}.{owners.started(os.getpid()) + 7}.{owners._world()}"
+    name = image_import.image(by, layout(SandboxSpec(images.resolve("host")), by.name))
+    dead = f"{os.getpid()}.{orphans.started(os.getpid()) + 7}.{orphans._world()}"
     made = []
-    for owner in (dead, owners.mine(), "of.somebody.else"):
-        label = f"--label={owners.LABEL}={owner}"
+    for owner in (dead, orphans.mine(), "of.somebody.else"):
+        label = f"--label={orphans.LABEL}={owner}"
         made.append(by.ask("create", "--pull=never", "--network=none", label, name, "/bin/true"))
     try:
-        assert [made[0].startswith(found) for found in owners.sweep(by)] == [True]
+        assert [made[0].startswith(found) for found in orphans.sweep(by)] == [True]
         assert containers(by, dead) == [] and len(containers(by, "of.somebody.else")) == 1
     finally:
         for container in made[1:]:
@@ -238,15 +244,15 @@ def test_an_image_is_imported_once_however_many_ask(by: engine.Engine, tmp_path:
     (tmp_path / "layer" / "mark").write_text(str(os.urandom(8)))
     spec = SandboxSpec(images.resolve("host"), (layer_of(tmp_path / "layer"),))
     made = layout(spec, by.name)
-    importing._there.clear()
+    image_import._there.clear()
     with ThreadPoolExecutor(3) as pool_of_threads:
-        names = set(pool_of_threads.map(lambda _: importing.image(by, made), range(3)))
+        names = set(pool_of_threads.map(lambda _: image_import.image(by, made), range(3)))
     (name,) = names
-    assert importing._has(by, name)
+    assert image_import._has(by, name)
     by.ask("rmi", name)  # somebody tidies up: it is imported again, although this process saw it
     with ContainerSandbox(spec, by) as box:
         assert box.read_file("/mark") and not box.changes()
-    pool.clear()
+    container_pool.clear()
     eventually(lambda: _removed(by, name), "the image can be removed", 30)
 
 
@@ -254,14 +260,14 @@ def test_images_go_once_their_trees_are_gone(by: engine.Engine, tmp_path: Path) 
     (tmp_path / "layer").mkdir()
     spec = SandboxSpec(images.resolve("host"), (Layer(tmp_path / "layer", str(os.urandom(8))),))
     box = ContainerSandbox(spec, by)
-    name = importing.image(by, layout(spec, by.name))
-    assert name not in pruning.prune(by, tmp_path)
+    name = image_import.image(by, layout(spec, by.name))
+    assert name not in image_prune.prune(by, tmp_path)
     (tmp_path / "layer").rename(tmp_path / "elsewhere")
-    assert name not in pruning.prune(by, tmp_path), "a container uses it"
+    assert name not in image_prune.prune(by, tmp_path), "a container uses it"
     box.close(wait=True)
-    pool.clear()
-    eventually(lambda: name in pruning.prune(by, tmp_path), "it is removed", 30)
-    assert not importing._has(by, name)
+    container_pool.clear()
+    eventually(lambda: name in image_prune.prune(by, tmp_path), "it is removed", 30)
+    assert not image_import._has(by, name)
 
 
 def _removed(by: engine.Engine, name: str) -> bool:
@@ -288,9 +294,9 @@ def test_a_daemon_that_does_not_answer_is_told(
 def test_a_machine_without_a_compiler_is_told(
     by: engine.Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from intercode.sandboxes.namespace import compiled
+    from intercode.sandbox.supervisor import programs
 
-    monkeypatch.setattr(compiled, "keeper", lambda: (None, "the interpreter"))
-    pool.clear()
+    monkeypatch.setattr(programs, "keeper", lambda: (None, "the interpreter"))
+    container_pool.clear()
     with pytest.raises(SandboxUnavailableError, match="install a C compiler"):
         open_one(by, hostname="another")

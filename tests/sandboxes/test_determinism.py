@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from intercode.errors import ConfigError, SandboxUnavailableError, UnknownNameError
-from intercode.sandboxes.determinism import Determinism, from_settings, read_clock
-from intercode.sandboxes.namespace import clock, compiling
-from intercode.sessions.bash import BashSession
-from intercode.types import Layer
+from intercode.core.errors import ConfigError, SandboxUnavailableError, UnknownNameError
+from intercode.core.types import Layer
+from intercode.sandbox.determinism import Determinism, from_settings, read_clock
+from intercode.sandbox.supervisor import clock, compiler
+from intercode.sessions.bash.persistent import BashSession
 from support.boxes import open_box
 
 needs_compiler = pytest.mark.skipif(
-    not any(map(shutil.which, compiling.COMPILERS)), reason=f"a clock of its own: {clock.HOW}"
+    not any(map(shutil.which, compiler.COMPILERS)), reason=f"a clock of its own: {clock.HOW}"
 )
 NOW = 1767225600  # 2026-01-01 00:00:00 UTC
 Run = Callable[..., str]

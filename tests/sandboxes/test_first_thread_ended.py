@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from intercode.sandboxes.kept import KeptSandbox
+from intercode.sandbox.supervisor.client import KeptSandbox
 from support import back_end
 from support.boxes import eventually
 from support.shells import shell

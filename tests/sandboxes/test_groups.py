@@ -12,13 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from intercode import images
-from intercode.sandboxes import Sandbox, SandboxSpec, open_sandbox
-from intercode.sandboxes.namespace.box import places
-from intercode.sandboxes.namespace.box.groups import Groups, clear
-from intercode.sandboxes.namespace.cgroups import BoxGroup
-from intercode.sandboxes.namespace.launcher import Launcher
-from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
+from intercode.sandbox import Sandbox, SandboxSpec, images, open_sandbox
+from intercode.sandbox.namespace.launcher import Launcher
+from intercode.sandbox.namespace.sandbox import NamespaceSandbox
+from intercode.sandbox.supervisor.control_group import BoxGroup
+from intercode.sandbox.supervisor.runtime import cgroup_paths
+from intercode.sandbox.supervisor.runtime.cgroups import Groups, clear
 from support.boxes import eventually
 from support.shells import shell
 
@@ -33,7 +32,7 @@ def group_of(box: Sandbox) -> dict[str, str]:
     """The directories of a box's group, found from outside by a process that is in it."""
     assert isinstance(box, NamespaceSandbox)
     process = box.spawn(["sleep", "60"])
-    return places.locate(
+    return cgroup_paths.locate(
         Path("/proc/self/mountinfo").read_text(), Path(f"/proc/{process._child}/cgroup").read_text()
     )
 
@@ -87,8 +86,8 @@ def test_nothing_of_the_group_is_seen_from_inside(network: str) -> None:
 OWNER = """
 import sys, time
 from intercode import images
-from intercode.sandboxes import SandboxSpec, open_sandbox
-from intercode.sandboxes.namespace.launcher import Launcher
+from intercode.sandbox import SandboxSpec, open_sandbox
+from intercode.sandbox.namespace.launcher import Launcher
 boxes = [open_sandbox(SandboxSpec(images.resolve("host"))) for _ in range(5)]
 boxes[0].spawn(["sleep", "100"])
 print(Launcher.get().pid, *Launcher.get().groups, flush=True)
@@ -132,7 +131,7 @@ def _empty(homes: list[str], names: list[str]) -> bool:
 # -------------------------------------------------------------------- version 2, as far
 def test_a_group_of_version_2_is_frozen_and_thawed() -> None:
     """On the kernel's own version 2 hierarchy, which freezes also where version 1 has the rest."""
-    top = places.here().get("")
+    top = cgroup_paths.here().get("")
     if top is None or not os.access(top, os.W_OK):
         pytest.skip("no writable control groups of version 2: mount cgroup2, run as root")
     folder = Path(top, f"intercode-test-{os.getpid()}")

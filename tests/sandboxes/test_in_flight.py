@@ -14,7 +14,7 @@ import os, resource
 if os.environ.get("INTERCODE_SANDBOX") != "podman":  # which may not raise it again for a keeper
     resource.setrlimit(resource.RLIMIT_NOFILE, (700, 700))
 from intercode import images
-from intercode.sandboxes import Limits, SandboxSpec, open_sandbox
+from intercode.sandbox import Limits, SandboxSpec, open_sandbox
 
 FILL = '''
 import array, os, socket, sys, time

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from intercode.paths import sandbox_uid
-from intercode.sandboxes.base import Limits
-from intercode.sandboxes.kept import KeptSandbox
-from intercode.sandboxes.namespace import host
-from intercode.sandboxes.namespace.launcher import Launcher
+from intercode.core.paths import sandbox_uid
+from intercode.sandbox.contract import Limits
+from intercode.sandbox.namespace.launcher import Launcher
+from intercode.sandbox.supervisor import root_files
+from intercode.sandbox.supervisor.client import KeptSandbox
 from support import back_end
 from support.boxes import open_box
 
@@ -132,7 +132,7 @@ def test_nothing_of_the_owner_is_readable(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.namespace_only("an engine's overlay and mounts name its own directories")
 def test_no_path_of_the_machine_is_shown(box: KeptSandbox) -> None:
-    from intercode.sandboxes.namespace.launcher import python_home
+    from intercode.sandbox.namespace.launcher import python_home
 
     home = python_home()
     if home is None:
@@ -220,7 +220,7 @@ def test_a_box_that_shoots_at_everything_does_not_hang_its_owner(signal: int) ->
     """A child of the keeper is in the box until it executes, so the box can hit it."""
     import threading
 
-    from intercode.errors import SandboxError
+    from intercode.core.errors import SandboxError
 
     done = threading.Event()
 
@@ -243,7 +243,7 @@ def test_this_package_is_hidden_where_the_machines_programs_are_shown(
 ) -> None:
     with open_box() as box:
         listed = box.run(["ls", "/usr/share"]).output.split()
-    monkeypatch.setattr(host, "PACKAGE", Path("/usr/share", listed[0]))
+    monkeypatch.setattr(root_files, "PACKAGE", Path("/usr/share", listed[0]))
     with open_box(hostname="hides") as box:  # of another kind, as what is told is kept
         assert box.run(["ls", "-A", f"/usr/share/{listed[0]}"]).output == ""
         assert box.run(["ls", "/usr/share"]).output.split() == listed

@@ -8,17 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from intercode import images
-from intercode.errors import SandboxError, UnknownNameError
-from intercode.sandboxes import SandboxSpec, ladder, open_sandbox, tier_of
-from intercode.sandboxes.confinement import confined_by, to_ask_for
-from intercode.sandboxes.namespace.box import places
+from intercode.core.errors import SandboxError, UnknownNameError
+from intercode.sandbox import SandboxSpec, images, isolation_tiers, open_sandbox, tier_of
+from intercode.sandbox.confinement import confined_by, to_ask_for
+from intercode.sandbox.supervisor.runtime import cgroup_paths
 from support.containers import in_container, require_docker
 
 DOCTOR = "import sys; from intercode.cli import main; sys.exit(main(['doctor', '--json']))"
 BOX = """
 from intercode import images
-from intercode.sandboxes import SandboxSpec, open_sandbox
+from intercode.sandbox import SandboxSpec, open_sandbox
 with open_sandbox(SandboxSpec(images.resolve("host")), "{kind}") as box:
     print(box.tier, box.run(["bash", "-c", "echo $$ $(id -u) > /tmp/f; cat /tmp/f"]))
 """
@@ -33,7 +32,7 @@ def spec() -> SandboxSpec:
 @pytest.mark.namespace_only("the names of its tiers")
 def test_auto_takes_the_strongest_and_a_box_names_its_tier() -> None:
     best = tier_of("auto")
-    assert best == ("namespace/1" if ladder.cgroups().ok else "namespace/2")
+    assert best == ("namespace/1" if isolation_tiers.cgroups().ok else "namespace/2")
     for kind in ("auto", "namespace", best):
         with open_sandbox(spec(), kind) as box:
             assert box.tier == best == tier_of(kind)
@@ -97,13 +96,13 @@ def an_engine_works() -> bool:
 
 def test_every_rung_says_whether_it_holds() -> None:
     names = ("user", "overlay", "xattr", "proc", "network", "seccomp", "landlock")
-    good = ladder.rungs(dict.fromkeys(names, ""), works=True)
+    good = isolation_tiers.rungs(dict.fromkeys(names, ""), works=True)
     assert [r.name.split(",")[0] for r in good] == [
         "tier namespace/1", "tier namespace/2", "tier 3", "tier 4", "tier 5",
     ]  # fmt: skip
     assert good[1].ok and not (good[2].ok or good[4].ok), "rungs 3 and 5 are not built"
     assert good[3].ok == an_engine_works(), good[3]
-    bad = ladder.rungs(dict.fromkeys(names, "refused"), works=False)
+    bad = isolation_tiers.rungs(dict.fromkeys(names, "refused"), works=False)
     assert not any(r.ok for r in (*bad[:3], bad[4])) and all(r.fix for r in bad if not r.ok)
     assert "could not work: no user, proc, network, seccomp" in bad[2].detail
 
@@ -121,30 +120,30 @@ def test_the_own_group_is_found_through_every_kind_of_mount() -> None:
     own = (
         "9:pids:/docker/ab/in\n4:memory:/user/1\n2:cpu,cpuacct:/x\n1:name=systemd:/\n0::/s.scope\n"
     )
-    assert places.locate(HYBRID, own) == {
+    assert cgroup_paths.locate(HYBRID, own) == {
         "cpu": "/sys/fs/cgroup/cpu,cpuacct/x",
         "cpuacct": "/sys/fs/cgroup/cpu,cpuacct/x",
         "memory": "/sys/fs/cgroup/memory/user/1",
         "pids": "/sys/fs/cgroup/pids/in",
         "": "/sys/fs/cgroup/unified/s.scope",
     }
-    elsewhere = places.locate(HYBRID, "9:pids:/docker/cd\n4:memory:/\n")
+    elsewhere = cgroup_paths.locate(HYBRID, "9:pids:/docker/cd\n4:memory:/\n")
     assert elsewhere == {"memory": "/sys/fs/cgroup/memory"}, "a group that is not mounted here"
 
 
 def test_the_reason_why_there_are_no_groups_is_told(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no control groups for memory and pids"):
-        places.usable({"memory": str(tmp_path)})
+        cgroup_paths.usable({"memory": str(tmp_path)})
     (tmp_path / "cgroup.controllers").write_text("cpu pids\n")
     with pytest.raises(OSError, match="has no controller memory"):
-        places.usable({"": str(tmp_path)})
+        cgroup_paths.usable({"": str(tmp_path)})
     absent = str(tmp_path / "absent")
     with pytest.raises(OSError, match="is not writable"):
-        places.usable({"memory": absent, "pids": absent})
+        cgroup_paths.usable({"memory": absent, "pids": absent})
     (tmp_path / "cgroup.controllers").write_text("cpu pids memory\n")
     (tmp_path / "cgroup.subtree_control").write_text("pids memory\n")
-    assert places.usable({"": str(tmp_path)}) == (2, {"": str(tmp_path)})
-    assert places.usable({"": f"{tmp_path}/intercode-rest"}) == (2, {"": str(tmp_path)})
+    assert cgroup_paths.usable({"": str(tmp_path)}) == (2, {"": str(tmp_path)})
+    assert cgroup_paths.usable({"": f"{tmp_path}/intercode-rest"}) == (2, {"": str(tmp_path)})
 
 
 # --------------------------------------------------------------------- in containers

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from intercode.errors import SandboxError, SandboxLostError
-from intercode.paths import cache_root
-from intercode.sandboxes.namespace.launcher import Launcher
-from intercode.sessions.bash import BashSession
+from intercode.core.errors import SandboxError, SandboxLostError
+from intercode.core.paths import cache_root
+from intercode.sandbox.namespace.launcher import Launcher
+from intercode.sessions.bash.persistent import BashSession
 from support import back_end
 from support.boxes import a_duration, boxes_of_ours, eventually, open_box, running
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.sandbox
 OWNER = """
 import sys, time
 from intercode import images
-from intercode.sandboxes import SandboxSpec, open_sandbox
+from intercode.sandbox import SandboxSpec, open_sandbox
 boxes = [open_sandbox(SandboxSpec(images.resolve("host"))) for _ in range(5)]
 for box in boxes:
     box.spawn(["sleep", sys.argv[1]])
@@ -148,7 +148,7 @@ def test_close_ends_the_box_though_a_forked_child_lives() -> None:
 
 
 def test_a_layer_that_is_not_there_is_an_error_of_the_box() -> None:
-    from intercode.types import Layer
+    from intercode.core.types import Layer
 
     with pytest.raises(SandboxError, match="could not be set up"):
         open_box(layers=(Layer(Path("/no/such/layer"), "x"),))

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from intercode.sandboxes.breaches import explained, size
-from intercode.sandboxes.namespace.watchdog import Watch, Watchdog
-from intercode.types import ExecResult
+from intercode.core.types import ExecResult
+from intercode.sandbox.limit_messages import explained, size
+from intercode.sandbox.supervisor.watchdog import Watch, Watchdog
 from support import back_end
 from support.boxes import eventually
 from support.shells import shell

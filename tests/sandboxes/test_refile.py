@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-from intercode.errors import SandboxError
+from intercode.core.errors import SandboxError
 from support.boxes import eventually, open_box
 
 pytestmark = pytest.mark.sandbox

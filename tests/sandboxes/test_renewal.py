@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import intercode
-from intercode.errors import SandboxError, SandboxLostError
-from intercode.sandboxes.kept import KeptSandbox
-from intercode.sandboxes.namespace.launcher import Launcher
-from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
-from intercode.types import Dataset, Task
+from intercode.core.errors import SandboxError, SandboxLostError
+from intercode.core.types import Dataset, Task
+from intercode.sandbox.namespace.launcher import Launcher
+from intercode.sandbox.namespace.sandbox import NamespaceSandbox
+from intercode.sandbox.supervisor.client import KeptSandbox
 from support import back_end, traces
 from support.boxes import eventually, layer_of, open_box
 from support.looks import look

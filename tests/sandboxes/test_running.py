@@ -10,8 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from intercode.sandboxes.base import Limits
-from intercode.sandboxes.kept import KeptSandbox
+from intercode.sandbox.contract import Limits
+from intercode.sandbox.supervisor.client import KeptSandbox
 from support import back_end
 from support.boxes import end_waiting, eventually, open_box
 

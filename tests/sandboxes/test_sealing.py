@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.errors import SandboxLostError
-from intercode.sandboxes.namespace.sandbox import NamespaceSandbox
-from intercode.sandboxes.namespace.sealed import LONGEST_CHAIN
+from intercode.core.errors import SandboxLostError
+from intercode.sandbox.namespace.sandbox import NamespaceSandbox
+from intercode.sandbox.namespace.sealed_layer import LONGEST_CHAIN
 from support.boxes import eventually
 
 pytestmark = [

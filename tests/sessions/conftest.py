@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode.sandboxes.kept import KeptSandbox
+from intercode.sandbox.supervisor.client import KeptSandbox
 from support.boxes import open_box
 
 

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from intercode.sandboxes.kept import KeptSandbox
-from intercode.sessions.bash import BashSession
+from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sessions.bash.persistent import BashSession
 
 pytestmark = pytest.mark.sandbox
 

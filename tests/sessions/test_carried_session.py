@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 import intercode
-from intercode.conformance import check_env, check_session
-from intercode.envs.bash import BashEnv
-from intercode.errors import UnknownNameError, UsageError
-from intercode.sandboxes.kept import KeptSandbox
-from intercode.sessions.bash import BashSession
-from intercode.sessions.carried import FreshShellSession
-from intercode.types import Dataset, Task
+from intercode.core.errors import UnknownNameError, UsageError
+from intercode.core.types import Dataset, Task
+from intercode.environments.bash.env import BashEnv
+from intercode.evaluation.conformance import check_env, check_session
+from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sessions.bash.fresh import FreshShellSession
+from intercode.sessions.bash.persistent import BashSession
 from support.boxes import eventually, open_box
 
 pytestmark = pytest.mark.sandbox

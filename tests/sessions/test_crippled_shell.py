@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode.sessions.bash import BashSession
+from intercode.sessions.bash.persistent import BashSession
 from support.boxes import open_box
 
 pytestmark = pytest.mark.sandbox

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.sessions.fresh import MALFORMED, FreshBashSession, wrap_ctf
+from intercode.sessions.bash.original import MALFORMED, FreshBashSession, wrap_ctf
 from support.boxes import open_box
 
 

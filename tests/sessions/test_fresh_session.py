@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode.sandboxes.kept import KeptSandbox
-from intercode.sessions.fresh import MALFORMED, TIMED_OUT, FreshBashSession, resolve, wrap
+from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sessions.bash.original import MALFORMED, TIMED_OUT, FreshBashSession, resolve, wrap
 from support.boxes import open_box
 
 BASH = ["/bin/bash", "-c"]

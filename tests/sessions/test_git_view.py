@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode import images
-from intercode.builders.layers import git_layer
-from intercode.errors import SandboxError
-from intercode.sessions import git_view
-from intercode.sessions.fresh import FreshBashSession
+from intercode.core.errors import SandboxError
+from intercode.environments.base.layers import git_layer
+from intercode.sandbox import images
+from intercode.sessions.bash import git_status
+from intercode.sessions.bash.original import FreshBashSession
 from support.boxes import open_box
 
 pytestmark = [
@@ -51,19 +51,19 @@ def test_what_is_seen(
     shell: FreshBashSession, code: str, seen: tuple[tuple[str, str], ...] | None
 ) -> None:
     sh(shell, code)
-    status = git_view.status(shell)
+    status = git_status.status(shell)
     assert status == seen if seen is not None else (".gitignore", "D") in status
 
 
 def test_a_blank_in_a_name_garbles_what_follows(shell: FreshBashSession) -> None:
     sh(shell, "echo x > '/a b'; echo y > /c")
-    assert git_view.status(shell) == (('"a', "??"), ("??", 'b"'))
+    assert git_status.status(shell) == (('"a', "??"), ("??", 'b"'))
 
 
 def test_checksums_by_the_authors_two_commands(shell: FreshBashSession) -> None:
     sh(shell, "echo x > /f.txt; echo x > /plain")
-    entries = git_view.status(shell)
-    sums = git_view.checksums(shell, (*entries, ("gone.txt", "D")))
+    entries = git_status.status(shell)
+    sums = git_status.checksums(shell, (*entries, ("gone.txt", "D")))
     assert sums["f.txt"] == "401b30e3b8b5d629635a5c613cdb7919  f.txt\n"
     assert "md5deep" in sums["plain"] and set(sums) == {"f.txt", "plain"}
 
@@ -73,8 +73,8 @@ def test_reset_undoes_what_git_sees_and_no_more(shell: FreshBashSession) -> None
         shell,
         "echo x > /f; mkdir -p /work/d; echo x > /work/d/f; echo x > /etc/stays; rm /.gitignore",
     )
-    sh(shell, git_view.RESET)
-    assert git_view.status(shell) == ()
+    sh(shell, git_status.RESET)
+    assert git_status.status(shell) == ()
     assert shell.execute("cat /etc/stays; ls /work /f", "/", 20).output.startswith("x\n")
     assert shell.execute("ls /", "/", 20).output.split().count("work") == 0
 
@@ -85,4 +85,4 @@ def test_an_image_without_git_is_told() -> None:
         session = FreshBashSession(box)
         box.env["PATH"] = "/bin"
         with pytest.raises(SandboxError, match="needs git in the image"):
-            git_view.prepare(session)
+            git_status.prepare(session)

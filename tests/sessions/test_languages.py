@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode.conformance import check_session
-from intercode.errors import SandboxError, UnknownNameError, UsageError
-from intercode.sandboxes.kept import KeptSandbox
-from intercode.sandboxes.output import Collector
-from intercode.sessions.languages import HOME, JAVA, JAVASCRIPT, LANGUAGES, C, language
-from intercode.sessions.program import ProgramSession
-from intercode.sessions.repl import ReplSession
+from intercode.core.errors import SandboxError, UnknownNameError, UsageError
+from intercode.core.languages import HOME, JAVA, JAVASCRIPT, LANGUAGES, C, language
+from intercode.evaluation.conformance import check_session
+from intercode.sandbox.output import Collector
+from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sessions.programs.program import ProgramSession
+from intercode.sessions.programs.repl import ReplSession
 from support.languages import ABSENT, C_SUM, JAVA_SUM, PERL, needs
 
 pytestmark = pytest.mark.sandbox

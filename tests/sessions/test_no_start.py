@@ -7,13 +7,13 @@ from collections.abc import Callable
 
 import pytest
 
-from intercode.sandboxes import Limits
-from intercode.sandboxes.base import Process, Sandbox
-from intercode.sandboxes.kept import KeptSandbox
+from intercode.sandbox import Limits
+from intercode.sandbox.contract import Process, Sandbox
+from intercode.sandbox.supervisor.client import KeptSandbox
 from intercode.sessions.base import Session
-from intercode.sessions.bash import BashSession
-from intercode.sessions.carried import FreshShellSession
-from intercode.sessions.python import PythonSession
+from intercode.sessions.bash.fresh import FreshShellSession
+from intercode.sessions.bash.persistent import BashSession
+from intercode.sessions.python.session import PythonSession
 from support import back_end
 from support.boxes import open_box
 from support.shells import shell

@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-import intercode.sessions.python_box as far_side
-from intercode.sandboxes.base import Limits
-from intercode.sessions.python import PythonSession
-from intercode.sessions.python_process import InterpreterEndedError
-from intercode.sessions.python_values import Raised, read_all
+import intercode.sessions.python.guest as far_side
+from intercode.sandbox.contract import Limits
+from intercode.sessions.python.interpreter import InterpreterEndedError
+from intercode.sessions.python.session import PythonSession
+from intercode.sessions.python.values import Raised, read_all
 
 FILES = sorted(Path(far_side.__path__[0]).glob("*.py"))
 OLDEST = (3, 7)

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode.conformance import check_session
-from intercode.errors import SandboxError
-from intercode.sandboxes.kept import KeptSandbox
-from intercode.sessions.python import PythonSession
-from intercode.sessions.python_process import InterpreterEndedError, RefusedError
-from intercode.sessions.python_state import may_end
+from intercode.core.errors import SandboxError
+from intercode.evaluation.conformance import check_session
+from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sessions.python.interpreter import InterpreterEndedError, RefusedError
+from intercode.sessions.python.session import PythonSession
+from intercode.sessions.python.state import may_end
 from support.boxes import open_box
 
 pytestmark = pytest.mark.sandbox

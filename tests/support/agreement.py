@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import intercode
-from intercode.types import Dataset
+from intercode.core.types import Dataset
 
 AGAIN = 5
 """How often a gold that differed is played again on either."""
@@ -35,7 +35,7 @@ class Differing:
     steady: bool
 
 
-def play(env: intercode.envs.base.InterCodeEnv, index: int) -> Played:
+def play(env: intercode.environments.base.env.InterCodeEnv, index: int) -> Played:
     """Play the gold of the task at a position. One that does not end in time is not scored."""
     env.reset(seed=0, options={"task": index})
     observation, _, _, _, info = env.step(env.task.gold)

@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from intercode import images
-from intercode.errors import SandboxUnavailableError
-from intercode.sandboxes import SandboxSpec, open_sandbox
-from intercode.sandboxes.kept import KeptSandbox
-from intercode.sandboxes.namespace.launcher import Launcher
-from intercode.types import Layer, LayerSpec
+from intercode.core.errors import SandboxUnavailableError
+from intercode.core.types import Layer, LayerSpec
+from intercode.sandbox import SandboxSpec, images, open_sandbox
+from intercode.sandbox.namespace.launcher import Launcher
+from intercode.sandbox.supervisor.client import KeptSandbox
 from support import back_end
 
 SLEEPS = "until [ $(cat /proc/$!/comm) = sleep ]; do :; done"
@@ -54,9 +53,9 @@ def a_duration() -> str:
 def end_waiting() -> None:
     """Where boxes are containers: end those that wait to serve again."""
     if back_end.is_container():
-        from intercode.sandboxes.container import pool
+        from intercode.sandbox.container import container_pool
 
-        pool.clear()
+        container_pool.clear()
 
 
 def boxes_of_ours() -> int:

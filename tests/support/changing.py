@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from intercode.envs.base import InterCodeEnv
+from intercode.environments.base.env import InterCodeEnv
 
 _PLACES = ("/tmp", "/srv", "/home", "/root", "/srv/d", "/tmp/d/e", "/opt/a b", "/var/tmp")
 _NAMES = ("f", "g", "a b", "-x", ".hidden", "é", "l", "d", "e", "'q'")

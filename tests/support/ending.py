@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from intercode.errors import DatabaseLostError
+from intercode.core.errors import DatabaseLostError
 
 
 def ended(work: Callable[[], object], end: Callable[[], None]) -> DatabaseLostError:

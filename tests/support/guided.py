@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from intercode.agents import open_agent
 from intercode.agents.base import Agent, Feedback
-from intercode.errors import ModelUnavailableError
+from intercode.core.errors import ModelUnavailableError
+from intercode.core.types import Brief, Move, Task
+from intercode.evaluation.play.interactive_episode import Sitting
+from intercode.evaluation.play.player import Choice, Guide, Leads
 from intercode.models import ScriptedModel
-from intercode.runner.guiding import Choice, Guide, Leads
-from intercode.runner.sitting import Sitting
-from intercode.types import Brief, Move, Task
 
 TASKS = (Task("t/five", "Print five.", gold="echo five"), Task("t/f", "Make /f.", gold="touch /f"))
 GO, TAKE, BACK, RUN, UNDO, STOP = (

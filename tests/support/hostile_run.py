@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from intercode import trajectories
-from intercode.types import Step, Trajectory, Usage
+from intercode.core import trajectories
+from intercode.core.types import Step, Trajectory, Usage
 
 ATTACKS = (
     "<script>window.taken = 1</script>",

@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
-from intercode.paths import sandbox_uid
-from intercode.sandboxes.base import Limits
-from intercode.sandboxes.namespace import compiled
-from intercode.sandboxes.namespace.box import seccomp, wire
+from intercode.core.paths import sandbox_uid
+from intercode.sandbox.contract import Limits
+from intercode.sandbox.supervisor import programs
+from intercode.sandbox.supervisor.runtime import protocol, seccomp
 from support import back_end
 
 LIMITS = Limits(disk=64 << 20, inodes=2000, file_size=1 << 40)
@@ -38,8 +38,8 @@ def require_engine() -> str:
     name = back_end.chosen() if back_end.is_container() else "docker"
     if not shutil.which(name) or _asked(name, "info").returncode:
         pytest.skip(f"{name} does not answer: start it with `.ci/{name} COMMAND`")
-    if compiled.keeper()[0] is None:
-        pytest.skip(f"the keeper is {compiled.keeper()[1]}")
+    if programs.keeper()[0] is None:
+        pytest.skip(f"the keeper is {programs.keeper()[1]}")
     return name
 
 
@@ -113,7 +113,7 @@ class KeptContainer:
         self.name = f"intercode-test-{os.getpid()}-{secrets.token_hex(4)}"
         home = image.home / self.name
         home.mkdir(mode=0o755)
-        keeper = compiled.keeper()[0]
+        keeper = programs.keeper()[0]
         assert keeper is not None
         shutil.copy(keeper, home / "keeper")
         with socket.socket(socket.AF_UNIX) as listening:
@@ -143,17 +143,17 @@ class KeptContainer:
             "copies": 0, "uid": sandbox_uid(),
             "filter": seccomp.program(os.uname().machine, secrets.randbits(64)).hex(),
         }  # fmt: skip
-        wire.send(self.connection, told, [tree])
+        protocol.send(self.connection, told, [tree])
         os.close(tree)
-        return wire.receive(self.connection)[0]
+        return protocol.receive(self.connection)[0]
 
     def given(
         self, do: str, fds: Sequence[int] = (), **told: Any
     ) -> tuple[dict[str, Any], list[int]]:
         """An answer and what came with it. Raises OSError for what the keeper refuses."""
         for _ in range(100):
-            wire.send(self.connection, {"do": do, **told}, fds)
-            answer, out = wire.receive(self.connection)
+            protocol.send(self.connection, {"do": do, **told}, fds)
+            answer, out = protocol.receive(self.connection)
             if answer["ok"]:
                 return answer, out
             if answer["errno"] != _UNDER_WAY:

@@ -8,7 +8,7 @@ from typing import Any
 
 from inspect_ai.model import ChatMessage, Model, ModelOutput, ModelUsage, get_model
 
-from intercode.types import Dataset, Task
+from intercode.core.types import Dataset, Task
 from support.recorded_endpoint import fence
 
 _LANGUAGES = {"bash": "bash", "ctf": "bash", "python": "python", "sql": "sql"}

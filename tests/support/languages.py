@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from intercode.sessions.languages import Language
-from intercode.types import Dataset, Task
+from intercode.core.languages import Language
+from intercode.core.types import Dataset, Task
 
 PERL = Language("Perl", "main.pl", run=("perl", "{home}/main.pl"), tags=("perl", "pl"))
 AWK = Language("AWK", "main.awk", run=("awk", "-f", "{home}/main.awk"))

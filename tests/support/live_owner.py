@@ -71,7 +71,7 @@ def main(number: int) -> None:
     """Be that process."""
     import intercode
     from intercode import datasets
-    from intercode.errors import InfrastructureError
+    from intercode.core.errors import InfrastructureError
 
     starter = datasets.load("starter")
     environments = [intercode.make("bash", dataset=starter) for _ in range(number)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from intercode.sandboxes.kept import KeptSandbox
+from intercode.sandbox.supervisor.client import KeptSandbox
 from support import back_end
 
 _LOOK = r"""

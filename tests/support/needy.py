@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from intercode import datasets
-from intercode.types import Dataset
+from intercode.core.types import Dataset
 
 
 def needy() -> Dataset:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from intercode.envs.python import PythonEnv
-from intercode.types import Dataset, Task
+from intercode.core.types import Dataset, Task
+from intercode.environments.python.env import PythonEnv
 
 
 def task(name: str, gold: str, *tests: Any, **data: Any) -> Task:

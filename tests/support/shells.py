@@ -7,10 +7,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from intercode import images
-from intercode.errors import SandboxUnavailableError
-from intercode.sandboxes import Limits, Sandbox, SandboxSpec, open_sandbox
-from intercode.sessions.bash import BashSession
+from intercode.core.errors import SandboxUnavailableError
+from intercode.sandbox import Limits, Sandbox, SandboxSpec, images, open_sandbox
+from intercode.sessions.bash.persistent import BashSession
 from support import back_end
 
 

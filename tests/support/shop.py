@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from intercode.types import DatabaseSpec
+from intercode.core.types import DatabaseSpec
 
 SECRET = "xyzzy-4711"
 

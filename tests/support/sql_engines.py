@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.errors import SandboxUnavailableError
-from intercode.sessions.sql import SqlEngine, SqlSession, open_engine
+from intercode.core.errors import SandboxUnavailableError
+from intercode.sql import SqlEngine, SqlSession, open_engine
 
 ENGINES = [
     pytest.param("mysql", marks=pytest.mark.mysql),

@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from intercode.sessions.sql import open_engine
-from intercode.types import DatabaseSpec
+from intercode.core.types import DatabaseSpec
+from intercode.sql import open_engine
 
 
 def main() -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from intercode import trajectories
-from intercode.types import Step, Trajectory, Usage
+from intercode.core import trajectories
+from intercode.core.types import Step, Trajectory, Usage
 
 PROMPT = "== run ==\nRun $language code.\n\n== submit ==\nHand in."
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from intercode import trajectories
-from intercode.types import Step, Trajectory, Usage
+from intercode.core import trajectories
+from intercode.core.types import Step, Trajectory, Usage
 
 FACTS = {
     "environment": "bash", "dataset": "starter", "profile": "standard", "agent": "react",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from intercode.view import Library, Server, write_file
+from intercode.results.view import Library, Server, write_file
 from support.browser import Watched, opened
 from support.view_runs import write_run
 

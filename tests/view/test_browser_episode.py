@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from intercode import trajectories
-from intercode.types import Step, Trajectory
+from intercode.core import trajectories
+from intercode.core.types import Step, Trajectory
 from support.browser import Watched
 
 pytestmark = pytest.mark.browser

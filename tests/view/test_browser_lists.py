@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from intercode import trajectories
+from intercode.core import trajectories
 from support.browser import Watched
 from support.view_runs import FACTS, plain_episode
 
@@ -157,6 +157,6 @@ def row(trajectory: Any) -> str:
     """One line, without waiting for the disk as ``append`` does."""
     import json
 
-    from intercode.types import plain
+    from intercode.core.types import plain
 
     return json.dumps({"v": 1, **plain(trajectory)}) + "\n"

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from intercode import logs, trajectories
-from intercode.errors import UsageError
-from intercode.report.metrics import success_rate
-from intercode.view import Library
+from intercode.core import logs, trajectories
+from intercode.core.errors import UsageError
+from intercode.results.statistics.metrics import success_rate
+from intercode.results.view import Library
 from support.view_runs import FACTS, plain_episode, write_run
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.errors import UsageError
-from intercode.view import Library, Server
+from intercode.core.errors import UsageError
+from intercode.results.view import Library, Server
 from support.view_runs import write_run
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from intercode.errors import UsageError
-from intercode.view import Library, write_file
-from intercode.view.encoding import as_json
-from intercode.view.page import ALONE, SCRIPTS, head, policy
+from intercode.core.errors import UsageError
+from intercode.results.view import Library, write_file
+from intercode.results.view.encoding import as_json
+from intercode.results.view.page import ALONE, SCRIPTS, head, policy
 from support import hostile_run
 from support.view_runs import write_run
 
@@ -39,7 +39,7 @@ def test_the_file_holds_everything_and_refers_to_nothing(tmp_path: Path) -> None
 
 
 def test_large_runs_are_cut_into_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("intercode.view.single.PIECE", 4000)
+    monkeypatch.setattr("intercode.results.view.static_page.PIECE", 4000)
     write_file(Library([write_run(tmp_path / "a")]), tmp_path / "out.html")
     held = unpacked((tmp_path / "out.html").read_text("utf-8"))
     assert held["index"]["pieces"] == len(held) - 1 > 2

@@ -7,21 +7,21 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from intercode.agents.base import Agent, Feedback
-from intercode.errors import ConfigError
-from intercode.registry import Registry
-from intercode.types import NOTHING
+from intercode.core.errors import ConfigError
+from intercode.core.registry import Registry
+from intercode.core.types import NOTHING
 
 __all__ = ["AGENTS", "Agent", "Feedback", "accepts", "open_agent"]
 
 AGENTS = Registry(
     "agent",
     {
-        "gold": "intercode.agents.gold:GoldAgent",
-        "human": "intercode.agents.human:HumanAgent",
-        "noop": "intercode.agents.noop:NoopAgent",
+        "gold": "intercode.agents.baselines.gold:GoldAgent",
+        "human": "intercode.agents.baselines.human:HumanAgent",
+        "noop": "intercode.agents.baselines.noop:NoopAgent",
         "plan-solve": "intercode.agents.plan_solve:PlanSolveAgent",
         "react": "intercode.agents.react:ReactAgent",
-        "replay": "intercode.agents.replay:ReplayAgent",
+        "replay": "intercode.agents.baselines.replay:ReplayAgent",
         "single-turn": "intercode.agents.single_turn:SingleTurnAgent",
         "tool-calling": "intercode.agents.tool_calling:ToolCallingAgent",
         "try-again": "intercode.agents.try_again:TryAgainAgent",

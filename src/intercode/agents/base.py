@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from intercode.types import Brief, Move, Score
+from intercode.core.types import Brief, Move, Score
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from intercode.agents.history import History, too_long
-from intercode.errors import ModelError
+from intercode.core.errors import ModelError
+from intercode.core.types import Usage
 from intercode.models.base import Completion, Message, Model, Tool
-from intercode.models.counting import count_tokens
-from intercode.types import Usage
+from intercode.models.token_count import count_tokens
 
 ATTEMPTS = 12
 """How often a conversation that an endpoint finds too long is cut before that is given up."""

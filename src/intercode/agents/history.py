@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 from intercode.agents.options import check_whole
-from intercode.agents.prompting import clip
-from intercode.errors import ConfigError, UsageError
+from intercode.agents.prompt import clip
+from intercode.core.errors import ConfigError, UsageError
+from intercode.core.registry import load_object
 from intercode.models.base import Message
-from intercode.registry import load_object
 
 Count = Callable[[Sequence[Message]], int]
 """How many tokens of the model some messages take."""

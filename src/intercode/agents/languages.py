@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from intercode.sessions import languages
-from intercode.syntax import parse
+from intercode.core import languages
+from intercode.core.python_syntax import parse
 
 _ASSIGNMENT = re.compile(r"\w+=")
 _COMMAND = re.compile(r"[\[({!]|[a-z_0-9.~/$\"'-][^\s,:;!?]*(?=[\s;]|$)")
@@ -118,7 +118,7 @@ _LANGUAGES = {
 
 def language_of(environment: str) -> Language:
     """The language of a registered environment; one that is not known here goes by its own name
-    and is only ever read from fences. ``code:NAME`` is one of the table of sessions/languages.py,
+    and is only ever read from fences. ``code:NAME`` is one of the table of core/languages.py,
     or one that was loaded before.
     """
     name = environment.lower()

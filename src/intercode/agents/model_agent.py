@@ -11,14 +11,14 @@ from intercode.agents.base import Feedback
 from intercode.agents.conversation import Conversation
 from intercode.agents.history import Function, History, too_long
 from intercode.agents.languages import Language, language_of
+from intercode.agents.observation import STYLES, Cut, told, told_as_originally
 from intercode.agents.options import check_whole
 from intercode.agents.parsing import EMPTY_BLOCK, Parsed, parse_answer
-from intercode.agents.prompting import load_prompt
-from intercode.agents.telling import STYLES, Cut, told, told_as_originally
-from intercode.errors import BudgetError, ModelError
+from intercode.agents.prompt import load_prompt
+from intercode.core.errors import BudgetError, ModelError
+from intercode.core.registry import unknown
+from intercode.core.types import Brief, Move
 from intercode.models.base import Completion, Message, Model, Tool
-from intercode.registry import unknown
-from intercode.types import Brief, Move
 
 EMPTY_ANSWER = "(empty answer)"
 OBSERVATION_LIMIT = 4000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from intercode.errors import ConfigError
+from intercode.core.errors import ConfigError
 
 
 def check_whole(name: str, value: object, least: int = 1) -> None:

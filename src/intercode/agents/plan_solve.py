@@ -7,11 +7,11 @@ from typing import Any
 
 from intercode.agents.base import Feedback
 from intercode.agents.model_agent import ModelAgent
+from intercode.agents.observation import Cut
 from intercode.agents.options import check_whole
 from intercode.agents.parsing import split_thought
-from intercode.agents.plan_reading import original_steps, plan_steps
-from intercode.agents.telling import Cut
-from intercode.types import Brief, Move
+from intercode.agents.plan_parsing import original_steps, plan_steps
+from intercode.core.types import Brief, Move
 
 
 class PlanSolveAgent(ModelAgent):

@@ -6,11 +6,11 @@ import re
 
 from intercode.agents.base import Feedback
 from intercode.agents.model_agent import ModelAgent
+from intercode.agents.observation import Cut
 from intercode.agents.parsing import Parsed
-from intercode.agents.react_reading import NO_ACTION, original_action, parse_react
-from intercode.agents.telling import Cut
+from intercode.agents.react_parsing import NO_ACTION, original_action, parse_react
+from intercode.core.types import Brief, Move
 from intercode.models.base import Completion
-from intercode.types import Brief, Move
 
 
 class ReactAgent(ModelAgent):

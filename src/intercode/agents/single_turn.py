@@ -6,7 +6,7 @@ from typing import Any
 
 from intercode.agents.base import Feedback
 from intercode.agents.model_agent import ModelAgent
-from intercode.types import Move
+from intercode.core.types import Move
 
 
 class SingleTurnAgent(ModelAgent):

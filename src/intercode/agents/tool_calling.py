@@ -9,8 +9,8 @@ from intercode.agents.base import Feedback
 from intercode.agents.model_agent import ModelAgent
 from intercode.agents.parsing import EMPTY, THOUGHTS, Parsed, split_thought
 from intercode.agents.tools import sound, toolkit_of
+from intercode.core.types import Brief
 from intercode.models.base import Call, Completion, Tool
-from intercode.types import Brief
 
 NO_CALL = "the answer calls no tool"
 ONE_A_TURN = "Not run: one call counts a turn, and the first one was taken. Call again if need be."

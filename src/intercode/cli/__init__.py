@@ -15,8 +15,8 @@ from types import ModuleType
 
 from intercode import __version__
 from intercode.cli.parser import Parser, Stop
-from intercode.errors import InterCodeError, UsageError
-from intercode.registry import unknown
+from intercode.core.errors import InterCodeError, UsageError
+from intercode.core.registry import unknown
 
 COMMANDS = {
     "eval": "play a dataset with an agent and print the results",

@@ -27,7 +27,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Write the bundle, and print what it states."""
-    from intercode.exports.bundle import write_bundle
+    from intercode.results.export.bundle.bundle import write_bundle
 
     bundle = write_bundle(args.run, args.out)
     print(f"wrote {args.out}\nsha256 {bundle.sha256}\n{bundle.statement}")

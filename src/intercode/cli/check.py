@@ -8,8 +8,8 @@ import sys
 from typing import Any
 
 from intercode.cli.parser import add_pairs, count, path, seconds
-from intercode.config import parse_pairs
-from intercode.errors import DataError, UsageError
+from intercode.core.config import parse_pairs
+from intercode.core.errors import DataError, UsageError
 
 UNSOUND = 1
 """Exit status when there is a fault or a leak."""
@@ -85,16 +85,16 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any], bool]:
-    from intercode.report.tables import render
-    from intercode.runner import check, findings_tables
+    from intercode.evaluation.check import dataset, findings_tables
+    from intercode.results.tables import render
 
-    report = check.check(
+    report = dataset.check(
         name, profile=args.profile, image=args.image, network=args.network,
         parallel=args.parallel, timeout=args.timeout, keep=not args.no_keep,
         env_options=parse_pairs(args.env_option), sandbox=args.sandbox,
     )  # fmt: skip
     if args.against is not None:
-        report = check.against(report, _prints(args), str(args.against))
+        report = dataset.against(report, _prints(args), str(args.against))
     if not args.json:
         print(render(findings_tables.tables(report), args.format))
     return findings_tables.as_json(report), report.sound
@@ -110,8 +110,8 @@ def _prints(args: argparse.Namespace) -> dict[str, str]:
 
 
 def _prompts(args: argparse.Namespace) -> tuple[dict[str, Any], bool]:
-    from intercode.runner.leaks import find_leaks
-    from intercode.types import plain
+    from intercode.core.types import plain
+    from intercode.evaluation.check.prompt_leaks import find_leaks
 
     report = find_leaks()
     if not args.json:

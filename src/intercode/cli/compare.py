@@ -9,7 +9,7 @@ import string
 from collections.abc import Sequence
 
 from intercode.cli.parser import path
-from intercode.errors import UsageError
+from intercode.core.errors import UsageError
 
 EXAMPLE = """\
 examples:
@@ -44,11 +44,11 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Print the comparison, or the transcripts."""
-    from intercode.report.compare import compare_all
-    from intercode.report.compare_side_by_side import side_by_side
-    from intercode.report.compare_sides import open_side
-    from intercode.report.compare_tables import as_json, comparison_tables
-    from intercode.report.tables import render
+    from intercode.results.compare.comparison import compare_all
+    from intercode.results.compare.comparison_tables import as_json, comparison_tables
+    from intercode.results.compare.sides import open_side
+    from intercode.results.compare.transcripts import side_by_side
+    from intercode.results.tables import render
 
     if args.epoch is not None and args.task is None:
         raise UsageError("--epoch belongs to --task: name the task as well")

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from intercode.cli.parser import path
-from intercode.errors import UsageError
+from intercode.core.errors import UsageError
 
 EXAMPLE = """\
 examples:

@@ -12,11 +12,11 @@ from importlib import metadata
 from pathlib import Path
 
 import intercode
-from intercode.errors import InterCodeError
-from intercode.sandboxes.determinism import Determinism
-from intercode.sandboxes.ladder import Finding
-from intercode.sandboxes.namespace import clock, compiled
-from intercode.sandboxes.probe import probe
+from intercode.core.errors import InterCodeError
+from intercode.sandbox.determinism import Determinism
+from intercode.sandbox.diagnostics import probe
+from intercode.sandbox.isolation_tiers import Finding
+from intercode.sandbox.supervisor import clock, programs
 
 FOREIGN = ("intercode", "intercode-bench")
 """Distributions of others that install a package named intercode as well."""
@@ -90,17 +90,19 @@ def _clock() -> Finding:
 
 def _keeper() -> Finding:
     """Whether boxes are kept by a program or by an interpreter each."""
-    path, why = compiled.keeper()
-    return Finding("keeper of the boxes", path is not None, why, compiled.HOW)
+    path, why = programs.keeper()
+    return Finding("keeper of the boxes", path is not None, why, programs.HOW)
 
 
 def _server() -> Finding:
     """Whether SQL can be asked of a real server; the embedded engine needs none."""
-    from intercode.sessions.sql.mysql import managed
+    from intercode.sql.server import private_server
 
     name, fix = "SQL server of its own", "nothing to do: the embedded engine serves"
     try:
-        return Finding(name, True, f"{managed.server_program()} {managed.server_version()}")
+        return Finding(
+            name, True, f"{private_server.server_program()} {private_server.server_version()}"
+        )
     except InterCodeError as e:
         return Finding(name, False, str(e), fix)
 
@@ -108,8 +110,8 @@ def _server() -> Finding:
 def _programs(spec: str, image: str | None) -> list[Finding]:
     """Which of the programs that a dataset's tasks need an image lacks (None: this machine)."""
     from intercode import datasets
-    from intercode.builders.resolving import resolve
-    from intercode.sandboxes import SandboxSpec, open_sandbox
+    from intercode.sandbox import SandboxSpec, open_sandbox
+    from intercode.sandbox.images.build.on_demand import resolve
 
     try:
         wanted = datasets.load(spec).programs
@@ -131,7 +133,7 @@ def _programs(spec: str, image: str | None) -> list[Finding]:
 def _dataset(spec: str, image: str | None) -> Finding:
     """Open the first task of a dataset."""
     from intercode import datasets
-    from intercode.envs import make
+    from intercode.environments import make
 
     try:
         dataset = datasets.load(spec)

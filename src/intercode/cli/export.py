@@ -44,8 +44,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Write the export, and say what is in it and what is not."""
-    from intercode.errors import UsageError
-    from intercode.exports import export
+    from intercode.core.errors import UsageError
+    from intercode.results.export import export
 
     options = {k: getattr(args, k) for k in ("which", "bare") if hasattr(args, k)}
     if options and args.to != "chat":

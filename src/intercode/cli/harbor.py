@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from intercode.cli.parser import count, path
-from intercode.types import Dataset, Score, State, Task
+from intercode.core.types import Dataset, Score, State, Task
 
 EXAMPLE = """\
 examples:
@@ -40,7 +40,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def handle(args: argparse.Namespace) -> int:
     """Write the tasks, and say which could not be told in this format."""
     from intercode import datasets
-    from intercode.exports.harbor import write
+    from intercode.results.export.harbor.tasks import write
 
     dataset = datasets.load(args.dataset, args.environment)
     if args.limit is not None:
@@ -69,7 +69,7 @@ class _Looks:
 
     def of(self, task: Task) -> str:
         """Run the gold in a fresh box and its look there."""
-        from intercode.envs import make
+        from intercode.environments import make
 
         env: Any = self._env
         if env is None:

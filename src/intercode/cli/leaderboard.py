@@ -26,7 +26,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Write the page."""
-    from intercode.exports.leaderboard import write_leaderboard
+    from intercode.results.export.bundle.leaderboard import write_leaderboard
 
     page = write_leaderboard(args.bundles, args.out)
     print(f"wrote {page}", file=sys.stderr)

@@ -11,16 +11,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
-from intercode.errors import InterCodeError
-from intercode.registry import HERE, Registry, unknown
+from intercode.core.errors import InterCodeError
+from intercode.core.registry import HERE, Registry, unknown
 
 _TABLES = {
     "datasets": "intercode.datasets:datasets",
     "agents": "intercode.agents:AGENTS",
-    "environments": "intercode.envs:ENVIRONMENTS",
-    "languages": "intercode.sessions.languages:LANGUAGES",
-    "rewards": "intercode.rewards:REWARDS",
-    "sandboxes": "intercode.sandboxes:SANDBOXES",
+    "environments": "intercode.environments:ENVIRONMENTS",
+    "languages": "intercode.core.languages:LANGUAGES",
+    "rewards": "intercode.environments.base.rewards:REWARDS",
+    "sandboxes": "intercode.sandbox:SANDBOXES",
 }
 
 EXAMPLE = """\
@@ -81,9 +81,9 @@ def _named(kind: str) -> Iterable[tuple[str, str, str]]:
 def _told(thing: object) -> str:
     """The first line of what there is to say of it; of an installed task package, its own words."""
     if isinstance(thing, ModuleType) and thing.__file__:
-        from intercode.datasets import package
+        from intercode.datasets import task_package
 
-        return package.described(Path(thing.__file__).parent)
+        return task_package.described(Path(thing.__file__).parent)
     described = getattr(thing, "described", None)  # a language's
     if isinstance(described, str):
         return described

@@ -33,8 +33,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Merge, and say what came of it."""
-    from intercode import report
-    from intercode.runner.merging import merge
+    from intercode.evaluation.evaluate.merge import merge
+    from intercode.results import report
 
     done = merge(args.directories, args.out, args.duplicates)
     print(report.render(report.build([done.out])))

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 from intercode.cli.parser import path
-from intercode.errors import UsageError
-from intercode.templates import check_new, fill, texts_of
+from intercode.core.errors import UsageError
+from intercode.core.templates import check_new, fill, texts_of
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 

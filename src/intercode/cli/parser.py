@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from intercode.config import parse_pairs
-from intercode.errors import UsageError
+from intercode.core.config import parse_pairs
+from intercode.core.errors import UsageError
 
 __all__ = [
     "Parser", "Stop", "add_diffs", "add_pairs", "add_place", "add_who", "amount", "count", "path",

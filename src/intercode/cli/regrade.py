@@ -7,11 +7,11 @@ import sys
 from typing import TYPE_CHECKING
 
 from intercode.cli.parser import add_pairs, add_place, count, path
-from intercode.config import parse_pairs
+from intercode.core.config import parse_pairs
 
 if TYPE_CHECKING:
-    from intercode.report.tables import Table
-    from intercode.runner.regrade import Regraded
+    from intercode.evaluation.replay.regrade import Regraded
+    from intercode.results.tables import Table
 
 MOST = 20
 """Flipped episodes that are printed; the file has all."""
@@ -41,10 +41,10 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Regrade, and print what changed."""
-    from intercode.errors import UsageError
-    from intercode.report.tables import render
-    from intercode.runner.recorded import Options
-    from intercode.runner.regrade import DIFFERENCES, regrade
+    from intercode.core.errors import UsageError
+    from intercode.evaluation.replay.recorded_environments import Options
+    from intercode.evaluation.replay.regrade import DIFFERENCES, regrade
+    from intercode.results.tables import render
 
     given = vars(args)
     if "profile" not in given and "reward" not in given:
@@ -73,7 +73,7 @@ def _progress(done: int, total: int) -> None:
 
 
 def _tables(found: Regraded) -> list[Table]:
-    from intercode.report.tables import Cell, Table
+    from intercode.results.tables import Cell, Table
 
     episodes = len(found.after)
     changed = {(d.task, d.epoch) for d in found.differences}

@@ -43,7 +43,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Print the tables, or write them."""
-    from intercode import report
+    from intercode.results import report
 
     text = report.render(report.build(args.paths, stats=args.stats), args.format)
     if args.out is None:
@@ -53,7 +53,7 @@ def handle(args: argparse.Namespace) -> int:
         args.out.write_text(text, encoding="utf-8")
         print(f"wrote {args.out}", file=sys.stderr)
     if args.plot is not None:
-        from intercode.report.plots import save_plots
+        from intercode.results.report.plots import save_plots
 
         for file in save_plots(args.paths, args.plot, args.plot_format):
             print(f"wrote {file}", file=sys.stderr)

@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import Any
 
 from intercode.cli.parser import add_pairs, add_place, count, path, seconds
-from intercode.config import parse_pairs
-from intercode.errors import ConfigError, UsageError
+from intercode.core.config import parse_pairs
+from intercode.core.errors import ConfigError, UsageError
 
 EXAMPLE = """\
 examples:
@@ -66,7 +66,7 @@ def _write(args: argparse.Namespace, given: dict[str, Any]) -> int:
 
 def _serve(args: argparse.Namespace, given: dict[str, Any]) -> int:
     import intercode
-    from intercode.envs.choosing import pick_dataset
+    from intercode.environments.base.options import pick_dataset
 
     try:
         import uvicorn

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from intercode.cli.parser import count, path
-from intercode.errors import UsageError
-from intercode.registry import unknown
+from intercode.core.errors import UsageError
+from intercode.core.registry import unknown
 
 if TYPE_CHECKING:
-    from intercode.types import Trajectory
+    from intercode.core.types import Trajectory
 
 EXAMPLE = """\
 examples:
@@ -43,8 +43,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Print it."""
-    from intercode.cli.showing import Looks, episode, line
-    from intercode.report.loading import load_run
+    from intercode.cli.episode_text import Looks, episode, line
+    from intercode.results.run import load_run
 
     episodes = load_run(args.run).episodes
     looks = Looks(sys.stdout.isatty() and "NO_COLOR" not in os.environ)

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from intercode.cli.parser import add_pairs, count, path, seconds
-from intercode.config import parse_pairs
+from intercode.core.config import parse_pairs
 
 DIFFERS = 1
 """Exit status when an episode did not come again."""
@@ -45,8 +45,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Verify, write the receipt, and say what was shown."""
-    from intercode.runner.recorded import Options
-    from intercode.runner.verify import verify, write_receipt
+    from intercode.evaluation.replay.recorded_environments import Options
+    from intercode.evaluation.replay.verify import verify, write_receipt
 
     own = parse_pairs(args.env_option)
     if args.reward is not None:
@@ -69,7 +69,7 @@ def handle(args: argparse.Namespace) -> int:
     if first is None:
         print(f"EQUAL    {shown}: every recorded observation, reward and hash again")
     else:
-        from intercode.cli.replay_branch import difference, indented
+        from intercode.cli.replay.branch import difference, indented
 
         print(f"DIFFERS  {len(report.disproved)} of {shown}")
         what = ", ".join(first.differs_in)

@@ -8,10 +8,10 @@ import webbrowser
 from typing import TYPE_CHECKING
 
 from intercode.cli.parser import path
-from intercode.errors import UsageError
+from intercode.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from intercode.view import Library
+    from intercode.results.view import Library
 
 EXAMPLE = """\
 examples:
@@ -42,7 +42,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Serve the page until Ctrl-C, or write the file."""
-    from intercode.view import Library
+    from intercode.results.view import Library
 
     if args.html and args.port is not None:
         raise UsageError("--port is for the page that is served: leave it out with --html")
@@ -53,7 +53,7 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _write(library: Library, args: argparse.Namespace) -> int:
-    from intercode.view import write_file
+    from intercode.results.view import write_file
 
     size = write_file(library, args.html)
     print(f"wrote {args.html} ({size / 1e6:.1f} MB)", file=sys.stderr)
@@ -63,7 +63,7 @@ def _write(library: Library, args: argparse.Namespace) -> int:
 
 
 def _serve(library: Library, args: argparse.Namespace) -> int:
-    from intercode.view import Server
+    from intercode.results.view import Server
 
     with Server(library, args.port or 0) as server:
         print(f"{server.url}\nCtrl-C ends it.", flush=True)

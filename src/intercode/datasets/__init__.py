@@ -8,24 +8,25 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
-from intercode.datasets import files, harbor, hub, package, preparing
+from intercode.core.errors import UnknownNameError, UsageError
+from intercode.core.registry import Registry, load_object
+from intercode.core.types import Dataset
+from intercode.datasets import files, hub, preprocess, task_package
 from intercode.datasets.columns import split_options
+from intercode.datasets.harbor import task_directory
 from intercode.datasets.pins import load_pins
-from intercode.errors import UnknownNameError, UsageError
-from intercode.registry import Registry, load_object
-from intercode.types import Dataset
 
 datasets = Registry(
     "dataset",
     {
-        "apps": "intercode.datasets.apps:load",
-        "bird": "intercode.datasets.bird:load",
-        "mbpp": "intercode.datasets.mbpp:load",
-        "ic-ctf": "intercode.datasets.ctf:load",
-        "nl2bash": "intercode.datasets.nl2bash:load",
-        "spider": "intercode.datasets.spider:load",
+        "apps": "intercode.datasets.python.apps:load",
+        "bird": "intercode.datasets.sql.bird:load",
+        "mbpp": "intercode.datasets.python.mbpp:load",
+        "ic-ctf": "intercode.datasets.ctf.ic_ctf:load",
+        "nl2bash": "intercode.datasets.bash.nl2bash:load",
+        "spider": "intercode.datasets.sql.spider:load",
         "starter": "intercode.datasets.starter:load",
-        "wikisql": "intercode.datasets.wikisql:load",
+        "wikisql": "intercode.datasets.sql.wikisql:load",
     },
     group="intercode.datasets",
 )
@@ -57,14 +58,14 @@ def load(spec: str, environment: str = "bash") -> Dataset:
     """
     if spec.startswith(hub.SCHEME):
         return hub.load(spec)
-    if spec.startswith(harbor.SCHEME):
-        return harbor.load(spec)
+    if spec.startswith(task_directory.SCHEME):
+        return task_directory.load(spec)
     if is_file(spec):
         place, columns, options = split_options(spec, ("preprocess",))
-        hook = preparing.hook(options["preprocess"]) if "preprocess" in options else None
+        hook = preprocess.hook(options["preprocess"]) if "preprocess" in options else None
         return replace(files.load(Path(place), columns, hook, environment), name=spec)
-    if package.is_package(Path(spec)) and spec not in datasets:
-        return package.load(Path(spec))
+    if task_package.is_package(Path(spec)) and spec not in datasets:
+        return task_package.load(Path(spec))
     match = _SPEC.fullmatch(spec)
     if match is None:
         raise UsageError(f"{spec!r} is no dataset; write name[:subset][@revision] or a file's path")
@@ -76,14 +77,16 @@ def load(spec: str, environment: str = "bash") -> Dataset:
             loader = datasets.load(name)
         except UnknownNameError as e:
             forms = ", ".join(files.SUFFIXES)
-            message = f"{e}; or the path of a {forms} file, or of a directory with a {package.FILE}"
+            message = (
+                f"{e}; or the path of a {forms} file, or of a directory with a {task_package.FILE}"
+            )
             raise UnknownNameError(message) from e
     if spec == STARTER:
         subset = environment
     if isinstance(loader, ModuleType):  # a task package that is installed
         if subset:
             raise UsageError(f"{spec!r}: the task package {name!r} has no subsets")
-        loader = partial(package.load, Path(str(loader.__file__)).parent)
+        loader = partial(task_package.load, Path(str(loader.__file__)).parent)
     dataset = loader(subset) if subset else loader()
     if not isinstance(dataset, Dataset):
         raise UsageError(f"the loader of {spec!r} gave {type(dataset).__name__}, not a Dataset")

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl
 
-from intercode.errors import DataError, UsageError
-from intercode.registry import unknown
+from intercode.core.errors import DataError, UsageError
+from intercode.core.registry import unknown
 
 FIELDS = (
     "query", "gold", "id", "also", "setup", "cwd", "group", "hardness", "tags", "flag", "tests",

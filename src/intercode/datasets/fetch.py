@@ -10,10 +10,10 @@ from pathlib import Path
 
 import httpx
 
+from intercode.core.errors import DataError, InfrastructureError, UsageError
+from intercode.core.paths import cache_root
+from intercode.core.registry import unknown
 from intercode.datasets.pins import Pin, PinnedFile, load_pins
-from intercode.errors import DataError, InfrastructureError, UsageError
-from intercode.paths import cache_root
-from intercode.registry import unknown
 
 ATTEMPTS = 4
 """How often a file is asked for before the connection counts as broken."""

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from intercode.datasets.code_rows import code_of
+from intercode.core.errors import DataError
+from intercode.core.types import DatabaseSpec, Dataset, LayerSpec, Task
 from intercode.datasets.columns import Columns
-from intercode.datasets.entry import tests_of
+from intercode.datasets.hidden_tests import tests_of
 from intercode.datasets.parquet import parquet_rows
-from intercode.datasets.preparing import Hook, prepared
-from intercode.errors import DataError
-from intercode.types import DatabaseSpec, Dataset, LayerSpec, Task
+from intercode.datasets.preprocess import Hook, prepared
+from intercode.datasets.program_tests import code_of
 
 SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".parquet")
 

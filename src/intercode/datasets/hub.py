@@ -13,11 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from intercode.datasets import files, preparing
+from intercode.core.errors import DataError, InfrastructureError, UsageError
+from intercode.core.types import Dataset
+from intercode.datasets import files, preprocess
 from intercode.datasets.columns import split_options
 from intercode.datasets.hub_files import files_of
-from intercode.errors import DataError, InfrastructureError, UsageError
-from intercode.types import Dataset
 
 SCHEME = "hub:"
 _PLACE = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
@@ -43,10 +43,10 @@ def load(spec: str) -> Dataset:
         raise UsageError(f"{spec!r} is not of the form {SCHEME}OWNER/NAME[@REVISION][?name=value]")
     repo, revision = match.group("repo", "revision")
     commit, paths = _download(repo, revision, options.get("config"), options.get("split"))
-    hook = preparing.hook(options["preprocess"]) if "preprocess" in options else None
+    hook = preprocess.hook(options["preprocess"]) if "preprocess" in options else None
     given = ((w, path, _checked(row, repo)) for path in paths for w, row in files.read_rows(path))
     name = f"{SCHEME}{repo}@{commit}{spec[len(place) :]}"
-    rows = preparing.prepared(given, hook)
+    rows = preprocess.prepared(given, hook)
     dataset = files.of_rows(rows, name, repo.rpartition("/")[2], columns)
     return replace(
         dataset,

@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import PurePosixPath
 from typing import Any
 
+from intercode.core.errors import UsageError
+from intercode.core.registry import unknown
 from intercode.datasets.files import SUFFIXES
-from intercode.errors import UsageError
-from intercode.registry import unknown
 
 _SPLITS = {
     "train": ("train", "training"),

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from intercode.errors import DataError, UsageError
+from intercode.core.errors import DataError, UsageError
 
 _BATCH = 1024
 

@@ -7,13 +7,21 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from intercode.core.errors import DataError, UsageError
+from intercode.core.types import Dataset, Task
 from intercode.datasets import files
-from intercode.errors import DataError, UsageError
-from intercode.types import Dataset, Task
+
+_FOLDERS = {"nl2bash": "bash", "spider": "sql"}
 
 
 def _path(name: str) -> Path:
-    return Path(str(resources.files("intercode.datasets").joinpath(f"{name}_verified.json")))
+    return Path(
+        str(
+            resources.files("intercode.datasets").joinpath(
+                _FOLDERS.get(name, ""), f"{name}_verified.json"
+            )
+        )
+    )
 
 
 def is_there(name: str) -> bool:

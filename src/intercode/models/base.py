@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NotRequired, Protocol, TypedDict
 
-from intercode.types import Usage
+from intercode.core.types import Usage
 
 
 class Call(TypedDict):

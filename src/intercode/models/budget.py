@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from intercode.errors import BudgetError, ConfigError
+from intercode.core.errors import BudgetError, ConfigError
+from intercode.core.types import Usage
 from intercode.models.prices import Price
-from intercode.types import Usage
 
 UNSET = 16_384
 """Tokens of an answer that are set aside where the model has no ``max_tokens`` of its own."""

@@ -14,11 +14,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from intercode.errors import ConfigError
+from intercode.core.errors import ConfigError
+from intercode.core.paths import cache_root
+from intercode.core.types import Usage
 from intercode.models.base import Completion
 from intercode.models.options import CacheMode
-from intercode.paths import cache_root
-from intercode.types import Usage
 
 FORM = 1
 """Raised when a key or an entry changes its form: older entries are then not found."""

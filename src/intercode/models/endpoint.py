@@ -11,16 +11,16 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self
 
-from intercode.errors import ModelRefusedError
-from intercode.models import background
-from intercode.models.asking import CUT, FREELY, Allowance, OutOfTimeError, ask
+from intercode.core.errors import ModelRefusedError
 from intercode.models.base import Completion, Message, Tool
 from intercode.models.cache import Cache, key_of
-from intercode.models.counting import Calibration, estimate
+from intercode.models.call import CUT, FREELY, Allowance, OutOfTimeError, ask
 from intercode.models.options import Conduct, Generation, asdict_flat
-from intercode.models.pace import Pace, Traffic
 from intercode.models.prices import find_price
-from intercode.models.secrecy import clean, hide, is_secret_header, secrets_in
+from intercode.models.redaction import clean, hide, is_secret_header, secrets_in
+from intercode.models.token_count import Calibration, estimate
+from intercode.models.transport import event_loop
+from intercode.models.transport.concurrency import Pace, Traffic
 
 __all__ = ["Allowance", "Endpoint", "Lane", "OutOfTimeError"]
 
@@ -110,7 +110,7 @@ class Endpoint(ABC):
         request, key = self._prepared(messages, tools)
         answer = self._recall(key)
         if answer is None:
-            answer = background.run(ask(self, request, allowed))
+            answer = event_loop.run(ask(self, request, allowed))
             self._keep(key, allowed, answer)
         return self._learned(messages, tools, answer)
 
@@ -125,7 +125,7 @@ class Endpoint(ABC):
         request, key = self._prepared(messages, tools)
         answer = await asyncio.to_thread(self._recall, key) if key else None
         if answer is None:
-            answer = await background.arun(ask(self, request, allowed))
+            answer = await event_loop.arun(ask(self, request, allowed))
             if key:
                 await asyncio.to_thread(self._keep, key, allowed, answer)
         return self._learned(messages, tools, answer)
@@ -177,14 +177,14 @@ class Endpoint(ABC):
         if lane is None or lane.loop is not asyncio.get_running_loop():
             pace = Pace(self._shared.most) if lane is None else lane.pace.again()
             lane = self._shared.lane = Lane(self.connect(), pace)
-            background.hold(lane)
+            event_loop.hold(lane)
         return lane
 
     def close(self) -> None:
         """Close the connections and the cache, of all views. May be called again."""
         lane, self._shared.lane = self._shared.lane, None
         if lane is not None:
-            background.release(lane)
+            event_loop.release(lane)
         if self._shared.cache is not None:
             self._shared.cache.close()
 

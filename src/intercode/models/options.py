@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from intercode.errors import ConfigError
-from intercode.models.retry import Retry
-from intercode.models.secrecy import hide
-from intercode.registry import unknown
+from intercode.core.errors import ConfigError
+from intercode.core.registry import unknown
+from intercode.models.redaction import hide
+from intercode.models.transport.retry import Retry
 
 CacheMode = Literal["use", "read-only", "refresh", "only"]
 """What is done with a cache: read and fill it; only read it; ask anew and fill it; take answers

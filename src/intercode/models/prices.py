@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from intercode.errors import ConfigError
+from intercode.core.errors import ConfigError
 
 VARIABLE = "INTERCODE_PRICES"
 OWN = Path(__file__).with_name("prices.toml")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from intercode.types import ExecResult
+from intercode.core.types import ExecResult
 
 
 class Session(Protocol):

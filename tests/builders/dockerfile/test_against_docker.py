@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from intercode.builders.resolving import resolve
-from intercode.builders.steps import Ground
-from intercode.types import Image
+from intercode.core.types import Image
+from intercode.sandbox.images.build.on_demand import resolve
+from intercode.sandbox.images.build.steps import Ground
 from support.containers import require_docker
 
 pytestmark = [pytest.mark.docker, pytest.mark.sandbox]

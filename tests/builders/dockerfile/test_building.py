@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from intercode.builders import dockerfile, made, steps
-from intercode.builders.bases import Bases
-from intercode.builders.resolving import resolve
-from intercode.errors import ConfigError, DataError, UsageError
-from intercode.sandboxes import SandboxSpec, open_sandbox
-from intercode.types import Image
+from intercode.core.errors import ConfigError, DataError, UsageError
+from intercode.core.types import Image
+from intercode.sandbox import SandboxSpec, open_sandbox
+from intercode.sandbox.images import dockerfile
+from intercode.sandbox.images.build import built_images, steps
+from intercode.sandbox.images.build.base_images import Bases
+from intercode.sandbox.images.build.on_demand import resolve
 
 pytestmark = pytest.mark.sandbox
 
@@ -81,7 +82,7 @@ CMD ["bash"]
     ]  # fmt: skip
     code = "stat -c %A,%U run.sh more/l l; cat /opt/packed/sub/y; readlink /opt/packed/l"
     assert shown(image, code) == "-rwxr-x---,root\n-rw-r--r--,root\nlrwxrwxrwx,root\ny\nx\n"
-    record = next(r for r in made.records() if r.digest == image.digest)
+    record = next(r for r in built_images.records() if r.digest == image.digest)
     assert record.notes == ("EXPOSE 80", 'CMD ["bash"]')
     assert lines[0] == "Dockerfile:2: ARG WHO=world"
     assert build(context, text) == image

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.builders.dockerfile.ignoring import Ignored, matching
-from intercode.builders.dockerfile.lines import read
-from intercode.builders.dockerfile.stages import split, wanted
-from intercode.builders.dockerfile.words import document, expand, pairs, words
-from intercode.errors import DataError, UsageError
+from intercode.core.errors import DataError, UsageError
+from intercode.sandbox.images.dockerfile.dockerignore import Ignored, matching
+from intercode.sandbox.images.dockerfile.parser import read
+from intercode.sandbox.images.dockerfile.stages import split, wanted
+from intercode.sandbox.images.dockerfile.substitution import document, expand, pairs, words
 
 TEXT = """\
 # syntax=docker/dockerfile:1

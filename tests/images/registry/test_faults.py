@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from intercode.errors import DataError, InfrastructureError, UsageError
-from intercode.images import resolve
-from intercode.images.registry import client
+from intercode.core.errors import DataError, InfrastructureError, UsageError
+from intercode.sandbox.images import resolve
+from intercode.sandbox.images.registry import client
 from support.registries import Faults, faulty
 from support.saved_images import Saved, entry, layer, sha
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from intercode.errors import ConfigError, UsageError
-from intercode.images.registry import login, reference
+from intercode.core.errors import ConfigError, UsageError
+from intercode.sandbox.images.registry import credentials, reference
 
 DIGEST = "sha256:" + "a" * 64
 
@@ -58,11 +58,11 @@ def test_where_https_may_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_challenges() -> None:
     header = 'Bearer realm="https://a.example/t?x=1",service="s, t", scope=repository:x:pull'
-    assert login.challenge(header) == (
+    assert credentials.challenge(header) == (
         "bearer",
         {"realm": "https://a.example/t?x=1", "service": "s, t", "scope": "repository:x:pull"},
     )
-    assert login.challenge("") == ("", {})
+    assert credentials.challenge("") == ("", {})
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def encoded(text: str) -> dict[str, str]:
 
 
 def test_logins_of_docker_and_podman(file: Path, tmp_path: Path) -> None:
-    assert login.find("a.example") is None
+    assert credentials.find("a.example") is None
     auths = {
         "a.example": encoded("me:pass:word"),
         "https://index.docker.io/v1/": encoded("hub:x"),
@@ -89,15 +89,15 @@ def test_logins_of_docker_and_podman(file: Path, tmp_path: Path) -> None:
         "c.example": {},
     }
     file.write_text(json.dumps({"auths": auths}))
-    assert login.find("a.example") == login.Login("me", "pass:word")
-    assert login.find("registry-1.docker.io") == login.Login("hub", "x")
-    assert login.find("b.example") == login.Login(token="t")
-    assert login.find("c.example") is None
-    assert "word" not in repr(login.find("a.example"))
+    assert credentials.find("a.example") == credentials.Login("me", "pass:word")
+    assert credentials.find("registry-1.docker.io") == credentials.Login("hub", "x")
+    assert credentials.find("b.example") == credentials.Login(token="t")
+    assert credentials.find("c.example") is None
+    assert "word" not in repr(credentials.find("a.example"))
     other = tmp_path / "run" / "containers" / "auth.json"
     other.parent.mkdir(parents=True)
     other.write_text(json.dumps({"auths": {"d.example": encoded("pod:man")}}))
-    assert login.find("d.example") == login.Login("pod", "man")
+    assert credentials.find("d.example") == credentials.Login("pod", "man")
 
 
 def test_helper_programs(file: Path, tmp_path: Path) -> None:
@@ -110,17 +110,19 @@ def test_helper_programs(file: Path, tmp_path: Path) -> None:
     helpers = {f"{letter}.example": "mine" for letter in "abcd"} | {"e.example": "../evil"}
     file.write_text(json.dumps({"credHelpers": helpers, "credsStore": "mine",
                                 "auths": {"a.second": {}}}))  # fmt: skip
-    assert login.find("a.example") == login.Login("u", "s") == login.find("a.second")
-    assert login.find("b.example") == login.Login(token="t")
-    assert login.find("c.example") is None
+    assert (
+        credentials.find("a.example") == credentials.Login("u", "s") == credentials.find("a.second")
+    )
+    assert credentials.find("b.example") == credentials.Login(token="t")
+    assert credentials.find("c.example") is None
     with pytest.raises(ConfigError, match="what is no login"):
-        login.find("d.example")
+        credentials.find("d.example")
     with pytest.raises(ConfigError, match="which is not here"):
-        login.find("e.example")
+        credentials.find("e.example")
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"auths": {"a.example": {"auth": "%%"}}}'])
 def test_files_that_are_broken(file: Path, text: str) -> None:
     file.write_text(text)
     with pytest.raises(ConfigError, match=r"config\.json"):
-        login.find("a.example")
+        credentials.find("a.example")

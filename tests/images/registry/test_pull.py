@@ -13,8 +13,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from intercode.errors import UsageError
-from intercode.images import documents, records, registry, resolve
+from intercode.core.errors import UsageError
+from intercode.sandbox.images import registry, resolve
+from intercode.sandbox.images.cache import records
+from intercode.sandbox.images.oci import documents
 from support.registries import MANIFEST, push, put_manifest
 from support.registries import registry as server
 from support.saved_images import Saved, described, entry, layer, listing

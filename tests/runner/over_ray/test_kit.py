@@ -9,9 +9,9 @@ import pytest
 
 import intercode
 from intercode import datasets
-from intercode.envs.base import InterCodeEnv
-from intercode.runner.ray.host import Host
-from intercode.runner.ray.kit import make_kit
+from intercode.environments.base.env import InterCodeEnv
+from intercode.evaluation.ray.env_host import Host
+from intercode.evaluation.ray.environment_spec import make_kit
 
 pytestmark = pytest.mark.sandbox
 
@@ -40,7 +40,7 @@ def test_a_host_plays_what_the_driver_would(environment: str) -> None:
 
 
 def _bring(host: Host, number: int, path: Path, environment: str) -> None:
-    from intercode.runner.ray.shipping import send
+    from intercode.evaluation.ray.transfer import send
 
     assert path.exists(), environment
     kit = host._kit
@@ -52,7 +52,7 @@ def test_a_reward_of_ones_own_travels_and_keeps_its_name(tmp_path: Path) -> None
     file = tmp_path / "mine" / "rewards.py"
     file.parent.mkdir()
     file.write_text(
-        "from intercode.types import Score\n\ndef half(task, agent, gold):\n    return Score(0.5)\n"
+        "from intercode.core.types import Score\n\ndef half(task, agent, gold):\n    return Score(0.5)\n"
     )
     reward = f"{file}:half"
     with intercode.make("bash", reward=reward) as env:

@@ -18,23 +18,23 @@ from typing import Any
 import pytest
 
 import intercode
-from intercode import trajectories
-from intercode.config import EvalConfig
-from intercode.errors import (
+from intercode.core import trajectories
+from intercode.core.config import EvalConfig
+from intercode.core.errors import (
     BudgetError,
     SandboxLostError,
     SandboxUnavailableError,
     UnknownNameError,
     UsageError,
 )
-from intercode.runner.plan import make_plan
-from intercode.runner.pool import evaluate
-from intercode.runner.ray import seat
-from intercode.runner.ray.cluster import connected
-from intercode.runner.ray.far import FarEnv
-from intercode.runner.ray.hosts import Hosts
-from intercode.runner.ray.kit import Kit, make_kit
-from intercode.types import Trajectory, plain
+from intercode.core.types import Trajectory, plain
+from intercode.evaluation.evaluate.plan import make_plan
+from intercode.evaluation.evaluate.run import evaluate
+from intercode.evaluation.ray import host_handle
+from intercode.evaluation.ray.cluster import connected
+from intercode.evaluation.ray.environment_spec import Kit, make_kit
+from intercode.evaluation.ray.host_manager import Hosts
+from intercode.evaluation.ray.remote_env import FarEnv
 from support import traces
 from support.boxes import eventually
 from support.faulty_endpoint import FaultyEndpoint, ok
@@ -111,7 +111,7 @@ def test_a_process_that_hangs_is_given_up_with_its_boxes(
         for pid in hung:
             os.kill(pid, signal.SIGSTOP)
         with monkeypatch.context() as impatient:
-            impatient.setattr(seat, "SILENCE", 3.0)
+            impatient.setattr(host_handle, "SILENCE", 3.0)
             with pytest.raises(SandboxLostError, match=r"nothing was heard of it for 3 s"):
                 far.step("echo there")
         far.reset(options={"task": 0})
@@ -141,7 +141,7 @@ def test_a_process_that_hangs_while_it_starts_is_given_up(
     with connected(raylets.address) as ray, Hosts(HangingKit(**vars(kit)), ray, 1) as hosts:
         eventually(lambda: first.exists() and first.read_text() != "", "a process begins", 240)
         with monkeypatch.context() as impatient:
-            impatient.setattr(seat, "OPENING", 3.0)
+            impatient.setattr(host_handle, "OPENING", 3.0)
             eventually(lambda: not traces.started(int(first.read_text())), "it is given up", 60)
         far = FarEnv(kit.dataset, hosts=hosts)
         far.reset(options={"task": 0})

@@ -13,8 +13,8 @@ import pytest
 
 import intercode
 from intercode import datasets
-from intercode.errors import EnvironmentStateError, SandboxLostError, UsageError
-from intercode.runner.ray import RayPool
+from intercode.core.errors import EnvironmentStateError, SandboxLostError, UsageError
+from intercode.evaluation.ray import RayPool
 from support.raylets import Raylets, left_of
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.slow]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from intercode.errors import DataError, SandboxError
-from intercode.paths import cache_root, sandbox_uid
-from intercode.runner.ray.kit import Parcel
-from intercode.runner.ray.shipping import PIECE, Arrivals, send
+from intercode.core.errors import DataError, SandboxError
+from intercode.core.paths import cache_root, sandbox_uid
+from intercode.evaluation.ray.environment_spec import Parcel
+from intercode.evaluation.ray.transfer import PIECE, Arrivals, send
 
 MOMENT = 1_700_000_000_123_456_789
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode.sessions.sql import SqlEngine, SqlSession
-from intercode.types import DatabaseSpec
+from intercode.core.types import DatabaseSpec
+from intercode.sql import SqlEngine, SqlSession
 from support.shop import shop_in
 from support.sql_engines import engine_or_skip
 

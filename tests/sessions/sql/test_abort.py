@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from intercode.errors import DatabaseLostError
-from intercode.sessions.sql import SqlEngine
-from intercode.types import DatabaseSpec
+from intercode.core.errors import DatabaseLostError
+from intercode.core.types import DatabaseSpec
+from intercode.sql import SqlEngine
 from support.ending import ended
 from support.sql_engines import engine_or_skip
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from intercode.errors import DataError
-from intercode.sessions.sql.embedded import building
-from intercode.sessions.sql.embedded.building import built
-from intercode.sessions.sql.embedded.dump import inserted, statements
+from intercode.core.errors import DataError
+from intercode.sql.embedded.load import build
+from intercode.sql.embedded.load.build import built
+from intercode.sql.embedded.load.dump import inserted, statements
 from support.shop import shop_in
 
 
@@ -41,7 +41,7 @@ def test_tables_keep_what_mysql_knows_of_them(tmp_path: Path) -> None:
 def test_the_same_dump_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = shop_in(tmp_path)
     first = built(spec.path)
-    monkeypatch.setattr(building, "_build", None)
+    monkeypatch.setattr(build, "_build", None)
     again = built(spec.path)
     assert again == first
     assert again.file("shop").is_file()

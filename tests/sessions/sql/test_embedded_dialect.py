@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from intercode.sessions.sql import SqlSession, open_engine
-from intercode.sessions.sql.embedded.settings import MODES
-from intercode.types import DatabaseSpec
+from intercode.core.types import DatabaseSpec
+from intercode.sql import SqlSession, open_engine
+from intercode.sql.embedded.execute.settings import MODES
 
 DUMP = """
 CREATE DATABASE `zoo` DEFAULT CHARACTER SET utf8mb4;

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from intercode.sessions.sql.embedded.collations import general, plainness, uca
-from intercode.sessions.sql.embedded.functions.moments import date_add, difference, parsed, week
-from intercode.sessions.sql.embedded.functions.numbers import double_text, rounded
-from intercode.sessions.sql.embedded.functions.patterns import like, regexp
-from intercode.sessions.sql.embedded.values import moment_of, number_of
-from intercode.sessions.sql.faults import StatementError
+from intercode.sql.dialect.errors import StatementError
+from intercode.sql.embedded.catalog.collations import general, plainness, uca
+from intercode.sql.embedded.catalog.values import moment_of, number_of
+from intercode.sql.embedded.functions.datetimes import date_add, difference, parsed, week
+from intercode.sql.embedded.functions.numeric import double_text, rounded
+from intercode.sql.embedded.functions.patterns import like, regexp
 
 WORDS = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=8)
 PATTERNS = st.text(st.sampled_from("abAB%_\\ ."), max_size=8)

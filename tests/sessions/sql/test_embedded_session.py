@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from intercode.errors import DataError, EnvironmentStateError, UsageError
-from intercode.sessions.sql import SqlEngine, SqlLimits, SqlSession, open_engine
-from intercode.types import DatabaseSpec
+from intercode.core.errors import DataError, EnvironmentStateError, UsageError
+from intercode.core.types import DatabaseSpec
+from intercode.sql import SqlEngine, SqlLimits, SqlSession, open_engine
 from support.shop import CUSTOMERS
 from support.sql_engines import shown
 

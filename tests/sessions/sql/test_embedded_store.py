@@ -10,14 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sessions.sql import SqlEngine, open_engine
-from intercode.sessions.sql.embedded import store
-from intercode.sessions.sql.embedded.kinds import INT, STRING, Type
-from intercode.sessions.sql.embedded.reading import reader
-from intercode.sessions.sql.embedded.store import FileStore, NoStore, open_store, translator
-from intercode.sessions.sql.embedded.translating import Key, Translation
-from intercode.sessions.sql.faults import StatementError
-from intercode.types import DatabaseSpec
+from intercode.core.types import DatabaseSpec
+from intercode.sql import SqlEngine, open_engine
+from intercode.sql.dialect.errors import StatementError
+from intercode.sql.embedded.catalog.result_values import reader
+from intercode.sql.embedded.catalog.types import INT, STRING, Type
+from intercode.sql.embedded.compile.translation import Key, Translation
+from intercode.sql.embedded.execute import translation_store
+from intercode.sql.embedded.execute.translation_store import (
+    FileStore,
+    NoStore,
+    open_store,
+    translator,
+)
 from support.sql_engines import shown
 
 KINDS = (INT, STRING, Type("string", 3, words=("a", "ä\n"), strong=True))
@@ -35,7 +40,7 @@ def key(text: str) -> Key:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "kept"
-    monkeypatch.setenv(store.FOLDER, str(path))
+    monkeypatch.setenv(translation_store.FOLDER, str(path))
     return path
 
 
@@ -130,11 +135,11 @@ def test_what_others_can_write_to_is_left_alone(folder: Path) -> None:
 def test_a_file_has_its_bounds(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = filled(folder)
     one = FileStore(folder)
-    one.keep(key("long"), Translation("x" * store.LONGEST, (), (), (), frozenset()))
+    one.keep(key("long"), Translation("x" * translation_store.LONGEST, (), (), (), frozenset()))
     one.flush()
     assert FileStore(folder).find(key("long")) is None
     with monkeypatch.context() as smaller:
-        smaller.setattr(store, "MOST", 10)
+        smaller.setattr(translation_store, "MOST", 10)
         one.keep(key("SELECT 5"), MADE)
         one.flush()
     assert not path.exists()
@@ -155,12 +160,12 @@ def test_files_of_other_versions_make_room(folder: Path) -> None:
 
 
 def test_without_a_place_nothing_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv(store.FOLDER, "")
+    monkeypatch.setenv(translation_store.FOLDER, "")
     assert isinstance(open_store(), NoStore)
-    monkeypatch.setenv(store.FOLDER, str(tmp_path / "file"))
+    monkeypatch.setenv(translation_store.FOLDER, str(tmp_path / "file"))
     (tmp_path / "file").write_text("")
     assert isinstance(open_store(), NoStore)
-    monkeypatch.delenv(store.FOLDER)
+    monkeypatch.delenv(translation_store.FOLDER)
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
     assert isinstance(open_store(), FileStore)
     assert (tmp_path / "cache" / "sql" / "translations").stat().st_mode & 0o077 == 0
@@ -168,9 +173,9 @@ def test_without_a_place_nothing_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 def engine_in(folder: Path) -> SqlEngine:
     """An engine with that store, as in a new process."""
-    from intercode.sessions.sql.embedded import shared
+    from intercode.sql.embedded.execute import shared_caches
 
-    shared._of.cache_clear()
+    shared_caches._of.cache_clear()
     return open_engine("embedded")
 
 
@@ -196,7 +201,7 @@ def test_a_second_process_answers_alike_and_reads_nothing_anew(
     first.close()
     text = "\n".join(p.read_text() for p in folder.iterdir())
     assert "customer" in text and "DELETE" not in text
-    from intercode.sessions.sql.embedded import dispatch
+    from intercode.sql.embedded.execute import dispatch
 
     parsed: list[str] = []
     parse = dispatch.parsed
@@ -215,8 +220,8 @@ def test_a_second_process_answers_alike_and_reads_nothing_anew(
 PROCESS = """
 import sys
 from pathlib import Path
-from intercode.sessions.sql import open_engine
-from intercode.types import DatabaseSpec
+from intercode.sql import open_engine
+from intercode.core.types import DatabaseSpec
 engine = open_engine("embedded")
 session = engine.open(DatabaseSpec("mysql-dump", Path(sys.argv[1]), "shop"))
 for n in range(120):
@@ -236,4 +241,6 @@ def test_many_processes_share_a_file(folder: Path, shop: DatabaseSpec) -> None:
     lines = lines_of(path)
     assert len({name for _, name, _ in lines}) == 120
     for check, name, text in lines:
-        assert check == store._checksum(name, text) and json.loads(text)["used"] == ["shop"]
+        assert check == translation_store._checksum(name, text) and json.loads(text)["used"] == [
+            "shop"
+        ]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sessions.sql import open_engine
-from intercode.sessions.sql.embedded.settings import MODES
-from intercode.sessions.sql.group_by import Keyed, group_by_fault
-from intercode.sessions.sql.parsing import parsed
-from intercode.types import DatabaseSpec
+from intercode.core.types import DatabaseSpec
+from intercode.sql import open_engine
+from intercode.sql.dialect.group_by import Keyed, group_by_fault
+from intercode.sql.dialect.parser import parsed
+from intercode.sql.embedded.execute.settings import MODES
 
 SCHEMA = {
     "d": {

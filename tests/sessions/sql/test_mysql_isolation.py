@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from intercode.errors import DatabaseLostError
-from intercode.sessions.sql import SqlEngine, SqlSession
-from intercode.sessions.sql.mysql.engine import MysqlEngine
-from intercode.sessions.sql.mysql.link import Link
-from intercode.types import DatabaseSpec
+from intercode.core.errors import DatabaseLostError
+from intercode.core.types import DatabaseSpec
+from intercode.sql import SqlEngine, SqlSession
+from intercode.sql.server.connection import Link
+from intercode.sql.server.engine import MysqlEngine
 
 pytestmark = pytest.mark.mysql
 EPISODES = 8

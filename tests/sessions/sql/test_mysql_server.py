@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from hostile.ordinary import _ID, _drop, _interpreter
-from intercode.errors import DatabaseLostError, SandboxUnavailableError
-from intercode.sessions.sql import SqlEngine, open_engine
-from intercode.sessions.sql.mysql import managed
-from intercode.sessions.sql.mysql.link import Address, Link
-from intercode.types import DatabaseSpec
+from intercode.core.errors import DatabaseLostError, SandboxUnavailableError
+from intercode.core.types import DatabaseSpec
+from intercode.sql import SqlEngine, open_engine
+from intercode.sql.server import private_server
+from intercode.sql.server.connection import Address, Link
 from support.boxes import eventually
 from support.shop import CUSTOMERS, shop_in
 
@@ -33,7 +33,7 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where the servers of this test live: apart from those of other tests."""
     path = Path(tempfile.mkdtemp(prefix="intercode-sql-"))  # within reach of root's server
     path.chmod(0o711)
-    monkeypatch.setenv(managed.RUNTIME, str(path / "run"))
+    monkeypatch.setenv(private_server.RUNTIME, str(path / "run"))
     yield path / "run"
     eventually(lambda: not (path / "run").exists(), "the servers' directory is removed", 20.0)
     path.rmdir()
@@ -112,7 +112,7 @@ def test_what_a_killed_process_left_on_a_shared_server_is_removed(
     home: Path, own: DatabaseSpec
 ) -> None:
     with owner(own) as staying:
-        address = managed.lease(own.path).address
+        address = private_server.lease(own.path).address
         with owner(own) as going:
             assert len(_ours(address)) == 2
             going.kill()
@@ -153,7 +153,7 @@ def test_a_given_server_is_used_under_names_of_ours_and_left_as_it_was(
     mysql: SqlEngine, shop: DatabaseSpec
 ) -> None:
     mysql.open(shop).close()
-    theirs = managed.lease(shop.path)
+    theirs = private_server.lease(shop.path)
     before = _everything(theirs.address)
     engine = open_engine("mysql", f"mysql://root@/?unix_socket={theirs.address.unix_socket}")
     assert engine.version.startswith(("MariaDB ", "MySQL "))
@@ -188,11 +188,11 @@ def test_loaded_data_are_kept_and_those_used_longest_ago_forgotten(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(managed, "_KEPT", 2)
+    monkeypatch.setattr(private_server, "_KEPT", 2)
     for n in range(3):
         dump = tmp_path / f"{n}.sql"
         dump.write_text(f"CREATE DATABASE a; USE a; CREATE TABLE t (a int DEFAULT {n});")
-        managed.lease(dump).control.close()
+        private_server.lease(dump).control.close()
     kept = [p for p in (tmp_path / "cache" / "mysql").iterdir() if p.is_dir()]
     assert len([p for p in kept if not p.name.startswith("empty-")]) == 2
 
@@ -217,19 +217,19 @@ def test_threads_open_one_server(home: Path, own: DatabaseSpec) -> None:
 
 
 def test_a_machine_without_a_server_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    managed.server_program.cache_clear()
-    monkeypatch.setattr(managed, "_SEARCH", "")
+    private_server.server_program.cache_clear()
+    monkeypatch.setattr(private_server, "_SEARCH", "")
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(SandboxUnavailableError, match="apt-get install mariadb-server"):
         open_engine("mysql")
-    managed.server_program.cache_clear()
+    private_server.server_program.cache_clear()
 
 
 ORDINARY = """
 import sys
 from pathlib import Path
-from intercode.sessions.sql import open_engine
-from intercode.types import DatabaseSpec
+from intercode.sql import open_engine
+from intercode.core.types import DatabaseSpec
 engine = open_engine("mysql")
 session = engine.open(DatabaseSpec("mysql-dump", Path(sys.argv[1]), "shop"))
 print(session.run("SELECT COUNT(*) FROM sale", 10.0).output)
@@ -242,7 +242,7 @@ def test_an_ordinary_user_has_a_server_too(shop: DatabaseSpec) -> None:
     with ordinary_home() as home:
         (home / "shop.sql").write_bytes(shop.path.read_bytes())
         drop = _drop(home)
-        argv = [*drop, f"{managed.RUNTIME}={home}/run", _interpreter(drop), "-c", ORDINARY]
+        argv = [*drop, f"{private_server.RUNTIME}={home}/run", _interpreter(drop), "-c", ORDINARY]
         done = subprocess.run(
             [*argv, str(home / "shop.sql")], cwd="/", capture_output=True, text=True, timeout=120
         )

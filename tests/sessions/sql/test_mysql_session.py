@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from intercode.errors import DatabaseLostError, DataError, UnknownNameError, UsageError
-from intercode.sessions.sql import SqlEngine, SqlLimits, SqlSession, open_engine
-from intercode.types import DatabaseSpec
+from intercode.core.errors import DatabaseLostError, DataError, UnknownNameError, UsageError
+from intercode.core.types import DatabaseSpec
+from intercode.sql import SqlEngine, SqlLimits, SqlSession, open_engine
 from support.shop import CUSTOMERS, SECRET
 from support.sql_engines import shown
 
@@ -154,7 +154,7 @@ def test_what_the_server_does_not_stop_is_killed(
     session: SqlSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a server that has no limit of its own."""
-    from intercode.sessions.sql.mysql.link import Link
+    from intercode.sql.server.connection import Link
 
     monkeypatch.setattr(Link, "_bounds", lambda self, seconds: "SET @unlimited = 1")
     shown(session, "CREATE TABLE mine (a int)")

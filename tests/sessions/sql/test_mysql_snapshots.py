@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from intercode.sessions.sql import SqlEngine, SqlSession
-from intercode.types import DatabaseSpec
+from intercode.core.types import DatabaseSpec
+from intercode.sql import SqlEngine, SqlSession
 from support.sql_engines import shown
 
 pytestmark = pytest.mark.mysql
@@ -44,9 +44,9 @@ def test_variables_are_kept_on_a_server_that_does_not_list_them(
     session: SqlSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """MySQL is such a one: here MariaDB is asked as if it were."""
-    from intercode.sessions.sql.mysql import settings
+    from intercode.sql.server import session_settings
 
-    taken = settings.taken
+    taken = session_settings.taken
 
     class Unlisted:
         is_mariadb = False
@@ -54,11 +54,13 @@ def test_variables_are_kept_on_a_server_that_does_not_list_them(
         def __init__(self, link: Any) -> None:
             self.query = link.query
 
-    def ask(link: Any, base: dict[str, Any], named: set[str]) -> settings.Settings:
+    def ask(link: Any, base: dict[str, Any], named: set[str]) -> session_settings.Settings:
         return taken(Unlisted(link), base, named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(settings, "_SCHEMA", dict.fromkeys((True, False), "information_schema"))
-    monkeypatch.setattr(settings, "taken", ask)
+    monkeypatch.setattr(
+        session_settings, "_SCHEMA", dict.fromkeys((True, False), "information_schema")
+    )
+    monkeypatch.setattr(session_settings, "taken", ask)
     shown(session, 'SET @x = "ä\'", @y = 2.50, @z = NULL')
     again = session.snapshot().take()
     assert shown(again, "SELECT @x, @y, @z") == "[(\"ä'\", Decimal('2.50'), None)]"

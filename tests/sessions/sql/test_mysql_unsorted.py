@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.sessions.sql import SqlSession
-from intercode.sessions.sql.mysql.unsorted import unsorted
+from intercode.sql import SqlSession
+from intercode.sql.server.statement_rewrites import unsorted
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.sessions.sql.mysql.names import Names
-from intercode.sessions.sql.tokens import tokens
+from intercode.sql.dialect.tokens import tokens
+from intercode.sql.server.database_names import Names
 
 NAMES = Names("shop", "ic12_w1", "ic12")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.sessions.sql.mysql.statements import read
+from intercode.sql.server.statement_analysis import read
 
 
 @pytest.mark.parametrize("code", [

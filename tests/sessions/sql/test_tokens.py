@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from intercode.sessions.sql.tokens import statements, tokens
+from intercode.sql.dialect.tokens import statements, tokens
 
 
 def kinds(code: str) -> list[tuple[str, str]]:

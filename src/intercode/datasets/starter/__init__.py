@@ -11,12 +11,15 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from intercode.datasets.starter import code, ctf, python, sql
-from intercode.datasets.starter.bash import tree
-from intercode.errors import DataError
-from intercode.paths import cache_root
-from intercode.registry import unknown
-from intercode.types import Dataset, LayerSpec, Task
+from intercode.core.errors import DataError
+from intercode.core.paths import cache_root
+from intercode.core.registry import unknown
+from intercode.core.types import Dataset, LayerSpec, Task
+from intercode.datasets.code import starter
+from intercode.datasets.ctf import starter as ctf
+from intercode.datasets.python import starter as python
+from intercode.datasets.sql import starter as sql
+from intercode.datasets.starter import file_tree
 
 _REQUIRED = {"id", "query", "gold", "hardness", "tags"}
 _MORE = {"also"}
@@ -42,9 +45,14 @@ def _on_files(root: Path, row: dict[str, Any]) -> dict[str, Any]:
 
 
 _PARTS = {
-    "bash": _Part(tree.digest, tree.build, _on_files),
+    "bash": _Part(file_tree.digest, file_tree.build, _on_files),
     "code": _Part(
-        code.digest, code.build, code.place, frozenset({"data"}), code.rows, code.PROGRAMS
+        starter.digest,
+        starter.build,
+        starter.place,
+        frozenset({"data"}),
+        starter.rows,
+        starter.PROGRAMS,
     ),
     "ctf": _Part(ctf.digest, ctf.build, ctf.place, frozenset(), ctf.rows),
     "python": _Part(python.digest, python.build, python.place, frozenset({"data"}), python.rows),
@@ -83,7 +91,11 @@ def _tasks(environment: str, part: _Part, root: Path) -> Iterator[Task]:
 
 
 def _lines(environment: str) -> Iterator[tuple[str, Any]]:
-    text = files(__package__).joinpath(environment, "tasks.jsonl").read_text(encoding="utf-8")
+    text = (
+        files("intercode.datasets")
+        .joinpath(environment, "starter", "tasks.jsonl")
+        .read_text(encoding="utf-8")
+    )
     for number, line in enumerate(text.splitlines(), 1):
         where = f"starter/{environment}/tasks.jsonl:{number}"
         try:

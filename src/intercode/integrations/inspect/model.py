@@ -18,9 +18,9 @@ from inspect_ai.model import (
 from inspect_ai.tool import ToolCall, ToolInfo, ToolParams
 from inspect_ai.util import LimitExceededError
 
-from intercode.errors import BudgetError
+from intercode.core.errors import BudgetError
+from intercode.core.types import Usage
 from intercode.models.base import Call, Completion, Message, Tool
-from intercode.types import Usage
 
 
 class InspectModel:

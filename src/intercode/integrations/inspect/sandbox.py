@@ -24,15 +24,15 @@ from inspect_ai.util import SandboxUnavailableError as Unavailable
 from pydantic import BaseModel, ConfigDict
 
 import intercode
-from intercode.builders import resolving
-from intercode.envs.base import InterCodeEnv
-from intercode.envs.sandboxed import SandboxedEnv
-from intercode.errors import InfrastructureError
-from intercode.integrations.inspect.boxes import run_apart
-from intercode.sandboxes import Limits, SandboxSpec, open_sandbox
-from intercode.sandboxes.kept import KeptSandbox
-from intercode.sandboxes.output import decode
-from intercode.types import ExecResult as Shown
+from intercode.core.errors import InfrastructureError
+from intercode.core.types import ExecResult as Shown
+from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.sandboxed_env import SandboxedEnv
+from intercode.integrations.inspect.processes import run_apart
+from intercode.sandbox import Limits, SandboxSpec, open_sandbox
+from intercode.sandbox.images.build import on_demand
+from intercode.sandbox.output import decode
+from intercode.sandbox.supervisor.client import KeptSandbox
 
 _ROOT = ("root", "0")
 _HOME = "/root"
@@ -82,7 +82,7 @@ class InterCodeSandbox(SandboxEnvironment):
     @classmethod
     def _opened(cls, config: Box, metadata: dict[str, str]) -> InterCodeSandbox:
         if config.environment is None:
-            image = resolving.resolve(config.image or "host")
+            image = on_demand.resolve(config.image or "host")
             limits = Limits(output=SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE)
             spec = SandboxSpec(image, network=config.network, limits=limits)
             box = open_sandbox(spec, config.back_end)

@@ -14,13 +14,13 @@ from inspect_ai.util import SandboxEnvironmentSpec, sandbox
 
 from intercode import datasets
 from intercode.agents import accepts, open_agent
-from intercode.envs.base import InterCodeEnv
-from intercode.errors import UsageError
+from intercode.core.errors import UsageError
+from intercode.core.types import Trajectory, plain
+from intercode.environments.base.env import InterCodeEnv
+from intercode.evaluation.rollout import play
 from intercode.integrations.inspect.model import InspectModel, theirs
 from intercode.integrations.inspect.sandbox import Box, InterCodeSandbox
 from intercode.models.base import Message
-from intercode.rollout import play
-from intercode.types import Trajectory, plain
 
 _KEPT = "intercode"
 """Where a sample's store holds the episode's record."""

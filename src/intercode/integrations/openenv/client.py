@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 
-from intercode.envs.base import LONGEST_ACTION, LONGEST_OBSERVATION, SUBMIT
-from intercode.envs.spaces import FreeText
-from intercode.errors import EnvironmentStateError, SandboxLostError, UsageError
-from intercode.integrations.openenv.lean import without_page
+from intercode.core.errors import EnvironmentStateError, SandboxLostError, UsageError
+from intercode.core.types import Brief, Score, Task
+from intercode.environments.base.env import LONGEST_ACTION, LONGEST_OBSERVATION, SUBMIT
+from intercode.environments.base.spaces import FreeText
+from intercode.integrations.openenv.imports import without_page
 from intercode.integrations.openenv.server import ASK
-from intercode.types import Brief, Score, Task
 
 with without_page():
     from openenv.core.generic_client import GenericEnvClient

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import intercode
-from intercode.datasets import harbor, is_file
-from intercode.envs.choosing import pick_dataset
-from intercode.errors import UsageError
-from intercode.templates import check_new, fill, texts_of
+from intercode.core.errors import UsageError
+from intercode.core.templates import check_new, fill, texts_of
+from intercode.datasets import is_file
+from intercode.datasets.harbor import task_directory
+from intercode.environments.base.options import pick_dataset
 
 EPISODE = 3600.0
 """Seconds that an episode may take as the package declares it: the longest that OpenEnv allows."""
@@ -35,7 +36,7 @@ def write(
     another machine does not have.
     """
     check_new(home)
-    if is_file(dataset) or dataset.startswith(harbor.SCHEME) or Path(dataset).exists():
+    if is_file(dataset) or dataset.startswith(task_directory.SCHEME) or Path(dataset).exists():
         raise UsageError(
             f"{dataset} lies on this machine: a package names a dataset that can be fetched, or "
             "one of a plugin (`intercode new --plugin`)"

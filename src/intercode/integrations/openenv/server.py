@@ -10,10 +10,10 @@ from fastapi import FastAPI
 from pydantic import Field, field_validator
 
 import intercode
-from intercode.envs.base import InterCodeEnv
-from intercode.errors import EnvironmentStateError, UsageError
-from intercode.integrations.openenv.lean import without_page
-from intercode.types import plain
+from intercode.core.errors import EnvironmentStateError, UsageError
+from intercode.core.types import plain
+from intercode.environments.base.env import InterCodeEnv
+from intercode.integrations.openenv.imports import without_page
 
 with without_page():
     from openenv.core.env_server.http_server import create_app

@@ -16,10 +16,10 @@ tool and nothing else. Nothing here imports TRL.
 
 from __future__ import annotations
 
+from intercode.core.registry import unknown
+from intercode.core.types import Dataset
 from intercode.integrations.trl.episode import TrlEnvironment
 from intercode.integrations.trl.rows import rows_of
-from intercode.registry import unknown
-from intercode.types import Dataset
 
 __all__ = ["BashEnvironment", "CtfEnvironment", "PythonEnvironment", "SqlEnvironment", "rows"]
 

@@ -8,18 +8,18 @@ from typing import Any, ClassVar
 from weakref import WeakValueDictionary, finalize
 
 from intercode.agents.base import Feedback
-from intercode.agents.telling import told
-from intercode.envs import make
-from intercode.envs.base import InterCodeEnv
-from intercode.errors import (
+from intercode.agents.observation import told
+from intercode.core.errors import (
     EnvironmentStateError,
     InfrastructureError,
     SandboxUnavailableError,
     UsageError,
 )
-from intercode.integrations.trl.idle import Reaper
+from intercode.core.types import Dataset, Score
+from intercode.environments import make
+from intercode.environments.base.env import InterCodeEnv
+from intercode.integrations.trl.idle_timeout import Reaper
 from intercode.integrations.trl.rows import behind
-from intercode.types import Dataset, Score
 
 _TURNS = 10
 _IDLE = 1800.0  # seconds: a batch of a large model may take minutes between two tools

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from intercode.agents.languages import language_of
-from intercode.envs.choosing import pick_dataset
-from intercode.types import Brief, Dataset
+from intercode.core.types import Brief, Dataset
+from intercode.environments.base.options import pick_dataset
 
 
 def rows_of(

@@ -1,0 +1,47 @@
+"""A person as an agent, line by line. ``intercode play`` is the comfortable way."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import ClassVar
+
+from intercode.agents.base import Feedback
+from intercode.core.errors import UsageError
+from intercode.core.types import Brief, Move
+
+
+class HumanAgent:
+    """A person at a plain prompt, for ``rollout``; see `intercode play` for more comfort.
+
+    ``read`` gives a line for a prompt and ``show`` prints; the defaults are a terminal's, and a
+    notebook's. An empty line is asked for again; the end of the input ends the episode.
+    """
+
+    name: ClassVar[str] = "human"
+    wants_score: bool = False
+    max_turns: int | None = None
+
+    def __init__(
+        self, *, read: Callable[[str], str] | None = None, show: Callable[[str], None] | None = None
+    ) -> None:
+        self._terminal = read is None
+        self._read, self._show = read or input, show or print
+
+    def start(self, brief: Brief) -> None:
+        """Show the task. Raises UsageError where several episodes would ask at one terminal."""
+        if self._terminal and threading.current_thread() is not threading.main_thread():
+            raise UsageError("a person can only play one episode at a time: use `intercode play`")
+        self._show("\n".join(filter(None, [f"[{brief.task}] {brief.query}", brief.notes])))
+
+    def act(self, feedback: Feedback | None) -> Move | None:
+        """Show what happened and read the next action; None at the end of the input."""
+        if feedback is not None:
+            stopped = "\n(stopped at the time limit)" if feedback.timed_out else ""
+            self._show(feedback.observation.removesuffix("\n") + stopped)
+        try:
+            while not (line := self._read("action> ")).strip():
+                continue
+        except EOFError:
+            return None
+        return Move(line, actor="person")

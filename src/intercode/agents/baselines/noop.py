@@ -1,0 +1,30 @@
+"""Does nothing: what a task pays for that is no task."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from intercode.agents.base import Feedback
+from intercode.core.types import Brief, Move
+
+
+class NoopAgent:
+    """Submits at once."""
+
+    name: ClassVar[str] = "noop"
+    wants_score: bool = False
+    max_turns: int | None = None
+
+    def __init__(self) -> None:
+        self._done = False
+
+    def start(self, brief: Brief) -> None:  # noqa: ARG002
+        """Begin an episode."""
+        self._done = False
+
+    def act(self, feedback: Feedback | None) -> Move | None:  # noqa: ARG002
+        """``submit``, then None."""
+        if self._done:
+            return None
+        self._done = True
+        return Move(action="submit")

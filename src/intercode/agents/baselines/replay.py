@@ -1,0 +1,46 @@
+"""Plays recorded actions again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from intercode.agents.base import Feedback
+from intercode.core.errors import UsageError
+from intercode.core.types import Brief, Move
+
+NO_CODE = "No code was recorded for this turn."
+
+
+class ReplayAgent:
+    """Plays ``actions[task id]`` in order, then stops; a None among them is a turn without code.
+
+    ``wants_score`` False leaves every turn unscored and does not end the episode at reward 1:
+    for logs of strategies that go on or that submit by themselves.
+    """
+
+    name: ClassVar[str] = "replay"
+    max_turns: int | None = None
+
+    def __init__(
+        self, *, actions: Mapping[str, Sequence[str | None]], wants_score: bool = True
+    ) -> None:
+        self.actions = actions
+        self.wants_score = wants_score
+        self._left: list[str | None] = []
+
+    def start(self, brief: Brief) -> None:
+        """Begin an episode. Raises UsageError for a task that was not recorded."""
+        if brief.task not in self.actions:
+            raise UsageError(
+                f"no actions are recorded for the task {brief.task!r}; "
+                f"the record holds {len(self.actions)} other tasks"
+            )
+        self._left = list(self.actions[brief.task])
+
+    def act(self, feedback: Feedback | None) -> Move | None:  # noqa: ARG002
+        """The next recorded action, or None after the last."""
+        if not self._left:
+            return None
+        action = self._left.pop(0)
+        return Move(action=action, reply=NO_CODE if action is None else "")

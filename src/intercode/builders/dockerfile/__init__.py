@@ -1,7 +1,0 @@
-"""Dockerfiles built without a daemon: lines.py reads them, building.py builds them."""
-
-from __future__ import annotations
-
-from intercode.builders.dockerfile.building import build
-
-__all__ = ["build"]

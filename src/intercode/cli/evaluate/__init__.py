@@ -1,0 +1,162 @@
+"""``intercode eval``: an agent plays a dataset, or a whole experiment is played."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from intercode.cli.evaluate.options import add_options, settings
+from intercode.core.config import make_config
+from intercode.core.errors import BudgetError, InterCodeError, TooManyErrorsError, UsageError
+
+if TYPE_CHECKING:
+    from intercode.evaluation.evaluate.grid import Grid
+    from intercode.evaluation.evaluate.plan import Plan
+
+MOST_ERRORS = 3
+FAILED, ERRORS_LEFT, STOPPED = 1, 3, 4
+"""Exit statuses: a run of an experiment could not be played; episodes remain that an error kept
+from being played; stopped early, at a limit or by --fail-on-error."""
+
+EXAMPLE = """\
+examples:
+  intercode eval starter --agent gold
+      the starter tasks, played by their own solutions: shows that this machine works
+  intercode eval nl2bash:verified --agent try-again --model openai/gpt-4o-mini --parallel 8
+  intercode eval nl2bash:fs_1 --agent try-again --model my-model --base-url http://localhost:8000/v1
+      a model of your own behind any OpenAI-compatible address
+  intercode eval starter --agent react --model openai/gpt-4o-mini --epochs 4 --max-cost 2 --dry-run
+      what would it take? Nothing is played, nothing is spent
+  intercode eval --config experiment.toml
+      several agents, models, datasets: see docs/evaluation.md
+
+Stopped (Ctrl-C, kill, power cut)? The same command with the same --out plays only what is missing,
+and so does intercode eval --resume DIR.
+Exit status: 0 done, 3 done but some episodes had errors, 4 stopped early (a limit, or
+--fail-on-error), 2 bad usage, 1 otherwise, 130 Ctrl-C."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.epilog = EXAMPLE
+    add_options(parser)
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Play, then print where the files are and the tables."""
+    given = dict(vars(args))
+    dry, file = given.pop("dry_run"), given.get("config")
+    values = settings(given)
+    if values.get("grid"):
+        return _experiment(values, file, dry)
+    values.pop("grid", None)
+    return _run(values, dry, file)
+
+
+def _run(values: dict[str, Any], dry: bool, file: str | Path | None) -> int:
+    from intercode.evaluation.evaluate.plan import make_plan
+    from intercode.evaluation.evaluate.run import run_plan
+    from intercode.results import report
+
+    config = make_config(values, str(file) if file else "the settings")
+    if config.out is not None and config.out.exists() and not config.out.is_dir():
+        raise UsageError(f"--out {config.out} is a file; name a directory")
+    plan = make_plan(config)
+    if dry:
+        from intercode.cli.evaluate import dry_run
+
+        dry_run.show(plan)
+        return 0
+    _say_before(plan)
+    stopped: InterCodeError | None = None
+    try:
+        run_plan(plan)
+    except KeyboardInterrupt:
+        _say(f"\nstopped; `--out {plan.out}` with the same settings plays the rest")
+        raise
+    except (BudgetError, TooManyErrorsError) as e:
+        stopped = e
+    if plan.file.exists():
+        print(report.render(report.build([plan.out])))
+    print(f"Trajectories: {plan.file}\nSettings:     {plan.out / 'run.json'}")
+    left = plan.failures()
+    if left:
+        _say(_errors(left, plan.out))
+    if stopped is not None:
+        _say(_stopped(stopped, plan))
+        return STOPPED
+    return ERRORS_LEFT if left else 0
+
+
+def _say_before(plan: Plan) -> None:
+    """What of the run is finished already."""
+    samples = len(plan.samples)
+    before = samples - len(plan.waiting())
+    if before:
+        what = "tasks" if plan.config.epochs == 1 else "episodes"
+        _say(f"{before} of {samples} {what} are finished already in {plan.out}")
+
+
+def _stopped(error: InterCodeError, plan: Plan) -> str:
+    """Why a run has stopped early, and how to go on."""
+    left = len(plan.waiting())
+    how = "a higher limit" if isinstance(error, BudgetError) else "the cause mended"
+    return (
+        f"stopped with {left} of {len(plan.samples)} episodes still to be played: {error}\n"
+        f"The same command with --out {plan.out} and {how} goes on."
+    )
+
+
+def _errors(texts: Sequence[str], out: Path) -> str:
+    """How many episodes had errors, the commonest ones, and what to do."""
+    lines = [f"errors in {len(texts)} of the episodes (they count in no figure):"]
+    for text, times in Counter(" ".join(t.split()) for t in texts).most_common(MOST_ERRORS):
+        lines.append(f"  {times} x {text}")
+    if any(text.startswith("Sandbox") for text in texts):
+        lines.append("`intercode doctor` says what this machine lacks.")
+    return "\n".join([*lines, f"The same command with --out {out} plays these again."])
+
+
+def _experiment(values: dict[str, Any], file: Path | None, dry: bool) -> int:
+    """Play every cell of a grid."""
+    from intercode.evaluation.evaluate.grid import read_grid, run_grid
+    from intercode.results import report
+
+    name = file.stem if file is not None else "experiment"
+    out = Path(values.get("out") or Path("runs") / name).expanduser()
+    grid = read_grid(values, out, str(file or "the settings"))
+    if dry:
+        return _dry_experiment(grid)
+    results = run_grid(grid, say=_say)
+    if any(out.glob("*/trajectories.jsonl")):
+        print(report.render(report.build([out])))
+    states = [result.state for result in results]
+    told = ", ".join(f"{n} {state}" for state, n in Counter(states).items())
+    print(f"{len(results)} runs in {out}: {told}")
+    if set(states) - {"done"}:
+        _say("The same command plays what is missing.")
+    worst = {"failed": FAILED, "stopped": STOPPED, "errors": ERRORS_LEFT}
+    return next((status for state, status in worst.items() if state in states), 0)
+
+
+def _dry_experiment(grid: Grid) -> int:
+    from intercode.cli.evaluate import dry_run
+    from intercode.evaluation.evaluate.grid import plans
+
+    found, failed = [], 0
+    for cell, plan in plans(grid):
+        if isinstance(plan, InterCodeError):
+            failed += 1
+            _say(f"{cell.name} cannot be played: {plan}")
+        else:
+            found.append(dry_run.show(plan, cell.name))
+    dry_run.total(found)
+    return FAILED if failed else 0
+
+
+def _say(message: str) -> None:
+    print(message, file=sys.stderr)

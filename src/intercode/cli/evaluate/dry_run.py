@@ -1,0 +1,56 @@
+"""What ``intercode eval --dry-run`` prints: what a run would take, and that nothing stands in its
+way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from intercode.evaluation.evaluate.estimate import Estimate, estimate
+from intercode.evaluation.evaluate.plan import Plan
+
+
+def show(plan: Plan, name: str = "") -> Estimate:
+    """Print what a run would take and give it."""
+    found = estimate(plan)
+    print("\n".join([name or str(plan.out), *(f"  {line}" for line in _lines(plan, found))]))
+    return found
+
+
+def total(found: Sequence[Estimate]) -> None:
+    """Print the sum over several runs."""
+    costs = [e.cost for e in found]
+    known = sum(c for c in costs if c is not None)
+    unknown = f", and {costs.count(None)} runs of unknown cost" if None in costs else ""
+    requests = [e.requests for e in found]
+    bound = "unbounded" if None in requests else f"at most {sum(r or 0 for r in requests):,}"
+    print(f"all {len(found)} runs")
+    print(f"  episodes  {sum(e.episodes for e in found):,} to play")
+    print(f"  requests  {bound}")
+    told = f"at most ${known:,.4g}{unknown}" if len(costs) > costs.count(None) else "unknown"
+    print(f"  cost      {told}")
+
+
+def _lines(plan: Plan, e: Estimate) -> list[str]:
+    tasks, epochs = len(plan.chosen), plan.config.epochs
+    of = f"{tasks:,} tasks" + (f" x {epochs} epochs" if epochs > 1 else "")
+    facts = plan.facts
+    lines = [
+        f"dataset   {facts['dataset']} ({facts['dataset_hash']}), {facts['profile']} profile, "
+        f"{facts.get('tier') or facts.get('engine') or 'no box'}",
+        f"episodes  {e.episodes:,} to play, {e.finished:,} finished: {of}",
+    ]
+    if plan.takes_model:
+        bound = "unbounded" if e.requests is None else f"at most {e.requests:,}"
+        lines += [f"requests  {bound}", f"tokens    {_tokens(e)}", f"cost      {_cost(e)}"]
+    return [*lines, *(f"note      {note}" for note in e.notes)]
+
+
+def _tokens(e: Estimate) -> str:
+    least = f"at least {e.least:,} (each first prompt once)"
+    if e.prompt_tokens is None or e.completion_tokens is None:
+        return least
+    return f"{least}, at most {e.prompt_tokens:,} in prompts and {e.completion_tokens:,} in answers"
+
+
+def _cost(e: Estimate) -> str:
+    return "unknown" if e.cost is None else f"at most ${e.cost:,.4g}"

@@ -1,0 +1,165 @@
+"""``intercode image``: root file systems that tasks run on."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from intercode.cli.image import build_image, inventory
+from intercode.core.errors import SandboxUnavailableError
+
+if TYPE_CHECKING:
+    from intercode.sandbox.container.engine import Engine
+
+EXAMPLE = """\
+examples:
+  intercode image list
+  intercode image build nl2bash
+      the image that NL2Bash is meant for; needs mmdebstrap and a Debian archive
+  intercode image build ./my-task
+      a directory with a recipe.toml or a Dockerfile; no daemon is needed
+  intercode image pull registry:docker.io/library/debian:bookworm-slim
+  intercode image import docker-archive:/tmp/saved.tar mine
+      keeps it as image:mine, also when the archive is gone
+  intercode image show image:mine
+  intercode image remove image:mine
+  intercode image prune
+
+An image is used by its name: --image recipe:nl2bash, --image image:mine. A root file system that
+you have already is --image tar:/path.tar or --image dir:/path, what Docker or Podman saved
+--image docker-archive:/path.tar or --image oci:/path."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.epilog = EXAMPLE
+    parts = parser.add_subparsers(
+        dest="what", metavar="build|pull|import|list|show|remove|prune", required=True
+    )
+    build = parts.add_parser("build", help="build an image from a recipe or a Dockerfile")
+    build_image.add(build)
+    pull = parts.add_parser("pull", help="fetch an image from a registry, or what changed in it")
+    pull.add_argument("name", metavar="HOST/NAME[:TAG]", help="with or without registry: before it")
+    pull.add_argument("--http", action="store_true", help="speak to this registry without TLS")
+    keep = parts.add_parser("import", help="keep an image under a name of your own")
+    keep.add_argument("spec", metavar="SPEC", help="any image, such as docker-archive:/saved.tar")
+    keep.add_argument("name", metavar="NAME", help="it is image:NAME from then on")
+    listed = parts.add_parser("list", help="images that are here, recipes, and what they take")
+    listed.add_argument("--json", action="store_true", help="as JSON, sizes in bytes")
+    show = parts.add_parser("show", help="all that is known of an image")
+    show.add_argument("name", metavar="SPEC", help="as `intercode image list` has it")
+    remove = parts.add_parser("remove", help="remove an image")
+    remove.add_argument("name", metavar="SPEC", help="as `intercode image list` has it")
+    prune = parts.add_parser("prune", help="give back the disk of what nobody needs")
+    prune.add_argument(
+        "--all", action="store_true",
+        help="images too that can be unpacked or fetched again by their name",
+    )  # fmt: skip
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Do what was asked for."""
+    done = {
+        "build": build_image.handle,
+        "pull": _pull,
+        "import": _import,
+        "list": inventory.show_all,
+        "show": inventory.show_one,
+        "remove": _remove,
+        "prune": _prune,
+    }
+    return done[args.what](args)
+
+
+def _pull(args: argparse.Namespace) -> int:
+    from intercode.core.paths import cache_root
+    from intercode.sandbox.images import registry
+    from intercode.sandbox.images.registry.reference import PLAIN
+
+    text = args.name.removeprefix("registry:")
+    reference = registry.parse(text)
+    if args.http:
+        before = os.environ.get(PLAIN)
+        os.environ[PLAIN] = f"{before},{reference.host}" if before else reference.host
+    image = registry.pull(text, cache_root(), _say, again=True)
+    print(f"{image.name}\t{image.digest}")
+    return 0
+
+
+def _import(args: argparse.Namespace) -> int:
+    from intercode.core.paths import cache_root
+    from intercode.sandbox.images.build import on_demand
+    from intercode.sandbox.images.oci import saved_images
+
+    image = saved_images.keep(on_demand.resolve(args.spec, _say), args.name, cache_root())
+    print(f"{image.name}\t{image.digest}")
+    return 0
+
+
+def _remove(args: argparse.Namespace) -> int:
+    from intercode.core.paths import cache_root
+    from intercode.sandbox.images.cache import prune as pruning
+    from intercode.sandbox.images.recipes import packaged
+
+    cache, found = cache_root(), False
+    name = f"recipe:{args.name}" if args.name in packaged.names() else args.name
+    if name.startswith("recipe:") and "/" not in name:
+        built = packaged.built_path(name.removeprefix("recipe:"), cache)
+        for path in (built, built.with_suffix(".json")):
+            found = path.is_file() or found
+            path.unlink(missing_ok=True)
+    for made in inventory.made(name):
+        from intercode.sandbox.images.build.built_images import forget
+
+        forget(made)
+        found = True
+    gone = pruning.remove(cache, name, inventory.kept())
+    if not found and gone is None:
+        print(
+            f"intercode: there is no image {args.name!r}: nothing to remove; see `intercode image "
+            "list`",
+            file=sys.stderr,
+        )
+        return 1
+    freed = f", {inventory.human(gone.bytes)} given back" if gone and gone.trees else ""
+    used = "; its files stay while something uses them" if gone and not gone.trees else ""
+    print(f"removed {name}{freed}{used}")
+    return 0
+
+
+def _engines() -> Iterator[Engine]:
+    """Docker and Podman, as far as they answer."""
+    from intercode.sandbox.container import engine
+
+    for name in engine.NAMES:
+        with suppress(SandboxUnavailableError):
+            yield engine.get(name)
+
+
+def _prune(args: argparse.Namespace) -> int:
+    from intercode.core.paths import cache_root
+    from intercode.sandbox.container.image_prune import prune as pruned
+    from intercode.sandbox.images.cache import prune as pruning
+
+    cache = cache_root()
+    for made in inventory.orphans():
+        from intercode.sandbox.images.build.built_images import forget
+
+        forget(made)
+        print(f"removed {made.spec}, whose source is gone")
+    done = pruning.prune(cache, inventory.kept(), everything=args.all)
+    for name in done.images:
+        print(f"removed {name}")
+    for engine in _engines():
+        if gone := pruned(engine, cache, args.all):
+            print(f"{len(gone)} images removed from {engine.name}")
+    print(f"{done.trees} trees and files removed, {inventory.human(done.bytes)} given back")
+    return 0
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)

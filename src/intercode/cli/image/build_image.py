@@ -1,0 +1,127 @@
+"""``intercode image build``: recipes and Dockerfiles become images."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from intercode.core.errors import UsageError
+
+EXAMPLE = """\
+examples:
+  intercode image build nl2bash
+      the image that NL2Bash is meant for; needs mmdebstrap and a Debian archive
+  intercode image build my-task/recipe.toml
+  intercode image build my-task --from ubuntu:24.04=tar:/noble.tar
+      the Dockerfile of that directory, without a daemon
+  intercode image build my-task --engine docker
+
+Printed is what --image takes; of a packaged recipe, whose --image is recipe:NAME, the tar."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.epilog = EXAMPLE
+    parser.add_argument(
+        "name", metavar="NAME|PATH",
+        help="a packaged recipe (see `intercode image list`), a recipe.toml, a Dockerfile, or a "
+        "directory that holds one of them",
+    )  # fmt: skip
+    parser.add_argument(
+        "--mirror", action="append", default=[], metavar="URL",
+        help="Debian archive to install from ({date} stands for the recipe's day); may be repeated",
+    )  # fmt: skip
+    parser.add_argument("--again", action="store_true", help="also when it is built already")
+    parser.add_argument(
+        "--from", dest="table", action="append", default=[], metavar="NAME=SPEC",
+        help="the image that a name in FROM stands for; may be repeated",
+    )  # fmt: skip
+    parser.add_argument(
+        "--build-arg", action="append", default=[], metavar="NAME=VALUE",
+        help="a value for an ARG of the Dockerfile; may be repeated",
+    )  # fmt: skip
+    parser.add_argument("--target", metavar="STAGE", help="the Dockerfile's stage to build")
+    parser.add_argument(
+        "--engine", choices=("docker", "podman"), help="have a Dockerfile built by this engine"
+    )
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Build, and tell what --image takes."""
+    print(_build(args))
+    return 0
+
+
+def _build(args: argparse.Namespace) -> str:
+    spec = spec_of(args.name)
+    chosen = pairs("--from", args.table), pairs("--build-arg", args.build_arg)
+    kind = spec.partition(":")[0]
+    if kind != "dockerfile" and (any(chosen) or args.target or args.engine):
+        raise UsageError(
+            f"{args.name} is no Dockerfile: --from, --build-arg, --target and --engine go with one"
+        )
+    if args.engine:
+        return _by_engine(args, Path(spec.partition(":")[2]), chosen[1])
+    if spec == f"recipe:{args.name}" and "/" not in args.name:
+        from intercode.sandbox.images.recipes.mmdebstrap import build
+
+        return str(build(args.name, args.mirror, _show, again=args.again))
+    from intercode.sandbox.images.build.on_demand import resolve
+
+    image = resolve(
+        spec, _show, table=chosen[0], args=chosen[1], target=args.target, mirrors=args.mirror,
+        again=args.again,
+    )  # fmt: skip
+    special = any(chosen) or args.target or args.mirror
+    return f"built:{image.digest.removeprefix('sha256:')[:16]}" if special else spec
+
+
+def _by_engine(args: argparse.Namespace, path: Path, given: dict[str, str]) -> str:
+    from intercode.sandbox.images.build.container_engines import build_with_engine
+    from intercode.sandbox.images.build.on_demand import resolve
+    from intercode.sandbox.images.dockerfile.build import located
+
+    if args.table:
+        raise UsageError("--from goes with builds without an engine, which has its own images")
+    file, context = located(path)
+    made = build_with_engine(
+        file, context, _show, args=given, target=args.target, engine=args.engine
+    )
+    spec = f"docker-archive:{made}"
+    resolve(spec, _show)
+    return spec
+
+
+def spec_of(name: str) -> str:
+    """The image specification that a name or a path on the command line means.
+
+    Raises UsageError for a path that is neither a recipe nor a Dockerfile.
+    """
+    path = Path(name).expanduser()
+    if path.is_dir():
+        for file, kind in (("recipe.toml", "recipe"), ("Dockerfile", "dockerfile")):
+            if (path / file).is_file():
+                return f"{kind}:{path.resolve() / (file if kind == 'recipe' else '')}"
+        raise UsageError(f"{name} holds neither a recipe.toml nor a Dockerfile")
+    if path.suffix == ".toml":
+        return f"recipe:{path.resolve()}"
+    if "/" in name or path.is_file():
+        return f"dockerfile:{path.resolve()}"
+    return f"recipe:{name}"
+
+
+def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """``NAME=VALUE`` texts as a dictionary. Raises UsageError for one without a value."""
+    found = {}
+    for text in texts:
+        name, mark, value = text.partition("=")
+        if not mark or not name:
+            raise UsageError(f"{option} {text}: write {option} NAME=VALUE")
+        found[name] = value
+    return found
+
+
+def _show(line: str) -> None:
+    print(line, file=sys.stderr)

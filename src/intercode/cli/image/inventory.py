@@ -1,0 +1,145 @@
+"""``intercode image list`` and ``show``: what is in the cache."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from intercode.core.errors import UsageError
+from intercode.core.registry import unknown
+
+if TYPE_CHECKING:
+    from intercode.sandbox.images.build.built_images import Made
+
+
+def show_all(args: argparse.Namespace) -> int:
+    """Print every image, a line each, and what else the cache holds."""
+    from intercode.core.paths import cache_root
+
+    cache = cache_root()
+    rows = list(_rows(cache))
+    if args.json:
+        print(json.dumps(rows, indent=1))
+        return 0
+    wide = max([len(row["name"]) for row in rows] + [4])
+    print(f"{'NAME':<{wide}}  {'DIGEST':<12}  {'SIZE':>8}  MADE")
+    for row in rows:
+        digest = row["digest"].partition(":")[2][:12]
+        when = time.strftime("%Y-%m-%d", time.localtime(row["made"])) if row["made"] else ""
+        size = human(row["size"]) if row["digest"] else "-"
+        print(f"{row['name']:<{wide}}  {digest:<12}  {size:>8}  {when or row['note']}")
+    print(f"\n{_rest(cache)}")
+    return 0
+
+
+def show_one(args: argparse.Namespace) -> int:
+    """Print all that is known of one image as JSON."""
+    from intercode.core.paths import cache_root
+    from intercode.sandbox.images.recipes import packaged
+
+    cache = cache_root()
+    name = f"recipe:{args.name}" if args.name in packaged.names() else args.name
+    rows = [row for row in _rows(cache) if row["name"] == name]
+    if not rows:
+        raise _absent(name, [row["name"] for row in _rows(cache)])
+    facts = dict(rows[0])
+    if name.startswith("recipe:") and name.removeprefix("recipe:") in packaged.names():
+        known = packaged.load(name.removeprefix("recipe:"))
+        facts |= {"description": known.description, "suite": known.suite, "date": known.date}
+        facts |= {"packages": list(known.packages), **_built(known.name, cache)}
+    print(json.dumps(facts, indent=1))
+    return 0
+
+
+def _absent(name: str, known: list[str]) -> UsageError:
+    if ":" in name and not name.startswith(("recipe:", "image:")):
+        return UsageError(
+            f"{name!r} is not in the cache under this name: what is, tells `intercode image list`; "
+            "an image comes in when it is first used, or by `intercode image import SPEC NAME`"
+        )
+    return unknown("image", name, known) if known else UsageError(f"there is no image {name!r}")
+
+
+def _built(name: str, cache: Path) -> dict[str, Any]:
+    from intercode.sandbox.images.recipes import packaged
+
+    record = packaged.built_path(name, cache).with_suffix(".json")
+    if not record.is_file():
+        return {}
+    told = json.loads(record.read_text("utf-8"))
+    return {"archive": told["digest"], "pinned": told["pinned"], "differences": told["differences"]}
+
+
+def _rows(cache: Path) -> Iterator[dict[str, Any]]:
+    """What is shown of each image: unpacked here, built here, recipes that are neither."""
+    from intercode.sandbox.images.cache import prune, records
+    from intercode.sandbox.images.recipes import packaged
+
+    seen = set()
+    for record in records.all_records(cache):
+        seen.add(record.name)
+        place = cache / "layers" / record.tree
+        yield {**asdict(record), "size": prune.size(place), "path": str(place), "note": ""}
+    for made_ in made():
+        if made_.spec not in seen:
+            seen.add(made_.spec)
+            yield {
+                **asdict(made_), "name": made_.spec, "made": made_.when, "note": "",
+                "path": str(made_.path),
+            }  # fmt: skip
+    for name in packaged.names():
+        if f"recipe:{name}" not in seen:
+            path = packaged.built_path(name, cache)
+            there = path.is_file()
+            yield {
+                "name": f"recipe:{name}", "digest": "", "made": 0.0, "path": str(path),
+                "size": prune.size(path) if there else 0,
+                "note": "built, not unpacked yet" if there else "not built",
+            }  # fmt: skip
+
+
+def made(name: str | None = None) -> list[Made]:
+    """Images that were built here from a recipe of somebody's own or a Dockerfile."""
+    from intercode.sandbox.images.build.built_images import records
+
+    return [one for one in records() if name in (None, one.spec)]
+
+
+def orphans() -> list[Made]:
+    """Images that were built here from a file that is gone, so that nobody can ask for them."""
+    found = []
+    for one in made():
+        kind, _, path = one.spec.partition(":")
+        if kind in ("recipe", "dockerfile") and not Path(path).exists():
+            found.append(one)
+    return found
+
+
+def kept() -> set[str]:
+    """What images that were built here need, as paths in the cache."""
+    from intercode.sandbox.images.oci.assemble import tree_key
+
+    steps = {f"built/{step}" for one in made() for step in one.steps}
+    return steps | {f"layers/{tree_key(one.base_digest)}" for one in made()}
+
+
+def human(size: int) -> str:
+    """A number of bytes for people."""
+    value, units = float(size), ["B", "KB", "MB", "GB"]
+    while value >= 1000 and len(units) > 1:
+        value, units = value / 1000, units[1:]
+    return f"{value:.0f} B" if units[0] == "B" else f"{value:.1f} {units[0]}"
+
+
+def _rest(cache: Path) -> str:
+    """What the cache holds beside images."""
+    from intercode.sandbox.images.cache import prune
+
+    parts = [("downloads", "blobs"), ("set-up of tasks and steps of builds", "built")]
+    told = [f"{what} {human(prune.size(cache / home))}" for what, home in parts]
+    return f"In {cache}: {', '.join(told)} (intercode image prune)."

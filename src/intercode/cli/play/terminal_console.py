@@ -1,0 +1,127 @@
+"""Typing at a terminal: several lines, colours, a history of all sessions, a line of status."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.completion import WordCompleter
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.lexers import PygmentsLexer
+from prompt_toolkit.shortcuts import CompleteStyle
+from pygments import highlight  # type: ignore[import-untyped]
+from pygments.formatters import TerminalFormatter  # type: ignore[import-untyped]
+from pygments.lexers import BashLexer, MySqlLexer, PythonLexer  # type: ignore[import-untyped]
+
+from intercode.cli.play.input_rules import Typing, typing_of
+from intercode.cli.play.interrupts import Gate
+from intercode.cli.play.terminal_player import Quit, is_word
+from intercode.core.paths import state_root
+
+_LEXERS: dict[str, Any] = {"python": PythonLexer, "sql": MySqlLexer}
+_INDENT = "    "
+
+
+class Kept(FileHistory):
+    """The actions of all sessions in one environment, without the words that are no code."""
+
+    def store_string(self, string: str) -> None:
+        """Keep an action."""
+        if not is_word(string):
+            super().store_string(string)
+
+
+class TerminalConsole:
+    """Reads at a terminal. Enter runs what is whole, and begins a new line in what is not (so does
+    Alt-Enter, always); Ctrl-C drops what is being typed, Ctrl-D on an empty line ends the session.
+    ``status`` gives the line at the bottom, ``gate`` says what else Ctrl-C stops."""
+
+    def __init__(
+        self, environment: str, status: Callable[[], str], words: Iterable[str], gate: Gate
+    ) -> None:
+        self.gate: Gate | None = gate
+        self._typing = typing_of(environment)
+        self._lexer = _LEXERS.get(environment, BashLexer)
+        self._python = environment == "python"
+        self._session: PromptSession[str] = PromptSession(
+            history=Kept(str(history_file(environment))),
+            lexer=PygmentsLexer(self._lexer),
+            auto_suggest=AutoSuggestFromHistory(),
+            completer=WordCompleter(list(words), sentence=True),
+            complete_while_typing=False,
+            complete_style=CompleteStyle.READLINE_LIKE,
+            multiline=True,
+            key_bindings=self._keys(),
+            prompt_continuation=self._typing.more,
+            bottom_toolbar=status,
+        )
+
+    def ask(self, prompt: str, typing: Typing, default: str = "") -> str:  # noqa: ARG002
+        """See Console."""
+        if self.gate:
+            self.gate.forget()
+        while True:
+            try:
+                return self._session.prompt(prompt, default=default)
+            except KeyboardInterrupt:
+                continue
+            except EOFError as e:
+                raise Quit from e
+
+    def say(self, text: str) -> None:
+        """See Console."""
+        print(text, end="" if text.endswith("\n") else "\n", flush=True)
+
+    def code(self, text: str) -> None:
+        """See Console. In colours, unless NO_COLOR is set."""
+        if not os.environ.get("NO_COLOR"):
+            lexer = self._lexer(stripnl=False, ensurenl=False)
+            text = highlight(text, lexer, TerminalFormatter())
+        self.say(text)
+
+    def is_whole(self, text: str) -> bool:
+        """Whether a text is an action, not the beginning of one."""
+        lines = text.split("\n")
+        if self._python and not lines[-1].strip():
+            lines[-1] = ""
+        return not text.strip() or not self._typing.is_unfinished(lines)
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+
+        @keys.add("enter")
+        def enter(event: KeyPressEvent) -> None:
+            buffer = event.current_buffer
+            if buffer.document.is_cursor_at_the_end and self.is_whole(buffer.text):
+                buffer.text = buffer.text.rstrip(" \t") if self._python else buffer.text
+                buffer.validate_and_handle()
+            elif "\n" in buffer.document.text_after_cursor or not self.is_whole(buffer.text):
+                self._new_line(buffer)
+            else:
+                buffer.validate_and_handle()
+
+        @keys.add("escape", "enter")
+        def new_line(event: KeyPressEvent) -> None:
+            self._new_line(event.current_buffer)
+
+        return keys
+
+    def _new_line(self, buffer: Any) -> None:
+        """A new line; in Python as far in as the last one, or further after a colon."""
+        before = buffer.document.current_line_before_cursor
+        buffer.newline(copy_margin=self._python)
+        if self._python and before.rstrip().endswith(":"):
+            buffer.insert_text(_INDENT)
+
+
+def history_file(environment: str) -> Path:
+    """Where the actions typed in an environment are kept, readable by their owner only."""
+    path = state_root() / "history" / environment
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    path.touch(mode=0o600)
+    return path

@@ -1,0 +1,195 @@
+"""``intercode replay``: re-execute recorded episodes and compare every observation and reward, or
+go on from one of their steps in another way."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from intercode.cli.parser import add_pairs, count, path, seconds
+from intercode.cli.replay import branch
+from intercode.core.config import parse_pairs
+
+if TYPE_CHECKING:
+    from intercode.evaluation.replay.log_replay import FileReport
+    from intercode.results.tables import Table
+
+EXAMPLE = """\
+examples:
+  intercode replay runs/starter-gold-2026-01-31
+      is every observation, reward and hash the same again? the first step that is not is named
+  intercode replay RUN --episode starter/files/3 --edit 2='ls -a'
+      step 2 (counted from 1) is another action, the rest is played as recorded
+  intercode replay RUN --episode ID --from 2 --agent try-again --model PROVIDER/NAME
+      two steps as recorded, then the agent plays on
+  intercode replay --profile original --image recipe:nl2bash --network host LOG.json
+
+FILE is a run's directory, a .jsonl of trajectories, or a log in the authors' format. Without the
+options below an episode is re-executed as its record says that it was obtained. Exit status: 1
+where an episode of ours did not come again; for the authors' logs 0, the table tells."""
+
+
+NOT_EQUAL = 1
+"""Exit status when an episode of ours did not come again."""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The command's arguments."""
+    parser.epilog = EXAMPLE
+    parser.add_argument("files", nargs="+", type=path, metavar="FILE", help="runs and logs")
+    parser.add_argument("--profile", help="standard, or original for the authors' behaviour")
+    parser.add_argument("--image", help="host, dir:PATH, tar:PATH or recipe:NAME")
+    parser.add_argument("--network", help="none or host (default: as recorded, else none)")
+    parser.add_argument("--dataset", help="where the record does not tell: name[:subset] or file")
+    parser.add_argument(
+        "--timeout", type=seconds, help="seconds per action (default: as recorded, else 10)"
+    )
+    parser.add_argument("--parallel", type=count, default=2, help="episodes side by side (2)")
+    add_pairs(parser, "env")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    parser.add_argument(
+        "--out", type=path, metavar="PATH",
+        help="write every differing step to that file as JSON lines; of a branch: its run's "
+        "directory (default: below runs/)",
+    )  # fmt: skip
+    branch.add(parser)
+
+
+def handle(args: argparse.Namespace) -> int:
+    """Replay, print, and write the differences."""
+    from intercode.evaluation.replay import log_replay
+    from intercode.results import report
+
+    options = log_replay.Options(
+        profile=args.profile, image=args.image, network=args.network, dataset=args.dataset,
+        timeout=args.timeout, parallel=args.parallel, env_options=parse_pairs(args.env_option),
+    )  # fmt: skip
+    if branch.wanted(args):
+        return branch.handle(args, options)
+    reports = log_replay.run(args.files, options, _progress if sys.stderr.isatty() else _silent)
+    if args.out is not None:
+        _write(args.out, reports)
+    if args.json:
+        print(json.dumps([_plain(r) for r in reports], indent=1))
+    else:
+        print(report.render([_table(reports), _causes(reports)], "text"))
+        _verdict(reports)
+    return NOT_EQUAL if any(r.disproved for r in reports) else 0
+
+
+def _verdict(reports: Sequence[FileReport]) -> None:
+    """What the replay of our own episodes has shown."""
+    for report in reports:
+        if not report.own:
+            continue
+        for check in report.disproved:
+            name = f"{check.task} {check.episode}".strip()
+            what = ", ".join(check.differs_in)
+            print(f"DIFFERS  {name}, step {check.turn + 1}, in {what} ({check.cause})")
+            print(branch.indented(branch.difference(check)))
+        hashed = sum(bool(step.recorded_hashes) for step in report.steps)
+        also = f", {hashed} with hashes" if hashed else " (no hashes recorded)"
+        shown = f"{report.episodes} episodes, {len(report.steps)} steps{also}"
+        if not report.disproved:
+            print(f"EQUAL    {report.file}: {shown}: every observation, reward and hash again")
+        elif not report.deterministic:
+            print("         not recorded as deterministic: see `intercode eval --deterministic`")
+
+
+def _silent(_done: int, _total: int) -> None:
+    pass
+
+
+def _progress(done: int, total: int) -> None:
+    end = "\n" if done == total else ""
+    print(f"\r{done}/{total} episodes", end=end, file=sys.stderr, flush=True)
+
+
+def _plain(report: FileReport) -> dict[str, Any]:
+    return {
+        "file": report.file,
+        "episodes": report.episodes,
+        **report.shares(),
+        "stable": report.shares(stable_only=True),
+        "recorded_success": report.recorded_success,
+        "replayed_success": report.replayed_success,
+        "causes": dict(Counter(s.cause for s in report.mismatches)),
+        "hashes": sum(bool(s.recorded_hashes) for s in report.steps),
+        "notes": report.notes,
+        "differs": [
+            {"task": s.task, "episode": s.episode, "step": s.turn + 1, "in": s.differs_in}
+            for s in report.disproved
+        ],
+    }
+
+
+def _write(out: Path, reports: Sequence[FileReport]) -> None:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with out.open("w", encoding="utf-8") as f:
+        for report in reports:
+            for step in report.mismatches:
+                f.write(json.dumps({"file": report.file, **asdict(step)}) + "\n")
+    print(f"wrote {out}", file=sys.stderr)
+
+
+def _table(reports: Sequence[FileReport]) -> Table:
+    from intercode.results.tables import Table
+
+    rows = [_row(r.file, [r]) for r in reports]
+    if len(reports) > 1:
+        rows.append(_row("all", reports))
+    return Table(
+        "replay",
+        "Re-executed steps that equal their record (%; rewards to 0.01)",
+        (
+            "file", "episodes", "steps", "observations", "rewards",
+            "stable steps", "stable obs.", "stable rewards", "success", "replayed",
+        ),
+        tuple(rows),
+        tuple(note for r in reports for note in r.notes),
+    )  # fmt: skip
+
+
+def _row(name: str, reports: Sequence[FileReport]) -> tuple[Any, ...]:
+    from intercode.evaluation.replay.log_replay import FileReport
+
+    whole = FileReport(name, steps=[s for r in reports for s in r.steps])
+    every, stable = whole.shares(), whole.shares(stable_only=True)
+    return (
+        name, sum(r.episodes for r in reports), every["steps"],
+        _percent(every["observations"]), _percent(every["rewards"]),
+        stable["steps"] or None, _percent(stable["observations"]), _percent(stable["rewards"]),
+        sum(r.recorded_success for r in reports), sum(r.replayed_success for r in reports),
+    )  # fmt: skip
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else 100.0 * share
+
+
+def _causes(reports: Sequence[FileReport]) -> Table:
+    from intercode.results.tables import Table
+
+    steps = [s for r in reports for s in r.mismatches]
+    found = Counter(s.cause for s in steps)
+    rows = [
+        (
+            cause,
+            number,
+            sum(s.cause == cause and not s.same_observation for s in steps),
+            sum(s.cause == cause and not s.same_reward for s in steps),
+        )
+        for cause, number in found.most_common()
+    ]
+    return Table(
+        "causes",
+        "Differing steps by cause",
+        ("cause", "steps", "observation differs", "reward differs"),
+        tuple(rows),
+    )

@@ -1,0 +1,135 @@
+"""``intercode replay --edit`` and ``--from``: an episode that goes on differently."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from typing import TYPE_CHECKING
+
+from intercode.cli.parser import count
+from intercode.core.config import parse_pairs
+
+if TYPE_CHECKING:
+    from intercode.core.types import Step
+    from intercode.evaluation.replay.branching import Branch, Branched
+    from intercode.evaluation.replay.log_replay import StepCheck
+    from intercode.evaluation.replay.recorded_environments import Options
+
+_SHOWN_LINES = 12
+_ACTION_SHOWN = 60
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """The arguments of a branch."""
+    group = parser.add_argument_group("go on in another way (saved as a run of its own)")
+    group.add_argument(
+        "--episode", metavar="ID", help="which: an episode's id or its task's (needed for several)"
+    )
+    group.add_argument(
+        "--edit", type=_edit, action="append", default=[], metavar="K=COMMAND",
+        help="take this action as step K, counted from 1; may be given several times",
+    )  # fmt: skip
+    group.add_argument(
+        "--from", dest="after", type=_step, metavar="K",
+        help="execute K steps as recorded, then branch (default: up to the first edit)",
+    )  # fmt: skip
+    group.add_argument("--agent", metavar="NAME|PKG:CLASS", help="who plays on (see `eval`)")
+    group.add_argument("--model", metavar="PROVIDER/NAME", help="the model that the agent asks")
+    group.add_argument("--base-url", metavar="URL", help="address of the model's endpoint")
+    group.add_argument("--agent-option", action="append", default=[], metavar="K=V")
+    group.add_argument("--max-turns", type=count, metavar="N", help="steps in all")
+
+
+def _edit(text: str) -> tuple[int, str]:
+    number, mark, action = text.partition("=")
+    if not mark or not number.isdigit() or int(number) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form K=COMMAND, K from 1")
+    return int(number), action
+
+
+def _step(text: str) -> int:
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of steps")
+    return int(text)
+
+
+def wanted(args: argparse.Namespace) -> bool:
+    """Whether the command line asks for a branch."""
+    return bool(args.edit) or args.after is not None or args.agent is not None
+
+
+def handle(args: argparse.Namespace, options: Options) -> int:
+    """Branch, save, and print what changed."""
+    from intercode.evaluation.replay.branching import Branch, branch
+
+    asked = Branch(
+        args.episode, dict(args.edit), args.after, args.agent, parse_pairs(args.agent_option),
+        args.model, args.base_url, args.max_turns,
+    )  # fmt: skip
+    done = branch(args.files, asked, options, args.out)
+    for check in done.prefix:
+        if not check.same:
+            what = ", ".join(check.differs_in)
+            print(f"warning: step {check.turn + 1} did not come again ({what})", file=sys.stderr)
+    _print(done, asked)
+    return 0
+
+
+def _print(done: Branched, asked: Branch) -> None:
+    parent, made = done.parent, done.made
+    print(f"{parent.task}: {done.shared} steps in common, then {asked.agent or 'as edited'}")
+    for k in range(done.shared, max(made.turns, parent.turns)):
+        old = parent.steps[k] if k < parent.turns else None
+        new = made.steps[k] if k < made.turns else None
+        print(f"  step {k + 1}: {_change(old, new)}")
+        if old and new and old.observation != new.observation:
+            print(indented(_diff(old.observation, new.observation)))
+    print(f"reward {parent.reward:g} -> {made.reward:g}; ended: {parent.end} -> {made.end}")
+    print(f"Trajectory: {made.id} in {done.out}")
+
+
+def _change(old: Step | None, new: Step | None) -> str:
+    if new is None:
+        return "not played"
+    shown = " ".join(new.action.split())[:_ACTION_SHOWN] or "(no code)"
+    if old is None:
+        return f"new: {shown}"
+    found = [] if old.action == new.action else ["action"]
+    found += [] if old.observation == new.observation else ["observation"]
+    if old.hashes and old.hashes.get("state") != new.hashes.get("state"):
+        found.append("state")
+    if old.reward != new.reward:
+        found.append(f"reward {_number(old.reward)} -> {_number(new.reward)}")
+    return f"{shown}: {', '.join(found) + ' changed' if found else 'the same'}"
+
+
+def _number(reward: float | None) -> str:
+    return "none" if reward is None else f"{reward:g}"
+
+
+def difference(check: StepCheck) -> str:
+    """What differs in a step, in a few lines."""
+    lines = [f"$ {check.action}"]
+    if not check.same_observation:
+        lines.append(_diff(check.recorded, check.replayed))
+    if not check.same_reward:
+        old, new = _number(check.recorded_reward), _number(check.replayed_reward)
+        lines.append(f"reward {old}, now {new}")
+    if "state" in check.differs_in:
+        old, new = (h.get("state", "none") for h in (check.recorded_hashes, check.replayed_hashes))
+        lines.append(f"state {old}, now {new}")
+    return "\n".join(lines)
+
+
+def indented(text: str) -> str:
+    """Text set in under the line above it."""
+    return "\n".join(f"      {line}" for line in text.splitlines())
+
+
+def _diff(old: str, new: str) -> str:
+    lines = list(difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=1))[2:]
+    if not lines:
+        return "(differs in line ends)"
+    more = len(lines) - _SHOWN_LINES
+    return "\n".join(lines[:_SHOWN_LINES] + ([f"... {more} more lines"] if more > 0 else []))

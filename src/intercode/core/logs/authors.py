@@ -1,0 +1,180 @@
+"""The InterCode authors' log files as Trajectory objects.
+
+Every form that they published is read: Single and Try Again, ReAct (``thoughts``), Plan & Solve
+(``steps``, mostly inside ``{meta, logs}``) and the human SQL sessions (``trajectory``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from intercode.core.errors import DataError
+from intercode.core.logs.file_names import FileName, parse_name
+from intercode.core.types import SUCCESS, EndReason, Step, Trajectory
+
+BLOCKED = "blocked"
+"""The action of a turn in which the endpoint gave nothing; it has no observation and no flag."""
+SKIP = "skip"
+"""The action with which an agent gave a task up."""
+
+TASKS = {"bash": "nl2bash", "sql": "spider", "python": "mbpp", "ctf": "ic-ctf"}
+
+_FIRST = {"mbpp": 1}
+"""The number in the id of a dataset's first task, where it is not 0; the authors count from 0."""
+
+# What an agent was told instead of an observation when its answer held no code. The first two are
+# the beginnings of Try Again's and Plan & Solve's message (two versions), the third is ReAct's.
+_NO_CODE = re.compile(
+    r"No \w+ code was found in your last response"
+    r"|Format your \w+ command as follows:"
+    r"|Error executing query: Your last `execute` action did not contain \w+ code"
+)
+
+
+def no_code(step: Step) -> bool:
+    """Whether a turn held no code though the agent said something.
+
+    A blocked turn and a ``skip``, with which an agent gives a task up, are not such turns.
+    """
+    return not step.executed and step.action not in (BLOCKED, SKIP)
+
+
+def parse_upstream(document: Mapping[str, Any], path: Path) -> list[Trajectory]:
+    """Every episode of a decoded log, in the log's order. ``path`` gives what only the name tells.
+
+    Trajectory.run holds source, file, environment, dataset, profile, agent, model, max_turns,
+    schema_given and turns_taken, the authors' count of turns (a forced submit is not in it).
+    Raises DataError that names the file and the episode.
+    """
+    logs = document.get("logs", document) if "meta" in document else document
+    if not isinstance(logs, Mapping) or not logs:
+        raise DataError(f"{path}: no episodes in it")
+    name = parse_name(path)
+    out = []
+    for key, episode in logs.items():
+        try:
+            out.append(_episode(episode, name, path))
+        except (KeyError, TypeError, ValueError, AttributeError) as e:
+            what = f"no {e}" if isinstance(e, KeyError) else str(e)
+            raise DataError(f"{path}: episode {key!r} is not in the authors' form ({what})") from e
+    return out
+
+
+def _episode(episode: Mapping[str, Any], name: FileName, path: Path) -> Trajectory:
+    if "trajectory" in episode:
+        steps, index, summary = _human(episode), int(episode["query_idx"]), {}
+        turns = len(steps)
+    else:
+        history, summary = episode["turn_history"], episode["summary"]
+        steps, index = _steps(history), int(episode["task_id"])
+        turns = int(summary.get("turns_taken", len(history["actions"])))
+    environment = str(episode["environment"]).removeprefix("ic_")
+    group = _group(str(episode.get("dataset", "")), name)
+    dataset = TASKS.get(environment, environment)
+    limit = summary.get("turns_max", name.max_turns)
+    run: dict[str, Any] = {
+        "source": "authors",
+        "file": path.name,
+        "environment": environment,
+        "dataset": dataset if group is None else f"{dataset}:{group}",
+        "profile": "original",
+        "agent": name.agent or _agent(episode, limit),
+        "model": name.model,
+        "max_turns": limit,
+        "schema_given": name.schema_given,
+        "turns_taken": turns,
+    }
+    return Trajectory(
+        task="/".join(p for p in (dataset, group, str(index + _FIRST.get(dataset, 0))) if p),
+        index=index,
+        query=episode["query"],
+        steps=steps,
+        end=_end(steps, turns, limit),
+        group=group,
+        hardness=episode.get("hardness"),
+        run=run,
+    )
+
+
+def _steps(history: Mapping[str, Any]) -> tuple[Step, ...]:
+    """The turns. The lists may differ in length: a blocked turn has an action and a reward only."""
+    none: list[Any] = []
+    rows = zip_longest(
+        history["actions"],
+        history["observations"],
+        history["rewards"],
+        history.get("valid_action", none),
+        history.get("thoughts", history.get("steps", none)),
+        history.get("executed", none),  # ours, where the text alone does not tell
+    )
+    return tuple(_step(*row) for row in rows)
+
+
+def _step(
+    action: str | None,
+    observation: str | None,
+    reward: float | None,
+    valid: bool | None,
+    thought: str | None,
+    ran: bool | None,
+) -> Step:
+    """One turn. ``valid`` stays as recorded, even where the authors' flag was a stale one."""
+    shown = observation or ""
+    skipped = action == SKIP and shown == "skipped"
+    nothing = action is None or observation is None
+    return Step(
+        action=action or "",
+        observation=shown,
+        executed=not (nothing or skipped or _NO_CODE.match(shown)) if ran is None else ran,
+        valid=valid,
+        exit_code=None,
+        timed_out=shown == "Command timed out",
+        reward=None if reward is None else float(reward),
+        thought=thought or "",
+    )
+
+
+def _human(episode: Mapping[str, Any]) -> tuple[Step, ...]:
+    """A person's session: nothing but the last turn is scored, and no validity is recorded."""
+    turns = episode["trajectory"]
+    return tuple(
+        Step(
+            action=turn["action"],
+            observation=turn["observation"],
+            valid=None,
+            exit_code=None,
+            reward=float(episode["reward"]) if number == len(turns) else None,
+        )
+        for number, turn in enumerate(turns, start=1)
+    )
+
+
+def _group(dataset: str, name: FileName) -> str | None:
+    found = re.search(r"fs_\d+", dataset)
+    return found.group() if found else name.group
+
+
+def _agent(episode: Mapping[str, Any], limit: int | None) -> str:
+    """The strategy by the form of an episode, for files whose name does not tell."""
+    if "trajectory" in episode:
+        return "human"
+    if "thoughts" in episode["turn_history"]:
+        return "react"
+    if "steps" in episode["turn_history"]:
+        return "plan-solve"
+    return "single-turn" if limit == 1 else "try-again"
+
+
+def _end(steps: tuple[Step, ...], turns: int, limit: int | None) -> EndReason:
+    last = steps[-1] if steps else None
+    if last is not None and (last.reward or 0.0) >= SUCCESS:
+        return "solved"
+    if last is not None and last.action in (BLOCKED, SKIP):
+        return "agent_stopped"
+    if limit is not None and turns >= limit:
+        return "turn_limit"
+    return "submitted" if last is not None and last.action == "submit" else "unknown"

@@ -1,0 +1,67 @@
+"""Reference re-runs: a flat list of steps that the authors' own code executed once more."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from intercode.core.errors import DataError
+from intercode.core.types import Step, Trajectory
+
+Row = dict[str, Any]
+
+
+def split_reference(rows: object, path: Path) -> list[list[Row]]:
+    """Rows with the same file system and task, one list an episode, in the file's order.
+
+    A row keeps every key that it has: ``stable``, ``gold_obs``, ``recorded_obs``, ``miss`` ...
+    Raises DataError for a list that holds anything else.
+    """
+    if not isinstance(rows, list) or not rows:
+        raise DataError(f"{path}: a list of steps is expected")
+    for number, row in enumerate(rows):
+        if not isinstance(row, dict) or not {"fs", "task", "action", "obs"} <= row.keys():
+            raise DataError(f"{path}: row {number} lacks fs, task, action or obs")
+    return [list(g) for _, g in groupby(rows, key=lambda r: (r["fs"], r["task"]))]
+
+
+def parse_reference(rows: object, path: Path) -> list[Trajectory]:
+    """The episodes of a reference file. The query is not in it and stays empty."""
+    model = path.stem.rpartition("_")[0] or None
+    return [_trajectory(episode, model, path) for episode in split_reference(rows, path)]
+
+
+def _trajectory(episode: list[Row], model: str | None, path: Path) -> Trajectory:
+    first = episode[0]
+    group = f"fs_{first['fs']}"
+    return Trajectory(
+        task=f"nl2bash/{group}/{first['task']}",
+        index=int(first["task"]),
+        query="",
+        steps=tuple(_step(row) for row in episode),
+        group=group,
+        run={
+            "source": "reference",
+            "file": path.name,
+            "environment": "bash",
+            "dataset": f"nl2bash:{group}",
+            "profile": "original",
+            "agent": "try-again",
+            "model": model,
+        },
+    )
+
+
+def _step(row: Row) -> Step:
+    """One row. The reward is None where the authors' code raised."""
+    reward, parts = row.get("reward"), row.get("parts") or {}
+    return Step(
+        action=row["action"],
+        observation=row["obs"] or "",
+        valid=row.get("valid"),
+        exit_code=None,
+        timed_out=row["obs"] == "Command timed out",
+        reward=None if reward is None else float(reward),
+        parts={k: float(v) for k, v in parts.items() if v is not None},
+    )

@@ -1,0 +1,63 @@
+"""Tasks of our own in JavaScript, C and Java: functions and programs to write, with tests that stay
+hidden. What a test expects comes from a reference in Python, not from the gold."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from intercode.core.types import LayerSpec
+from intercode.datasets.code.starter import c, c_more, java, java_more, javascript, javascript_more
+from intercode.datasets.code.starter.problem import Problem
+
+HOME = "/code"
+"""The directory in which the tasks are played; it is empty."""
+PROGRAMS = ("node", "gcc", "javac")
+_PARTS: tuple[tuple[str, str, tuple[Problem, ...]], ...] = (
+    ("javascript", "js", javascript.PROBLEMS + javascript_more.PROBLEMS),
+    ("c", "c", c.PROBLEMS + c_more.PROBLEMS),
+    ("java", "java", java.PROBLEMS + java_more.PROBLEMS),
+)
+
+
+def digest() -> str:
+    """A name for the files under the tasks: there is an empty directory and no more."""
+    return hashlib.sha256(HOME.encode()).hexdigest()[:16]
+
+
+def build(dest: Path) -> None:
+    """Write the directory below ``dest``."""
+    home = dest / HOME.lstrip("/")
+    home.mkdir(parents=True)
+    for path in (home, dest):
+        path.chmod(0o755)
+
+
+def rows() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every task as a row, with the words for its place."""
+    golds = files(__package__).joinpath("golds")
+    for language, suffix, problems in _PARTS:
+        for problem in problems:
+            name = f"starter/code/{language}/{problem.name}"
+            data: dict[str, Any] = {"language": language, "tests": problem.tests}
+            data |= {"entry": problem.entry} if problem.entry else {"example": problem.inputs[0]}
+            yield (
+                name,
+                {
+                    "id": name,
+                    "query": problem.shown,
+                    "gold": golds.joinpath(f"{problem.name}.{suffix}").read_text("utf-8"),
+                    "hardness": problem.hardness,
+                    "tags": (language, *problem.tags),
+                    "data": data,
+                },
+            )
+
+
+def place(root: Path, row: dict[str, Any]) -> dict[str, Any]:
+    """A row as the fields of a task."""
+    group = str(row["data"]["language"])
+    return {**row, "files": (LayerSpec("dir", root),), "cwd": HOME, "group": group}

@@ -1,0 +1,119 @@
+"""InterCode-CTF as its authors lay it out: 100 tasks of picoCTF, each with files of its own."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from intercode.core.errors import DataError
+from intercode.core.registry import unknown
+from intercode.core.types import Dataset, LayerSpec, Task
+from intercode.datasets import files
+from intercode.datasets.data_files import find
+
+IMAGE = "recipe:ctf"
+SOLUTIONS = "solution"
+"""Directories of a fetched copy that are never laid out."""
+EXECUTABLE = ("ltdis.sh",)
+"""Files that are executable in the authors' repository (a download does not carry that over)."""
+PROGRAMS = (
+    "python3", "gcc", "objdump", "strings", "file", "unzip", "tar", "gzip", "openssl", "git", "gdb",
+    "pdftotext", "convert", "mmls", "nc", "curl", "wget",
+)  # fmt: skip
+
+NETWORK = frozenset({
+    7, 9, 16, 20, 28, 29, 35, 39, 41, 42, 43, 54, 57, 62, 66, 73, 87, 88, 89, 95,
+})  # fmt: skip
+"""Tasks that ask a server, most of them one that is gone."""
+NETWORK_SETUP = frozenset({1, 14})
+"""Tasks whose set-up downloads; what it gets for 14 is a tool that the task can do without."""
+
+LOST_SIGN = {15: ("/", "\\/")}
+"""Tasks whose recorded flag lacks a backslash, as JSON reads ``\\/`` as ``/``: what was meant."""
+PICTURES = frozenset({55, 56})
+"""Tasks that ask to look at a picture."""
+_MARKS = {
+    "network": NETWORK, "network-setup": NETWORK_SETUP, "lost-sign": frozenset(LOST_SIGN),
+    "picture": PICTURES,
+}  # fmt: skip
+
+_EXCLUDED = {
+    "all": frozenset[int](),
+    "inspect": NETWORK | NETWORK_SETUP,
+    "cyber-zero": frozenset({28, 29, 55, 56, 66, 87, 88, 89, 95}),
+}
+SUBSETS = (*_EXCLUDED, "offline")
+
+
+def find_data() -> Path:
+    """The directory of the data. Raises UsageError that says how to get it."""
+    return find("ic-ctf", "ctf/ic_ctf.json").parent
+
+
+def load(subset: str | None = None) -> Dataset:
+    """The 100 tasks, or those of a subset.
+
+    ``inspect`` and ``cyber-zero`` are what Inspect's evaluation and Cyber-Zero's play, ``offline``
+    the tasks that this package solves by a program in a box without a network. Scores on different
+    subsets cannot be compared. Raises UnknownNameError for another subset, UsageError without the
+    data, DataError for broken files.
+    """
+    if subset is not None and subset not in SUBSETS:
+        raise unknown("subset of ic-ctf", subset, list(SUBSETS))
+    folder = find_data()
+    path = folder / "ic_ctf.json"
+    rows = files.read_json(path)
+    if not isinstance(rows, list):
+        raise DataError(f"{path}: expected a list of rows, found {type(rows).__name__}")
+    tasks = [_task(row, n, path) for n, row in enumerate(rows)]
+    if subset == "offline":
+        tasks = [t for n, t in enumerate(tasks) if n in solutions()]
+    elif subset is not None:
+        tasks = [t for n, t in enumerate(tasks) if n not in _EXCLUDED[subset]]
+    label = f"ic-ctf:{subset}" if subset else "ic-ctf"
+    return Dataset(label, "ctf", tuple(tasks), image=IMAGE, programs=PROGRAMS)
+
+
+def _task(row: Any, number: int, path: Path) -> Task:
+    """One row. Its gold hands the flag in; ``data["solution"]`` is a program that finds it."""
+    if not isinstance(row, dict) or not all(isinstance(row.get(k), str) for k in ("query", "gold")):
+        raise DataError(f"{path}, row {number}: expected an object with the texts query and gold")
+    where = f"/ctf/{number}"
+    layer = LayerSpec(
+        "dir", path.parent / "task_assets" / str(number), at=where,
+        without=(SOLUTIONS,), executable=EXECUTABLE,
+    )  # fmt: skip
+    flag, query, setup = row["gold"], row["query"], row.get("setup")
+    data = {key: row[key] for key in ("source", "hint") if key in row}
+    if setup is not None and number in NETWORK_SETUP:
+        data["network_setup"], setup = setup, None
+    prefix, brace, rest = flag.partition("{")
+    if "lowercase" in query and rest != rest.lower():  # the query asks for what its gold is not
+        data["also_flags"] = (prefix + brace + rest.lower(),)
+    if number in LOST_SIGN:
+        data["also_flags"] = (flag.replace(*LOST_SIGN[number], 1),)
+    if number in solutions():
+        data["solution"] = f"QUERY={shlex.quote(query)}\n{solutions()[number]}"
+    kinds = tuple(row.get("tags", ()))
+    return Task(
+        f"ic-ctf/{number}", query, f"submit {flag}", files=(layer,), setup=setup, cwd=where,
+        group=next(iter(kinds), None), data=data, flag=flag,
+        tags=kinds + tuple(mark for mark, tasks in _MARKS.items() if number in tasks),
+    )  # fmt: skip
+
+
+@cache
+def solutions() -> Mapping[int, str]:
+    """Programs of our own, by task, that print the flag from what the task gives: Bash, run in the
+    task's folder with the query in ``$QUERY``."""
+    text = (
+        resources.files("intercode.datasets.ctf")
+        .joinpath("ic_ctf_solutions.txt")
+        .read_text("utf-8")
+    )
+    parts = text.split("\n== ")[1:]
+    return {int(p.partition(" ==\n")[0]): p.partition(" ==\n")[2].strip("\n") for p in parts}

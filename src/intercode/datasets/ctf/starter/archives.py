@@ -1,0 +1,136 @@
+"""Tasks in which the flag is packed away."""
+
+from __future__ import annotations
+
+import base64
+import io
+import tarfile
+import zipfile
+
+from intercode.datasets.ctf.starter.challenge import WORDS, Dice, Files, Riddle, python
+from intercode.datasets.starter.archives import gzipped, tarred
+
+_DATE = (2024, 5, 1, 8, 0, 0)
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    """A zip archive of stored files."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, data in members.items():
+            info = zipfile.ZipInfo(name, _DATE)
+            info.create_system, info.external_attr = 3, 0o100644 << 16
+            archive.writestr(info, data)
+    return buffer.getvalue()
+
+
+def _dolls(dice: Dice, flag: str) -> Files:
+    data, name = base64.b64encode(flag.encode()), "flag.txt"
+    for depth in range(12):
+        kind = dice.choice(("zip", "tar", "gz"))
+        other = f"{dice.choice(WORDS)}-{depth}.txt"
+        if kind == "gz":
+            data = gzipped(data)
+        else:
+            pack = zipped if kind == "zip" else tarred
+            data = pack({other: " ".join(dice.words(6)).encode() + b"\n", name: data})
+        name = f"doll-{depth}"
+    return {"doll": data}
+
+
+def _unlisted(dice: Dice, flag: str) -> Files:
+    names = [f"{word}.txt" for word in dice.sample(WORDS, 9)]
+    lost = dice.randrange(3, 7)
+    members = {n: " ".join(dice.words(8)).encode() + b"\n" for n in names}
+    members[names[lost]] = flag.encode() + b"\n"
+    whole = zipped(members)
+    start = int.from_bytes(whole[-6:-2], "little")
+    size = [46 + len(n) for n in names]
+    at = start + sum(size[:lost])
+    directory = whole[start:at] + whole[at + size[lost] : -22]
+    end = bytearray(whole[-22:])
+    end[8:12] = (len(names) - 1).to_bytes(2, "little") * 2
+    end[12:16] = len(directory).to_bytes(4, "little")
+    return {"texts.zip": whole[:start] + directory + bytes(end)}
+
+
+def _behind(dice: Dice, flag: str) -> Files:
+    picture = b"P5\n24 24\n255\n" + bytes(dice.getrandbits(8) for _ in range(24 * 24))
+    behind = {"read.me": b"look in notes/\n", "notes/1": flag.encode()}
+    return {"photo.pgm": picture + zipped(behind)}
+
+
+def _torn(dice: Dice, flag: str) -> Files:
+    buffer = io.BytesIO()
+    parts = [flag[i : i + 6] for i in range(0, len(flag), 6)]
+    order = list(enumerate(parts))
+    dice.shuffle(order)
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for number, part in order:
+            info = tarfile.TarInfo(f"pages/{dice.name()}.txt")
+            text = " ".join(dice.words(4)).encode() + b"\n"
+            info.size, info.mtime = len(text), 1714550400 + 3600 * number
+            info.pax_headers = {"comment": part}
+            archive.addfile(info, io.BytesIO(text))
+    return {"pages.tar": buffer.getvalue()}
+
+
+RIDDLES = (
+    Riddle(
+        "dolls",
+        "doll is an archive in an archive in an archive: zip, tar and gzip, in any order, none of "
+        "them named. The innermost file is flag.txt, which has the flag in base64.",
+        _dolls,
+        python("""
+import base64, gzip, io, tarfile, zipfile
+data = open("doll", "rb").read()
+while not data.startswith(b"ZmxhZ3"):
+    if data[:2] == b"\\x1f\\x8b":
+        data = gzip.decompress(data)
+    elif data[:2] == b"PK":
+        box = zipfile.ZipFile(io.BytesIO(data))
+        data = box.read([n for n in box.namelist() if n.startswith(("doll", "flag"))][0])
+    else:
+        box = tarfile.open(fileobj=io.BytesIO(data))
+        name = [n for n in box.getnames() if n.startswith(("doll", "flag"))][0]
+        data = box.extractfile(name).read()
+print(base64.b64decode(data).decode())
+"""),
+        "easy",
+        ("archives",),
+    ),
+    Riddle(
+        "unlisted",
+        "One text was taken out of the table of contents of texts.zip, but the archive still holds "
+        "it. It is a flag.",
+        _unlisted,
+        "grep -aoE 'flag\\{[a-z0-9_]+\\}' texts.zip",
+        "medium",
+        ("archives", "forensics"),
+    ),
+    Riddle(
+        "behind",
+        "photo.pgm is a picture of noise, and larger than a picture of its size has to be. What "
+        "follows the picture is an archive with a flag in it.",
+        _behind,
+        python("""
+import zipfile
+print(zipfile.ZipFile("photo.pgm").read("notes/1").decode())
+"""),
+        "easy",
+        ("archives", "images"),
+    ),
+    Riddle(
+        "torn",
+        "pages.tar carries more than its pages: whoever packed it left a comment with each page, "
+        "a piece of a flag. The pages were written in the order of their dates.",
+        _torn,
+        python("""
+import tarfile
+pages = sorted(tarfile.open("pages.tar").getmembers(), key=lambda m: m.mtime)
+print("".join(m.pax_headers["comment"] for m in pages))
+"""),
+        "hard",
+        ("archives", "metadata"),
+    ),
+)

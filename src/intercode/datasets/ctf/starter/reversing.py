@@ -1,0 +1,202 @@
+"""Tasks with programs to be understood rather than run, in several languages."""
+
+from __future__ import annotations
+
+import base64
+
+from intercode.datasets.ctf.starter.challenge import Dice, Files, Riddle, python
+
+_MACHINE = '''\
+"""A machine with one register: `python3 machine.py program.bin`, then type the password."""
+import sys
+
+code, at, word, register = open(sys.argv[1], "rb").read(), 0, input("password: "), 0
+while at < len(code):
+    op, value = code[at], code[at + 1]
+    at += 2
+    if op == 1:
+        register = ord(word[value]) if value < len(word) else 0
+    elif op == 2:
+        register = (register + value) % 256
+    elif op == 3:
+        register ^= value
+    elif op == 4:
+        register = (register << value % 8 | register >> 8 - value % 8) % 256
+    elif op == 5 and register != value:
+        sys.exit("no")
+print("yes, that is the flag")
+'''
+
+
+def _machine(dice: Dice, flag: str) -> Files:
+    code = bytearray()
+    places = list(range(len(flag)))
+    dice.shuffle(places)
+    for place in places:
+        register = ord(flag[place])
+        code += bytes((1, place))
+        for _ in range(3):
+            op, value = dice.choice((2, 3, 4)), dice.randint(1, 255)
+            code += bytes((op, value))
+            if op == 2:
+                register = (register + value) % 256
+            elif op == 3:
+                register ^= value
+            else:
+                register = (register << value % 8 | register >> 8 - value % 8) % 256
+        code += bytes((5, register))
+    return {"machine.py": _MACHINE.encode(), "program.bin": bytes(code)}
+
+
+def _lock_c(dice: Dice, flag: str) -> Files:
+    add, mask, order = dice.randint(3, 90), dice.randint(1, 127), list(range(len(flag)))
+    dice.shuffle(order)
+    wanted = [((ord(flag[k]) ^ mask) + add + i) % 256 for i, k in enumerate(order)]
+    code = f"""\
+#include <stdio.h>
+#include <string.h>
+
+static const unsigned char order[] = {{{", ".join(map(str, order))}}};
+static const unsigned char wanted[] = {{{", ".join(map(str, wanted))}}};
+
+int main(int argc, char **argv)
+{{
+    unsigned bad = argc < 2 || strlen(argv[1]) != sizeof order;
+    for (unsigned i = 0; !bad && i < sizeof order; i++)
+        bad |= (unsigned char)((argv[1][order[i]] ^ {mask}) + {add} + i) != wanted[i];
+    puts(bad ? "locked" : "open");
+    return bad;
+}}
+"""
+    return {"lock.c": code.encode()}
+
+
+def _page_js(dice: Dice, flag: str) -> Files:
+    key = dice.randint(2, 200)
+    codes = [str(ord(c) * 3 + key + i) for i, c in enumerate(flag)]
+    code = f"""\
+// page.js: checks the ticket in the visitor's browser
+const t = "{".".join(codes)}".split(".").map(Number);
+const k = {key};
+function check(ticket) {{
+  if (ticket.length !== t.length) return false;
+  return [...ticket].every((c, i) => c.charCodeAt(0) * 3 + k + i === t[i]);
+}}
+document.forms[0].onsubmit = () => check(document.forms[0].ticket.value);
+"""
+    return {"page.js": code.encode()}
+
+
+def _installer(dice: Dice, flag: str) -> Files:
+    code = f"# the key of this copy: {flag}\nfalse && echo nothing to see\n"
+    turned = str.maketrans("abcdefghijklmnopqrstuvwxyz", "nopqrstuvwxyzabcdefghijklm")
+    for depth in range(dice.randint(5, 8)):
+        turn = dice.random() < 0.5
+        text = base64.b64encode((code.translate(turned) if turn else code).encode()).decode()
+        more = " | tr a-z n-za-m" if turn else ""
+        code = f'# part {depth}\neval "$(echo {text} | base64 -d{more})"\n'
+    return {"install.sh": (f"#!/bin/sh\n{code}echo installed\n".encode(), 0o755)}
+
+
+def _listing(dice: Dice, flag: str) -> Files:
+    lines = ["check:", "    push rbp", "    mov  rbp, rsp", "    mov  rax, rdi"]
+    places = list(enumerate(flag))
+    dice.shuffle(places)
+    for place, sign in places:
+        add, mask = dice.randint(1, 60), dice.randint(1, 127)
+        lines += [
+            f"    movzx ecx, byte ptr [rax + {place}]",
+            f"    xor  cl, {mask:#x}",
+            f"    add  cl, {add:#x}",
+            f"    cmp  cl, {((ord(sign) ^ mask) + add) % 256:#x}",
+            "    jne  wrong",
+        ]
+    lines += ["    mov  eax, 1", "    pop  rbp", "    ret", "wrong:", "    xor  eax, eax"]
+    return {"check.asm": ("\n".join([*lines, "    pop  rbp", "    ret"]) + "\n").encode()}
+
+
+RIDDLES = (
+    Riddle(
+        "machine",
+        "machine.py runs programs for a small machine of its own; program.bin is one that says yes "
+        "to one password only, which is the flag.",
+        _machine,
+        python("""
+code, out = open("program.bin", "rb").read(), {}
+steps = [(code[i], code[i + 1]) for i in range(0, len(code), 2)]
+for i in range(0, len(steps), 5):
+    (_, place), *middle, (_, value) = steps[i : i + 5]
+    for op, by in reversed(middle):
+        if op == 2:
+            value = (value - by) % 256
+        elif op == 3:
+            value ^= by
+        else:
+            value = (value >> by % 8 | value << 8 - by % 8) % 256
+    out[place] = chr(value)
+print("".join(out[i] for i in sorted(out)))
+"""),
+        "hard",
+        ("reversing", "python"),
+    ),
+    Riddle(
+        "lock",
+        "lock.c says `open` for one argument only, which is the flag. It can be found without a "
+        "compiler.",
+        _lock_c,
+        python(r"""
+import re
+code = open("lock.c").read()
+order, wanted = (list(map(int, t.split(", "))) for t in re.findall(r"\{([\d, ]+)\}", code))
+mask, add = map(int, re.search(r"\^ (\d+)\) \+ (\d+) \+ i", code).groups())
+out = {k: chr((w - add - i) % 256 ^ mask) for i, (k, w) in enumerate(zip(order, wanted))}
+print("".join(out[k] for k in sorted(out)))
+"""),
+        "medium",
+        ("reversing", "c"),
+    ),
+    Riddle(
+        "ticket",
+        "A web page checks its visitors' tickets with the JavaScript in page.js. Which ticket does "
+        "it let through? It is a flag.",
+        _page_js,
+        python(r"""
+import re
+code = open("page.js").read()
+codes = [int(x) for x in re.search(r'"([\d.]+)"', code)[1].split(".")]
+key = int(re.search(r"k = (\d+)", code)[1])
+print("".join(chr((x - key - i) // 3) for i, x in enumerate(codes)))
+"""),
+        "easy",
+        ("reversing", "javascript"),
+    ),
+    Riddle(
+        "installer",
+        "install.sh installs nothing. It unwraps itself several times, and its innermost part has "
+        "the key of this copy, a flag, in a comment.",
+        _installer,
+        "code=$(cat install.sh); until [[ $code == *flag{* ]]; do "
+        'code=$(eval "$(sed -n \'s/^eval "$(\\(.*\\))"$/\\1/p\' <<< "$code")"); done; '
+        "grep -o 'flag{[a-z0-9_]*}' <<< \"$code\"",
+        "medium",
+        ("reversing", "shell"),
+    ),
+    Riddle(
+        "listing",
+        "check.asm is the listing of a function for x86-64 that returns 1 for one text only: a "
+        "flag.",
+        _listing,
+        python(r"""
+import re
+text = open("check.asm").read()
+out = {}
+for place, mask, add, value in re.findall(
+    r"rax \+ (\d+)\]\s+xor  cl, (0x\w+)\s+add  cl, (0x\w+)\s+cmp  cl, (0x\w+)", text
+):
+    out[int(place)] = chr((int(value, 16) - int(add, 16)) % 256 ^ int(mask, 16))
+print("".join(out[k] for k in sorted(out)))
+"""),
+        "medium",
+        ("reversing", "assembly"),
+    ),
+)

@@ -1,0 +1,189 @@
+"""Tasks about what systems keep: permissions, databases, histories, accounts."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from itertools import pairwise
+
+from intercode.datasets.ctf.starter.challenge import WORDS, Dice, Files, Riddle, blocks, python
+
+
+def _permissions(dice: Dice, flag: str) -> Files:
+    files: dict[str, tuple[bytes, int]] = {}
+    modes = (0o644, 0o600, 0o640, 0o755, 0o664, 0o444, 0o700)
+    for number in range(60):
+        decoy = f"{dice.flag()}\n".encode()
+        files[f"vault/{dice.choice(WORDS)}/{number:03}-{dice.name()}"] = decoy, dice.choice(modes)
+    chosen = dice.choice(sorted(files))
+    files[chosen] = f"{flag}\n".encode(), 0o421
+    return files
+
+
+def _database(dice: Dice, flag: str) -> Files:
+    base = sqlite3.connect(":memory:")
+    base.executescript(
+        "CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT, left_on TEXT);"
+        "CREATE TABLE doors (id INTEGER PRIMARY KEY, room TEXT);"
+        "CREATE TABLE visits (person INTEGER, door INTEGER, at INTEGER, said TEXT);"
+    )
+    names, rooms = dice.sample(WORDS, 12), dice.sample(WORDS, 8)
+    gone, room = dice.randrange(12), dice.randrange(8)
+    for number, name in enumerate(names):
+        left = "2024-04-30" if number == gone else None
+        base.execute("INSERT INTO people VALUES (?, ?, ?)", (number, name, left))
+    base.executemany("INSERT INTO doors VALUES (?, ?)", enumerate(rooms))
+    rows = [(gone, room, 1000 + 7 * at, sign) for at, sign in enumerate(flag)]
+    for _ in range(400):
+        person, door = dice.randrange(12), dice.randrange(8)
+        if (person, door) != (gone, room):
+            rows.append((person, door, dice.randint(900, 1400), dice.choice("abcdef0123456789_")))
+    dice.shuffle(rows)
+    base.executemany("INSERT INTO visits VALUES (?, ?, ?, ?)", rows)
+    base.execute("CREATE TABLE hint AS SELECT ? AS room", (rooms[room],))
+    base.commit()
+    data = bytearray(base.serialize())
+    data[92:100] = bytes(8)  # which change and which version of SQLite wrote it: read by nobody
+    return {"doors.sqlite": bytes(data)}
+
+
+def _object(kind: str, body: bytes) -> tuple[str, bytes]:
+    """A loose object of git: its name and its file (gitformat-loose)."""
+    data = f"{kind} {len(body)}\0".encode() + body
+    return hashlib.sha1(data).hexdigest(), blocks(data)
+
+
+def _history(dice: Dice, flag: str) -> Files:
+    files: dict[str, bytes] = {
+        "app/.git/HEAD": b"ref: refs/heads/main\n",
+        "app/.git/config": b"[core]\n\trepositoryformatversion = 0\n\tbare = false\n",
+    }
+
+    def keep(kind: str, body: bytes) -> str:
+        name, data = _object(kind, body)
+        files[f"app/.git/objects/{name[:2]}/{name[2:]}"] = data
+        return name
+
+    parent, secret = "", dice.randrange(1, 6)
+    for number in range(8):
+        setting = f"token = {flag}\n" if number == secret else f"token = {dice.name(8)}\n"
+        texts = {"README": " ".join(dice.words(9)) + "\n", "app.ini": f"[app]\n{setting}"}
+        tree = b"".join(
+            f"100644 {name}\0".encode() + bytes.fromhex(keep("blob", text.encode()))
+            for name, text in sorted(texts.items())
+        )
+        who = f"Ada <ada@quay.example> {1714550400 + 3600 * number} +0000"
+        above = f"parent {parent}\n" if parent else ""
+        what = f"{dice.choice(WORDS)} {number}"
+        commit = f"tree {keep('tree', tree)}\n{above}author {who}\ncommitter {who}\n\n{what}\n"
+        parent = keep("commit", commit.encode())
+        if number == 7:
+            files |= {f"app/{name}": text.encode() for name, text in texts.items()}
+    files["app/.git/refs/heads/main"] = f"{parent}\n".encode()
+    return files
+
+
+def _accounts(dice: Dice, flag: str) -> Files:
+    words = [f"{a}{b}" for a in WORDS for b in range(10)]
+    dice.shuffle(words)
+    password, lines = dice.choice(words), []
+    for user in dice.sample(WORDS, 6):
+        salt = dice.name(8)
+        value = hashlib.sha256(f"{salt}:{dice.randbytes(9).hex()}".encode()).hexdigest()
+        lines.append(f"{user}:sha256:{salt}:{value}\n")
+    salt = dice.name(8)
+    value = hashlib.sha256(f"{salt}:{password}".encode()).hexdigest()
+    lines.insert(dice.randrange(6), f"keeper:sha256:{salt}:{value}\n")
+    key = hashlib.sha256(password.encode()).digest()
+    locked = bytes(b ^ key[i % 32] for i, b in enumerate(flag.encode()))
+    about = "hash = SHA-256 of SALT:PASSWORD\nsafe.bin = a flag XOR SHA-256 of keeper's password\n"
+    return {
+        "accounts": "".join(lines).encode(),
+        "words.txt": ("\n".join(words) + "\n").encode(),
+        "README": about.encode(),
+        "safe.bin": locked,
+    }
+
+
+def _trail(dice: Dice, flag: str) -> Files:
+    names = [f"{a}-{dice.name()}" for a in dice.sample(WORDS, 24)]
+    files = {
+        f"trail/{name}": f"{dice.words(1)[0]}\nnext: {after}\n".encode()
+        for name, after in pairwise(names)
+    }
+    files[f"trail/{names[-1]}"] = f"{flag}\n".encode()
+    for _ in range(40):
+        name, after = f"{dice.choice(WORDS)}-{dice.name(6)}", dice.choice(names)
+        files[f"trail/{name}"] = f"{dice.flag()}\nnext: {after}\n".encode()
+    return {**files, "start": f"next: {names[0]}\n".encode()}
+
+
+RIDDLES = (
+    Riddle(
+        "permissions",
+        "Every file below vault/ holds something that looks like a flag. The real one is in the "
+        "only file that its owner may read but not write, its group may write but not read, and "
+        "all others may execute but not read.",
+        _permissions,
+        "find vault -type f -perm 0421 -exec cat {} +",
+        "easy",
+        ("permissions",),
+    ),
+    Riddle(
+        "doors",
+        "doors.sqlite tells who said what at which door. The one who has left said a flag, a "
+        "character a visit, at the door of the room that the table hint names.",
+        _database,
+        python('''
+import sqlite3
+rows = sqlite3.connect("doors.sqlite").execute("""
+    SELECT said FROM visits JOIN people ON people.id = person JOIN doors ON doors.id = door
+    JOIN hint ON hint.room = doors.room WHERE left_on IS NOT NULL ORDER BY at""")
+print("".join(said for said, in rows))
+'''),
+        "medium",
+        ("databases", "sql"),
+    ),
+    Riddle(
+        "history",
+        "app/ is a git repository. At some time its settings had a token in them that should never "
+        "have been committed: a flag.",
+        _history,
+        python(r"""
+import pathlib, re, zlib
+for path in pathlib.Path("app/.git/objects").glob("??/*"):
+    if found := re.search(rb"flag\{.*?\}", zlib.decompress(path.read_bytes())):
+        print(found[0].decode())
+"""),
+        "medium",
+        ("git", "forensics"),
+    ),
+    Riddle(
+        "accounts",
+        "keeper's password is one of words.txt; README says how the rest hangs together. What is "
+        "in the safe?",
+        _accounts,
+        python("""
+import hashlib
+lines = [line.strip().split(":") for line in open("accounts")]
+salt, value = next(l[2:] for l in lines if l[0] == "keeper")
+for word in open("words.txt").read().split():
+    if hashlib.sha256(f"{salt}:{word}".encode()).hexdigest() == value:
+        key = hashlib.sha256(word.encode()).digest()
+        safe = open("safe.bin", "rb").read()
+        print(bytes(b ^ key[i % 32] for i, b in enumerate(safe)).decode())
+"""),
+        "medium",
+        ("hashes", "passwords"),
+    ),
+    Riddle(
+        "trail",
+        "The file start names a file below trail/, which names the next one, and so on. The last "
+        "one has the flag; flags in any other file are false.",
+        _trail,
+        "at=start; while next=$(sed -n 's/^next: //p' \"$at\"); [[ $next ]]; do "
+        'at=trail/$next; done; cat "$at"',
+        "easy",
+        ("files", "scripting"),
+    ),
+)

@@ -1,0 +1,149 @@
+"""What a ``task.toml`` of Harbor's says, and what of it cannot be had here."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from intercode.core.errors import DataError
+from intercode.datasets.files import read_text
+
+_SECTIONS = ("task", "metadata", "verifier", "agent", "solution", "environment")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
+_MEMORY, _STORAGE = 2 << 30, 10 << 30
+_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The settings of a task that mean something here. Times in seconds, sizes in bytes.
+
+    ``agent_seconds`` is what Harbor gives an agent for all of its work; ``internet``: whether the
+    task may want a network (which the caller gives, not the task). ``noted``: settings that are
+    passed over, in words.
+    """
+
+    name: str = ""
+    agent_seconds: float = 600.0
+    verifier_seconds: float = 600.0
+    verifier_env: Mapping[str, str] = field(default_factory=dict)
+    solution_env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    docker_image: str = ""
+    workdir: str = ""
+    memory: int = _MEMORY
+    storage: int = _STORAGE
+    internet: bool = True
+    difficulty: str | None = None
+    category: str | None = None
+    tags: tuple[str, ...] = ()
+    noted: tuple[str, ...] = ()
+
+
+def read_config(path: Path) -> Config:
+    """The settings in a ``task.toml``. Raises DataError with the file and the setting."""
+    try:
+        table = tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as e:
+        raise DataError(f"{path} is no TOML: {e}") from e
+    sections = {name: table.get(name, {}) for name in _SECTIONS}
+    for name, section in sections.items():
+        if not isinstance(section, dict):
+            raise DataError(f"{path}: [{name}] must be a table, not {section!r}")
+    box, verifier = sections["environment"], sections["verifier"]
+    _refuse(path, table, box, verifier)
+    metadata = sections["metadata"]
+    tags = metadata.get("tags") or sections["task"].get("keywords") or []
+    return Config(
+        name=str(sections["task"].get("name", "")),
+        agent_seconds=_seconds(path, sections["agent"], "agent"),
+        verifier_seconds=_seconds(path, verifier, "verifier"),
+        verifier_env=_env(path, verifier, "verifier"),
+        solution_env=_env(path, sections["solution"], "solution"),
+        env=_env(path, box, "environment"),
+        docker_image=str(box.get("docker_image") or ""),
+        workdir=str(box.get("workdir") or ""),
+        memory=_size(path, box, "memory", _MEMORY),
+        storage=_size(path, box, "storage", _STORAGE),
+        internet=bool(box.get("allow_internet", box.get("network_mode") != "none")),
+        difficulty=_word(metadata.get("difficulty")),
+        category=_word(metadata.get("category")),
+        tags=tuple(str(tag) for tag in tags) if isinstance(tags, list) else (),
+        noted=tuple(_noted(sections)),
+    )
+
+
+def _refuse(
+    path: Path, table: Mapping[str, Any], box: Mapping[str, Any], verifier: Mapping[str, Any]
+) -> None:
+    """Raise DataError for what would make another task of it if it were passed over."""
+    reasons = {
+        "several steps": bool(table.get("steps")),
+        f"the system {box.get('os')!r}": str(box.get("os", "linux")).lower() != "linux",
+        "GPUs": bool(box.get("gpus")),
+        "TPUs": bool(box.get("tpu") or box.get("tpus")),
+        "servers of tools": bool(box.get("mcp_servers")),
+        "a verifier in a box of its own": verifier.get("environment_mode") == "separate",
+        "a verifier in another container": verifier.get("service", "main") != "main",
+    }
+    for what, asked in reasons.items():
+        if asked:
+            raise DataError(f"{path} asks for {what}, which is not to be had here")
+
+
+def _noted(sections: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    found = [
+        f"the {name} runs as the box's one user, not as {section['user']!r}"
+        for name, section in sections.items()
+        if name in ("agent", "verifier") and section.get("user")
+    ]
+    if sections["environment"].get("healthcheck"):
+        found.append("the health check is not run")
+    return found
+
+
+def _seconds(path: Path, section: Mapping[str, Any], name: str) -> float:
+    value = section.get("timeout_sec", 600.0)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e7:
+        raise DataError(f"{path}: [{name}] timeout_sec = {value!r} is no number of seconds")
+    return float(value)
+
+
+def _size(path: Path, box: Mapping[str, Any], name: str, default: int) -> int:
+    """``memory_mb = 2048``, or ``memory = "2G"`` as in older files."""
+    in_mb, text = box.get(f"{name}_mb"), box.get(name)
+    if isinstance(in_mb, int | float) and not isinstance(in_mb, bool) and in_mb > 0:
+        return int(in_mb * (1 << 20))
+    found = _SIZE.fullmatch(str(text).strip()) if text is not None else None
+    if found is not None and float(found[1]) > 0:
+        return int(float(found[1]) * (1 << _UNITS[found[2].upper()]))
+    if in_mb is None and text is None:
+        return default
+    raise DataError(f"{path}: {name} is {in_mb if text is None else text!r}, which is no size")
+
+
+def _env(path: Path, section: Mapping[str, Any], name: str) -> dict[str, str]:
+    """Variables with their values as they stand. ``${NAME}`` would be a variable of this machine,
+    and ``${NAME:-value}`` has a value to fall back on."""
+    given = section.get("env", {})
+    if not isinstance(given, dict):
+        raise DataError(f"{path}: [{name}] env must be a table, not {given!r}")
+    found = {}
+    for key, value in given.items():
+        text = str(value)
+        asked = re.fullmatch(r"\$\{(\w+)(?::-(.*))?\}", text)
+        if asked and asked[2] is None:
+            raise DataError(
+                f"{path}: [{name}] env hands this machine's variable {asked[1]} to code of the "
+                "task's; write its value there if you mean to"
+            )
+        found[str(key)] = asked[2] if asked else text
+    return found
+
+
+def _word(value: Any) -> str | None:
+    return str(value) if value else None

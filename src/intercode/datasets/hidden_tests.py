@@ -1,0 +1,105 @@
+"""What a row with hidden tests tells of them: above all, which name of a solution they call."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from intercode.core.errors import DataError
+from intercode.core.python_syntax import parse
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What tests want of a solution: the ``name`` that they call, and the signatures of everything
+    of the solution's that they use, ``name(a, b=1)`` for a function and ``class Name``, that of
+    ``name`` first."""
+
+    name: str
+    wanted: tuple[str, ...]
+
+
+def entry_of(gold: str, tests: Sequence[str], setup: str, where: str) -> Entry:
+    """The name that ``tests``, or else ``setup``, call and the top level of ``gold`` defines.
+
+    Where they use several, a function goes before a class, and what stands outermost in a test
+    before what only makes its arguments. Raises DataError that begins with ``where`` for code that
+    does not parse and tests that use nothing of the gold's.
+    """
+    defined = _definitions(_parsed(gold, where))
+    by_setup = _called(_parsed(setup, where))
+    by_tests = [_called(_parsed(test, where)) for test in tests]
+    used: dict[str, tuple[bool, int, str]] = {}
+    for called in (
+        by_tests if any(n in defined for names in by_tests for n in names) else [by_setup]
+    ):
+        for depth, name in enumerate(called):
+            if name in defined:
+                rank = (isinstance(defined[name], ast.ClassDef), depth, name)
+                used[name] = min(used.get(name, rank), rank)
+    if not used:
+        raise DataError(f"{where}: no test calls what the gold defines: {', '.join(defined)}")
+    name = min(used, key=lambda n: used[n])
+    also = dict.fromkeys(n for n in (*used, *by_setup) if n in defined and n != name)
+    return Entry(name, tuple(_signature(n, defined[n]) for n in (name, *also)))
+
+
+def tests_of(row: Mapping[str, Any], gold: str | None, setup: str, where: str) -> dict[str, Any]:
+    """``Task.data`` of a Python task that a user wrote: ``row`` with ``tests``, a list of assert
+    statements (or a text with one a line) or of ``{"input": …, "output": …}``, and perhaps
+    ``entry``, which is else read from the tests and the gold; without it such pairs are what a
+    program reads and prints. ``setup`` is code that runs between the solution and the tests.
+
+    Raises DataError that begins with ``where``.
+    """
+    tests, entry = row["tests"], str(row.get("entry") or "")
+    if isinstance(tests, str):
+        tests = [line for line in tests.splitlines() if line.strip()]
+    if not isinstance(tests, list) or not tests:
+        raise DataError(f"{where}: 'tests' must be a list with one test at least, not {tests!r}")
+    if all(isinstance(test, str) for test in tests):
+        if not entry and gold is None:
+            raise DataError(f"{where}: without a gold, 'entry' must name what the tests call")
+        entry, mode = entry or entry_of(str(gold), tests, setup, where).name, "assert"
+    elif all(isinstance(test, dict) and test.keys() == {"input", "output"} for test in tests):
+        mode = "call" if entry else "stdin"
+    else:
+        raise DataError(f"{where}: 'tests' must be all texts, or all have 'input' and 'output'")
+    return {**row, "entry": entry, "tests": tuple(tests), "setup": setup, "mode": mode}
+
+
+def _definitions(tree: ast.Module) -> dict[str, ast.stmt]:
+    """What the top level of code gives a name: functions, classes and assigned names."""
+    found: dict[str, ast.stmt] = {}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found[node.name] = node
+        elif isinstance(node, ast.Assign):
+            found.update({t.id: node for t in node.targets if isinstance(t, ast.Name)})
+    return found
+
+
+def _called(tree: ast.Module) -> list[str]:
+    """Names that are called, outermost first."""
+    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return [call.id for call in calls if isinstance(call, ast.Name)]
+
+
+def _signature(name: str, node: ast.stmt) -> str:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return f"{name}({ast.unparse(node.args)})"
+    return f"class {name}" if isinstance(node, ast.ClassDef) else name
+
+
+def _parsed(code: str, where: str) -> ast.Module:
+    """The syntax tree; what Python finds merely odd in it, such as an unknown escape, is not told
+    to whoever loads a dataset."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return parse(code)
+    except (SyntaxError, ValueError) as e:
+        raise DataError(f"{where}: no Python: {e}") from e

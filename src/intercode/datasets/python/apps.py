@@ -1,0 +1,140 @@
+"""APPS: programming problems with tests, as they are published or as the InterCode authors lay
+them out.
+
+Hendrycks et al., "Measuring Coding Challenge Competence With APPS" (arXiv 2105.09938). The file is
+large and its parts have licences of their own, so it is not fetched: put it where ``find_file``
+looks.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from intercode.core.errors import DataError
+from intercode.core.registry import unknown
+from intercode.core.types import Dataset, Task
+from intercode.datasets import files
+from intercode.datasets.data_files import find
+
+IMAGE = "recipe:python"
+LEVELS = ("introductory", "interview", "competition")
+_PLACES = ("apps/test.jsonl", "apps/apps.jsonl", "apps/ic_apps.json", "python/apps/ic_apps.json")
+
+PRELUDE = """\
+import collections, fractions, functools, heapq, itertools, math, random, sys, time
+from collections import ChainMap, Counter, OrderedDict, defaultdict, deque
+from functools import lru_cache
+from heapq import *
+from itertools import accumulate, combinations, permutations, product
+from math import ceil, cos, exp, fabs, floor, gcd, log, log2, sin, sqrt
+from typing import List, Tuple
+"""
+"""What the benchmark imports before every solution (NumPy, which it has too, apart)."""
+
+_PROGRAM = (
+    "Write a whole program that reads standard input and prints to standard output. "
+    "The last code that you run before you submit is the program that is judged."
+)
+
+
+def find_file() -> Path:
+    """``apps/test.jsonl`` or ``apps/apps.jsonl`` in the published form, or ``ic_apps.json`` as the
+    InterCode authors make it. Raises UsageError that says where to put it."""
+    how = f"get the benchmark's test.jsonl from its authors and put it there as {_PLACES[0]}"
+    return find("apps", *_PLACES, how=how)
+
+
+def load(subset: str | None = None, *, path: Path | None = None) -> Dataset:
+    """APPS, or its problems of one difficulty: ``introductory``, ``interview``, ``competition``.
+
+    ``path`` is a file of rows, .jsonl or .json, in place of the one that ``find_file`` finds.
+    Problems without a solution or without tests are left out, as the InterCode authors do.
+    ``Task.data``: ``mode`` is ``call`` or ``stdin``; ``tests`` are ``{"input": …, "output": …}``,
+    the arguments and the value of function ``entry``, or what a program reads and prints, compared
+    by ``rewards.tolerant``; ``prelude`` is code that goes before the solution; ``starter`` is code
+    to begin with; ``notes`` tells an agent what to write.
+
+    Raises UnknownNameError for another subset, UsageError without the data, DataError with the
+    place of the fault.
+    """
+    if subset is not None and subset not in LEVELS:
+        raise unknown("subset of apps", subset, list(LEVELS))
+    path = find_file() if path is None else path
+    tasks, left_out = [], 0
+    for n, (where, row) in enumerate(files.read_rows(path)):
+        task = _task(row, n, f"{path}, {where}")
+        if task is None:
+            left_out += 1
+        elif subset in (None, task.hardness):
+            tasks.append(task)
+    if not tasks:
+        raise DataError(f"{path} holds no problem with a solution and tests")
+    label = f"apps:{subset}" if subset else "apps"
+    notes = f"{left_out} problems without a solution or tests left out" if left_out else ""
+    return Dataset(label, "python", tuple(tasks), image=IMAGE, notes=notes)
+
+
+def _task(row: Any, n: int, where: str) -> Task | None:
+    """A row in either form; None where it has no solution or no test."""
+    if not isinstance(row, dict):
+        raise DataError(f"{where}: expected an object, found {type(row).__name__}")
+    meta = row.get("meta") or row
+    query = row.get("question", row.get("query"))
+    golds = row["gold"] if "gold" in row else _decoded(row.get("solutions"), "solutions", where)
+    golds = [golds] if isinstance(golds, str) else golds or []
+    tests = _decoded(row.get("input_output"), "input_output", where)
+    if not isinstance(query, str) or not query.strip():
+        raise DataError(f"{where}: no 'question'; found {', '.join(map(str, row)) or 'nothing'}")
+    if not golds or not tests or not tests.get("inputs"):
+        return None
+    entry = tests.get("fn_name") or ""
+    starter = str(row.get("starter_code") or "")
+    number = row.get("problem_id", n)
+    data = {
+        "problem_id": number,
+        "mode": "call" if entry else "stdin",
+        "entry": entry,
+        "tests": _tests(tests, bool(entry), where),
+        "setup": "",
+        "prelude": PRELUDE,
+        "starter": starter,
+        "notes": _notes(entry, starter),
+    }
+    level = meta.get("difficulty") if isinstance(meta, dict) else None
+    return Task(f"apps/{number}", query, gold=str(golds[0]), hardness=level, data=data)
+
+
+def _decoded(value: Any, key: str, where: str) -> Any:
+    """The published form keeps JSON inside JSON; an empty text means that there is nothing."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value) if value.strip() else None
+    except ValueError as e:
+        raise DataError(f"{where}: {key!r} is broken JSON inside the row: {e}") from e
+
+
+def _tests(tests: dict[str, Any], called: bool, where: str) -> tuple[dict[str, Any], ...]:
+    inputs, outputs = tests["inputs"], tests.get("outputs")
+    if not (isinstance(inputs, list) and isinstance(outputs, list)) or len(inputs) != len(outputs):
+        raise DataError(f"{where}: 'inputs' and 'outputs' must be lists of one length")
+    if called and not all(isinstance(i, list) for i in inputs):
+        raise DataError(f"{where}: each of 'inputs' must be a list of arguments")
+    pairs = zip(inputs, outputs, strict=True)
+    if called:
+        return tuple({"input": i, "output": o} for i, o in pairs)
+    return tuple({"input": _joined(i), "output": _joined(o)} for i, o in pairs)
+
+
+def _joined(value: Any) -> str:
+    """A text, which the published form may hold as its lines."""
+    return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _notes(entry: str, starter: str) -> str:
+    if not entry:
+        return _PROGRAM
+    begin = f" Begin with:\n{starter}" if starter.strip() else ""
+    return f"Define {entry}.{begin}"

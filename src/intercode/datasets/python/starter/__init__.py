@@ -1,0 +1,88 @@
+"""Python tasks of our own: functions and classes to write, with tests that stay hidden.
+
+The files in ``tasks/`` hold them. Below a line ``== name`` stand lines ``hardness:`` and ``tags:``,
+then the query, ``-- gold`` with a solution, perhaps ``-- setup`` with code that runs between the
+solution and the tests, and ``-- tests``, an assert statement a line. ``files.txt`` describes the
+files that lie in the box, in the form of the Bash tasks' descriptions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from intercode.core.errors import DataError
+from intercode.core.types import LayerSpec
+from intercode.datasets.hidden_tests import entry_of
+from intercode.datasets.starter import file_tree
+from intercode.datasets.starter.tree_entry import Entry
+
+HOME = "/lab"
+"""The directory in which the tasks are played."""
+
+_HEAD = re.compile(r"^== ([a-z0-9-]+)$", re.MULTILINE)
+_TASK = re.compile(
+    r"\nhardness: (?P<hardness>\w+)\ntags: (?P<tags>.+)\n(?P<query>(?:.+\n)+)"
+    r"-- gold\n(?P<gold>(?:.*\n)+?)(?:-- setup\n(?P<setup>(?:.*\n)+?))?"
+    r"-- tests\n(?P<tests>(?:.+\n)+)\s*"
+)
+
+
+def entries() -> list[Entry]:
+    """Every file that lies in the box, parents before children."""
+    return list(
+        file_tree.parse(files(__package__).joinpath("files.txt").read_text("utf-8"), "files.txt")
+    )
+
+
+def digest() -> str:
+    """See ``tree.digest``."""
+    return file_tree.digest(entries())
+
+
+def build(dest: Path) -> None:
+    """Write the files below ``dest``; see ``tree.build``."""
+    file_tree.build(dest, entries())
+
+
+def rows() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every task as a row, with the words that say where it stands.
+
+    Raises DataError for a task that is not in the form that is described above.
+    """
+    for part in sorted(files(__package__).joinpath("tasks").iterdir(), key=lambda p: p.name):
+        if part.name.endswith(".txt"):
+            yield from parse(part.read_text("utf-8"), part.name)
+
+
+def parse(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The tasks of one file. ``name`` is used in messages."""
+    parts = _HEAD.split(text)
+    if parts[0].strip():
+        raise DataError(f"{name}: {parts[0].strip()[:40]!r} stands before the first '== name'")
+    for title, body in zip(parts[1::2], parts[2::2], strict=True):
+        where = f"starter/python/tasks/{name}, {title}"
+        found = _TASK.fullmatch(body)
+        if found is None:
+            raise DataError(f"{where}: expected hardness, tags, a query, '-- gold' and '-- tests'")
+        setup, tests = found["setup"] or "", tuple(found["tests"].splitlines())
+        entry = entry_of(found["gold"], tests, setup, where)
+        yield (
+            where,
+            {
+                "id": f"starter/python/{title}",
+                "query": found["query"].strip(),
+                "gold": found["gold"].strip() + "\n",
+                "hardness": found["hardness"],
+                "tags": found["tags"].split(", "),
+                "data": {"entry": entry.name, "tests": tests, "setup": setup, "mode": "assert"},
+            },
+        )
+
+
+def place(root: Path, row: dict[str, Any]) -> dict[str, Any]:
+    """A row as the fields of a task on the files at ``root``."""
+    return {**row, "files": (LayerSpec("dir", root),), "cwd": HOME}

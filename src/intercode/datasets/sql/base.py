@@ -1,0 +1,165 @@
+"""What the SQL datasets of the authors' layout have in common: their files, rows, subsets, schemas.
+
+A subset is one or more words joined by ``+``, each of which narrows the choice: a degree of
+hardness, a database, ``verified``; or adds something to what the agent is told: ``schema``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from intercode.core.errors import DataError, UsageError
+from intercode.core.registry import unknown
+from intercode.core.types import DatabaseSpec, Dataset, Task
+from intercode.datasets import files, verified
+from intercode.datasets.data_files import find
+
+SCHEMA = "schema"
+"""The subset's word for the paper's `handicap`: the agent is told the tables and their columns."""
+
+Tables = Mapping[str, Sequence[str]]
+"""Tables, each with its columns, in the database's order."""
+Word = Callable[[Task], Task | None]
+"""What a word of a subset makes of a task: the task, another one, or None to leave it out."""
+
+_DATABASE = re.compile(r"^\s*(?:CREATE\s+DATABASE|USE)\b[^`;]*`([^`]+)`", re.IGNORECASE)
+_TABLE = re.compile(r"^\s*CREATE TABLE(?: IF NOT EXISTS)? `([^`]+)`", re.IGNORECASE)
+_COLUMN = re.compile(r"^\s*`([^`]+)` ")
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The two files of a dataset: its rows, and the dump of its databases."""
+
+    rows: Path
+    dump: Path
+
+
+def find_places(name: str, rows: str, dump: str) -> Places:
+    """The files ``rows`` and ``dump`` of a dataset, in ``INTERCODE_DATA`` or where ``fetch`` put
+    them.
+
+    Both the authors' repository (``data/sql/NAME``) and its data directory alone (``sql/NAME``)
+    will do. Raises UsageError that says how to get the data.
+    """
+    found = Places(path := find(name, f"sql/{name}/{rows}"), path.with_name(dump))
+    if not found.dump.is_file():
+        raise UsageError(
+            f"no {name} data ({found.dump} is not there): run `intercode data fetch {name}`, or "
+            "set INTERCODE_DATA to a checkout of the authors' repository"
+        )
+    return found
+
+
+def read_tasks(
+    name: str, places: Places, hardness: str | None, known: Mapping[str, Tables]
+) -> list[Task]:
+    """The tasks in a file of rows with ``db``, ``query`` and ``gold``, in its order.
+
+    ``hardness`` is the key that holds it; ``known`` the databases of the dump. ``data`` gets the
+    ``schema`` of the task's database. Raises DataError that names the row.
+    """
+    rows = files.read_json(places.rows)
+    if not isinstance(rows, list):
+        raise DataError(f"{places.rows}: expected a list of rows, found {type(rows).__name__}")
+    out = []
+    for n, row in enumerate(rows):
+        task = files.to_task(row, f"{name}/{n}", places.rows, f"row {n}")
+        database = str(task.data.get("db"))
+        if database not in known:
+            raise DataError(f"{places.rows}, row {n}: {database!r} is no database of {places.dump}")
+        rest = {k: v for k, v in task.data.items() if k not in ("db", "db_tables", hardness)}
+        out.append(
+            replace(
+                task,
+                database=DatabaseSpec("mysql-dump", places.dump, database),
+                group=database,
+                hardness=str(row[hardness]) if hardness in row else None,
+                data={**rest, "schema": known[database]},
+            )
+        )
+    return out
+
+
+@lru_cache(maxsize=8)
+def _tables_at(path: Path, _mtime: int) -> dict[str, dict[str, list[str]]]:
+    out: dict[str, dict[str, list[str]]] = {}
+    database: dict[str, list[str]] = {}
+    table: list[str] | None = None
+    with path.open(encoding="utf-8") as f:
+        for line in f:
+            if found := _TABLE.match(line):
+                table = database.setdefault(found[1], [])
+            elif table is not None and (found := _COLUMN.match(line)):
+                table.append(found[1])
+            elif table is not None and line.lstrip().startswith(")"):
+                table = None
+            elif table is None and (found := _DATABASE.match(line)):
+                database = out.setdefault(found[1], {})
+    return out
+
+
+def tables_of(dump: Path) -> Mapping[str, Tables]:
+    """Every database of a dump of MySQL's with its tables and columns, in the dump's order.
+
+    Raises DataError for a file that cannot be read or makes no database.
+    """
+    try:
+        found = _tables_at(dump, dump.stat().st_mtime_ns)
+    except OSError as e:
+        raise DataError(f"cannot read {dump}: {e.strerror}") from e
+    except UnicodeDecodeError as e:
+        raise DataError(f"{dump} is not UTF-8 text (byte {e.start})") from e
+    if not found:
+        raise DataError(f"{dump} makes no database: no line with CREATE DATABASE `name`")
+    return found
+
+
+def schema_text(tables: Tables) -> str:
+    """What an agent is told of a database's tables."""
+    lines = [f"- {name}: {', '.join(columns)}" for name, columns in tables.items()]
+    return "\n".join(["The database has these tables, each with its columns:", *lines])
+
+
+def told(task: Task, text: str) -> Task:
+    """The task with a text more in what the agent is told."""
+    notes = f"{task.data.get('notes', '')}\n{text}".strip()
+    return replace(task, data={**task.data, "notes": notes})
+
+
+def with_schema(task: Task) -> Task:
+    """The task whose agent is told the schema."""
+    return told(task, schema_text(task.data["schema"]))
+
+
+def choose(name: str, tasks: list[Task], subset: str | None, **words: Word) -> Dataset:
+    """The dataset of the tasks that ``subset`` chooses. ``words`` are words of one dataset's own.
+
+    Raises UnknownNameError for a word that means nothing here, UsageError for a choice that leaves
+    no task.
+    """
+    chosen = tasks
+    groups = dict.fromkeys(str(t.group) for t in tasks)
+    grades = dict.fromkeys(t.hardness for t in tasks if t.hardness)
+    known = {SCHEMA: with_schema, **words}
+    for word in subset.split("+") if subset else ():
+        if word in known:
+            chosen = [new for task in chosen if (new := known[word](task)) is not None]
+        elif word in grades:
+            chosen = [task for task in chosen if task.hardness == word]
+        elif word in groups:
+            chosen = [task for task in chosen if task.group == word]
+        elif word == "verified" and verified.is_there(name):
+            sound = {t.id: t for t in verified.sound(name, tasks)}
+            chosen = [replace(t, also=sound[t.id].also) for t in chosen if t.id in sound]
+        else:
+            lists = ["verified"] if verified.is_there(name) else []
+            raise unknown(f"subset of {name}", word, [*grades, *lists, *known, *groups])
+    if not chosen:
+        raise UsageError(f"{name}:{subset} holds no task")
+    label = f"{name}:{subset}" if subset else name
+    return Dataset(label, "sql", tuple(chosen))

@@ -1,0 +1,102 @@
+"""What every converter does: find its files, name databases, write tasks."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from intercode.core.errors import DataError, UsageError
+from intercode.datasets import files
+
+
+def rows_in(path: Path) -> list[dict[str, Any]]:
+    """The rows of a JSON list. Raises DataError for anything else."""
+    rows = files.read_json(path)
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise DataError(f"{path}: expected a list of objects")
+    return rows
+
+
+def text(row: Mapping[str, Any], key: str, where: str) -> str:
+    """The text under ``key``. Raises DataError where there is none."""
+    value = row.get(key)
+    if not isinstance(value, str) or not value.strip():
+        raise DataError(f"{where}: {key!r} must be a text, not {value!r}")
+    return value
+
+
+def whole(release: Path, wanted: Iterable[str], name: str) -> list[Path]:
+    """The files among ``wanted`` that the release has, directly or one directory below.
+
+    Raises UsageError where it has none of them.
+    """
+    if not release.is_dir():
+        raise UsageError(f"{release} is no directory: name the one that {name} was unpacked into")
+    below = sorted(p for p in release.iterdir() if p.is_dir())
+    names = tuple(wanted)
+    for root in (release, *below):
+        if found := [root / n for n in names if (root / n).is_file()]:
+            return found
+    raise UsageError(f"{release} is no release of {name}: none of {', '.join(names)} is there")
+
+
+def schemas(path: Path) -> dict[str, dict[str, list[str]]]:
+    """The databases of a ``tables.json`` as Spider and BIRD have it: tables with their columns."""
+    out: dict[str, dict[str, list[str]]] = {}
+    for row in rows_in(path):
+        tables = row.get("table_names_original")
+        columns = row.get("column_names_original")
+        if not isinstance(tables, list) or not isinstance(columns, list):
+            raise DataError(f"{path}: {row.get('db_id')!r} lacks table_names_original")
+        found: dict[str, list[str]] = {table: [] for table in tables}
+        for number, column in columns:
+            if number >= 0:
+                found[tables[number]].append(column)
+        out[str(row["db_id"])] = found
+    return out
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release of SQLite files: the ``tables`` of its databases, the ``folders`` in which they
+    lie, and where the files of tasks go."""
+
+    tables: Mapping[str, dict[str, list[str]]]
+    folders: Sequence[Path]
+    out: Path
+
+    def database(self, name: str, where: str) -> dict[str, str]:
+        """What a row says of its SQLite file, with its path relative to the file of tasks."""
+        tried = [folder / name / f"{name}.sqlite" for folder in self.folders]
+        for path in tried:
+            if path.is_file():
+                return {"kind": "sqlite", "path": os.path.relpath(path, self.out), "name": name}
+        looked = " and ".join(map(str, tried))
+        raise DataError(f"{where}: no database {name!r}; looked for {looked}")
+
+    def write(self, path: Path, name: str, task: MakeTask) -> Path:
+        """Write the tasks that a file of rows gives as ``NAME.jsonl``. ``task`` makes one of this
+        release, a row, its id, and where it stands. Raises as ``rows_in``, ``write`` and ``task``
+        do."""
+        found = enumerate(rows_in(path))
+        rows = [task(self, row, f"{name}/{n}", f"{path}, row {n}") for n, row in found]
+        return write(self.out / f"{name}.jsonl", rows)
+
+
+MakeTask = Callable[[Release, dict[str, Any], str, str], dict[str, Any]]
+
+
+def write(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
+    """Write tasks as JSON lines, whole or not at all. Raises UsageError where that cannot be."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_name(f".{path.name}.part")
+        with aside.open("w", encoding="utf-8") as f:
+            f.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        return aside.replace(path)
+    except (FileExistsError, NotADirectoryError) as e:
+        raise UsageError(f"{path.parent} is a file; name a directory to write to") from e

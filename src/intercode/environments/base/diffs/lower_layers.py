@@ -1,0 +1,73 @@
+"""What stood at a path of a box before its episode: read from the trees that it lies on."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from intercode.core.types import FileEntry
+from intercode.sandbox.supervisor.runtime.overlay import is_opaque
+
+LARGEST = 64 << 10
+"""Bytes of a file up to which its content is read."""
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Thing(NamedTuple):
+    """What stands at a path. ``data``: a file's content, None where it is not at hand."""
+
+    entry: FileEntry
+    data: bytes | None = None
+
+
+def below(roots: Sequence[str], path: str) -> Thing | None:
+    """What the trees at ``roots``, the topmost first, hold at an absolute path; None for nothing,
+    or nothing that this process may read. No link in them is followed."""
+    *parents, name = path.strip("/").split("/")
+    for root in roots:
+        try:
+            found = _in(root, parents, name)
+        except OSError:  # an unreadable one, and a parent that is no directory: it covers the rest
+            return None
+        if found is not None:
+            return None if found.entry.kind == "gone" else found
+    return None
+
+
+def _in(root: str, parents: Sequence[str], name: str) -> Thing | None:
+    """What one tree holds; ``gone`` where it hides what the trees below hold."""
+    at = os.open(root, _DIRECTORY)
+    hides = False
+    try:
+        for part in parents:
+            inner = os.open(part, _DIRECTORY, dir_fd=at)
+            os.close(at)
+            at = inner
+            hides = hides or is_opaque(at)
+        return _at(name, at)
+    except FileNotFoundError:
+        return Thing(FileEntry("gone")) if hides else None
+    finally:
+        os.close(at)
+
+
+def _at(name: str, at: int) -> Thing:
+    info = os.stat(name, dir_fd=at, follow_symlinks=False)
+    mode = stat.S_IMODE(info.st_mode)
+    if stat.S_ISCHR(info.st_mode) and info.st_rdev == 0:
+        return Thing(FileEntry("gone"))
+    if stat.S_ISLNK(info.st_mode):
+        return Thing(FileEntry("link", mode, target=os.readlink(name, dir_fd=at)))
+    if stat.S_ISDIR(info.st_mode):
+        return Thing(FileEntry("dir", mode))
+    if not stat.S_ISREG(info.st_mode):
+        return Thing(FileEntry("fifo" if stat.S_ISFIFO(info.st_mode) else "device", mode))
+    with open(os.open(name, _FILE, dir_fd=at), "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        file.seek(0)
+        data = file.read(LARGEST) if info.st_size <= LARGEST else None
+    return Thing(FileEntry("file", mode, info.st_size, digest), data)

@@ -1,0 +1,42 @@
+"""When an environment pays: at the end, after every turn, or turn by turn as differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from intercode.core.registry import unknown
+from intercode.core.types import Score
+
+Pay = Literal["end", "every-turn", "difference"]
+PAYS = ("end", "every-turn", "difference")
+
+
+class Shaping:
+    """The reward that ``step`` returns.
+
+    ``end``: 0 until the episode ends, then the score. ``every-turn``: the score after each turn.
+    ``difference``: what a turn changed of the score, so that an episode's rewards sum to its final
+    score: potential-based shaping (Ng, Harada & Russell, 1999) with the score as the potential and
+    no discount, which leaves the best policy what it was.
+    """
+
+    def __init__(self, pay: Pay) -> None:
+        if pay not in PAYS:
+            raise unknown("way of paying", pay, list(PAYS))
+        self.pay = pay
+        self.before = 0.0
+        """The score that the last reward was paid up to; 0 when an episode begins."""
+
+    def turn(self, score: Callable[[], Score], info: dict[str, Any]) -> float:
+        """The reward of a turn that did not end the episode; tells ``info`` the score's parts."""
+        if self.pay == "end":
+            return 0.0
+        now = score()
+        info["score"], info["parts"] = now.value, dict(now.parts)
+        return self.of(now)
+
+    def of(self, score: Score) -> float:
+        """The reward for a state with this score."""
+        before, self.before = self.before, score.value
+        return score.value - before if self.pay == "difference" else score.value

@@ -1,0 +1,93 @@
+"""The paper's Bash reward, as it was meant and as the authors' code computes it.
+
+Paper (arXiv 2306.14898, section 3.2): 0.34 · similarity of the outputs
++ 0.33 · (1 − erf(n)), n = changes that only one side made
++ 0.33 · correct / |A ∩ G| of the changes that both made, 1 where there are none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+from intercode.core.types import FileEntry, Score, State, Task
+from intercode.environments.bash.tfidf import cosine, cosine_of
+
+CHECKED = ("A", "??", "C")
+_NOT_EQUAL = 0.99  # outputs that differ are never wholly similar
+
+
+def standard(_task: Task, agent: State, gold: State) -> Score:
+    """The paper's formula with its faults mended.
+
+    Outputs are equal (similarity 1) when they hold the same lines in any order, blanks inside a
+    line apart; else their similarity is the TF-IDF cosine over blank-separated words, at most 0.99.
+    A change is a path with its kind (file, dir, link, ..., gone); a change that both made is
+    correct when content, link target and permissions agree too.
+    """
+    output = agent.output if agent.answer is None else agent.answer
+    similarity = output_similarity(output or "", gold.output or "")
+    a = {path: entry.kind for path, entry in agent.files.items()}.items()
+    g = {path: entry.kind for path, entry in gold.files.items()}.items()
+    different, common = a ^ g, a & g
+    correct = sum(same_entry(agent.files[path], gold.files[path]) for path, _ in common)
+    parts = {
+        "output": 0.34 * similarity,
+        "changes": 0.33 * (1 - math.erf(len(different))),
+        "content": 0.33 * (correct / len(common) if common else 1.0),
+    }
+    details = {
+        "missed": sorted(path for path, _ in g - a),
+        "extra": sorted(path for path, _ in a - g),
+        "wrong": sorted(p for p, _ in common if not same_entry(agent.files[p], gold.files[p])),
+        "similarity": similarity,
+    }
+    return Score(round(sum(parts.values()), 12), parts, details)
+
+
+def output_similarity(a: str, b: str) -> float:
+    """1 for the same lines in any order, else the cosine over words, at most 0.99."""
+    left, right = _lines(a), _lines(b)
+    if Counter(left) == Counter(right):
+        return 1.0
+    value = cosine_of(" ".join(left).split(), " ".join(right).split())
+    return min(value or 0.0, _NOT_EQUAL)
+
+
+def _lines(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.strip().splitlines()]
+
+
+def same_entry(a: FileEntry, b: FileEntry) -> bool:
+    """Whether two changes of one path came out the same. Times and owners do not count."""
+    if a.kind == "link":
+        return a.target == b.target
+    return (a.mode, a.size, a.digest) == (b.mode, b.size, b.digest)
+
+
+def original(_task: Task, agent: State, gold: State) -> Score:
+    """The arithmetic of the authors' ``get_reward`` at c3e46d8, roundings included.
+
+    The starting value is 0.01; each part is rounded to two decimals. Entries of ``git status``
+    are compared as (path, code); only those that both have, with code A, ?? or C, are compared by
+    checksum. The similarity falls back to equality where there is no vocabulary or no gold output.
+    """
+    a, g = set(agent.status), set(gold.status)
+    missed, extra = g - a, a - g
+    files = round(0.33 * (1 - math.erf(len(missed) + len(extra))), 2)
+    same = [(path, code) for path, code in a & g if code in CHECKED]
+    correct = sum(agent.checksums.get(path) == gold.checksums.get(path) for path, _ in same)
+    content = round(0.33 * (correct / len(same)), 2) if same else 0.33
+    similarity = _similarity_or_equality(agent.output, gold.output)
+    answer = round(0.33 * similarity, 2)
+    value = 0.01
+    for part in (files, content, answer):
+        value += part
+    parts = {"file_diff": files, "file_changes": content, "answer_similarity": answer}
+    details = {"missed": sorted(missed), "extra": sorted(extra), "similarity": similarity}
+    return Score(value, parts, details)
+
+
+def _similarity_or_equality(a: str | None, b: str | None) -> float:
+    value = None if a is None or b is None else cosine(a, b)
+    return value if value is not None else float(a == b)

@@ -1,0 +1,170 @@
+"""Code in any language of the table: write what a sentence asks for; hidden tests judge it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from intercode.core.errors import GoldError, UsageError
+from intercode.core.languages import HOME, Language, language
+from intercode.core.types import Brief, Dataset, ExecResult, Layer, State, Task, TestRun
+from intercode.environments.base.sandboxed_env import SandboxedEnv
+from intercode.environments.base.snapshots.files import CopiedFiles
+from intercode.environments.base.snapshots.storage import Stored
+from intercode.environments.base.workspaces import Place
+from intercode.environments.code.grading import graded
+from intercode.sandbox import SandboxSpec
+from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sessions.base import Session
+from intercode.sessions.bash.shell_state import SessionState
+from intercode.sessions.programs.program import AGAIN, ProgramSession
+from intercode.sessions.programs.repl import ReplSession
+
+_SLACK = 2  # times as long as before may an action take that is run again
+_PROGRAM = (
+    "Every action is a whole program in {title}: it is compiled and run, and you see what it says. "
+    "{notes} Your last program is what is tested: what it prints for other inputs is compared, and "
+    f"it must end with status 0. An action whose first line is `{AGAIN}` gives the lines below it "
+    "to the last program as its input."
+)
+_REPL = "Actions are {title}, as at a prompt: what you define stays. {notes} Define {entry}."
+_EXAMPLE = "It is run on this input, unless you give another:\n{}"
+
+
+class CodeEnv(SandboxedEnv):
+    """Write a program or a function in the language that the task names (``data["language"]``); the
+    reward is the share of hidden tests that pass.
+
+    Where the tests are calls of a function (``data["entry"]``), actions run in one interpreter.
+    Else each is a whole program, which reads ``data["example"]``, and the last one is judged. Tests
+    run in a fresh box to which only the code comes; see code_grading.py.
+
+    ``language``: that of tasks which name none. ``test_timeout``: seconds per test (None: as many
+    as for an action). The other settings are InterCodeEnv's. Raises UsageError for the profile
+    ``original``, which there is none of.
+    """
+
+    name: ClassVar[str] = "code"
+
+    def __init__(
+        self,
+        dataset: str | Dataset = "starter",
+        *,
+        language: str | None = None,
+        test_timeout: float | None = None,
+        **settings: Any,
+    ) -> None:
+        if settings.get("profile") == "original":
+            raise UsageError("the authors have no such environment: leave out the profile")
+        super().__init__(dataset, **settings)
+        self.language, self.test_timeout = language, test_timeout or self.timeout
+        self._settings |= {"language": language, "test_timeout": test_timeout}
+        self._graded: tuple[tuple[object, ...], tuple[TestRun, ...]] | None = None
+
+    @property
+    def brief(self) -> Brief:
+        brief, spoken, data = super().brief, self._language(self.task), self.task.data
+        told = (_REPL if _is_called(self.task) else _PROGRAM).format(
+            title=spoken.title, notes=spoken.notes, entry=data.get("entry")
+        )
+        example = _EXAMPLE.format(data["example"]) if data.get("example") else ""
+        notes = "\n".join(filter(None, (told, example, brief.notes)))
+        return replace(brief, notes=notes, environment=f"{self.name}:{self._spoken(self.task)}")
+
+    def facts(self) -> dict[str, Any]:
+        options = {"language": self.language, "test_timeout": self.test_timeout}
+        return {**super().facts(), "env_options": options}
+
+    def _spoken(self, task: Task) -> str:
+        """The name of a task's language."""
+        name = task.data.get("language") or self.language
+        if not name:
+            raise GoldError(f"{task.id} names no language: give one with `language`")
+        return str(name)
+
+    def _language(self, task: Task) -> Language:
+        return language(self._spoken(task))
+
+    @property
+    def _key(self) -> Any:
+        data = self.task.data
+        return super()._key, data.get("language"), _is_called(self.task), data.get("example")
+
+    def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
+        return SandboxSpec(self.image, layers, network=self.network)
+
+    def _open_session(self, box: KeptSandbox, task: Task, state: SessionState | None) -> Session:
+        spoken = self._language(task)
+        if not _is_called(task):
+            example = str(task.data.get("example") or "")
+            return ProgramSession(box, spoken, task.cwd, example, state)
+        if spoken.repl is None:
+            raise GoldError(f"{task.id} wants calls, and {spoken.title} has no interpreter here")
+        return ReplSession(box, spoken, task.cwd, state, _SLACK * self.timeout)
+
+    def _changes(self) -> list[str]:
+        """Without the program itself."""
+        return [path for path in super()._changes() if not f"{path}/".startswith(f"{HOME}/")]
+
+    def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
+        session = self._here.session
+        key = (self.task.id, written := _written(session), self.test_timeout)
+        if self._graded is None or self._graded[0] != key:
+            limits = self.test_timeout, _SLACK * self.timeout
+            self._graded = key, graded(self.task, written, self._open_place, *limits)
+        output = last.output if last else ""
+        return State(output, cwd=session.cwd, answer=answer, tests=self._graded[1])
+
+    def _gold_states(self, task: Task) -> list[State]:  # noqa: ARG002
+        return [State()]
+
+    def _close_episode(self) -> None:
+        self._graded = None
+        super()._close_episode()
+
+    # --------------------------------------------------------------- snapshots
+    def _hold(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
+        """The actions of an interpreter are run again, and the files of now put in place of what
+        they leave then."""
+        place = self._here
+        if not isinstance(place.session, ReplSession):
+            return super()._hold()
+        left, kept = place.session.others(place.box.processes()), CopiedFiles(place.box)
+        return (self._spec, kept, place.session.state()), left, kept.close
+
+    def _resume(self, held: Any, last: bool = False) -> None:
+        if not _is_called(self.task):
+            return super()._resume(held, last)
+        if isinstance(held, Stored):
+            spec = self._spec_of(self.task)
+            held = spec, held.files(spec, self.sandbox_kind), held.state
+        self._spec, kept, state = held
+        place = self._open_place()
+        try:
+            self._run_again(place, state)
+            kept.lend(place.box)
+            assert isinstance(place.session, ReplSession)
+            place.session.move(state.cwd)
+        except BaseException:
+            place.close()
+            raise
+        self._place = place
+        return None
+
+    def _run_again(self, place: Place, state: SessionState) -> None:
+        assert isinstance(place.session, ReplSession)
+        place.session.rerun(state, _SLACK * self.timeout)
+
+
+def _is_called(task: Task) -> bool:
+    """Whether the tests call a function; else they run a program."""
+    return bool(task.data.get("entry"))
+
+
+def _written(session: Session) -> tuple[str, ...]:
+    """What an agent has written: the actions of its interpreter, or its last program."""
+    if isinstance(session, ReplSession):
+        return session.actions
+    assert isinstance(session, ProgramSession)
+    return () if session.program is None else (session.program,)

@@ -1,0 +1,51 @@
+"""The reward for code in any language: the share of hidden tests that pass.
+
+Paper (arXiv 2306.14898, section 3.2) for Python: the share of a task's tests that the submitted
+function passes. What a program has printed, or a function has returned, is compared here, far from
+the code that is judged.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from intercode.environments.python.reward import standard
+
+__all__ = ["same_printed", "same_value", "standard"]
+
+_RELATIVE = 1e-9
+"""Numbers x and y with a fraction are equal where |x − y| ≤ 1e-9 · max(|x|, |y|)."""
+
+
+def same_printed(printed: str, expected: str) -> bool:
+    """Whether a program printed what was expected of it, line by line. Blanks at the end of a line
+    and empty lines at the end do not count."""
+    return _lines(printed) == _lines(expected)
+
+
+def same_value(returned: Any, expected: Any) -> bool:
+    """Whether a value of JSON's is the expected one: of the same kind, and equal."""
+    if isinstance(returned, bool) or isinstance(expected, bool):
+        return returned is expected
+    if isinstance(returned, int | float) and isinstance(expected, int | float):
+        return returned == expected or _close(returned, expected)
+    if isinstance(returned, list) and isinstance(expected, list):
+        return len(returned) == len(expected) and all(map(same_value, returned, expected))
+    if isinstance(returned, dict) and isinstance(expected, dict):
+        return returned.keys() == expected.keys() and all(
+            same_value(value, expected[key]) for key, value in returned.items()
+        )
+    return type(returned) is type(expected) and bool(returned == expected)
+
+
+def _close(x: float, y: float) -> bool:
+    whole = isinstance(x, int) and isinstance(y, int)
+    try:
+        return not whole and math.isclose(x, y, rel_tol=_RELATIVE)
+    except OverflowError:  # a whole number that no float holds
+        return False
+
+
+def _lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.rstrip().split("\n")]

@@ -1,0 +1,111 @@
+"""Tasks in Harbor's format: a shell in the task's own image, and its own verifier."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from intercode.core.errors import DataError, UsageError
+from intercode.core.types import Dataset, ExecResult, Image, Layer, LayerSpec, State, Task
+from intercode.datasets.harbor.task_directory import files_of
+from intercode.datasets.harbor.task_toml import Config
+from intercode.environments.base.layers import task_layer
+from intercode.environments.base.sandboxed_env import SandboxedEnv
+from intercode.environments.harbor.verifier import verify
+from intercode.sandbox import SandboxSpec
+from intercode.sandbox.contract import Limits
+from intercode.sandbox.images.build.base_images import Bases
+from intercode.sandbox.images.build.on_demand import resolve
+from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sessions.base import Session
+from intercode.sessions.bash.persistent import BashSession
+from intercode.sessions.bash.shell_state import SessionState
+
+LARGEST_DISK = 4 << 30
+"""Bytes that a box's files may take at most, whatever a task asks for: they may lie in memory."""
+_SPACE = 64 << 30  # bytes: Go, Java and Node reserve far more than they use
+_LOGS = LayerSpec("script", Path(__file__).with_name("create_log_directories.sh"))
+
+
+class HarborEnv(SandboxedEnv):
+    """Do what ``instruction.md`` says, in a shell that lives as long as the episode.
+
+    The image is the task's own, built from its Dockerfile when it is first needed; ``image`` takes
+    its place for every task. ``score`` copies the box's files into another one, where
+    ``tests/test.sh`` runs: the tests are nowhere else, and what ran in the agent's box is not
+    there. The other settings are InterCodeEnv's; there is no ``original`` profile.
+    """
+
+    name: ClassVar[str] = "harbor"
+
+    def __init__(
+        self,
+        dataset: str | Dataset,
+        *,
+        timeout: float = 120.0,
+        build: bool = False,
+        **settings: Any,
+    ) -> None:
+        if settings.get("profile", "standard") != "standard":
+            raise UsageError("Harbor's tasks have the profile 'standard' only")
+        super().__init__(dataset, timeout=timeout, **settings)
+        self.build, self._images = build, dict[str, Image]()
+        self._settings |= {"build": build}
+        for task in self.dataset.tasks:
+            if not isinstance(task.data.get("config"), Config):
+                raise DataError(f"{task.id} is no task of Harbor's: load it as harbor:/directory")
+
+    # ------------------------------------------------------------- each task's
+    @property
+    def image(self) -> Image:
+        """The image of the current task, or of the first one before there is any."""
+        data = (self._task or self.dataset.tasks[0]).data
+        name = self.image_name or str((self.build and data["dockerfile"]) or data["image"])
+        if name not in self._images:
+            ours = self.image_name or name.startswith("dockerfile:")
+            self._images[name] = resolve(name) if ours else Bases(resolve).image(name)
+        return self._images[name]
+
+    @property
+    def _config(self) -> Config:
+        config: Config = self.task.data["config"]
+        return config
+
+    def facts(self) -> dict[str, Any]:
+        facts = super().facts() | {"env_options": {"build": self.build}}
+        if not self.image_name:
+            sums = "".join(str(task.data["setup"]) for task in self.dataset.tasks)
+            digest = hashlib.sha256(sums.encode()).hexdigest()
+            facts |= {"image": "", "image_digest": f"sha256:{digest}"}  # each task's own
+        return facts
+
+    def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
+        config, image = self._config, self.image
+        disk = min(config.storage, LARGEST_DISK)
+        limits = Limits(disk=disk, file_size=disk, memory=config.memory, address_space=_SPACE)
+        logs = task_layer(_LOGS, image)
+        return SandboxSpec(
+            image, (logs, *layers), network=self.network, limits=limits, env=config.env
+        )
+
+    def _open_session(self, box: KeptSandbox, task: Task, state: SessionState | None) -> Session:
+        return BashSession(box, cwd=self._begins(task), state=state)
+
+    def _begins(self, task: Task) -> str:
+        """Where an episode begins: where the task says, else where its image does."""
+        return task.cwd if task.cwd != "/" else self.image.cwd or "/"
+
+    # ------------------------------------------------------------- the verdict
+    def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:  # noqa: ARG002
+        task, config = self.task, self._config
+        tests = files_of(Path(task.data["folder"]) / "tests")
+        with self._here.box.clone() as copy:
+            state = verify(
+                copy, tests, self._begins(task), config.verifier_env, config.verifier_seconds
+            )
+        return replace(state, answer=answer)
+
+    def _gold_states(self, task: Task) -> list[State]:  # noqa: ARG002
+        return [State()]

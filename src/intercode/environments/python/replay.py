@@ -1,0 +1,53 @@
+"""Python: what the authors' runner told an agent in place of an observation."""
+
+from __future__ import annotations
+
+import re
+
+from intercode.core.types import Score, Step
+from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.replay_causes import Differing
+from intercode.environments.base.replay_rules import Rules
+from intercode.environments.python.env import PythonEnv
+
+_COUNT = re.compile(r"Failed \d+/\d+ Test Cases\. Please try again\.")
+_NAMED = re.compile(r"Failed Test Case: .*\nPlease try again\.", re.DOTALL)
+_SUBMITTED = "def"
+_PLAIN = "Test case did not pass. Please try again."
+
+
+class PythonRules(Rules):
+    """After an action that begins with ``def`` the authors' runner submitted the function; below a
+    reward of 1 it told the agent of the tests that raised, in one of three forms, a setting of
+    theirs that the log does not name: the form of the record is taken. Other actions it did not
+    score."""
+
+    def play(self, env: InterCodeEnv, step: Step) -> tuple[str, float | None]:
+        assert isinstance(env, PythonEnv)
+        observation, *_ = env.step(step.action)
+        if step.reward is None:
+            return observation, None
+        if not step.action.startswith(_SUBMITTED):
+            return observation, 0.0
+        score = env.regrade() if env.profile == "original" else env.score()
+        return told(step.observation, observation, score, env.task.data["tests"]), score.value
+
+    def cause(self, step: Differing) -> str:
+        """One of a fixed set of causes."""
+        if "Please try again." in (step.recorded[-17:], step.replayed[-17:]):
+            return "a test ends otherwise"
+        if "Error" in step.recorded and "Error" in step.replayed:
+            return "words of an error, by Python's version"
+        return "other"
+
+
+def told(recorded: str, observation: str, score: Score, tests: tuple[str, ...]) -> str:
+    """The observation, or the feedback in the form of ``recorded`` where tests have raised."""
+    raised = score.details.get("raised", ())
+    if score.success or not raised:
+        return observation
+    if _COUNT.fullmatch(recorded):
+        return f"Failed {len(raised)}/{len(tests)} Test Cases. Please try again."
+    if _NAMED.fullmatch(recorded):
+        return f"Failed Test Case: {tests[raised[0]]}\nPlease try again."
+    return _PLAIN

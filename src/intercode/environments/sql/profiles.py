@@ -1,0 +1,107 @@
+"""The two ways of judging SQL: as it was meant, and as the authors' code does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from intercode.core.errors import GoldError
+from intercode.core.types import ExecResult, Rows, State, Task
+from intercode.environments.sql.row_order import ranks_of
+from intercode.sql import SqlSession
+from intercode.sql.base import FAILED, failed
+from intercode.sql.dialect.errors import near
+from intercode.sql.dialect.keywords import TIGHT
+from intercode.sql.dialect.tokens import tokens
+
+GOLD_SECONDS = 120.0
+_NO_FUNCTION = (
+    "FUNCTION {}.{} does not exist. Check the 'Function Name Parsing and Resolution' section in "
+    "the Reference Manual"
+)
+OpenSession = Callable[[], SqlSession]
+
+
+class SqlProfile(Protocol):
+    """What differs between the profiles. An instance belongs to one environment."""
+
+    def run(self, session: SqlSession, code: str, timeout: float) -> ExecResult:
+        """Run one action."""
+        ...
+
+    def agent_state(self, last: ExecResult | None, task: Task) -> State:
+        """What the agent has got last."""
+        ...
+
+    def gold_states(self, task: Task, agent: SqlSession, pristine: OpenSession) -> list[State]:
+        """What each gold gives. ``agent`` is the episode's own session, ``pristine`` opens one on
+        the data as they were at first."""
+        ...
+
+    def close(self) -> None:
+        """Forget what was kept for the episode."""
+        ...
+
+
+class Standard:
+    """Each gold runs once per episode, on pristine data; one that fails is the dataset's fault."""
+
+    def __init__(self) -> None:
+        self._golds: list[State] | None = None
+
+    def run(self, session: SqlSession, code: str, timeout: float) -> ExecResult:
+        return session.run(code, timeout)
+
+    def agent_state(self, last: ExecResult | None, task: Task) -> State:  # noqa: ARG002
+        return State(last.output, rows=last.rows) if last else State()
+
+    def gold_states(self, task: Task, agent: SqlSession, pristine: OpenSession) -> list[State]:  # noqa: ARG002
+        if self._golds is None:
+            session = pristine()
+            try:
+                self._golds = [_gold(task, gold, session) for gold in task.golds]
+            finally:
+                session.close()
+        return self._golds
+
+    def close(self) -> None:
+        self._golds = None
+
+
+def _gold(task: Task, gold: str, session: SqlSession) -> State:
+    """What a gold gives, and the order that it asks for. Raises GoldError where it fails."""
+    result = session.run(gold, GOLD_SECONDS)
+    if not result.ok:
+        why = result.output.removeprefix(FAILED)
+        raise GoldError(f"the gold of {task.id} fails: {why}")
+    ranks = None if result.rows is None else ranks_of(gold, result.rows, _asking(session))
+    return State(result.output, rows=result.rows, ranks=ranks)
+
+
+def _asking(session: SqlSession) -> Callable[[str], Rows | None]:
+    return lambda statement: session.run(statement, GOLD_SECONDS).rows
+
+
+class Original:
+    """The gold runs on the agent's connection whenever there is a score, in whatever state that is;
+    one that fails counts as an empty result. ``COUNT (*)`` with a blank is no function, as on the
+    authors' server, whatever the engine makes of it."""
+
+    def run(self, session: SqlSession, code: str, timeout: float) -> ExecResult:
+        pieces = list(tokens(code))
+        for token, after, inside in zip(pieces, pieces[1:], pieces[2:], strict=False):
+            if after.text == "(" and after.start > token.end and token.upper in TIGHT:
+                no_name = _NO_FUNCTION.format(session.database, token.text)
+                starred = inside.text == "*"
+                return failed(near(code, inside.start).message if starred else no_name)
+        return session.run(code, timeout)
+
+    def agent_state(self, last: ExecResult | None, task: Task) -> State:
+        return State(last.output, rows=last.rows) if last else State(task.query)
+
+    def gold_states(self, task: Task, agent: SqlSession, pristine: OpenSession) -> list[State]:  # noqa: ARG002
+        result = self.run(agent, task.golds[0], GOLD_SECONDS)
+        return [State(result.output, rows=result.rows if result.ok else (), failed=not result.ok)]
+
+    def close(self) -> None:
+        """Nothing is kept."""

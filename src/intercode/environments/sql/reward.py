@@ -1,0 +1,153 @@
+"""The paper's SQL reward, as it was meant and as the authors' code computes it.
+
+Paper (arXiv 2306.14898, section 3.2): IoU · (τ + 1) / 2, where IoU is the intersection of the
+agent's and the gold's rows over their union, and Kendall's τ compares the order of the rows that
+both have.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any
+
+from intercode.core.types import Rows, Score, State, Task
+from intercode.environments.sql.kendall import inversions, tau_b
+
+_DIGITS = 10
+"""Significant digits in which numbers that are not whole have to agree."""
+
+
+def original(_task: Task, agent: State, gold: State) -> Score:
+    """The arithmetic of the authors' ``get_reward`` at c3e46d8.
+
+    Rows are compared as Python prints them, as multisets. Where rows are common, τ of the two
+    lists of texts multiplies the IoU, rounded to two decimals (NumPy's way); a τ that is not a
+    number leaves the IoU as it is. Two empty results are equal; no result scores 0. A gold that
+    failed counts as an empty result.
+    """
+    return _of_texts(agent, gold, ordered=True)
+
+
+def original_iou(_task: Task, agent: State, gold: State) -> Score:
+    """As ``original`` before the authors added τ: most of their SQL logs were scored so."""
+    return _of_texts(agent, gold, ordered=False)
+
+
+def _of_texts(agent: State, gold: State, *, ordered: bool) -> Score:
+    if agent.rows is None or gold.rows is None:
+        return Score(0.0, {"iou": 0.0}, {"fault": "no result to compare"})
+    a, g = [str(row) for row in agent.rows], [str(row) for row in gold.rows]
+    iou, common = _overlap(a, g)
+    parts = {"iou": iou}
+    value = iou
+    if ordered and common:
+        tau = tau_b(_kept(a, common), _kept(g, common))
+        if not math.isnan(tau):
+            parts["tau"] = tau
+            value = round(tau * iou * 100) / 100
+    return Score(value, parts)
+
+
+def standard(_task: Task, agent: State, gold: State) -> Score:
+    """The paper's formula on values with their types.
+
+    Numbers are equal when they are the same number, whatever their type (to ten significant
+    digits where they are not whole); texts, dates and NULL only to their like. Order counts only
+    where the gold asks for one (``State.ranks``), and then only between rows that it tells apart:
+    τ = (pairs in order - pairs out of order) / (pairs), 1 where there is no such pair.
+    """
+    if agent.rows is None or gold.rows is None:
+        return Score(0.0, {"iou": 0.0}, {"fault": "no result to compare"})
+    if agent.rows is gold.rows and _rising(gold.ranks or ()):
+        return _full(len(gold.rows))
+    a, g = plain_rows(agent.rows), plain_rows(gold.rows)
+    iou, common = _overlap(a, g)
+    tau = 1.0 if gold.ranks is None else _agreement(a, g, gold.ranks, common)
+    details = {"rows": len(a), "gold_rows": len(g), "common": sum(common.values())}
+    return Score(round(iou * (tau + 1) / 2, 12), {"iou": iou, "tau": tau}, details)
+
+
+def _rising(ranks: Sequence[int]) -> bool:
+    return all(a <= b for a, b in pairwise(ranks))
+
+
+def _full(count: int) -> Score:
+    """The score of so many rows for themselves, which stand in the order asked for."""
+    details = {"rows": count, "gold_rows": count, "common": count}
+    return Score(1.0, {"iou": 1.0, "tau": 1.0}, details)
+
+
+def plain_rows(rows: Rows) -> list[Hashable]:
+    """Rows with their values in one form, so that what counts as equal is equal."""
+    return [tuple(map(_plain, row)) for row in rows]
+
+
+def _plain(value: Any) -> Hashable:
+    """A value's kind and the value: what is equal is equal in both."""
+    if isinstance(value, bool | int | float | Decimal):
+        return "number", _number(value)
+    if isinstance(value, bytes | bytearray):
+        return "text", bytes(value).decode("utf-8", "surrogateescape")
+    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
+        return "date", value.date().isoformat()
+    if isinstance(value, datetime.date | datetime.time):
+        return "date", value.isoformat()
+    if isinstance(value, set | frozenset):  # what a driver makes of MySQL's type SET
+        return "text", ",".join(sorted(map(str, value)))
+    return ("null", None) if value is None else ("text", str(value))
+
+
+def _number(value: bool | int | float | Decimal) -> int | float:
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, Decimal):
+        return int(value) if value.is_finite() and value == int(value) else _rounded(float(value))
+    return int(value) if value.is_integer() else _rounded(value)
+
+
+def _rounded(value: float) -> float:
+    near = float(f"{value:.{_DIGITS}g}")
+    return int(near) if near.is_integer() else near
+
+
+def _overlap(a: Sequence[Hashable], g: Sequence[Hashable]) -> tuple[float, Counter[Hashable]]:
+    """Intersection over union of two multisets (1 where both are empty), and the intersection."""
+    left, right = Counter(a), Counter(g)
+    common, union = left & right, left | right
+    return (common.total() / union.total() if union else 1.0), common
+
+
+def _kept(rows: Iterable[Any], common: Counter[Hashable]) -> list[Any]:
+    """Of each row as many as are common, the first ones, in their order."""
+    left = Counter(common)
+    out = []
+    for row in rows:
+        if left[row] > 0:
+            left[row] -= 1
+            out.append(row)
+    return out
+
+
+def _agreement(
+    a: Sequence[Hashable],
+    g: Sequence[Hashable],
+    ranks: Sequence[int],
+    common: Counter[Hashable],
+) -> float:
+    """τ of the common rows in the agent's order against the gold's ranks.
+
+    Equal rows are paired in their order, which is the pairing that scores best.
+    """
+    places: dict[Hashable, list[int]] = {}
+    for row, rank in zip(g, ranks, strict=True):
+        places.setdefault(row, []).append(rank)
+    queues = {row: iter(found) for row, found in places.items()}
+    order = [next(queues[row]) for row in _kept(a, common)]
+    ties = sum(n * (n - 1) // 2 for n in Counter(order).values())
+    pairs = len(order) * (len(order) - 1) // 2 - ties
+    return 1.0 if not pairs else 1.0 - 2.0 * inversions(order) / pairs

@@ -1,0 +1,195 @@
+"""A whole experiment: every combination of some settings, each a run of its own.
+
+In the TOML file, ``[grid]`` holds lists of values beside the settings that all runs share::
+
+    dataset = "nl2bash:verified"
+    [grid]
+    agent = ["try-again", "react"]
+    model = ["openai/gpt-4o-mini", {model = "mine", base_url = "http://localhost:8000/v1"}]
+    [grid.model_options]
+    temperature = [0.0, 0.7]
+
+A value that is a table gives several settings at once. A table of lists under ``agent_options``,
+``model_options`` or ``env_options`` varies single options.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from intercode.core.config import EvalConfig, make_config
+from intercode.core.errors import BudgetError, ConfigError, InterCodeError, TooManyErrorsError
+from intercode.core.registry import unknown
+from intercode.core.types import plain
+from intercode.evaluation.evaluate.plan import Plan, make_plan
+from intercode.evaluation.evaluate.run import run_plan
+from intercode.evaluation.evaluate.run_directory import README_FILE, file_name
+from intercode.models import Model
+
+OPTIONS = ("agent_options", "model_options", "env_options")
+_NOT_VARIED = ("out", "parallel", "grid", "limit", "tasks")
+Choice = tuple[str, dict[str, Any]]
+"""One value of an axis: what it is called, and the settings that it stands for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One combination: its name, which is that of its directory too, and its settings."""
+
+    name: str
+    config: EvalConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """An experiment. ``out`` holds a directory for each cell."""
+
+    out: Path
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a cell. ``stopped``: at a limit of its own or by too many errors; ``failed``: it
+    could not be played; ``message`` says why."""
+
+    cell: Cell
+    state: Literal["done", "errors", "stopped", "failed"]
+    message: str = ""
+
+
+def read_grid(values: Mapping[str, Any], out: Path, where: str = "the settings") -> Grid:
+    """The cells that settings with a table ``grid`` stand for; ``out`` is the directory of all.
+
+    Raises ConfigError or UnknownNameError for whatever one run would be refused for, and for values
+    that are no list or give two cells that are the same.
+    """
+    shared = {k: v for k, v in values.items() if k not in ("grid", "out")}
+    axes = [axis for key, value in _grid_of(values, where) for axis in _axes(key, value, where)]
+    found: list[tuple[list[str], dict[str, Any]]] = []
+    for choices in itertools.product(*axes):
+        settings = dict(shared)
+        for _, change in choices:
+            for key, value in change.items():
+                joined = key in OPTIONS and isinstance(value, Mapping)
+                settings[key] = {**settings.get(key, {}), **value} if joined else value
+        found.append(([name for name, _ in choices], settings))
+    texts = [json.dumps(plain(s), sort_keys=True, default=str) for _, s in found]
+    if twice := next((n for n, count in Counter(texts).items() if count > 1), None):
+        raise ConfigError(f"{where}: the grid gives the same run twice: {twice}")
+    names = [file_name(words).lower() for words, _ in found]
+    cells = []
+    for name, text, (_, settings) in zip(names, texts, found, strict=True):
+        if names.count(name) > 1:
+            name = f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:6]}"
+        config = make_config({**settings, "out": out / name}, f"{where}, {name}")
+        cells.append(Cell(name, config))
+    return Grid(out, tuple(cells))
+
+
+def run_grid(
+    grid: Grid,
+    *,
+    model: Model | None = None,
+    quiet: bool = False,
+    say: Callable[[str], None] = lambda _: None,
+) -> list[Result]:
+    """Play one cell after another; what one fails with does not stop the others.
+
+    The same grid goes on where an earlier call stopped. ``say`` is told of each cell that did not
+    come to its end.
+    """
+    grid.out.mkdir(parents=True, exist_ok=True)
+    (grid.out / README_FILE).write_text(_readme(grid), encoding="utf-8")
+    results = []
+    for number, cell in enumerate(grid.cells, 1):
+        label = f"[{number}/{len(grid.cells)} {cell.name}] "
+        result = _play(cell, model, quiet, label)
+        results.append(result)
+        if result.state in ("failed", "stopped"):
+            say(f"{label}{result.state}: {result.message}")
+    return results
+
+
+def plans(grid: Grid) -> list[tuple[Cell, Plan | InterCodeError]]:
+    """Each cell opened and checked, or what it cannot be played for."""
+    found: list[tuple[Cell, Plan | InterCodeError]] = []
+    for cell in grid.cells:
+        try:
+            found.append((cell, make_plan(cell.config)))
+        except InterCodeError as e:
+            found.append((cell, e))
+    return found
+
+
+def _play(cell: Cell, model: Model | None, quiet: bool, label: str) -> Result:
+    try:
+        plan = make_plan(cell.config, model)
+        run_plan(plan, quiet=quiet, label=label)
+        plan.close()
+    except (BudgetError, TooManyErrorsError) as e:
+        return Result(cell, "stopped", str(e))
+    except (InterCodeError, OSError) as e:
+        return Result(cell, "failed", f"{type(e).__name__}: {e}")
+    left = plan.failures()
+    return Result(cell, "errors" if left else "done", left[-1] if left else "")
+
+
+def _grid_of(values: Mapping[str, Any], where: str) -> Sequence[tuple[str, Any]]:
+    table = values.get("grid")
+    if not isinstance(table, Mapping) or not table:
+        raise ConfigError(f"{where}: grid = {table!r} is no table of lists, such as agent = [...]")
+    known = [k for k in EvalConfig.__dataclass_fields__ if k not in _NOT_VARIED]
+    for key in table:
+        if key not in known:
+            raise unknown(f"setting of the grid in {where}", key, known)
+    return list(table.items())
+
+
+def _axes(key: str, value: Any, where: str) -> list[list[Choice]]:
+    """The axes that one key of the grid stands for."""
+    if isinstance(value, Mapping) and key in OPTIONS:
+        return [
+            [(f"{option}-{v}", {key: {option: v}}) for v in _listed(f"{key}.{option}", vs, where)]
+            for option, vs in value.items()
+        ]
+    return [[_choice(key, v, where) for v in _listed(key, value, where)]]
+
+
+def _choice(key: str, value: Any, where: str) -> Choice:
+    if not isinstance(value, Mapping):
+        return _named(key, value), {key: value}
+    if key in OPTIONS:
+        return "-".join(f"{k}-{v}" for k, v in value.items()) or f"no-{key}", {key: dict(value)}
+    if key not in value:
+        raise ConfigError(f"{where}: a table in grid.{key} has to set {key} itself: {dict(value)}")
+    return _named(key, value[key]), dict(value)
+
+
+def _named(key: str, value: Any) -> str:
+    if not isinstance(value, str):
+        return f"{key}-{value}"
+    return Path(value).name if key == "dataset" else value
+
+
+def _listed(name: str, value: Any, where: str) -> list[Any]:
+    if not isinstance(value, list) or not value:
+        raise ConfigError(f"{where}: grid.{name} = {value!r} is no list of values: write [a, b]")
+    return value
+
+
+def _readme(grid: Grid) -> str:
+    lines = [f"  {cell.name}" for cell in grid.cells]
+    out = grid.out.name
+    return "\n".join(
+        [f"An experiment of intercode: {len(lines)} runs, each in a directory of its own.", "",
+         *lines, "", "The same command with the same file plays what is missing.",
+         f"All figures: intercode report {out}", f"In a browser: intercode view {out}", ""]
+    )  # fmt: skip

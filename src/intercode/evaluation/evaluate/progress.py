@@ -1,0 +1,96 @@
+"""How far a run is, on standard error: one line that moves, or plain lines now and then."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import TextIO
+
+from intercode.core.types import Trajectory
+from intercode.evaluation.evaluate.run_state import Ended
+
+EVERY_TERMINAL, EVERY_FILE = 0.1, 5.0
+"""Seconds between two reports on a terminal and elsewhere."""
+
+
+class Progress:
+    """Counts episodes and reports them. Used from one thread.
+
+    ``total`` is how many episodes the run has, ``before`` those that were finished earlier,
+    ``label`` what every line begins with.
+    """
+
+    def __init__(
+        self,
+        total: int,
+        before: Sequence[Trajectory | Ended],
+        stream: TextIO | None = None,
+        label: str = "",
+    ) -> None:
+        self.stream = stream or sys.stderr
+        self.label = label
+        self.total, self.played = total, len(before)
+        self.solved = sum(t.success for t in before)
+        self.errors = self.again = self._here = 0
+        self.cost: float | None = 0.0
+        self._moves = self.stream.isatty()
+        self._every = EVERY_TERMINAL if self._moves else EVERY_FILE
+        self._began = self._last = time.monotonic()
+        self._width = 0
+        self._stale = True
+
+    def add(self, trajectory: Trajectory, quiet: bool = False) -> None:
+        """Count one episode, and report now and then unless that is to be ``quiet``."""
+        self._here, self._stale = self._here + 1, True
+        if trajectory.end == "error":
+            self.errors += 1
+        else:
+            self.again += trajectory.run.get("attempts", 1) > 1
+            self.played += 1
+            self.solved += trajectory.success
+        if trajectory.usage.requests:
+            cost = trajectory.usage.cost
+            self.cost = None if self.cost is None or cost is None else self.cost + cost
+        if not quiet and time.monotonic() - self._last >= self._every:
+            self.show()
+
+    def line(self) -> str:
+        """The state of things in one line."""
+        done = self.played + self.errors
+        share = f"{100 * self.solved / self.played:.1f} %" if self.played else "-"
+        seconds = time.monotonic() - self._began
+        rate = self._here / seconds if seconds > 0 else 0.0
+        left = f", {_clock((self.total - done) / rate)} left" if rate and done < self.total else ""
+        speed = f"{rate:.1f}/s" if rate >= 1 else f"{60 * rate:.1f}/min"
+        again = f", {self.again} lost and run again" if self.again else ""
+        errors = f"{self.errors} errors{again}"
+        cost = f", ${self.cost:.2f}" if self.cost else ""
+        return (
+            f"{self.label}{done}/{self.total} done, success {share}, {errors}{cost}, {speed}{left}"
+        )
+
+    def show(self) -> None:
+        """Report now."""
+        self._last, self._stale = time.monotonic(), False
+        text = self.line()
+        if self._moves:
+            self.stream.write("\r" + text.ljust(self._width))
+            self._width = len(text)
+        else:
+            self.stream.write(text + "\n")
+        self.stream.flush()
+
+    def finish(self) -> None:
+        """Report for the last time."""
+        if self._stale:
+            self.show()
+        if self._moves:
+            self.stream.write("\n")
+            self.stream.flush()
+
+
+def _clock(seconds: float) -> str:
+    whole = round(seconds)
+    hours, rest = divmod(whole, 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"

@@ -1,0 +1,129 @@
+"""What a run's results have to name: conditions, prompts, generation parameters, versions."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Callable, Iterator, Mapping
+from importlib import metadata
+from typing import Any
+
+import intercode
+from intercode.agents.base import Agent
+from intercode.core import trajectories
+from intercode.core.config import EvalConfig
+from intercode.core.types import plain
+from intercode.evaluation.evaluate.source_code import code_of
+from intercode.models import Model
+from intercode.models.redaction import is_secret, is_secret_header
+
+SETTINGS = (*trajectories.IDENTITY, "timeout", "seed", "agent_options")
+"""What must be equal for two commands to be one run. Not: tasks, limit and epochs, so that a run
+can be widened; limits on what it may spend, so that it can be continued; parallel, shuffle and the
+endpoint's address, which change no result."""
+
+LEFT_OUT = ("agent_facts", "model_facts", "versions", "code", "config")
+"""What run.json alone tells. An episode's own record repeats the rest, to be able to stand
+alone."""
+
+PACKAGES = ("gymnasium", "httpx", "sqlglot", "mysql-connector-python", "tiktoken", "litellm",
+            "anthropic", "google-genai")  # fmt: skip
+"""The packages on which a result may depend."""
+
+ASKED = ("thinking", "thoughts", "api", "template")
+"""What a model tells beside its generation parameters that changes its answers as they do."""
+
+_SECRET = re.compile(
+    r"api[-_]?key|[-_]key$|^key$|authorization|secret|passw|credential|cookie|(^|auth_|access_)token$",
+    re.IGNORECASE,
+)
+_LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+def facts_of(
+    config: EvalConfig, environment: Mapping[str, Any], agent: Agent, model: Model | None
+) -> dict[str, Any]:
+    """The facts of a run, as JSON types: those of its environment, its agent and its model.
+
+    Nothing in them is a secret: see ``clean``.
+    """
+    told, generated = _said(agent), _said(model)
+    bounds = [n for n in (config.max_turns, agent.max_turns) if n is not None]
+    facts = {
+        **environment,
+        "agent": config.agent,
+        "model": None if model is None else config.model or model.name,
+        "max_turns": min(bounds, default=None),
+        "seed": config.seed,
+        "agent_options": config.agent_options,
+        "model_options": config.model_options,
+        "prompts": sorted(_sums(told)),
+        "generation": _generation(generated, config),
+        "agent_facts": told,
+        "model_facts": generated,
+        "version": intercode.__version__,
+        "versions": versions(),
+        "code": code_of(config),
+        "config": {k: v for k, v in plain(config).items() if k not in ("out", "parallel")},
+    }
+    if endpoint := getattr(model, "endpoint", None):
+        facts["endpoint"] = endpoint
+    cleaned: dict[str, Any] = clean(plain(facts))
+    return cleaned
+
+
+def carried(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a run's facts every episode's record repeats."""
+    return {k: v for k, v in facts.items() if k not in LEFT_OUT}
+
+
+def versions() -> dict[str, str]:
+    """Of this package, Python, the system and the packages that a result may depend on."""
+    found = {"intercode": intercode.__version__, "python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return {**found, "system": f"{platform.system()} {platform.release()}"}
+
+
+def _generation(told: Mapping[str, Any], config: EvalConfig) -> dict[str, Any]:
+    """How answers were asked for; the model's options where it does not tell."""
+    more = {name: told[name] for name in ASKED if told.get(name) is not None}
+    return {**told.get("generation", config.model_options), **more}
+
+
+def _is_secret(name: str) -> bool:
+    return is_secret(name) or bool(_SECRET.search(name))
+
+
+def clean(value: Any, secret: Callable[[str], bool] = _is_secret) -> Any:
+    """JSON types without whatever is named like a secret, headers by rules of their own, and
+    without logins in addresses."""
+    if isinstance(value, Mapping):
+        kinds = {"headers": is_secret_header}
+        kept = ((k, v) for k, v in value.items() if not secret(str(k)))
+        return {k: clean(v, kinds.get(k, _is_secret)) for k, v in kept}
+    if isinstance(value, list | tuple):
+        return [clean(v) for v in value]
+    return _LOGIN.sub("", value) if isinstance(value, str) else value
+
+
+def _said(someone: Any) -> dict[str, Any]:
+    """What an agent or a model tells of itself; a user's own may tell nothing."""
+    facts = getattr(someone, "facts", None)
+    return dict(facts()) if callable(facts) else {}
+
+
+def _sums(value: Any) -> Iterator[str]:
+    """Every ``sha256`` within an agent's facts: those of its prompts."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if key == "sha256" and isinstance(inner, str):
+                yield inner
+            else:
+                yield from _sums(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _sums(inner)

@@ -1,0 +1,59 @@
+"""The pool for trainers over the nodes of a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import ExitStack
+from typing import Any
+
+from intercode.core.types import Dataset
+from intercode.environments import ENVIRONMENTS
+from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.pool import Pool
+from intercode.evaluation.ray.cluster import connected
+from intercode.evaluation.ray.environment_spec import make_kit
+from intercode.evaluation.ray.host_manager import Hosts
+
+
+class RayPool(Pool):
+    """As ``intercode.Pool``, with the environments on the nodes of a Ray cluster.
+
+    ``address``: see ``cluster.connected``. A group with a prefix lives on one node. When a node is
+    lost, what its episodes are asked for raises SandboxLostError; begin them again, elsewhere.
+    Raises what Pool raises, ConfigError where Ray is not installed, UsageError where no cluster
+    answers.
+    """
+
+    def __init__(
+        self,
+        environment: str = "bash",
+        size: int = 16,
+        dataset: str | Dataset = "starter",
+        *,
+        address: str | None = None,
+        idle: float | None = 600.0,
+        **settings: Any,
+    ) -> None:
+        with ExitStack() as stack:
+            env: InterCodeEnv = ENVIRONMENTS.load(environment)(dataset, **settings)
+            with env:
+                kit = make_kit(env, environment, settings, range(len(env.dataset)))
+            ray = stack.enter_context(connected(address))
+            self.hosts = stack.enter_context(Hosts(kit, ray, size))
+            super().__init__(
+                "intercode.evaluation.ray.remote_env:FarEnv",
+                size,
+                env.dataset,
+                idle=idle,
+                hosts=self.hosts,
+            )
+            self._nodes = stack.pop_all()
+
+    async def close(self) -> None:
+        """End every episode, free every sandbox, and leave the cluster. May be called again."""
+        await super().close()
+        await asyncio.get_running_loop().run_in_executor(None, self._nodes.close)
+
+    def facts(self) -> dict[str, Any]:
+        """What every result of this pool's environments has to name."""
+        return dict(self.hosts.kit.facts)

@@ -1,0 +1,35 @@
+"""A run over nodes: agents, models, limits and files here, environments there."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import cast
+
+from intercode.environments.base.env import InterCodeEnv
+from intercode.evaluation.evaluate.plan import Plan, env_settings
+from intercode.evaluation.ray.cluster import connected
+from intercode.evaluation.ray.environment_spec import make_kit
+from intercode.evaluation.ray.host_manager import Hosts
+from intercode.evaluation.ray.remote_env import FarEnv
+
+
+@contextmanager
+def nodes(plan: Plan) -> Iterator[Callable[[], InterCodeEnv]]:
+    """What makes the environments of a run on the nodes of a cluster, while the context lasts.
+
+    Raises ConfigError where Ray is not installed, UsageError where no cluster answers.
+    """
+    config, dataset = plan.config, plan.dataset
+    with connected(config.address) as ray:
+        settings = env_settings(config, dataset)
+        with plan.env() as env:
+            kit = make_kit(env, dataset.environment, settings, plan.chosen)
+        with Hosts(kit, ray, config.parallel, _say) as hosts:
+            # all that a rollout asks of an environment it has
+            yield lambda: cast(InterCodeEnv, FarEnv(kit.dataset, hosts=hosts))
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)

@@ -1,0 +1,223 @@
+"""Re-executes recorded episodes and compares every observation and reward with the record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from intercode.core import logs
+from intercode.core.errors import DataError
+from intercode.core.types import SUCCESS, Step, Trajectory
+from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.replay_rules import Rules, rules_of
+from intercode.evaluation.replay.recorded_environments import Environments, Options, again, is_own
+
+__all__ = ["FileReport", "Options", "StepCheck", "recheck", "run"]
+
+TOLERANCE = 0.01 + 1e-9
+"""Rewards that differ by at most this count as equal: the authors' are sums of rounded parts."""
+
+
+@dataclass(frozen=True)
+class StepCheck:
+    """One re-executed step beside its record. A reward of None was not recorded."""
+
+    task: str
+    turn: int
+    action: str
+    recorded: str
+    replayed: str
+    recorded_reward: float | None
+    replayed_reward: float | None
+    stable: bool | None
+    cause: str = ""
+    episode: str = ""
+    own: bool = False
+    recorded_hashes: Mapping[str, str] = field(default_factory=dict)
+    replayed_hashes: Mapping[str, str] = field(default_factory=dict)
+    alike: bool = False
+    """Whether the observations, though not the same text, count as equal (see rules.py)."""
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """What the reward of an episode of others is made of, now that it was scored again."""
+
+    @property
+    def same_observation(self) -> bool:
+        return self.alike or self.recorded == self.replayed
+
+    @property
+    def same_reward(self) -> bool:
+        """Equal to 0.01 for the authors' logs, exactly for our own."""
+        a, b = self.recorded_reward, self.replayed_reward
+        return a is None or (b is not None and abs(a - b) <= (0.0 if self.own else TOLERANCE))
+
+    @property
+    def same_hashes(self) -> bool:
+        """Whether every recorded hash came again; true where none was recorded."""
+        return all(self.replayed_hashes.get(k) == v for k, v in self.recorded_hashes.items())
+
+    @property
+    def same(self) -> bool:
+        return self.same_observation and self.same_reward and self.same_hashes
+
+    @property
+    def differs_in(self) -> list[str]:
+        """``observation``, ``reward``, ``state``: those that did not come again."""
+        state = "state"
+        found = {
+            "observation": not self.same_observation,
+            "reward": not self.same_reward,
+            state: self.recorded_hashes.get(state, "") != self.replayed_hashes.get(state, "")
+            and state in self.recorded_hashes,
+        }
+        return [name for name, differs in found.items() if differs]
+
+
+@dataclass
+class FileReport:
+    """What the replay of one file showed."""
+
+    file: str
+    episodes: int = 0
+    recorded_success: int = 0
+    replayed_success: int = 0
+    own: bool = False
+    deterministic: bool = False
+    steps: list[StepCheck] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def shares(self, stable_only: bool = False) -> dict[str, float | int | None]:
+        """Steps, and the shares with equal observation and equal reward (None: no such step)."""
+        steps = [s for s in self.steps if s.stable or not stable_only]
+        scored = [s for s in steps if s.recorded_reward is not None]
+        return {
+            "steps": len(steps),
+            "observations": _share([s.same_observation for s in steps]),
+            "rewards": _share([s.same_reward for s in scored]),
+        }
+
+    @property
+    def mismatches(self) -> list[StepCheck]:
+        return [s for s in self.steps if not s.same]
+
+    @property
+    def disproved(self) -> list[StepCheck]:
+        """The first differing step of each episode of ours that did not come again."""
+        return [s for s in self.mismatches if s.own]
+
+
+def _share(values: Sequence[bool]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def run(
+    paths: Sequence[Path],
+    options: Options,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> list[FileReport]:
+    """Replay every log among ``paths``. Raises UsageError for one that cannot be replayed."""
+    files = logs.discover(paths)
+    episodes = {file: list(_episodes(file)) for file in files}
+    total = sum(len(e) for e in episodes.values())
+    done = 0
+    reports = []
+    for file in files:
+        report = FileReport(file.name)
+        with Environments(options) as envs, ThreadPoolExecutor(options.parallel) as pool:
+            replayed = partial(_replay, envs)
+            for trajectory, checks in pool.map(replayed, *zip(*episodes[file], strict=True)):
+                report.episodes += 1
+                report.own = is_own(trajectory)
+                report.deterministic = bool(trajectory.run.get("determinism"))
+                report.recorded_success += trajectory.success
+                best = max((c.replayed_reward or 0.0 for c in checks), default=0.0)
+                report.replayed_success += best >= SUCCESS
+                report.steps += checks
+                done += 1
+                progress(done, total)
+        report.notes = rules_of(episodes[file][0][0]).notes(report.steps) if report.steps else []
+        reports.append(report)
+    return reports
+
+
+def _episodes(file: Path) -> Iterator[tuple[Trajectory, list[dict[str, Any]]]]:
+    """Episodes with what a reference file says of each step (an empty dict where nothing)."""
+    trajectories = logs.load(file)
+    if trajectories and trajectories[0].run.get("source") == "reference":
+        yield from zip(trajectories, logs.load_reference(file), strict=True)
+    else:
+        for trajectory in trajectories:
+            yield trajectory, [{} for _ in trajectory.steps]
+
+
+def _replay(
+    envs: Environments, trajectory: Trajectory, notes: list[dict[str, Any]]
+) -> tuple[Trajectory, list[StepCheck]]:
+    rules = rules_of(trajectory)
+    with envs.lent(trajectory) as env:
+        try:
+            env.reset(seed=trajectory.seed, options={"task": trajectory.index})
+        except DataError as e:
+            if is_own(trajectory):
+                raise
+            return trajectory, _lost(trajectory, str(e))
+        if is_own(trajectory):
+            return trajectory, _prove(trajectory, env, rules)
+        checks: list[StepCheck] = []
+        for turn, (raw, note) in enumerate(zip(trajectory.steps, notes, strict=True)):
+            if not raw.executed:
+                continue
+            step = rules.as_executed(trajectory, raw)
+            observation, score = rules.played(env, step)
+            observation = rules.logged(trajectory, step, observation)
+            checks.append(StepCheck(
+                trajectory.task, turn, step.action, step.observation, observation,
+                step.reward, score.value if score else None,
+                note.get("stable", rules.stable(trajectory, turn)),
+                alike=rules.same(step.observation, observation), parts=score.parts if score else {},
+            ))  # fmt: skip
+    return trajectory, [_explained(check, rules) for check in rules.settled(trajectory, checks)]
+
+
+def _lost(trajectory: Trajectory, why: str) -> list[StepCheck]:
+    """The steps of an episode that cannot begin here, as for want of its files."""
+    return [
+        StepCheck(
+            trajectory.task, turn, step.action, step.observation, "", step.reward, None, False,
+            cause=f"cannot be played: {why.partition(':')[0]}",
+        )
+        for turn, step in enumerate(trajectory.steps)
+        if step.executed
+    ]  # fmt: skip
+
+
+def _prove(trajectory: Trajectory, env: InterCodeEnv, rules: Rules) -> list[StepCheck]:
+    """Every step of an episode of ours, up to the first that differs: what follows one that does
+    is another episode."""
+    checks: list[StepCheck] = []
+    for turn, step in enumerate(trajectory.steps):
+        if not step.executed and turn + 1 < trajectory.turns:
+            continue  # a turn without code is scored only where it was the last
+        check = recheck(trajectory, turn, again(env, step))
+        checks.append(_explained(check, rules))
+        if not check.same:
+            break
+    return checks
+
+
+def _explained(check: StepCheck, rules: Rules) -> StepCheck:
+    known = check.same or check.cause
+    return check if known else replace(check, cause=rules.cause(check))
+
+
+def recheck(trajectory: Trajectory, turn: int, came: Step) -> StepCheck:
+    """A step of an episode of ours beside what came when it was executed again."""
+    step = trajectory.steps[turn]
+    return StepCheck(
+        trajectory.task, turn, step.action, step.observation, came.observation,
+        step.reward, came.reward, None, episode=trajectory.id, own=True,
+        recorded_hashes=step.hashes, replayed_hashes=came.hashes,
+    )  # fmt: skip

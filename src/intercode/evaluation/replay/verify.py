@@ -1,0 +1,135 @@
+"""Verifies a bundle: its digests, its conditions, and by re-execution what its episodes say."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import random
+import secrets
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import intercode
+from intercode.core import trajectories
+from intercode.core.errors import DataError
+from intercode.core.types import Trajectory
+from intercode.evaluation.replay import log_replay
+from intercode.evaluation.replay.log_replay import FileReport, StepCheck
+from intercode.evaluation.replay.record_safety import refuse_unsafe
+from intercode.evaluation.replay.recorded_environments import Options, open_env
+from intercode.results.export.bundle.bundle import Bundle, read_bundle
+from intercode.results.export.bundle.receipt import Receipt, receipt_path
+
+SAMPLE = 20
+"""Episodes that are re-executed where nobody says how many."""
+_MUST = ("dataset_hash", "scoring")
+"""Conditions without which re-execution shows nothing."""
+_SHOULD = ("image_digest", "arch", "tier")
+"""Conditions in which a difference may explain others."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the verification of a bundle has shown.
+
+    ``notes`` are conditions in which this machine differs. ``first`` is the first step that did not
+    come again, None where every one did.
+    """
+
+    bundle: Bundle
+    report: FileReport
+    seed: int
+    notes: tuple[str, ...] = ()
+    first: StepCheck | None = None
+
+    @property
+    def equal(self) -> bool:
+        return self.first is None
+
+
+def verify(
+    path: Path,
+    options: Options,
+    *,
+    sample: int | None = SAMPLE,
+    seed: int | None = None,
+    progress: Callable[[int, int], None] = lambda *_: None,
+) -> Verdict:
+    """Check a bundle and re-execute ``sample`` of its episodes (None: all).
+
+    Which ones is drawn here, from ``seed``, so that whoever made the bundle cannot know them.
+    Raises DataError for a bundle that was changed or was made on another version of the dataset or
+    of the scoring, UsageError for one that asks for more than a record may (see trust.py).
+    """
+    bundle = read_bundle(path)
+    seed = secrets.randbelow(1 << 32) if seed is None else seed
+    good = [t for t in bundle.episodes if t.end != "error" and t.error is None]
+    if not good:
+        raise DataError(f"{path} holds no episode that was played to its end")
+    chosen = _draw(good, sample, seed)
+    for episode in chosen:
+        refuse_unsafe(episode.run, options)
+    notes = _conditions(chosen[0], options)
+    with tempfile.TemporaryDirectory(prefix="intercode-verify-") as home:
+        run = Path(home) / (path.name.removesuffix(".tar.gz") or "bundle")
+        trajectories.write_run(run, bundle.facts)
+        for episode in chosen:
+            trajectories.append(run / trajectories.TRAJECTORIES_FILE, episode)
+        (report,) = log_replay.run([run], options, progress)
+    first = report.disproved[0] if report.disproved else None
+    return Verdict(bundle, report, seed, notes, first)
+
+
+def write_receipt(verdict: Verdict) -> Path:
+    """Write beside the bundle what was shown, for the leaderboard; and return the file."""
+    report, bundle = verdict.report, verdict.bundle
+    first = verdict.first
+    receipt = Receipt(
+        bundle=bundle.sha256,
+        equal=verdict.equal,
+        episodes=report.episodes,
+        of=len(bundle.episodes),
+        steps=len(report.steps),
+        differing=len(report.disproved),
+        first="" if first is None else f"{first.task}, step {first.turn + 1}: {first.cause}",
+        seed=verdict.seed,
+        version=intercode.__version__,
+        at=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        notes=verdict.notes,
+    )
+    path = receipt_path(bundle.path)
+    path.write_text(json.dumps(receipt.plain(), indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def _draw(episodes: Sequence[Trajectory], sample: int | None, seed: int) -> list[Trajectory]:
+    """A sample in the order of the record."""
+    if sample is None or sample >= len(episodes):
+        return list(episodes)
+    places = random.Random(seed).sample(range(len(episodes)), sample)
+    return [episodes[i] for i in sorted(places)]
+
+
+def _conditions(episode: Trajectory, options: Options) -> tuple[str, ...]:
+    """Where the conditions here are not those of the record, in words."""
+    recorded: Mapping[str, Any] = episode.run
+    with open_env(episode, options) as env:
+        env.reset(seed=episode.seed, options={"task": episode.index})  # some facts need a box
+        here = env.facts()
+        task = env.task.id
+    for name in _MUST:
+        if recorded.get(name) != here.get(name):
+            raise DataError(
+                f"the bundle was made with {name} {recorded.get(name)!r}, and here it is "
+                f"{here.get(name)!r}: what it says cannot be verified with this version"
+            )
+    if task != episode.task:
+        raise DataError(f"position {episode.index} is the task {task}, not {episode.task}")
+    return tuple(
+        f"{name} is {here.get(name)!r} here, {recorded.get(name)!r} in the bundle"
+        for name in _SHOULD
+        if recorded.get(name) != here.get(name)
+    )

@@ -1,0 +1,233 @@
+"""What the authors' environments have in common: their constructor, ``reset`` and ``step``."""
+
+from __future__ import annotations
+
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from intercode.core.errors import EnvironmentStateError, UsageError
+from intercode.core.registry import unknown
+from intercode.core.types import Dataset, ExecResult, Profile, Score, State, Task
+from intercode.environments.base.env import InterCodeEnv
+from intercode.environments.base.rewards import REWARDS, RewardFunction
+from intercode.integrations.authors.data import (
+    IntercodeDataLoader,
+    Record,
+    check_preprocess,
+    dataset_of,
+    interactive,
+    plain,
+)
+from intercode.integrations.authors.logs import save
+
+AGENT_OBS, EVAL_OBS, CORRUPT_GOLD = "agent_obs", "eval_obs", "corrupt_gold"
+ACTION_EXEC, REWARD = "action_executed", "reward"
+"""Keys of ``info``, as in the authors' package."""
+
+_CONTAINER = ("command", "environment", "ports", "volumes")
+"""Arguments that theirs hands to Docker when it starts its one container."""
+_OURS = ("image", "sandbox", "network", "timeout", "engine", "dsn", "interpreter", "reuse")
+
+logger = logging.getLogger("intercode.integrations.authors")
+
+
+class Judged(InterCodeEnv):
+    """An environment that is scored after any turn, with or without an answer, and goes on."""
+
+    def judge(self, answer: str | None) -> Score:
+        """The score of the state as it is, had ``answer`` been handed in."""
+        self._answer = answer
+        try:
+            return self.score()
+        finally:
+            self._answer = None
+
+    @property
+    def last(self) -> ExecResult | None:
+        """What the last action did."""
+        return self._last
+
+
+class Watching:
+    """A reward function that remembers what it was asked about."""
+
+    def __init__(self, name: str) -> None:
+        self.__qualname__ = name
+        self._reward: RewardFunction = REWARDS.load(name)
+        self.agent, self.gold = State(), State()
+
+    def __call__(self, task: Task, agent: State, gold: State) -> Score:
+        self.agent, self.gold = agent, gold
+        return self._reward(task, agent, gold)
+
+
+class IntercodeEnv(ABC):
+    """An environment of the authors' package on top of one of ours, which is ``env``.
+
+    ``image_name``: their image's name, or one of our image specifications. ``data_path``: a .json,
+    .csv or .tsv file of rows with ``query`` and ``gold``; without one nothing is scored.
+    ``preprocess``: a function from a row to commands that run when its episode begins.
+    ``traj_dir``: a directory in which each submission is written to a file. ``verbose``: log.
+    ``profile``, and of our settings ``image``, ``sandbox``, ``network``, ``timeout``, ``engine``,
+    ``dsn``, ``interpreter`` and ``reuse``, are what our environments take. Raises UsageError for
+    arguments that only a Docker container of theirs would have, and for unknown ones.
+    """
+
+    name: ClassVar[str]
+    kind: ClassVar[str]
+    images: ClassVar[Mapping[str, str]] = {}
+    judged: ClassVar[type[Judged]]
+
+    def __init__(
+        self,
+        image_name: str,
+        *,
+        data_path: str | None = None,
+        preprocess: Any = None,
+        traj_dir: str | None = None,
+        verbose: bool = False,
+        profile: Profile = "original",
+        **settings: Any,
+    ) -> None:
+        _check(settings)
+        self.logger, self.image_name, self.data_path = logger, image_name, data_path
+        self.preprocess, self.traj_dir = check_preprocess(preprocess), traj_dir
+        logger.disabled = not verbose
+        self.tool_mode = data_path is None
+        dataset = interactive(self.kind)
+        if data_path is not None:
+            self.data_loader = IntercodeDataLoader(data_path)
+            dataset = dataset_of(data_path, self.kind, self.data_loader)
+        self.watching = Watching(f"{self.kind}-{profile}")
+        self.env = self._make(plain(dataset), dict(settings), profile)
+        self.info: dict[str, Any] = {}
+        self.trajectory: list[tuple[str, Any]] = []
+        self.observation: Any = None
+        self.reward: float | None = None
+        self.record: Record = {}
+        self.query_idx, self.query, self.gold = 0, "", "N/A"
+
+    def _make(self, dataset: Dataset, settings: dict[str, Any], profile: Profile) -> Judged:
+        """Our environment that does the work."""
+        if "image" not in settings:
+            settings["image"] = self._image(dataset)
+        return self.judged(dataset, profile=profile, reward=self.watching, **settings)
+
+    def _image(self, dataset: Dataset) -> str:
+        """Our image for their image's name; where that says nothing, the dataset's."""
+        if self.image_name in self.images:
+            return self.images[self.image_name]
+        if self.image_name == "host" or ":" in self.image_name:
+            return self.image_name
+        if dataset.comparable:  # a published dataset, and a name of the caller's own
+            return dataset.image
+        raise UsageError(
+            f"{self.image_name!r} is no image of the authors' ({', '.join(self.images)}) and no "
+            "specification of ours: use those, or give image='docker-archive:FILE' or the like"
+        )
+
+    # ---------------------------------------------------------- their interface
+    def reset(self, index: int | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin the episode of a row, or of any. Returns what is observed, mostly the query."""
+        self.info, self.trajectory, self.observation = {}, [], None
+        if not self.tool_mode:
+            count = len(self.data_loader)
+            self.query_idx = int(np.random.randint(0, count)) if index is None else index
+            self.record = self.data_loader.get(self.query_idx)
+            self.query = self.observation = self.record["query"]
+            self.gold, self.reward = self.record.get("gold", "N/A"), None
+        self.reset_container()
+        for command in self.preprocess(self.record) if self.preprocess else ():
+            self.exec_action(command)
+            if not self.info[ACTION_EXEC]:
+                raise RuntimeError(f"the preprocess command {command!r} failed: {self.observation}")
+        logger.info("task %s: %s", self.query_idx, self.query)
+        return self.observation, self.info
+
+    def step(self, action: str) -> tuple[Any, float, bool, dict[str, Any]]:
+        """Execute an action. ``submit`` scores the state, which may go on being changed and scored;
+        ``skip`` gives up."""
+        if action == "skip":
+            return "skipped", 0, True, {}
+        if action.startswith("submit"):
+            self.trajectory.append((action, None))
+            reward, info = (0.0, dict[str, Any]()) if self.tool_mode else self.get_reward()
+            if self.traj_dir is not None:
+                self.save_trajectory()
+            info[ACTION_EXEC] = True
+            return self.observation, reward, True, info
+        self.exec_action(action)
+        logger.info("%s\n%s", action, self.observation)
+        self.trajectory.append((action, self.observation))
+        return self.observation, 0, False, self.info
+
+    def exec_action(self, action: str) -> None:
+        """Execute code: sets ``observation`` and ``info["action_executed"]``."""
+        shown, *_, info = self.env.step(action)
+        self.observation = self._seen(shown, self.env.last)
+        self.info[ACTION_EXEC] = self._executed(bool(info["valid"]))
+
+    def get_reward(self) -> tuple[float, dict[str, Any]]:
+        """The reward of the state as it is, and what it was made of."""
+        score = self.env.judge(self._answer())
+        self.reward, info = score.value, self._judgement(score)
+        self.info = info
+        return score.value, info
+
+    def reset_container(self) -> None:
+        """Begin with a fresh box."""
+        self.env.reset(options={"task": self.query_idx})
+
+    def save_trajectory(self) -> None:
+        """Write the episode so far below ``traj_dir``."""
+        if self.traj_dir is None:
+            raise EnvironmentStateError("no traj_dir was given: nowhere to save a trajectory")
+        save(self, self.traj_dir)
+
+    def get_available_actions(self) -> list[str] | None:
+        """None: any code may be written."""
+        return None
+
+    def close(self) -> None:
+        """End the episode and free its box."""
+        self.env.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # ------------------------------------------------------ for the subclass
+    def _seen(self, shown: str, result: ExecResult | None) -> Any:  # noqa: ARG002
+        """An observation in the type that theirs has."""
+        return shown
+
+    def _executed(self, valid: bool) -> bool:
+        """Their flag of an action."""
+        return valid
+
+    def _answer(self) -> str | None:
+        """What the last ``submit`` hands in."""
+        return None
+
+    @abstractmethod
+    def _judgement(self, score: Score) -> dict[str, Any]:
+        """``info`` of a submission."""
+
+
+def _check(settings: Mapping[str, Any]) -> None:
+    for key in settings:
+        if key in _CONTAINER:
+            raise UsageError(
+                f"{key!r} was for Docker, and no container is started here: put files into an "
+                "image (docs/images.md), set variables in preprocess, and use network='host' for "
+                "the machine's own network"
+            )
+        if key not in _OURS:
+            known = ["data_path", "preprocess", "traj_dir", "verbose", "profile", *_OURS]
+            raise unknown("argument", key, known)

@@ -1,0 +1,103 @@
+"""InterCode in SkyRL-gym: ``BaseTextEnv`` over any of our environments.
+
+Register it where SkyRL makes its environments (inside the Ray entry point)::
+
+    import skyrl_gym
+    skyrl_gym.register("intercode", entry_point="intercode.integrations.skyrl:InterCodeTextEnv")
+
+``env_config`` holds what `intercode.make` takes (``environment``, ``dataset``, ``pay``, …); a row
+of the data names its ``task``, and may hold ``max_turns`` and ``seed``. Needs the extra ``skyrl``.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from skyrl_gym.envs.base_text_env import BaseTextEnv
+
+import intercode
+from intercode.agents.base import Feedback
+from intercode.agents.languages import language_of
+from intercode.agents.observation import told
+from intercode.agents.parsing import parse_answer
+from intercode.core.errors import InfrastructureError, UsageError
+from intercode.core.types import NOTHING, Score
+from intercode.environments.base.env import InterCodeEnv
+
+_LONGEST = 4000  # characters of an observation that a model is told
+_TURNS = 10
+_NO_CODE = "No code was found in your answer. Write it in one fenced block."
+Message = dict[str, str]
+
+
+class InterCodeTextEnv(BaseTextEnv):
+    """One episode. An action is a model's whole answer; the code in it is run, and what it printed
+    is the next message. A box that fails ends the episode with reward 0 and ``error`` in its
+    metadata. SkyRL does not promise to close: a box is freed when its environment goes.
+    """
+
+    def __init__(
+        self, env_config: Mapping[str, Any] = NOTHING, extras: Mapping[str, Any] = NOTHING
+    ) -> None:
+        super().__init__()
+        settings = {str(k): v for k, v in env_config.items()}
+        name = settings.pop("environment", "bash")
+        if "task" not in extras:
+            raise UsageError(f"a row needs the column 'task'; it has {', '.join(extras) or 'none'}")
+        self.max_turns = int(extras.get("max_turns", settings.pop("max_turns", _TURNS)))
+        self._env: InterCodeEnv = intercode.make(
+            name, settings.pop("dataset", "starter"), max_turns=self.max_turns, **settings
+        )
+        self._task, self._seed = extras["task"], extras.get("seed")
+        self._language = language_of(name)
+        self._done, self._score = False, 0.0
+        weakref.finalize(self, self._env.close)
+
+    def init(self, prompt: Sequence[Message]) -> tuple[list[Message], dict[str, Any]]:
+        """Begin. The query is told where the prompt does not hold it."""
+        query, info = self._env.reset(seed=self._seed, options={"task": self._task})
+        messages = [dict(message) for message in prompt]
+        if not any(query in message.get("content", "") for message in messages):
+            messages.append({"role": "user", "content": query})
+        return messages, info
+
+    def step(self, action: str) -> dict[str, Any]:
+        """Run the code of an answer."""
+        if self._done:
+            raise UsageError("the episode is over: make another environment for the next one")
+        self.turns += 1
+        code = parse_answer(action, self._language).code
+        if code is None:
+            self._done = self.turns >= self.max_turns
+            return self._answer(_NO_CODE, 0.0, {"valid": False})
+        try:
+            shown, reward, terminated, truncated, info = self._env.step(code)
+        except InfrastructureError as e:
+            self._done = True
+            return self._answer("", 0.0, {"error": f"{type(e).__name__}: {e}"})
+        self._done = terminated or truncated or self.turns >= self.max_turns
+        if self._done and "score" not in info:  # at the turn limit the state counts as it is
+            final: Score = self._env.score()
+            reward, info = final.value, {**info, "score": final.value}
+        self._score = float(info.get("score", reward))
+        text, _ = told(Feedback(shown, info["valid"], info["timed_out"]), _LONGEST)
+        return self._answer(text, reward, info)
+
+    def _answer(self, text: str, reward: float, info: dict[str, Any]) -> dict[str, Any]:
+        observations = [] if self._done else [{"role": "user", "content": text}]
+        if self._done:
+            self.close()
+        return {
+            "observations": observations, "reward": reward, "done": self._done, "metadata": info,
+        }  # fmt: skip
+
+    def get_metrics(self) -> dict[str, float]:
+        """Of the episode: its score, whether that is 1, and turns."""
+        success = float(self._score >= 1 - 1e-9)
+        return {"score": self._score, "success": success, "turns": float(self.turns)}
+
+    def close(self) -> None:
+        """End the episode and free its box. May be called again."""
+        self._env.close()

@@ -1,0 +1,163 @@
+"""Anthropic's models through their own client library (the extra ``anthropic``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from intercode.core.types import Usage
+from intercode.models.base import Call, Completion, Message, Tool
+from intercode.models.endpoint import Endpoint
+from intercode.models.options import sort_out
+from intercode.models.providers.client_library import arguments_of, fail, library, told_address
+from intercode.models.transport.http import checked_key
+from intercode.models.transport.retry import AttemptError
+
+NAME = "anthropic"
+LONGEST = 8192
+"""Tokens of an answer where no limit is given: this protocol wants one."""
+
+
+class AnthropicModel(Endpoint):
+    """A model of Anthropic's.
+
+    ``thinking``: a number of tokens for thoughts, or the field itself, such as ``{"type":
+    "adaptive"}``. What the model thought, with its signatures, is sent back unchanged in later
+    turns. ``prompt_cache`` asks the endpoint to keep the conversation at hand for the next turn.
+    ``temperature`` and ``top_p`` are sent only where they are given: newer models refuse them.
+    ``reasoning_effort`` becomes ``output_config.effort``.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        *,
+        thinking: int | Mapping[str, Any] | None = None,
+        prompt_cache: bool = True,
+        **options: Any,
+    ) -> None:
+        self._library = library("anthropic", NAME)
+        generation, conduct, _ = sort_out({"temperature": None, **options})
+        self._key, self._base_url = checked_key(api_key), base_url
+        endpoint, hidden = told_address(base_url, "https://api.anthropic.com")
+        keys = [self._key, *hidden] if self._key else hidden
+        super().__init__(name, endpoint, generation, conduct, provider=NAME, secrets=keys)
+        if isinstance(thinking, int):
+            thinking = {"type": "enabled", "budget_tokens": thinking}
+        self.thinking, self.prompt_cache = thinking, prompt_cache
+
+    def facts(self) -> dict[str, Any]:
+        """See Endpoint."""
+        thinking = dict(self.thinking) if self.thinking else None
+        return super().facts() | {"thinking": thinking, "prompt_cache": self.prompt_cache}
+
+    def connect(self) -> Any:
+        """See Endpoint."""
+        return self._library.AsyncAnthropic(
+            api_key=self._key,
+            base_url=self._base_url,
+            max_retries=0,
+            default_headers=dict(self.generation.headers),
+        )
+
+    def request(self, messages: Sequence[Message], tools: Sequence[Tool]) -> dict[str, Any]:
+        """See Endpoint."""
+        generation = self.generation
+        stop = generation.stop
+        request: dict[str, Any] = {
+            "model": self.name,
+            "max_tokens": generation.longest or LONGEST,
+            "stop_sequences": [stop] if isinstance(stop, str) else stop,
+            "thinking": dict(self.thinking) if self.thinking else None,
+            "cache_control": {"type": "ephemeral"} if self.prompt_cache else None,
+            "system": "\n\n".join(m["content"] for m in messages if m["role"] == "system") or None,
+            "tools": [_tool(t) for t in tools] or None,
+            "messages": _turns(messages),
+        }
+        if generation.reasoning_effort:
+            request["output_config"] = {"effort": generation.reasoning_effort}
+        sampling = {"temperature": generation.temperature, "top_p": generation.top_p}
+        body = {k: v for k, v in sampling.items() if v is not None} | dict(generation.extra)
+        if body:
+            request["extra_body"] = body  # the library has no parameters for them any more
+        return {k: v for k, v in request.items() if v is not None}
+
+    async def attempt(self, client: Any, request: dict[str, Any], seconds: float) -> Completion:
+        """See Endpoint."""
+        try:
+            answer = await client.messages.create(**request, timeout=seconds)
+            dump = getattr(answer, "model_dump", None)  # what is no JSON comes as a text
+            return self._read(dump(mode="json", exclude_none=True) if dump else answer)
+        except AttemptError:
+            raise
+        except Exception as e:  # the library's errors are sorted in one place
+            fail(self, e)
+
+    def _read(self, data: Any) -> Completion:
+        if not isinstance(data, dict) or not isinstance(data.get("content"), list):
+            raise AttemptError("the answer holds no content", lost=True)
+        blocks = [b for b in data["content"] if isinstance(b, dict)]
+        usage = data.get("usage") or {}
+        cached = usage.get("cache_read_input_tokens") or 0
+        written = usage.get("cache_creation_input_tokens") or 0
+        prompt, completion = usage.get("input_tokens"), usage.get("output_tokens")
+        total = None if prompt is None else prompt + cached + written
+        cost = None
+        if self.price and total is not None and completion is not None:
+            cost = self.price.cost(total, completion, cached, written)
+        thinking = (usage.get("output_tokens_details") or {}).get("thinking_tokens")
+        return Completion(
+            text="".join(b.get("text", "") for b in blocks if b.get("type") == "text"),
+            usage=Usage(
+                total, completion, 1, cached_tokens=cached, reasoning_tokens=thinking, cost=cost
+            ),
+            finish_reason=data.get("stop_reason"),
+            model=str(data.get("model", "")),
+            calls=tuple(_call(b) for b in blocks if b.get("type") == "tool_use"),
+            reasoning="".join(b.get("thinking", "") for b in blocks if b.get("type") == "thinking"),
+            provider={NAME: blocks} if any(b.get("type") != "text" for b in blocks) else None,
+        )
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    schema = dict(tool.parameters)
+    return {"name": tool.name, "description": tool.description, "input_schema": schema}
+
+
+def _call(block: Mapping[str, Any]) -> Call:
+    function = {"name": block["name"], "arguments": json.dumps(block.get("input", {}))}
+    return Call(id=block["id"], type="function", function=function)
+
+
+def _turns(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Messages in this protocol's form: roles take turns, so neighbours of one role are joined."""
+    turns: list[dict[str, Any]] = []
+    for message in messages:
+        if message["role"] == "system":
+            continue
+        role = "assistant" if message["role"] == "assistant" else "user"
+        blocks = _blocks(message)
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["content"] += blocks
+        else:
+            turns.append({"role": role, "content": blocks})
+    return turns
+
+
+def _blocks(message: Message) -> list[dict[str, Any]]:
+    provider = message.get("provider")
+    if isinstance(provider, Mapping) and provider.get(NAME):
+        return list(provider[NAME])
+    text = message["content"]
+    if message["role"] == "tool":
+        answered = message.get("tool_call_id", "")
+        return [{"type": "tool_result", "tool_use_id": answered, "content": text or "(no output)"}]
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": text}] if text.strip() else []
+    for call in message.get("tool_calls", ()):
+        name = call["function"]["name"]
+        made = {"type": "tool_use", "id": call["id"], "name": name, "input": arguments_of(call)}
+        blocks.append(made)
+    return blocks or [{"type": "text", "text": "(empty)"}]

@@ -1,0 +1,198 @@
+"""Google's models through their own client library (the extra ``google``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from intercode.core.types import Usage
+from intercode.models.base import Call, Completion, Message, Tool
+from intercode.models.endpoint import Endpoint
+from intercode.models.options import sort_out
+from intercode.models.providers.client_library import arguments_of, fail, library, told_address
+from intercode.models.transport.http import checked_key
+from intercode.models.transport.retry import AttemptError
+
+NAME = "google"
+FIELDS = {
+    "temperature": "temperature", "top_p": "top_p", "seed": "seed",
+    "frequency_penalty": "frequency_penalty", "presence_penalty": "presence_penalty",
+    "logprobs": "response_logprobs", "top_logprobs": "logprobs",
+}  # fmt: skip
+"""Our generation parameters and theirs."""
+
+
+class GoogleModel(Endpoint):
+    """A model of Google's.
+
+    ``thinking``: a number of tokens for thoughts, or the field itself, such as ``{"thinking_level":
+    "low"}``. Parts of an answer are sent back unchanged in later turns, thought signatures
+    included. ``extra`` is merged into the config of the request.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        *,
+        thinking: int | Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
+        self._library = library("google.genai", NAME)
+        generation, conduct, _ = sort_out(options)
+        self._key, self._base_url = checked_key(api_key), base_url
+        endpoint, hidden = told_address(base_url, "https://generativelanguage.googleapis.com")
+        keys = [self._key, *hidden] if self._key else hidden
+        super().__init__(name, endpoint, generation, conduct, provider=NAME, secrets=keys)
+        if isinstance(thinking, int):
+            thinking = {"thinking_budget": thinking, "include_thoughts": True}
+        self.thinking = thinking
+
+    def facts(self) -> dict[str, Any]:
+        """See Endpoint."""
+        return super().facts() | {"thinking": dict(self.thinking) if self.thinking else None}
+
+    def connect(self) -> Any:
+        """See Endpoint."""
+        options = {"base_url": self._base_url, "headers": dict(self.generation.headers)}
+        return self._library.Client(api_key=self._key, http_options=options).aio
+
+    def request(self, messages: Sequence[Message], tools: Sequence[Tool]) -> dict[str, Any]:
+        """See Endpoint."""
+        generation = self.generation
+        config = {theirs: getattr(generation, ours) for ours, theirs in FIELDS.items()}
+        stop = generation.stop
+        config["stop_sequences"] = [stop] if isinstance(stop, str) else stop
+        config["thinking_config"] = dict(self.thinking) if self.thinking else None
+        if generation.reasoning_effort and not self.thinking:
+            config["thinking_config"] = {"thinking_level": generation.reasoning_effort}
+        system = "\n\n".join(m["content"] for m in messages if m["role"] == "system")
+        config["system_instruction"] = system or None
+        if tools:
+            config["tools"] = [{"function_declarations": [_tool(t) for t in tools]}]
+        config |= generation.extra
+        return {
+            "model": self.name,
+            "max_tokens": generation.longest,
+            "config": {k: v for k, v in config.items() if v is not None},
+            "contents": _turns(messages),
+        }
+
+    async def attempt(self, client: Any, request: dict[str, Any], seconds: float) -> Completion:
+        """See Endpoint."""
+        types = self._library.types
+        config = {
+            **request["config"],
+            "max_output_tokens": request["max_tokens"],
+            "http_options": {"timeout": max(int(seconds * 1000), 1)},
+        }
+        # from JSON, because signatures are bytes and written as base64 there
+        contents = [types.Content.model_validate_json(json.dumps(c)) for c in request["contents"]]
+        try:
+            answer = await client.models.generate_content(
+                model=request["model"], contents=contents, config=config
+            )
+            return self._read(answer.model_dump(mode="json", exclude_none=True))
+        except AttemptError:
+            raise
+        except Exception as e:  # the library's errors are sorted in one place
+            fail(self, e)
+
+    def _read(self, data: dict[str, Any]) -> Completion:
+        candidates = data.get("candidates") or []
+        if not candidates:
+            blocked = data.get("prompt_feedback")
+            if blocked:
+                why = f"the prompt was blocked: {json.dumps(blocked)[:300]}"
+                raise self.refused(why, 400)
+            raise AttemptError("the answer holds no candidates", lost=True)
+        parts = (candidates[0].get("content") or {}).get("parts") or []
+        texts = [p for p in parts if "text" in p]
+        calls = tuple(_call(n, p) for n, p in enumerate(parts) if "function_call" in p)
+        special = calls or any("thought_signature" in p or p.get("thought") for p in parts)
+        return Completion(
+            text="".join(p["text"] for p in texts if not p.get("thought")),
+            usage=_usage(data.get("usage_metadata") or {}),
+            finish_reason=candidates[0].get("finish_reason"),
+            model=str(data.get("model_version") or ""),
+            calls=calls,
+            reasoning="".join(p["text"] for p in texts if p.get("thought")),
+            provider={NAME: parts} if special else None,
+            tokens=_tokens(candidates[0].get("logprobs_result")),
+        )
+
+
+def _usage(told: Mapping[str, Any]) -> Usage:
+    """Thoughts are counted beside the answer, and billed as it is."""
+    answer, thoughts = told.get("candidates_token_count"), told.get("thoughts_token_count")
+    known = answer is not None or thoughts is not None
+    return Usage(
+        told.get("prompt_token_count"),
+        (answer or 0) + (thoughts or 0) if known else None,
+        1,
+        cached_tokens=told.get("cached_content_token_count", 0) if told else None,
+        reasoning_tokens=thoughts,
+    )
+
+
+def _tokens(told: Any) -> dict[str, Any]:
+    chosen = told.get("chosen_candidates") if isinstance(told, dict) else None
+    if not chosen:
+        return {}
+    tokens: dict[str, Any] = {
+        "logprobs": [c.get("log_probability") for c in chosen],
+        "texts": [c.get("token", "") for c in chosen],
+    }
+    if all("token_id" in c for c in chosen):
+        tokens["ids"] = [c["token_id"] for c in chosen]
+    return tokens
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    schema = dict(tool.parameters)
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters_json_schema": schema,
+    }
+
+
+def _call(number: int, part: Mapping[str, Any]) -> Call:
+    made = part["function_call"]
+    function = {"name": made["name"], "arguments": json.dumps(made.get("args", {}))}
+    return Call(id=made.get("id") or f"call_{number}", type="function", function=function)
+
+
+def _turns(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """Messages in this protocol's form: roles take turns, so neighbours of one role are joined."""
+    turns: list[dict[str, Any]] = []
+    names: dict[str, str] = {}
+    for message in messages:
+        if message["role"] == "system":
+            continue
+        names |= {c["id"]: c["function"]["name"] for c in message.get("tool_calls", ())}
+        role = "model" if message["role"] == "assistant" else "user"
+        parts = _parts(message, names)
+        if turns and turns[-1]["role"] == role:
+            turns[-1]["parts"] += parts
+        else:
+            turns.append({"role": role, "parts": parts})
+    return turns
+
+
+def _parts(message: Message, names: Mapping[str, str]) -> list[dict[str, Any]]:
+    provider = message.get("provider")
+    if isinstance(provider, Mapping) and provider.get(NAME):
+        return list(provider[NAME])
+    text = message["content"]
+    if message["role"] == "tool":
+        answered = message.get("tool_call_id", "")
+        response = {"name": names.get(answered, "tool"), "response": {"output": text}}
+        return [{"function_response": response}]
+    parts: list[dict[str, Any]] = [{"text": text}] if text else []
+    for call in message.get("tool_calls", ()):
+        made = {"name": call["function"]["name"], "args": arguments_of(call)}
+        parts.append({"function_call": made})
+    return parts or [{"text": "(empty)"}]

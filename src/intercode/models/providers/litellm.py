@@ -1,0 +1,72 @@
+"""Every other provider, through LiteLLM (the extra ``litellm``)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+from intercode.models.base import Completion, Message, Tool
+from intercode.models.endpoint import Endpoint
+from intercode.models.options import sort_out
+from intercode.models.prices import find_price
+from intercode.models.providers.chat_requests import chat_messages, fields_of, tool_specs
+from intercode.models.providers.chat_responses import UnusableAnswerError, read_data
+from intercode.models.providers.client_library import fail, library, told_address
+from intercode.models.transport.http import checked_key
+from intercode.models.transport.retry import AttemptError
+
+NAME = "litellm"
+
+
+class LiteLLMModel(Endpoint):
+    """A model that LiteLLM knows, under its name for it, such as ``bedrock/...``.
+
+    LiteLLM looks for the provider's key in the provider's own variables where ``api_key`` is not
+    given. Its retries are off: ours serve. It fetches no table of prices from the network.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        **options: Any,
+    ) -> None:
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # read when it is imported
+        self._library = library("litellm", NAME)
+        self._library.suppress_debug_info = True
+        generation, conduct, _ = sort_out(options)
+        self._key, self._base_url = checked_key(api_key), base_url
+        provider, _, short = name.partition("/")
+        endpoint, hidden = told_address(base_url, f"litellm:{provider}")
+        keys = [self._key, *hidden] if self._key else hidden
+        super().__init__(
+            name, endpoint, generation, conduct,
+            provider=provider if short else "", secrets=keys,
+        )  # fmt: skip
+        self.price = find_price(self.provider, short or name, conduct.prices, conduct.price)
+
+    def connect(self) -> Any:
+        """See Endpoint. LiteLLM keeps connections of its own."""
+        return SimpleNamespace(acompletion=self._library.acompletion)
+
+    def request(self, messages: Sequence[Message], tools: Sequence[Tool]) -> dict[str, Any]:
+        """See Endpoint."""
+        fields = {"model": self.name, **fields_of(self.generation, "chat")}
+        request = {**fields, "messages": chat_messages(messages, None)}
+        return {**request, "tools": tool_specs(tools)} if tools else request
+
+    async def attempt(self, client: Any, request: dict[str, Any], seconds: float) -> Completion:
+        """See Endpoint."""
+        try:
+            answer = await client.acompletion(
+                **request, api_key=self._key, api_base=self._base_url, timeout=seconds,
+                num_retries=0, max_retries=0, extra_headers=dict(self.generation.headers) or None,
+            )  # fmt: skip
+            return read_data(answer.model_dump(), 1)
+        except UnusableAnswerError as e:
+            raise AttemptError(self.clean(str(e)), lost=True) from None
+        except Exception as e:  # the library's errors are sorted in one place
+            fail(self, e)

@@ -1,0 +1,93 @@
+"""A model that answers from a script: for tests, examples and dry runs without an endpoint."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from intercode.core.errors import DataError, ModelRefusedError
+from intercode.core.types import Usage
+from intercode.models.base import Call, Completion, Message, Tool
+
+Reply = str | Mapping[str, Any]
+"""A text, or a dictionary of ``text``, ``reasoning`` and ``calls``, of which each is a dictionary
+of ``name`` and ``arguments``."""
+
+
+class ScriptedModel:
+    """Answers with given texts, or calls tools.
+
+    ``replies`` is a list, of which a conversation with k answers in it gets number k, so that
+    every episode plays the whole script whatever runs beside it; or a function of the messages.
+    """
+
+    price = None
+
+    def __init__(
+        self, replies: Sequence[Reply] | Callable[[list[Message]], Reply], name: str = "scripted"
+    ) -> None:
+        self.name = name
+        self._replies = replies
+
+    def __repr__(self) -> str:
+        return f"ScriptedModel({self.name!r})"
+
+    def facts(self) -> dict[str, Any]:
+        """What a run records of its model."""
+        return {"name": self.name, "endpoint": None, "generation": {}, "price": None}
+
+    def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:  # noqa: ARG002
+        """The scripted answer. Raises ModelRefusedError past the end of a list."""
+        if callable(self._replies):
+            return self._completion(self._replies(list(messages)))
+        turn = sum(m["role"] == "assistant" for m in messages)
+        if turn >= len(self._replies):
+            raise ModelRefusedError(
+                f"the script {self.name!r} has {len(self._replies)} replies and was asked for "
+                f"number {turn + 1}; add replies or lower the turn limit"
+            )
+        return self._completion(self._replies[turn])
+
+    def _completion(self, reply: Reply) -> Completion:
+        usage = Usage(requests=1)
+        if isinstance(reply, str):
+            return Completion(reply, usage, "stop", self.name)
+        calls = tuple(_call(n, call) for n, call in enumerate(reply.get("calls", ())))
+        finish = "tool_calls" if calls else "stop"
+        reasoning = str(reply.get("reasoning", ""))
+        text = str(reply.get("text", ""))
+        return Completion(text, usage, finish, self.name, calls=calls, reasoning=reasoning)
+
+
+def _call(number: int, call: Mapping[str, Any]) -> Call:
+    arguments = call.get("arguments", {})
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    function = {"name": str(call["name"]), "arguments": text}
+    return Call(id=str(call.get("id", f"call_{number}")), type="function", function=function)
+
+
+def read_script(path: Path) -> ScriptedModel:
+    """A scripted model from a file holding a JSON list of replies. Raises DataError."""
+    try:
+        replies = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as e:
+        raise DataError(f"{path}:{e.lineno}: no JSON: {e.msg}") from e
+    except (OSError, UnicodeDecodeError) as e:
+        raise DataError(f"cannot read the script {path}: {e}") from e
+    if not isinstance(replies, list) or not all(map(_is_reply, replies)):
+        raise DataError(
+            f"{path}: a script is a JSON list with one reply a turn: a text, or an object of text, "
+            "reasoning and calls, each of these with a name and arguments"
+        )
+    return ScriptedModel(replies, name=f"scripted:{path.name}")
+
+
+def _is_reply(reply: Any) -> bool:
+    if isinstance(reply, str):
+        return True
+    if not isinstance(reply, dict) or not reply.keys() <= {"text", "reasoning", "calls"}:
+        return False
+    calls = reply.get("calls", [])
+    return isinstance(calls, list) and all(isinstance(c, dict) and "name" in c for c in calls)

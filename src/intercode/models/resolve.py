@@ -1,0 +1,123 @@
+"""Names of models, ``provider/model``: where they point and which variable holds their key."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from intercode.core.errors import ConfigError
+from intercode.core.registry import Registry
+from intercode.models.base import Model
+from intercode.models.options import sort_out
+from intercode.models.providers.openai import OPTIONS, OpenAIModel
+from intercode.models.providers.scripted import read_script
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """An OpenAI-compatible endpoint. ``variable`` holds its key; "" where none is needed."""
+
+    base_url: str
+    variable: str = ""
+
+
+PROVIDERS = {
+    "openai": Provider("https://api.openai.com/v1", "OPENAI_API_KEY"),
+    "openrouter": Provider("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "together": Provider("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
+    "groq": Provider("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+    "deepseek": Provider("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+    "mistral": Provider("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+    "fireworks": Provider("https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
+    "xai": Provider("https://api.x.ai/v1", "XAI_API_KEY"),
+    "cerebras": Provider("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
+    "huggingface": Provider("https://router.huggingface.co/v1", "HF_TOKEN"),
+    "vllm": Provider("http://localhost:8000/v1"),
+    "sglang": Provider("http://localhost:30000/v1"),
+    "ollama": Provider("http://localhost:11434/v1"),
+    "llamacpp": Provider("http://localhost:8080/v1"),
+}
+"""Providers that speak OpenAI's protocol. Those without a variable run on this machine."""
+
+NATIVE = Registry(
+    "provider",
+    {
+        "anthropic": "intercode.models.providers.anthropic:AnthropicModel",
+        "google": "intercode.models.providers.google:GoogleModel",
+        "litellm": "intercode.models.providers.litellm:LiteLLMModel",
+    },
+)
+"""Providers with a client library of their own: extras of the same names."""
+
+KEYS = {"anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY", "litellm": ""}
+"""Which variable holds their key; LiteLLM looks for its providers' own."""
+
+
+def open_model(name: str, base_url: str | None = None, **options: Any) -> Model:
+    """The model of that name.
+
+    ``scripted:FILE`` answers from a JSON list. ``anthropic/NAME``, ``google/NAME`` and
+    ``litellm/PROVIDER/NAME`` go through the client libraries of the extras of these names, to
+    ``base_url`` where one is given. Any other name goes to ``base_url``, or to OPENAI_BASE_URL, as
+    it is; without these, ``PROVIDER/NAME`` takes the address from PROVIDERS. The key comes from
+    ``api_key``, INTERCODE_API_KEY, or the provider's variable (OPENAI_API_KEY with a base URL).
+    ``options``: see options.py. Raises ConfigError saying what to set, UnknownNameError for an
+    option that does not exist.
+    """
+    kind, _, rest = name.partition(":")
+    if kind == "scripted":
+        if not rest:
+            raise ConfigError("scripted: needs a file, as in scripted:replies.json")
+        return read_script(Path(rest))
+    if not name:
+        raise ConfigError("the model's name is empty; give one with --model PROVIDER/NAME")
+    options = {k: v for k, v in options.items() if v is not None or k == "temperature"}
+    provider, _, short = name.partition("/")
+    given = options.pop("api_key", None) or os.environ.get("INTERCODE_API_KEY")
+    if provider in NATIVE and short:
+        return _native(provider, short, base_url, given, options)
+    base_url = base_url or os.environ.get("OPENAI_BASE_URL")
+    sort_out(options, OPTIONS)
+    if base_url:
+        key = given or os.environ.get("OPENAI_API_KEY")
+        known = _provider_at(base_url)
+        return OpenAIModel(name, base_url, api_key=key, provider=known, **options)
+    if provider not in PROVIDERS or not short:
+        raise ConfigError(_no_endpoint(name))
+    place = PROVIDERS[provider]
+    key = given or (os.environ.get(place.variable) if place.variable else None)
+    if place.variable and not key:
+        raise ConfigError(f"no key for {place.base_url}: set {place.variable} or INTERCODE_API_KEY")
+    return OpenAIModel(short, place.base_url, api_key=key, provider=provider, **options)
+
+
+def _native(
+    provider: str, name: str, base_url: str | None, key: str | None, options: dict[str, Any]
+) -> Model:
+    """A model through the client library of its provider."""
+    variable = KEYS[provider]
+    key = key or (os.environ.get(variable) if variable else None)
+    if variable and not key:
+        raise ConfigError(f"no key for {provider}/{name}: set {variable} or INTERCODE_API_KEY")
+    model: Model = NATIVE.load(provider)(name, base_url, api_key=key, **options)
+    return model
+
+
+def _provider_at(base_url: str) -> str:
+    """The provider whose address this is: its prices hold; "" for any other."""
+    host = urlsplit(base_url).hostname
+    found = [
+        n for n, p in PROVIDERS.items() if p.variable and urlsplit(p.base_url).hostname == host
+    ]
+    return found[0] if found else ""
+
+
+def _no_endpoint(name: str) -> str:
+    known = ", ".join(f"{p}/NAME" for p in (*PROVIDERS, *NATIVE))
+    return (
+        f"no endpoint is known for the model {name!r}: give --base-url URL (an OpenAI-compatible "
+        f"address such as http://localhost:8000/v1), set OPENAI_BASE_URL, or use {known}"
+    )

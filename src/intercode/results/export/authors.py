@@ -1,0 +1,170 @@
+"""The InterCode authors' own log files, which their analysis scripts read, and ours too.
+
+One file for each group of a dataset (Bash's file systems), strategy and model, named as theirs,
+since the name is all that tells the model. What theirs hold beyond an episode, the gold and the
+grader's view of it, is not written.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from intercode.core.errors import UsageError
+from intercode.core.logs.authors import BLOCKED
+from intercode.core.types import Step, Trajectory
+from intercode.results.export.base import Written, file_name
+from intercode.results.report.result_sets import OWN
+from intercode.results.statistics.metrics import is_failed
+
+_FILES = {
+    "spider": "./data/spider/dev_spider.json",
+    "ic-ctf": "./data/ctf/ic_ctf.json",
+    "mbpp": "./data/python/mbpp/ic_mbpp.json",
+}
+"""What the authors' logs call their datasets; those of Bash have the file system in the name."""
+_PLANNED = ("plan-solve", "plan-solve-refine")
+
+
+def export(episodes: Sequence[Trajectory], out: Path) -> Written:
+    """Write the logs into the directory ``out``, further samples of a task below ``epoch-2`` and so
+    on; or everything into ``out`` itself where it ends in ``.json``.
+
+    Raises UsageError where one file was asked for and the episodes need several.
+    """
+    whole = [t for t in episodes if t.parent is None and not is_failed(t)]
+    if not whole:
+        raise UsageError("no episode was played to its end, so there is nothing to write")
+    single = out.suffix == ".json"
+    files: dict[Path, list[Trajectory]] = {}
+    seen: dict[tuple[Path, int], int] = {}
+    for episode in whole:
+        name = Path(_name(episode))
+        nth = seen[name, episode.index] = seen.get((name, episode.index), 0) + 1
+        files.setdefault(Path(f"epoch-{nth}", name) if nth > 1 else name, []).append(episode)
+    if single and len(files) > 1:
+        names = ", ".join(map(str, files))
+        raise UsageError(f"these episodes make several files ({names}): give a directory as --out")
+    written = []
+    for name, same in files.items():
+        path = out if single else out / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(document(same), indent=4, ensure_ascii=False, allow_nan=False)
+        path.write_text(text + "\n", encoding="utf-8")
+        written.append(path)
+    lost = len(episodes) - len(whole)
+    notes = (f"{lost} episodes that failed, or branched off from others",) if lost else ()
+    return Written(tuple(written), len(whole), notes)
+
+
+def document(episodes: Sequence[Trajectory]) -> dict[str, Any]:
+    """Episodes of one strategy as a log; each task may be there once only."""
+    first = episodes[0].run
+    if _is_session(first):
+        return {str(t.index): _session(t) for t in episodes}
+    logs = {str(t.index): _episode(t) for t in episodes}
+    if first.get("agent") not in _PLANNED:
+        return logs
+    meta = {
+        "data_path": _dataset(episodes[0]),
+        "env": first.get("environment"),
+        "refine": first.get("agent") == "plan-solve-refine",
+    }
+    return {"meta": meta, "logs": logs}
+
+
+def _episode(episode: Trajectory) -> dict[str, Any]:
+    run = episode.run
+    history = _history(episode)
+    rewards = history["rewards"]
+    best = max(rewards, default=0.0)
+    limit = run.get("max_turns")
+    row: dict[str, Any] = {
+        "environment": f"ic_{run.get('environment')}",
+        "dataset": _dataset(episode),
+        "task_id": episode.index,
+        "query": episode.query,
+        "turn_history": history,
+        "summary": {
+            "max_reward": best,
+            "max_reward_idx": rewards.index(best) if history["actions"] else -1,
+            "turns_taken": run.get("turns_taken", episode.turns),
+            **({} if limit is None else {"turns_max": limit}),
+        },
+    }
+    return row if episode.hardness is None else {**row, "hardness": episode.hardness}
+
+
+def _history(episode: Trajectory) -> dict[str, list[Any]]:
+    """The turns as lists side by side; a turn without an answer has no observation and no flag."""
+    agent = episode.run.get("agent")
+    own = episode.run.get("source", OWN) == OWN
+    history: dict[str, list[Any]] = {"actions": [], "observations": [], "rewards": []}
+    history["valid_action"] = []
+    if own and any(not step.executed for step in episode.steps):
+        history["executed"] = [step.executed for step in episode.steps]
+    thoughts = {"react": "thoughts", **dict.fromkeys(_PLANNED, "steps")}.get(str(agent))
+    if thoughts:
+        history[thoughts] = []
+    for step in episode.steps:
+        history["rewards"].append(step.reward if step.reward is not None else 0)
+        silent = not step.executed and not step.observation
+        if not (silent and not step.action and not step.message):
+            history["actions"].append(_action(step, wrapped=own and agent == "react"))
+        if not silent:
+            history["observations"].append(step.observation)
+            if thoughts:
+                history[thoughts].append(step.thought)
+        if step.action != BLOCKED:
+            history["valid_action"].append(step.valid)
+    return history
+
+
+def _action(step: Step, wrapped: bool) -> str:
+    """The action; of a turn without code what the model said. Their ReAct wraps code."""
+    if not step.executed:
+        return step.action or step.message
+    handed_in = step.action.split(None, 1)[:1] == ["submit"]
+    return f"execute[{step.action}]" if wrapped and not handed_in else step.action
+
+
+def _session(episode: Trajectory) -> dict[str, Any]:
+    """A person's session in the form of the published ones."""
+    return {
+        "environment": f"ic_{episode.run.get('environment')}",
+        "query_idx": episode.index,
+        "query": episode.query,
+        "reward": episode.reward,
+        "trajectory": [{"action": s.action, "observation": s.observation} for s in episode.steps],
+    }
+
+
+def _is_session(run: Any) -> bool:
+    return bool(run.get("agent") == "human" and run.get("source") == "authors")
+
+
+def _dataset(episode: Trajectory) -> str:
+    name = str(episode.run.get("dataset") or "")
+    if re.fullmatch(r"nl2bash(:fs_\d)?", name) and episode.group:
+        return f"./data/nl2bash/nl2bash_{episode.group}.json"
+    return _FILES.get(name, name)
+
+
+def _name(episode: Trajectory) -> str:
+    """``ic_bash_multiturn_gpt-4_10_turns_fs_2.json``; see core/logs/file_names.py, which reads it."""
+    run = episode.run
+    environment, agent = str(run.get("environment") or "bash"), str(run.get("agent") or "")
+    group = f"_{episode.group}" if re.fullmatch(r"fs_\d+", episode.group or "") else ""
+    turns = run.get("max_turns") or episode.turns
+    if agent in _PLANNED:
+        refined = "_refine_3_turns" if agent == "plan-solve-refine" else ""
+        return f"ic_{environment}_plan_solve{refined}{group}.json"
+    if agent == "react":
+        return f"ic_{environment}_react_{turns}_turns{group}.json"
+    who = file_name(str(run.get("model") or agent or "none")).replace("/", "-")
+    given = "_handicap" if run.get("schema_given") else ""
+    single = 1 if agent == "single-turn" else turns
+    return f"ic_{environment}_multiturn_{who}_{single}_turns{given}{group}.json"

@@ -1,0 +1,102 @@
+"""The archives that bundles are: a few named files in a ``.tar.gz``, written so that the same
+content gives the same bytes, and read as if whoever made it meant harm.
+
+Nothing is unpacked. Only plain files with expected names are read, each once, up to a size.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import tarfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from intercode.core.errors import DataError
+
+_BLOCK = 512
+_CHUNK = 1 << 20
+
+
+def write_archive(out: Path, files: Mapping[str, bytes]) -> None:
+    """Write files in the order of their names, without times, owners or anything else of here."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with (
+        out.open("wb") as raw,
+        gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed,
+        tarfile.open(mode="w", fileobj=packed, format=tarfile.USTAR_FORMAT) as archive,
+    ):
+        for name in sorted(files):
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(files[name]), 0o644
+            archive.addfile(member, io.BytesIO(files[name]))
+
+
+def read_archive(path: Path, known: Mapping[str, int]) -> dict[str, bytes]:
+    """The files of an archive. ``known``: the names it may hold, each with the bytes allowed.
+
+    Raises DataError for what is no such archive: another name, a second file of one name, anything
+    but a plain file (a link, a device, a header that enlarges another), one that is too large, or
+    one that is cut off.
+    """
+    files: dict[str, bytes] = {}
+    try:
+        with path.open("rb") as raw, gzip.GzipFile(fileobj=raw) as unpacked:
+            for member in _members(unpacked, path):
+                _refuse(member, known, files, path)
+                files[member.name] = _content(unpacked, member, path)
+    except (OSError, EOFError, zlib.error) as e:
+        raise DataError(f"{path} cannot be read as a bundle: {e}") from e
+    return files
+
+
+def digest(path: Path) -> str:
+    """The SHA-256 of a file. Raises DataError where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as e:
+        raise DataError(f"cannot read {path}: {e.strerror}") from e
+
+
+def _members(unpacked: gzip.GzipFile, path: Path) -> Iterator[tarfile.TarInfo]:
+    """Headers, one after another; the caller reads the content before it asks for the next."""
+    while block := unpacked.read(_BLOCK):
+        if block == bytes(_BLOCK):
+            return
+        try:
+            yield tarfile.TarInfo.frombuf(block, "utf-8", "strict")
+        except (tarfile.HeaderError, UnicodeDecodeError) as e:
+            raise DataError(f"{path} is no bundle: a broken header in it ({e})") from e
+    raise DataError(f"{path} is no bundle: it is cut off")
+
+
+def _refuse(
+    member: tarfile.TarInfo, known: Mapping[str, int], files: Mapping[str, bytes], path: Path
+) -> None:
+    """Raises DataError for a member that a bundle cannot have."""
+    name = member.name
+    if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
+        raise DataError(f"{path} is refused: {name!r} in it is no plain file")
+    if name not in known:
+        raise DataError(f"{path} is refused: a bundle holds no {name!r}")
+    if name in files:
+        raise DataError(f"{path} is refused: it holds {name!r} twice")
+    if not 0 <= member.size <= known[name]:
+        raise DataError(
+            f"{path} is refused: {name!r} in it has {member.size} bytes, "
+            f"and at most {known[name]} are read"
+        )
+
+
+def _content(unpacked: gzip.GzipFile, member: tarfile.TarInfo, path: Path) -> bytes:
+    out = bytearray()
+    while len(out) < member.size:
+        chunk = unpacked.read(min(_CHUNK, member.size - len(out)))
+        if not chunk:
+            raise DataError(f"{path} is no bundle: {member.name!r} in it is cut off")
+        out += chunk
+    unpacked.read(-member.size % _BLOCK)
+    return bytes(out)

@@ -1,0 +1,179 @@
+"""A result that others can check: a run with its facts, sealed by digests, and a statement that
+re-execution confirms or refutes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import intercode
+from intercode.core.errors import DataError, UsageError
+from intercode.core.trajectories import IDENTITY, RUN_FILE, TRAJECTORIES_FILE, from_row, read_run
+from intercode.core.types import Trajectory
+from intercode.results.export.bundle.archive import digest, read_archive, write_archive
+from intercode.results.export.bundle.validation import check_types, parsed
+from intercode.results.statistics import figures
+from intercode.results.statistics.metrics import failed, settled
+from intercode.results.statistics.samples import samples
+
+SCHEMA = "intercode-bundle-1"
+MANIFEST = "manifest.json"
+MEMBERS = {MANIFEST: 1 << 20, RUN_FILE: 1 << 24, TRAJECTORIES_FILE: 1 << 30}
+"""What a bundle holds, and how many bytes of it are read at most."""
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A bundle whose digests hold. ``sha256`` is the archive's own; ``results`` and ``statement``
+    were compared with the episodes."""
+
+    path: Path
+    sha256: str
+    facts: Mapping[str, Any]
+    results: Mapping[str, Any]
+    statement: str
+    episodes: tuple[Trajectory, ...]
+
+
+def write_bundle(run: Path, out: Path) -> Bundle:
+    """Seal the run in a directory into ``out``, a ``.tar.gz``.
+
+    A torn last line is left out. Raises UsageError for what is no run directory or holds no
+    episode, DataError for one that cannot be read.
+    """
+    if not out.name.endswith(".tar.gz"):
+        raise UsageError(f"--out {out} has to end in .tar.gz")
+    if not (run / RUN_FILE).is_file() or not (run / TRAJECTORIES_FILE).is_file():
+        raise UsageError(
+            f"{run} is no run directory: it needs {RUN_FILE} and {TRAJECTORIES_FILE}, "
+            "as `intercode eval` writes them"
+        )
+    lines = (run / TRAJECTORIES_FILE).read_bytes()
+    files = {
+        RUN_FILE: (run / RUN_FILE).read_bytes(),
+        TRAJECTORIES_FILE: lines[: lines.rfind(b"\n") + 1],
+    }
+    facts = read_run(run)
+    episodes = _episodes(files, facts, run)
+    manifest = {
+        "schema": SCHEMA,
+        "files": {
+            name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+            for name, content in files.items()
+        },
+        "made_with": {"intercode": intercode.__version__, "python": platform.python_version()},
+        **_stated(facts, episodes),
+    }
+    files[MANIFEST] = json.dumps(manifest, indent=1, ensure_ascii=False).encode() + b"\n"
+    write_archive(out, files)
+    return read_bundle(out)
+
+
+def read_bundle(path: Path) -> Bundle:
+    """A bundle, checked: its form, every digest, and that its results are those of its episodes.
+
+    Raises DataError for one that was changed, or that is none.
+    """
+    files = read_archive(path, MEMBERS)
+    if absent := sorted(MEMBERS.keys() - files.keys()):
+        raise DataError(f"{path} is no bundle: it has no {', '.join(absent)}")
+    manifest = parsed(files[MANIFEST], f"{path}: {MANIFEST}")
+    if manifest.get("schema") != SCHEMA:
+        found = manifest.get("schema")
+        raise DataError(f"{path}: schema {found!r}; this release reads {SCHEMA!r}")
+    _check_digests(files, manifest, path)
+    facts = parsed(files[RUN_FILE], f"{path}: {RUN_FILE}")
+    episodes = _episodes(files, facts, path)
+    expected = _stated(facts, episodes)
+    for name, value in expected.items():
+        if manifest.get(name) != value:
+            raise DataError(
+                f"{path} was tampered with: its {name} say {manifest.get(name)!r:.200}, "
+                f"its episodes and facts {value!r:.200}"
+            )
+    results, said = expected["results"], expected["statement"]
+    return Bundle(path, digest(path), facts, results, said, tuple(episodes))
+
+
+def _stated(facts: Mapping[str, Any], episodes: list[Trajectory]) -> dict[str, Any]:
+    """What a manifest says of a run, which anybody can calculate from its files."""
+    return {
+        "conditions": {k: facts[k] for k in IDENTITY if facts.get(k) is not None},
+        "results": results_of(episodes),
+        "statement": statement(facts, episodes),
+    }
+
+
+def results_of(episodes: list[Trajectory]) -> dict[str, Any]:
+    """The figures that a bundle states: tasks, episodes, failures, success with its interval."""
+    good = samples(episodes)
+    found = figures.success(episodes)
+    return {
+        "tasks": len({t.task for t in good}),
+        "task_set": _task_set(good),
+        "episodes": len(good),
+        "failed": failed(episodes),
+        "solved": sum(t.success for t in good),
+        "success": None if found is None else round(found.value, 6),
+        "low": None if found is None or found.low is None else round(found.low, 6),
+        "high": None if found is None or found.high is None else round(found.high, 6),
+    }
+
+
+def statement(facts: Mapping[str, Any], episodes: list[Trajectory]) -> str:
+    """What is to be verified, in one sentence."""
+    results = results_of(episodes)
+    who = " with ".join(str(facts[k]) for k in ("agent", "model") if facts.get(k))
+    where = f"{facts.get('dataset')} ({facts.get('profile')} profile, {facts.get('scoring')})"
+    again = (
+        "re-executing them gives every observation, reward and hash again"
+        if facts.get("determinism")
+        else "re-executing them gives the same rewards, as far as they depend on the box alone"
+    )
+    return (
+        f"{who or 'An agent'} solves {results['solved']} of {results['episodes']} episodes of "
+        f"{results['tasks']} tasks of {where}; {again}."
+    )
+
+
+def _check_digests(files: Mapping[str, bytes], manifest: Mapping[str, Any], path: Path) -> None:
+    listed = manifest.get("files")
+    if not isinstance(listed, dict) or listed.keys() != files.keys() - {MANIFEST}:
+        raise DataError(f"{path} was tampered with: {MANIFEST} does not list its files")
+    for name, told in listed.items():
+        content = files[name]
+        found = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+        if told != found:
+            raise DataError(f"{path} was tampered with: {name} is not what {MANIFEST} says")
+
+
+def _episodes(files: Mapping[str, bytes], facts: Mapping[str, Any], path: Path) -> list[Trajectory]:
+    """The episodes, with the facts of the run, one a task and epoch."""
+    out = []
+    for number, line in enumerate(files[TRAJECTORIES_FILE].splitlines(), start=1):
+        where = f"{path}: {TRAJECTORIES_FILE}, line {number}"
+        row = parsed(line, where)
+        try:
+            episode = from_row(row)
+            check_types(episode)
+        except (DataError, TypeError, ValueError, AttributeError) as e:
+            raise DataError(f"{where}: {str(e)!a}") from e
+        for key in IDENTITY:
+            if key in episode.run and episode.run[key] != facts.get(key):
+                raise DataError(f"{where}: its {key} is not that of {RUN_FILE}")
+        out.append(episode.replace(run={**facts, **episode.run, "source": "run"}))
+    kept = settled(out)
+    if not kept:
+        raise UsageError(f"{path} holds no episode")
+    return kept
+
+
+def _task_set(episodes: list[Trajectory]) -> str:
+    """A short digest of which tasks were played: equal for results that may be compared."""
+    names = "\n".join(sorted({t.task for t in episodes}))
+    return hashlib.sha256(names.encode("utf-8", "surrogateescape")).hexdigest()[:12]

@@ -1,0 +1,172 @@
+"""A page of results out of bundles: one HTML file that needs nothing else and loads nothing.
+
+Results stand in one table only where they rest on the same tasks, profile, scoring, image,
+architecture and sandbox.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from intercode.core.errors import UsageError
+from intercode.core.types import Usage
+from intercode.results.export.bundle.bundle import Bundle, read_bundle
+from intercode.results.export.bundle.receipt import Receipt, read_receipt
+
+PAGE = "index.html"
+SAME = (
+    "environment", "dataset", "dataset_hash", "profile", "scoring", "reward", "image",
+    "image_digest", "arch", "tier", "network", "policy", "comparable",
+)  # fmt: skip
+"""Facts in which the rows of one table agree; the tasks that were played are compared as well."""
+_SHOWN = ("profile", "scoring", "image", "image_digest", "arch", "tier", "network")
+_HEADS = (
+    "agent",
+    "model",
+    "turns at most",
+    "solved",
+    "success",
+    "95 % interval",
+    "cost",
+    "verified",
+)
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #8886; --ok: #00664c; --bad: #a33b00; }
+@media (prefers-color-scheme: dark) { :root { --ok: #5fd0ac; --bad: #ffab73; } }
+body { font: 16px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem; }
+table { border-collapse: collapse; margin: .5rem 0 2.5rem; width: 100%; }
+caption { text-align: left; font-size: .85rem; padding-bottom: .5rem; }
+th, td { border-bottom: 1px solid var(--line); padding: .35rem .7rem; text-align: left; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
+.bar { background: linear-gradient(to right, currentColor var(--v), transparent var(--v));
+  border: 1px solid var(--line); display: block; height: .5rem; opacity: .55; width: 100%; }
+.ok { color: var(--ok); } .bad { color: var(--bad); } .scroll { overflow-x: auto; }
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A bundle with what a verification has shown of it."""
+
+    bundle: Bundle
+    receipt: Receipt | None
+
+
+def write_leaderboard(paths: Sequence[Path], out: Path) -> Path:
+    """Write the page for bundles into the directory ``out``, and return it.
+
+    Raises DataError for a bundle that was changed, UsageError for one that is given twice.
+    """
+    bundles = [read_bundle(path) for path in paths]
+    seen: dict[str, Path] = {}
+    for bundle in bundles:
+        if bundle.sha256 in seen:
+            raise UsageError(f"{bundle.path} is the same bundle as {seen[bundle.sha256]}")
+        seen[bundle.sha256] = bundle.path
+    rows = [Row(b, read_receipt(b.path, b.sha256)) for b in bundles]
+    out.mkdir(parents=True, exist_ok=True)
+    page = out / PAGE
+    page.write_text("\n".join(_page(rows)) + "\n", encoding="utf-8")
+    return page
+
+
+def tables(rows: Sequence[Row]) -> list[list[Row]]:
+    """Rows by what has to be equal for them to be compared, each table's best result first."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(repr(_key(row.bundle)), []).append(row)
+    return [sorted(same, key=_rank) for _, same in sorted(found.items())]
+
+
+def _key(bundle: Bundle) -> tuple[Any, ...]:
+    facts = bundle.facts
+    return (*(str(facts.get(name)) for name in SAME), bundle.results["task_set"])
+
+
+def _rank(row: Row) -> tuple[float, str]:
+    success = row.bundle.results["success"]
+    return (-(success or 0.0), row.bundle.sha256)
+
+
+def _page(rows: Sequence[Row]) -> Iterator[str]:
+    policy = "default-src 'none'; style-src 'unsafe-inline'"
+    yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
+    yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield f"<title>InterCode results</title>\n<style>{_STYLE}</style>\n</head>\n<body>"
+    yield "<h1>InterCode results</h1>"
+    yield (
+        "<p>Results share a table only where they rest on the same tasks and were obtained under "
+        "the same conditions. <em>Verified</em>: so many of the recorded episodes were executed "
+        "again by whoever made this page, and every observation and reward came again.</p>"
+    )
+    for same in tables(rows):
+        yield from _table(same)
+    yield "</body>\n</html>"
+
+
+def _table(same: Sequence[Row]) -> Iterator[str]:
+    first = same[0].bundle
+    facts, results = first.facts, first.results
+    yield f"<h2>{_text(facts.get('dataset'))}</h2>"
+    yield '<div class="scroll"><table>'
+    digest = str(facts.get("dataset_hash") or "?")[:8]
+    told = [f"{results['tasks']} tasks (set {results['task_set']}), data {digest}"]
+    told += [f"{name} {_short(facts[name])}" for name in _SHOWN if facts.get(name)]
+    if facts.get("comparable") is False and facts.get("environment") != "sql":
+        told.append("not comparable: the programs under test are one machine's own")
+    yield f"<caption>{_text('; '.join(told))}</caption>"
+    heads = "".join(f'<th scope="col"{_right(name)}>{_text(name)}</th>' for name in _HEADS)
+    yield f"<thead><tr>{heads}</tr></thead><tbody>"
+    for row in same:
+        yield "<tr>" + "".join(_cells(row)) + "</tr>"
+    yield "</tbody></table></div>"
+
+
+def _cells(row: Row) -> Iterator[str]:
+    facts, results = row.bundle.facts, row.bundle.results
+    again = " (graded again)" if facts.get("regraded_from") else ""
+    yield f'<th scope="row">{_text(facts.get("agent"))}{again}</th>'
+    yield f"<td>{_text(facts.get('model') or '-')}</td>"
+    yield f'<td class="n">{_text(facts.get("max_turns") or "-")}</td>'
+    failed = f" ({results['failed']} failed)" if results["failed"] else ""
+    yield f'<td class="n">{results["solved"]} / {results["episodes"]}{failed}</td>'
+    success = results["success"] or 0.0
+    bar = f'<span class="bar" style="--v: {success:.1f}%"></span>'
+    yield f'<td class="n">{success:.1f} %{bar}</td>'
+    known = results["low"] is not None
+    span = f"{results['low']:.1f} to {results['high']:.1f}" if known else "-"
+    yield f'<td class="n">{span}</td>'
+    cost = sum((t.usage for t in row.bundle.episodes), Usage()).cost
+    yield f'<td class="n">{"-" if cost is None else f"${cost:.2f}"}</td>'
+    yield f"<td>{_verified(row.receipt)}</td>"
+
+
+def _verified(receipt: Receipt | None) -> str:
+    if receipt is None:
+        return "not verified"
+    day = _text(receipt.at[:10])
+    shown = f"{receipt.episodes} of {receipt.of} episodes"
+    if receipt.equal:
+        return f'<span class="ok">✓ {shown} came again ({day})</span>'
+    first = f"{receipt.differing} of {receipt.episodes} episodes differ, first {receipt.first}"
+    return f'<span class="bad">✗ {_text(first)} ({day})</span>'
+
+
+def _short(value: object) -> str:
+    """A fact, a digest by its beginning."""
+    text = str(value)
+    return text[:19] if text.startswith("sha256:") else text
+
+
+def _right(name: str) -> str:
+    return ' class="n"' if name not in ("agent", "model", "verified") else ""
+
+
+def _text(value: object) -> str:
+    return escape(" ".join(str(value).split()))

@@ -1,0 +1,67 @@
+"""What a verification has shown of a bundle, kept in a file beside it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from intercode.core.errors import DataError
+
+_SUFFIX = ".verified.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """``bundle``: the SHA-256 of the archive; ``episodes`` of ``of`` were executed again,
+    ``steps`` in all, ``differing`` episodes did not come again, ``first`` names the first
+    difference. ``seed`` draws the same sample again; ``at`` is when, in UTC."""
+
+    bundle: str
+    equal: bool
+    episodes: int
+    of: int
+    steps: int
+    differing: int
+    first: str
+    seed: int
+    version: str
+    at: str
+    notes: tuple[str, ...] = ()
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON types."""
+        return {**asdict(self), "notes": list(self.notes)}
+
+
+def receipt_path(bundle: Path) -> Path:
+    """Where the receipt of a bundle lies."""
+    return bundle.with_name(bundle.name + _SUFFIX)
+
+
+def read_receipt(bundle: Path, sha256: str) -> Receipt | None:
+    """The receipt of a bundle with this digest; None where there is none, or one of another
+    bundle under the same name. Raises DataError for a broken one."""
+    path = receipt_path(bundle)
+    if not path.exists():
+        return None
+    try:
+        values = json.loads(path.read_bytes())
+        found = _built(values)
+    except (ValueError, TypeError, OSError) as e:
+        raise DataError(f"{path} is no receipt of `intercode verify` ({e}): remove it") from e
+    return found if found.bundle == sha256 else None
+
+
+def _built(values: Any) -> Receipt:
+    kinds: Mapping[str, type] = {"bundle": str, "first": str, "version": str, "at": str,
+                                 "equal": bool, "episodes": int, "of": int, "steps": int,
+                                 "differing": int, "seed": int, "notes": list}  # fmt: skip
+    if not isinstance(values, dict) or values.keys() != {f.name for f in fields(Receipt)}:
+        raise ValueError("not its keys")
+    for name, kind in kinds.items():
+        if not isinstance(values[name], kind):
+            raise ValueError(f"{name} is {values[name]!r:.60}")
+    return Receipt(**{**values, "notes": tuple(map(str, values["notes"]))})

@@ -1,0 +1,57 @@
+"""Whether what was read from somewhere else has the types that this program relies on."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from intercode.core.errors import DataError
+from intercode.core.types import Step, Trajectory, plain
+
+
+def parsed(content: bytes, where: str) -> dict[str, Any]:
+    """The object that a JSON text holds. Raises DataError for anything else."""
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError) as e:
+        raise DataError(f"{where}: broken JSON ({e})") from e
+    if not isinstance(found, dict):
+        raise DataError(f"{where}: an object is expected, not {type(found).__name__}")
+    return found
+
+
+def check_types(episode: Trajectory) -> None:
+    """Raises DataError where a value has not the type that the rest of the program relies on."""
+    texts = {"task": episode.task, "query": episode.query, "end": episode.end, "id": episode.id}
+    for name, value in texts.items():
+        _require(isinstance(value, str), name, value)
+    _require(isinstance(episode.run, dict), "run", episode.run)
+    for name, number in (("index", episode.index), ("epoch", episode.epoch)):
+        _require(isinstance(number, int), name, number)
+    for name in ("error", "group", "hardness", "parent"):
+        text = getattr(episode, name)
+        _require(text is None or isinstance(text, str), name, text)
+    for step in episode.steps:
+        _check_step(step)
+
+
+def _check_step(step: Step) -> None:
+    for name in ("action", "observation", "message", "thought", "actor"):
+        _require(isinstance(getattr(step, name), str), name, getattr(step, name))
+    for name in ("executed", "timed_out", "refused"):
+        _require(isinstance(getattr(step, name), bool), name, getattr(step, name))
+    reward = step.reward
+    number = isinstance(reward, int | float) and not isinstance(reward, bool)
+    sound = number and reward is not None and math.isfinite(reward) and reward <= 1.0 + 1e-9
+    _require(reward is None or sound, "reward", reward)
+    _require(step.valid is None or isinstance(step.valid, bool), "valid", step.valid)
+    for name, count in plain(step.usage).items():
+        _require(count is None or isinstance(count, int | float), name, count)
+    for name in ("parts", "hashes", "diffs"):
+        _require(isinstance(getattr(step, name), dict), name, getattr(step, name))
+
+
+def _require(holds: bool, name: str, value: object) -> None:
+    if not holds:
+        raise DataError(f"{name} cannot be {value!r:.80}")

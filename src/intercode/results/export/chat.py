@@ -1,0 +1,85 @@
+"""Conversations for fine-tuning: one line of JSON each, in the form of chat endpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from intercode.core.registry import unknown
+from intercode.core.types import SUCCESS, Step, Trajectory
+from intercode.results.export.base import (
+    Turn,
+    Written,
+    as_chat,
+    conversation,
+    facts_of,
+    has_messages,
+    turns,
+    write_lines,
+)
+from intercode.results.export.tools import tools_of
+
+WHICH = ("success", "turns", "all")
+
+
+def export(
+    episodes: Sequence[Trajectory], out: Path, *, which: str = "success", bare: bool = False
+) -> Written:
+    """Write ``messages``, ``tools`` where the model had some, and ``metadata`` (not if ``bare``).
+
+    ``which``: ``success``: episodes that reached a reward of 1, up to the turn that did.
+    ``turns``: of these one line for each turn whose action ran, with the conversation before it,
+    so that only the last message is to be learnt. ``all``: every episode, whole, the reward of each
+    turn in ``metadata``. Thoughts are kept as ``reasoning_content``, token ids are not (see the
+    format ``tokens``). Raises UnknownNameError for another value of ``which``.
+    """
+    if which not in WHICH:
+        raise unknown("choice of episodes", which, list(WHICH))
+    rows = (row for episode in episodes for row in _rows(episode, which, bare))
+    count = write_lines(out, rows)
+    notes = []
+    made = sum(not has_messages(t) for t in episodes)
+    if made:
+        notes.append(f"{made} episodes have no recorded conversation: actions and observations")
+    lost = sum(not t.success for t in episodes)
+    if which != "all" and lost:
+        notes.append(f"{lost} episodes without success are not among them")
+    return Written((out,), count, tuple(notes))
+
+
+def _rows(episode: Trajectory, which: str, bare: bool) -> Iterator[dict[str, Any]]:
+    whole = turns(episode)
+    if which == "all":
+        yield _row(episode, whole, bare)
+        return
+    won = next((n for n, turn in enumerate(whole) if _won(turn.step)), None)
+    if won is None:
+        return
+    upto = whole[: won + 1]
+    if which == "success":
+        yield _row(episode, upto, bare)
+        return
+    for number, turn in enumerate(upto):
+        if turn.answer is not None and turn.step.executed and turn.step.valid is not False:
+            yield _row(episode, upto[: number + 1], bare)
+
+
+def _row(episode: Trajectory, upto: Sequence[Turn], bare: bool) -> dict[str, Any]:
+    row: dict[str, Any] = {"messages": [as_chat(m) for m in conversation(upto)]}
+    if tools := tools_of(episode):
+        row["tools"] = tools
+    if not bare:
+        row["metadata"] = {
+            **facts_of(episode),
+            "turns": len(upto),
+            "rewards": [turn.step.reward for turn in upto],
+            "valid": [turn.step.valid for turn in upto],
+            "actors": [turn.step.actor for turn in upto],
+            "made_from": "messages" if has_messages(episode) else "actions",
+        }
+    return row
+
+
+def _won(step: Step) -> bool:
+    return step.reward is not None and step.reward >= SUCCESS

@@ -1,0 +1,98 @@
+"""The environment directory of a task in Harbor's form: a Dockerfile and what it copies."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import tarfile
+from pathlib import Path, PurePosixPath
+
+from intercode.core.errors import UsageError
+from intercode.core.types import Dataset, LayerSpec, Task
+from intercode.datasets.harbor.task_directory import Files, files_of
+from intercode.sandbox.images.recipes import packaged
+
+DEBIAN = "debian:bookworm"
+"""What stands in FROM for tasks that are played on the machine's own programs."""
+_INSTALL = (
+    "RUN apt-get update && apt-get install -y --no-install-recommends \\\n    {} \\\n"
+    "    && rm -rf /var/lib/apt/lists/*"
+)
+
+
+def environment_of(dataset: Dataset, task: Task, base: str | None) -> Files:
+    """The files below ``environment/``. Raises UsageError for an image that no Dockerfile can
+    name: ``base`` then has to."""
+    kind, _, place = dataset.image.partition(":")
+    found: Files = {}
+    if base is not None:
+        lines = [f"FROM {base}"]
+    elif dataset.image == "host":
+        python = dataset.environment == "python" or "python3" in dataset.programs
+        lines = [f"FROM {DEBIAN}", *([_INSTALL.format("python3")] if python else [])]
+    elif kind == "recipe" and place in packaged.names():
+        lines = _of_recipe(packaged.load(place))
+    elif kind == "dockerfile" and Path(place).is_dir():
+        found = dict(files_of(Path(place)))
+        lines = [found.pop("Dockerfile")[0].decode().rstrip()]
+    else:
+        raise UsageError(
+            f"the image {dataset.image!r} has no name in a Dockerfile: give a base that has what "
+            "the tasks need, as with --base debian:bookworm"
+        )
+    lines.append("RUN mkdir -p /app")
+    for number, layer in enumerate(task.files):
+        lines += _of_layer(layer, number, found)
+    for number, (path, (content, mode)) in enumerate(task.contents.items()):
+        found[f"contents/{number}"] = content, mode
+        lines.append(f"COPY {json.dumps([f'contents/{number}', path])}")
+        lines.append(f"RUN chmod {mode:o} {shlex.quote(path)}")
+    if task.setup and "tests" not in task.data:
+        found["setup.sh"] = f"{task.setup}\n".encode(), 0o755
+        lines.append("COPY setup.sh /tmp/setup.sh")
+        lines.append(f"RUN cd {shlex.quote(task.cwd)} && bash /tmp/setup.sh && rm /tmp/setup.sh")
+    lines.append(f"WORKDIR {task.cwd}")
+    found["Dockerfile"] = ("\n".join(lines) + "\n").encode(), 0o644
+    return {f"environment/{name}": file for name, file in found.items()}
+
+
+def _of_recipe(found: packaged.Recipe) -> list[str]:
+    packages = " \\\n    ".join(sorted(found.packages))
+    links = [f"RUN ln -sf {shlex.quote(to)} {shlex.quote(at)}" for at, to in found.links]
+    return [f"FROM debian:{found.suite}", _INSTALL.format(packages), *links]
+
+
+def _of_layer(layer: LayerSpec, number: int, found: Files) -> list[str]:
+    """What lays a layer over the image."""
+    if layer.kind == "script":
+        found[f"layer{number}.sh"] = layer.path.read_bytes(), 0o755
+        name = f"/tmp/layer{number}.sh"
+        return [f"COPY layer{number}.sh {name}", f"RUN bash {name} && rm {name}"]
+    if layer.kind == "tar":
+        found[f"layer{number}.tar"] = layer.path.read_bytes(), 0o644
+    else:
+        found[f"layer{number}.tar"] = _packed(layer), 0o644
+    return [f"ADD layer{number}.tar /"]
+
+
+def _packed(layer: LayerSpec) -> bytes:
+    """A directory as a tar, everything owned by root and without dates of its own."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        for path in sorted(layer.path.rglob("*")):
+            inside = path.relative_to(layer.path)
+            if set(inside.parts) & set(layer.without):
+                continue
+            info = tar.gettarinfo(str(path), str(PurePosixPath(layer.at, *inside.parts))[1:])
+            info.uid = info.gid = info.mtime = 0
+            info.uname = info.gname = "root"
+            if layer.at != "/":
+                runs = info.isdir() or str(inside) in layer.executable
+                info.mode = 0o755 if runs else 0o644
+            if info.isreg():
+                with path.open("rb") as file:
+                    tar.addfile(info, file)
+            else:
+                tar.addfile(info)
+    return out.getvalue()

@@ -1,0 +1,185 @@
+"""A dataset's tasks as Harbor's task directories, for harnesses that play such.
+
+Written are Capture the Flag's tasks, Python's, those with a look at the end state, and Harbor's own
+again. A verifier of Harbor's runs among what the agent left, so it is easier to deceive than ours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+import shutil
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+
+from intercode.core.errors import UsageError
+from intercode.core.types import Dataset, Task
+from intercode.datasets.harbor.task_directory import Files, files_of
+from intercode.results.export.base import Written, file_name
+from intercode.results.export.harbor.image import environment_of
+
+Expected = Callable[[Task], str]
+"""What a task's look prints of what its gold leaves."""
+FLAG, PROGRAM = "/app/flag.txt", "/app/solution.py"
+"""Where the answer is to be put, as there is nothing to hand in."""
+_TOML = """\
+version = "1.0"
+
+[metadata]
+author_name = "intercode"
+source = {source}
+difficulty = {hardness}
+category = {group}
+tags = {tags}
+
+[verifier]
+timeout_sec = 300.0
+
+[agent]
+timeout_sec = 900.0
+
+[environment]
+build_timeout_sec = 900.0
+allow_internet = false
+"""
+_REWARD = """\
+mkdir -p /logs/verifier
+if {test}; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
+"""
+_START = "#!/bin/sh\n"
+
+
+def write(
+    dataset: Dataset, out: Path, base: str | None = None, expected: Expected | None = None
+) -> Written:
+    """Write each task into a directory of its own below ``out``.
+
+    ``base`` stands in FROM instead of the image that the dataset is meant for. ``expected`` is
+    needed for tasks with a look. What cannot be written is told in ``left_out``. Raises UsageError
+    where that is all of it, or where something is there already.
+    """
+    files: list[Path] = []
+    lost: dict[str, int] = {}
+    for task in dataset.tasks:
+        drawn = task.draw(task, 0) if task.draw else task
+        try:
+            contents = task_files(dataset, drawn, base, expected)
+        except UsageError as e:
+            lost[str(e)] = lost.get(str(e), 0) + 1
+            continue
+        folder = out / file_name(task.id.replace("/", "-"))
+        if folder.exists():
+            raise UsageError(f"{folder} is there already: choose an empty directory")
+        _write(folder, contents)
+        files.append(folder)
+    left_out = tuple(f"{count} tasks: {why}" for why, count in lost.items())
+    if not files:
+        raise UsageError(f"no task of {dataset.name} can be written: {'; '.join(left_out)}")
+    return Written(tuple(files), len(files), left_out)
+
+
+def task_files(
+    dataset: Dataset, task: Task, base: str | None = None, expected: Expected | None = None
+) -> Files:
+    """The files of one task's directory. Raises UsageError for a task that cannot be told so."""
+    if "folder" in task.data:
+        return files_of(Path(task.data["folder"]))
+    if task.look is not None:
+        parts = _with_look(task, expected)
+    elif dataset.environment == "ctf":
+        parts = _flag(task)
+    elif dataset.environment == "python":
+        parts = _tested(task)
+    else:
+        raise UsageError(
+            f"what {dataset.environment} tasks are paid for compares two boxes, or runs in none: "
+            "a verifier inside one cannot"
+        )
+    metadata = {
+        "source": f"{dataset.name}/{task.id}", "hardness": task.hardness or "medium",
+        "group": task.group or dataset.environment, "tags": list(task.tags),
+    }  # fmt: skip
+    told = {key: json.dumps(value, ensure_ascii=False) for key, value in metadata.items()}
+    return {
+        "task.toml": (_TOML.format(**told).encode(), 0o644),
+        **environment_of(dataset, task, base),
+        **parts,
+    }
+
+
+def _flag(task: Task) -> Files:
+    flags = [f for f in (task.flag, *task.data.get("also_flags", ())) if f]
+    sums = "".join(f"{hashlib.sha256(flag.encode()).hexdigest()}\n" for flag in flags)
+    query = f"{task.query}\n\nThe files, if there are any, are in {task.cwd}. Write the flag, and "
+    given = f'printf %s "$(cat {FLAG})" | sha256sum | cut -d " " -f 1'
+    test = f'[ -f {FLAG} ] && {given} | grep -qxFf - "$(dirname "$0")/flags.sha256"'
+    found = task.data.get("solution") or f"printf '%s\\n' {shlex.quote(flags[0])}"
+    return {
+        "instruction.md": _text(f"{query}nothing else, to {FLAG}."),
+        "tests/test.sh": _script(_REWARD.format(test=test)),
+        "tests/flags.sha256": _text(sums),
+        "solution/solve.sh": _bash(f"cd {shlex.quote(task.cwd)}\n(\n{found}\n) > {FLAG}"),
+    }
+
+
+def _tested(task: Task) -> Files:
+    mode = task.data.get("mode")
+    if mode not in ("assert", "stdin"):
+        raise UsageError(f"tests of the form {mode!r} are not told to Harbor")
+    told = {k: task.data.get(k) for k in ("mode", "tests", "setup")} | {"cwd": task.cwd}
+    runner = (
+        resources.files("intercode.results.export.harbor")
+        .joinpath("verifier.py")
+        .read_text("utf-8")
+    )
+    what = "the whole program" if mode == "stdin" else "what you define"
+    notes = str(task.data.get("notes") or "")
+    query = "\n\n".join(filter(None, (task.query, notes, f"Write {what} to {PROGRAM}.")))
+    return {
+        "instruction.md": _text(query),
+        "tests/test.sh": _script('exec python3 -I "$(dirname "$0")/run.py"\n'),
+        "tests/run.py": _text(runner),
+        "tests/tests.json": _text(json.dumps(told, ensure_ascii=False, indent=1)),
+        "solution/solve.sh": _script(f"cp /solution/solution.py {PROGRAM}"),
+        "solution/solution.py": _text(task.solution or ""),
+    }
+
+
+def _with_look(task: Task, expected: Expected | None) -> Files:
+    if expected is None or task.gold is None:
+        raise UsageError("a task with a look needs a gold, which is run for what the look prints")
+    here = 'here=$(dirname "$0")\n'
+    look = 'cmp -s <(bash "$here/look.sh" 2>&1 | sort) <(sort "$here/expected.txt")'
+    return {
+        "instruction.md": _text(task.query),
+        "tests/test.sh": _bash(here + _REWARD.format(test=look)),
+        "tests/look.sh": _text(task.look or ""),
+        "tests/expected.txt": (expected(task).encode(), 0o644),
+        "solution/solve.sh": _bash(f"cd {shlex.quote(task.cwd)}\n{task.solution}"),
+    }
+
+
+def _text(text: str) -> tuple[bytes, int]:
+    return f"{text.rstrip()}\n".encode(), 0o644
+
+
+def _script(text: str) -> tuple[bytes, int]:
+    return f"{_START}{text.rstrip()}\n".encode(), 0o755
+
+
+def _bash(text: str) -> tuple[bytes, int]:
+    return f"#!/bin/bash\n{text.rstrip()}\n".encode(), 0o755
+
+
+def _write(folder: Path, files: Files) -> None:
+    try:
+        for name, (content, mode) in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+            path.chmod(mode)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)  # a half-written task looks like a whole one
+        raise

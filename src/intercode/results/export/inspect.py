@@ -1,0 +1,149 @@
+"""Logs of Inspect (``.eval``), written by its own library: `inspect view` opens them."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any
+
+import intercode
+from intercode.core.errors import ConfigError, UsageError
+from intercode.core.types import Trajectory, Usage, plain
+from intercode.results.export.base import Written
+from intercode.results.export.inspect_sample import sample
+from intercode.results.statistics.metrics import is_failed
+
+if TYPE_CHECKING:
+    from inspect_ai.log import EvalLog, EvalSample, EvalScore, EvalSpec
+
+SUFFIX = ".eval"
+SCORES = ("reward", "success")
+_LONG_AGO = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+def export(episodes: Sequence[Trajectory], out: Path) -> Written:
+    """Write one log with a sample for each episode. ``out`` ends in ``.eval``.
+
+    A sample holds the conversation, an event for every answer and every execution, the scores
+    ``reward`` and ``success``, what was spent, and the facts of the run; no target: a record holds
+    no gold. Raises ConfigError without the package, UsageError for another suffix and for episodes
+    of several runs.
+    """
+    try:
+        from inspect_ai.log import write_eval_log
+    except ImportError as e:
+        raise ConfigError(
+            "Inspect's logs need its library: pip install 'intercode-gym[inspect]'"
+        ) from e
+    if out.suffix != SUFFIX:
+        raise UsageError(f"--out {out} has to end in {SUFFIX}, which is how Inspect knows its logs")
+    named = ("dataset", "agent", "model")
+    several = {tuple(str(t.run.get(n)) for n in named) for t in episodes}
+    if len(several) > 1:
+        raise UsageError(f"a log of Inspect holds one run, and these episodes are of {several}")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    write_eval_log(_log(episodes), str(out), format="eval")
+    branches = sum(t.parent is not None for t in episodes)
+    notes = (f"{branches} branches of other episodes",) if branches else ()
+    return Written((out,), len(episodes) - branches, notes)
+
+
+def _log(episodes: Sequence[Trajectory]) -> EvalLog:
+    from inspect_ai.log import EvalLog, EvalResults, EvalStats
+    from inspect_ai.model import ModelUsage
+
+    roots = [t for t in episodes if t.parent is None]
+    began = _began(roots[0].run)
+    ended = began + datetime.timedelta(seconds=sum(t.seconds or 0.0 for t in roots))
+    model = str(roots[0].run.get("model") or "none")
+    usage = sum((t.usage for t in roots), Usage())
+    good = [t for t in roots if not is_failed(t)]
+    results = EvalResults(
+        total_samples=len(roots), completed_samples=len(good), scores=_scores(good)
+    )
+    stats = EvalStats(
+        started_at=began.isoformat(), completed_at=ended.isoformat(),
+        model_usage={name: ModelUsage(**spent) for name, spent in _usage(usage, model).items()},
+    )  # fmt: skip
+    return EvalLog(
+        status="success", eval=_spec(roots, model, began), results=results, stats=stats,
+        samples=list(_samples(roots, model, began.isoformat())),
+    )  # fmt: skip
+
+
+def _samples(episodes: Sequence[Trajectory], model: str, began: str) -> Iterator[EvalSample]:
+    """The samples, each under an epoch that no other episode of its task has."""
+    from inspect_ai.log import EvalSample
+
+    seen: dict[str, int] = {}
+    for episode in episodes:
+        epoch = max(episode.epoch + 1, seen.get(episode.task, 0) + 1)
+        seen[episode.task] = epoch
+        made = sample(episode, epoch, model, _usage(episode.usage, model), began)
+        yield EvalSample.model_validate(made)
+
+
+def _spec(episodes: Sequence[Trajectory], model: str, began: datetime.datetime) -> EvalSpec:
+    from inspect_ai.log import EvalConfig, EvalDataset, EvalSpec
+
+    run = episodes[0].run
+    ids = list(dict.fromkeys(t.task for t in episodes))
+    name = str(run.get("dataset") or "episodes")
+    key = hashlib.sha256("\n".join(t.id or t.task for t in episodes).encode()).hexdigest()[:22]
+    named = {"dataset": name, "profile": str(run.get("profile") or "unknown")}
+    return EvalSpec(
+        eval_id=key, run_id=key, task_id=key, created=began.isoformat(),
+        task=f"intercode/{run.get('environment') or 'unknown'}", task_args=named,
+        task_version=str(run.get("scoring") or 0),
+        solver=str(run.get("agent") or "unknown"),
+        dataset=EvalDataset(name=name, samples=len(ids), sample_ids=list(ids)),
+        model=model, model_base_url=run.get("endpoint"),
+        config=EvalConfig(
+            epochs=max(t.epoch for t in episodes) + 1, turn_limit=run.get("max_turns")
+        ),
+        packages={"intercode-gym": str(run.get("version") or intercode.__version__)},
+        metadata=plain({k: v for k, v in run.items() if v is not None}),
+    )  # fmt: skip
+
+
+def _scores(episodes: Sequence[Trajectory]) -> list[EvalScore]:
+    from inspect_ai.log import EvalMetric, EvalScore
+
+    out = []
+    for name in SCORES:
+        values = [float(getattr(t, name)) for t in episodes]
+        if not values:
+            continue
+        error = stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
+        metrics = {"mean": fmean(values), "stderr": error}
+        out.append(
+            EvalScore(
+                name=name, scorer=name, scored_samples=len(values), unscored_samples=0,
+                metrics={k: EvalMetric(name=k, value=v) for k, v in metrics.items()},
+            )
+        )  # fmt: skip
+    return out
+
+
+def _usage(usage: Usage, model: str) -> dict[str, dict[str, Any]]:
+    """What was spent, by model; nothing where it is not known."""
+    told, said = usage.prompt_tokens, usage.completion_tokens
+    if told is None or said is None:
+        return {}
+    spent = {
+        "input_tokens": told, "output_tokens": said, "total_tokens": told + said,
+        "input_tokens_cache_read": usage.cached_tokens, "reasoning_tokens": usage.reasoning_tokens,
+        "total_cost": usage.cost,
+    }  # fmt: skip
+    return {model: spent}
+
+
+def _began(run: Any) -> datetime.datetime:
+    try:
+        found = datetime.datetime.fromisoformat(str(run.get("started")))
+    except ValueError:
+        return _LONG_AGO
+    return found if found.tzinfo else found.replace(tzinfo=datetime.UTC)

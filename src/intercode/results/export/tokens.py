@@ -1,0 +1,76 @@
+"""Token-level records for training: what the endpoint said, and nothing tokenised again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from intercode.core.errors import UsageError
+from intercode.core.types import Trajectory
+from intercode.results.export.base import Turn, Written, facts_of, turns, write_lines
+
+
+def export(episodes: Sequence[Trajectory], out: Path) -> Written:
+    """Write one line for each run of turns whose prompts continue each other token by token.
+
+    ``ids``: prompt and answers as the endpoint gave their ids; ``mask``: 1 for what the model
+    wrote; ``logprobs``: of these, 0.0 elsewhere, or null where one is not known; ``turns``: for
+    each its place in the episode, where its answer ``begins`` and ``ends`` in ``ids``, and its
+    reward. A turn whose prompt is not the text before it and more begins a new line, with
+    ``segment`` one higher. Raises UsageError where no turn holds ids.
+    """
+    left: list[int] = []
+    rows = [row for episode in episodes for row in _rows(episode, left)]
+    if not rows:
+        raise UsageError(
+            "no turn of these episodes holds token ids: they are kept where the endpoint gives "
+            "them and the run asked for log-probabilities or ids"
+        )
+    count = write_lines(out, rows)
+    notes = (f"{len(left)} turns hold no ids of prompt and answer",) if left else ()
+    return Written((out,), count, notes)
+
+
+def _rows(episode: Trajectory, left: list[int]) -> Iterator[dict[str, Any]]:
+    row: dict[str, Any] | None = None
+    segment = 0
+    for number, turn in enumerate(turns(episode)):
+        tokens = _tokens(turn)
+        if tokens is None:
+            left.append(number)
+            continue
+        prompt, ids = list(tokens["prompt_ids"]), list(tokens["ids"])
+        if row is not None and prompt[: len(row["ids"])] != row["ids"]:
+            yield row
+            row, segment = None, segment + 1
+        if row is None:
+            row = {**facts_of(episode), "segment": segment, **_empty()}
+        _join(row, prompt[len(row["ids"]) :], ids, tokens.get("logprobs"))
+        end = len(row["ids"])
+        reward = turn.step.reward
+        place = {"turn": number, "begins": end - len(ids), "ends": end, "reward": reward}
+        row["turns"].append(place)
+    if row is not None:
+        yield row
+
+
+def _empty() -> dict[str, Any]:
+    return {"ids": [], "mask": [], "logprobs": [], "turns": []}
+
+
+def _join(row: dict[str, Any], told: list[int], said: list[int], logprobs: Any) -> None:
+    row["ids"] += told + said
+    row["mask"] += [0] * len(told) + [1] * len(said)
+    known = isinstance(logprobs, Sequence) and len(logprobs) == len(said)
+    if row["logprobs"] is None or not known:
+        row["logprobs"] = None
+    else:
+        row["logprobs"] += [0.0] * len(told) + [float(p) for p in logprobs]
+
+
+def _tokens(turn: Turn) -> Mapping[str, Any] | None:
+    tokens = (turn.answer or {}).get("tokens")
+    if not isinstance(tokens, Mapping) or not tokens.get("prompt_ids") or not tokens.get("ids"):
+        return None
+    return tokens

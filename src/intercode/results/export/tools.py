@@ -1,0 +1,49 @@
+"""The tools that a model was offered, made again from what a run records of its agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from intercode.agents.languages import language_of
+from intercode.agents.prompt import Prompt
+from intercode.agents.tools import toolkit_of
+from intercode.core.types import Trajectory
+from intercode.models.base import Tool
+
+_SECTIONS = ("run", "submit")
+"""The sections of the agent's prompt that describe its two tools."""
+
+
+def tools_of(episode: Trajectory) -> list[dict[str, Any]]:
+    """The tools as chat endpoints are told them; empty where the model called none.
+
+    Descriptions are the prompt's that the run records; without it they are empty.
+    """
+    if not any(m.get("tool_calls") for step in episode.steps for m in step.messages):
+        return []
+    environment = str(episode.run.get("environment") or "bash")
+    tools = toolkit_of(environment).tools(*_descriptions(episode, environment))
+    return [_function(tool) for tool in tools]
+
+
+def _descriptions(episode: Trajectory, environment: str) -> tuple[str, str]:
+    facts = episode.run.get("agent_facts")
+    prompt = facts.get("prompt") if isinstance(facts, Mapping) else None
+    text = prompt.get("text") if isinstance(prompt, Mapping) else None
+    if not isinstance(text, str) or any(f"== {s} ==" not in text for s in _SECTIONS):
+        return "", ""
+    language = language_of(environment)
+    values = {
+        "environment": environment, "language": language.title, "fence": language.tags[0],
+        "judged": language.judged, "turns": episode.run.get("max_turns") or "any number of",
+        "query": episode.query,
+    }  # fmt: skip
+    written = Prompt(text, _SECTIONS)
+    run, submit = (written.fill(section, values) for section in _SECTIONS)
+    return run, submit
+
+
+def _function(tool: Tool) -> dict[str, Any]:
+    told = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    return {"type": "function", "function": told}

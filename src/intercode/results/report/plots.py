@@ -1,0 +1,194 @@
+"""Figures out of entries: success by turn, by group, and against cost, each with its interval.
+
+Only rows that may be put side by side share a figure: one dataset, one set of conditions. Colours
+are told apart by everybody (Okabe & Ito 2008), and every series has a mark of its own as well. The
+same episodes give the same file, byte by byte. Needs the extra ``plots``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from intercode.core import logs
+from intercode.core.errors import ConfigError
+from intercode.core.registry import unknown
+from intercode.core.types import Trajectory
+from intercode.results.report.result_sets import Entry, collect
+from intercode.results.report.run_tables import MOST_GROUPS, ordered
+from intercode.results.report.subsets import apart
+from intercode.results.statistics import figures, metrics
+from intercode.results.statistics.intervals import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+KINDS = ("svg", "png")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
+MARKS = "osD^vPX*<>"
+_STYLE: Any = {
+    "svg.hashsalt": "intercode", "svg.fonttype": "none", "font.family": "DejaVu Sans",
+    "font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
+    "grid.alpha": 0.3, "axes.axisbelow": True, "figure.facecolor": "white",
+}  # fmt: skip
+_METADATA = {"svg": {"Date": None}, "png": {"Software": None}}
+
+
+def save_plots(paths: Sequence[Path], directory: Path, kind: str = "svg") -> list[Path]:
+    """Draw everything that logs and run directories give, and return the files.
+
+    ``kind``: ``svg`` or ``png``. Raises ConfigError without matplotlib, UnknownNameError for
+    another kind, UsageError for a path without logs.
+    """
+    if kind not in KINDS:
+        raise unknown("kind of figure", kind, list(KINDS))
+    entries = collect([(path, logs.load(path)) for path in logs.discover(paths)])
+    return draw(entries, directory, kind)
+
+
+def draw(entries: Sequence[Entry], directory: Path, kind: str = "svg") -> list[Path]:
+    """The figures of entries: see ``save_plots``."""
+    try:
+        import matplotlib
+    except ImportError as e:
+        raise ConfigError("figures need matplotlib: pip install 'intercode-gym[plots]'") from e
+    directory.mkdir(parents=True, exist_ok=True)
+    out: list[Path] = []
+    with matplotlib.rc_context(_STYLE):
+        for name, title, rows in _side_by_side(entries):
+            for what, figure in (
+                ("by-turn", _by_turn(title, rows)),
+                ("by-group", _by_group(title, rows)),
+                ("cost", _cost(title, rows)),
+            ):
+                if figure is not None:
+                    out.append(directory / f"{name}-{what}.{kind}")
+                    figure.savefig(
+                        out[-1], format=kind, dpi=150, bbox_inches="tight", metadata=_METADATA[kind]
+                    )
+    return out
+
+
+def _side_by_side(entries: Sequence[Entry]) -> list[tuple[str, str, list[Entry]]]:
+    """Entries by dataset and conditions, with a name for files and a title."""
+    sets: dict[tuple[str, str], list[Entry]] = {}
+    for entry in entries:
+        if metrics.played(entry.episodes):
+            sets.setdefault((entry.dataset, entry.conditions), []).append(entry)
+    out: list[tuple[str, str, list[Entry]]] = []
+    for (dataset, conditions), rows in sets.items():
+        name = re.sub(r"[^\w.-]+", "-", Path(dataset).name).strip("-")
+        number = sum(n == name or n.startswith(f"{name}-set") for n, _, _ in out) + 1
+        name = name if number == 1 else f"{name}-set{number}"
+        differ = "\nrows rest on different tasks and cannot be compared" if apart(rows) else ""
+        out.append((name, f"{dataset}\n{conditions}{differ}", rows))
+    return out
+
+
+def _by_turn(title: str, rows: Sequence[Entry]) -> Figure | None:
+    """Share of episodes solved within so many turns, with a band for its interval."""
+    figure, axes = _axes(title, "turns", "solved within so many turns, %")
+    longest = 0
+    for n, entry in enumerate(rows):
+        found = figures.success_by_turn(entry.episodes)
+        turns = list(range(1, len(found) + 1))
+        longest = max(longest, len(found))
+        values = [e.value for e in found]
+        axes.plot(turns, values, color=_colour(n), marker=MARKS[n % len(MARKS)], label=_name(entry))
+        low, high = zip(*map(_bounds, found), strict=True) if found else ((), ())
+        axes.fill_between(turns, low, high, color=_colour(n), alpha=0.15, linewidth=0)
+    if not longest:
+        return None
+    axes.set_xticks(range(1, longest + 1, max(1, longest // 15)))
+    return _legend(figure, axes)
+
+
+def _by_group(title: str, rows: Sequence[Entry]) -> Figure | None:
+    """Success in each group (file system, hardness), with bars for its interval."""
+    split = [metrics.split(metrics.played(e.episodes), metrics.group_of) for e in rows]
+    rows = [entry for entry, part in zip(rows, split, strict=True) if part]
+    parts = [part for part in split if part]
+    groups = ordered({g for part in parts for g in part})
+    if not 2 <= len(groups) <= MOST_GROUPS:
+        return None
+    figure, axes = _axes(title, "", "success, %")
+    for n, (entry, part) in enumerate(zip(rows, parts, strict=True)):
+        at = [i + 0.6 * ((n + 0.5) / len(rows) - 0.5) for i, g in enumerate(groups) if g in part]
+        _points(axes, at, [part[g] for g in groups if g in part], n, _name(entry))
+    axes.set_xticks(range(len(groups)), groups)
+    return _legend(figure, axes)
+
+
+def _cost(title: str, rows: Sequence[Entry]) -> Figure | None:
+    """Success against the mean cost of an episode, for the rows whose cost is known."""
+    figure, axes = _axes(title, "mean cost of an episode, US dollars", "success, %")
+    known = False
+    for n, entry in enumerate(rows):
+        cost = figures.average(entry.episodes, lambda t: t.usage.cost)
+        if cost is None or cost.clusters < len({t.task for t in metrics.played(entry.episodes)}):
+            continue
+        known = True
+        _points(axes, [cost.value], [list(entry.episodes)], n, _name(entry), cost)
+    return _legend(figure, axes) if known else None
+
+
+def _points(
+    axes: Axes, at: Sequence[float], parts: Sequence[Sequence[Trajectory]], n: int, label: str,
+    across: Estimate | None = None,
+) -> None:  # fmt: skip
+    """One mark for each part's success, with its interval, and that of ``across`` sideways."""
+    found = [(x, e) for x, part in zip(at, parts, strict=True) if (e := figures.success(part))]
+    sideways = None
+    if across is not None and across.low is not None and across.high is not None:
+        sideways = [[across.value - max(across.low, 0.0)], [across.high - across.value]]
+    bounds = [_bounds(e) for _, e in found]
+    below = [max(0.0, e.value - low) for (_, e), (low, _) in zip(found, bounds, strict=True)]
+    above = [max(0.0, high - e.value) for (_, e), (_, high) in zip(found, bounds, strict=True)]
+    axes.errorbar(
+        [x for x, _ in found], [e.value for _, e in found], yerr=[below, above], xerr=sideways,
+        fmt=MARKS[n % len(MARKS)], color=_colour(n), capsize=3, label=label,
+    )  # fmt: skip
+
+
+def _axes(title: str, across: str, up: str) -> tuple[Figure, Axes]:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.0, 4.3))
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    axes.set_title(title, fontsize=9, loc="left", wrap=True)
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+    axes.set_ylim(-2, 102)
+    return figure, axes
+
+
+def _legend(figure: Figure, axes: Axes) -> Figure:
+    axes.legend(
+        loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False,
+        title="with 95 % intervals", fontsize=9, title_fontsize=8,
+    )  # fmt: skip
+    return figure
+
+
+def _bounds(estimate: Estimate) -> tuple[float, float]:
+    """The interval; the value itself where there is none."""
+    if estimate.low is None or estimate.high is None:
+        return estimate.value, estimate.value
+    return estimate.low, estimate.high
+
+
+def _name(entry: Entry) -> str:
+    """Agent and model, what tells it from others of these; how many tasks it rests on."""
+    tasks = len({t.task for t in metrics.played(entry.episodes)})
+    model = "" if entry.model in ("none", entry.agent) else f", {entry.model}"
+    variant = f", {entry.variant}" if entry.variant else ""
+    return f"{entry.agent}{model}{variant} ({tasks} tasks)"
+
+
+def _colour(number: int) -> str:
+    return COLOURS[number % len(COLOURS)]

@@ -1,0 +1,154 @@
+"""Which episodes may share a row: one agent, one model, one set of conditions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from intercode.core.types import Trajectory
+from intercode.results.report.variants import variants
+from intercode.results.statistics.metrics import settled
+
+OWN = "run"
+PUBLISHED = "published"
+_SOURCES = {"authors": PUBLISHED, "reference": "re-run of published actions"}
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Episodes that one row of a table is made of.
+
+    ``dataset`` is without the file system for the paper's tasks, so that four logs make one row;
+    ``conditions`` says what the episodes were obtained with, ``log`` where the first of them lies,
+    ``variant`` which settings tell it from an entry that has all else in common with it.
+    """
+
+    environment: str
+    dataset: str
+    agent: str
+    model: str
+    conditions: str
+    source: str
+    log: Path
+    episodes: tuple[Trajectory, ...]
+    variant: str = ""
+
+    @property
+    def told(self) -> str:
+        """The conditions, and the variant where there is one."""
+        return f"{self.conditions}, {self.variant}" if self.variant else self.conditions
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What two entries must not have in common, or they would be one row."""
+        return (*self.shared, self.variant)
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """The same without the variant."""
+        return (self.environment, self.dataset, self.agent, self.model, self.conditions)
+
+
+def conditions(episode: Trajectory) -> str:
+    """What makes a result comparable, in one line.
+
+    For a run of ours: data with hash, profile with scoring version, image with digest, architecture
+    and sandbox tier, and "not comparable" where the run says so; ``?`` for what it does not say.
+    A reward that is not the profile's own, a policy and determinism are named where there are any.
+    """
+    run = episode.run
+    if run.get("source", OWN) != OWN:
+        return _SOURCES[run["source"]]
+
+    def tagged(name: str, tag: str, sign: str, length: int) -> str:
+        value = str(run.get(name) or "?")
+        return f"{value}{sign}{_digest(run[tag], length)}" if run.get(tag) else value
+
+    boxed = run.get("environment") != "sql"  # SQL has an engine, which the tier names, and no image
+    parts = [
+        tagged("dataset", "dataset_hash", "#", 8),
+        tagged("profile", "scoring", " ", 12),
+        *([tagged("image", "image_digest", "@", 12)] if boxed else []),
+        str(run.get("arch") or "?"),
+        str(run.get("tier") or run.get("sandbox") or "?"),
+    ]
+    own = f"{run.get('environment')}-{run.get('profile')}"
+    parts += [f"reward {run['reward']}"] if run.get("reward") not in (None, own) else []
+    parts += [f"policy {run['policy'].get('digest', '?')[:8]}"] if run.get("policy") else []
+    parts += ["deterministic"] if run.get("determinism") else []
+    parts += ["network"] if run.get("network") == "host" else []
+    parts += ["not comparable"] if run.get("comparable") is False else []
+    return ", ".join(parts)
+
+
+def collect(logs: Sequence[tuple[Path, Sequence[Trajectory]]]) -> list[Entry]:
+    """Entries out of logs. Published logs of different tasks join; runs of ours never do."""
+    out: list[Entry] = []
+    for path, episodes in logs:
+        parts: dict[tuple[str, ...], list[Entry]] = {}
+        for episode in episodes:
+            entry = _entry(path, episode)
+            parts.setdefault((*entry.key, entry.source), []).append(entry)
+        for same in parts.values():
+            episodes = settled(e.episodes[0] for e in same)
+            _add(out, replace(same[0], episodes=tuple(episodes)))
+    return _told_apart(out)
+
+
+def _told_apart(entries: Sequence[Entry]) -> list[Entry]:
+    """The entries, with a variant for those that would look alike."""
+    out = list(entries)
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for n, entry in enumerate(entries):
+        alike.setdefault(entry.shared, []).append(n)
+    for numbers in alike.values():
+        labels = variants([(str(out[n].log), out[n].episodes[0]) for n in numbers])
+        for n, label in zip(numbers, labels, strict=True):
+            out[n] = replace(out[n], variant=label)
+    return out
+
+
+def _add(entries: list[Entry], new: Entry) -> None:
+    """Join an entry with the one that it belongs to, or put it last under a label of its own."""
+    at = {e.key: n for n, e in enumerate(entries)}.get(new.key)
+    if at is None:
+        entries.append(new)
+        return
+    old = entries[at]
+    apart = {t.task for t in old.episodes}.isdisjoint(t.task for t in new.episodes)
+    if new.source != OWN and apart:
+        entries[at] = replace(old, episodes=old.episodes + new.episodes)
+    else:
+        _add(entries, replace(new, variant=f"{new.variant}from {new.log} "))  # until told apart
+
+
+def _entry(path: Path, episode: Trajectory) -> Entry:
+    run = episode.run
+    dataset = str(run.get("dataset") or "?")
+    model = str(run.get("model") or "none")
+    return Entry(
+        environment=str(run.get("environment") or "?"),
+        dataset=re.sub(r"^nl2bash:fs_\d+$", "nl2bash", dataset),
+        agent=str(run.get("agent") or "?"),
+        model=f"{model} (schema given)" if run.get("schema_given") else model,
+        conditions=conditions(episode),
+        source=str(run.get("source", OWN)),
+        log=path,
+        episodes=(episode,),
+    )
+
+
+def _digest(value: object, length: int) -> str:
+    return str(value).removeprefix("sha256:")[:length]
+
+
+def why_not_comparable(episodes: Iterable[Trajectory]) -> str:
+    """Why these results cannot be put beside those of others; empty where they can."""
+    images = {str(t.run.get("image")) for t in episodes if t.run.get("comparable") is False}
+    if not images:
+        return ""
+    if images == {"host"}:
+        return "the programs under test are this machine's own"
+    return "tasks or image are not pinned ones of a published benchmark"

@@ -1,0 +1,147 @@
+"""Tables of our own runs, one a dataset, and the list of the other logs that were read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from intercode.core.types import Trajectory
+from intercode.results.report.paper import failures, mixed
+from intercode.results.report.result_sets import OWN, Entry, why_not_comparable
+from intercode.results.report.subsets import apart
+from intercode.results.statistics import metrics
+from intercode.results.tables import Cell, Table
+
+HARDNESS = ("easy", "medium", "hard", "extra")
+MOST_GROUPS = 8
+FIXED = (
+    "agent",
+    "model",
+    "conditions",
+    "first turn",
+    "all",
+    "turns",
+    "error %",
+    "tasks",
+    "episodes",
+    "failed",
+)
+_DIGITS = (("turns", 2), ("error %", 2), ("error % true", 2))
+
+
+def run_tables(entries: Sequence[Entry]) -> list[Table]:
+    """One table for each dataset that runs of ours were made on, verified subsets first."""
+    datasets: dict[tuple[str, str], list[Entry]] = {}
+    for entry in entries:
+        if entry.source == OWN:
+            datasets.setdefault((entry.environment, entry.dataset), []).append(entry)
+    ordered = sorted(datasets.items(), key=lambda d: not is_verified(d[0][1]))
+    return [_dataset(name, rows) for (_, name), rows in ordered]
+
+
+def is_verified(dataset: str) -> bool:
+    """Whether a dataset's name asks for its verified subset (``nl2bash:verified``)."""
+    return dataset.partition("@")[0].partition(":")[2] == "verified"
+
+
+def log_table(logs: Sequence[Entry]) -> list[Table]:
+    """One row for each published log and each re-run; nothing where there are none."""
+    rows: list[tuple[Cell, ...]] = []
+    for entry in logs:
+        if entry.source == OWN:
+            continue
+        good = metrics.played(entry.episodes)
+        rows.append(
+            (
+                entry.log.name,
+                entry.environment,
+                entry.agent,
+                entry.model,
+                len(good),
+                sum(t.success for t in good),
+                metrics.success_rate(good),
+                metrics.mean_turns(good),
+                metrics.error_rate(good),
+                metrics.error_rate(good, metrics.true_error_share),
+            )
+        )
+    columns = ("log", "environment", "agent", "model", "tasks", "solved")
+    figures = ("success %", "turns", "error %", "error % true")
+    title, notes = "Logs read", tuple(_unlike(logs))
+    return [Table("logs", title, columns + figures, tuple(rows), notes, _DIGITS)] if rows else []
+
+
+def _unlike(logs: Sequence[Entry]) -> list[str]:
+    """Warnings for logs of one dataset that is not split into groups, but of different tasks."""
+    found: dict[str, list[Entry]] = {}
+    for entry in logs:
+        if entry.source != OWN and not any(t.group or t.hardness for t in entry.episodes):
+            found.setdefault(entry.dataset, []).append(entry)
+    return [note for same in found.values() for note in apart(same)]
+
+
+def _dataset(name: str, entries: Sequence[Entry]) -> Table:
+    key = _splitter(entries)
+    groups = ordered({g for e in entries for g in metrics.split(e.episodes, key)})
+    again = any(e.agent == "try-again" for e in entries)
+    sampled = any(_tasks(e) < len(metrics.played(e.episodes)) for e in entries)
+    rows = [_row(e, groups, key, again, sampled) for e in entries]
+    named = tuple(f"group {g}" if g in FIXED else g for g in groups)
+    last = tuple(n for n in FIXED[4:] if n != "episodes" or sampled)
+    columns = FIXED[:3] + (FIXED[3:4] if again else ()) + named + last
+    notes = [n for e in entries for n in failures(e)]
+    boxed = [e for e in entries if e.environment != "sql"]
+    if why := why_not_comparable(e.episodes[0] for e in boxed):
+        notes.append(f"not comparable: {why}.")
+    notes += mixed(entries) + apart(entries)
+    title = f"{name}: success, %"
+    return Table(name, title, columns, tuple(rows), tuple(notes), _DIGITS)
+
+
+def _row(
+    entry: Entry,
+    groups: Sequence[str],
+    key: Callable[[Trajectory], str | None],
+    again: bool,
+    sampled: bool,
+) -> tuple[Cell, ...]:
+    episodes = entry.episodes
+    parts = metrics.split(episodes, key)
+    first = metrics.first_turn_rate(episodes) if entry.agent == "try-again" else None
+    return (
+        entry.agent,
+        entry.model,
+        entry.told,
+        *((first,) if again else ()),
+        *(metrics.success_rate(parts.get(g, [])) for g in groups),
+        metrics.success_rate(episodes),
+        metrics.mean_turns(episodes),
+        metrics.error_rate(episodes),
+        _tasks(entry),
+        *((len(metrics.played(episodes)),) if sampled else ()),
+        metrics.failed(episodes),
+    )
+
+
+def _tasks(entry: Entry) -> int:
+    """Tasks, however many epochs there are of each."""
+    return len({t.task for t in metrics.played(entry.episodes)})
+
+
+def _splitter(entries: Sequence[Entry]) -> Callable[[Trajectory], str | None]:
+    """Group or hardness, whichever gives a few columns: 2 to 8 of them, SQL's hardness first."""
+    ways: list[Callable[[Trajectory], str | None]] = [lambda t: t.group, lambda t: t.hardness]
+    if entries[0].environment == "sql":
+        ways.reverse()
+    for way in ways:
+        if 2 <= len({way(t) for e in entries for t in e.episodes} - {None}) <= MOST_GROUPS:
+            return way
+    return lambda _: None
+
+
+def ordered(groups: set[str]) -> list[str]:
+    """Groups by degree of hardness where they are that, else by name."""
+
+    def rank(name: str) -> tuple[int, str]:
+        return (HARDNESS.index(name) if name in HARDNESS else len(HARDNESS), name)
+
+    return sorted(groups, key=rank)

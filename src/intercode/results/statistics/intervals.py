@@ -1,0 +1,241 @@
+"""Estimates with intervals, from samples that come in clusters: several episodes of one task are
+no independent facts. Pure functions; shares lie in 0..1 here.
+
+A cluster is what one task gave. Formulas and when to trust them: docs/statistics.md.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from intercode.results.statistics.distributions import normal_quantile, normal_share, t_quantile
+
+LEVEL = 0.95
+RESAMPLES = 2000
+ONE, NO_SPREAD = "one task only", "no spread seen"
+"""In place of a method: why there is no interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A figure and the interval that holds the true one in ``LEVEL`` of all experiments.
+
+    ``low`` and ``high`` are None where nothing can be said of its spread. ``samples`` were counted,
+    in ``clusters`` (tasks). ``method``: how the interval was made.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    samples: int
+    clusters: int
+    method: str
+
+    def times(self, factor: float) -> Estimate:
+        """The same in another unit, such as percent."""
+        low, high = (None if b is None else factor * b for b in (self.low, self.high))
+        return replace(self, value=factor * self.value, low=low, high=high)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What one task adds to a share: ``hits`` of ``size`` samples."""
+
+    hits: float
+    size: int
+
+
+def wilson(share: float, size: float, level: float = LEVEL) -> tuple[float, float]:
+    """Wilson's score interval for a share of ``size`` independent samples (Wilson 1927, JASA 22).
+
+    ``size`` may be an effective number, and no whole one.
+    """
+    return _score(share, size, normal_quantile((1 + level) / 2))
+
+
+def proportion(clusters: Sequence[Cluster], level: float = LEVEL) -> Estimate | None:
+    """A share of all samples, with an interval that takes clusters as the independent units.
+
+    Where every cluster has one sample: Wilson's score interval. Else Wilson's with the effective
+    number of samples p(1-p)/SE² (Korn & Graubard 1998, Survey Methodology 24), SE being the
+    cluster-robust standard error of a ratio (Cochran 1977, Sampling Techniques, 6.4) and Student's
+    t on clusters - 1 degrees of freedom in place of the normal quantile. The effective number is at
+    most that of the samples. Where clusters are all alike: Wilson's with one sample per cluster.
+    None where there is no sample.
+    """
+    counted = [c for c in clusters if c.size]
+    n, total = len(counted), sum(c.size for c in counted)
+    if not total:
+        return None
+    share = sum(c.hits for c in counted) / total
+    if total == n:
+        return Estimate(share, *wilson(share, n, level), n, n, "Wilson")
+    variance = ratio_variance(counted)
+    if variance is None:
+        return Estimate(share, None, None, total, n, ONE)
+    if not variance:
+        return Estimate(share, *wilson(share, n, level), total, n, "Wilson, one per task")
+    effective = min(share * (1 - share) / variance, total)
+    bounds = _score(share, effective, t_quantile((1 + level) / 2, n - 1))
+    return Estimate(share, *bounds, total, n, "Wilson, clustered by task")
+
+
+def ratio_variance(clusters: Sequence[Cluster]) -> float | None:
+    """The variance of Σhits/Σsize over clusters: n/(n-1) Σ(hits - r·size)² / (Σsize)².
+
+    None for fewer than two clusters. (Cochran 1977, 6.4: the linearized variance of a ratio.)
+    """
+    n, total = len(clusters), sum(c.size for c in clusters)
+    if n < 2 or not total:
+        return None
+    ratio = sum(c.hits for c in clusters) / total
+    return n / (n - 1) * sum((c.hits - ratio * c.size) ** 2 for c in clusters) / total**2
+
+
+def mean(values: Sequence[Sequence[float]], level: float = LEVEL) -> Estimate | None:
+    """The mean over all samples, with Student's t interval that takes clusters as the units.
+
+    Its standard error is that of a ratio (see ``ratio_variance``); with clusters of one size it is
+    that of the clusters' means. None where there is no sample. One cluster has no interval, nor
+    have clusters that are all alike: how much they could differ is not known then.
+    """
+    counted = [Cluster(math.fsum(v), len(v)) for v in values if v]
+    if not counted:
+        return None
+    n, total = len(counted), sum(c.size for c in counted)
+    value, variance = math.fsum(c.hits for c in counted) / total, ratio_variance(counted)
+    if not variance:
+        return Estimate(value, None, None, total, n, ONE if n == 1 else NO_SPREAD)
+    reach = t_quantile((1 + level) / 2, n - 1) * math.sqrt(variance)
+    return Estimate(value, value - reach, value + reach, total, n, "t over tasks")
+
+
+def standard_error(values: Sequence[float]) -> float | None:
+    """The standard error of a mean of independent values: s/√n. None for fewer than two."""
+    n = len(values)
+    if n < 2:
+        return None
+    centre = fmean(values)
+    return math.sqrt(math.fsum((v - centre) ** 2 for v in values) / (n - 1) / n)
+
+
+def bootstrap(
+    values: Sequence[float],
+    level: float = LEVEL,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    expanded: bool = True,
+) -> tuple[float, float]:
+    """A percentile interval for the mean of one value per cluster, resampling whole clusters.
+
+    ``expanded`` moves the percentiles outwards to Φ(±√(n/(n-1)) t), without which the interval is
+    too short for few clusters (Hesterberg 2015, The American Statistician 69, section 5.2). The
+    same seed gives the same interval. ``values`` must not be empty.
+    """
+    draw = random.Random(seed).choices
+    n, all_of = len(values), list(values)
+    means = sorted(sum(draw(all_of, k=n)) / n for _ in range(resamples))
+    tail = (1 - level) / 2
+    if expanded and n > 1:
+        tail = normal_share(-math.sqrt(n / (n - 1)) * t_quantile(1 - tail, n - 1))
+    return _percentile(means, tail), _percentile(means, 1 - tail)
+
+
+def resampled(
+    values: Sequence[float], level: float = LEVEL, *, samples: int, seed: int = 0
+) -> Estimate | None:
+    """The mean of one value in 0..1 per cluster with its bootstrap interval.
+
+    Where all values are equal no resample differs from another; the interval is then Wilson's with
+    one sample per cluster. None where there is no value; one cluster has no interval.
+    """
+    if not values:
+        return None
+    n, value = len(values), fmean(values)
+    if n == 1:
+        return Estimate(value, None, None, samples, n, ONE)
+    if min(values) == max(values):
+        return Estimate(value, *wilson(value, n, level), samples, n, "Wilson, one per task")
+    return Estimate(value, *bootstrap(values, level, seed=seed), samples, n, "bootstrap over tasks")
+
+
+def paired(
+    differences: Sequence[float],
+    level: float = LEVEL,
+    *,
+    reach: float | None = None,
+    samples: int | None = None,
+) -> Estimate:
+    """The mean of differences, one per task, with an interval. ``reach`` is the largest that a
+    difference of shares can be (1, or 100 in percent); ``samples`` how many episodes are in them.
+
+    Where each difference is 0 or ±reach, as with one episode a task, or all are equal: the adjusted
+    Wald interval of Bonett & Price (2012, J. Educ. Behav. Stat. 37), which adds one difference of
+    each extreme. Else Student's t over tasks, and no interval where nothing can be said of their
+    spread. ``differences`` must not be empty.
+    """
+    n, value = len(differences), fmean(differences)
+    total = n if samples is None else samples
+    if reach is not None and _is_coarse(differences, reach):
+        more = [*differences, reach, -reach]
+        wide = normal_quantile((1 + level) / 2) * paired_error(differences, reach=reach)
+        low, high = max(-reach, fmean(more) - wide), min(reach, fmean(more) + wide)
+        return Estimate(value, min(low, value), max(high, value), total, n, "paired, Bonett-Price")
+    error = standard_error(differences)
+    if not error:
+        return Estimate(value, None, None, total, n, ONE if n == 1 else NO_SPREAD)
+    wide = t_quantile((1 + level) / 2, n - 1) * error
+    low, high = value - wide, value + wide
+    if reach is not None:
+        low, high = max(-reach, low), min(reach, high)
+    return Estimate(value, low, high, total, n, "paired, t over tasks")
+
+
+def paired_error(differences: Sequence[float], *, reach: float) -> float:
+    """The standard error of the mean of differences of shares, as ``paired`` takes it."""
+    if not _is_coarse(differences, reach):
+        return standard_error(differences) or 0.0
+    more = [*differences, reach, -reach]
+    centre = fmean(more)
+    return math.sqrt(max(0.0, fmean(d * d for d in more) - centre * centre) / len(more))
+
+
+def _is_coarse(differences: Sequence[float], reach: float) -> bool:
+    steps = {abs(d) for d in differences}
+    return steps <= {0.0, reach} or min(differences) == max(differences)
+
+
+def by_cluster(pairs: Sequence[tuple[str, float]]) -> list[list[float]]:
+    """Values by the task that they belong to, in the order of the first of each."""
+    out: dict[str, list[float]] = {}
+    for task, value in pairs:
+        out.setdefault(task, []).append(value)
+    return list(out.values())
+
+
+def hits(pairs: Sequence[tuple[str, bool]]) -> list[Cluster]:
+    """Yes and no by the task that they belong to."""
+    grouped = by_cluster([(task, float(yes)) for task, yes in pairs])
+    return [Cluster(sum(values), len(values)) for values in grouped]
+
+
+def _score(share: float, size: float, z: float) -> tuple[float, float]:
+    """Wilson's interval at any quantile."""
+    shrink = 1 + z * z / size
+    centre = (share + z * z / (2 * size)) / shrink
+    reach = z * math.sqrt(share * (1 - share) / size + z * z / (4 * size * size)) / shrink
+    low = 0.0 if share == 0 else max(0.0, centre - reach)
+    return low, 1.0 if share == 1 else min(1.0, centre + reach)
+
+
+def _percentile(ordered: Sequence[float], share: float) -> float:
+    """The percentile of sorted values, straight between neighbours."""
+    place = share * (len(ordered) - 1)
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])

@@ -1,0 +1,133 @@
+"""Figures over episodes, as the paper and the authors' analysis define them. Pure functions.
+
+Percentages lie in 0..100. A figure is None where there is nothing to take it over. An episode that
+ended in an error of ours (an endpoint down, a sandbox lost) is no failure of the agent: it counts
+in no figure but ``failed``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from statistics import fmean
+
+from intercode.core.logs import no_code
+from intercode.core.types import SUCCESS, Step, Trajectory
+
+Episodes = Sequence[Trajectory]
+
+
+def is_failed(episode: Trajectory) -> bool:
+    """Whether an episode ended in an error of the infrastructure."""
+    return episode.end == "error" or episode.error is not None
+
+
+def settled(episodes: Iterable[Trajectory]) -> list[Trajectory]:
+    """Leave out failed episodes that were played to the end at another try: of the same task and
+    the same epoch.
+
+    Of several failures of one episode the last stays.
+    """
+    everything = list(episodes)
+    played = {(t.task, t.epoch) for t in everything if not is_failed(t)}
+    last = {(t.task, t.epoch): n for n, t in enumerate(everything) if is_failed(t)}
+    return [
+        t
+        for n, t in enumerate(everything)
+        if not is_failed(t) or ((t.task, t.epoch) not in played and last[t.task, t.epoch] == n)
+    ]
+
+
+def failed(episodes: Episodes) -> int:
+    """How many episodes ended in an error of the infrastructure."""
+    return sum(is_failed(t) for t in episodes)
+
+
+def played(episodes: Episodes) -> list[Trajectory]:
+    """The episodes that figures are taken over."""
+    return [t for t in episodes if not is_failed(t)]
+
+
+def success_rate(episodes: Episodes) -> float | None:
+    """Share of episodes whose best reward is 1, in percent."""
+    return _percent(t.success for t in played(episodes))
+
+
+def first_turn_rate(episodes: Episodes) -> float | None:
+    """Share of episodes whose first turn has reward 1, in percent: Single Turn out of Try Again."""
+    return _percent(bool(t.steps) and _solved(t.steps[0]) for t in played(episodes))
+
+
+def mean_turns(episodes: Episodes) -> float | None:
+    """Mean number of actions. The authors' logs bring their own count (``run['turns_taken']``).
+
+    Theirs leaves out the submit that ReAct's loop adds when the turns are used up.
+    """
+    turns = [float(t.run.get("turns_taken", t.turns)) for t in played(episodes)]
+    return fmean(turns) if turns else None
+
+
+def error_share(episode: Trajectory) -> float | None:
+    """Share of one episode's actions that are invalid, in 0..1, from the flags as recorded.
+
+    A forced submit counts as an action here, as in the authors' analysis. A turn without a flag
+    counts as invalid if it held no code, else not at all; None where no turn can be judged.
+    """
+    flags = [
+        step.valid if step.valid is not None else False
+        for step in episode.steps
+        if step.valid is not None or no_code(step)
+    ]
+    return flags.count(False) / len(flags) if flags else None
+
+
+def true_error_share(episode: Trajectory) -> float | None:
+    """``error_share`` with every turn that held no code counted as invalid, no forced submit.
+
+    The authors' ReAct logs carry the flag of the turn before on both.
+    """
+    steps = episode.steps
+    if len(steps) > episode.run.get("turns_taken", len(steps)) and steps[-1].action == "submit":
+        steps = steps[:-1]
+    flags = [
+        step.valid is not False and not no_code(step)
+        for step in steps
+        if step.valid is not None or no_code(step)
+    ]
+    return flags.count(False) / len(flags) if flags else None
+
+
+def error_rate(
+    episodes: Episodes, share: Callable[[Trajectory], float | None] = error_share
+) -> float | None:
+    """Mean over episodes of the share of invalid actions, in percent."""
+    shares = [s for s in map(share, played(episodes)) if s is not None]
+    return 100.0 * fmean(shares) if shares else None
+
+
+def split(
+    episodes: Iterable[Trajectory], key: Callable[[Trajectory], str | None]
+) -> dict[str, list[Trajectory]]:
+    """Episodes by group, in the order of their first episode; those with None are left out."""
+    out: dict[str, list[Trajectory]] = {}
+    for episode in episodes:
+        name = key(episode)
+        if name is not None:
+            out.setdefault(name, []).append(episode)
+    return out
+
+
+def group_of(episode: Trajectory) -> str | None:
+    """What tables are split by: hardness for SQL, else the group (file system)."""
+    first, second = episode.group, episode.hardness
+    if episode.run.get("environment") == "sql":
+        first, second = second, first
+    return first if first is not None else second
+
+
+def _solved(step: Step) -> bool:
+    return step.reward is not None and step.reward >= SUCCESS
+
+
+def _percent(values: Iterable[bool]) -> float | None:
+    counted = list(values)
+    return 100.0 * sum(counted) / len(counted) if counted else None

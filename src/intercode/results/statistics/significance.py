@@ -1,0 +1,133 @@
+"""Exact tests for paired samples, and what a number of tasks can show. Pure functions."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import compress
+
+from intercode.results.statistics.distributions import normal_quantile
+
+SHUFFLES = 10_000
+MOST_BYTES = 1 << 24
+"""How large the exact distribution of a sign-flip test may become before it is sampled instead."""
+
+_SAME = 1 - 1e-12
+_HALF = bytes(n & 1 for n in range(256))
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """A two-sided p-value and how it was got."""
+
+    p: float
+    method: str
+
+
+def mcnemar(first: int, second: int) -> float:
+    """The exact McNemar test: the two-sided p-value for ``first`` and ``second`` pairs of which
+    only one side, or only the other, succeeded. 1 where no pair differs.
+
+    The binomial test of ``first`` out of the pairs that differ at 1/2 (McNemar 1947,
+    Psychometrika 12).
+    """
+    n = first + second
+    tail = sum(math.comb(n, k) for k in range(min(first, second) + 1))
+    return float(min(Fraction(1), Fraction(2 * tail, 2**n)))
+
+
+def sign_flip(
+    differences: Sequence[Fraction | float], *, shuffles: int = SHUFFLES, seed: int = 0
+) -> Tested:
+    """The paired permutation test: the two-sided p-value of the sum of differences when each sign
+    is as likely as the other (Fisher 1935, The Design of Experiments, section 21).
+
+    Exact, over all 2ⁿ signs, where the differences are fractions with a common denominator of
+    reasonable size; sampled with a fixed seed otherwise, counting the observed sum as one of the
+    samples (Phipson & Smyth 2010). 1 where nothing differs.
+    """
+    moved = [d for d in differences if d]
+    if not moved:
+        return Tested(1.0, "nothing differs")
+    fractions = [d for d in moved if isinstance(d, Fraction)]
+    if len(fractions) == len(moved):
+        common = math.lcm(*(d.denominator for d in fractions))
+        steps = [int(d * common) for d in fractions]
+        if sum(map(abs, steps)) * (len(steps) // 8 + 1) <= MOST_BYTES:
+            return Tested(_all_signs(steps), "exact sign-flip test")
+    values = [float(d) for d in moved]
+    sampled = _some_signs(values, shuffles, seed)
+    return Tested(sampled, f"sign-flip test, {shuffles} samples")
+
+
+def holm(values: Sequence[float]) -> list[float]:
+    """P-values of several tests made together, adjusted (Holm 1979, Scand. J. Statist. 6)."""
+    order = sorted(range(len(values)), key=values.__getitem__)
+    out, least = [1.0] * len(values), 0.0
+    for rank, at in enumerate(order):
+        least = max(least, min(1.0, (len(values) - rank) * values[at]))
+        out[at] = least
+    return out
+
+
+def detectable(
+    error: float, tasks: int, *, level: float = 0.95, power: float = 0.8
+) -> float | None:
+    """The smallest true difference that a paired comparison finds with this power:
+    (z(1 - α/2) + z(power)) · SE, SE being the standard error of the mean difference per task.
+
+    (Cohen 1988, section 2.3; Miller 2024, arXiv 2411.00640, section 5.) Never less than what an
+    exact test needs to speak at all: the fewest tasks, all for one side, whose p-value is below α.
+    None with too few tasks for any difference.
+    """
+    floor = _fewest(level) / tasks if tasks else math.inf
+    found = max((normal_quantile((1 + level) / 2) + normal_quantile(power)) * error, floor)
+    return found if found <= 1 else None
+
+
+def tasks_needed(
+    spread: float, difference: float, *, level: float = 0.95, power: float = 0.8
+) -> int:
+    """How many tasks a paired comparison needs to find a difference with this power:
+    ((z(1 - α/2) + z(power)) · s / d)², rounded up; ``spread`` s is the standard deviation of the
+    difference per task. At least what an exact test needs to speak at all."""
+    z = normal_quantile((1 + level) / 2) + normal_quantile(power)
+    return max(math.ceil((z * spread / abs(difference)) ** 2), math.ceil(_fewest(level)))
+
+
+def _fewest(level: float) -> int:
+    """How many pairs must differ, all the same way, for the exact test to reach 1 - level."""
+    return math.ceil(1 - math.log2(1 - level))
+
+
+def _all_signs(steps: Sequence[int]) -> float:
+    """The share of all sign patterns whose sum is as far from 0 as that of ``steps``.
+
+    A polynomial whose powers are sums (shifted to be 0 or more) and whose coefficients count
+    patterns, packed into one integer with enough bits a coefficient that none spills over.
+    """
+    width = len(steps) // 8 + 1
+    counts = 1
+    for step in steps:
+        counts += counts << (8 * width * abs(step))
+    most, seen = sum(map(abs, steps)), abs(sum(steps))
+    packed = counts.to_bytes((most + 1) * width, "little")
+    tail = sum(
+        int.from_bytes(packed[at * width : (at + 1) * width], "little")
+        for at in range((most - seen) // 2 + 1)
+    )
+    return float(Fraction(min(2 * tail, 1 << len(steps)), 1 << len(steps)))
+
+
+def _some_signs(values: Sequence[float], shuffles: int, seed: int) -> float:
+    draw = random.Random(seed)
+    seen, whole = abs(math.fsum(values)) * _SAME, sum(map(abs, values))
+    sizes = [abs(v) for v in values]
+    extreme = 1
+    for _ in range(shuffles):
+        up = sum(compress(sizes, draw.randbytes(len(sizes)).translate(_HALF)))
+        extreme += abs(2 * up - whole) >= seen
+    return extreme / (shuffles + 1)

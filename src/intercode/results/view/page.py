@@ -1,0 +1,63 @@
+"""The page: its files put into one HTML document, which may run nothing but the script in it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+SCRIPTS = (
+    "dom.js", "code.js", "data.js", "table.js", "filters.js", "runs.js", "list.js", "episode.js",
+    "turns.js", "compare.js", "beside.js", "app.js",
+)  # fmt: skip
+"""In the order in which they are run, as one script."""
+
+SERVED = "connect-src 'self'"
+ALONE = "connect-src 'none'"
+
+
+@cache
+def policy(connections: str) -> str:
+    """The Content-Security-Policy: this page's own script and style, by their hashes, and nothing
+    from anywhere. ``connections``: SERVED or ALONE."""
+    script, style = (_hash(text) for text in (_script(), _asset("style.css")))
+    return (
+        f"default-src 'none'; script-src '{script}'; style-src '{style}'; {connections}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def head(config: Mapping[str, Any], connections: str) -> str:
+    """The document up to where data may follow. ``config``: what the script is told."""
+    text = _asset("index.html")
+    told = json.dumps(config).replace("<", "\\u003c")  # cannot end the element that it stands in
+    for name, value in {
+        "policy": policy(connections),
+        "style": _asset("style.css"),
+        "config": told,
+    }.items():
+        text = text.replace("{{" + name + "}}", value)
+    return text
+
+
+def tail() -> str:
+    """The end of the document: the script, which finds everything before it in place."""
+    return f"<script>{_script()}</script>\n</body>\n</html>\n"
+
+
+@cache
+def _script() -> str:
+    return '"use strict";\n' + "".join(_asset(name) for name in SCRIPTS)
+
+
+@cache
+def _asset(name: str) -> str:
+    return (files("intercode.results.view") / "assets" / name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,152 @@
+"""The page served on this machine, to whoever has its address: it holds a secret.
+
+Another web page in the same browser can send requests to a local port. It does not know the secret
+in the path, it may not read an answer (none carries a CORS header), and a name of its own that it
+lets point here is refused by the Host header. Other users of the machine lack the secret as well.
+"""
+
+from __future__ import annotations
+
+import gzip
+import secrets
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from intercode import __version__
+from intercode.core.errors import InterCodeError, UsageError
+from intercode.results.view.encoding import as_json
+from intercode.results.view.library import Library
+from intercode.results.view.page import SERVED, head, policy, tail
+
+LOOPBACK = "127.0.0.1"
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+_WORTH_PACKING = 2000  # bytes
+
+
+class Server:
+    """Serves a library on the loopback interface. ``port`` 0: any that is free.
+
+    Raises UsageError for a port that cannot be had. Close it when done (``with`` does).
+    """
+
+    def __init__(self, library: Library, port: int = 0) -> None:
+        self.library = library
+        self.secret = secrets.token_urlsafe(24)
+        try:
+            self._http = _Http((LOOPBACK, port), _Handler)
+        except (OSError, OverflowError) as e:
+            raise UsageError(f"port {port} cannot be had ({e}); leave --port out") from e
+        self._http.owner = self
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        return int(self._http.server_address[1])
+
+    @property
+    def url(self) -> str:
+        """The page's address, secret included."""
+        return f"http://{LOOPBACK}:{self.port}/{self.secret}/"
+
+    def serve(self) -> None:
+        """Answer requests until ``stop`` is called in another thread."""
+        self._http.serve_forever()
+
+    def stop(self) -> None:
+        """Make ``serve`` return. Only while it runs."""
+        self._http.shutdown()
+
+    def close(self) -> None:
+        """Give the port back."""
+        self._http.server_close()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def answer(self, path: str, query: str) -> tuple[str, bytes] | None:
+        """What a path below the secret gives: its media type and bytes; None where there is
+        nothing. Raises InterCodeError where it cannot be read."""
+        if path == "":
+            told = {"mode": "served", "version": __version__}
+            return "text/html; charset=utf-8", (head(told, SERVED) + tail()).encode()
+        words = path.split("/")
+        found: Any = None
+        if words == ["index"]:
+            self.library.refresh()
+            found = self.library.index()
+        elif words == ["search"]:
+            found = self.library.search(parse_qs(query).get("q", [""])[0])
+        elif len(words) == 3 and words[0] == "episode" and all(_number(w) for w in words[1:]):
+            found = self.library.episode(int(words[1]), int(words[2]))
+        if found is None:
+            return None
+        return "application/json", as_json(found).encode()
+
+
+class _Http(ThreadingHTTPServer):
+    daemon_threads = True
+    owner: Server
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a browser that went away in the middle of an answer."""
+        if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Http
+    server_version, sys_version = "intercode", ""
+    protocol_version = "HTTP/1.1"
+    timeout = 60
+
+    def do_GET(self) -> None:
+        """Answer a request that knows the secret and was meant for this machine."""
+        owner, parts = self.server.owner, urlsplit(self.path)
+        hosts = {f"{name}:{owner.port}" for name in (LOOPBACK, "localhost")}
+        given, _, path = parts.path.removeprefix("/").partition("/")
+        known = secrets.compare_digest(given.encode(), owner.secret.encode())
+        if self.headers.get("Host") not in hosts or not known or "/" not in parts.path[1:]:
+            self._send(404, "text/plain; charset=utf-8", b"Nothing here.\n")
+            return
+        try:
+            found = owner.answer(path, parts.query)
+        except (InterCodeError, OSError) as e:
+            status = 404 if isinstance(e, UsageError) else 500
+            self._send(status, "text/plain; charset=utf-8", f"{e}\n".encode())
+            return
+        if found is None:
+            self._send(404, "text/plain; charset=utf-8", b"Nothing here.\n")
+        else:
+            self._send(200, *found)
+
+    def _send(self, status: int, kind: str, body: bytes) -> None:
+        packed = "gzip" in self.headers.get("Accept-Encoding", "") and len(body) > _WORTH_PACKING
+        body = gzip.compress(body, 1) if packed else body
+        self.send_response(status)
+        for name, value in HEADERS.items():
+            self.send_header(name, value)
+        self.send_header("Content-Security-Policy", f"{policy(SERVED)}; frame-ancestors 'none'")
+        if packed:
+            self.send_header("Content-Encoding", "gzip")
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Say nothing: the address, which holds the secret, belongs into no log."""
+
+
+def _number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10

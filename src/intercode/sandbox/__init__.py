@@ -1,0 +1,96 @@
+"""Boxes in which code runs. ``open_sandbox`` picks the back end."""
+
+from __future__ import annotations
+
+import functools
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from intercode.core.errors import SandboxUnavailableError
+from intercode.core.registry import Registry, load_object, unknown
+from intercode.sandbox.contract import Limits, Sandbox, SandboxSpec
+
+if TYPE_CHECKING:
+    from intercode.sandbox.supervisor.client import KeptSandbox
+
+SANDBOXES = Registry(
+    "sandbox",
+    {
+        "namespace": "intercode.sandbox.namespace.tiers:either",
+        "namespace/1": "intercode.sandbox.namespace.tiers:grouped",
+        "namespace/2": "intercode.sandbox.namespace.tiers:ungrouped",
+        "container": "intercode.sandbox.container.tiers:either",
+        "docker": "intercode.sandbox.container.tiers:docker",
+        "podman": "intercode.sandbox.container.tiers:podman",
+        "container/docker": "intercode.sandbox.container.tiers:docker",
+        "container/podman": "intercode.sandbox.container.tiers:podman",
+    },
+    group="intercode.sandbox",
+)
+
+
+SWITCH = "INTERCODE_SANDBOX"
+"""An environment variable: the kind that ``auto`` means, if it is set."""
+_TIERS = {
+    "namespace": "intercode.sandbox.namespace.tiers:strongest",
+    "container": "intercode.sandbox.container.tiers:strongest",
+}
+
+
+def open_sandbox(spec: SandboxSpec, kind: str = "auto", files: Path | None = None) -> KeptSandbox:
+    """A new sandbox of the kind asked for; ``auto`` takes the strongest that this machine has, or
+    what the environment variable INTERCODE_SANDBOX names.
+
+    A kind with a tier, as ``namespace/1``, is that tier or an error. ``files``: a directory as
+    ``KeptSandbox.write_upper`` fills it, with a copy of which the box begins.
+    Raises UnknownNameError for an unknown kind, SandboxError where it cannot be set up.
+    """
+    make = SANDBOXES.load(_meant(kind))
+    sandbox: KeptSandbox = make(spec) if files is None else make(spec, files)
+    return sandbox
+
+
+def tier_of(kind: str = "auto") -> str:
+    """The tier of the boxes that ``open_sandbox`` gives for a kind, for every result to name.
+
+    Raises UnknownNameError for an unknown kind, SandboxError where boxes cannot be made.
+    """
+    name = _meant(kind)
+    if name in _TIERS:
+        return str(load_object(_TIERS[name])())
+    if name not in SANDBOXES:
+        raise unknown(SANDBOXES.kind, name, ["auto", *SANDBOXES])
+    return f"container/{name}" if name in ("docker", "podman") else name
+
+
+def _meant(kind: str) -> str:
+    """The kind that ``auto`` stands for on this machine, or the kind itself."""
+    if kind != "auto":
+        return kind
+    return os.environ.get(SWITCH) or strongest()
+
+
+@functools.cache
+def strongest() -> str:
+    """The strongest kind of this machine: namespaces; containers where it forbids those and has an
+    engine that answers."""
+    try:
+        load_object(_TIERS["namespace"])()
+    except SandboxUnavailableError:
+        with suppress(SandboxUnavailableError):
+            load_object(_TIERS["container"])()
+            return "container"
+    return "namespace"
+
+
+__all__ = [
+    "SANDBOXES",
+    "Limits",
+    "Sandbox",
+    "SandboxSpec",
+    "open_sandbox",
+    "strongest",
+    "tier_of",
+]

@@ -1,0 +1,158 @@
+"""Docker and Podman by their command lines, and what can be wrong with them, in a sentence each."""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import IO, Literal
+
+from intercode.core.errors import SandboxError, SandboxUnavailableError
+
+Name = Literal["docker", "podman"]
+NAMES: tuple[Name, ...] = ("docker", "podman")
+SECONDS = 60.0
+"""For a command that is to end soon; an engine that does not answer is given up then."""
+IMAGE_GONE = "the image has been removed"
+_LOCAL = "unix://"
+_INSTALL = {
+    "docker": "install it (Debian, Ubuntu: apt-get install docker.io)",
+    "podman": "install it (Debian, Ubuntu: apt-get install podman)",
+}
+_START = {
+    "docker": "start its daemon (systemctl start docker), or let DOCKER_HOST name the right socket",
+    "podman": "`podman info` says what is wrong",
+}
+_FAULTS: tuple[tuple[tuple[str, ...], str, str], ...] = (
+    (
+        ("permission denied while trying to connect", "connect: permission denied"),
+        "this user may not speak to it",
+        "add the user to its group (usermod -aG docker NAME, then log in anew)",
+    ),
+    (
+        ("cannot connect to the docker daemon", "error during connect", "connection refused"),
+        "its daemon does not answer",
+        "",
+    ),
+    (("no space left on device",), "its disk is full", "free some, or move its data directory"),
+    (
+        ("no such image", "image not known", "unable to find image", "pull access denied"),
+        IMAGE_GONE,
+        "run again: it is imported anew",
+    ),
+    (
+        ("bind source path does not exist", "statfs", "no such file or directory: os"),
+        "it does not see this process's files",
+        "let it run on this machine and beside this process (not outside a container that this "
+        "process is in), or set INTERCODE_CACHE to a directory that both see",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A container engine that answers. ``program`` is its path, ``version`` its own."""
+
+    name: Name
+    program: str
+    version: str
+    rootless: bool
+
+    def ask(self, *words: str, stdin: IO[bytes] | None = None, seconds: float = SECONDS) -> str:
+        """What a command of it prints. Raises SandboxError for one that fails."""
+        command = [self.program, *words]
+        try:
+            done = subprocess.run(
+                command, stdin=stdin or subprocess.DEVNULL, capture_output=True, timeout=seconds,
+                check=False,
+            )  # fmt: skip
+        except (OSError, subprocess.TimeoutExpired) as e:
+            raise SandboxUnavailableError(f"`{self.name} {words[0]}` does not end: {e}") from e
+        if done.returncode:
+            raise fault(self.name, words[0], done.stderr)
+        return done.stdout.decode(errors="replace").strip()
+
+
+def fault(name: str, command: str, said: bytes) -> SandboxError:
+    """The error behind what an engine complains of."""
+    text = said.decode(errors="replace").strip()
+    low = text.lower()
+    for words, what, way_out in _FAULTS:
+        if any(word in low for word in words):
+            return SandboxUnavailableError(
+                f"{name}: {what}; {way_out or _START[name]} (it says: {_last(text)})"
+            )
+    return SandboxError(f"`{name} {command}` fails: {_last(text) or 'it does not say why'}")
+
+
+def _last(text: str) -> str:
+    lines = [line for line in text.splitlines() if line and not line.startswith("See '")]
+    return lines[-1][-300:] if lines else ""
+
+
+def get(name: Name) -> Engine:
+    """An engine, asked once per process whether it answers. Raises SandboxUnavailableError."""
+    return _get(name, os.environ.get("DOCKER_HOST"), os.environ.get("CONTAINER_HOST"))
+
+
+@functools.cache
+def _get(name: Name, docker_host: str | None, podman_host: str | None) -> Engine:
+    program = shutil.which(name)
+    if program is None:
+        raise SandboxUnavailableError(
+            f"{name} is not installed: {_INSTALL[name]}, or choose another --sandbox"
+        )
+    host = docker_host if name == "docker" else podman_host
+    if host and not host.startswith(_LOCAL):
+        raise SandboxUnavailableError(
+            f"{name} is told to use {host}: boxes need an engine on this machine, by its socket"
+        )
+    form = "{{.Server.Version}}" if name == "docker" else "{{.Version.Version}}"
+    bare = Engine(name, program, "", rootless=False)
+    try:
+        version = bare.ask("version" if name == "docker" else "info", "--format", form)
+        rootless = _is_rootless(bare)
+    except SandboxUnavailableError:
+        raise
+    except SandboxError as e:
+        raise SandboxUnavailableError(f"{e}; {_START[name]}") from e
+    return Engine(name, program, version, rootless)
+
+
+def _is_rootless(engine: Engine) -> bool:
+    """Whether its containers are an ordinary user's. Raises SandboxUnavailableError for an engine
+    of another machine."""
+    if engine.name == "docker":
+        host = engine.ask("context", "inspect", "--format", "{{.Endpoints.docker.Host}}")
+        if not host.startswith(_LOCAL):
+            raise SandboxUnavailableError(
+                f"docker's context is {host}: boxes need an engine on this machine, by its socket"
+            )
+        return "rootless" in engine.ask("info", "--format", "{{.SecurityOptions}}")
+    told = engine.ask(
+        "info", "--format", "{{.Host.ServiceIsRemote}} {{.Host.Security.Rootless}}"
+    ).split()
+    if told[0] == "true":
+        raise SandboxUnavailableError(
+            "podman is a client of a remote service: boxes need an engine on this machine"
+        )
+    return told[1] == "true"
+
+
+def first() -> Engine:
+    """The first engine that answers. Raises SandboxUnavailableError with what each one lacks."""
+    lacking: list[str] = []
+    for name in NAMES:
+        try:
+            return get(name)
+        except SandboxUnavailableError as e:
+            lacking.append(str(e))
+    raise SandboxUnavailableError(f"no container engine answers: {'; '.join(lacking)}")
+
+
+def quoted(values: Sequence[str]) -> str:
+    """Fields of ``--mount``, which are separated by commas and quoted as in a CSV file."""
+    return ",".join(f'"{v.replace(chr(34), chr(34) * 2)}"' if "," in v else v for v in values)

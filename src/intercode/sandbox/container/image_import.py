@@ -1,0 +1,262 @@
+"""Brings trees of this machine into an engine as an image, once: nothing is pulled from anywhere.
+
+The engine is given an archive as `docker save` writes it, with a layer per tree. Every entry
+belongs to the id that everything in a container has; an overlay's whiteouts become those of the
+format.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import io
+import json
+import os
+import platform
+import stat
+import tarfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+from intercode.core.errors import SandboxError
+from intercode.core.paths import cache_root, sandbox_uid
+from intercode.sandbox.container.container_spec import Layout, Tree
+from intercode.sandbox.container.engine import Engine
+from intercode.sandbox.supervisor.runtime.overlay import is_opaque
+
+BOXES, BASES = "localhost/intercode/box", "localhost/intercode/base"
+LABEL, TREES = "intercode.image", "intercode.trees"
+"""Labels of images: their name, and the directories of this machine that they are made of."""
+_SECONDS = 1800.0  # for an engine to take in an image
+_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_there: set[tuple[str, str]] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """A tree as a layer: digest and size of its archive. ``known``: the engine has it."""
+
+    tree: Tree
+    digest: str
+    size: int
+    known: bool = False
+
+
+def image(engine: Engine, layout: Layout, again: bool = False) -> str:
+    """The name of the image that holds a layout's trees, imported if the engine lacks it.
+    ``again``: ask even where this process has seen it there. Raises SandboxError."""
+    name = f"{BOXES}:{layout.key}"
+    if (engine.name, name) in _there and not again:
+        return name
+    with _locked(f"{engine.name}-{layout.key}"):
+        if not _has(engine, name):
+            try:
+                layers = [_measured(tree) for tree in reversed(layout.trees)]
+            except OSError as e:
+                raise SandboxError(f"the sandbox could not be set up: {e}") from e
+            _load(engine, name, [_base(engine, layers[0]), *layers[1:]])
+    _there.add((engine.name, name))
+    return name
+
+
+def _base(engine: Engine, layer: _Layer) -> _Layer:
+    """Have the engine hold the lowest tree, which is large, as an image of its own: it is read once
+    then, whatever is laid over it."""
+    name = f"{BASES}:{layer.digest[:24]}"
+    with _locked(f"{engine.name}-{layer.digest[:24]}"):
+        if not _has(engine, name):
+            _load(engine, name, [layer])
+    return replace(layer, known=True)
+
+
+def _has(engine: Engine, name: str) -> bool:
+    return bool(engine.ask("images", "--quiet", name))
+
+
+def _load(engine: Engine, name: str, layers: Sequence[_Layer]) -> None:
+    read, write = os.pipe()
+    failed: list[BaseException] = []
+
+    def feed() -> None:
+        try:
+            with open(write, "wb", buffering=1 << 20) as out:
+                _write_archive(out, name, layers)
+        except BrokenPipeError:
+            pass  # the engine says why it reads no more
+        except BaseException as e:
+            failed.append(e)
+
+    thread = threading.Thread(target=feed, name="intercode-import")
+    source = open(read, "rb")  # noqa: SIM115  # closed before the thread is waited for
+    thread.start()
+    try:
+        engine.ask("load", "--quiet", stdin=source, seconds=_SECONDS)
+    except SandboxError:
+        for layer in layers:
+            _record(layer.tree).unlink(missing_ok=True)
+        raise
+    finally:
+        source.close()
+        thread.join()
+    if failed:
+        raise SandboxError(f"the image {name} cannot be read: {failed[0]}") from failed[0]
+
+
+def _write_archive(out: IO[bytes], name: str, layers: Sequence[_Layer]) -> None:
+    """An archive as `docker save` writes it; a layer that the engine has is left empty in it."""
+    trees = [str(layer.tree.path) for layer in layers]
+    config = json.dumps({
+        "architecture": _MACHINES.get(platform.machine(), platform.machine()), "os": "linux",
+        "config": {"Labels": {LABEL: name, TREES: json.dumps(trees)}, "WorkingDir": "/"},
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer.digest}" for layer in layers]},
+        "history": [{"created_by": "intercode"} for _ in layers],
+    }).encode()  # fmt: skip
+    about = f"{hashlib.sha256(config).hexdigest()}.json"
+    parts = [f"{layer.digest}/layer.tar" for layer in layers]
+    manifest = json.dumps([{"Config": about, "RepoTags": [name], "Layers": parts}]).encode()
+    with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as archive:
+        for path, data in (("manifest.json", manifest), (about, config)):
+            _add(archive, path, len(data), io.BytesIO(data))
+        for path, layer in dict(
+            zip(parts, layers, strict=True)
+        ).items():  # the same tree twice: once
+            if layer.known:
+                _add(archive, path, 0, io.BytesIO())
+                continue
+            read, write = os.pipe()
+            thread = threading.Thread(target=_feed_layer, args=(layer.tree, write), daemon=True)
+            with open(read, "rb") as source:
+                thread.start()
+                _add(archive, path, layer.size, source)
+            thread.join()
+
+
+def _add(archive: tarfile.TarFile, path: str, size: int, source: IO[bytes]) -> None:
+    info = tarfile.TarInfo(path)
+    info.size = size
+    archive.addfile(info, source)
+
+
+def _feed_layer(tree: Tree, write: int) -> None:
+    with suppress(BrokenPipeError), open(write, "wb", buffering=1 << 20) as out:
+        write_layer(out, tree.path)
+
+
+def _measured(tree: Tree) -> _Layer:
+    """A tree's layer, its digest and size from the cache where they are known."""
+    record = _record(tree)
+    with suppress(OSError, ValueError):
+        digest, size = record.read_text().split()
+        return _Layer(tree, digest, int(size))
+    sink = _Sink()
+    write_layer(sink, tree.path)
+    half = record.with_name(f"{record.name}.{os.getpid()}.{threading.get_ident()}")
+    half.write_text(f"{sink.sum.hexdigest()} {sink.size}")
+    half.replace(record)
+    return _Layer(tree, sink.sum.hexdigest(), sink.size)
+
+
+def _record(tree: Tree) -> Path:
+    home = cache_root() / "containers" / "layers"
+    home.mkdir(parents=True, exist_ok=True)
+    facts = f"{sandbox_uid()}\0{tree.path}\0{tree.digest}"
+    return home / hashlib.sha256(facts.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+class _Sink(io.RawIOBase):
+    """A file that keeps only the digest and the size of what is written."""
+
+    def __init__(self) -> None:
+        self.sum, self.size = hashlib.sha256(), 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.sum.update(data)
+        self.size += len(data)
+        return len(data)
+
+
+def write_layer(out: Any, root: Path) -> None:
+    """One tree as a layer (an uncompressed tar), always in the same bytes; what an overlay marks as
+    deleted is marked as image formats do. Raises OSError."""
+    seen: dict[tuple[int, int], str] = {}
+    top = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with tarfile.open(
+            fileobj=out, mode="w|", format=tarfile.PAX_FORMAT, bufsize=1 << 20
+        ) as layer:
+            _add_directory(layer, top, "", seen)
+    finally:
+        os.close(top)
+
+
+def _add_directory(
+    layer: tarfile.TarFile, at: int, prefix: str, seen: dict[tuple[int, int], str]
+) -> None:
+    for name in sorted(os.listdir(at)):
+        info = os.stat(name, dir_fd=at, follow_symlinks=False)
+        path = prefix + name
+        if stat.S_ISCHR(info.st_mode) and info.st_rdev == 0:
+            layer.addfile(_entry(f"{prefix}.wh.{name}", info, tarfile.REGTYPE))
+        elif stat.S_ISDIR(info.st_mode):
+            layer.addfile(_entry(path, info, tarfile.DIRTYPE))
+            inner = os.open(name, _DIRECTORY, dir_fd=at)
+            try:
+                if is_opaque(inner):
+                    layer.addfile(_entry(f"{path}/.wh..wh..opq", info, tarfile.REGTYPE))
+                _add_directory(layer, inner, f"{path}/", seen)
+            finally:
+                os.close(inner)
+        elif stat.S_ISLNK(info.st_mode):
+            link = _entry(path, info, tarfile.SYMTYPE)
+            link.linkname = os.readlink(name, dir_fd=at)
+            layer.addfile(link)
+        elif stat.S_ISFIFO(info.st_mode):
+            layer.addfile(_entry(path, info, tarfile.FIFOTYPE))
+        elif stat.S_ISREG(info.st_mode):
+            _add_file(layer, name, at, path, seen)
+
+
+def _add_file(
+    layer: tarfile.TarFile, name: str, at: int, path: str, seen: dict[tuple[int, int], str]
+) -> None:
+    with open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at), "rb") as file:
+        info = os.fstat(file.fileno())
+        key = (info.st_dev, info.st_ino)
+        if key in seen:
+            link = _entry(path, info, tarfile.LNKTYPE)
+            link.linkname = seen[key]
+            layer.addfile(link)
+            return
+        if info.st_nlink > 1:
+            seen[key] = path
+        entry = _entry(path, info, tarfile.REGTYPE)
+        entry.size = info.st_size
+        layer.addfile(entry, file)
+
+
+def _entry(path: str, info: os.stat_result, kind: bytes) -> tarfile.TarInfo:
+    entry = tarfile.TarInfo(path)
+    entry.type, entry.mode = kind, stat.S_IMODE(info.st_mode)
+    entry.uid = entry.gid = sandbox_uid()
+    entry.mtime, below = divmod(info.st_mtime_ns, 10**9)
+    if below:
+        entry.pax_headers = {"mtime": f"{entry.mtime}.{below:09d}"}
+    return entry
+
+
+@contextmanager
+def _locked(name: str) -> Iterator[None]:
+    """Hold a lock of the cache; other processes that want it wait. A killed holder frees it."""
+    home = cache_root() / "containers" / "locks"
+    home.mkdir(parents=True, exist_ok=True)
+    with (home / name).open("ab") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,57 @@
+"""Whose a container is: so that what a killed process left behind is found, and nothing else."""
+
+from __future__ import annotations
+
+import functools
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from intercode.core.errors import SandboxError
+from intercode.sandbox.container.engine import Engine
+from intercode.sandbox.supervisor.runtime.cgroups import started
+
+LABEL = "intercode.owner"
+_SEPARATOR = "\t"
+
+
+def mine() -> str:
+    """This process: its number, when it began, the machine's boot, and its process namespace."""
+    return f"{os.getpid()}.{started(os.getpid())}.{_world()}"
+
+
+@functools.cache
+def _world() -> str:
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")[:12]
+    return f"{boot}.{os.stat('/proc/self/ns/pid').st_ino}"
+
+
+def gone(owner: str) -> bool:
+    """Whether the process of a label has ended, as far as that can be told from here."""
+    parts = owner.split(".")
+    if len(parts) != 4 or not (parts[0].isdigit() and parts[1].isdigit()):
+        return False
+    boot, space = _world().split(".")
+    if parts[2] != boot:
+        return False  # of another machine, or stopped when this one was
+    if parts[3] != space:
+        return False
+    try:
+        return started(int(parts[0])) != int(parts[1])
+    except (OSError, ValueError):
+        return True
+
+
+def sweep(engine: Engine) -> list[str]:
+    """Remove the containers whose owners have ended, and name them. One that runs ends with its
+    owner by itself; one that was never started does not."""
+    label = f'.Label "{LABEL}"' if engine.name == "docker" else f'index .Labels "{LABEL}"'
+    form = f"{{{{.ID}}}}{_SEPARATOR}{{{{{label}}}}}"
+    rows = engine.ask("ps", "--all", "--filter", f"label={LABEL}", "--format", form)
+    dead = [
+        row.split(_SEPARATOR)[0] for row in rows.splitlines() if gone(row.split(_SEPARATOR)[-1])
+    ]
+    for container in dead:
+        with suppress(SandboxError):  # it has gone by itself
+            engine.ask("rm", "--force", container)
+    return dead

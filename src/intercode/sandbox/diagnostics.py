@@ -1,0 +1,138 @@
+"""What isolation this machine gives, by trying it, and how to get what is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from intercode.core.errors import SandboxError
+from intercode.core.paths import cache_root, sandbox_uid
+from intercode.core.types import Image
+from intercode.sandbox import SandboxSpec, isolation_tiers, open_sandbox
+from intercode.sandbox.confinement import confined_by, to_ask_for, user_namespaces_off
+from intercode.sandbox.isolation_tiers import Finding
+from intercode.sandbox.supervisor import runtime
+
+_BOOT = "import sys;sys.path.insert(0,sys.argv[1]);from runtime.kernel_check import main;" \
+    "main(int(sys.argv[2]),sys.argv[3])"  # fmt: skip
+_SECONDS = 30.0
+
+
+def probe() -> list[Finding]:
+    """Everything that sandboxes need or can use on this machine. Takes a few seconds where there
+    are engines of containers."""
+    if sys.platform != "linux":
+        fix = "run on Linux (a virtual machine or WSL 2 will do); reports work everywhere"
+        return [Finding("Linux", False, platform.system(), fix, needed=True)]
+    errors = _trials()
+    sandbox = _sandbox()
+    rungs = isolation_tiers.rungs(errors, sandbox.ok)
+    return [*_kernel(errors), *_cache(), *_programs(), *rungs, sandbox]
+
+
+_KERNEL = {
+    "user": ("user namespaces", True),
+    "overlay": ("overlay in a user namespace", True),
+    "xattr": ("extended attributes on tmpfs", False),
+    "proc": ("a new /proc", True),
+    "network": ("network namespace", True),
+    "seccomp": ("seccomp filter", True),
+}
+
+
+def _trials() -> dict[str, str]:
+    """What box/probing.py could not do: the error by name, empty where there was none."""
+    stage = cache_root() / "stage"
+    stage.mkdir(exist_ok=True)
+    here = str(Path(runtime.__file__).parent.parent)
+    argv = [sys.executable, "-I", "-S", "-c", _BOOT, here, str(sandbox_uid()), str(stage)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    try:
+        errors: dict[str, str] = json.loads(done.stdout)
+    except ValueError:
+        last = (done.stderr.strip() or f"status {done.returncode}").splitlines()[-1]
+        return dict.fromkeys((*_KERNEL, "landlock"), f"the trial itself failed: {last}")
+    return errors
+
+
+def _kernel(errors: dict[str, str]) -> list[Finding]:
+    return [
+        Finding(
+            what, not errors[key], errors[key], _fix(key, errors) if errors[key] else "", needed
+        )
+        for key, (what, needed) in _KERNEL.items()
+    ]
+
+
+def _fix(key: str, errors: dict[str, str]) -> str:
+    """How to get what is missing, once: what needs user namespaces is mended with them."""
+    if key not in ("user", "seccomp") and errors["user"]:
+        return "see user namespaces"
+    if key == "xattr":
+        return f"kernel 6.6 or newer (this is {platform.release()}); else removed directories " \
+            "that are made again may show old files"  # fmt: skip
+    needs = {
+        "user": user_namespaces_off() or "a kernel with CONFIG_USER_NS",
+        "overlay": f"kernel 5.11 or newer (this is {platform.release()})",
+        "proc": "a /proc of which no part is covered",
+        "network": "a kernel with CONFIG_NET_NS",
+        "seccomp": "a kernel with CONFIG_SECCOMP_FILTER, on x86_64 or aarch64",
+    }
+    return to_ask_for(confined_by()) or needs[key]
+
+
+def _cache() -> list[Finding]:
+    uid, root = sandbox_uid(), cache_root()
+    out = [Finding("sandbox id", uid != 0, str(uid), "" if uid else "set INTERCODE_SANDBOX_UID")]
+    shut = [p for p in (root, *root.parents) if not _enters(p, uid)]
+    fix = f"chmod o+x {shut[0]}, or set INTERCODE_CACHE to another directory" if shut else ""
+    out.append(Finding("cache reachable by it", not shut, str(root), fix, needed=True))
+    writable = os.access(root, os.W_OK)
+    free = shutil.disk_usage(root).free / (1 << 30)
+    fix = "" if writable else f"make {root} writable, or set INTERCODE_CACHE"
+    out.append(Finding("cache writable", writable, f"{free:.1f} GiB free", fix, needed=True))
+    return out
+
+
+def _enters(directory: Path, uid: int) -> bool:
+    found = directory.stat()
+    bit = stat.S_IXUSR if found.st_uid == uid else stat.S_IXOTH
+    return bool(found.st_mode & bit) or (uid == os.geteuid() and os.access(directory, os.X_OK))
+
+
+def _programs() -> list[Finding]:
+    wanted = (
+        ("bash", "install bash: tasks on the image `host` need it", True),
+        ("git", "install git: the profile `original` on the image `host` needs it", False),
+        ("mmdebstrap", "install mmdebstrap, only to build images from recipes", False),
+    )
+    found = [(name, shutil.which(name), fix, needed) for name, fix, needed in wanted]
+    return [
+        Finding(n, bool(at), at or "absent", "" if at else fix, must) for n, at, fix, must in found
+    ]
+
+
+def _sandbox() -> Finding:
+    """Make a real one, twice (the first starts the launcher), and run a command in it."""
+    spec = SandboxSpec(Image("host", ""))
+    try:
+        with open_sandbox(spec):
+            pass
+        began = time.perf_counter()
+        with open_sandbox(spec) as sandbox:
+            made = time.perf_counter()
+            result = sandbox.run(["/bin/bash", "-c", "true"])
+            done = time.perf_counter()
+    except SandboxError as e:
+        return Finding("a sandbox", False, str(e), "mend what is missing above", needed=True)
+    detail = f"{sandbox.tier}: made in {1e3 * (made - began):.0f} ms, " \
+        f"`true` in {1e3 * (done - made):.1f} ms"  # fmt: skip
+    fix = "" if result.ok else f"`true` ended with {result.exit_code}: {result.output[:200]!r}"
+    return Finding("a sandbox", result.ok, detail, fix, needed=True)

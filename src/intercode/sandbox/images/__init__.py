@@ -1,0 +1,151 @@
+"""Images and layers: what a root file system is, and where its unpacked tree lies."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from intercode.core.errors import UsageError
+from intercode.core.paths import cache_root, sandbox_uid
+from intercode.core.types import Image, Layer, LayerSpec
+from intercode.sandbox.images.archives import directory, tar
+from intercode.sandbox.images.cache import records
+from intercode.sandbox.images.cache.trees import file_digest, unpacked
+from intercode.sandbox.images.oci import saved_images
+from intercode.sandbox.images.oci.assemble import Progress
+from intercode.sandbox.images.recipes import packaged
+
+FORMS = (
+    "host, dir:/path, tar:/path.tar, recipe:NAME, docker-archive:/file.tar[:name], "
+    "oci:/directory-or-tar[:tag], registry:host[:port]/name[:tag], dockerfile:/path or image:NAME"
+)
+
+
+def resolve(spec: str, cache: Path | None = None, progress: Progress | None = None) -> Image:
+    """The image that ``spec`` names, unpacked and owned by the sandbox's id.
+
+    ``host`` is the machine's own programs, ``dir:/path`` a tree (used where it lies when the
+    sandbox's id owns all of it, else copied), ``tar:/path`` an archive, ``recipe:NAME`` what
+    ``intercode image build NAME`` made; ``docker-archive:`` is what `docker save` or `podman save`
+    wrote, ``oci:`` an OCI layout, ``registry:`` an image that is fetched at the first use,
+    ``image:NAME`` what ``intercode image import`` kept. ``cache`` stands in for the cache's
+    directory; ``progress`` gets lines about what takes long. The first use of an archive unpacks
+    it; later ones take milliseconds. What the image says of environment and directory is in
+    ``Image.env`` and ``Image.cwd``.
+
+    Raises UsageError for another form or an image that is absent, DataError for a broken or
+    hostile archive, InfrastructureError where a registry does not answer.
+    """
+    root = cache_root() if cache is None else cache
+    kind, mark, rest = spec.partition(":")
+    if spec == "host":
+        return Image("host", _host_digest())
+    if not (mark and rest and kind in _KINDS):
+        raise _no_image(spec)
+    if kind == "recipe":
+        return _from_tar(spec, _built(rest, root), root)
+    if kind == "tar":
+        return _from_tar(spec, _existing(spec, rest, "file"), root)
+    if kind == "dir":
+        tree, digest = _from_dir(_existing(spec, rest, "directory"), root)
+        return records.note(root, Image(spec, f"sha256:{digest}", tree))
+    if kind == "registry":
+        from intercode.sandbox.images.registry import (
+            pull,  # httpx is loaded for those who fetch only
+        )
+
+        return pull(rest, root, progress)
+    if kind == "image":
+        return saved_images.named(rest, root)
+    return saved_images.archive(kind, rest, root, progress)
+
+
+_KINDS = ("recipe", "tar", "dir", "docker-archive", "oci", "registry", "image")
+
+
+def _no_image(spec: str) -> UsageError:
+    hint = ""
+    if Path(spec).exists():
+        hint = f"; did you mean {'dir' if Path(spec).is_dir() else 'tar'}:{spec}?"
+    if spec.startswith("dockerfile:"):
+        return UsageError(f"{spec} has to be built: intercode.sandbox.images.build.resolve does so")
+    return UsageError(f"{spec!r} is no image; write {FORMS}{hint}")
+
+
+def layer(spec: LayerSpec, cache: Path | None = None) -> Layer:
+    """The files of a ``dir`` or ``tar`` specification, unpacked and owned by the sandbox's id.
+
+    Raises UsageError for a script, which only ``builders`` can turn into a layer, and for a path
+    that is not there; DataError for a broken archive.
+    """
+    root = cache_root() if cache is None else cache
+    if spec.kind == "script":
+        raise UsageError(f"{spec.path} is a set-up script: builders make its layer in a sandbox")
+    what = "directory" if spec.kind == "dir" else "file"
+    path = _existing(f"the layer {spec.kind}:{spec.path}", str(spec.path), what)
+    if spec.kind == "dir" and spec.at != "/":
+        return _placed(spec, path, root)
+    tree, digest = (_from_dir if spec.kind == "dir" else _unpack)(path, root)
+    return Layer(tree, f"sha256:{digest}")
+
+
+def _existing(spec: str, text: str, what: str) -> Path:
+    path = Path(text).expanduser().resolve()
+    if not (path.is_dir() if what == "directory" else path.is_file()):
+        raise UsageError(f"{spec}: there is no {what} {path}")
+    return path
+
+
+def _built(name: str, cache: Path) -> Path:
+    packaged.load(name)
+    path = packaged.built_path(name, cache)
+    if not path.is_file():
+        raise UsageError(
+            f"the image {name!r} is not built yet: run `intercode image build {name}`, or give a "
+            "root file system of your own with --image tar:/path.tar"
+        )
+    return path
+
+
+def _from_tar(name: str, path: Path, cache: Path) -> Image:
+    tree, digest = _unpack(path, cache)
+    if (tree / "manifest.json").is_file() and not (tree / "usr").exists():
+        raise UsageError(f"{path} is an archive of saved images: write docker-archive:{path}")
+    if (tree / "oci-layout").is_file() and not (tree / "usr").exists():
+        raise UsageError(f"{path} is an OCI layout: write oci:{path}")
+    return records.note(cache, Image(name, f"sha256:{digest}", tree))
+
+
+def _unpack(path: Path, cache: Path) -> tuple[Path, str]:
+    owner, digest = sandbox_uid(), file_digest(cache, path)
+    fill = partial(tar.unpack, path, owner=owner)
+    return unpacked(cache, f"{digest[:32]}-{owner}", fill), digest
+
+
+def _from_dir(path: Path, cache: Path) -> tuple[Path, str]:
+    owner = sandbox_uid()
+    digest, usable = directory.survey(path, owner)
+    if usable:
+        return path, digest
+    fill = partial(directory.copy, path, owner=owner)
+    return unpacked(cache, f"{digest[:32]}-{owner}", fill), digest
+
+
+def _placed(spec: LayerSpec, path: Path, cache: Path) -> Layer:
+    """A directory's files at another place than the root, without some of them."""
+    owner = sandbox_uid()
+    listing, _ = directory.survey(path, owner)
+    facts = repr((listing, spec.at, spec.without, spec.executable))
+    digest = hashlib.sha256(facts.encode()).hexdigest()
+    fill = partial(directory.place, replace(spec, path=path), owner=owner)
+    return Layer(unpacked(cache, f"{digest[:32]}-{owner}", fill), f"sha256:{digest}")
+
+
+def _host_digest() -> str:
+    """A name for this machine's programs: its release and architecture, and no more than that."""
+    release = Path("/etc/os-release")
+    text = release.read_bytes() if release.is_file() else platform.platform().encode()
+    return "sha256:" + hashlib.sha256(text + platform.machine().encode()).hexdigest()

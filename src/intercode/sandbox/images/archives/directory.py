@@ -1,0 +1,125 @@
+"""A directory as an image or a layer: used where it lies, or copied once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from intercode.core.errors import UsageError
+from intercode.core.types import LayerSpec
+from intercode.sandbox.images.archives.tree_writer import TreeWriter
+
+_PLAIN = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK, stat.S_ISFIFO)
+
+
+def entries(root: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """Every path below ``root``, relative to it and in order, the root first as an empty text.
+
+    Raises UsageError for a directory that this process may not read.
+    """
+    yield "", os.stat(root)
+    todo = [""]
+    while todo:
+        above = todo.pop()
+        try:
+            with os.scandir(f"{root}/{above}") as found:
+                inside = sorted((entry.name, entry.stat(follow_symlinks=False)) for entry in found)
+        except PermissionError as e:
+            raise UsageError(
+                f"cannot read {root}/{above}: make a tar of the tree as its owner, and name that"
+            ) from e
+        for name, status in inside:
+            path = f"{above}/{name}" if above else name
+            yield path, status
+            if stat.S_ISDIR(status.st_mode):
+                todo.append(path)
+
+
+def survey(root: Path, owner: int) -> tuple[str, bool]:
+    """A digest of the tree's listing as hex, and whether a sandbox can use it where it lies.
+
+    The listing is path, mode, size, time and link text of every entry. It can be used in place when
+    all of it is owned by ``owner`` and holds no device, no socket and no set-id bit.
+    """
+    digest = hashlib.sha256()
+    usable = True
+    for path, status in entries(root):
+        mode = status.st_mode
+        target = os.readlink(f"{root}/{path}") if stat.S_ISLNK(mode) else ""
+        size = 0 if stat.S_ISDIR(mode) else status.st_size
+        line = repr((path, mode, size, status.st_mtime_ns, target))
+        digest.update(line.encode("utf-8", "surrogateescape") + b"\n")
+        usable = usable and (
+            status.st_uid == owner
+            and any(test(mode) for test in _PLAIN)
+            and (stat.S_ISDIR(mode) or not mode & (stat.S_ISUID | stat.S_ISGID))
+        )
+    return digest.hexdigest(), usable
+
+
+def copy(source: Path, root: Path, owner: int) -> None:
+    """Copy a tree into the empty directory ``root`` by the rules of ``tar.unpack``.
+
+    Hard links stay hard links. Raises UsageError for a file that this process may not read.
+    """
+    writer = TreeWriter(root, owner, str(source))
+    first: dict[tuple[int, int], str] = {}
+    for path, status in entries(source):
+        if not path.startswith("dev/"):
+            _copy_entry(source, path, status, writer, first)
+    writer.finish()
+
+
+def place(spec: LayerSpec, root: Path, owner: int) -> None:
+    """Lay the files of a ``dir`` specification out below ``root`` where and how it says.
+
+    Raises UsageError for a file that this process may not read, or what is no plain file.
+    """
+    writer = TreeWriter(root, owner, str(spec.path))
+    at = spec.at.strip("/")
+    for above in PurePosixPath(at).parents[:-1]:
+        writer.directory(str(above), 0o755, os.stat(spec.path).st_mtime_ns)
+    for path, status in entries(spec.path):
+        if not set(path.split("/")).isdisjoint(spec.without):
+            continue
+        name, when = f"{at}/{path}".rstrip("/"), status.st_mtime_ns
+        if stat.S_ISDIR(status.st_mode):
+            writer.directory(name, 0o755, when)
+        elif stat.S_ISREG(status.st_mode):
+            mode = 0o755 if path in spec.executable else 0o644
+            with open(spec.path / path, "rb", buffering=0) as f:
+                writer.file(name, f, status.st_size, mode, when)
+        else:
+            raise UsageError(f"{spec.path / path} is no plain file: it cannot be laid out")
+    writer.finish()
+
+
+def _copy_entry(
+    source: Path,
+    path: str,
+    status: os.stat_result,
+    writer: TreeWriter,
+    first: dict[tuple[int, int], str],
+) -> None:
+    mode, when, identity = status.st_mode, status.st_mtime_ns, (status.st_dev, status.st_ino)
+    if stat.S_ISDIR(mode):
+        writer.directory(path, mode, when)
+    elif stat.S_ISLNK(mode):
+        writer.symlink(path, os.readlink(f"{source}/{path}"), when)
+    elif stat.S_ISFIFO(mode):
+        writer.fifo(path, mode, when)
+    elif stat.S_ISREG(mode) and identity in first:
+        writer.hardlink(path, first[identity])
+    elif stat.S_ISREG(mode):
+        try:
+            with open(f"{source}/{path}", "rb", buffering=0) as f:
+                writer.file(path, f, status.st_size, mode, when)
+        except PermissionError as e:
+            raise UsageError(
+                f"cannot read {source}/{path}: make a tar of the tree as its owner, and name that"
+            ) from e
+        if status.st_nlink > 1:
+            first[identity] = path

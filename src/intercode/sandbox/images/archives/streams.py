@@ -1,0 +1,149 @@
+"""Bytes on their way out of an archive: decompressed, hashed and counted."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import importlib
+import io
+import lzma
+import sys
+import zlib
+from typing import IO, Any, cast
+
+from intercode.core.errors import DataError, UsageError
+
+CHUNK = 1 << 18
+BROKEN = (zlib.error, lzma.LZMAError, EOFError)
+"""What the decompressors raise for broken data beside OSError without a number."""
+_GZIP, _BZIP2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd"
+_WINDOW = 27
+"""Binary logarithm of the most memory in bytes that zstd data may ask for."""
+
+
+class Hashed(io.RawIOBase):
+    """A stream that takes the SHA-256 of what is read through it and counts it.
+
+    Raises DataError once more than ``limit`` bytes were read. Without ``hashing`` it only counts.
+    """
+
+    def __init__(self, source: IO[bytes], origin: str, limit: int, hashing: bool = True) -> None:
+        self._source = source
+        self._origin = origin
+        self._limit = limit
+        self._hash = hashlib.sha256() if hashing else None
+        self.count = 0
+
+    def readable(self) -> bool:
+        """True."""
+        return True
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Up to ``size`` bytes; without a size some, not all."""
+        data = self._source.read(CHUNK if size is None or size < 0 else size)
+        self.count += len(data)
+        if self.count > self._limit:
+            raise DataError(
+                f"{self._origin} goes on after {self._limit} bytes: more than it may have; "
+                "set INTERCODE_IMAGE_LIMIT (such as 200G) if it is honest"
+            )
+        if self._hash is not None:
+            self._hash.update(data)
+        return data
+
+    def readinto(self, buffer: Any, /) -> int:
+        """Fill a buffer as far as one read goes."""
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def drain(self) -> str:
+        """Read to the end; the digest of everything as ``sha256:<hex>``, empty without hashing."""
+        while self.read(CHUNK):
+            pass
+        return f"sha256:{self._hash.hexdigest()}" if self._hash else ""
+
+
+class _Ahead(io.RawIOBase):
+    """A stream whose first bytes were read already and come again."""
+
+    def __init__(self, head: bytes, source: IO[bytes]) -> None:
+        self._head = head
+        self._source = source
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if not self._head:
+            return self._source.read(CHUNK if size is None or size < 0 else size)
+        data = self._head if size is None or size < 0 else self._head[:size]
+        self._head = self._head[len(data) :]
+        return data
+
+    def readinto(self, buffer: Any, /) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def is_compressed(head: bytes) -> bool:
+    """Whether a file that begins with ``head`` (6 bytes) is compressed in a form known here."""
+    return head.startswith((_GZIP, _BZIP2, _XZ, _ZSTD))
+
+
+def decompressed(source: IO[bytes], origin: str) -> IO[bytes]:
+    """What ``source`` holds when it is unpacked: gzip, bzip2, xz, zstd, or as it is.
+
+    The form is told by the first bytes. Raises UsageError for zstd where Python cannot read it.
+    """
+    head = b""
+    while len(head) < 6 and (more := source.read(6 - len(head))):
+        head += more
+    ahead = cast(IO[bytes], _Ahead(head, source))
+    if head.startswith(_GZIP):
+        return cast(IO[bytes], gzip.GzipFile(fileobj=ahead))
+    if head.startswith(_BZIP2):
+        return cast(IO[bytes], bz2.BZ2File(ahead))
+    if head.startswith(_XZ):
+        return cast(IO[bytes], lzma.LZMAFile(ahead))
+    if head.startswith(_ZSTD):
+        return _unzstd(ahead, origin)
+    return ahead
+
+
+def _unzstd(source: IO[bytes], origin: str) -> IO[bytes]:
+    if sys.version_info >= (3, 14):
+        own = importlib.import_module("compression.zstd")
+        most = {own.DecompressionParameter.window_log_max: _WINDOW}
+        return cast(IO[bytes], own.ZstdFile(source, options=most))
+    try:
+        zstandard = importlib.import_module("zstandard")
+    except ImportError as e:
+        raise UsageError(
+            f"{origin} is compressed with zstd, which Python reads from 3.14 on or with the extra "
+            "zstd (pip install 'intercode-gym[zstd]'); or unpack it first: zstd -d"
+        ) from e
+    reader = zstandard.ZstdDecompressor(max_window_size=1 << _WINDOW).stream_reader(
+        source, read_size=CHUNK, read_across_frames=True
+    )
+    return cast(IO[bytes], _Reader(reader, zstandard.ZstdError))
+
+
+class _Reader(io.RawIOBase):
+    """The reader of the package zstandard, with errors as the other decompressors raise them."""
+
+    def __init__(self, reader: Any, error: type[Exception]) -> None:
+        self._reader = reader
+        self._error = error
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        try:
+            data: bytes = self._reader.read(CHUNK if size is None or size < 0 else size)
+        except self._error as e:
+            raise EOFError(f"broken zstd data: {e}") from e
+        return data

@@ -1,0 +1,121 @@
+"""Unpacking a tar archive as an image or a layer."""
+
+from __future__ import annotations
+
+import errno
+import tarfile
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import IO
+
+from intercode.core.errors import DataError
+from intercode.sandbox.images.archives.streams import BROKEN, CHUNK, decompressed
+from intercode.sandbox.images.archives.tree_writer import TreeWriter
+
+_LONGEST = 1 << 20
+"""Bytes of a header that extends another one: tarfile reads such a header into memory whole."""
+_IMPOSSIBLE = (errno.ENAMETOOLONG, errno.ENOENT, errno.EINVAL, errno.ELOOP, errno.ENOTDIR)
+"""What the kernel says of names and links that cannot be: a fault of the archive."""
+_EXTENDING = (
+    tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)  # fmt: skip
+
+
+class Member(tarfile.TarInfo):
+    """An entry whose broken header is an error, where tarfile would take it for the end."""
+
+    @classmethod
+    def fromtarfile(cls, tarfile_: tarfile.TarFile) -> Member:
+        try:
+            return super().fromtarfile(tarfile_)
+        except tarfile.EOFHeaderError:  # type: ignore[attr-defined]  # typeshed leaves it out
+            raise
+        except tarfile.HeaderError as e:
+            raise tarfile.ReadError(f"{e} at byte {tarfile_.offset}") from e
+
+    @classmethod
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Member:
+        found = super().frombuf(buf, encoding, errors)
+        if found.type in _EXTENDING and found.size > _LONGEST:
+            raise tarfile.ReadError(f"a header of {found.size} bytes, which no honest archive has")
+        return found
+
+
+def unpack(path: Path, root: Path, owner: int) -> None:
+    """Unpack the archive at ``path`` (plain, gzip, bzip2, xz or zstd) into the empty directory
+    ``root``.
+
+    Every file is owned by ``owner`` (when this process may decide that). Kept are modes without
+    set-id bits, times to the nanosecond where the archive has them, hard and symbolic links and
+    named pipes; left out are device nodes and everything below ``/dev``. Raises DataError for an
+    archive that is broken, tries to leave ``root`` or is larger than ``bounds`` allows; UsageError
+    for zstd where Python cannot read it.
+    """
+    writer = TreeWriter(root, owner, str(path))
+    with path.open("rb") as f:
+        write_all(f, writer)
+    writer.finish()
+
+
+def write_all(source: IO[bytes], writer: TreeWriter) -> None:
+    """Write every entry of the archive that ``source`` gives, compressed or not.
+
+    Raises DataError for an archive that is broken or hostile.
+    """
+    try:
+        stream = decompressed(source, writer.origin)
+        with tarfile.open(fileobj=stream, mode="r|", tarinfo=Member, bufsize=CHUNK) as archive:
+            while (member := archive.next()) is not None:
+                _write(archive, member, writer)
+                vars(archive)["members"] = []  # tarfile would keep every entry
+            for _ in iter(lambda: stream.read(CHUNK), b""):
+                pass  # what follows the archive's end belongs to the stream's check
+    except DataError:
+        raise
+    except (OSError, tarfile.TarError, ValueError, OverflowError, *BROKEN) as e:
+        if isinstance(e, OSError) and e.errno is not None and e.errno not in _IMPOSSIBLE:
+            raise
+        reason = str(e).partition("\n")[0] or type(e).__name__
+        raise DataError(
+            f"{writer.origin} is no complete tar archive: {reason}; make or fetch it again"
+        ) from e
+
+
+def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, writer: TreeWriter) -> None:
+    name, when = member.name, mtime_ns(member)
+    if writer.marks(name):
+        return
+    clean = writer.clean(name)
+    if clean.startswith("dev/"):
+        return
+    if member.isdir():
+        writer.directory(clean, member.mode, when)
+    elif member.issym():
+        writer.symlink(clean, member.linkname, when)
+    elif member.islnk():
+        writer.hardlink(clean, member.linkname)
+    elif member.isfile():
+        source = archive.extractfile(member)
+        if source is None:
+            raise DataError(f"{writer.origin}: {name!r} has no content")
+        with source:
+            writer.file(clean, source, member.size, member.mode, when)
+    elif member.isfifo():
+        writer.fifo(clean, member.mode, when)
+    elif not member.isdev():
+        raise DataError(f"{writer.origin}: {name!r} is of the unknown kind {member.type!r}")
+
+
+def mtime_ns(member: tarfile.TarInfo) -> int:
+    """When an entry was changed, in nanoseconds; a PAX header's decimals are kept.
+
+    Raises tarfile.ReadError for a time that is no number.
+    """
+    text = member.pax_headers.get("mtime")
+    if text is None:
+        return int(member.mtime) * 10**9
+    try:
+        return int(Decimal(text) * 10**9)
+    except (InvalidOperation, ValueError, OverflowError) as e:
+        raise tarfile.ReadError(f"{member.name!r} has the time {text!r}, no number") from e

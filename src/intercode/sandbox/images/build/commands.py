@@ -1,0 +1,144 @@
+"""A command of a build: run on a ground, and what it changes kept as a step."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from intercode.core.errors import DataError, UsageError
+from intercode.core.types import ExecResult, Image, Network
+from intercode.environments.base import layers
+from intercode.sandbox import strongest
+from intercode.sandbox.contract import STANDARD_PATH, Limits, SandboxSpec
+from intercode.sandbox.images.build import multi_uid
+from intercode.sandbox.images.build.steps import Ground
+from intercode.sandbox.images.recipes import apt_sources as sources
+from intercode.sandbox.supervisor.client import KeptSandbox
+
+Progress = Callable[[str], None]
+"""Called with each line that a build prints."""
+
+_LIMITS = Limits(
+    disk=64 << 30, inodes=4_000_000, processes=4096, file_size=64 << 30, address_space=256 << 30,
+    memory=8 << 30,
+)  # fmt: skip
+_PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
+_APT, _APT_LIST = "intercode-apt.conf", "intercode-apt.list"
+_TOLD = 1500
+"""Characters of a failed command's output that its error shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program with its arguments. ``timeout`` is in seconds; ``several_ids``: it may need more
+    than one user id, as apt does; ``files`` are put into /dev/shm of the box: name to text;
+    ``what`` is what messages call it; ``mirrors``: see ``sources.for_recipe``."""
+
+    what: str
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    cwd: str = "/"
+    network: Network = "none"
+    timeout: float = 3600.0
+    several_ids: bool = False
+    files: Mapping[str, str] = field(default_factory=dict)
+    mirrors: Sequence[str] = ()
+
+
+def run(command: Command, ground: Ground, home: Path, progress: Progress) -> None:
+    """Run a command as root and leave what it changed in ``home``/upper. Raises DataError with the
+    end of what it printed when it fails, SandboxError where no box can be made."""
+    several = command.several_ids and ground.image.root is not None and not _one_id()
+    code, printed = (_in_wide_box if several else _in_box)(command, ground, home, progress)
+    if code == 0:
+        return
+    hint = _hint(printed, command, several, ground.image)
+    raise DataError(f"{command.what} failed ({code}): {printed[-_TOLD:].strip()}{hint}")
+
+
+def _one_id() -> str:
+    """Why commands have one user id only here; empty if they may have several."""
+    if strongest() != "namespace":
+        return "this machine makes no boxes but containers"
+    return multi_uid.why_not()
+
+
+def environment(env: Mapping[str, str]) -> dict[str, str]:
+    """What a command of a build finds in its environment beside ``env``: no more of this machine's
+    than its proxies."""
+    proxies = {k: v for k, v in os.environ.items() if k.lower() in _PROXIES}
+    return {"PATH": STANDARD_PATH, "HOME": "/root", **proxies, **env}
+
+
+def _in_box(command: Command, ground: Ground, home: Path, progress: Progress) -> tuple[int, str]:
+    found: list[ExecResult] = []
+
+    def work(box: KeptSandbox) -> None:
+        for name, text in command.files.items():
+            box.write_file(f"/dev/shm/{name}", text.encode("utf-8", "surrogateescape"), 0o755)
+        env = environment(command.env)
+        found.append(box.run(command.argv, cwd=command.cwd, env=env, timeout=command.timeout))
+
+    spec = SandboxSpec(ground.image, ground.layers, network=command.network, limits=_LIMITS)
+    layers.fill(home, spec, work)
+    done = found[0]
+    for line in done.output.splitlines():
+        progress(line)
+    if done.timed_out:
+        return 124, f"{done.output}\nended after {command.timeout:g} s"
+    return (1 if done.exit_code is None else done.exit_code), done.output
+
+
+def _in_wide_box(
+    command: Command, ground: Ground, home: Path, progress: Progress
+) -> tuple[int, str]:
+    env, files = environment(command.env), dict(command.files)
+    if lines := apt_sources(ground, command.mirrors):
+        files[_APT_LIST] = lines
+        settings = f'Dir::Etc::sourcelist "/dev/shm/{_APT_LIST}";\n'
+        if command.mirrors:  # a past day's archive is signed with a term that has run out
+            settings += 'Acquire::Check-Valid-Until "false";\n'
+        files[_APT] = settings
+        env["APT_CONFIG"] = f"/dev/shm/{_APT}"
+    return multi_uid.run(
+        ground.stack.trees, home, command.argv, env=env, cwd=command.cwd, files=files,
+        timeout=command.timeout, progress=progress,
+    )  # fmt: skip
+
+
+def apt_sources(ground: Ground, mirrors: Sequence[str] = ()) -> str:
+    """The archives for apt in a Debian image that names none itself, as ours do: a sources.list of
+    this machine's, or of ``mirrors``; empty where there is nothing to say."""
+    stack = ground.stack
+    if stack.find("usr/bin/apt-get") is None:
+        return ""
+    folder = [name for name, _, _ in stack.walk("etc/apt/sources.list.d", depth=1)][1:]
+    if folder or stack.text("etc/apt/sources.list").strip():
+        return ""
+    lines = stack.text("etc/os-release").splitlines()
+    values = dict(line.split("=", 1) for line in lines if "=" in line)
+    suite = values.get("VERSION_CODENAME", "").strip("\"'")
+    try:
+        return sources.for_recipe(suite, "", mirrors) if suite else ""
+    except UsageError:
+        return ""
+
+
+def _hint(printed: str, command: Command, several: bool, image: Image) -> str:
+    """The way out where what failed may have needed several ids, or other programs."""
+    if image.root is None:
+        installs = any(word in printed for word in ("dpkg", "Read-only file system"))
+        if installs or "apt" in " ".join(command.argv):
+            return (
+                "\nthe image host shows this machine's own programs, read-only: for packages take "
+                'base = "bookworm" in a recipe, or a FROM that is no host'
+            )
+    elif command.several_ids and not several:
+        return (
+            f"\nthis ran with one user id, with which apt, su and the like fail: {_one_id()}; "
+            'or name the packages in a recipe (base = "bookworm", packages = […]), or build with '
+            "Docker or Podman: `intercode image build --engine docker`"
+        )
+    return ""

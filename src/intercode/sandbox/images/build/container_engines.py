@@ -1,0 +1,159 @@
+"""Docker and Podman as builders: an image made or kept by them, as an archive in our cache."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from intercode.core.errors import DataError, SandboxError, SandboxUnavailableError, UsageError
+from intercode.core.paths import cache_root
+from intercode.sandbox.container import engine as engines
+from intercode.sandbox.container.engine import Engine, Name
+from intercode.sandbox.images.cache.trees import hold, locked
+
+Progress = Callable[[str], None]
+
+_ABSENT = (
+    'Get "https://',
+    "pull access denied",
+    "did not resolve to an alias",
+    "manifest unknown",
+    "name unknown",
+    "failed to resolve source metadata",
+)
+"""What engines say of a base image that they neither have nor can fetch."""
+_SAVE_SECONDS = 3600.0
+
+
+def build_with_engine(
+    dockerfile: Path,
+    context: Path,
+    progress: Progress | None = None,
+    *,
+    args: Mapping[str, str] | None = None,
+    target: str | None = None,
+    network: str | None = None,
+    engine: Name | None = None,
+    cache: Path | None = None,
+) -> Path:
+    """Build a Dockerfile with Docker or Podman (the first that answers, unless ``engine`` is
+    given); the result as an archive in the cache, for ``docker-archive:``.
+
+    The engine's own build cache holds: what has not changed is not run again. The archive is kept
+    by the image's id. ``args`` are for ARG, ``target`` is a stage, ``network`` that of RUN
+    (the engine's default unless it is given). ``progress`` gets the lines that the build prints.
+    The image stays in the engine, without a name, labelled ``intercode.built``.
+
+    Raises SandboxUnavailableError where no engine answers, UsageError for a base that it does not
+    have, DataError for a Dockerfile that does not build, with the end of what was printed.
+    """
+    for path, what in ((dockerfile, Path.is_file), (context, Path.is_dir)):
+        if not what(path):
+            raise UsageError(f"cannot build {dockerfile} in {context}: there is no {path}")
+    chosen = engines.get(engine) if engine else engines.first()
+    words = ["build", "--file", str(dockerfile), "--label", "intercode.built=true"]
+    words += [f"--build-arg={key}={value}" for key, value in (args or {}).items()]
+    words += ["--target", target] if target else []
+    words += ["--network", network] if network else []
+    words += ["--format", "docker"] if chosen.name == "podman" else []
+    with tempfile.TemporaryDirectory(prefix="intercode-build-") as folder:
+        identity = Path(folder) / "id"
+        _build(chosen, [*words, "--iidfile", str(identity), str(context)], dockerfile, progress)
+        return _saved(chosen, identity.read_text().strip(), cache, progress)
+
+
+def saved(
+    name: str, progress: Progress | None = None, engine: Name | None = None,
+    cache: Path | None = None,
+) -> Path | None:  # fmt: skip
+    """The image that Docker or Podman has under ``name``, as an archive in the cache; None where
+    no engine that answers has it. Nothing is pulled. Raises SandboxError where saving fails."""
+    for one in (engine,) if engine else engines.NAMES:
+        try:
+            found = engines.get(one)
+            identity = found.ask("image", "inspect", "--format", "{{.Id}}", name)
+        except SandboxError:
+            continue
+        return _saved(found, identity, cache, progress)
+    return None
+
+
+def engine_names() -> list[str]:
+    """The engines that answer on this machine."""
+    found: list[str] = []
+    for name in engines.NAMES:
+        try:
+            found.append(engines.get(name).name)
+        except SandboxUnavailableError:
+            continue
+    return found
+
+
+def archives(cache: Path) -> Path:
+    """The directory of the cache in which images of engines are kept as archives."""
+    return cache / "images" / "engines"
+
+
+def _saved(engine: Engine, identity: str, cache: Path | None, progress: Progress | None) -> Path:
+    root = cache_root() if cache is None else cache
+    final = archives(root) / f"{identity.removeprefix('sha256:')}.tar"
+    hold(root, str(final.relative_to(root)))
+    final.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+    with locked(final.with_name(f".{final.name}.lock")):
+        if final.is_file():
+            return final
+        if progress:
+            progress(f"saving the image {identity} of {engine.name}")
+        half = final.with_name(f".{final.name}.half")
+        half.unlink(missing_ok=True)
+        try:
+            words = ["save", "--output", str(half)]
+            words += ["--format", "docker-archive"] if engine.name == "podman" else []
+            engine.ask(*words, identity, seconds=_SAVE_SECONDS)
+            half.chmod(0o644)
+            half.replace(final)
+        finally:
+            half.unlink(missing_ok=True)
+    return final
+
+
+def _build(engine: Engine, words: list[str], dockerfile: Path, progress: Progress | None) -> None:
+    last: deque[str] = deque(maxlen=12)
+    process = subprocess.Popen(
+        [engine.program, *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        env={**os.environ, "BUILDX_BUILDER": "default"},  # another one keeps its images to itself
+    )
+    assert process.stdout is not None
+    try:
+        with process.stdout:
+            for line in process.stdout:
+                last.append(line.rstrip())
+                if progress:
+                    progress(line.rstrip())
+        status = process.wait()
+    except BaseException:
+        process.terminate()
+        process.wait()
+        raise
+    if status == 0:
+        return
+    said = "\n".join(last)
+    if any(words in said for words in _ABSENT):
+        raise UsageError(
+            f"{engine.name} neither has nor can fetch what {dockerfile} is built FROM: "
+            f"`{engine.name} pull` or `{engine.name} load` it, or build without an engine "
+            f"(intercode image build --from NAME=SPEC). It says:\n{said}"
+        )
+    known = engines.fault(engine.name, "build", said.encode())
+    if isinstance(known, SandboxUnavailableError):
+        raise known
+    raise DataError(f"{dockerfile} does not build with {engine.name} (status {status}):\n{said}")

@@ -1,0 +1,183 @@
+"""A user's recipe: a TOML file that says what an image is made of."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from intercode.core.errors import ConfigError, DataError, InterCodeError, UsageError
+from intercode.core.registry import unknown
+from intercode.core.types import Image, Network
+from intercode.sandbox.images.build import built_images, commands, steps
+from intercode.sandbox.images.build.base_images import Bases
+from intercode.sandbox.images.build.commands import Command, Progress
+from intercode.sandbox.images.build.layer_stack import Stack
+from intercode.sandbox.images.build.steps import Ground
+from intercode.sandbox.images.dockerfile.copy import Source, copied, directory, gathered
+from intercode.sandbox.images.recipes import debian
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "description": (str,), "base": (str,), "date": (str,), "packages": (list,), "files": (dict,),
+    "setup": (str,), "env": (dict,), "workdir": (str,), "network": (str,), "timeout": (int, float),
+}  # fmt: skip
+
+
+_RELATIVE = "what stands on the right of [files] is relative to the recipe's directory"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnRecipe:
+    """What a recipe.toml says. ``files`` are path in the image to path beside the recipe; ``setup``
+    is a text for bash, or the name of a script beside the recipe, ``timeout`` its time in seconds.
+    """
+
+    path: Path
+    base: str
+    description: str = ""
+    date: str = ""
+    packages: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    setup: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    workdir: str = "/"
+    network: Network = "none"
+    timeout: float = 3600.0
+
+
+def read(path: Path) -> OwnRecipe:
+    """The recipe of a file, or of the recipe.toml in a directory.
+
+    Raises UsageError for one that is not there, ConfigError for one that is no TOML, unknown keys
+    and values that cannot be.
+    """
+    file = path / "recipe.toml" if path.is_dir() else path
+    try:
+        table = tomllib.loads(file.read_text("utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise UsageError(f"there is no recipe {file}") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
+        raise ConfigError(f"the recipe {file} cannot be read as TOML: {e}") from e
+    try:
+        return _checked(file.resolve(), table)
+    except UsageError as e:
+        raise ConfigError(f"{file}: {e}") from e
+
+
+def _checked(file: Path, table: dict[str, Any]) -> OwnRecipe:
+    for key, value in table.items():
+        if key not in _KINDS:
+            raise unknown("key of a recipe", key, list(_KINDS))
+        if not isinstance(value, _KINDS[key]) or isinstance(value, bool):
+            raise ConfigError(f"{key} = {value!r} is no {_KINDS[key][0].__name__}")
+    if not table.get("base"):
+        raise ConfigError(
+            'there is no base: a release of Debian, such as base = "bookworm", or an image '
+            'specification, such as base = "host"'
+        )
+    for key in ("files", "env"):
+        for name, value in table.get(key, {}).items():
+            if not isinstance(value, str):
+                raise ConfigError(f"[{key}] {name} = {value!r} is no text")
+            if key == "env" and (not name or "=" in name or "\0" in name + value):
+                raise ConfigError(f"[env] {name!r} = {value!r} cannot be a variable")
+    packages = table.get("packages", [])
+    if not all(isinstance(name, str) and name and not name.startswith("-") for name in packages):
+        raise ConfigError(f"packages = {packages!r} is no list of names")
+    for path in (*table.get("files", {}), table.get("workdir", "/")):
+        if not path.startswith("/"):
+            raise ConfigError(f"{path!r} is a path in the image, so write it with a / in front")
+    if table.get("network", "none") not in ("none", "host"):
+        raise ConfigError(f'network = {table["network"]!r} is neither "none" nor "host"')
+    if table.get("timeout", 1) <= 0:
+        raise ConfigError(f"timeout = {table['timeout']!r} is no time in seconds")
+    table = {**table, "packages": tuple(packages)}
+    found = OwnRecipe(path=file, **table)
+    if debian.suite_of(found.base) is None:
+        for key in ("packages", "date"):
+            if table.get(key):
+                raise ConfigError(
+                    f"{key} go with a release of Debian as base, such as "
+                    f'base = "bookworm", not with {found.base!r}'
+                )
+    return found
+
+
+def build(path: Path, bases: Bases, progress: Progress, again: bool = False) -> Image:
+    """The image of a recipe, built when it is first asked for, or ``again``.
+
+    Raises as ``read``, and UsageError for files that are not there or a base that nobody has,
+    DataError where the set-up fails.
+    """
+    recipe = read(path)
+    spec = f"recipe:{recipe.path}"
+    try:
+        return _built(recipe, spec, bases, progress, built_images.generation(spec, again))
+    except InterCodeError as e:
+        raise type(e)(f"{recipe.path}: {e}") from e
+    except OSError as e:
+        raise DataError(f"{recipe.path}: {e}") from e
+
+
+def _built(
+    recipe: OwnRecipe, spec: str, bases: Bases, progress: Progress, generation: str
+) -> Image:
+    if suite := debian.suite_of(recipe.base):
+        image = bases.debian(suite, recipe.packages, recipe.date)
+    else:
+        image = bases.image(recipe.base, "base")
+    ground = Ground(image, generation=generation)
+    folder = recipe.path.parent
+    source = Source(Stack([folder]), str(folder), asked="[files]", hint=_RELATIVE)
+    for to, name in recipe.files.items():
+        progress(f"{to} = {name}")
+        ground = ground.above(copied(ground, gathered(source, [name], to, ground)))
+    cwd = image.cwd if recipe.workdir == "/" else recipe.workdir
+    if cwd != "/" and ground.stack.find(ground.stack.resolve(cwd)) is None:
+        ground = ground.above(copied(ground, [directory(cwd)]))
+    env = {**image.env, **recipe.env}
+    if recipe.setup:
+        ground = _set_up(recipe, ground, env, progress)
+    return built_images.image(spec, ground, env, cwd)
+
+
+def _set_up(
+    recipe: OwnRecipe, ground: Ground, env: Mapping[str, str], progress: Progress
+) -> Ground:
+    script = _script(recipe)
+    progress(f"setup: {recipe.setup if recipe.setup.count(chr(10)) < 1 else 'a script'}")
+    argv = _interpreter(script)
+    command = Command(
+        "setup", [*argv, "/dev/shm/setup"], env, network=recipe.network, timeout=recipe.timeout,
+        files={"setup": script},
+    )  # fmt: skip
+    told = repr((argv, script, sorted(env.items()), recipe.network))
+    name = steps.key("setup", ground.key, told)
+
+    def fill(home: Path) -> None:
+        commands.run(command, ground, home, progress)
+
+    return ground.above(steps.step(name, fill))
+
+
+def _script(recipe: OwnRecipe) -> str:
+    """The set-up as text: a script beside the recipe, if one line names it, else the text itself.
+
+    Raises DataError for a name of a script that is not there.
+    """
+    beside = recipe.path.parent / recipe.setup
+    if "\n" in recipe.setup or " " in recipe.setup:
+        return recipe.setup
+    if beside.is_file():
+        return beside.read_text("utf-8", "surrogateescape")
+    if "/" in recipe.setup or recipe.setup.endswith(".sh"):
+        raise DataError(f"setup = {recipe.setup!r}: there is no such script beside the recipe")
+    return recipe.setup
+
+
+def _interpreter(script: str) -> list[str]:
+    """What a script is run with: what its first line says, else bash."""
+    first = script.partition("\n")[0]
+    return first[2:].split(None, 1) if first.startswith("#!") else ["/bin/bash"]

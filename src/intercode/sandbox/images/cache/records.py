@@ -1,0 +1,100 @@
+"""What is known of the images in the cache: by which name, of which content, how they start."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from intercode.core.types import Image
+from intercode.sandbox.images.cache.in_use import UNWRITABLE, hold
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An image in the cache. ``tree``: its directory's name below ``layers``; ``made``: when it was
+    unpacked or fetched last, in seconds since the epoch; ``source``: where it came from."""
+
+    name: str
+    digest: str
+    tree: str
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str = "/"
+    made: float = 0.0
+    source: str = ""
+
+
+def note(cache: Path, image: Image, source: str = "") -> Image:
+    """Keep what ``image`` is under its name, where it lies in the cache. Returns the image."""
+    if image.root is None or image.layers or image.root.parent != cache / "layers":
+        return image
+    known = find(cache, image.name)
+    new = Record(
+        image.name, image.digest, image.root.name, dict(image.env), image.cwd, time.time(),
+        source or image.name,
+    )  # fmt: skip
+    if known is None or replace(known, made=new.made) != new:
+        path = _path(cache, image.name)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+            write(path, json.dumps(asdict(new), indent=1).encode())
+        except OSError as e:
+            if e.errno not in UNWRITABLE:
+                raise
+    return image
+
+
+def write(path: Path, data: bytes) -> None:
+    """Write a file so that it is there whole or not at all."""
+    descriptor, half = tempfile.mkstemp(dir=path.parent, prefix=".half-")
+    try:
+        with open(descriptor, "wb") as f:
+            f.write(data)
+            os.fchmod(descriptor, 0o644)
+        os.replace(half, path)
+    except BaseException:
+        os.unlink(half)
+        raise
+
+
+def find(cache: Path, name: str) -> Record | None:
+    """The record of the image ``name``; None where there is none that can be read."""
+    return _read(_path(cache, name))
+
+
+def image(cache: Path, name: str) -> Image | None:
+    """The image that was kept under ``name``, where its tree is still there."""
+    record = find(cache, name)
+    if record is None:
+        return None
+    hold(cache, f"layers/{record.tree}")
+    root = cache / "layers" / record.tree
+    return Image(name, record.digest, root, record.env, record.cwd) if root.is_dir() else None
+
+
+def all_records(cache: Path) -> Iterator[Record]:
+    """Every image in the cache, by name."""
+    found = (_read(path) for path in (cache / "images" / "records").glob("*.json"))
+    yield from sorted((r for r in found if r), key=lambda r: r.name)
+
+
+def forget(cache: Path, name: str) -> None:
+    """Remove the record of ``name``; its tree stays for whoever else names it."""
+    _path(cache, name).unlink(missing_ok=True)
+
+
+def _path(cache: Path, name: str) -> Path:
+    short = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    return cache / "images" / "records" / f"{short}.json"
+
+
+def _read(path: Path) -> Record | None:
+    try:
+        return Record(**json.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return None

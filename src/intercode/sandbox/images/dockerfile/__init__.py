@@ -1,0 +1,7 @@
+"""Dockerfiles built without a daemon: lines.py reads them, building.py builds them."""
+
+from __future__ import annotations
+
+from intercode.sandbox.images.dockerfile.build import build
+
+__all__ = ["build"]

@@ -1,0 +1,145 @@
+"""The text of a Dockerfile as instructions: continued lines, comments, here-documents."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from intercode.core.errors import DataError
+from intercode.core.registry import unknown
+
+NAMES = (
+    "ADD", "ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL",
+    "MAINTAINER", "ONBUILD", "RUN", "SHELL", "STOPSIGNAL", "USER", "VOLUME", "WORKDIR",
+)  # fmt: skip
+_WITH_DOCUMENTS = ("RUN", "COPY", "ADD")
+_DIRECTIVE = re.compile(r"#\s*(\w+)\s*=\s*(\S+)\s*$")
+_FLAG = re.compile(r"--([a-z-]+)(?:=(\S+))?(?:\s+|$)")
+_DOCUMENT = re.compile(r"(?<!<)(?<!\S)<<(-?)(\"\w+\"|'\w+'|\w+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A here-document. ``plain``: its mark was quoted, so that no variable in it counts."""
+
+    name: str
+    text: str
+    plain: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One instruction: its name in capitals, its flags, the rest of its text, where it begins."""
+
+    name: str
+    text: str
+    line: int
+    flags: tuple[tuple[str, str], ...] = ()
+    documents: tuple[Document, ...] = ()
+
+    def listed(self) -> list[str] | None:
+        """The texts of its exec form (a JSON list), or None where it has none."""
+        if not self.text.startswith("["):
+            return None
+        try:
+            found = json.loads(self.text)
+        except ValueError:
+            return None
+        return found if isinstance(found, list) and all(isinstance(x, str) for x in found) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A whole Dockerfile. ``escape`` is the sign that continues lines."""
+
+    instructions: tuple[Instruction, ...]
+    escape: str = "\\"
+
+
+def read(text: str, name: str = "Dockerfile") -> Script:
+    """The instructions of a Dockerfile; ``name`` is what messages call it.
+
+    Raises DataError for an unknown instruction, a here-document without its end, or none at all.
+    """
+    lines = text.removeprefix("\ufeff").splitlines()
+    escape, at = _directives(lines, name)
+    found: list[Instruction] = []
+    while at < len(lines):
+        if not lines[at].strip() or lines[at].lstrip().startswith("#"):
+            at += 1
+            continue
+        start, (joined, at) = at, _joined(lines, at, escape)
+        instruction, at = _instruction(joined, lines, start, at, name)
+        found.append(instruction)
+    if not found:
+        raise DataError(f"{name} holds no instruction")
+    return Script(tuple(found), escape)
+
+
+def _directives(lines: list[str], name: str) -> tuple[str, int]:
+    """The escape sign that the first comments may set, and the first line that is no directive."""
+    escape, at = "\\", 0
+    while at < len(lines) and (found := _DIRECTIVE.match(lines[at].strip())):
+        if found[1].lower() == "escape":
+            if found[2] not in ("\\", "`"):
+                raise DataError(f"{name}:{at + 1}: escape={found[2]} is neither \\ nor `")
+            escape = found[2]
+        at += 1
+    return escape, at
+
+
+def _joined(lines: list[str], at: int, escape: str) -> tuple[str, int]:
+    """The line that begins at ``at`` with those that continue it, comments and empty lines between
+    them left out, and the number of the next one."""
+    parts: list[str] = []
+    while at < len(lines):
+        line = lines[at]
+        at += 1
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        body = line.rstrip() if parts else line.strip()
+        if body.endswith(escape):
+            parts.append(body[:-1])
+            continue
+        parts.append(body)
+        break
+    return "".join(parts).strip(), at
+
+
+def _instruction(
+    text: str, lines: list[str], start: int, at: int, file: str
+) -> tuple[Instruction, int]:
+    word, *more = text.split(None, 1)
+    name, rest = word.upper(), more[0].strip() if more else ""
+    if name not in NAMES:
+        raise DataError(f"{file}:{start + 1}: {unknown('instruction', word, list(NAMES))}")
+    if not rest:
+        raise DataError(f"{file}:{start + 1}: {name} says nothing")
+    flags = []
+    while name in ("RUN", "COPY", "ADD", "FROM", "HEALTHCHECK") and (found := _FLAG.match(rest)):
+        flags.append((found[1], found[2] or ""))
+        rest = rest[found.end() :]
+    documents: list[Document] = []
+    if name in _WITH_DOCUMENTS and not rest.startswith("["):
+        for dash, mark in _DOCUMENT.findall(rest):
+            document, at = _document(lines, at, dash, mark, f"{file}:{start + 1}")
+            documents.append(document)
+    return Instruction(name, rest, start + 1, tuple(flags), tuple(documents)), at
+
+
+def _document(lines: list[str], at: int, dash: str, mark: str, where: str) -> tuple[Document, int]:
+    name = mark.strip("\"'")
+    body: list[str] = []
+    while at < len(lines):
+        line = lines[at].lstrip("\t") if dash else lines[at]
+        at += 1
+        if line == name:
+            return Document(name, "".join(f"{kept}\n" for kept in body), mark != name), at
+        body.append(line)
+    raise DataError(f"{where}: the here-document {name} has no end: a line with {name} alone")
+
+
+def without_documents(text: str) -> str:
+    """What is left of an instruction's text without the marks of its here-documents."""
+    return _DOCUMENT.sub("", text).strip()

@@ -1,0 +1,119 @@
+"""Variables, quotes and escapes in the instructions of a Dockerfile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from intercode.core.errors import DataError
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|\d")
+_BRACED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*|\d)(?:(:?[-+?])(.*))?", re.DOTALL)
+
+
+def words(
+    text: str, values: Mapping[str, str], escape: str = "\\", split: bool = True
+) -> list[str]:
+    """The words of a text, variables replaced by their ``values``, quotes and escapes taken away.
+
+    A variable without a value is empty. ``split`` false takes white space as part of one word.
+    Raises DataError for quotes or braces without an end, and forms of variables that do not exist.
+    """
+    out: list[str] = []
+    word, begun, quote, at = "", False, "", 0
+    while at < len(text):
+        sign = text[at]
+        if quote == "'" and sign != "'":
+            word, at = word + sign, at + 1
+        elif sign in ("'", '"') and quote in ("", sign):
+            quote, begun, at = ("" if quote else sign), True, at + 1
+        elif sign == escape and at + 1 < len(text):
+            plain = quote == '"' and text[at + 1] not in f'"${escape}'
+            word, at = word + (sign if plain else "") + text[at + 1], at + 2
+        elif sign == "$":
+            value, at = _variable(text, at, values, escape)
+            word += value
+        elif sign.isspace() and not quote and split:
+            if word or begun:
+                out.append(word)
+            word, begun, at = "", False, at + 1
+        else:
+            word, at = word + sign, at + 1
+    if quote:
+        raise DataError(f"the quote {quote} has no end in {text!r}")
+    return [*out, word] if word or begun else out
+
+
+def expand(text: str, values: Mapping[str, str], escape: str = "\\") -> str:
+    """A text as one word: see ``words``."""
+    return "".join(words(text, values, escape, split=False))
+
+
+def document(text: str, values: Mapping[str, str], escape: str = "\\") -> str:
+    """The text of a here-document: variables count in it, quotes do not."""
+    out, at = "", 0
+    while at < len(text):
+        if text[at] == escape and text[at + 1 : at + 2] in ("$", escape):
+            out, at = out + text[at + 1], at + 2
+        elif text[at] == "$":
+            value, at = _variable(text, at, values, escape)
+            out += value
+        else:
+            out, at = out + text[at], at + 1
+    return out
+
+
+def _variable(text: str, at: int, values: Mapping[str, str], escape: str) -> tuple[str, int]:
+    """The value of the variable at a ``$``, and where the text goes on."""
+    if text[at + 1 : at + 2] != "{":
+        found = _NAME.match(text, at + 1)
+        return (values.get(found[0], ""), found.end()) if found else ("$", at + 1)
+    end = _closing(text, at + 2)
+    inside = text[at + 2 : end]
+    parts = _BRACED.fullmatch(inside)
+    if parts is None:
+        raise DataError(
+            f"${{{inside}}} is a form that is not known here: write ${{name}}, ${{name:-default}} "
+            "or ${name:+value}"
+        )
+    name, sign, other = parts[1], parts[2] or "", parts[3] or ""
+    value = values.get(name)
+    there = bool(value) if sign.startswith(":") else value is not None
+    if sign.endswith("+"):
+        return (expand(other, values, escape) if there else ""), end + 1
+    if sign.endswith("-"):
+        return ((value or "") if there else expand(other, values, escape)), end + 1
+    if sign.endswith("?") and not there:
+        raise DataError(f"the variable {name} is needed: {expand(other, values, escape)}")
+    return value or "", end + 1
+
+
+def _closing(text: str, at: int) -> int:
+    depth = 1
+    for i in range(at, len(text)):
+        if text.startswith("${", i):
+            depth += 1
+        elif text[i] == "}":
+            depth -= 1
+            if depth == 0:
+                return i
+    raise DataError(f"a brace has no end in {text!r}")
+
+
+def pairs(text: str, values: Mapping[str, str], escape: str, what: str) -> dict[str, str]:
+    """``a=b c="d e"`` as a dictionary, or the older form ``name the rest of the line``.
+
+    Raises DataError for a name without a value.
+    """
+    first = text.split(None, 1)
+    if "=" not in first[0]:
+        if len(first) < 2:
+            raise DataError(f"{what} {text}: there is no value; write {what} {text}=value")
+        return {first[0]: expand(first[1], values, escape)}
+    found: dict[str, str] = {}
+    for word in words(text, values, escape):
+        name, mark, value = word.partition("=")
+        if not mark or not name:
+            raise DataError(f"{what}: {word!r} is not of the form name=value")
+        found[name] = value
+    return found

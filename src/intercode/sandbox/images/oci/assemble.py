@@ -1,0 +1,90 @@
+"""From an image's configuration and layers, wherever they come from, to its unpacked tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+
+from intercode.core.errors import DataError
+from intercode.core.paths import sandbox_uid
+from intercode.core.types import Image
+from intercode.sandbox.images.archives import tar
+from intercode.sandbox.images.archives.layered_writer import LayeredWriter
+from intercode.sandbox.images.archives.streams import Hashed, decompressed
+from intercode.sandbox.images.archives.unpack_limits import limit_bytes
+from intercode.sandbox.images.cache.trees import unpacked
+from intercode.sandbox.images.oci import documents
+
+Progress = Callable[[str], None]
+"""Called with a line for people about what is being done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """A layer as it is stored: ``open`` gives its bytes, ``digest`` is theirs where it is known."""
+
+    open: Callable[[], AbstractContextManager[IO[bytes]]]
+    digest: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """An image before it is unpacked: its configuration's bytes and its layers, lowest first."""
+
+    origin: str
+    config: bytes
+    layers: tuple[Blob, ...]
+
+
+def image(name: str, parts: Parts, cache: Path, progress: Progress | None = None) -> Image:
+    """The image of these parts; its digest is that of the configuration.
+
+    Unpacked once for all images with this configuration, whatever they are called and wherever they
+    come from. Every layer's bytes and its unpacked archive are checked against their digests.
+    Raises DataError for what is broken, hostile or too large; UsageError for another architecture.
+    """
+    facts = documents.config(parts.config, parts.origin)
+    if len(facts.layers) != len(parts.layers):
+        raise DataError(
+            f"{parts.origin} has {len(parts.layers)} layers, its configuration names "
+            f"{len(facts.layers)}: save or push it again"
+        )
+
+    def fill(root: Path) -> None:
+        writer = LayeredWriter(root, owner, parts.origin)
+        for number, (blob, expected) in enumerate(zip(parts.layers, facts.layers, strict=True), 1):
+            if progress:
+                progress(f"unpacking layer {number} of {len(parts.layers)} of {name}")
+            _lay(blob, expected, f"{parts.origin} (layer {number})", writer)
+        writer.ensure(facts.cwd)
+        writer.finish()
+
+    owner = sandbox_uid()
+    tree = unpacked(cache, tree_key(facts.digest), fill)
+    return Image(name, facts.digest, tree, facts.env, facts.cwd)
+
+
+def tree_key(digest: str) -> str:
+    """The name below ``layers/`` of the tree of an image with that configuration's digest."""
+    return f"{digest.removeprefix('sha256:')[:32]}-{sandbox_uid()}"
+
+
+def _lay(blob: Blob, expected: str, origin: str, writer: LayeredWriter) -> None:
+    """Write one layer. What it was is known at its end only: until then the tree has no name."""
+    most = 2 * limit_bytes() + (1 << 20)  # content, and headers of the archive
+    writer.begin(origin)
+    with blob.open() as stored:
+        raw = Hashed(stored, origin, most, hashing=blob.digest is not None)
+        plain = Hashed(decompressed(cast(IO[bytes], raw), origin), origin, most)
+        tar.write_all(cast(IO[bytes], plain), writer)
+        found, unpacked_as = raw.drain(), plain.drain()
+    if blob.digest is not None and found != blob.digest:
+        raise DataError(f"{origin} has the wrong digest {found}, not {blob.digest}: fetch it again")
+    if unpacked_as != expected:
+        raise DataError(
+            f"{origin} unpacks to {unpacked_as}, its configuration says {expected}: "
+            "it was damaged or changed; save or fetch it again"
+        )

@@ -1,0 +1,156 @@
+"""Files by name in a directory or in a tar archive that was opened: where saved images lie."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO, Protocol
+
+from intercode.core.errors import DataError, UsageError
+from intercode.sandbox.images.archives.streams import (
+    BROKEN,
+    CHUNK,
+    Hashed,
+    decompressed,
+    is_compressed,
+)
+from intercode.sandbox.images.archives.tar import Member
+from intercode.sandbox.images.archives.unpack_limits import limit_bytes
+from intercode.sandbox.images.oci.documents import LARGEST
+
+_LINKS = 8
+
+
+class Store(Protocol):
+    """Named files of a saved image."""
+
+    origin: str
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a file."""
+
+    def open(self, name: str) -> IO[bytes]:
+        """The file's bytes. Raises DataError where there is no plain file of that name."""
+
+
+def document(store: Store, name: str) -> bytes:
+    """A small file whole. Raises DataError where it is absent or no small one."""
+    with store.open(name) as f:
+        data = f.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise DataError(f"{store.origin}: {name} is larger than {LARGEST} bytes")
+    return data
+
+
+class FolderStore:
+    """The files of a directory."""
+
+    def __init__(self, path: Path) -> None:
+        self.origin = str(path)
+        self._path = path
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a file."""
+        return (self._path / name).is_file()
+
+    def open(self, name: str) -> IO[bytes]:
+        """The file's bytes. Raises DataError where there is no plain file of that name."""
+        try:
+            descriptor = os.open(self._path / name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as e:
+            raise DataError(f"{self.origin} lacks {name}: {e.strerror}; save it again") from e
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise DataError(f"{self.origin}: {name} is no plain file")
+        return open(descriptor, "rb")
+
+
+class TarStore:
+    """The files of a tar archive that can be read at any place."""
+
+    def __init__(self, archive: tarfile.TarFile, origin: str) -> None:
+        self.origin = origin
+        self._archive = archive
+        self._members: dict[str, tarfile.TarInfo] = {}
+        for member in archive:
+            self._members[str(PurePosixPath(member.name))] = member
+            if len(self._members) > 100_000:
+                raise DataError(f"{origin} is no saved image: it has more than 100000 entries")
+
+    def has(self, name: str) -> bool:
+        """Whether there is such a file."""
+        return self._find(name) is not None
+
+    def open(self, name: str) -> IO[bytes]:
+        """The file's bytes. Raises DataError where there is no plain file of that name."""
+        member = self._find(name)
+        source = self._archive.extractfile(member) if member else None
+        if source is None:
+            raise DataError(f"{self.origin} lacks {name}: it is no whole image; save it again")
+        return source
+
+    def _find(self, name: str) -> tarfile.TarInfo | None:
+        """The plain file of that name; links inside the archive are followed."""
+        name = str(PurePosixPath(name))
+        for _ in range(_LINKS):
+            member = self._members.get(name)
+            if member is None or member.isreg():
+                return member
+            if member.issym():
+                name = os.path.normpath(PurePosixPath(name).parent / member.linkname)
+            elif member.islnk():
+                name = str(PurePosixPath(member.linkname))
+            else:
+                return None
+        return None
+
+
+@contextmanager
+def opened(path: Path, spec: str, cache: Path) -> Iterator[Store]:
+    """The store at ``path``: a directory, or a tar, which may be compressed as a whole.
+
+    Raises UsageError where nothing is there, DataError for a broken archive.
+    """
+    if path.is_dir():
+        yield FolderStore(path)
+        return
+    if not path.is_file():
+        raise UsageError(f"{spec}: there is no file {path}")
+    with path.open("rb") as f:
+        plain = _plain(f, path, cache)
+        try:
+            with tarfile.open(fileobj=plain, mode="r:", tarinfo=Member) as archive:
+                yield TarStore(archive, str(path))
+        except (tarfile.TarError, *BROKEN) as e:
+            raise DataError(f"{path} is no complete tar archive: {e}; save it again") from e
+        finally:
+            plain.close()
+
+
+def _plain(file: IO[bytes], path: Path, cache: Path) -> IO[bytes]:
+    """The file itself, or what it holds unpacked into a file without a name."""
+    compressed = is_compressed(file.read(6))
+    file.seek(0)
+    if not compressed:
+        return file
+    limit = limit_bytes()
+    whole: IO[bytes] = tempfile.TemporaryFile(dir=cache)  # noqa: SIM115  # closed by the caller
+    try:
+        source = Hashed(decompressed(file, str(path)), str(path), limit)
+        while data := source.read(CHUNK):
+            whole.write(data)
+    except (OSError, *BROKEN) as e:
+        whole.close()
+        if isinstance(e, OSError) and e.errno is not None:
+            raise
+        raise DataError(f"{path} is broken: {e}; save it again") from e
+    except DataError:
+        whole.close()
+        raise
+    whole.seek(0)
+    return whole

@@ -1,0 +1,106 @@
+"""Which Debian archives this machine itself installs from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from intercode.core.errors import UsageError
+
+_KINDS = ("", "-updates", "-security")
+"""What a suite's name may end in: the release, its updates, its security updates."""
+
+
+def for_recipe(suite: str, date: str, mirrors: Sequence[str], etc: Path = Path("/etc")) -> str:
+    """The lines of a sources.list for ``suite``.
+
+    ``mirrors`` are base addresses or whole ``deb …`` lines, in which ``{date}`` stands for the
+    recipe's day as the dated archive of Debian writes it; without any, the machine's own archives.
+    Raises UsageError when there are none and the machine is not Debian of that suite.
+    """
+    if mirrors:
+        filled = [m.replace("{date}", f"{date}T000000Z") for m in mirrors]
+        return "".join(m + "\n" if m.startswith("deb ") else _line(m, suite) for m in filled)
+    found = own(suite, etc)
+    if not found:
+        raise UsageError(
+            f"this machine has no archives of Debian {suite!r} of its own: name one with "
+            f"--mirror (the dated archive of {date} gives exactly the pinned packages), or give a "
+            "root file system with --image tar:/path.tar"
+        )
+    return "".join(found)
+
+
+def own(suite: str, etc: Path = Path("/etc")) -> list[str]:
+    """The machine's own archives of ``suite`` as sources.list lines, in the order of its files.
+
+    Only Debian's main component counts, and only when the machine runs that suite.
+    """
+    if _release(etc) != ("debian", suite):
+        return []
+    folder = etc / "apt" / "sources.list.d"
+    lists = [etc / "apt" / "sources.list", *sorted(folder.glob("*.list"))]
+    found = [line for path in lists for line in _one_line_style(_text(path), suite)]
+    for path in sorted(folder.glob("*.sources")):
+        found += _stanza_style(_text(path), suite)
+    return list(dict.fromkeys(found))
+
+
+def _line(uri: str, suite: str) -> str:
+    return f"deb {uri} {suite} main\n"
+
+
+def _text(path: Path) -> str:
+    return path.read_text("utf-8", "replace") if path.is_file() else ""
+
+
+def _release(etc: Path) -> tuple[str, str]:
+    """The distribution's id and code name."""
+    pairs = (line.partition("=") for line in _text(etc / "os-release").splitlines())
+    values = {key: value.strip("\"'") for key, _, value in pairs}
+    return values.get("ID", ""), values.get("VERSION_CODENAME", "")
+
+
+def _is_debians(signed_by: str) -> bool:
+    return not signed_by or "debian-archive" in signed_by
+
+
+def _one_line_style(text: str, suite: str) -> Iterator[str]:
+    for line in text.splitlines():
+        words = line.split("#")[0].split()
+        if not words or words[0] != "deb":
+            continue
+        options = ""
+        if words[1:] and words[1].startswith("["):
+            options, _, rest = " ".join(words[1:]).partition("]")
+            words = ["deb", *rest.split()]
+        signed = options.partition("signed-by=")[2].split(" ")[0]
+        if len(words) > 3 and "main" in words[3:] and _is_debians(signed):
+            yield from (_line(words[1], s) for s in _suites(words[2], suite))
+
+
+def _stanza_style(text: str, suite: str) -> Iterator[str]:
+    for block in text.split("\n\n"):
+        fields: dict[str, str] = {}
+        key = ""
+        for line in block.splitlines():
+            if line.startswith("#"):
+                continue
+            if line[:1] not in (" ", "\t"):
+                key, _, value = line.partition(":")
+                key = key.strip().lower()
+                fields[key] = value.strip()
+            elif key:
+                fields[key] += "\n" + line.strip()
+        wanted = (
+            "deb" in fields.get("types", "").split()
+            and "main" in fields.get("components", "").split()
+            and fields.get("enabled", "yes").lower() not in ("no", "false", "0")
+            and _is_debians(fields.get("signed-by", ""))
+        )
+        for uri in fields.get("uris", "").split() if wanted else ():
+            yield from (_line(uri, s) for s in _suites(fields.get("suites", ""), suite))
+
+
+def _suites(text: str, suite: str) -> list[str]:
+    return [word for word in text.split() if word in {suite + kind for kind in _KINDS}]

@@ -1,0 +1,214 @@
+"""Building an image from its recipe with mmdebstrap, the same bytes every time."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import tarfile
+import tempfile
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from intercode.core.errors import DataError, InfrastructureError, UsageError
+from intercode.core.paths import cache_root
+from intercode.sandbox.images.cache.trees import file_digest, locked
+from intercode.sandbox.images.recipes import apt_sources
+from intercode.sandbox.images.recipes import packaged as recipes
+from intercode.sandbox.images.recipes.packaged import Recipe, pinned
+
+__all__ = ["Recipe", "build", "command", "differences", "package_versions", "pinned", "record"]
+
+Progress = Callable[[str], None]
+"""Called with each line that the build prints."""
+
+_PINS = "etc/apt/preferences.d/intercode"
+_CLEAN = f"""set -e; cd "$1"
+rm -f etc/resolv.conf etc/hostname {_PINS} etc/apt/apt.conf.d/99mmdebstrap
+rm -f etc/ssl/certs/java/cacerts
+: > etc/resolv.conf; : > etc/hostname; : > etc/apt/sources.list
+rm -rf etc/apt/sources.list.d/* var/lib/apt/lists/* var/cache/apt/*"""
+"""Run when all is installed: what depends on the machine or the mirror goes out of the image."""
+_KEPT = ("PATH", "HOME", "TMPDIR", "http_proxy", "https_proxy", "no_proxy", "APT_CONFIG")
+
+
+def build(
+    recipe: Recipe | str,
+    mirror: str | Sequence[str] | None = None,
+    progress: Progress | None = None,
+    *,
+    cache: Path | None = None,
+    again: bool = False,
+) -> Path:
+    """Build ``recipe`` and return its tar in the cache, or the one there unless ``again``.
+
+    ``mirror`` are archives to install from (see ``sources.for_recipe``), by default the machine's
+    own. Beside the tar, NAME.json tells digest, versions, and what differs from the recipe's lock;
+    ``pinned`` tells whether results on the image are comparable.
+
+    Raises UsageError when mmdebstrap or an archive is missing, InfrastructureError when the build
+    fails (with the end of what it printed).
+    """
+    recipe = recipes.load(recipe) if isinstance(recipe, str) else recipe
+    target = recipes.built_path(recipe.name, cache_root() if cache is None else cache)
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
+    with locked(target.with_name(f".{recipe.name}.lock")):
+        if target.is_file() and not again:
+            return target
+        tool = shutil.which("mmdebstrap")
+        if tool is None:
+            raise UsageError(
+                f"the image {recipe.name!r} is built with mmdebstrap, which is not here: "
+                "`apt-get install mmdebstrap` on Debian or Ubuntu, or give a root file system "
+                "with --image tar:/path.tar"
+            )
+        mirrors = [mirror] if isinstance(mirror, str) else list(mirror or ())
+        archives = apt_sources.for_recipe(recipe.suite, recipe.date, mirrors)
+        stage = target.with_name(f".{recipe.name}.half")
+        _removed(stage)
+        stage.mkdir(mode=0o755)
+        half = stage / os.urandom(4).hex()  # whatever a build that was killed still writes
+        try:
+            _run(tool, recipe, half, archives, bool(mirrors), progress or _silent)
+            half.chmod(0o644)
+            facts = record(recipe, half, target.parent.parent)
+            target.with_suffix(".json").write_text(json.dumps(facts, indent=1) + "\n")
+            half.replace(target)
+        finally:
+            _removed(stage)
+    return target
+
+
+def _removed(stage: Path) -> None:
+    if stage.is_dir():
+        shutil.rmtree(stage, ignore_errors=True)
+    else:
+        stage.unlink(missing_ok=True)
+
+
+def _silent(line: str) -> None:
+    del line
+
+
+def command(
+    tool: str, recipe: Recipe, target: Path, pins: Path | None, dated: bool
+) -> tuple[str, ...]:
+    """The argument vector of the build. It reads the archives from its standard input."""
+    hooks = [f"--customize-hook={_CLEAN}"]
+    for path, aim in recipe.links:
+        hooks.append(f'--customize-hook=ln -s {shlex.quote(aim)} "$1"/{shlex.quote(path)}')
+    if pins is not None:
+        hooks.insert(0, f'--setup-hook=install -D -m644 {shlex.quote(str(pins))} "$1"/{_PINS}')
+    if dated:  # an archive of a past day is signed with a term that has run out
+        hooks.insert(0, '--aptopt=Acquire::Check-Valid-Until "false"')
+    return (
+        tool,
+        f"--mode={'root' if os.geteuid() == 0 else 'unshare'}",
+        "--variant=minbase",
+        "--format=tar",
+        *([f"--include={','.join(recipe.packages)}"] if recipe.packages else []),
+        *hooks,
+        recipe.suite,
+        str(target),
+        "-",
+    )
+
+
+def _run(
+    tool: str, recipe: Recipe, target: Path, archives: str, dated: bool, progress: Progress
+) -> None:
+    """Run the build. Raises InfrastructureError with its last lines when it fails."""
+    environment = {key: os.environ[key] for key in _KEPT if key in os.environ}
+    environment |= {"SOURCE_DATE_EPOCH": str(recipe.epoch), "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+    environment["PYTHONHASHSEED"] = "0"  # the order of sets goes into compiled Python files
+    last: deque[str] = deque(maxlen=8)
+    with tempfile.TemporaryDirectory(prefix="intercode-build-") as folder:
+        Path(folder).chmod(0o755)
+        pins = Path(folder) / "pins"
+        pins.write_text(preferences(recipe))
+        process = subprocess.Popen(
+            command(tool, recipe, target, pins if recipe.versions else None, dated),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            text=True,
+            errors="replace",
+        )
+        assert process.stdin is not None and process.stdout is not None
+        try:
+            with process.stdin:
+                process.stdin.write(archives)
+            for line in process.stdout:
+                last.append(line.rstrip())
+                progress(line.rstrip())
+            status = process.wait()
+        except BaseException:
+            process.terminate()  # mmdebstrap removes its own temporary tree
+            process.wait()
+            raise
+    if status != 0:
+        raise InfrastructureError(
+            f"building the image {recipe.name!r} ended with status {status}:\n" + "\n".join(last)
+        )
+
+
+def preferences(recipe: Recipe) -> str:
+    """What makes apt take the locked versions wherever the archive still has them."""
+    return "\n".join(
+        f"Package: {package}\nPin: version {version}\nPin-Priority: 1001\n"
+        for package, version in recipe.versions
+    )
+
+
+def package_versions(path: Path) -> dict[str, str]:
+    """Every installed package of a Debian root file system's tar with its version, by name.
+
+    Raises DataError when the tar holds no list of packages.
+    """
+    with tarfile.open(path, "r:*") as archive:
+        for member in archive:
+            if member.name.removeprefix("./") == "var/lib/dpkg/status" and member.isfile():
+                content = archive.extractfile(member)
+                assert content is not None
+                return dict(sorted(_packages(content.read().decode("utf-8", "replace"))))
+    raise DataError(f"{path} holds no var/lib/dpkg/status: it is no Debian root file system")
+
+
+def _packages(status: str) -> list[tuple[str, str]]:
+    found = []
+    for block in status.split("\n\n"):
+        lines = (line.partition(": ") for line in block.splitlines() if not line.startswith(" "))
+        fields = {key: value for key, _, value in lines}
+        if fields.get("Status") == "install ok installed":
+            found.append((fields["Package"], fields["Version"]))
+    return found
+
+
+def differences(recipe: Recipe, versions: Mapping[str, str]) -> dict[str, list[str | None]]:
+    """The packages whose locked and found versions differ: name to both, None where absent."""
+    locked_ = dict(recipe.versions)
+    if not locked_:
+        return {}
+    names = sorted(set(locked_) | set(versions))
+    pairs = ((name, locked_.get(name), versions.get(name)) for name in names)
+    return {name: [wanted, found] for name, wanted, found in pairs if wanted != found}
+
+
+def record(recipe: Recipe, path: Path, cache: Path) -> dict[str, object]:
+    """What is known of a built tar: digest, whether it is the pinned one, versions, differences."""
+    digest = f"sha256:{file_digest(cache, path)}"
+    versions = package_versions(path)
+    return {
+        "recipe": recipe.name,
+        "suite": recipe.suite,
+        "date": recipe.date,
+        "digest": digest,
+        "pinned": recipe.matches(digest),
+        "size": path.stat().st_size,
+        "differences": differences(recipe, versions),
+        "packages": versions,
+    }

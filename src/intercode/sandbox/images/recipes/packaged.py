@@ -1,0 +1,126 @@
+"""Recipes: which programs a named image holds, as of which day, and what it must come out as."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from intercode.core.errors import ConfigError
+from intercode.core.registry import unknown
+from intercode.core.types import Image
+
+_DATE = re.compile(r"\d{8}")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How an image is made.
+
+    ``suite`` is a release of Debian, ``packages`` what is installed with it, ``date`` (YYYYMMDD)
+    the day whose packages are meant; ``digests`` are the SHA-256 of the tar that must come out, by
+    Debian's name of the architecture; ``versions`` are exact versions of every package, by name;
+    ``links`` are symbolic links that are added when all is installed: path and target.
+    """
+
+    name: str
+    suite: str
+    packages: tuple[str, ...]
+    date: str
+    description: str = ""
+    digests: tuple[tuple[str, str], ...] = ()
+    versions: tuple[tuple[str, str], ...] = ()
+    links: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def epoch(self) -> int:
+        """The recipe's day as seconds since 1970 (UTC midnight)."""
+        return int(datetime.strptime(self.date, "%Y%m%d").replace(tzinfo=UTC).timestamp())
+
+    def matches(self, digest: str) -> bool:
+        """Whether ``digest`` (``sha256:<hex>``) is the one that is pinned, on any architecture."""
+        return any(digest == f"sha256:{pinned}" for _, pinned in self.digests)
+
+
+def names() -> list[str]:
+    """The recipes that come with the package."""
+    found = resources.files("intercode.sandbox.images.recipes").joinpath("data").iterdir()
+    return sorted(f.name.removesuffix(".toml") for f in found if f.name.endswith(".toml"))
+
+
+def load(name: str) -> Recipe:
+    """A packaged recipe. Raises UnknownNameError with the nearest name."""
+    if name not in names():
+        raise unknown("image recipe", name, names())
+    folder = resources.files("intercode.sandbox.images.recipes").joinpath("data")
+    lock = folder.joinpath(f"{name}.versions")
+    locked = lock.read_text("utf-8") if lock.is_file() else ""
+    return parse(name, folder.joinpath(f"{name}.toml").read_text("utf-8"), locked)
+
+
+def parse(name: str, text: str, locked: str = "") -> Recipe:
+    """A recipe from its TOML text and the ``package=version`` lines of its lock.
+
+    Raises ConfigError for unknown or missing keys, wrong types and a date that is none.
+    """
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as e:
+        raise ConfigError(f"recipe {name!r} is no TOML: {e}") from e
+    kinds = {
+        "suite": str, "packages": list, "date": str, "description": str, "digests": dict,
+        "links": dict,
+    }  # fmt: skip
+    for key, value in table.items():
+        if key not in kinds:
+            raise unknown(f"key in recipe {name}", key, list(kinds))
+        if not isinstance(value, kinds[key]):
+            raise ConfigError(f"recipe {name!r}: {key} = {value!r} is no {kinds[key].__name__}")
+    missing = {"suite", "packages", "date"} - set(table)
+    if missing:
+        raise ConfigError(f"recipe {name!r} lacks {', '.join(sorted(missing))}")
+    recipe = Recipe(
+        name=name,
+        suite=table["suite"],
+        packages=tuple(_texts(name, "packages", table["packages"])),
+        date=table["date"],
+        description=table.get("description", ""),
+        digests=tuple(sorted(table.get("digests", {}).items())),
+        versions=tuple(_lock(name, locked)),
+        links=tuple(sorted(table.get("links", {}).items())),
+    )
+    try:
+        if not _DATE.fullmatch(recipe.date):
+            raise ValueError("eight digits are needed")
+        _ = recipe.epoch
+    except ValueError as e:
+        raise ConfigError(f"recipe {name!r}: date {recipe.date!r} is not YYYYMMDD: {e}") from e
+    return recipe
+
+
+def _texts(name: str, key: str, values: list[Any]) -> list[str]:
+    if not values or not all(isinstance(v, str) and v for v in values):
+        raise ConfigError(f"recipe {name!r}: {key} must be a list of names, not {values!r}")
+    return values
+
+
+def _lock(name: str, text: str) -> list[tuple[str, str]]:
+    pairs = [line.partition("=") for line in text.split()]
+    for package, mark, version in pairs:
+        if not (package and mark and version):
+            raise ConfigError(f"recipe {name!r}: {package + mark!r} in the lock is no name=version")
+    return [(package, version) for package, _, version in pairs]
+
+
+def built_path(name: str, cache: Path) -> Path:
+    """Where the built tar of a recipe lies in the cache."""
+    return cache / "images" / f"{name}.tar"
+
+
+def pinned(image: Image) -> bool:
+    """Whether an image is one that a recipe pins, so that a number obtained on it is comparable."""
+    return any(load(name).matches(image.digest) for name in names())

@@ -1,0 +1,125 @@
+"""Who we are to a registry: what `docker login` and `podman login` wrote, and bearer tokens."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from intercode.core.errors import ConfigError
+
+_HELPER = re.compile(r"[A-Za-z0-9_.-]+")
+_HUB_KEY = "https://index.docker.io/v1/"
+_SECONDS = 30
+_PARAMETER = re.compile(r'([A-Za-z]+)\s*=\s*(?:"([^"]*)"|([^\s,"]+))')
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """A user's name and password, or the token that stands for both. Nothing of it is printed."""
+
+    user: str = field(default="", repr=False)
+    password: str = field(default="", repr=False)
+    token: str = field(default="", repr=False)
+
+
+def find(host: str) -> Login | None:
+    """The login for a registry from the files of Docker and Podman; None where there is none.
+
+    Raises ConfigError for a file that cannot be read as one.
+    """
+    for path in _files():
+        table = _table(path)
+        found = _in_table(table, host, path)
+        if found:
+            return found
+    return None
+
+
+def challenge(header: str) -> tuple[str, dict[str, str]]:
+    """What a WWW-Authenticate header asks for: the scheme in small letters, its parameters."""
+    scheme, _, rest = header.strip().partition(" ")
+    pairs = _PARAMETER.finditer(rest)
+    return scheme.lower(), {m[1].lower(): m[2] if m[2] is not None else m[3] for m in pairs}
+
+
+def _files() -> list[Path]:
+    """Where logins are kept: the file that is named, Docker's, Podman's."""
+    if named := os.environ.get("REGISTRY_AUTH_FILE"):
+        return [Path(named)]
+    home = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker")
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    podmans = f"{runtime}/containers" if runtime else f"/run/containers/{os.getuid()}"
+    last = Path.home() / ".config" / "containers"
+    return [home / "config.json", Path(podmans) / "auth.json", last / "auth.json"]
+
+
+def _table(path: Path) -> Mapping[str, Any]:
+    try:
+        table = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as e:
+        raise ConfigError(f"{path} cannot be read as the file of `docker login`: {e}") from e
+    if not isinstance(table, dict):
+        raise ConfigError(f"{path} is not the file of `docker login`: it is no table")
+    return table
+
+
+def _in_table(table: Mapping[str, Any], host: str, path: Path) -> Login | None:
+    keys = [host, f"https://{host}", f"https://{host}/v1/", f"https://{host}/v2/", f"http://{host}"]
+    if host.endswith("docker.io"):
+        keys += [_HUB_KEY, "docker.io", "index.docker.io"]
+    helpers, auths = table.get("credHelpers") or {}, table.get("auths") or {}
+    for key in keys:
+        if key in helpers:
+            return _ask(str(helpers[key]), key, path)
+        entry = auths.get(key)
+        if entry and (found := _entry(entry, key, path)):
+            return found
+        if entry is not None and table.get("credsStore"):
+            return _ask(str(table["credsStore"]), key, path)
+    return None
+
+
+def _entry(entry: Mapping[str, Any], key: str, path: Path) -> Login | None:
+    if entry.get("identitytoken"):
+        return Login(token=str(entry["identitytoken"]))
+    if not entry.get("auth"):
+        return None
+    try:
+        text = base64.b64decode(str(entry["auth"]), validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError) as e:
+        raise ConfigError(f"{path}: the login for {key} is broken; `docker login` again") from e
+    user, _, password = text.partition(":")
+    return Login(user, password.rstrip("\0"))
+
+
+def _ask(helper: str, key: str, path: Path) -> Login | None:
+    """What a credential helper (a program called docker-credential-NAME) says of a registry."""
+    program = shutil.which(f"docker-credential-{helper}") if _HELPER.fullmatch(helper) else None
+    if program is None:
+        raise ConfigError(f"{path} wants the program docker-credential-{helper}, which is not here")
+    try:
+        done = subprocess.run(
+            [program, "get"], input=key, capture_output=True, text=True, timeout=_SECONDS,
+            check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as e:
+        raise ConfigError(f"{program} gave no login for {key} in {_SECONDS} s") from e
+    if done.returncode:
+        return None
+    try:
+        told = json.loads(done.stdout)
+        user, secret = str(told["Username"]), str(told["Secret"])
+    except (ValueError, KeyError, TypeError) as e:
+        raise ConfigError(f"{program} answered for {key} what is no login") from e
+    return Login(token=secret) if user == "<token>" else Login(user, secret)

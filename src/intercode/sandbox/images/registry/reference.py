@@ -1,0 +1,83 @@
+"""What names an image in a registry, and how that registry is reached."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+from dataclasses import dataclass
+
+from intercode.core.errors import UsageError
+
+PLAIN = "INTERCODE_REGISTRY_HTTP"
+"""Environment variable: registries (host or host:port, commas between them) reached without TLS."""
+
+_HOST = re.compile(r"[A-Za-z0-9.-]+(?::\d{1,5})?|\[[0-9A-Fa-f:]+\](?::\d{1,5})?")
+_NAME = re.compile(
+    r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*"
+)
+_TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_HUB = ("docker.io", "index.docker.io", "registry-1.docker.io")
+"""Names of Docker's own registry; the last is where it answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """An image in a registry: by ``digest`` where one is given, else by ``tag``."""
+
+    host: str
+    name: str
+    tag: str
+    digest: str = ""
+
+    @property
+    def wanted(self) -> str:
+        """What the manifest is asked for by."""
+        return self.digest or self.tag
+
+    def __str__(self) -> str:
+        end = f"@{self.digest}" if self.digest else f":{self.tag}"
+        return f"{self.host}/{self.name}{end}"
+
+
+def parse(text: str) -> Reference:
+    """The reference in ``host[:port]/name[:tag][@sha256:digest]``; without a tag, ``latest``.
+
+    Raises UsageError for anything else.
+    """
+    host, slash, rest = text.partition("/")
+    rest, _, digest = rest.partition("@")
+    name, _, tag = rest.partition(":")
+    if host in _HUB and "/" not in name:
+        name = f"library/{name}"
+    host = _HUB[-1] if host in _HUB else host
+    local = host == "localhost" or any(c in host for c in ".:")
+    good = slash and _HOST.fullmatch(host) and local and _NAME.fullmatch(name) and len(name) < 256
+    if (
+        not good
+        or not _TAG.fullmatch(tag or "latest")
+        or (digest and not _DIGEST.fullmatch(digest))
+    ):
+        raise UsageError(
+            f"{text!r} names no image in a registry; write registry:host[:port]/name[:tag] or "
+            "registry:host[:port]/name@sha256:DIGEST (Docker's own registry is docker.io)"
+        )
+    return Reference(host, name, tag or "latest", digest)
+
+
+def is_plain(host: str) -> bool:
+    """Whether a registry is reached over HTTP: it is on this machine, or was named for it."""
+    asked = [one.strip() for one in os.environ.get(PLAIN, "").split(",")]
+    return is_loopback(host) or host in asked
+
+
+def is_loopback(host: str) -> bool:
+    """Whether ``host[:port]`` is this machine's own loopback."""
+    bare = host.rpartition("]")[0].removeprefix("[") if "]" in host else host.partition(":")[0]
+    if bare == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(bare).is_loopback
+    except ValueError:
+        return False

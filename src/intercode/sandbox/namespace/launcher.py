@@ -1,0 +1,143 @@
+"""The owner's side of the launcher process: one per process that opens sandboxes."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import resource
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from intercode.core.errors import SandboxError, SandboxUnavailableError
+from intercode.core.paths import cache_root, sandbox_uid
+from intercode.sandbox.supervisor import programs
+from intercode.sandbox.supervisor.runtime import cgroups, protocol
+
+_BOOT = "import os,sys;a=os.read(0,9999).decode().split('\\0');sys.path.insert(0,a[0]);" \
+    "from runtime.launcher import main;main(int(a[1]))"  # fmt: skip
+_START_SECONDS = 30.0
+_DESCRIPTORS = 1 << 16
+
+
+class Launcher:
+    """A running launcher. Use ``Launcher.get()``; a forked child gets its own."""
+
+    _current: Launcher | None = None
+    _owner_pid = 0
+    _lock = threading.Lock()
+
+    def __init__(self) -> None:
+        _allow_descriptors()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _BOOT],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL if not os.environ.get("INTERCODE_DEBUG") else None,
+                pass_fds=[theirs.fileno()],
+                env={},
+                cwd="/",
+                start_new_session=True,
+            )
+            assert self._process.stdin is not None
+            here = str(Path(protocol.__file__).resolve().parents[1])
+            with self._process.stdin as stdin:
+                stdin.write(f"{here}\0{theirs.fileno()}".encode())
+        self._socket = ours
+        self.pid = self._process.pid
+        ours.settimeout(_START_SECONDS)
+        try:
+            with _opened(programs.keeper()[0]) as program:
+                request = {"uid": sandbox_uid(), "prepare": [list(b) for b in prepared()]}
+                protocol.send(ours, request, program)
+            answer, _ = protocol.receive(ours)
+        except (OSError, EOFError) as e:
+            raise SandboxError(f"the sandbox launcher did not start: {e}") from e
+        if not answer["ok"]:
+            raise SandboxUnavailableError(f"the sandbox launcher cannot work: {answer['error']}")
+        ours.settimeout(None)
+        self.groups: list[str] = answer["groups"]
+        self.why_no_groups: str = answer["why"]
+
+    @classmethod
+    def get(cls) -> Launcher:
+        """The launcher of this process, started when it is first asked for or has died."""
+        with cls._lock:
+            current = cls._current
+            if (
+                current is None
+                or cls._owner_pid != os.getpid()
+                or current._process.poll() is not None
+            ):
+                if current is not None and cls._owner_pid != os.getpid():
+                    current._socket.close()  # the parent's: only our copy of the descriptor
+                cls._current, cls._owner_pid = cls(), os.getpid()
+            assert cls._current is not None
+            return cls._current
+
+    def create(self, spec: dict[str, Any], given: Sequence[int]) -> socket.socket:
+        """Ask for a sandbox; its keeper answers on the socket that is returned."""
+        ours, theirs = socket.socketpair()
+        with theirs, self._lock:
+            fds = [theirs.fileno(), *given]
+            try:
+                protocol.send(self._socket, spec, fds)
+            except OSError as e:
+                ours.close()
+                raise SandboxError(f"the sandbox launcher is gone: {e}") from e
+        return ours
+
+    @classmethod
+    def stop(cls) -> None:
+        """End the launcher and with it every sandbox of this process."""
+        with cls._lock:
+            current, cls._current = cls._current, None
+        if current is not None and cls._owner_pid == os.getpid():
+            current._socket.close()
+            current._process.wait(timeout=_START_SECONDS)
+            cgroups.clear(current.groups)
+
+
+@contextmanager
+def _opened(path: Path | None) -> Iterator[list[int]]:
+    """A descriptor of a file, to be sent; none for no file."""
+    if path is None:
+        yield []
+        return
+    with path.open("rb") as f:
+        yield [f.fileno()]
+
+
+def _allow_descriptors() -> None:
+    """A box takes up to nine descriptors of its owner, so that the usual soft limit of 1024 would
+    do for some 110: raise it as far as the hard limit lets us, at most to 65,536."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def python_home() -> tuple[str, str] | None:
+    """The running interpreter's installation and where the launcher shows it, if not in /usr."""
+    source = str(Path(sys.base_prefix).resolve())
+    if source == "/usr" or source.startswith("/usr/"):
+        return None
+    if os.geteuid() != 0:
+        return source, source
+    return source, str(cache_root() / "python")
+
+
+def prepared() -> list[tuple[str, str]]:
+    """Directories that root's launcher must show elsewhere before it becomes an ordinary id."""
+    home = python_home()
+    return [home] if home and home[0] != home[1] else []
+
+
+atexit.register(Launcher.stop)

@@ -1,0 +1,111 @@
+"""Collects what a program prints, keeping its head and tail within a bound."""
+
+from __future__ import annotations
+
+import math
+import os
+import select
+import time
+from collections import deque
+from collections.abc import Mapping
+
+from intercode.sandbox.contract import Process
+
+_CHUNK = 1 << 16
+
+
+class Collector:
+    """Keeps at most ``limit`` bytes: the first and the last halves of what was written."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self._head_room = limit - limit // 2
+        self._tail_room = limit // 2
+        self._head: list[bytes] = []
+        self._tail: deque[bytes] = deque()
+        self._tail_size = 0
+        self.cut = 0
+
+    def add(self, data: bytes) -> None:
+        """Take more output."""
+        if self._head_room:
+            self._head.append(data[: self._head_room])
+            data = data[self._head_room :]
+            self._head_room -= len(self._head[-1])
+        if not data:
+            return
+        self._tail.append(data)
+        self._tail_size += len(data)
+        while self._tail_size > self._tail_room:
+            surplus = self._tail_size - self._tail_room
+            first = self._tail.popleft()
+            if len(first) > surplus:
+                self._tail.appendleft(first[surplus:])
+            dropped = min(surplus, len(first))
+            self._tail_size -= dropped
+            self.cut += dropped
+
+    def bytes(self) -> bytes:
+        """What was kept, with a line that says how much is missing where something is."""
+        note = f"\n[... {self.cut} bytes left out ...]\n".encode() if self.cut else b""
+        return b"".join(self._head) + note + b"".join(self._tail)
+
+
+def decode(data: bytes) -> str:
+    """Bytes as text; what is not UTF-8 is shown as ``\\xNN``. Never fails."""
+    return data.decode("utf-8", "backslashreplace")
+
+
+def drain(fd: int, into: Collector) -> bool:
+    """Read what is there now from a non-blocking descriptor. False when its end was reached."""
+    while True:
+        try:
+            data = os.read(fd, _CHUNK)
+        except BlockingIOError:
+            return True
+        if not data:
+            return False
+        into.add(data)
+
+
+def communicate(
+    process: Process,
+    streams: Mapping[int, Collector],
+    timeout: float | None,
+    to_the_end: bool = False,
+) -> bool:
+    """Read what a program writes until it ends. False when ``timeout`` seconds ran out first (None:
+    never).
+
+    Output of a background process that outlives the program is waited for only ``to_the_end``.
+    """
+    poll = select.poll()
+    for fd in streams:
+        os.set_blocking(fd, False)
+        poll.register(fd, select.POLLIN)
+    poll.register(process.fileno(), select.POLLIN)
+    unread = set(streams)
+    deadline = math.inf if timeout is None else time.monotonic() + timeout
+    while (left := deadline - time.monotonic()) > 0:
+        ready = {fd for fd, _ in poll.poll(None if timeout is None else left * 1000)}
+        for fd in [fd for fd in unread & ready if not drain_once(fd, streams[fd])]:
+            unread.discard(fd)
+            poll.unregister(fd)
+        if to_the_end and not unread:
+            return process.wait(None if timeout is None else left) is not None
+        if process.fileno() in ready:
+            unread = {fd for fd in unread if drain(fd, streams[fd])}
+            if not unread or not to_the_end:
+                return True
+            poll.unregister(process.fileno())
+    return False
+
+
+def drain_once(fd: int, into: Collector) -> bool:
+    """Read one chunk. False when the end was reached."""
+    try:
+        data = os.read(fd, _CHUNK)
+    except BlockingIOError:
+        return True
+    into.add(data)
+    return bool(data)

@@ -1,0 +1,160 @@
+"""The parts of a sandbox's root that no image holds: names, resolver, and for the image ``host``
+the machine's own programs under a made-up /etc."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from intercode.core.paths import cache_root, sandbox_uid
+from intercode.sandbox.contract import STANDARD_PATH, SandboxSpec
+from intercode.sandbox.determinism import RANDOM_FILE, Determinism
+from intercode.sandbox.namespace.launcher import python_home
+from intercode.sandbox.supervisor import clock
+
+Skeleton = dict[str, list[Any]]
+PACKAGE = Path(__file__).resolve().parents[2]
+"""Where this package lies."""
+_PASSWD = (
+    "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+)
+_GROUP = "root:x:0:\nnogroup:x:65534:\n"
+_CLOCK = "/etc/clock.so"
+_TREES = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+
+
+def skeleton(spec: SandboxSpec) -> tuple[Skeleton, list[list[str]]]:
+    """Files to write below every layer, and directories of the machine to show read-only."""
+    hosts = f"127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost\n127.0.1.1\t{spec.hostname}\n"
+    files: Skeleton = {
+        "/dev": [0o755, None],
+        "/proc": [0o555, None],
+        "/sys": [0o555, None],
+        "/etc": [0o755, None],
+        "/etc/hosts": [0o644, hosts],
+        "/etc/hostname": [0o644, spec.hostname + "\n"],
+        "/etc/resolv.conf": [0o644, _resolver(spec)],
+    }
+    if spec.look == "docker":
+        files["/.dockerenv"] = [0o755, ""]
+    if spec.determinism is not None:
+        _add_determinism(files, spec.determinism)
+    binds: list[list[str]] = []
+    if spec.image.root is None:
+        _add_machine(files, binds)
+    return files, binds
+
+
+def written(files: Skeleton) -> Path:
+    """The directory of the cache that holds these files, written when it is first asked for."""
+    uid = sandbox_uid()
+    digest = hashlib.sha256(json.dumps([uid, files], sort_keys=True).encode()).hexdigest()[:24]
+    home = cache_root() / "skeletons"
+    final = home / digest
+    if final.is_dir():
+        return final
+    home.mkdir(exist_ok=True)
+    half = Path(tempfile.mkdtemp(prefix=f"{digest}.", dir=home))
+    for path, (mode, text) in files.items():
+        _write(half / path.lstrip("/"), mode, text)
+    half.chmod(0o755)
+    if os.geteuid() == 0:
+        for entry in (half, *half.rglob("*")):
+            os.lchown(entry, uid, uid)
+    try:
+        half.rename(final)
+    except OSError:  # another process was faster
+        shutil.rmtree(half)
+    return final
+
+
+def _write(path: Path, mode: int | None, text: str | None) -> None:
+    """A directory (text None), a link (mode None), or a file."""
+    if text is None:
+        path.mkdir(parents=True, exist_ok=True)
+    elif mode is None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.symlink_to(text)
+        return
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    assert mode is not None
+    path.chmod(mode)
+
+
+def shown(spec: SandboxSpec) -> list[list[str]]:
+    """Directories of the machine whose place must not show: the running interpreter's, and an empty
+    one over this package where the box would see it, as it holds the starter tasks' solutions."""
+    if spec.image.root is not None:
+        return []
+    home = python_home()
+    found = [[home[1], "/opt/python"]] if home else []
+    for tree, place in (("/usr", "/usr"), *([(home[0], "/opt/python")] if home else [])):
+        if PACKAGE.is_relative_to(tree):
+            found.append([str(written({})), str(Path(place, PACKAGE.relative_to(tree)))])
+    return found
+
+
+def environment(spec: SandboxSpec) -> dict[str, str]:
+    """What a command in the box finds in its environment."""
+    path = STANDARD_PATH
+    if spec.image.root is None and python_home():
+        path += ":/opt/python/bin"
+    base = {"PATH": path, "HOSTNAME": spec.hostname, "HOME": "/root"}
+    fixed = spec.determinism.environment if spec.determinism else {}
+    return {**base, **spec.image.env, **fixed, **spec.env}
+
+
+def _add_determinism(files: Skeleton, settings: Determinism) -> None:
+    """A machine id, a seeded shell, and the library that /etc/ld.so.preload names: so it does not
+    show in the environment, and holds for programs that are started with an empty one."""
+    files["/etc/machine-id"] = [0o444, f"{settings.machine_id}\n"]
+    files[RANDOM_FILE] = [0o644, f"RANDOM={settings.random_for(0)}\n"]
+    built = clock.library(settings)
+    if built is not None:
+        files[_CLOCK] = [0o755, built.decode("utf-8", "surrogateescape")]
+        files["/etc/ld.so.preload"] = [0o644, f"{_CLOCK}\n"]
+
+
+def _resolver(spec: SandboxSpec) -> str:
+    try:
+        return Path("/etc/resolv.conf").read_text() if spec.network == "host" else ""
+    except OSError:
+        return ""
+
+
+def _java() -> list[str]:
+    """Where Debian keeps the settings without which its Java does not start."""
+    return sorted(str(path) for path in Path("/etc").glob("java-*-openjdk"))
+
+
+def _add_machine(files: Skeleton, binds: list[list[str]]) -> None:
+    for name, mode in (
+        ("/usr", 0o755), ("/root", 0o700), ("/home", 0o755), ("/tmp", 0o1777), ("/run", 0o755),
+        ("/var", 0o755), ("/var/tmp", 0o1777), ("/opt", 0o755), ("/mnt", 0o755), ("/srv", 0o755),
+    ):  # fmt: skip
+        files[name] = [mode, None]
+    files["/etc/passwd"] = [0o644, _PASSWD]
+    files["/etc/group"] = [0o644, _GROUP]
+    files["/etc/nsswitch.conf"] = [0o644, "passwd: files\ngroup: files\nhosts: files dns\n"]
+    binds.append(["/usr", "/usr"])
+    for name in _TREES:
+        tree = Path("/", name)
+        if tree.is_symlink():
+            files[f"/{name}"] = [None, os.readlink(tree)]
+        elif tree.is_dir():
+            files[f"/{name}"] = [0o755, None]
+            binds.append([f"/{name}", f"/{name}"])
+    for shown in ("/etc/alternatives", "/etc/ld.so.cache", *_java()):
+        if Path(shown).exists():
+            directory = Path(shown).is_dir()
+            files[shown] = [0o755, None] if directory else [0o644, ""]
+            binds.append([shown, shown])
+    if python_home():
+        files["/opt/python"] = [0o755, None]

@@ -1,0 +1,166 @@
+"""A command in a box with many user ids, as installing packages needs: for building images only.
+
+The near side (sandbox/images/build/multi_uid.py) starts this as a process of its own and gives it the ids. The
+command is root of a user namespace with the capabilities that Docker gives a build, in its own
+mounts and processes, on the machine's network. There is no system-call filter: the code that runs
+is that of whoever has the image built, not of an agent.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import socket
+import stat
+import sys
+
+from . import mounts
+from . import syscalls as sys_
+
+TYPE_CHECKING = False  # the module typing would double this process's memory
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+_KEPT = {0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31}
+"""Capabilities that the command keeps: those on files and ids, chroot, mknod, raw sockets."""
+_MOST = 64
+_NAMESPACES = sys_.CLONE_NEWUSER | sys_.CLONE_NEWPID | sys_.CLONE_NEWIPC | sys_.CLONE_NEWUTS
+_RESOLVER = "/etc/resolv.conf"
+_SET_ID = stat.S_ISUID | stat.S_ISGID
+
+
+def main(fd: int) -> None:
+    """Run what the near side asks for on the inherited socket ``fd``, and tell it the exit status,
+    or what was in the way."""
+    near = socket.socket(fileno=fd)
+    near.set_inheritable(False)
+    request = json.loads(sys.stdin.buffer.read())
+    try:
+        _end_with_parent()
+        sys_.unshare(_NAMESPACES)
+        near.sendall(b"M")
+        if near.recv(1) != b"G":
+            return
+        os.setgroups([])
+        os.setresgid(0, 0, 0)
+        os.setresuid(0, 0, 0)
+        _end_with_parent()
+        status = _run_below(request, near)
+        if status >= 0:
+            _own(request["upper"] + "/upper")
+            near.sendall(b"S%d" % status)
+    except OSError as e:
+        near.sendall(f"E{e}".encode())
+
+
+def _end_with_parent() -> None:
+    sys_.prctl(sys_.PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _run_below(request: dict[str, Any], near: socket.socket) -> int:
+    """Fork PID 1 of the box and wait for it: the command's exit status, or -1 where the near side
+    was told of a fault."""
+    child = os.fork()
+    if child == 0:
+        _first(request, near)
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if ended == 0:
+        return int(_status(request["upper"]))
+    if ended < 0:
+        raise OSError(f"the build's first process ended by signal {-ended}")
+    return -1
+
+
+def _status(upper: str) -> str:
+    with open(f"{upper}/status", "rb") as f:
+        return f.read().decode()
+
+
+def _first(request: dict[str, Any], near: socket.socket) -> NoReturn:
+    """PID 1: lay the box out, run the command, reap, and leave its exit status in a file."""
+    try:
+        _end_with_parent()
+        flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
+        status = os.open(request["upper"] + "/status", flags, 0o600)
+        sys_.unshare(sys_.CLONE_NEWNS)
+        mounts.prepare(request["stage"], own_network=False)
+        mounts.mount_proc(".")
+        for name, text in request["files"].items():
+            with open(f"dev/shm/{name}", "w") as f:
+                f.write(text)
+        root = mounts.Layout(request, [], []).root
+        mounts.change_root(root)
+        made = _resolver("/dev/shm/resolv.conf")
+        command = os.fork()
+        if command == 0:
+            _command(request)
+        code = _reap(command)
+        if made:
+            sys_.umount(_RESOLVER)
+            os.unlink(_RESOLVER)
+        os.write(status, b"%d" % code)
+        os._exit(0)
+    except OSError as e:
+        near.sendall(f"E{e}".encode())
+    finally:
+        os._exit(1)
+
+
+def _resolver(source: str) -> bool:
+    """Show the machine's resolver. Whether a file had to be made to show it at."""
+    if os.path.isdir("/etc"):
+        made = not os.path.lexists(_RESOLVER)
+        if made:
+            os.close(os.open(_RESOLVER, os.O_WRONLY | os.O_CREAT, 0o644))
+        if os.path.isfile(_RESOLVER):
+            sys_.mount(source, os.path.realpath(_RESOLVER), flags=sys_.MS_BIND)
+            return made
+    return False
+
+
+def _command(request: dict[str, Any]) -> NoReturn:
+    argv, env = request["argv"], request["env"]
+    try:
+        for number in set(range(_MOST)) - _KEPT:
+            try:
+                sys_.prctl(sys_.PR_CAPBSET_DROP, number)
+            except OSError:  # a kernel that has fewer
+                break
+        os.umask(0o022)
+        os.chdir(request["cwd"])
+        os.setsid()
+        why = OSError(errno.ENOENT, "not found")
+        for place in [""] if "/" in argv[0] else env.get("PATH", "").split(":"):
+            try:
+                os.execve(os.path.join(place, argv[0]), argv, env)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as e:
+                why = e
+        os.write(2, f"{argv[0]}: {why.strerror}\n".encode())
+    except OSError as e:
+        os.write(2, f"{e}\n".encode())
+    finally:
+        os._exit(127)
+
+
+def _reap(command: int) -> int:
+    while True:
+        pid, status = os.waitpid(-1, 0)
+        if pid == command:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+
+
+def _own(top: str) -> None:
+    """Have all that was written belong to one id, without set-id bits."""
+    for folder, directories, files in os.walk(top):
+        for name in (*directories, *files):
+            path = f"{folder}/{name}"
+            found = os.lstat(path)
+            if found.st_uid or found.st_gid:
+                os.lchown(path, 0, 0)
+            if found.st_mode & _SET_ID and not stat.S_ISLNK(found.st_mode):
+                os.chmod(path, stat.S_IMODE(found.st_mode) & ~_SET_ID)

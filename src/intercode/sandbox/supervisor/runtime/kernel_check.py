@@ -1,0 +1,109 @@
+"""Tries what a sandbox needs of the kernel, each thing in a process of its own that ends with it.
+
+Run as a program's main function by sandbox/diagnostics.py, under the id that sandboxes have.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+
+from . import seccomp
+from . import syscalls as sys_
+
+_USER = sys_.CLONE_NEWUSER | sys_.CLONE_NEWNS
+
+
+def main(uid: int, stage: str) -> None:
+    """Become the sandboxes' id if root, try everything, print ``{name: error or ""}`` as JSON."""
+    if os.geteuid() == 0:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+    sys_.prctl(sys_.PR_SET_DUMPABLE, 1)  # or the id maps could not be written
+    trials: dict[str, Callable[[], None]] = {
+        "user": lambda: _enter(sys_.CLONE_NEWUSER),
+        "overlay": lambda: _overlay(stage),
+        "xattr": lambda: _xattr(stage),
+        "proc": lambda: _proc(stage),
+        "network": lambda: _enter(sys_.CLONE_NEWUSER | sys_.CLONE_NEWNET),
+        "seccomp": _seccomp,
+        "landlock": _landlock,
+    }
+    sys.stdout.write(json.dumps({name: _tried(trial) for name, trial in trials.items()}))
+
+
+def _tried(trial: Callable[[], None]) -> str:
+    """What went wrong in a child that made the trial; empty for nothing."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        text = "it did not end by itself"
+        try:
+            trial()
+            text = ""
+        except Exception as e:
+            text = f"{type(e).__name__}: {e}"
+        finally:
+            os.write(write, text.encode())
+            os._exit(0)
+    os.close(write)
+    with open(read) as answer:
+        text = answer.read()
+    _, status = os.waitpid(pid, 0)
+    return text if status == 0 else f"ended with status {status}"
+
+
+def _enter(flags: int) -> None:
+    uid, gid = os.geteuid(), os.getegid()
+    sys_.unshare(flags)
+    for name, line in (
+        ("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1"),
+    ):  # fmt: skip
+        with open(f"/proc/self/{name}", "w") as f:
+            f.write(line)
+
+
+def _tmpfs(stage: str, flags: int = _USER) -> None:
+    _enter(flags)
+    sys_.mount("none", "/", flags=sys_.MS_REC | sys_.MS_PRIVATE)
+    sys_.mount("tmpfs", stage, "tmpfs", sys_.MS_NOSUID | sys_.MS_NODEV, "mode=755")
+    os.chdir(stage)
+
+
+def _overlay(stage: str) -> None:
+    _tmpfs(stage)
+    for name in ("lower", "upper", "work", "root"):
+        os.mkdir(name)
+    options = "lowerdir=lower,upperdir=upper,workdir=work,userxattr,volatile"
+    sys_.mount("overlay", "root", "overlay", sys_.MS_NOSUID | sys_.MS_NODEV, options)
+    os.mkdir("root/made")
+
+
+def _xattr(stage: str) -> None:
+    _tmpfs(stage)
+    os.mkdir("d")
+    os.setxattr("d", "user.overlay.opaque", b"y")
+
+
+def _proc(stage: str) -> None:
+    _tmpfs(stage, _USER | sys_.CLONE_NEWPID)
+    os.mkdir("proc")
+
+    def mounted() -> None:
+        sys_.mount("proc", "proc", "proc", sys_.MS_NOSUID | sys_.MS_NODEV | sys_.MS_NOEXEC)
+
+    if error := _tried(mounted):  # a child is the first process of the new namespace
+        raise OSError(error)
+
+
+def _seccomp() -> None:
+    sys_.prctl(sys_.PR_SET_NO_NEW_PRIVS, 1)
+    sys_.install_filter(seccomp.program(sys_.ARCH, sys_.KEY))
+
+
+def _landlock() -> None:
+    if sys_.landlock_version() < 1:
+        raise OSError("it has no version")

@@ -1,0 +1,224 @@
+"""Reads what an episode changed out of the upper layer, so that the cost grows with the change."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+try:  # the interpreter's own: hashlib would bring all of OpenSSL into every box's keeper
+    from _sha2 import sha256  # type: ignore[import-not-found]
+except ImportError:  # Python 3.11
+    from _sha256 import sha256  # type: ignore[import-not-found]
+
+from .overlay import is_opaque
+
+TYPE_CHECKING = False  # the module typing would double this process's memory
+if TYPE_CHECKING:
+    from typing import Any
+
+    Row = list[Any]  # path, kind, mode, size, digest, target, new
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_HASH_BUDGET = 512 << 20  # bytes read per call, so that huge sparse files cannot stall a score
+_CHUNK = 1 << 18
+_MOST_ROWS = 200_000
+_MEANWHILE = (
+    errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO,
+)  # fmt: skip
+"""What is said of a name that is gone, or another kind of thing than it was a moment ago."""
+_LOOKS = 5  # at a name that keeps changing; after that it counts as gone
+_DEEPEST = 100  # levels; what lies deeper is not looked at, and its directory says so
+UNREAD = "unread"
+"""The digest of a directory that was too deep, or the start of that of a file too large."""
+
+
+def changes(uppers: list[int], lower: int, digests: bool) -> list[Row]:
+    """One row per path that differs between the lower layers and the uppers over them (the topmost
+    first), sorted.
+
+    Without ``digests`` the content of files is read only to see whether it changed.
+
+    A copied-up file that is what it was, and a parent directory that only holds changes, are none.
+    """
+    walk = _Walk(digests)
+    walk.directory(uppers, lower, False, "", 0)
+    walk.rows.sort()
+    return walk.rows
+
+
+class _Walk:
+    """Goes down all trees side by side; a lower directory is None where there is none."""
+
+    def __init__(self, digests: bool) -> None:
+        self.digests = digests
+        self.rows: list[Row] = []
+        self.budget = _HASH_BUDGET
+
+    def add(
+        self, path: str, kind: str, info: os.stat_result | None, new: bool,
+        digest: str = "", target: str = "",
+    ) -> None:  # fmt: skip
+        mode = stat.S_IMODE(info.st_mode) if info else 0
+        size = info.st_size if info and kind == "file" else 0
+        if len(self.rows) < _MOST_ROWS:
+            self.rows.append(["/" + path, kind, mode, size, digest, target, new])
+
+    def directory(
+        self, uppers: list[int], lower: int | None, hides: bool, prefix: str, depth: int
+    ) -> None:
+        """``hides``: what the lower directory holds does not show through."""
+        names: dict[str, int] = {}
+        for i in reversed(range(len(uppers))):
+            names.update(dict.fromkeys(os.listdir(uppers[i]), i))
+        if hides and lower is not None:
+            self.gone_in(lower, prefix, set(names), depth)
+        for name, first in names.items():
+            below, so_far = uppers[first:] if first else uppers, len(self.rows)
+            for _ in range(_LOOKS):
+                try:
+                    self.look(below, lower, name, prefix + name, depth)
+                    break
+                except OSError as e:
+                    if e.errno not in _MEANWHILE:
+                        raise
+                    del self.rows[so_far:]
+
+    def look(self, uppers: list[int], lower: int | None, name: str, path: str, depth: int) -> None:
+        """One name. Raises OSError for what became something else while it was looked at."""
+        info = os.stat(name, dir_fd=uppers[0], follow_symlinks=False)
+        old = None if lower is None else _stat(name, lower)
+        if old is None and stat.S_ISREG(info.st_mode):  # the most frequent, told early
+            digest = self.digest(uppers[0], name, info) if self.digests else ""
+            self.add(path, "file", info, True, digest)
+        else:
+            self.entry(uppers, lower, name, path, info, old, depth)
+
+    def entry(
+        self, uppers: list[int], lower: int | None, name: str, path: str, info: os.stat_result,
+        old: os.stat_result | None, depth: int,
+    ) -> None:  # fmt: skip
+        upper, mode = uppers[0], info.st_mode
+        if stat.S_ISCHR(mode) and info.st_rdev == 0:
+            if old is not None and lower is not None:
+                self.gone(lower, name, path, old, depth)
+            return
+        was_directory = old is not None and stat.S_ISDIR(old.st_mode)
+        if stat.S_ISDIR(mode):
+            below = lower if was_directory else None
+            self.subdirectory(uppers, below, name, path, info, old, depth)
+            return
+        if was_directory and lower is not None:  # what it held has gone with it
+            self.gone_below(lower, name, path, depth)
+        new = old is None
+        if stat.S_ISREG(mode):
+            same, digest = self.compare(upper, lower, name, info, old)
+            if not same:
+                self.add(path, "file", info, new, digest)
+        elif stat.S_ISLNK(mode):
+            target = os.readlink(name, dir_fd=upper)
+            if not self.same_link(lower, name, old, target):
+                self.add(path, "link", info, new, target=target)
+        else:
+            kind = "fifo" if stat.S_ISFIFO(mode) else "socket" if stat.S_ISSOCK(mode) else "device"
+            self.add(path, kind, info, new)
+
+    def subdirectory(
+        self, uppers: list[int], lower: int | None, name: str, path: str, info: os.stat_result,
+        old: os.stat_result | None, depth: int,
+    ) -> None:  # fmt: skip
+        was = None if lower is None or old is None else stat.S_IMODE(old.st_mode)
+        if depth >= _DEEPEST:
+            self.add(path, "dir", info, old is None, digest=UNREAD)
+            return
+        if was != stat.S_IMODE(info.st_mode):
+            self.add(path, "dir", info, old is None)
+        inner, hides = _open_merged(uppers, name)
+        below = None if lower is None else os.open(name, _DIRECTORY, dir_fd=lower)
+        try:
+            self.directory(inner, below, hides, path + "/", depth + 1)
+        finally:
+            for fd in inner:
+                os.close(fd)
+            if below is not None:
+                os.close(below)
+
+    def compare(
+        self, upper: int, lower: int | None, name: str, info: os.stat_result,
+        old: os.stat_result | None,
+    ) -> tuple[bool, str]:  # fmt: skip
+        """Whether a file is what it was, and its digest where that was needed or asked for."""
+        alike = old is not None and (old.st_mode, old.st_size) == (info.st_mode, info.st_size)
+        if not alike and not self.digests:
+            return False, ""
+        digest = self.digest(upper, name, info)
+        if not alike or lower is None or old is None:
+            return False, digest
+        return digest == self.digest(lower, name, old), digest
+
+    def same_link(
+        self, lower: int | None, name: str, old: os.stat_result | None, target: str
+    ) -> bool:
+        if lower is None or old is None or not stat.S_ISLNK(old.st_mode):
+            return False
+        return os.readlink(name, dir_fd=lower) == target
+
+    def digest(self, fd: int, name: str, info: os.stat_result) -> str:
+        """SHA-256 of a file; its size alone once the budget is spent."""
+        self.budget -= info.st_size
+        if self.budget < 0:
+            return f"{UNREAD}:{info.st_size}"
+        handle = os.open(name, _FILE, dir_fd=fd)
+        try:
+            state, room = sha256(), min(info.st_size + 1, _CHUNK)  # a large buffer is a slow one
+            while data := os.read(handle, room):
+                state.update(data)
+                if len(data) < room:
+                    break
+            return str(state.hexdigest())
+        finally:
+            os.close(handle)
+
+    def gone(self, lower: int, name: str, path: str, old: os.stat_result, depth: int) -> None:
+        self.add(path, "gone", None, False)
+        if stat.S_ISDIR(old.st_mode):
+            self.gone_below(lower, name, path, depth)
+
+    def gone_below(self, lower: int, name: str, path: str, depth: int) -> None:
+        """Everything in a lower directory is gone."""
+        if depth >= _DEEPEST:
+            return
+        fd = os.open(name, _DIRECTORY, dir_fd=lower)
+        try:
+            self.gone_in(fd, path + "/", set(), depth + 1)
+        finally:
+            os.close(fd)
+
+    def gone_in(self, lower: int, prefix: str, kept: set[str], depth: int) -> None:
+        for name in os.listdir(lower):
+            old = None if name in kept else _stat(name, lower)
+            if old is not None:
+                self.gone(lower, name, prefix + name, old, depth)
+
+
+def _stat(name: str, fd: int) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _open_merged(uppers: list[int], name: str) -> tuple[list[int], bool]:
+    """A directory of the topmost layer and those below it that show through, and whether nothing of
+    the lower layers does."""
+    merged = [os.open(name, _DIRECTORY, dir_fd=uppers[0])]
+    hides = is_opaque(merged[0])
+    for upper in uppers[1:]:
+        info = None if hides else _stat(name, upper)
+        if info is not None and stat.S_ISDIR(info.st_mode):
+            merged.append(os.open(name, _DIRECTORY, dir_fd=upper))
+            hides = is_opaque(merged[-1])
+        elif info is not None:
+            hides = True
+    return merged, hides

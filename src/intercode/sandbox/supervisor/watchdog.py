@@ -1,0 +1,192 @@
+"""Watches boxes that no control group bounds: a thread of the owner that looks at /proc.
+
+A box over its memory loses its largest process, one over the processor time of an action the
+process that used most of it. What it sees: resident memory, several times a second. What it cannot
+see: memory held without being mapped (memfd, pipes), and processes that live for less than a look.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from intercode.sandbox.contract import Breach
+from intercode.sandbox.supervisor.runtime.cgroups import started
+
+_SECONDS = 0.1  # between two looks, at least
+_SHARE = 0.1  # of a processor that looking may take, at most
+_GRACE_SECONDS = 0.2  # of processor time, before a box that goes on loses another process
+_TICK = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(slots=True)
+class _Process:
+    pid: int
+    parent: int
+    own: int  # clock ticks of processor time
+    children: int  # the same, of children that have ended
+    started: int
+    resident: int  # bytes
+
+
+@dataclass(slots=True)
+class Watch:
+    """One box. ``keeper`` is its keeper's pid; ``memory`` in bytes and ``cpu_seconds`` are its
+    bounds, None for none; ``breach`` is the one that a process was last killed for."""
+
+    keeper: int
+    memory: int | None
+    cpu_seconds: float | None
+    breach: Breach = ""
+    born: int = 0
+    restarted: bool = True
+    base: float = 0.0
+    used: dict[int, int] = field(default_factory=dict)
+
+    def restart(self) -> None:
+        """An action begins: its processor time counts from now."""
+        self.restarted = True
+
+
+class Watchdog:
+    """The thread and what it watches. Use ``watch`` and ``unwatch``."""
+
+    _current: Watchdog | None = None
+    _owner_pid = 0
+    _lock = threading.Lock()
+
+    def __init__(self) -> None:
+        self._watches: dict[int, Watch] = {}
+        self._thread: threading.Thread | None = None
+
+    @classmethod
+    def watch(cls, watch: Watch) -> None:
+        """Begin to watch a box; the thread runs as long as there is one."""
+        if cls._owner_pid != os.getpid():  # a forked child has no such thread, and its own boxes
+            cls._current, cls._owner_pid, cls._lock = cls(), os.getpid(), threading.Lock()
+        with cls._lock:
+            dog = cls._current = cls._current or cls()
+            watch.born = started(watch.keeper)
+            dog._watches[watch.keeper] = watch
+            if dog._thread is None:
+                dog._thread = threading.Thread(target=dog._run, name="intercode-watch", daemon=True)
+                dog._thread.start()
+
+    @classmethod
+    def unwatch(cls, watch: Watch) -> None:
+        """The box has ended."""
+        if cls._current is not None and cls._owner_pid == os.getpid():
+            cls._current._watches.pop(watch.keeper, None)
+
+    def _run(self) -> None:
+        pause = _SECONDS
+        while True:
+            time.sleep(pause)
+            began = time.thread_time()  # a box that keeps the machine busy is not looked at less
+            with self._lock:
+                if not self._watches:
+                    self._thread = None
+                    return
+            self.look()
+            pause = max(_SECONDS, (time.thread_time() - began) / _SHARE)
+
+    def look(self) -> None:
+        """One pass over every box that is watched."""
+        found = {p.pid: p for name in os.listdir("/proc") if name.isdigit() and (p := _read(name))}
+        families: defaultdict[int, list[_Process]] = defaultdict(list)
+        for process in found.values():
+            families[process.parent].append(process)
+        for watch in list(self._watches.values()):
+            keeper = found.get(watch.keeper)
+            if keeper is None or keeper.started != watch.born:
+                self._watches.pop(watch.keeper, None)
+                continue
+            inside = _below(watch.keeper, families)
+            if watch.memory is not None:
+                _bound_memory(watch, inside)
+            if watch.cpu_seconds is not None:
+                _bound_time(watch, inside, keeper.children)
+
+
+def _read(name: str) -> _Process | None:
+    try:
+        with open(f"/proc/{name}/stat", "rb", buffering=0) as f:
+            fields = f.read(2048).rpartition(b")")[2].split()
+    except OSError:
+        return None
+    pages = int(fields[21])
+    if not pages and int(fields[17]) > 1:
+        pages = _pages_of_threads(name)
+    return _Process(
+        int(name), int(fields[1]), int(fields[11]) + int(fields[12]),
+        int(fields[13]) + int(fields[14]), int(fields[19]), pages * _PAGE,
+    )  # fmt: skip
+
+
+def _pages_of_threads(name: str) -> int:
+    """What a process has whose first thread has ended: it is told of the others only."""
+    pages = 0
+    with suppress(OSError):
+        for thread in os.listdir(f"/proc/{name}/task"):
+            with suppress(OSError), open(f"/proc/{name}/task/{thread}/statm", "rb") as f:
+                pages = max(pages, int(f.read().split()[1]))
+    return pages
+
+
+def _below(keeper: int, families: dict[int, list[_Process]]) -> list[_Process]:
+    """Every process of a box: all that descend from its keeper."""
+    out: list[_Process] = []
+    left = [keeper]
+    while left:
+        children = families.get(left.pop(), [])
+        out += children
+        left += [child.pid for child in children]
+    return out
+
+
+def _bound_memory(watch: Watch, inside: list[_Process]) -> None:
+    assert watch.memory is not None
+    if sum(p.resident for p in inside) <= watch.memory:
+        return
+    sizes = [(_proportional(p), p) for p in inside]  # pages that several share count once
+    if sum(size for size, _ in sizes) > watch.memory:
+        _kill(watch, max(sizes, key=lambda pair: pair[0])[1], "memory")
+
+
+def _proportional(process: _Process) -> int:
+    """A process's memory, with its share of what it shares; all of it where that is not told."""
+    with suppress(OSError, ValueError), open(f"/proc/{process.pid}/smaps_rollup") as f:
+        for line in f:
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) << 10
+    return process.resident
+
+
+def _bound_time(watch: Watch, inside: list[_Process], ended: int) -> None:
+    assert watch.cpu_seconds is not None
+    total = (ended + sum(p.own + p.children for p in inside)) / _TICK
+    if watch.restarted:
+        watch.restarted = False
+        watch.base = total + watch.cpu_seconds
+        watch.used = {p.pid: p.own for p in inside}
+    elif total > watch.base and inside:
+        watch.base = total + _GRACE_SECONDS
+        busiest = max(inside, key=lambda p: p.own - watch.used.get(p.pid, 0))
+        _kill(watch, busiest, "cpu")
+
+
+def _kill(watch: Watch, process: _Process, why: Breach) -> None:
+    with suppress(OSError):  # it has ended
+        fd = os.pidfd_open(process.pid)
+        try:
+            if started(process.pid) == process.started:
+                signal.pidfd_send_signal(fd, signal.SIGKILL)
+                watch.breach = why
+        finally:
+            os.close(fd)

@@ -1,0 +1,135 @@
+"""A new bash for every action, as the authors' environment runs them (the ``original`` profile).
+
+An action travels as the text ``/bin/bash -c "ACTION"`` through POSIX word splitting, so that inner
+double quotes end the outer ones; only the working directory is carried over, and it is resolved as
+text. As with `docker exec`, a command lasts until nothing holds its output open. What their code
+does in each case is read off their bash_env.py at c3e46d8.
+"""
+
+from __future__ import annotations
+
+import errno
+import shlex
+from collections.abc import Callable
+
+from intercode.core.types import ExecResult
+from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sessions.bash.shell_state import SessionState
+
+TIMED_OUT = "Command timed out"
+MALFORMED = "Malformed command"
+
+
+def wrap(code: str) -> list[str]:
+    """The argument vector that an action becomes. Raises ValueError for one that cannot be split.
+
+    Like the authors' code it does not quote: what the action's own quotes do is part of it.
+    """
+    return shlex.split(f'/bin/bash -c "{code.strip()}"')
+
+
+def wrap_ctf(code: str) -> list[str]:
+    """The argument vector of an action in their CTF environment, which quotes right: it reaches
+    bash as it is. What begins with ``python3 -c`` or ``python -c`` is split and runs without bash.
+
+    Raises ValueError for a call of Python that cannot be split.
+    """
+    if code.strip().startswith(("python3 -c", "python -c")):
+        return shlex.split(code)
+    return ["/bin/bash", "-c", code.strip()]
+
+
+def resolve(current: str, argument: str) -> str:
+    """Where the authors' ``cd`` goes: ``.`` and ``..`` are resolved as text, links are not read."""
+    if not argument:
+        return current
+    parts: list[str] = []
+    start = "" if argument.startswith("/") else current
+    for part in f"{start}/{argument}".split("/"):
+        if part == "..":
+            del parts[-1:]
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/" + "/".join(parts)
+
+
+class FreshBashSession:
+    """See ``Session``. ``wrap`` makes the argument vector of an action."""
+
+    def __init__(
+        self,
+        sandbox: KeptSandbox,
+        cwd: str = "/",
+        wrap: Callable[[str], list[str]] = wrap,
+    ) -> None:
+        self._sandbox, self._cwd, self._wrap = sandbox, cwd, wrap
+
+    @property
+    def cwd(self) -> str:
+        return self._cwd
+
+    def state(self) -> SessionState:
+        """The directory: nothing else carries over."""
+        return SessionState(self._cwd)
+
+    def told(self) -> str:
+        """Nothing is carried over."""
+        return ""
+
+    def run(self, code: str, timeout: float) -> ExecResult:
+        """Run one action. One that begins with ``cd`` but holds no ``cd`` and a blank, on which
+        their code raises, is malformed."""
+        if not code.startswith("cd"):
+            return self.execute(code, self._cwd, timeout)
+        if "cd " not in code:
+            return ExecResult(MALFORMED, None)
+        target = resolve(self._cwd, code[code.index("cd ") + 3 :].strip())
+        result = self.execute(f"cd {target}", "/", timeout)
+        if result.ok:
+            self._cwd = target
+        return result
+
+    def execute(self, code: str, cwd: str, timeout: float) -> ExecResult:
+        """Run an action in a directory, ``/bin/bash -c "CODE"`` unless it is wrapped otherwise."""
+        try:
+            argv = self._wrap(code)
+        except ValueError:
+            return ExecResult(MALFORMED, None)
+        return self.execute_argv(argv, cwd, timeout)
+
+    def execute_argv(self, argv: list[str], cwd: str, timeout: float) -> ExecResult:
+        """Run a program in a directory with the authors' readings of what can go wrong."""
+        try:
+            data, status, cut = self._sandbox.run_bytes(
+                argv, cwd=cwd, timeout=timeout, to_the_end=True
+            )
+        except OSError as e:
+            if e.errno == errno.EINVAL:  # a NUL byte
+                return ExecResult(MALFORMED, None)
+            return ExecResult(_no_start(e, cwd, argv), 126)
+        if status is None:
+            return ExecResult(TIMED_OUT, None, timed_out=True, cut=cut)
+        try:
+            return ExecResult(data.decode("utf-8"), status, cut=cut)
+        except UnicodeDecodeError:
+            return ExecResult(MALFORMED, None, cut=cut)
+
+    def close(self) -> None:
+        """Nothing outlives an action."""
+
+
+def _no_start(error: OSError, cwd: str, argv: list[str]) -> str:
+    """What the container runtime prints when it cannot start a command."""
+    what = (error.strerror or "").partition(":")[0]
+    reason = (error.strerror or "").rpartition(": ")[2].lower()
+    if what == cwd:
+        return (
+            "OCI runtime exec failed: exec failed: unable to start container process: "
+            f'chdir to cwd ("{cwd}") set in config.json failed: {reason}: unknown'
+        )
+    if error.errno == errno.ENOENT and "/" not in argv[0]:
+        reason = "executable file not found in $PATH"
+    return (
+        "OCI runtime exec failed: exec failed: unable to start container process: "
+        f'exec: "{argv[0]}": {reason}: unknown\r\n'
+    )

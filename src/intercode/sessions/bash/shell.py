@@ -1,0 +1,241 @@
+"""A running bash and the three channels to it: its script, its output, its reports."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import select
+import shlex
+import signal
+import socket
+import time
+
+from intercode.sandbox.contract import SCRIPT_NAME, Process, Sandbox
+from intercode.sandbox.output import Collector, decode, drain, drain_once
+from intercode.sessions.bash.shell_state import DUMP
+
+START_SECONDS = 10.0
+_SCRIPT, _REPORT = 62, 63  # descriptor numbers in the shell
+_LONGEST_RECORD = 16 << 20
+_SHORT = 1000  # characters: longer here-documents would be put into a file of the box
+_HELLO = "exec {script}<&-; trap {stop} RTMAX; cd {cwd} 2>/dev/null || cd /; unset OLDPWD\n"
+_STOP = (
+    "shopt -s extdebug; trap 'case $BASH_COMMAND in (builtin\\ *{report}*|builtin\\ trap*"
+    "|builtin\\ shopt*) builtin : ;; (*) break 1000 2>/dev/null; builtin false ;; esac' DEBUG"
+)
+"""What a shell does when it is told to give up an action: from then on every command but our own
+leaves all loops or, by way of bash's extdebug, is skipped because the DEBUG trap fails."""
+_GO_ON = "builtin trap - DEBUG; builtin shopt -u extdebug; builtin jobs >/dev/null 2>&1\n"
+"""The last of it has bash take note of what was killed in the background: else it would say so in
+the next action."""
+_STATUS_FORM = re.compile("[0-9]{1,3}")
+_STATUS = "(exit {status}) && builtin :\n"
+_AFTER = 'builtin printf "%s %s %s\\0" {token} "$?" "$PWD" >&{report}\n'
+_PROBE = (
+    "{{ builtin . /dev/{name} {script}<<'{word}'\nbuiltin :\n{word}\n"
+    'builtin printf "%s %s\\0" {word} "$?" >&{report}; }} 2>&-\n'
+)
+_QUIETLY = "exec 60>&1 61>&2 >/dev/null 2>&1\n{text}\nexec >&60 2>&61 60>&- 61>&-\n"
+
+
+class ShellEndedError(Exception):
+    """The shell is no longer there, or no longer to be trusted."""
+
+
+class Shell:
+    """A running shell and the three channels to it; with ``apart`` a fourth, its stderr."""
+
+    def __init__(self, sandbox: Sandbox, program: str, apart: bool = False) -> None:
+        script_r, self.script = os.pipe()
+        self.output, out_w = os.pipe()
+        self.errors, err_w = os.pipe() if apart else (-1, os.dup(out_w))
+        self.complaints, self._heard = Collector(1 << 12), Collector(0)
+        self.report, theirs = socket.socketpair()
+        self._token, self._traced, self._status = "", b"", 0
+        try:
+            self.process: Process = sandbox.spawn(
+                [program, "--norc", "--noprofile", SCRIPT_NAME],
+                cwd="/dev",
+                fds={1: out_w, 2: err_w, _SCRIPT: script_r, _REPORT: theirs.fileno()},
+            )
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            os.close(script_r)
+            os.close(out_w)
+            os.close(err_w)
+            theirs.close()
+        os.set_blocking(self.script, False)
+        os.set_blocking(self.output, False)
+        if apart:
+            os.set_blocking(self.errors, False)
+        self.report.setblocking(False)
+
+    def start_in(self, cwd: str, timeout: float) -> tuple[int, str] | None:
+        """The first thing a shell is told: where it is, and how to be broken out of a loop."""
+        stop = shlex.quote(_STOP.format(report=_REPORT))
+        hello = _HELLO.format(script=_SCRIPT, cwd=shlex.quote(cwd), stop=stop)
+        return self.drive(hello, None, timeout)
+
+    def execute(self, code: str, collector: Collector, timeout: float) -> tuple[int, str] | None:
+        """Run a piece of code, with ``$?`` as the last one left it; see ``drive``.
+
+        It is sourced, so that line numbers in messages begin at 1 each time; what is longer than
+        bash hands over in memory is evaluated.
+        """
+        command = f"builtin . /dev/{SCRIPT_NAME}"
+        text = f"{command} {_SCRIPT}<<'{(word := secrets.token_hex(8))}'\n{code}\n{word}\n"
+        if len(code) > _SHORT:
+            command = f"builtin eval {shlex.quote(code)}"
+            text = f"{command}\n"
+        self.complaints, self._heard = Collector(collector.limit), collector
+        self._traced = f"+ {command}\n".encode("utf-8", "replace")
+        before = _STATUS.format(status=self._status) if self._status else ""
+        return self.drive(before + text, collector, timeout)
+
+    def seed(self, number: int, timeout: float) -> None:
+        """Let ``$RANDOM`` go on from a number; ``$?`` stays. Raises ShellEndedError."""
+        status = self._status
+        if self.drive(f"RANDOM={number} 2>/dev/null\n", None, timeout) is None:
+            raise ShellEndedError("the shell does not answer")
+        self._status = status
+
+    def stop(self) -> None:
+        """Tell the shell to give up the action that it is running, once its command has ended."""
+        self.process.kill(signal.SIGRTMAX)
+
+    def go_on(self, timeout: float) -> tuple[int, str] | None:
+        """Wait for the report of an action that was given up, and be ready for the next."""
+        report = self.drive("", None, timeout)
+        if report is not None:
+            self.drive(_GO_ON, None, timeout)
+            self._status = report[0]
+        return report
+
+    def restore(self, state: str, timeout: float) -> tuple[int, str] | None:
+        """Give the shell a dumped state; see ``drive``. What is read-only stays as it is."""
+        return self.drive(_QUIETLY.format(text=state), None, timeout)
+
+    def drive(
+        self, text: str, collector: Collector | None, timeout: float
+    ) -> tuple[int, str] | None:
+        """Feed the shell and wait for its report: (exit status, directory), or None at the
+        time-out. An empty text waits for the report of the last one. Raises ShellEndedError."""
+        if text:
+            self._token = secrets.token_hex(8)
+            text += _AFTER.format(token=self._token, report=_REPORT)
+        record = self._converse(text, collector or Collector(1 << 12), timeout)
+        return None if record is None else self._parse(record)
+
+    def dump(self, timeout: float = START_SECONDS) -> str:
+        """What the shell knows (see shell_state). Raises ShellEndedError where it does not say, or
+        somebody else in the box says something."""
+        token = secrets.token_hex(8)
+        text = DUMP.format(report=_REPORT, token=token)
+        record = self._converse(text, Collector(1 << 12), timeout)
+        if record is None:
+            raise ShellEndedError
+        said = record.decode("utf-8", "surrogateescape")
+        if not said.startswith(f"{token}\n") or not said.endswith(f"{token}\0"):
+            raise ShellEndedError
+        return said[len(token) + 1 : -len(token) - 1]
+
+    def takes_actions(self, timeout: float) -> bool:
+        """Whether code that is handed over is run: not in a shell that was left without free
+        descriptors, was restricted, or has lost a builtin."""
+        word = secrets.token_hex(8)
+        text = _PROBE.format(script=_SCRIPT, name=SCRIPT_NAME, word=word, report=_REPORT)
+        record = self._converse(text, Collector(1 << 12), timeout)
+        return record == f"{word} 0\0".encode()
+
+    def said(self, collector: Collector) -> bytes:
+        """What was collected and is there now, without the trace of our own line (``set -x``)."""
+        drain(self.output, collector)
+        return self._untraced(collector.bytes())
+
+    def complained(self) -> str | None:
+        """What the last action wrote to stderr, where that is apart."""
+        if self.errors < 0:
+            return None
+        drain(self.errors, self.complaints)
+        return decode(self._untraced(self.complaints.bytes()))
+
+    def _untraced(self, data: bytes) -> bytes:
+        data = data.removeprefix(self._traced)
+        token = data.find(self._token.encode())
+        start = data.rfind(b"builtin printf", 0, token) if token >= 0 else -1
+        if start < 0:
+            return data
+        return data[:start].rstrip(b" ").rstrip(b"+") + data[data.find(b"\n", token) + 1 :]
+
+    def _converse(self, text: str, collector: Collector, timeout: float) -> bytes | None:
+        deadline = time.monotonic() + timeout
+        left = memoryview(_encode(text))
+        if timeout > 0:
+            left = self._feed(left)
+        poll = select.poll()
+        streams = {self.output: collector}
+        if self.errors >= 0:
+            streams[self.errors] = self.complaints if collector is self._heard else Collector(0)
+        for fd in (*streams, self.report.fileno(), self.process.fileno()):
+            poll.register(fd, select.POLLIN)
+        if left:
+            poll.register(self.script, select.POLLOUT)
+        record = b""
+        while (wait := deadline - time.monotonic()) > 0:
+            ready = dict(poll.poll(wait * 1000))
+            if self.script in ready:
+                left = self._feed(left)
+                if not left:
+                    poll.unregister(self.script)
+            for fd, into in streams.items():
+                if fd in ready and not drain_once(fd, into):
+                    poll.unregister(fd)
+            if self.report.fileno() in ready:
+                record += self._hear()
+                if record.endswith(b"\0"):
+                    return record
+                if len(record) > _LONGEST_RECORD:
+                    raise ShellEndedError
+            elif self.process.fileno() in ready:
+                raise ShellEndedError
+        return None
+
+    def _feed(self, left: memoryview) -> memoryview:
+        try:
+            return left[os.write(self.script, left[:4096]) :]
+        except BlockingIOError:
+            return left
+        except BrokenPipeError as e:
+            raise ShellEndedError from e
+
+    def _hear(self) -> bytes:
+        data = self.report.recv(1 << 16)
+        if not data:
+            raise ShellEndedError
+        return data
+
+    def _parse(self, report: bytes) -> tuple[int, str]:
+        try:
+            token, status, cwd = report[:-1].decode("utf-8", "surrogateescape").split(" ", 2)
+        except ValueError as e:
+            raise ShellEndedError from e
+        if token != self._token or not _STATUS_FORM.fullmatch(status) or not cwd.startswith("/"):
+            raise ShellEndedError
+        self._status = int(status)
+        return self._status, cwd
+
+    def close(self) -> None:
+        for fd in (self.script, self.output, *([self.errors] if self.errors >= 0 else [])):
+            os.close(fd)
+        self.report.close()
+
+
+def _encode(text: str) -> bytes:
+    """Text as bytes: escaped bytes as they were, lone halves of a surrogate pair as ``?``."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace")

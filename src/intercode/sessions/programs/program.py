@@ -1,0 +1,153 @@
+"""Programs in any language of the table: an action is a whole program, which is written down,
+compiled and run from a directory of its own."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+
+from intercode.core.errors import SandboxError
+from intercode.core.languages import HOME, Language, placed
+from intercode.core.types import ExecResult
+from intercode.sandbox.contract import Process
+from intercode.sandbox.limit_messages import explained
+from intercode.sandbox.output import Collector, communicate, decode
+from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.connection import file_of
+from intercode.sessions.bash.shell_state import SessionState
+from intercode.sessions.failures import is_ours
+from intercode.sessions.programs.repl import without
+
+AGAIN = "run"
+"""The first line of an action that runs the last program once more, on the lines below it."""
+_NOTHING = "there is no program yet: write one first\n"
+
+
+class ProgramSession:
+    """See ``Session``. A program reads ``stdin``; nothing of it runs on when it has ended. Where
+    the first line of an action is ``run``, the last program reads the other lines."""
+
+    def __init__(
+        self,
+        sandbox: KeptSandbox,
+        language: Language,
+        cwd: str = "/",
+        stdin: str = "",
+        state: SessionState | None = None,
+    ) -> None:
+        self._sandbox, self.language, self._stdin = sandbox, language, stdin
+        self._cwd = state.cwd if state else cwd
+        self.program: str | None = (state.text or None) if state else None
+        self._begun = self.program is not None
+
+    @property
+    def cwd(self) -> str:
+        return self._cwd
+
+    def state(self) -> SessionState:
+        """The directory and the last program."""
+        return SessionState(self._cwd, self.program or "")
+
+    def told(self) -> str:
+        """Nothing is carried over but files."""
+        return ""
+
+    def run(self, code: str, timeout: float) -> ExecResult:
+        return explained(self._sandbox, self._run(code, timeout), timeout)
+
+    def _run(self, code: str, timeout: float) -> ExecResult:
+        deadline, mark = time.monotonic() + timeout, self._sandbox.mark()
+        first, _, rest = code.partition("\n")
+        again = first.strip() == AGAIN
+        if again and self.program is None:
+            return ExecResult(_NOTHING, 1)
+        built, stdin = ExecResult("", 0), rest if again else self._stdin
+        try:
+            if not again:
+                self.program = code
+                built = self.build(code, timeout)
+            if not built.ok:
+                return built
+            left = deadline - time.monotonic()
+            ran = self._ran(self.language.run, self._cwd, stdin, left)
+        except OSError as e:
+            if is_ours(e):
+                raise
+            return ExecResult(f"{built.output}the program cannot be run: {e}\n", 127)
+        finally:
+            self._sandbox.kill_since(mark)
+        return _joined(built, ran)
+
+    def build(self, code: str, timeout: float) -> ExecResult:
+        """Write a program down and compile it, where that is to be done, within ``timeout``
+        seconds. Raises OSError, or SandboxError where the image lacks the compiler."""
+        if self.language.compile and self._begun:  # what was compiled before is not to run again
+            self._sandbox.run_bytes(["rm", "-rf", "--", HOME], timeout=timeout)
+        self._sandbox.write_file(f"{HOME}/{self.language.source}", _bytes(code))
+        if not self.language.compile:
+            return ExecResult("", 0)
+        env = {**self._sandbox.env, "TMPDIR": HOME}  # where a compiler that is killed leaves things
+        return self._ran(self.language.compile, HOME, "", timeout, env)
+
+    def _ran(
+        self,
+        argv: tuple[str, ...],
+        cwd: str,
+        stdin: str,
+        timeout: float,
+        env: Mapping[str, str] | None = None,
+    ) -> ExecResult:
+        box, data = self._sandbox, _bytes(stdin)
+        try:
+            out, status, cut = box.run_bytes(
+                placed(argv), cwd=cwd, env=env, stdin=data, timeout=timeout
+            )
+        except OSError as e:
+            raise self._explained(e) from e
+        self._begun = True
+        return ExecResult(decode(out), status, timed_out=status is None, cut=cut)
+
+    def _explained(self, error: OSError) -> Exception:
+        """The error for a program that cannot be started: the image's, if nothing ever could be."""
+        return error if self._begun else SandboxError(without(self.language, error))
+
+    def execute(self, stdin: str, into: Collector, timeout: float) -> int | None:
+        """Run the program that was built: its exit status, None at the time-out. ``into`` takes
+        what it writes to stdout. Everything that it has started is ended. Raises OSError."""
+        box, mark = self._sandbox, self._sandbox.mark()
+        read, write = os.pipe()
+        try:
+            with file_of(_bytes(stdin)) as source:
+                fds = {0: source.fileno(), 1: write}
+                process = self._spawned(fds)
+            os.close(write)
+            write = -1
+            done = communicate(process, {read: into}, timeout)
+            return process.wait() if done else None
+        finally:
+            box.kill_since(mark)
+            for fd in (read, write):
+                if fd >= 0:
+                    os.close(fd)
+
+    def _spawned(self, fds: Mapping[int, int]) -> Process:
+        try:
+            return self._sandbox.spawn(placed(self.language.run), cwd=self._cwd, fds=fds)
+        except OSError as e:
+            raise self._explained(e) from e
+
+    def close(self) -> None:
+        """Nothing outlives an action."""
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
+
+
+def _joined(built: ExecResult, ran: ExecResult) -> ExecResult:
+    """What a compiler warned of, then what the program printed."""
+    said = built.output
+    if said and not said.endswith("\n"):
+        said += "\n"
+    return ExecResult(said + ran.output, ran.exit_code, ran.timed_out, built.cut + ran.cut)

@@ -1,0 +1,199 @@
+"""One interpreter that lives as long as the episode, in any language of the table that has one:
+what is defined carries over from action to action.
+
+An action that does not come to its end, because its time is up or because it ended the interpreter,
+is undone: a new interpreter runs the actions before it once more, so that the definitions of before
+are there, and what the episode has is what a fresh box comes to with the same actions. What actions
+have done to files stays, and may then be done twice.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+from typing import Any
+
+from intercode.core.errors import SandboxError
+from intercode.core.languages import Language
+from intercode.core.types import ExecResult
+from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.limit_messages import explained
+from intercode.sandbox.output import Collector, decode
+from intercode.sessions.bash.shell_state import SessionState
+from intercode.sessions.failures import is_ours
+from intercode.sessions.programs.repl_process import ReplEndedError, ReplProcess
+
+START_SECONDS = 20.0
+_UNDONE = "[the interpreter ended: a new one ran the actions before this one again]\n"
+_RESTARTED = "[the interpreter ended: a new one was started, without its variables]\n"
+
+
+class ReplSession:
+    """See ``Session``. ``state`` is one to come to by running its actions, each for at most
+    ``seconds``. Raises SandboxError where the image has no such interpreter."""
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        language: Language,
+        cwd: str = "/",
+        state: SessionState | None = None,
+        seconds: float = START_SECONDS,
+    ) -> None:
+        if language.repl is None:
+            raise SandboxError(f"there is no live interpreter of {language.title} in the table")
+        self._sandbox, self._repl, self.language = sandbox, language.repl, language
+        self._cwd = cwd
+        self._actions: list[str] = []
+        try:
+            self._live: ReplProcess | None = self._start(START_SECONDS)
+        except (FileNotFoundError, PermissionError) as e:
+            raise SandboxError(without(language, e)) from e
+        if state is not None:
+            self.rerun(state, seconds)
+
+    @property
+    def cwd(self) -> str:
+        return self._cwd
+
+    @property
+    def actions(self) -> tuple[str, ...]:
+        """The actions that made the interpreter what it is."""
+        return tuple(self._actions)
+
+    @property
+    def limit(self) -> int:
+        """Bytes of an output that are kept."""
+        return self._sandbox.spec.limits.output
+
+    def others(self, processes: tuple[str, ...]) -> tuple[str, ...]:
+        """Those of a box's processes, as ``name (pid)``, that are not the interpreter."""
+        own = f"({self._live.process.pid})" if self._live else None
+        return tuple(name for name in processes if own is None or not name.endswith(own))
+
+    def state(self) -> SessionState:
+        """The directory, and the actions as JSON."""
+        return SessionState(self._cwd, json.dumps(self._actions))
+
+    def told(self) -> str:
+        """The actions: what they have defined depends on them alone."""
+        return json.dumps(self._actions)
+
+    def rerun(self, state: SessionState, seconds: float) -> None:
+        """Come to a state by running its actions, each for at most so many seconds."""
+        for code in json.loads(state.text or "[]"):
+            self.run(code, seconds)
+        self.move(state.cwd)
+
+    def move(self, cwd: str) -> None:
+        """Go to a directory, if it is there."""
+        if self._live is not None:
+            asked = {"do": "chdir", "path": cwd}
+            with suppress(ReplEndedError):  # the next action says so
+                answer = self._live.ask(asked, Collector(0), START_SECONDS)
+                self._cwd = str(answer["cwd"]) if answer else self._cwd
+
+    def _start(self, patience: float) -> ReplProcess:
+        """A new interpreter that answers. Raises SandboxError where none does in time."""
+        cwd = self._cwd
+        try:
+            live = ReplProcess(self._sandbox, self._repl, cwd)
+        except (FileNotFoundError, NotADirectoryError):
+            if cwd == "/":
+                raise
+            live = ReplProcess(self._sandbox, self._repl, "/")  # the directory was removed
+        try:
+            answer = live.ask({"do": "run", "code": ""}, Collector(0), patience)
+        except ReplEndedError:
+            answer = None
+        if answer is None:
+            live.close()
+            raise SandboxError(f"{self._repl.argv[0]} did not start within {patience:.2g} s")
+        self._cwd = str(answer["cwd"])
+        return live
+
+    # ------------------------------------------------------------------ running
+    def run(self, code: str, timeout: float) -> ExecResult:
+        return explained(self._sandbox, self._run(code, timeout), timeout)
+
+    def _run(self, code: str, timeout: float) -> ExecResult:
+        collector = Collector(self._sandbox.spec.limits.output)
+        deadline, mark = time.monotonic() + timeout, self._sandbox.mark()
+        answer: dict[str, Any] | None = None
+        try:
+            live = self._live = self._live or self._start(timeout + START_SECONDS)
+            answer = live.ask({"do": "run", "code": code}, collector, deadline - time.monotonic())
+        except ReplEndedError:
+            pass
+        except (OSError, SandboxError) as e:
+            if is_ours(e):
+                raise
+            return ExecResult("", 127, note=f"[no interpreter can be started: {e}]\n")
+        if answer is None:
+            return self._undone(collector, time.monotonic() >= deadline, mark)
+        self._actions.append(code)
+        self._cwd = str(answer["cwd"])
+        status = 0 if answer.get("ok") else 1
+        return ExecResult(decode(collector.bytes()), status, cut=collector.cut)
+
+    def _undone(self, collector: Collector, timed_out: bool, mark: int) -> ExecResult:
+        """What an action shows that did not come to its end; the interpreter is replaced."""
+        status = self._end(timed_out)
+        self._sandbox.kill_since(mark)
+        result = (decode(collector.bytes()), status, timed_out, collector.cut)
+        note = _UNDONE if self._replaced() else _RESTARTED
+        return ExecResult(*result, note=note)
+
+    def _end(self, timed_out: bool) -> int | None:
+        """End the interpreter: its exit status, if it ended by itself."""
+        live, self._live = self._live, None
+        if live is None:
+            return None
+        status = None if timed_out else live.process.wait(0.5)
+        live.close()
+        return status
+
+    def _replaced(self) -> bool:
+        """Start a new interpreter and run the actions so far: whether it has come to the same."""
+        again, self._actions = self._actions, []
+        try:
+            self._live = self._start(START_SECONDS)
+            for code in again:
+                if self._live.ask({"do": "run", "code": code}, Collector(0), START_SECONDS) is None:
+                    raise ReplEndedError
+                self._actions.append(code)
+        except (ReplEndedError, OSError, SandboxError) as e:
+            if is_ours(e):
+                raise
+            self._end(timed_out=True)
+            self._actions = []
+            return False
+        return True
+
+    def call(
+        self, entry: str, arguments: list[Any], into: Collector, timeout: float
+    ) -> dict[str, Any] | None:
+        """What a function returns, as ``{"value": text of JSON}`` or ``{"error": why not}``; None
+        at the time-out. Raises ReplEndedError where the interpreter has ended."""
+        if self._live is None:
+            raise ReplEndedError
+        asked = {"do": "call", "entry": entry, "args": arguments}
+        return self._live.ask(asked, into, timeout)
+
+    def restart(self) -> bool:
+        """Begin again with the actions so far, after a call that did not come back."""
+        self._end(timed_out=True)
+        return self._replaced()
+
+    def close(self) -> None:
+        self._end(timed_out=True)
+
+
+def without(language: Language, error: OSError) -> str:
+    """What is said where the image does not have the programs of a language."""
+    packages = " ".join(language.packages) or "the language's programs"
+    return (
+        f"the image cannot run {language.title} ({error}): use one that has {packages}, such as "
+        "recipe:code for the languages of this package (`intercode image build code`)"
+    )

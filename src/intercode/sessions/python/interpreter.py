@@ -1,0 +1,294 @@
+"""The owner's side of one interpreter process in a box, and of its forks.
+
+Every process has a socket of its own, whose other end is here: a fork is given its own with the
+request. So a process that waits as a copy costs nothing to end: it does when its owner hangs up.
+What comes back on a socket is the word of code that an agent has run, and is read as such.
+"""
+
+from __future__ import annotations
+
+import array
+import importlib.util
+import marshal
+import os
+import secrets
+import select
+import signal
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from intercode.core.errors import SandboxError
+from intercode.sandbox.contract import SCRIPT_NAME, Process, Sandbox
+from intercode.sandbox.output import Collector, drain, drain_once
+
+_SCRIPT, _CONTROL = 62, 63  # descriptor numbers in the interpreter
+_LONGEST_ANSWER = 8 << 20
+_LONGEST_NUMBER = 9  # digits of a process number
+_TELL_SECONDS = 30.0  # for what takes a millisecond where nothing is wrong
+_BOOT = (
+    f"import posix,marshal,builtins as b\nwith open('/dev/{SCRIPT_NAME}','rb',0) as f:s=f.read()\n"
+    f"posix.close({_SCRIPT})\n"
+    "import _frozen_importlib_external as e\nm,c,s=marshal.loads(s)\n"
+    "g={'__builtins__':vars(b).copy(),'__name__':'<host>'}\n"
+    "exec(marshal.loads(c) if m==e.MAGIC_NUMBER else compile(s,'<host>','exec',0,True),g)\n"
+    "g['main']()"
+)
+"""Gives our file builtins of its own, which an agent does not replace by accident."""
+
+
+class InterpreterEndedError(Exception):
+    """The interpreter is no longer there, or no longer to be trusted."""
+
+
+class RefusedError(Exception):
+    """The interpreter says that it cannot do this now, and why."""
+
+
+@cache
+def shipped(name: str) -> tuple[bytes, bytes, str]:
+    """A file of python_box: the magic number of this Python, the code that it compiled, for another
+    one of the same version, and the text, for any other."""
+    path = Path(__file__).parent / "guest" / f"{name}.py"
+    text = path.read_text("utf-8")
+    code = compile(text, "<host>", "exec", 0, True)
+    return importlib.util.MAGIC_NUMBER, marshal.dumps(code), text
+
+
+class Interpreter:
+    """One process. ``pid`` is its number in the box, as it says itself; ``knows`` are the files of
+    python_box that it has loaded beside the first."""
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        control: socket.socket,
+        output: Shared,
+        process: Process | None = None,
+    ) -> None:
+        self.sandbox, self.control, self.process = sandbox, control, process
+        self._output = output.held()
+        self.pid = process.pid if process is not None else 0
+        self.knows: frozenset[str] = frozenset()
+        self._token, self._heard = "", bytearray()
+        self._unanswered: set[bytes] = set()  # what was asked and is not waited for
+        control.setblocking(False)
+
+    @classmethod
+    def start(cls, sandbox: Sandbox, program: str, cwd: str, patience: float) -> Interpreter:
+        """A new interpreter. Raises FileNotFoundError or PermissionError for a program that cannot
+        be run, SandboxError for one that does not come up within ``patience`` seconds."""
+        ours, theirs = socket.socketpair()
+        output, written = os.pipe()
+        code = os.memfd_create("host")
+        try:
+            os.write(code, marshal.dumps(shipped("server"), 2))
+            os.lseek(code, 0, os.SEEK_SET)
+            process = sandbox.spawn(
+                [program, "-S", "-c", _BOOT],
+                cwd=cwd,
+                fds={1: written, 2: written, _SCRIPT: code, _CONTROL: theirs.fileno()},
+            )
+        except BaseException:
+            ours.close()
+            os.close(output)
+            raise
+        finally:
+            theirs.close()
+            os.close(written)
+            os.close(code)
+        os.set_blocking(output, False)
+        started = cls(sandbox, ours, Shared(output), process)
+        started._greet(program, patience)
+        return started
+
+    def _greet(self, program: str, patience: float) -> None:
+        said = Collector(1 << 12)
+        with suppress(InterpreterEndedError):
+            if self.wait(said, patience) is not None:
+                return
+        drain(self.output, said)
+        self.close()
+        why = said.bytes().decode("utf-8", "replace").strip()[-300:]
+        raise SandboxError(f"{program} did not start within {patience:.2g} s: {why}")
+
+    # ---------------------------------------------------------------- asking
+    def ask(
+        self,
+        what: str,
+        *arguments: Any,
+        into: Collector | None = None,
+        timeout: float,
+        fds: Sequence[int] = (),
+    ) -> str | None:
+        """Ask for something and wait for the answer: None when ``timeout`` seconds ran out. Raises
+        InterpreterEndedError, and RefusedError with the reason."""
+        deadline = time.monotonic() + timeout
+        self._token = secrets.token_hex(8)
+        if not self._send(self._token, what, arguments, fds, timeout):
+            return None
+        return self.wait(into, deadline - time.monotonic())
+
+    def tell(self, what: str, *arguments: Any) -> None:
+        """Ask for something whose answer nobody waits for. Raises InterpreterEndedError."""
+        token = secrets.token_hex(8)
+        self._unanswered.add(token.encode())
+        self._send(token, what, arguments, (), _TELL_SECONDS)
+
+    def _send(
+        self, token: str, what: str, arguments: Sequence[Any], fds: Sequence[int], timeout: float
+    ) -> bool:
+        body = marshal.dumps((token, what, *arguments), 2)
+        data = b"%08x" % len(body) + body
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+        try:
+            self.control.settimeout(max(timeout, 0.001))
+            sent = self.control.sendmsg([data], rights, socket.MSG_NOSIGNAL)
+            if sent < len(data):
+                self.control.sendall(data[sent:], socket.MSG_NOSIGNAL)
+            self.control.setblocking(False)
+        except TimeoutError:
+            return False
+        except OSError as e:
+            raise InterpreterEndedError from e
+        return True
+
+    def wait(self, into: Collector | None, timeout: float) -> str | None:
+        """The answer to what was asked last; see ``ask``. What is printed goes ``into``."""
+        deadline = time.monotonic() + timeout
+        streams = {self.output: into or Collector(0)}
+        poll = select.poll()
+        ends = self.process.fileno() if self.process is not None and self.process.fileno() else -1
+        for fd in (self.control.fileno(), self.output, ends):
+            if fd >= 0:
+                poll.register(fd, select.POLLIN)
+        while (left := deadline - time.monotonic()) > 0:
+            ready = [fd for fd, _ in poll.poll(left * 1000)]
+            if self.output in ready and not drain_once(self.output, streams[self.output]):
+                poll.unregister(self.output)
+            if self.control.fileno() in ready:
+                if (answer := self._hear()) is not None:
+                    return answer
+            elif ends in ready:
+                raise InterpreterEndedError
+        return None
+
+    def _hear(self) -> str | None:
+        """Take what has arrived: the answer, if it is whole."""
+        try:
+            data = self.control.recv(1 << 18)
+        except BlockingIOError:
+            return None
+        except OSError as e:
+            raise InterpreterEndedError from e
+        self._heard += data
+        if not data or len(self._heard) > _LONGEST_ANSWER:
+            raise InterpreterEndedError
+        if b"\0" not in data:
+            return None
+        while b"\0" in self._heard:
+            said, _, self._heard = self._heard.partition(b"\0")
+            token, _, answer = bytes(said).partition(b" ")
+            if token in self._unanswered:
+                self._unanswered.remove(token)
+            elif token != self._token.encode() or self._heard:
+                raise InterpreterEndedError
+            elif answer.startswith(b"!"):
+                raise RefusedError(answer[1:200].decode("utf-8", "replace"))
+            else:
+                return answer.decode("utf-8", "surrogateescape")
+        return None
+
+    def learn(self, name: str) -> None:
+        """Have it load a file of python_box, unless it has. Raises InterpreterEndedError."""
+        if name not in self.knows:
+            if self.ask("load", *shipped(name), timeout=_TELL_SECONDS) is None:
+                raise InterpreterEndedError
+            self.knows |= {name}
+
+    def answers(self, timeout: float) -> bool:
+        """Whether it is there and does what it is asked."""
+        try:
+            return self.ask("ping", timeout=timeout) is not None
+        except (InterpreterEndedError, RefusedError):
+            return False
+
+    # ----------------------------------------------------------------- forks
+    def fork(self, care: str, timeout: float) -> Interpreter:
+        """A copy of the process, which waits. ``care``: not where it would lack threads
+        (``alone``), nor where it would share files open for writing (``apart``); ``any`` way; or
+        for a ``test``, which leaves a zombie of the process behind.
+
+        Raises RefusedError with the reason, InterpreterEndedError."""
+        ours, theirs = socket.socketpair()
+        copy = Interpreter(self.sandbox, ours, self._output)
+        try:
+            with theirs:
+                answer = self.ask("fork", care, timeout=timeout, fds=[theirs.fileno()])
+            copy._token, copy.knows = self._token, self.knows
+            told = copy.wait(None, timeout) if answer == "0" else None
+            if told is None or not told.isdigit() or len(told) > _LONGEST_NUMBER:
+                raise InterpreterEndedError
+        except BaseException:
+            copy.close()
+            raise
+        copy.pid = int(told)
+        return copy
+
+    def feed(self, code: str, read: str, into: Collector, timeout: float) -> str | None:
+        """Run a whole program that reads a text; see ``ask``. It must know ``values``."""
+        fd = os.memfd_create("stdin")
+        try:
+            with open(os.dup(fd), "wb") as f:
+                f.write(read.encode("utf-8", "surrogatepass"))
+            os.lseek(fd, 0, os.SEEK_SET)
+            return self.ask("program", code, into=into, timeout=timeout, fds=[fd])
+        finally:
+            os.close(fd)
+
+    def interrupt(self) -> None:
+        """What Ctrl-C does."""
+        self.sandbox.signal(self.pid, signal.SIGINT)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.sandbox.signal(self.pid, signal.SIGKILL)
+
+    def status(self, timeout: float) -> int:
+        """How it ended, once it has; 1 where nobody knows, as with a fork."""
+        code = self.process.wait(timeout) if self.process is not None else None
+        return 1 if code is None else code
+
+    @property
+    def output(self) -> int:
+        """The descriptor from which to read what it and its forks print."""
+        return self._output.fd
+
+    def close(self) -> None:
+        """Hang up: where it waits for a request it ends. May be called again."""
+        if self.control.fileno() >= 0:
+            self.control.close()
+            self._output.release()
+
+
+class Shared:
+    """A descriptor that is closed when the last one who holds it has released it."""
+
+    def __init__(self, fd: int) -> None:
+        self.fd, self._users, self._lock = fd, 0, threading.Lock()
+
+    def held(self) -> Shared:
+        with self._lock:
+            self._users += 1
+        return self
+
+    def release(self) -> None:
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                os.close(self.fd)

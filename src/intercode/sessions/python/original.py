@@ -1,0 +1,94 @@
+"""Python as the InterCode authors' code runs it (``original`` profile).
+
+One namespace behind a service. What is not a function definition is wrapped in ``print(...)``,
+unless its syntax tree holds a plain assignment, a call of print or a plain import, or it begins
+with ``assert``. An observation is a dictionary as text: ``{'output': …, 'error': …}``, or with the
+key ``error`` alone where the code raised.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from intercode.core.python_syntax import parse
+from intercode.core.types import ExecResult
+from intercode.sessions.python.interpreter import Interpreter, InterpreterEndedError
+from intercode.sessions.python.session import PythonSession
+from intercode.sessions.python.state import Action
+
+Answer = tuple[str | None, str]
+"""What a piece of code printed (None where it raised), and what the service says of errors."""
+
+
+def wrapped(action: str) -> str:
+    """An action as it is sent to the service. Raises SyntaxError, or ValueError, for what their
+    code could not parse, which its observation then tells."""
+    if action.strip().startswith("def "):
+        return action
+    tree = parse(action.strip())
+    nodes = list(ast.walk(tree))
+    prints = any(
+        isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == "print"
+        for n in nodes
+    )
+    if prints or any(isinstance(n, ast.Assign | ast.Import) for n in nodes):
+        return action
+    return action if action.strip().startswith("assert") else f"print({action})"
+
+
+def shown(answer: Answer) -> str:
+    """The dictionary that the service answers, as text."""
+    output, error = answer
+    return str({"error": error} if output is None else {"output": output, "error": error})
+
+
+class ServiceSession(PythonSession):
+    """See ``Session`` and this module. An action is valid, oddly, where it printed an error."""
+
+    def run(self, code: str, timeout: float) -> ExecResult:
+        try:
+            sent = wrapped(code)
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
+            return ExecResult(f"Error executing action: {e}", 1)
+        self._ran = True
+        try:
+            answer = serve(self.interpreter(), [sent], timeout)
+        except InterpreterEndedError:
+            answer = None
+        self._actions.append(Action(code, whole=answer is not None, lost=answer is None))
+        if answer is None:
+            self._begin_anew()
+            return ExecResult("Error executing action: result expired", None, timed_out=True)
+        failed = bool(answer[0][1])
+        return ExecResult(shown(answer[0]), 0 if failed else 1)  # their flag is the wrong way round
+
+    def _begin_anew(self) -> None:
+        live = self.interpreter()
+        live.kill()
+        self.close()
+        self._start(_START_SECONDS)
+
+
+def serve(
+    interpreter: Interpreter, codes: Sequence[str], timeout: float, reset: bool = False
+) -> list[Answer] | None:
+    """Run pieces of code one after the other, in an empty namespace if ``reset``; None where it
+    took longer than ``timeout`` seconds. Raises InterpreterEndedError."""
+    interpreter.learn("service")
+    text = interpreter.ask("serve", reset, tuple(codes), timeout=timeout)
+    if text is None:
+        return None
+    try:
+        rows: Any = json.loads(text)
+        found = [(str(out), str(error)) for out, error in rows]
+    except (ValueError, TypeError, RecursionError) as e:
+        raise InterpreterEndedError from e
+    if len(found) != len(codes):
+        raise InterpreterEndedError
+    return [(None, error) if error else (out, "") for out, error in found]
+
+
+_START_SECONDS = 10.0

@@ -1,0 +1,244 @@
+"""One Python interpreter that lives as long as the episode: names, imports and open files carry
+over from action to action.
+
+Before an action that looks as if it could end the interpreter, that is forked. The copy waits;
+should the action end the interpreter, damage its connection or not let itself be interrupted, the
+copy takes its place, and the action has cost no more than what it would have done. Where there is
+no copy a new interpreter is started, and the observation says so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+from intercode.core.errors import SandboxError
+from intercode.core.types import ExecResult
+from intercode.sandbox.contract import Sandbox
+from intercode.sandbox.limit_messages import explained
+from intercode.sandbox.output import Collector, decode, drain
+from intercode.sessions.failures import is_ours
+from intercode.sessions.python.interpreter import (
+    Interpreter,
+    InterpreterEndedError,
+    RefusedError,
+    shipped,
+)
+from intercode.sessions.python.state import Action, PythonState, may_end
+
+START_SECONDS = 10.0
+_GRACE = 0.2  # seconds for an interrupted action to come back
+_INTERRUPTS = 3  # of them, for code that catches the first
+_COPY_SECONDS = 10.0  # for an interpreter to fork
+_RESTORED = "[the interpreter ended: it goes on as it was before this action]\n"
+_RESTARTED = "[the interpreter ended: a new one was started, without its variables]\n"
+_NUL = "SyntaxError: source code string cannot contain null bytes\n"
+
+
+class PythonSession:
+    """See ``Session``. ``program`` is the interpreter inside the sandbox, Python 3.7 or later;
+    ``state`` is one to go on from, and ``live`` an interpreter of the same box that is there;
+    without one the actions of the state are run again, each for at most ``seconds``."""
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        cwd: str = "/",
+        program: str = "python3",
+        state: PythonState | None = None,
+        live: Interpreter | None = None,
+        seconds: float = START_SECONDS,
+    ) -> None:
+        self._sandbox, self._program, self._cwd = sandbox, program, cwd
+        self._actions: list[Action] = []
+        self._live: Interpreter | None = live
+        self._ran = live is not None
+        self._copy: Interpreter | None = None
+        self.kept: list[int] = []
+        """Process numbers of what may not be killed with an action, beside the session's own."""
+        try:
+            if live is None:
+                self._start(START_SECONDS)
+        except (FileNotFoundError, PermissionError) as e:
+            raise SandboxError(f"the image has no usable Python: {e}") from e
+        if state is not None and live is None:
+            self.rerun(state, seconds)
+        elif state is not None:
+            self._actions = list(state.actions)
+            self.move(state.cwd)
+
+    def rerun(self, state: PythonState, seconds: float) -> None:
+        """Come to a state by running its actions again, each for at most ``seconds``."""
+        self._ran = True
+        for action in state.actions:
+            if code := action.again():
+                self.run(code, seconds)
+        self._actions = list(state.actions)
+        self.move(state.cwd)
+
+    @property
+    def cwd(self) -> str:
+        return self._cwd
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """What the interpreter was given so far."""
+        return tuple(self._actions)
+
+    @property
+    def untouched(self) -> bool:
+        """Whether the interpreter is there and nothing was ever run in it."""
+        return self._live is not None and not self._ran
+
+    def state(self) -> PythonState:
+        """What another session can be given to run again."""
+        return PythonState(self._cwd, self.actions)
+
+    def told(self) -> str:
+        """Names and plain values of the namespace, sorted."""
+        try:
+            live = self.interpreter()
+            live.learn("values")
+            return live.ask("told", timeout=_COPY_SECONDS) or ""
+        except (InterpreterEndedError, RefusedError):
+            return ""
+
+    def touch(self) -> Interpreter:
+        """As ``interpreter``, to have something run there that is no action."""
+        self._ran = True
+        return self.interpreter()
+
+    def interpreter(self) -> Interpreter:
+        """The live process. Raises InterpreterEndedError where there is none."""
+        if self._live is None:
+            raise InterpreterEndedError
+        return self._live
+
+    # ---------------------------------------------------------------- beginning
+    def _start(self, patience: float) -> Interpreter:
+        try:
+            live = Interpreter.start(self._sandbox, self._program, self._cwd, patience)
+        except (FileNotFoundError, NotADirectoryError):
+            if self._cwd == "/":
+                raise
+            self._cwd = "/"  # it was removed
+            return self._start(patience)
+        live.tell("load", *shipped("tracebacks"))
+        self._live = live
+        return live
+
+    def adopt(self, live: Interpreter) -> None:
+        """Go on with a fork of the interpreter in its place."""
+        self.close()
+        self._live = live
+
+    def move(self, cwd: str) -> None:
+        """Go to a directory, if it is there."""
+        with suppress(RefusedError):
+            self.interpreter().ask("chdir", cwd, timeout=_COPY_SECONDS)
+            self._cwd = cwd
+
+    # ------------------------------------------------------------------ running
+    def run(self, code: str, timeout: float) -> ExecResult:
+        return explained(self._sandbox, self._run(code, timeout), timeout)
+
+    def _run(self, code: str, timeout: float) -> ExecResult:
+        if "\0" in code:
+            return ExecResult(_NUL, 1)
+        self._ran = True
+        collector = Collector(self._sandbox.spec.limits.output)
+        deadline = time.monotonic() + timeout
+        try:
+            live = self._live or self._start(timeout + _GRACE)
+        except (OSError, SandboxError) as e:
+            if is_ours(e):
+                raise
+            return ExecResult("", 127, note=f"[no interpreter can be started: {e}]\n")
+        mark = self._sandbox.mark()
+        try:
+            self._renew_copy(live, code)
+            number = len(self._actions) + 1
+            left = deadline - time.monotonic()
+            report = live.ask("run", number, code, into=collector, timeout=left)
+            timed_out = report is None
+            if report is None:
+                report = self._interrupt(live, collector, mark)
+            status, self._cwd = _read(report)
+        except (InterpreterEndedError, RefusedError):
+            return self._ended(live, code, collector, deadline, mark)
+        drain(live.output, collector)
+        ended = None if timed_out else status
+        self._actions.append(Action(code, whole=not timed_out, status=ended))
+        return ExecResult(decode(collector.bytes()), ended, timed_out, collector.cut)
+
+    def _renew_copy(self, live: Interpreter, code: str) -> None:
+        """Have a copy of the interpreter wait where an action may need it, if there can be one."""
+        if self._copy is not None:
+            self._copy.close()
+        self._copy = None
+        if may_end(code):
+            with suppress(RefusedError):
+                self._copy = live.fork("alone", _COPY_SECONDS)
+
+    @property
+    def own(self) -> Sequence[int]:
+        """The numbers of the processes that are this session's, not an action's."""
+        mine = [i.pid for i in (self._live, self._copy) if i is not None]
+        return [*mine, *self.kept]
+
+    def _interrupt(self, live: Interpreter, collector: Collector, mark: int) -> str:
+        """Make the interpreter give up the action, or raise InterpreterEndedError."""
+        for _ in range(_INTERRUPTS):
+            live.interrupt()
+            report = live.wait(collector, _GRACE)
+            if report is not None:
+                self._sandbox.kill_since(mark, keep=self.own)
+                return report
+        raise InterpreterEndedError
+
+    def _ended(
+        self, live: Interpreter, code: str, collector: Collector, deadline: float, mark: int
+    ) -> ExecResult:
+        """The copy, or a new interpreter, takes the place of one that is gone or not trusted."""
+        timed_out = time.monotonic() >= deadline
+        live.kill()
+        status = None if timed_out else live.status(_GRACE)
+        self._live = None
+        if timed_out:
+            self._sandbox.kill_since(mark, keep=self.own)
+        drain(live.output, collector)
+        live.close()
+        self._actions.append(Action(code, whole=False, lost=True, status=status))
+        result = (decode(collector.bytes()), status, timed_out, collector.cut)
+        copy, self._copy = self._copy, None
+        if copy is not None and copy.answers(_COPY_SECONDS):
+            self._live = copy
+            return ExecResult(*result, note=_RESTORED)
+        if copy is not None:
+            copy.close()
+        self._actions = self._forgotten()
+        try:
+            self._start(max(0.0, deadline - time.monotonic()) + START_SECONDS)
+        except (OSError, SandboxError) as e:
+            if is_ours(e):
+                raise
+            return ExecResult(*result, note=f"[no interpreter can be started: {e}]\n")
+        return ExecResult(*result, note=_RESTARTED)
+
+    def _forgotten(self) -> list[Action]:
+        """The actions so far, none of which has left anything in a new interpreter."""
+        return [Action(a.code, a.whole, True, a.status) for a in self._actions]
+
+    def close(self) -> None:
+        for process in (self._live, self._copy):
+            if process is not None:
+                process.close()
+        self._live = self._copy = None
+
+
+def _read(report: str) -> tuple[int, str]:
+    status, _, cwd = report.partition(" ")
+    if not status.isdigit() or int(status) > 255 or not cwd.startswith("/"):
+        raise InterpreterEndedError
+    return int(status), cwd

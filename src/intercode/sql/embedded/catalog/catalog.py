@@ -1,0 +1,174 @@
+"""What the databases of an engine hold: tables, columns, keys, in MySQL's terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from intercode.sql.embedded.catalog.types import Type
+
+
+def ident(name: str) -> str:
+    """A name as SQLite's SQL quotes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """``declared``: the type as MySQL 8 shows it. ``default``: text of a literal, or an expression
+    where ``computed``. ``values``: of an ENUM or SET."""
+
+    name: str
+    type: Type
+    declared: str
+    nullable: bool = True
+    default: str | None = None
+    computed: bool = False
+    auto: bool = False
+    collation: str | None = None
+    on_update: bool = False
+    comment: str = ""
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """A key; ``prefixes`` are the lengths of its parts, 0 for whole columns. ``per_key``: rows that
+    share the first column's value, on average."""
+
+    name: str
+    columns: tuple[str, ...]
+    unique: bool = False
+    prefixes: tuple[int, ...] = ()
+    per_key: float = 1.0
+
+    @property
+    def primary(self) -> bool:
+        return self.name == "PRIMARY"
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    name: str
+    columns: tuple[str, ...]
+    parent: str
+    parent_columns: tuple[str, ...]
+    on_delete: str = ""
+    on_update: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table or view. ``rows``: how many when it was last counted; ``last``: the largest row
+    number of SQLite's then; ``query``: of a view."""
+
+    name: str
+    columns: tuple[Column, ...]
+    indexes: tuple[Index, ...] = ()
+    foreign: tuple[ForeignKey, ...] = ()
+    charset: str = "utf8mb4"
+    collation: str = "utf8mb4_0900_ai_ci"
+    auto_increment: int | None = None
+    rows: int = 0
+    last: int = 0
+    comment: str = ""
+    query: str | None = None
+    temporary: bool = False
+
+    def column(self, name: str) -> Column | None:
+        """The column of that name in any case."""
+        low = name.lower()
+        return next((c for c in self.columns if c.name.lower() == low), None)
+
+    @property
+    def primary(self) -> tuple[str, ...]:
+        return next((i.columns for i in self.indexes if i.primary), ())
+
+    @property
+    def rowid_key(self) -> str | None:
+        """The column that is SQLite's row number: a primary key of one whole number."""
+        if len(self.primary) != 1:
+            return None
+        column = self.column(self.primary[0])
+        return column.name if column and column.type.kind == "int" else None
+
+    def key_of(self, name: str) -> str:
+        """PRI, UNI, MUL or nothing, as DESCRIBE shows it."""
+        low = name.lower()
+        if low in (c.lower() for c in self.primary):
+            return "PRI"
+        keys = [i for i in self.indexes if i.columns[0].lower() == low]
+        if any(i.unique and len(i.columns) == 1 for i in keys):
+            promoted = not self.primary and self._promoted() == low
+            return "PRI" if promoted else "UNI"
+        return "MUL" if keys else ""
+
+    def _promoted(self) -> str | None:
+        """The first unique key over columns without NULL, which MySQL shows as the primary one."""
+        for index in self.indexes:
+            column = self.column(index.columns[0])
+            if index.unique and len(index.columns) == 1 and column and not column.nullable:
+                return column.name.lower()
+        return None
+
+
+Tables = Mapping[str, Table]
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Every database that a session can see. A change makes a new catalog; ``stamp`` tells two
+    apart for whoever caches what depends on one."""
+
+    databases: Mapping[str, Tables]
+    stamp: str = ""
+    collations: Mapping[str, str] = field(default_factory=dict)
+
+    def table(self, database: str, name: str) -> Table | None:
+        return self.databases.get(database.lower(), {}).get(name.lower())
+
+    def with_table(self, database: str, table: Table, stamp: str) -> Catalog:
+        tables = {**self.databases[database], table.name.lower(): table}
+        return replace(self, databases={**self.databases, database: tables}, stamp=stamp)
+
+    def without_table(self, database: str, name: str, stamp: str) -> Catalog:
+        tables = {k: v for k, v in self.databases[database].items() if k != name.lower()}
+        return replace(self, databases={**self.databases, database: tables}, stamp=stamp)
+
+
+def to_json(catalog: Catalog) -> dict[str, Any]:
+    return asdict(replace(catalog, databases={d: dict(t) for d, t in catalog.databases.items()}))
+
+
+def from_json(value: Mapping[str, Any]) -> Catalog:
+    databases = {
+        name: {key: _table(table) for key, table in tables.items()}
+        for name, tables in value["databases"].items()
+    }
+    return Catalog(databases, value["stamp"], value["collations"])
+
+
+def _table(value: dict[str, Any]) -> Table:
+    columns = tuple(
+        Column(
+            **{
+                **c,
+                "type": Type(**{**c["type"], "words": tuple(c["type"]["words"])}),
+                "values": tuple(c["values"]),
+            }
+        )
+        for c in value["columns"]
+    )
+    indexes = tuple(
+        Index(i["name"], tuple(i["columns"]), i["unique"], tuple(i["prefixes"]), i["per_key"])
+        for i in value["indexes"]
+    )
+    foreign = tuple(
+        ForeignKey(
+            f["name"], tuple(f["columns"]), f["parent"], tuple(f["parent_columns"]),
+            f["on_delete"], f["on_update"],
+        )
+        for f in value["foreign"]
+    )  # fmt: skip
+    return Table(**{**value, "columns": columns, "indexes": indexes, "foreign": foreign})

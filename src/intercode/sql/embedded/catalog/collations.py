@@ -1,0 +1,146 @@
+"""MySQL's orders of strings: ``general`` (utf8mb4_general_ci and its like), ``uca`` (0900_ai_ci).
+
+General: one weight per character, upper case without accents, blanks at the end do not count. UCA
+(Unicode Collation Algorithm, primary weights only): ignorable characters, expansions, punctuation
+before digits before letters, blanks count. Scripts beyond Latin, Greek and Cyrillic are ordered by
+code point in both, which only their order can show, not equality.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import unicodedata
+from collections.abc import Callable
+
+from intercode.sql.embedded.catalog.types import Collation, Type
+
+NAMES = {"general": "mysql_general", "uca": "mysql_uca", "bin": "BINARY"}
+_UCA_ORDER = "\t\n\x0b\x0c\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789"
+_UCA_SPECIAL = {
+    "ß": "SS", "æ": "AE", "Æ": "AE", "œ": "OE", "Œ": "OE", "ø": "O", "Ø": "O", "ł": "L", "Ł": "L",
+}  # fmt: skip
+_GENERAL_SPECIAL = {"ß": "S", "ẞ": "S"}
+_KEPT = 50_000
+_PRINTABLE = re.compile(r"[ -~]*\Z")
+_GENERAL_ALIKE = re.compile(r"[ -Za-~]*\Z")
+_UCA_ALIKE = re.compile(r"[A-Za-z0-9 ]*\Z")
+
+
+class _General(dict[int, str]):
+    """Weights, worked out as characters are first met."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        base = _GENERAL_SPECIAL.get(char) or unicodedata.normalize("NFD", char)[0]
+        upper = base.upper()
+        weight = upper if len(upper) == 1 else base
+        if ord(weight) > 0xFFFF:
+            weight = "\ufffd"
+        self[code] = weight
+        return weight
+
+
+class _Uca(dict[int, str]):
+    """Weights as characters whose code points are in the order of the algorithm."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        expanded = _UCA_SPECIAL.get(char) or unicodedata.normalize("NFKD", char)
+        weight = "".join(self._one(c) for c in expanded if not unicodedata.combining(c))
+        self[code] = weight
+        return weight
+
+    @staticmethod
+    def _one(char: str) -> str:
+        if char in _UCA_ORDER:
+            return chr(1 + _UCA_ORDER.index(char))
+        if unicodedata.category(char) in ("Cc", "Cf"):
+            return ""
+        upper = char.upper()
+        return upper if len(upper) == 1 else char
+
+
+_GENERAL = _General()
+_UCA = _Uca()
+
+
+def general(text: str) -> str:
+    """The key by which utf8mb4_general_ci compares."""
+    return text.rstrip(" ").translate(_GENERAL)
+
+
+def uca(text: str) -> str:
+    """The key by which utf8mb4_0900_ai_ci compares."""
+    return text.translate(_UCA)
+
+
+def weights(text: str, collation: Collation) -> str:
+    """A string's characters as its collation sees them, blanks at the end kept."""
+    if collation == "bin":
+        return text
+    return text.translate(_GENERAL if collation == "general" else _UCA)
+
+
+def key(text: str, collation: Collation) -> str:
+    """What is equal for strings that the collation takes for equal."""
+    return general(text) if collation == "general" else uca(text) if collation == "uca" else text
+
+
+def plainness(text: str, collation: Collation) -> int:
+    """How far NOCASE agrees with the collation on this string (see ``Type.plain``)."""
+    if collation == "bin":
+        return 0
+    if not text.isascii() or text[-1:] == " " or not _PRINTABLE.match(text):
+        return 0
+    alike = _GENERAL_ALIKE if collation == "general" else _UCA_ALIKE
+    return 2 if alike.match(text) else 1
+
+
+def collate(ordered: bool, *types: Type) -> str:
+    """The COLLATE clause under which SQLite compares strings of these types as MySQL does."""
+    texts = [t for t in types if t.kind == "string"]
+    if not texts:
+        return ""
+    strong = [t for t in texts if t.strong]
+    collation = (strong or texts)[0].collation
+    if collation == "bin" or any(t.collation == "bin" for t in strong):
+        return " COLLATE BINARY"
+    if min(t.plain for t in texts) >= (2 if ordered else 1):
+        return " COLLATE NOCASE"
+    return f" COLLATE {NAMES[collation]}"
+
+
+class _Keys(dict[str, str]):
+    """Keys of strings that were compared before: sorting asks for each many times."""
+
+    def __init__(self, keyed: Callable[[str], str]) -> None:
+        super().__init__()
+        self._keyed = keyed
+
+    def __missing__(self, text: str) -> str:
+        found = self._keyed(text)
+        if len(text) < 200:
+            if len(self) >= _KEPT:
+                self.clear()
+            self[text] = found
+        return found
+
+
+def _compare(keyed: Callable[[str], str]) -> Callable[[str, str], int]:
+    keys = _Keys(keyed)
+
+    def compare(a: str, b: str) -> int:
+        x, y = keys[a], keys[b]
+        return 0 if x == y else 1 if x > y else -1
+
+    return compare
+
+
+_ORDERS = {"mysql_general": _compare(general), "mysql_uca": _compare(uca)}
+
+
+def register(connection: sqlite3.Connection) -> None:
+    """Make the collations known to a connection."""
+    for name, compare in _ORDERS.items():
+        connection.create_collation(name, compare)

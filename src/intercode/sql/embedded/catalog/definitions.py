@@ -1,0 +1,291 @@
+"""CREATE TABLE in MySQL's words: its tree becomes a Table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from intercode.sql.dialect.errors import fault, unable
+from intercode.sql.embedded.catalog.catalog import Column, ForeignKey, Index, Table
+from intercode.sql.embedded.catalog.types import Collation, Type, decimal
+
+_DEFAULT_COLLATIONS = {
+    "utf8mb4": "utf8mb4_0900_ai_ci",
+    "utf8": "utf8mb3_general_ci",
+    "utf8mb3": "utf8mb3_general_ci",
+    "latin1": "latin1_swedish_ci",
+    "ascii": "ascii_general_ci",
+    "binary": "binary",
+}
+_WHOLE = {  # name of sqlglot -> MySQL's name, digits
+    "TINYINT": ("tinyint", 3), "UTINYINT": ("tinyint", 3), "SMALLINT": ("smallint", 5),
+    "USMALLINT": ("smallint", 5), "MEDIUMINT": ("mediumint", 8), "UMEDIUMINT": ("mediumint", 8),
+    "INT": ("int", 10), "UINT": ("int", 10), "BIGINT": ("bigint", 19), "UBIGINT": ("bigint", 20),
+    "BOOLEAN": ("tinyint(1)", 1),
+}  # fmt: skip
+_TEXTS = {
+    "TEXT": ("text", 65535), "TINYTEXT": ("tinytext", 255), "MEDIUMTEXT": ("mediumtext", 16777215),
+    "LONGTEXT": ("longtext", 4294967295),
+}  # fmt: skip
+_BLOBS = {
+    "BLOB": "blob", "TINYBLOB": "tinyblob", "MEDIUMBLOB": "mediumblob", "LONGBLOB": "longblob",
+    "VARBINARY": "varbinary", "BINARY": "binary",
+}  # fmt: skip
+_MOMENTS = {
+    "DATE": ("date", "date", 10), "DATETIME": ("datetime", "datetime", 19),
+    "TIMESTAMP": ("timestamp", "datetime", 19), "TIMESTAMPTZ": ("timestamp", "datetime", 19),
+    "TIME": ("time", "time", 10), "YEAR": ("year", "year", 4),
+}  # fmt: skip
+
+
+def family(collation: str) -> Collation:
+    """Which of our three orders stands for a collation of MySQL's."""
+    if collation.endswith("_bin") or collation == "binary":
+        return "bin"
+    return "uca" if "_0900_" in collation or "_unicode_" in collation else "general"
+
+
+def column_type(kind: exp.DataType, collation: str) -> tuple[Type, str, tuple[str, ...]]:
+    """A declared type: what it is, how MySQL 8 shows it, the words of an ENUM.
+
+    Raises StatementError for a type that is not MySQL's or not known here.
+    """
+    name = kind.this.name if hasattr(kind.this, "name") else str(kind.this)
+    values = [p.this.this if isinstance(p, exp.DataTypeParam) else p.this for p in kind.expressions]
+    sizes = [int(v) for v in values if str(v).isdigit()]
+    if name in _WHOLE:
+        shown, width = _WHOLE[name]
+        shown = "tinyint(1)" if name == "TINYINT" and sizes == [1] else shown
+        unsigned = name.startswith("U")
+        return Type("int", width, unsigned=unsigned), shown + " unsigned" * unsigned, ()
+    if name in ("DECIMAL", "UDECIMAL"):
+        digits, scale = (sizes + [10, 0][len(sizes) :])[:2] if sizes else (10, 0)
+        unsigned = name == "UDECIMAL"
+        shown = f"decimal({digits},{scale})" + " unsigned" * unsigned
+        return replace(decimal(digits, scale), unsigned=unsigned), shown, ()
+    if name in ("FLOAT", "DOUBLE", "UDOUBLE"):
+        real = "float" if name == "FLOAT" else "double"
+        fixed = sizes[1] if len(sizes) == 2 else None
+        if real == "float" and len(sizes) == 1 and sizes[0] > 24:
+            real = "double"
+        shown = f"{real}({sizes[0]},{sizes[1]})" if fixed is not None else real
+        return Type("float" if real == "float" else "double", 22, fixed), shown, ()
+    if name in _MOMENTS:
+        shown, what, width = _MOMENTS[name]
+        scale = sizes[0] if sizes and name != "YEAR" else 0
+        return Type(what, width, scale), shown + (f"({scale})" if scale else ""), ()  # type: ignore[arg-type]
+    return _texts(name, sizes, [str(v) for v in values], collation)
+
+
+def _texts(
+    name: str, sizes: list[int], values: list[str], collation: str
+) -> tuple[Type, str, tuple[str, ...]]:
+    order = family(collation)
+    if name in _TEXTS:
+        shown, width = _TEXTS[name]
+        return Type("string", width, collation=order, strong=True), shown, ()
+    if name in ("VARCHAR", "CHAR", "NVARCHAR", "NCHAR"):
+        kind = "varchar" if "VAR" in name else "char"
+        width = sizes[0] if sizes else 1
+        shown = f"{kind}({width})"
+        return Type("string", width, collation=order, strong=True), shown, ()
+    if name == "ENUM":
+        shown = f"enum({','.join(_quoted(v) for v in values)})"
+        width = max((len(v) for v in values), default=1)
+        kinds = Type("string", width, collation=order, strong=True, words=tuple(values))
+        return kinds, shown, tuple(values)
+    if name in ("JSON", "JSONB"):
+        return Type("json", collation="bin"), "json", ()
+    if name in _BLOBS:
+        shown = _BLOBS[name] + (f"({sizes[0]})" if sizes else "(1)" if name == "BINARY" else "")
+        return Type("bytes", sizes[0] if sizes else 0, collation="bin"), shown, ()
+    raise unable(f"a column of the type {name}")
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def table_of(tree: exp.Create) -> Table:
+    """The table that a CREATE TABLE with a list of columns declares."""
+    schema = tree.this
+    charset, collation = options(tree)
+    name = (schema.this if isinstance(schema, exp.Schema) else schema).name.lower()
+    table = Table(name, (), charset=charset, collation=collation, auto_increment=_counter(tree))
+    for part in schema.expressions if isinstance(schema, exp.Schema) else ():
+        table = with_part(table, part)
+    return finished(table)
+
+
+def options(tree: exp.Create) -> tuple[str, str]:
+    """Character set and collation of a table."""
+    charset, collation = "utf8mb4", ""
+    properties = tree.args.get("properties")
+    for part in properties.expressions if properties else ():
+        if isinstance(part, exp.CharacterSetProperty):
+            charset = part.name.lower()
+        elif isinstance(part, exp.CollateProperty):
+            collation = part.name.lower()
+    return charset, collation or _DEFAULT_COLLATIONS.get(charset, "utf8mb4_0900_ai_ci")
+
+
+def _counter(tree: exp.Create) -> int | None:
+    properties = tree.args.get("properties")
+    for part in properties.expressions if properties else ():
+        if isinstance(part, exp.AutoIncrementProperty) and part.name.isdigit():
+            return int(part.name)
+    return None
+
+
+def finished(table: Table) -> Table:
+    """Columns of the primary key are NOT NULL, and every key is over columns that there are."""
+    for index in table.indexes:
+        for name in index.columns:
+            if table.column(name) is None:
+                raise fault(1072, name)
+    low = {c.lower() for c in table.primary}
+    columns = tuple(
+        replace(c, nullable=False, type=replace(c.type, nullable=False))
+        if c.name.lower() in low
+        else c
+        for c in table.columns
+    )
+    autos = [c for c in columns if c.auto]
+    leads = {i.columns[0].lower() for i in table.indexes}
+    if len(autos) > 1 or any(c.name.lower() not in leads for c in autos):
+        raise fault(1075)
+    counter = table.auto_increment or (1 if autos else None)
+    return replace(table, columns=columns, auto_increment=counter)
+
+
+def with_part(table: Table, part: exp.Expr) -> Table:
+    """A table with one more column, key or constraint."""
+    if isinstance(part, exp.Constraint):
+        inner = part.expressions[0]
+        return (
+            with_part(table, inner)
+            if not isinstance(inner, exp.ForeignKey)
+            else _foreign(table, inner, part.name)
+        )
+    if isinstance(part, exp.ColumnDef):
+        return _with_column(table, part)
+    if isinstance(part, exp.ForeignKey):
+        return _foreign(table, part, f"{table.name}_ibfk_{len(table.foreign) + 1}")
+    if isinstance(part, exp.PrimaryKey):
+        return with_index(table, "PRIMARY", part.expressions, True)
+    if isinstance(part, exp.UniqueColumnConstraint) and isinstance(part.this, exp.Schema):
+        this = part.this
+        return with_index(table, this.this.name if this.this else "", this.expressions, True)
+    if isinstance(part, exp.IndexColumnConstraint):
+        return with_index(table, part.name, part.expressions, False)
+    if isinstance(part, (exp.CheckColumnConstraint, exp.Check)):
+        raise unable("a CHECK constraint")
+    raise unable(f"this part of a table: {part.sql('mysql')[:60]}")
+
+
+def with_index(table: Table, name: str, parts: Iterable[exp.Expr], unique: bool) -> Table:
+    """A table with one more key. Raises StatementError 1061 or 1068 where it has it already."""
+    columns: list[str] = []
+    prefixes: list[int] = []
+    for part in parts:
+        inner = part.this if isinstance(part, exp.Ordered) else part
+        prefix = isinstance(inner, exp.ColumnPrefix)
+        columns.append(inner.this.name if prefix else inner.name)
+        prefixes.append(int(inner.expression.this) if prefix else 0)
+    name = name or columns[0]
+    if any(i.name.lower() == name.lower() for i in table.indexes):
+        if name == "PRIMARY":
+            raise fault(1068)
+        name = f"{name}_{len(table.indexes) + 1}"
+    index = Index(name, tuple(columns), unique, tuple(prefixes))
+    ordered = sorted((*table.indexes, index), key=lambda i: (not i.primary, not i.unique))
+    return replace(table, indexes=tuple(ordered))
+
+
+def _foreign(table: Table, part: exp.ForeignKey, name: str) -> Table:
+    reference = part.args["reference"]
+    target = reference.this
+    parent = target.this if isinstance(target, exp.Schema) else target
+    columns = tuple(c.name for c in part.expressions)
+    parents = tuple(c.name for c in target.expressions) if isinstance(target, exp.Schema) else ()
+    rules = {o.rpartition(" ON ")[2] or o: o for o in map(str, reference.args.get("options") or ())}
+    deletes = next((o[10:] for o in rules.values() if o.startswith("ON DELETE ")), "")
+    updates = next((o[10:] for o in rules.values() if o.startswith("ON UPDATE ")), "")
+    key = ForeignKey(
+        name, columns, parent.name.lower(), parents or columns, deletes.strip(), updates.strip()
+    )
+    table = replace(table, foreign=(*table.foreign, key))
+    leads = [tuple(c.lower() for c in i.columns[: len(columns)]) for i in table.indexes]
+    if tuple(c.lower() for c in columns) in leads:
+        return table
+    return replace(
+        table, indexes=(*table.indexes, Index(name, columns, False, (0,) * len(columns)))
+    )
+
+
+def _with_column(table: Table, part: exp.ColumnDef) -> Table:
+    if table.column(part.name):
+        raise fault(1060, part.name)
+    column, keys = column_of(part, table.collation)
+    table = replace(table, columns=(*table.columns, column))
+    for key in keys:
+        unique = key in ("PRIMARY", "UNIQUE")
+        name = key if key == "PRIMARY" else part.name
+        table = with_index(table, name, [exp.to_identifier(part.name)], unique)
+    return table
+
+
+def column_of(part: exp.ColumnDef, collation: str) -> tuple[Column, list[str]]:
+    """One column, and the keys that its own line declares."""
+    if part.args.get("kind") is None:
+        raise unable(f"the column {part.name!r} without a type")
+    found: dict[str, Any] = {}
+    keys: list[str] = []
+    for constraint in part.args.get("constraints") or ():
+        kind = constraint.kind if isinstance(constraint, exp.ColumnConstraint) else constraint
+        if isinstance(kind, exp.CollateColumnConstraint):
+            collation = found["collation"] = kind.this.name.lower()
+        elif isinstance(kind, exp.CharacterSetColumnConstraint):
+            found["collation"] = collation = _DEFAULT_COLLATIONS.get(kind.name.lower(), collation)
+        elif isinstance(kind, exp.NotNullColumnConstraint):
+            found["nullable"] = bool(kind.args.get("allow_null"))
+        elif isinstance(kind, exp.AutoIncrementColumnConstraint):
+            found.update(auto=True, nullable=False)
+        elif isinstance(kind, exp.PrimaryKeyColumnConstraint):
+            keys.append("PRIMARY")
+        elif isinstance(kind, exp.UniqueColumnConstraint):
+            keys.append("UNIQUE")
+        elif isinstance(kind, exp.CommentColumnConstraint):
+            found["comment"] = kind.name
+        elif isinstance(kind, exp.OnUpdateColumnConstraint):
+            found["on_update"] = True
+        elif isinstance(kind, exp.DefaultColumnConstraint):
+            found.update(_default(kind.this))
+        else:
+            raise unable(f"this part of a column: {constraint.sql('mysql')[:60]}")
+    kind, declared, values = column_type(part.args["kind"], collation)
+    kind = replace(kind, nullable=found.get("nullable", True))
+    if kind.text:
+        found.setdefault("collation", collation)
+    else:
+        found.pop("collation", None)
+    return Column(part.name, kind, declared, values=values, **found), keys
+
+
+def _default(node: exp.Expr) -> dict[str, Any]:
+    if isinstance(node, exp.Null):
+        return {"default": None}
+    if isinstance(node, exp.Literal):
+        return {"default": node.this}
+    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
+        return {"default": "-" + node.this.this}
+    if isinstance(node, exp.Boolean):
+        return {"default": str(int(node.this))}
+    if isinstance(node, exp.CurrentTimestamp) or node.sql().upper().startswith(
+        ("NOW", "CURRENT_T")
+    ):
+        return {"default": "CURRENT_TIMESTAMP", "computed": True}
+    raise unable(f"the default {node.sql('mysql')[:60]}")

@@ -1,0 +1,212 @@
+"""MySQL's values as SQLite stores them (see ``reading`` for the way back).
+
+SQLite holds DECIMAL as REAL, dates and times as text in MySQL's form, FLOAT rounded to single
+precision. What a REAL cannot hold exactly is refused, never rounded in silence.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import struct
+from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from typing import Any
+
+from intercode.sql.dialect.errors import StatementError, fault, unable
+from intercode.sql.embedded.catalog.catalog import Column
+
+EXACT = 1 << 53
+"""Whole numbers up to here are exact in a REAL."""
+_NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
+_DATE = re.compile(r"\s*(\d{1,4})[^\d\s](\d{1,2})[^\d\s](\d{1,2})(?:[ T]+(.*))?\s*\Z", re.S)
+_TIME = re.compile(r"(-?)(\d{1,3}):(\d{1,2})(?::(\d{1,2})(?:\.(\d{1,6})\d*)?)?\s*\Z")
+_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+# ---------------------------------------------------------------- reading
+def number_of(text: str) -> float:
+    """The number that a string begins with, as MySQL reads it in arithmetic; 0 for none."""
+    found = _NUMBER.match(text)
+    return float(found[1]) if found else 0.0
+
+
+def moment_of(text: str) -> tuple[str, str] | None:
+    """Date and time (``00:00:00`` where there is none) of a string in one of MySQL's forms; None
+    where it is no date."""
+    found = _DATE.match(text)
+    rest: str | None
+    if found:
+        year, month, day, rest = int(found[1]), int(found[2]), int(found[3]), found[4]
+        if len(found[1]) <= 2:
+            year += 2000 if year < 70 else 1900
+    else:
+        digits = text.strip()
+        if not digits.isdigit() or len(digits) not in (6, 8, 14):
+            return None
+        if len(digits) == 6:
+            digits = ("20" if int(digits[:2]) < 70 else "19") + digits
+        year, month, day = int(digits[:4]), int(digits[4:6]), int(digits[6:8])
+        rest = f"{digits[8:10]}:{digits[10:12]}:{digits[12:14]}" if len(digits) == 14 else None
+    if not is_date(year, month, day):
+        return None
+    time = time_of(rest) if rest and rest.strip() else "00:00:00"
+    if time is None or time.startswith("-") or time[:2] > "23":
+        return None
+    return f"{year:04d}-{month:02d}-{day:02d}", time
+
+
+def is_date(year: int, month: int, day: int) -> bool:
+    """Whether the calendar has that day."""
+    if not (1 <= month <= 12 and 1 <= day <= _DAYS[month - 1]):
+        return False
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    return leap or (month, day) != (2, 29)
+
+
+def time_of(text: str) -> str | None:
+    """A time of day in the form HH:MM:SS[.ffffff], None where the string is none."""
+    found = _TIME.match(text.strip())
+    if not found:
+        return None
+    hours, minutes, seconds = int(found[2]), int(found[3]), int(found[4] or 0)
+    if minutes > 59 or seconds > 59 or hours > 838:
+        return None
+    shown = f"{found[1]}{hours:02d}:{minutes:02d}:{seconds:02d}"
+    return shown + (f".{found[5]:0<6}" if found[5] else "")
+
+
+def single(value: float) -> float:
+    """A number as a FLOAT column holds it."""
+    try:
+        return float(struct.unpack("f", struct.pack("f", value))[0])
+    except OverflowError:
+        return value
+
+
+def rounded(value: float | int | str | Decimal, scale: int) -> Decimal:
+    """A number with that many digits after the point, halves away from zero."""
+    exact = value if isinstance(value, Decimal) else Decimal(repr(value).strip("'"))
+    return exact.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP)
+
+
+# ---------------------------------------------------------------- storing
+def stored(value: Any, column: Column, row: int = 1) -> Any:
+    """A value as SQLite keeps it in that column, by the rules of MySQL's strict mode.
+
+    Raises StatementError (1048, 1264, 1265, 1292, 1366, 1406) for what does not fit.
+    """
+    if value is None:
+        if not column.nullable and not column.auto:
+            raise fault(1048, column.name)
+        return None
+    kind = column.type
+    if isinstance(value, (dt.date, dt.timedelta)):
+        value = str(value)
+    if kind.kind in ("int", "year"):
+        return _stored_whole(value, column, row)
+    if kind.number:
+        return _stored_real(value, column, row)
+    if kind.moment:
+        return _stored_moment(value, column, row)
+    if kind.kind == "bytes":
+        return value if isinstance(value, bytes) else str(value).encode()
+    return _stored_text(value, column, row)
+
+
+def _digits_of(value: Any, column: Column, row: int) -> Decimal:
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    if isinstance(value, str):
+        found = _NUMBER.match(value)
+        if found is None or value[found.end() :].strip():
+            shown = "integer" if column.type.kind == "int" else column.type.kind
+            if found is not None and found[1]:
+                raise fault(1265, column.name, row)
+            raise fault(1366, shown, value, column.name, row)
+        value = found[1]
+    try:
+        return Decimal(repr(value).strip("'") if not isinstance(value, Decimal) else value)
+    except InvalidOperation as e:
+        raise fault(1366, column.type.kind, value, column.name, row) from e
+
+
+def _stored_whole(value: Any, column: Column, row: int) -> int:
+    number = int(_digits_of(value, column, row).quantize(Decimal(1), rounding=ROUND_HALF_UP))
+    if column.type.kind == "year":
+        if 0 < number < 100 or (isinstance(value, str) and number == 0):
+            number += 2000 if number < 70 else 1900
+        if number and not 1901 <= number <= 2155:
+            raise fault(1264, column.name, row)
+        return number
+    bits = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
+    name = column.declared.partition("(")[0].partition(" ")[0]
+    size = bits.get(name, 64)
+    low, high = (0, 1 << size) if column.type.unsigned else (-(1 << size - 1), 1 << size - 1)
+    if not low <= number < high:
+        raise fault(1264, column.name, row)
+    if number >= 1 << 63:
+        raise unable(f"the whole number {number}, which needs more than 63 bits")
+    return number
+
+
+def _stored_real(value: Any, column: Column, row: int) -> float:
+    number = _digits_of(value, column, row)
+    kind = column.type
+    if kind.scale is not None:
+        number = rounded(number, kind.scale)
+        limit = kind.precision - kind.scale if kind.kind == "decimal" else 0
+        if limit and abs(number) >= Decimal(10) ** limit:
+            raise fault(1264, column.name, row)
+    if kind.kind == "decimal" and Decimal(repr(float(number))) != number:
+        raise unable(f"the exact decimal {number}, which has more than 15 digits")
+    return single(float(number)) if kind.kind == "float" else float(number)
+
+
+def _stored_moment(value: Any, column: Column, row: int) -> str:
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    kind = column.type.kind
+    error: StatementError = fault(1292, kind, text, column.name, row)
+    if kind == "time":
+        found = time_of(text.rpartition(" ")[2])
+        if found is None:
+            raise error
+        if found.startswith("-") or not found[2] == ":":
+            raise unable(f"the time {found}, which is not between 00:00:00 and 99:59:59")
+        return found
+    moment = moment_of(text)
+    if moment is None:
+        raise error
+    if kind == "date":
+        return moment[0]
+    time = moment[1] if column.type.scale else moment[1].partition(".")[0]
+    return f"{moment[0]} {time}"
+
+
+def _stored_text(value: Any, column: Column, row: int) -> str:
+    text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+    if column.values and column.declared.startswith("enum"):
+        for word in column.values:
+            if word.lower() == text.lower():
+                return word
+        raise fault(1265, column.name, row)
+    if column.declared.startswith("char("):
+        text = text.rstrip(" ")
+    if column.type.precision and len(text) > column.type.precision:
+        if text[column.type.precision :].strip(" ") or not column.declared.startswith("varchar"):
+            raise fault(1406, column.name, row)
+        text = text[: column.type.precision]
+    return text
+
+
+def default_of(column: Column, now: str) -> Any:
+    """What a column holds where an INSERT says nothing. Raises StatementError 1364."""
+    if column.computed:
+        return now
+    if column.default is None and not column.nullable and not column.auto:
+        raise fault(1364, column.name)
+    return column.default
+
+
+def shown(value: Any) -> str:
+    """A value as an error's text quotes it."""
+    return "NULL" if value is None else str(value)

@@ -1,0 +1,197 @@
+"""Names in a statement: which sources a query sees, and what a column's name means there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from sqlglot import exp
+
+from intercode.sql.dialect.errors import fault, unable
+from intercode.sql.embedded.catalog.catalog import Catalog, Table
+from intercode.sql.embedded.catalog.types import Type
+
+CLAUSES = {
+    "select": "field list", "where": "where clause", "on": "on clause", "group": "group statement",
+    "having": "having clause", "order": "order clause",
+}  # fmt: skip
+"""What MySQL calls the parts of a query in its errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ex:
+    """An expression in SQLite's words, with its type in MySQL.
+
+    ``literal``: the value where it is a constant that was written down. ``columns``: the parts of
+    a row of several values. ``aggregate``: it is made of an aggregate. ``outer``: it is a column
+    of a query further out, constant in this one.
+    """
+
+    sql: str
+    type: Type
+    literal: Any = None
+    columns: tuple[Ex, ...] = ()
+    aggregate: bool = False
+    outer: bool = False
+
+
+@dataclass(slots=True)
+class Source:
+    """One entry of FROM. ``tag``: its alias in SQLite. ``text``: how SQLite gets its rows.
+    ``keys``: what its rows' own order is, best first."""
+
+    name: str
+    tag: str
+    database: str
+    columns: list[tuple[str, Type, str]]
+    text: str
+    keys: list[str] = field(default_factory=list)
+    table: Table | None = None
+    rows: int = 0
+    numbered: bool = False
+    nullable: bool = False
+    named: set[str] = field(default_factory=set)
+
+    def find(self, name: str) -> Ex | None:
+        low = name.lower()
+        for shown, kind, sql in self.columns:
+            if shown.lower() == low:
+                self.named.add(low)
+                return Ex(sql, kind.maybe() if self.nullable else kind)
+        return None
+
+    def order(self) -> list[str]:
+        """Keys of the row order; a derived table is numbered when it is first asked."""
+        if not self.keys and self.table is None:
+            self.numbered = True
+            self.keys = [f'{self.tag}."row number"']
+        return self.keys
+
+    @property
+    def mark(self) -> str:
+        """Stands for the source's text until it is known whether its rows are numbered."""
+        return f"\x01{self.tag}\x01"
+
+    def sql(self) -> str:
+        """How SQLite reads it."""
+        if self.numbered:
+            return (
+                f'(SELECT *, ROW_NUMBER() OVER () AS "row number" FROM {self.text}) AS {self.tag}'
+            )
+        return f"{self.text} AS {self.tag}"
+
+
+def _no_queries(*_: Any) -> Any:
+    raise unable("a query here")
+
+
+@dataclass(slots=True)
+class Unit:
+    """What all parts of one statement share.
+
+    ``used``: databases whose tables it reads. ``volatile``: its meaning changes with time or
+    session, so that its translation is not kept. ``compile`` makes a query of a tree.
+    """
+
+    catalog: Catalog
+    database: str
+    modes: frozenset[str]
+    variables: Mapping[str, Any]
+    now: str = ""
+    compile: Callable[..., Any] = _no_queries
+    used: set[str] = field(default_factory=set)
+    volatile: bool = False
+    count: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    session: Mapping[str, Any] = field(default_factory=dict)
+
+    def tag(self) -> str:
+        self.count += 1
+        return f"s{self.count}"
+
+
+@dataclass(slots=True)
+class Scope:
+    """One query block. ``ctes``: common tables by name. ``visible``: sources that an ON sees."""
+
+    unit: Unit
+    parent: Scope | None = None
+    sources: list[Source] = field(default_factory=list)
+    merged: dict[str, Ex] = field(default_factory=dict)
+    ctes: dict[str, Callable[[Scope, str], Source]] = field(default_factory=dict)
+    clause: str = "select"
+    aliases: dict[str, Ex] = field(default_factory=dict)
+    groups: dict[str, Ex] = field(default_factory=dict)
+    inside_aggregate: bool = False
+    aggregated: bool = False
+    windows: Mapping[str, exp.Expr] = field(default_factory=dict)
+    visible: Sequence[Source] | None = None
+
+    def cte(self, name: str) -> Callable[[Scope, str], Source] | None:
+        scope: Scope | None = self
+        while scope is not None:
+            if name.lower() in scope.ctes:
+                return scope.ctes[name.lower()]
+            scope = scope.parent
+        return None
+
+    def column(self, node: exp.Column) -> Ex:
+        """What a column's name means. Raises StatementError 1052 or 1054."""
+        name, table, database = node.name, node.table, node.db
+        shown = ".".join(p for p in (database, table, name) if p)
+        found = self._found(name, table, database, shown)
+        if found is not None:
+            return found
+        scope = self.parent
+        while scope is not None:
+            found = scope._sources(name, table, database, shown, scope.sources)
+            if found is not None:
+                return replace(found, outer=True)
+            scope = scope.parent
+        raise fault(1054, shown, CLAUSES[self.clause])
+
+    def _found(self, name: str, table: str, database: str, shown: str) -> Ex | None:
+        seen = self.visible if self.clause == "on" and self.visible is not None else self.sources
+        if self.clause == "having" and not self.inside_aggregate:
+            return self._having(name, table, database, shown)
+        found = self._sources(name, table, database, shown, seen)
+        if found is None and not table and self.clause in ("order", "group"):
+            return self.aliases.get(name.lower())
+        return found
+
+    def _having(self, name: str, table: str, database: str, shown: str) -> Ex | None:
+        """HAVING sees the select list and what is grouped by, and no other column."""
+        low = name.lower()
+        if not table and low in self.aliases:
+            return self.aliases[low]
+        found = self._sources(name, table, database, shown, self.sources)
+        if found is not None and any(
+            found.sql == known.sql for known in (*self.aliases.values(), *self.groups.values())
+        ):
+            return found
+        return None
+
+    def _sources(
+        self, name: str, table: str, database: str, shown: str, seen: Sequence[Source]
+    ) -> Ex | None:
+        low = name.lower()
+        if not table and low in self.merged:
+            return self.merged[low]
+        hits = []
+        for source in seen:
+            if table and source.name.lower() != table.lower():
+                continue
+            if database and source.database.lower() != database.lower():
+                continue
+            found = source.find(name)
+            if found is not None:
+                hits.append(found)
+        if len(hits) > 1:
+            raise fault(1052, shown, CLAUSES[self.clause])
+        return hits[0] if hits else None
+
+
+def has_source(scope: Scope, table: str) -> list[Source]:
+    """The sources of that name."""
+    return [s for s in scope.sources if s.name.lower() == table.lower()]

@@ -1,0 +1,179 @@
+"""From a statement's text to what SQLite runs, kept for the next who says the same."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sqlglot import exp
+
+from intercode.sql.dialect.errors import StatementError, fault, unable
+from intercode.sql.dialect.group_by import Keyed, group_by_fault
+from intercode.sql.dialect.parser import nodes
+from intercode.sql.embedded.catalog.catalog import Catalog, Table
+from intercode.sql.embedded.catalog.information_schema import SCHEMAS
+from intercode.sql.embedded.catalog.result_values import reader
+from intercode.sql.embedded.compile.queries import compile_query, start
+from intercode.sql.embedded.compile.scope import Unit
+
+_KEPT = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """A query in SQLite's words. ``used``: the databases that it reads. ``volatile``: the next time
+    it may mean or give something else."""
+
+    sql: str
+    names: tuple[str, ...]
+    types: tuple[Any, ...]
+    readers: tuple[Callable[[Any], Any] | None, ...]
+    used: frozenset[str]
+    volatile: bool = False
+
+
+Key = tuple[str, str, Any, str]
+"""A catalog's stamp, the database in use, sql_mode, a statement's text."""
+Outcome = Translation | StatementError
+
+
+class Store(Protocol):
+    """What outlives the process."""
+
+    def find(self, key: Key) -> Outcome | None:
+        """What is kept under a key, if anything is."""
+        ...
+
+    def keep(self, key: Key, value: Outcome) -> None:
+        """Keep one."""
+        ...
+
+    def flush(self) -> None:
+        """Let the next process have them."""
+        ...
+
+
+class Translations:
+    """Translations and errors by catalog, database, modes and text; those that last (of a pristine
+    catalog, whose stamp means the same tomorrow) in a store too."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: OrderedDict[Key, Outcome] = OrderedDict()
+
+    def find(self, key: Key, lasting: bool) -> Translation | None:
+        """What is kept. Raises the StatementError that was found before."""
+        found = self._kept.get(key)
+        if found is None and lasting:
+            found = self._store.find(key)
+            if found is not None:
+                self._remember(key, found)
+        if isinstance(found, StatementError):
+            raise StatementError(found.number, found.message)
+        return found
+
+    def keep(self, key: Key, value: Outcome, lasting: bool) -> None:
+        """Keep one; the oldest makes room."""
+        self._remember(key, value)
+        if lasting:
+            self._store.keep(key, value)
+
+    def flush(self) -> None:
+        """Write down what lasts."""
+        self._store.flush()
+
+    def _remember(self, key: Key, value: Outcome) -> None:
+        self._kept[key] = value
+        while len(self._kept) > _KEPT:
+            try:
+                self._kept.popitem(last=False)
+            except KeyError:  # another thread was quicker
+                return
+
+
+def translated(tree: exp.Expr, unit: Unit) -> Translation:
+    """A query's translation. Raises StatementError as MySQL does, or for what cannot be done."""
+    try:
+        found = nodes(tree)
+        _check_tables(found, unit)
+        query = compile_query(tree, start(unit))
+        if "ONLY_FULL_GROUP_BY" in unit.modes:
+            _check_groups(tree, found, unit)
+    except RecursionError as e:
+        raise unable("expressions that lie so deep in each other") from e
+    readers = tuple(reader(k) for k in query.types)
+    return Translation(
+        query.sql, tuple(query.names), query.types, readers, frozenset(unit.used), unit.volatile
+    )
+
+
+def _check_tables(found: list[exp.Expr], unit: Unit) -> None:
+    """Raises StatementError 1046, 1049, 1146 or 1235: MySQL opens all tables, and refuses some
+    subqueries, before it reads a name."""
+    common = {n.alias.lower() for n in found if isinstance(n, exp.CTE)}
+    named = [n for n in found if isinstance(n, exp.Table) and isinstance(n.this, exp.Identifier)]
+    for table in sorted(named, key=lambda t: int(t.this.meta.get("start", 0))):
+        database = (table.db or unit.database).lower()
+        low = table.name.lower()
+        if table.catalog or database in SCHEMAS or (not table.db and low in common | {"dual"}):
+            continue
+        if not database:
+            raise fault(1046)
+        if database not in unit.catalog.databases:
+            raise fault(1049, table.db or database)
+        if unit.catalog.table(database, low) is None:
+            raise fault(1146, f"{database}.{low}")
+    for node in found:
+        if not isinstance(node, (exp.In, exp.All, exp.Any)):
+            continue
+        inner = node.args.get("query") if isinstance(node, exp.In) else node.this
+        while isinstance(inner, (exp.Subquery, exp.Paren)):
+            inner = inner.this
+        if isinstance(inner, exp.Query) and inner.args.get("limit") is not None:
+            raise fault(1235, "LIMIT & IN/ALL/ANY/SOME subquery")
+
+
+def _check_groups(tree: exp.Expr, found: list[exp.Expr], unit: Unit) -> None:
+    """Raises StatementError where ONLY_FULL_GROUP_BY forbids a column."""
+    if not any(isinstance(node, _GROUPING) for node in found):
+        return
+    error = group_by_fault(tree, _Schema(unit.catalog), unit.database)
+    if error is not None:
+        raise error
+
+
+_GROUPING = (exp.Group, exp.Anonymous, exp.GroupConcat, exp.Distinct)
+
+
+class _Schema(dict[str, Mapping[str, Keyed]]):
+    """The catalog as the rule of groups sees it, worked out as it is asked for."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        super().__init__()
+        self._catalog = catalog
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The tables of a database."""
+        tables = self._catalog.databases.get(name)
+        return default if tables is None else _Tables(tables)
+
+
+class _Tables(dict[str, Keyed]):
+    """Its tables, likewise."""
+
+    def __init__(self, tables: Mapping[str, Table]) -> None:
+        super().__init__()
+        self._tables = tables
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The columns and keys of a table."""
+        table = self._tables.get(name)
+        return default if table is None else _keyed(table)
+
+
+def _keyed(table: Table) -> Keyed:
+    nullable = {c.name.lower() for c in table.columns if c.nullable}
+    keys = [frozenset(c.lower() for c in i.columns) for i in table.indexes if i.unique]
+    return Keyed(tuple(c.name for c in table.columns), tuple(k for k in keys if not k & nullable))

@@ -1,0 +1,243 @@
+"""ALTER TABLE: the table is made anew with what changed, its rows carried over."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from intercode.sql.dialect.errors import fault, unable
+from intercode.sql.dialect.parser import written
+from intercode.sql.embedded.catalog.catalog import Column, Table, ident
+from intercode.sql.embedded.catalog.definitions import column_of, finished, with_index, with_part
+from intercode.sql.embedded.catalog.result_values import reader
+from intercode.sql.embedded.catalog.values import default_of, stored
+from intercode.sql.embedded.execute.dml import taken, writing
+from intercode.sql.embedded.execute.write_targets import forget, note, target_of
+from intercode.sql.embedded.load.table_layout import lay_out
+
+if TYPE_CHECKING:
+    from intercode.sql.embedded.execute.session import EmbeddedSession
+
+Plan = tuple[Table, dict[str, str | None]]
+"""A table, and for each of its columns the old one that its values come from."""
+
+
+def alter(tree: exp.Alter, session: EmbeddedSession) -> None:
+    """ALTER TABLE. Raises StatementError as MySQL does, or for what is not there."""
+    database, table = target_of(tree.this, session)
+    plan: Plan = (table, {c.name: c.name for c in table.columns})
+    for action in tree.args.get("actions") or ():
+        plan = _changed(plan, action)
+    after, origins = plan
+    after = finished(after)
+    if not after.columns:
+        raise fault(1090)
+    if after.name != table.name and session.state.catalog.table(database, after.name):
+        raise fault(1050, after.name)
+    for child in session.state.catalog.databases[database].values():
+        if after.name != table.name and any(k.parent == table.name for k in child.foreign):
+            raise unable("RENAME of a table that foreign keys point to")
+    with writing(session, database) as connection:
+        rows = _carried(connection, database, table, after, origins, session.unit().now)
+        connection.execute(f"DROP TABLE {ident(database)}.{ident(table.name)}")
+        after = rebuilt(connection, database, after, rows)
+    if after.name != table.name:
+        forget(session, database, table.name)
+    note(session, database, after, "changed" if after.name == table.name else "new")
+
+
+def _carried(
+    connection: sqlite3.Connection,
+    database: str,
+    before: Table,
+    after: Table,
+    origins: dict[str, str | None],
+    now: str,
+) -> list[tuple[Any, ...]]:
+    """The old rows with the new columns."""
+    names = [c.name for c in before.columns]
+    shown = ", ".join(ident(n) for n in names)
+    source = f"{ident(database)}.{ident(before.name)}"
+    rows = connection.execute(f"SELECT {shown} FROM {source} ORDER BY rowid").fetchall()
+    out = []
+    for place, row in enumerate(rows, 1):
+        old = dict(zip(names, row, strict=True))
+        out.append(tuple(_value(old, c, before, origins, now, place) for c in after.columns))
+    return out
+
+
+def _value(
+    old: dict[str, Any],
+    column: Column,
+    before: Table,
+    origins: dict[str, str | None],
+    now: str,
+    place: int,
+) -> Any:
+    origin = origins.get(column.name)
+    if origin is None:
+        return place if column.auto else _filled(column, now)
+    source = before.column(origin)
+    value = old[origin]
+    if source is None or source.declared == column.declared or value is None:
+        return value
+    read = reader(source.type)
+    return value if read is None else read(value)
+
+
+def _filled(column: Column, now: str) -> Any:
+    """What a new column holds in the rows that are there: its default, or an empty value."""
+    if column.computed or column.default is not None or column.nullable:
+        return default_of(column, now)
+    if column.type.moment:
+        raise unable("ADD COLUMN of a date that is NOT NULL and has no default")
+    return 0 if column.type.number else ""
+
+
+def rebuilt(
+    connection: sqlite3.Connection,
+    database: str,
+    table: Table,
+    rows: Sequence[tuple[Any, ...]] | None,
+) -> Table:
+    """Make a table with these rows (None: those that it has). Raises StatementError 1062 and those
+    of values that do not fit."""
+    schema = ident(database) + "."
+    if rows is None:
+        names = ", ".join(ident(c.name) for c in table.columns)
+        rows = connection.execute(f"SELECT {names} FROM {schema}{ident(table.name)}").fetchall()
+        connection.execute(f"DROP TABLE {schema}{ident(table.name)}")
+    raw = schema + ident("raw " + table.name)
+    columns = ", ".join(ident(c.name) for c in table.columns)
+    connection.execute(f"CREATE TABLE {raw} ({columns})")
+    marks = ", ".join("?" * len(table.columns))
+    connection.executemany(
+        f"INSERT INTO {raw} VALUES ({marks})",
+        [
+            [stored(v, c, place) for v, c in zip(row, table.columns, strict=True)]
+            for place, row in enumerate(rows, 1)
+        ],
+    )
+    try:
+        return lay_out(connection, table, schema)
+    except sqlite3.IntegrityError as e:
+        raise taken({}, table, e) from e
+
+
+# ---------------------------------------------------------------- the actions
+def _changed(plan: Plan, action: exp.Expr) -> Plan:
+    table, origins = plan
+    if isinstance(action, exp.ColumnDef):
+        return _added(table, origins, action)
+    if isinstance(action, exp.Drop):
+        return _dropped(table, origins, action)
+    if isinstance(action, exp.RenameColumn):
+        return _renamed(table, origins, action.this.name, action.args["to"].name)
+    if isinstance(action, exp.AlterRename):
+        return replace(table, name=action.this.name.lower()), origins
+    if isinstance(action, exp.ModifyColumn):
+        return _modified(table, origins, action)
+    if isinstance(action, exp.AddConstraint):
+        for part in action.expressions:
+            table = with_part(table, part)
+        return table, origins
+    if isinstance(action, exp.AlterColumn):
+        return _default(table, action), origins
+    raise unable(f"ALTER TABLE ... {written(action)[:60]}")
+
+
+def _added(table: Table, origins: dict[str, str | None], action: exp.ColumnDef) -> Plan:
+    place = action.args.get("position")
+    after = with_part(table, action)
+    if place is not None:
+        new, rest = after.columns[-1], list(after.columns[:-1])
+        at = 0
+        if place.this is not None:
+            names = [c.name.lower() for c in rest]
+            if place.this.name.lower() not in names:
+                raise fault(1054, place.this.name, table.name)
+            at = names.index(place.this.name.lower()) + 1
+        rest.insert(at, new)
+        after = replace(after, columns=tuple(rest))
+    return after, {**origins, action.name: None}
+
+
+def _dropped(table: Table, origins: dict[str, str | None], action: exp.Drop) -> Plan:
+    kind = str(action.args.get("kind") or "COLUMN").upper()
+    named = action.args.get("tables") or [action.this]
+    for node in named:
+        name = node.name
+        if kind == "COLUMN":
+            column = table.column(name)
+            if column is None:
+                raise fault(1091, name)
+            if any(name.lower() in (c.lower() for c in k.columns) for k in table.foreign):
+                raise unable("DROP COLUMN of a foreign key")
+            keys = tuple(
+                replace(i, columns=tuple(c for c in i.columns if c.lower() != name.lower()))
+                for i in table.indexes
+            )
+            table = replace(
+                table,
+                columns=tuple(c for c in table.columns if c is not column),
+                indexes=tuple(k for k in keys if k.columns),
+            )
+        elif kind in ("INDEX", "KEY"):
+            if not any(i.name.lower() == name.lower() for i in table.indexes):
+                raise fault(1091, name)
+            rest = tuple(i for i in table.indexes if i.name.lower() != name.lower())
+            table = replace(table, indexes=rest)
+        else:
+            raise unable(f"ALTER TABLE ... DROP {kind}")
+    return table, origins
+
+
+def _renamed(table: Table, origins: dict[str, str | None], old: str, new: str) -> Plan:
+    column = table.column(old)
+    if column is None:
+        raise fault(1054, old, table.name)
+    if table.column(new) is not None and new.lower() != old.lower():
+        raise fault(1060, new)
+
+    def name(word: str) -> str:
+        return new if word.lower() == old.lower() else word
+
+    columns = tuple(replace(c, name=name(c.name)) for c in table.columns)
+    indexes = tuple(replace(i, columns=tuple(map(name, i.columns))) for i in table.indexes)
+    foreign = tuple(replace(k, columns=tuple(map(name, k.columns))) for k in table.foreign)
+    after = replace(table, columns=columns, indexes=indexes, foreign=foreign)
+    return after, {**origins, new: origins.get(column.name)}
+
+
+def _modified(table: Table, origins: dict[str, str | None], action: exp.ModifyColumn) -> Plan:
+    definition = action.this
+    old = action.args.get("rename_from")
+    if old is not None:
+        table, origins = _renamed(table, origins, old.name, definition.name)
+    column = table.column(definition.name)
+    if column is None:
+        raise fault(1054, definition.name, table.name)
+    new, keys = column_of(definition, table.collation)
+    new = replace(new, name=column.name)
+    columns = tuple(new if c is column else c for c in table.columns)
+    table = replace(table, columns=columns)
+    for key in keys:
+        name = "PRIMARY" if key == "PRIMARY" else column.name
+        table = with_index(table, name, [exp.to_identifier(column.name)], True)
+    return table, origins
+
+
+def _default(table: Table, action: exp.AlterColumn) -> Table:
+    column = table.column(action.this.name)
+    if column is None:
+        raise fault(1054, action.this.name, table.name)
+    default = action.args.get("default")
+    if default is None and not action.args.get("drop"):
+        raise unable("ALTER COLUMN in this form")
+    value = None if default is None or isinstance(default, exp.Null) else default.name
+    new = replace(column, default=value, computed=False)
+    return replace(table, columns=tuple(new if c is column else c for c in table.columns))

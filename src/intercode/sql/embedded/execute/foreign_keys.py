@@ -1,0 +1,141 @@
+"""Foreign keys, checked row by row as InnoDB does."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from intercode.sql.dialect.errors import fault, unable
+from intercode.sql.embedded.catalog.catalog import ForeignKey, Table, ident
+from intercode.sql.embedded.catalog.collations import collate
+
+if TYPE_CHECKING:
+    from intercode.sql.embedded.execute.session import EmbeddedSession
+
+Row = Mapping[str, Any]
+
+
+def _enforced(session: EmbeddedSession) -> bool:
+    return str(session.setting("foreign_key_checks")) not in ("0", "OFF")
+
+
+def _shown(key: ForeignKey, database: str, child: str) -> str:
+    own = ", ".join(f"`{c}`" for c in key.columns)
+    other = ", ".join(f"`{c}`" for c in key.parent_columns)
+    rule = f" ON DELETE {key.on_delete}" if key.on_delete else ""
+    rule += f" ON UPDATE {key.on_update}" if key.on_update else ""
+    return (
+        f"`{database}`.`{child}`, CONSTRAINT `{key.name}` FOREIGN KEY ({own}) "
+        f"REFERENCES `{key.parent}` ({other}){rule}"
+    )
+
+
+def _rows(
+    connection: sqlite3.Connection, database: str, table: Table, names: tuple[str, ...], values: Any
+) -> list[tuple[Any, ...]]:
+    """Rows of a table with these values in these columns: row number, then all columns."""
+    columns = [table.column(n) for n in names]
+    tests = " AND ".join(
+        f"{ident(c.name)} = ?{collate(False, c.type)}" for c in columns if c is not None
+    )
+    shown = ", ".join(ident(c.name) for c in table.columns)
+    source = f"{ident(database)}.{ident(table.name)}"
+    return connection.execute(
+        f"SELECT rowid, {shown} FROM {source} WHERE {tests}", list(values)
+    ).fetchall()
+
+
+def check_child(
+    row: Row,
+    table: Table,
+    database: str,
+    session: EmbeddedSession,
+    connection: sqlite3.Connection,
+    changed: set[str] | None = None,
+) -> None:
+    """Raises StatementError 1452 where a row points to a parent that is not there."""
+    if not _enforced(session):
+        return
+    low = {k.lower(): v for k, v in row.items()}
+    for key in table.foreign:
+        values = [low[c.lower()] for c in key.columns]
+        if None in values or (changed is not None and not changed & set(key.columns)):
+            continue
+        parent = session.state.catalog.table(database, key.parent)
+        if parent is not None and parent.name == table.name:
+            parent = table
+            if [low.get(c.lower()) for c in key.parent_columns] == values:
+                continue
+        if parent is None or not _rows(connection, database, parent, key.parent_columns, values):
+            raise fault(1452, _shown(key, database, table.name))
+
+
+def children(
+    table: Table, database: str, session: EmbeddedSession
+) -> Iterator[tuple[Table, ForeignKey]]:
+    """The tables whose foreign keys point to a table."""
+    for child in session.state.catalog.databases[database].values():
+        for key in child.foreign:
+            if key.parent == table.name:
+                yield child, key
+
+
+def check_parent(
+    old: Row,
+    table: Table,
+    database: str,
+    session: EmbeddedSession,
+    connection: sqlite3.Connection,
+    changed: set[str],
+) -> None:
+    """Raises StatementError 1451 where a row that others point to gets another key."""
+    if not _enforced(session):
+        return
+    low = {k.lower(): v for k, v in old.items()}
+    for child, key in children(table, database, session):
+        if not {c.lower() for c in changed} & {c.lower() for c in key.parent_columns}:
+            continue
+        values = [low[c.lower()] for c in key.parent_columns]
+        if _rows(connection, database, child, key.columns, values):
+            if key.on_update in ("CASCADE", "SET NULL"):
+                raise unable(f"ON UPDATE {key.on_update}")
+            raise fault(1451, _shown(key, database, child.name))
+
+
+def remove_children(
+    old: Row,
+    table: Table,
+    database: str,
+    session: EmbeddedSession,
+    connection: sqlite3.Connection,
+    depth: int = 0,
+) -> set[str]:
+    """What the end of a row means for those that point to it: 1451, or CASCADE and SET NULL.
+
+    Returns the names of the tables that changed.
+    """
+    touched: set[str] = set()
+    if not _enforced(session):
+        return touched
+    if depth > 15:
+        raise unable("foreign keys that cascade more than 15 times")
+    low = {k.lower(): v for k, v in old.items()}
+    for child, key in children(table, database, session):
+        values = [low[c.lower()] for c in key.parent_columns]
+        target = f"{ident(database)}.{ident(child.name)}"
+        names = [c.name for c in child.columns]
+        for row in _rows(connection, database, child, key.columns, values):
+            inner = dict(zip(names, row[1:], strict=True))
+            if child.name == table.name and inner == dict(old):
+                continue
+            if key.on_delete == "CASCADE":
+                touched |= remove_children(inner, child, database, session, connection, depth + 1)
+                connection.execute(f"DELETE FROM {target} WHERE rowid = ?", [row[0]])
+            elif key.on_delete == "SET NULL":
+                sets = ", ".join(f"{ident(c)} = NULL" for c in key.columns)
+                connection.execute(f"UPDATE {target} SET {sets} WHERE rowid = ?", [row[0]])
+            else:
+                raise fault(1451, _shown(key, database, child.name))
+            touched.add(child.name)
+    return touched

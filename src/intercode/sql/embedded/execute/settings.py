@@ -1,0 +1,146 @@
+"""SET: user variables and the system variables that a session may change."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from intercode.sql.dialect.errors import StatementError, denied, fault, near, unable
+from intercode.sql.dialect.keywords import words
+from intercode.sql.dialect.parser import parsed
+
+if TYPE_CHECKING:
+    from intercode.sql.embedded.execute.session import EmbeddedSession
+
+MODES = (
+    "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,"
+    "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
+)
+"""MySQL 8's own modes."""
+_KNOWN_MODES = frozenset(MODES.split(",")) | words("""
+    ALLOW_INVALID_DATES ANSI ANSI_QUOTES HIGH_NOT_PRECEDENCE IGNORE_SPACE NO_AUTO_VALUE_ON_ZERO
+    NO_BACKSLASH_ESCAPES NO_DIR_IN_CREATE NO_UNSIGNED_SUBTRACTION PAD_CHAR_TO_FULL_LENGTH
+    PIPES_AS_CONCAT REAL_AS_FLOAT STRICT_ALL_TABLES TIME_TRUNCATE_FRACTIONAL TRADITIONAL""")
+_NOT_HERE = words("ANSI ANSI_QUOTES NO_BACKSLASH_ESCAPES PIPES_AS_CONCAT HIGH_NOT_PRECEDENCE")
+DEFAULTS: dict[str, Any] = {
+    "sql_mode": f"{MODES},IGNORE_SPACE", "autocommit": 1, "foreign_key_checks": 1,
+    "unique_checks": 1,
+    "group_concat_max_len": 1024, "max_execution_time": 0, "sql_safe_updates": 0,
+    "character_set_client": "utf8mb4", "character_set_connection": "utf8mb4",
+    "character_set_results": "utf8mb4", "character_set_server": "utf8mb4",
+    "character_set_database": "utf8mb4", "collation_connection": "utf8mb4_0900_ai_ci",
+    "collation_server": "utf8mb4_0900_ai_ci", "collation_database": "utf8mb4_0900_ai_ci",
+    "time_zone": "SYSTEM", "system_time_zone": "UTC", "tx_isolation": "REPEATABLE-READ",
+    "transaction_isolation": "REPEATABLE-READ", "lower_case_table_names": 1, "max_allowed_packet":
+    67108864, "wait_timeout": 28800, "interactive_timeout": 28800, "sql_notes": 1,
+    "sql_select_limit": 18446744073709551615, "cte_max_recursion_depth": 1000, "hostname":
+    "mysql", "port": 3306, "version_comment": "MySQL Community Server - GPL", "warning_count": 0,
+    "error_count": 0, "last_insert_id": 0, "identity": 0, "auto_increment_increment": 1,
+    "auto_increment_offset": 1, "div_precision_increment": 4, "default_storage_engine": "InnoDB",
+    "license": "GPL", "protocol_version": 10, "sql_big_selects": 1, "sql_quote_show_create": 1,
+}  # fmt: skip
+_WITHOUT_EFFECT = words("""
+    autocommit unique_checks sql_notes sql_safe_updates time_zone character_set_client
+    character_set_connection character_set_results collation_connection wait_timeout
+    interactive_timeout transaction_isolation tx_isolation max_execution_time sql_big_selects
+    sql_quote_show_create""")
+"""What may be set and changes nothing that a statement of an episode shows."""
+_READ_ONLY = words(
+    "version hostname port license protocol_version lower_case_table_names system_time_zone"
+)
+_ONE = re.compile(
+    r"\s*(?:(?P<user>@\s*[`'\"]?(?P<var>[\w.$]+)[`'\"]?)"
+    r"|(?:(?P<scope>GLOBAL|PERSIST|PERSIST_ONLY|SESSION|LOCAL)\s+|@@(?:(?P<at>\w+)\.)?)?"
+    r"`?(?P<name>\w+)`?)\s*:?=\s*",
+    re.I,
+)
+_NOTHING = re.compile(
+    r"SET\s+(NAMES|CHARACTER\s+SET|CHARSET|(SESSION\s+|LOCAL\s+)?TRANSACTION)\b", re.I
+)
+
+
+def execute(code: str, session: EmbeddedSession) -> None:
+    """One SET statement. Raises StatementError 1193, 1227, 1231, 1238 and for what has effects
+    that this engine has not."""
+    text = code.strip().rstrip(";").strip()
+    if _NOTHING.match(text):
+        return
+    if re.match(r"SET\s+(PASSWORD|ROLE|DEFAULT|RESOURCE)\b", text, re.I):
+        raise denied("SET of accounts and resources", "they are the server's")
+    for part in _parts(text[3:]):
+        found = _ONE.match(part)
+        if found is None:
+            raise near(text, text.find(part.strip()))
+        value = _value(part[found.end() :].strip(), session)
+        if found["user"]:
+            variables = {**session.state.variables, found["var"].lower(): value}
+            session.state = replace(session.state, variables=variables)
+            continue
+        where = (found["scope"] or found["at"] or "SESSION").upper()
+        _set(found["name"].lower(), value, where, session)
+
+
+def _parts(text: str) -> list[str]:
+    parts, depth, quote, start = [], 0, "", 0
+    for i, char in enumerate(text):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"`":
+            quote = char
+        elif char in "()":
+            depth += 1 if char == "(" else -1
+        elif char == "," and not depth:
+            parts.append(text[start:i])
+            start = i + 1
+    return [*parts, text[start:]]
+
+
+def _value(text: str, session: EmbeddedSession) -> Any:
+    word = text.strip("'\"`")
+    if re.fullmatch(r"[A-Za-z_][\w-]*", text) and text.upper() not in ("NULL", "TRUE", "FALSE"):
+        return None if text.upper() == "DEFAULT" else word
+    from intercode.sql.embedded.compile.translation import translated
+
+    found = translated(parsed(f"SELECT {text}"), session.unit())
+    rows = session.rows(found)
+    if len(found.types) != 1 or len(rows) != 1:
+        raise fault(1241, 1)
+    value = rows[0][0]
+    read = found.readers[0]
+    return value if value is None or read is None else read(value)
+
+
+def _set(name: str, value: Any, where: str, session: EmbeddedSession) -> None:
+    if where not in ("SESSION", "LOCAL"):
+        raise denied(f"SET {where} {name}", "other episodes use the same server")
+    if name not in DEFAULTS:
+        raise fault(1193, name)
+    if name in _READ_ONLY:
+        raise fault(1238, name, "read only")
+    settings = {k: v for k, v in session.state.settings.items() if k != name}
+    if value is not None:
+        settings[name] = _checked(name, value)
+    if settings.get(name) == DEFAULTS[name]:
+        del settings[name]
+    session.state = replace(session.state, settings=settings)
+
+
+def _checked(name: str, value: Any) -> Any:
+    if name == "sql_mode":
+        return _modes(str(value))
+    if name in _WITHOUT_EFFECT or name == "foreign_key_checks":
+        words = {"ON": 1, "OFF": 0, "TRUE": 1, "FALSE": 0}
+        return words.get(str(value).upper(), value)
+    error: StatementError = unable(f"SET {name}")
+    raise error
+
+
+def _modes(value: str) -> str:
+    names = [n for n in value.upper().replace(" ", "").split(",") if n]
+    for name in names:
+        if name not in _KNOWN_MODES:
+            raise fault(1231, "sql_mode", name)
+        if name in _NOT_HERE:
+            raise unable(f"sql_mode {name}")
+    return ",".join(dict.fromkeys(names))

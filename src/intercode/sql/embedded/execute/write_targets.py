@@ -1,0 +1,180 @@
+"""What INSERT, UPDATE, DELETE and DDL share: their target, its rows, and what is known after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from intercode.sql.dialect.errors import denied, fault
+from intercode.sql.embedded.catalog import information_schema
+from intercode.sql.embedded.catalog.catalog import Column, Table, ident
+from intercode.sql.embedded.catalog.collations import collate, plainness
+from intercode.sql.embedded.catalog.result_values import reader
+from intercode.sql.embedded.catalog.types import Type
+from intercode.sql.embedded.compile.expressions import condition, scalar
+from intercode.sql.embedded.compile.queries import start
+from intercode.sql.embedded.compile.scope import Scope
+from intercode.sql.embedded.compile.select import limit_of
+from intercode.sql.embedded.compile.sources import plain_source
+
+if TYPE_CHECKING:
+    from intercode.sql.embedded.execute.session import EmbeddedSession
+
+Found = list[tuple[int, dict[str, Any], list[Any]]]
+
+
+def database_of(name: str, session: EmbeddedSession) -> str:
+    """The database that a statement writes to. Raises StatementError 1046, 1049, 1227."""
+    chosen = (name or session.database).lower()
+    if not chosen:
+        raise fault(1046)
+    if chosen in information_schema.SCHEMAS:
+        raise denied(f"writing to {chosen}", "it is the server's own database")
+    if chosen not in session.state.catalog.databases:
+        raise fault(1049, chosen)
+    return chosen
+
+
+def target_of(node: exp.Expr, session: EmbeddedSession) -> tuple[str, Table]:
+    """The table that a statement writes to. Raises StatementError 1146 and 1288."""
+    database = database_of(node.text("db"), session)
+    table = session.state.catalog.table(database, node.name)
+    if table is None:
+        raise fault(1146, f"{database}.{node.name.lower()}")
+    if table.query is not None:
+        raise fault(1288, node.name, "statement")
+    return database, table
+
+
+def rows_of(
+    tree: exp.Update | exp.Delete,
+    table: Table,
+    database: str,
+    session: EmbeddedSession,
+    values: Sequence[exp.Expr],
+    columns: Sequence[Column],
+) -> Found:
+    """The rows that WHERE, ORDER BY and LIMIT choose: row number, stored values, new values."""
+    _refuse_own(tree, table.name)
+    unit = session.unit()
+    scope = Scope(unit, parent=start(unit))
+    source = plain_source(table, database, tree.this.alias or table.name, scope)
+    scope.sources.append(source)
+    makers: list[tuple[str, Any]] = []
+    for node, column in zip(values, columns, strict=True):
+        made = scalar(_default(node, column), scope)
+        makers.append((made.sql, reader(made.type)))
+    scope.clause = "where"
+    where = tree.args.get("where")
+    tests = f" WHERE {condition(where.this, scope)}" if where is not None else ""
+    scope.clause = "order"
+    order = tree.args.get("order")
+    keys = [f"{source.tag}.rowid"]
+    for item in reversed(order.expressions if order is not None else ()):
+        made = scalar(item.this, scope)
+        keys.insert(0, made.sql + collate(True, made.type) + " DESC" * bool(item.args.get("desc")))
+    own = [f"{source.tag}.{ident(c.name)}" for c in table.columns]
+    shown = ", ".join([f"{source.tag}.rowid", *own, *(sql for sql, _ in makers)])
+    session.link.use(unit.used)
+    rows = session.link.connection.execute(
+        f"SELECT {shown} FROM {source.sql()}{tests} ORDER BY {', '.join(keys)}{limit_of(tree)}"
+    ).fetchall()
+    names = [c.name for c in table.columns]
+    size = len(names) + 1
+    return [
+        (
+            row[0],
+            dict(zip(names, row[1:size], strict=True)),
+            [
+                v if v is None or read is None else read(v)
+                for v, (_, read) in zip(row[size:], makers, strict=True)
+            ],
+        )
+        for row in rows
+    ]
+
+
+def _default(node: exp.Expr, column: Column) -> exp.Expr:
+    """``SET c = DEFAULT`` as the value it means."""
+    named = isinstance(node, (exp.Var, exp.Column)) and node.name.upper() == "DEFAULT"
+    if not named:
+        return node
+    if column.default is None:
+        return exp.Null()
+    return exp.Literal.string(column.default)
+
+
+def _refuse_own(tree: exp.Expr, name: str) -> None:
+    """A subquery may not read what the statement writes, but through a derived table."""
+    for table in tree.find_all(exp.Table):
+        above = table.parent
+        if table is tree.this or table.name.lower() != name.lower():
+            continue
+        inside = False
+        while above is not None:
+            if isinstance(above, exp.Subquery) and isinstance(above.parent, (exp.From, exp.Join)):
+                inside = True
+            above = above.parent
+        if not inside:
+            raise fault(1093, name)
+
+
+def wrote(
+    session: EmbeddedSession, database: str, table: Table, rows: Sequence[Mapping[str, Any]]
+) -> None:
+    """Take note of what was written to a table: how plain its text is now, and that it changed."""
+    if not rows:
+        return
+    columns = tuple(_column(c, rows) for c in table.columns)
+    unique_lost = False
+    for before, after in zip(table.columns, columns, strict=True):
+        unique_lost |= before.type.plain > 0 and after.type.plain == 0
+    changed = replace(table, columns=columns)
+    if unique_lost:
+        _index_anew(session, database, changed)
+    note(session, database, changed, "changed")
+
+
+def _index_anew(session: EmbeddedSession, database: str, table: Table) -> None:
+    """Unique keys under the collation that the text now needs."""
+    from intercode.sql.embedded.load.table_layout import indexing
+
+    connection = session.link.connection
+    schema = ident(database) + "."
+    names = [ident(f"{table.name}.{i.name}") for i in table.indexes]
+    for name in names:
+        connection.execute(f"DROP INDEX IF EXISTS {schema}{name}")
+    for statement in indexing(table, schema):
+        connection.execute(statement)
+
+
+def _column(column: Column, rows: Sequence[Mapping[str, Any]]) -> Column:
+    kind: Type = column.type
+    if kind.kind != "string" or not kind.plain:
+        return column
+    texts = {r[column.name] for r in rows if r.get(column.name) is not None}
+    plain = min((plainness(t, kind.collation) for t in texts), default=2)
+    if plain >= kind.plain:
+        return column
+    return replace(column, type=replace(kind, plain=plain))
+
+
+def note(session: EmbeddedSession, database: str, table: Table, what: str) -> None:
+    """A table that is new, or changed."""
+    state = session.state
+    catalog = state.catalog.with_table(database, table, session.stamp())
+    touched = {**state.touched, (database, table.name): what}
+    session.state = replace(state, catalog=catalog, touched=touched)
+
+
+def forget(session: EmbeddedSession, database: str, name: str) -> None:
+    """A table that is gone; one that the episode had made leaves no trace."""
+    state = session.state
+    catalog = state.catalog.without_table(database, name, session.stamp())
+    touched = {k: v for k, v in state.touched.items() if k != (database, name.lower())}
+    if session.link.built.catalog.table(database, name) is not None:
+        touched[database, name.lower()] = "gone"
+    session.state = replace(state, catalog=catalog, touched=touched)

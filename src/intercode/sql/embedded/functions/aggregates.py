@@ -1,0 +1,125 @@
+"""Aggregates that SQLite lacks."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from intercode.sql.embedded.catalog.collations import key
+
+MAX_BYTES = 1024
+"""group_concat_max_len: MySQL cuts what is longer."""
+_HELD = 4 << 20
+
+
+class _Spread:
+    """Welford's sums of a column (Knuth, The Art of Computer Programming 2, 4.2.2)."""
+
+    def __init__(self) -> None:
+        self.count, self.mean, self.square = 0, 0.0, 0.0
+
+    def step(self, value: Any) -> None:
+        if value is None:
+            return
+        self.count += 1
+        gap = value - self.mean
+        self.mean += gap / self.count
+        self.square += gap * (value - self.mean)
+
+    def variance(self, less: int) -> float | None:
+        return self.square / (self.count - less) if self.count > less else None
+
+
+class VarPop(_Spread):
+    def finalize(self) -> float | None:
+        return self.variance(0)
+
+
+class VarSamp(_Spread):
+    def finalize(self) -> float | None:
+        return self.variance(1)
+
+
+class StdPop(_Spread):
+    def finalize(self) -> float | None:
+        found = self.variance(0)
+        return None if found is None else math.sqrt(found)
+
+
+class StdSamp(_Spread):
+    def finalize(self) -> float | None:
+        found = self.variance(1)
+        return None if found is None else math.sqrt(found)
+
+
+class BitAnd:
+    def __init__(self) -> None:
+        self.value = -1
+
+    def step(self, value: Any) -> None:
+        self.value &= self.value if value is None else int(value)
+
+    def finalize(self) -> int:
+        return self.value
+
+
+class BitOr:
+    def __init__(self) -> None:
+        self.value = 0
+
+    def step(self, value: Any) -> None:
+        self.value |= 0 if value is None else int(value)
+
+    def finalize(self) -> int:
+        return self.value
+
+
+class BitXor(BitOr):
+    def step(self, value: Any) -> None:
+        self.value ^= 0 if value is None else int(value)
+
+
+class GroupConcat:
+    """Called with value, separator, distinct, directions, collation, and the keys to order by."""
+
+    def __init__(self) -> None:
+        self.items: list[tuple[tuple[Any, ...], str]] = []
+        self.seen: set[str] = set()
+        self.size = 0
+        self.glue, self.ways = ",", ""
+
+    def step(
+        self, value: Any, glue: str, distinct: int, ways: str, collation: str, *keys: Any
+    ) -> None:
+        self.glue, self.ways = glue, ways
+        if value is None:
+            return
+        text = str(value)
+        if distinct:
+            same = key(text, collation)  # type: ignore[arg-type]
+            if same in self.seen:
+                return
+            self.seen.add(same)
+        if not ways and self.size > MAX_BYTES:
+            return
+        self.size += len(text)
+        if self.size > _HELD:
+            raise MemoryError("GROUP_CONCAT holds too much")
+        self.items.append((keys, text))
+
+    def finalize(self) -> str | None:
+        if not self.items:
+            return None
+        for place in reversed(range(len(self.ways))):
+            self.items.sort(
+                key=lambda item: (item[0][place] is not None, item[0][place]),
+                reverse=self.ways[place] == "d",
+            )
+        text = self.glue.join(t for _, t in self.items).encode()
+        return text[:MAX_BYTES].decode("utf-8", "ignore")
+
+
+AGGREGATES: dict[str, type] = {
+    "var_pop": VarPop, "var_samp": VarSamp, "stddev_pop": StdPop, "stddev_samp": StdSamp,
+    "bit_and": BitAnd, "bit_or": BitOr, "bit_xor": BitXor, "group_concat": GroupConcat,
+}  # fmt: skip

@@ -1,0 +1,128 @@
+"""DATE_FORMAT and STR_TO_DATE."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable
+
+from intercode.sql.embedded.catalog.values import is_date
+
+_MONTHS = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September",
+    "October", "November", "December",
+)  # fmt: skip
+_PATTERNS = {
+    "Y": r"(?P<Y>\d{1,4})", "y": r"(?P<y>\d{1,2})", "m": r"(?P<m>\d{1,2})", "c": r"(?P<c>\d{1,2})",
+    "d": r"(?P<d>\d{1,2})", "e": r"(?P<e>\d{1,2})", "H": r"(?P<H>\d{1,2})", "k": r"(?P<k>\d{1,2})",
+    "h": r"(?P<h>\d{1,2})", "I": r"(?P<I>\d{1,2})", "l": r"(?P<l>\d{1,2})", "i": r"(?P<i>\d{1,2})",
+    "s": r"(?P<s>\d{1,2})", "S": r"(?P<S>\d{1,2})", "p": r"(?P<p>[AaPp][Mm])",
+    "M": r"(?P<M>[A-Za-z]+)", "b": r"(?P<b>[A-Za-z]{3})", "W": r"[A-Za-z]+", "a": r"[A-Za-z]{3}",
+    "D": r"(?P<D>\d{1,2})(?:st|nd|rd|th)", "f": r"\d{1,6}", "j": r"(?P<j>\d{1,3})", "%": "%",
+    "T": r"(?P<H>\d{1,2}):(?P<i>\d{1,2}):(?P<s>\d{1,2})",
+    "r": r"(?P<h>\d{1,2}):(?P<i>\d{1,2}):(?P<s>\d{1,2}) (?P<p>[AaPp][Mm])",
+}  # fmt: skip
+Week = Callable[[dt.date, int], tuple[int, int]]
+
+
+def date_format(moment: dt.datetime, form: str, week: Week) -> str:
+    """A moment written by MySQL's format."""
+    suffix = (
+        "th"
+        if 10 <= moment.day % 100 <= 20
+        else {1: "st", 2: "nd", 3: "rd"}.get(moment.day % 10, "th")
+    )
+    hour = moment.hour % 12 or 12
+    day = moment.date()
+    known: dict[str, Callable[[], str]] = {
+        "a": lambda: f"{moment:%a}", "b": lambda: f"{moment:%b}", "c": lambda: str(moment.month),
+        "D": lambda: f"{moment.day}{suffix}", "d": lambda: f"{moment.day:02d}",
+        "e": lambda: str(moment.day), "f": lambda: f"{moment.microsecond:06d}",
+        "H": lambda: f"{moment.hour:02d}", "h": lambda: f"{hour:02d}", "I": lambda: f"{hour:02d}",
+        "i": lambda: f"{moment.minute:02d}", "j": lambda: f"{moment:%j}",
+        "k": lambda: str(moment.hour), "l": lambda: str(hour), "M": lambda: f"{moment:%B}",
+        "m": lambda: f"{moment.month:02d}", "p": lambda: "AM" if moment.hour < 12 else "PM",
+        "r": lambda: f"{hour:02d}:{moment:%M:%S} {'AM' if moment.hour < 12 else 'PM'}",
+        "S": lambda: f"{moment.second:02d}", "s": lambda: f"{moment.second:02d}",
+        "T": lambda: f"{moment:%H:%M:%S}", "U": lambda: f"{week(day, 0)[1]:02d}",
+        "u": lambda: f"{week(day, 1)[1]:02d}", "V": lambda: f"{week(day, 2)[1]:02d}",
+        "v": lambda: f"{week(day, 3)[1]:02d}", "W": lambda: f"{moment:%A}",
+        "w": lambda: str(moment.isoweekday() % 7), "X": lambda: f"{week(day, 2)[0]:04d}",
+        "x": lambda: f"{week(day, 3)[0]:04d}", "Y": lambda: f"{moment.year:04d}",
+        "y": lambda: f"{moment.year % 100:02d}", "%": lambda: "%",
+    }  # fmt: skip
+
+    def filled(match: re.Match[str]) -> str:
+        maker = known.get(match[1])
+        return match[1] if maker is None else maker()
+
+    return re.sub(r"%(.)", filled, form, flags=re.S)
+
+
+def str_to_date(text: str, form: str) -> str | None:
+    """The date, the time or both that a string holds by that format; NULL where it does not."""
+    seen: set[str] = set()
+    pattern = ""
+    at = 0
+    while at < len(form):
+        char = form[at]
+        if char == "%" and at + 1 < len(form):
+            known = _PATTERNS.get(form[at + 1])
+            if known is None or form[at + 1] in seen:
+                return None
+            seen.add(form[at + 1])
+            pattern += r"\s*" + known
+            at += 2
+        else:
+            pattern += r"\s*" if char.isspace() else re.escape(char)
+            at += 1
+    found = re.match(pattern, text)
+    return _made({k: v for k, v in found.groupdict().items() if v}) if found else None
+
+
+def _made(parts: dict[str, str]) -> str | None:
+    date, time = _date(parts), _time(parts)
+    if date is None and any(k in parts for k in "YymcdeMbDj"):
+        return None
+    if time == "":
+        return None
+    return " ".join(p for p in (date, time) if p) or None
+
+
+def _date(parts: dict[str, str]) -> str | None:
+    year = int(parts.get("Y", 0))
+    if "y" in parts:
+        year = int(parts["y"]) + (2000 if int(parts["y"]) < 70 else 1900)
+    if "j" in parts:
+        day = dt.date(year or 1, 1, 1) + dt.timedelta(days=int(parts["j"]) - 1)
+        return day.isoformat()
+    month = int(parts.get("m") or parts.get("c") or 0)
+    name = (parts.get("M") or parts.get("b") or "").lower()
+    if name:
+        hits = [
+            i for i, m in enumerate(_MONTHS, 1) if m.lower() in (name,) or (m[:3].lower() == name)
+        ]
+        month = hits[0] if hits else 0
+    day_number = int(parts.get("d") or parts.get("e") or parts.get("D") or 0)
+    if not is_date(year, month, day_number):
+        return None
+    return f"{year:04d}-{month:02d}-{day_number:02d}"
+
+
+def _time(parts: dict[str, str]) -> str | None:
+    """None where no time was asked for, nothing where it is none."""
+    if not any(k in parts for k in "HkhIlisSp"):
+        return None
+    hour = int(
+        parts.get("H")
+        or parts.get("k")
+        or parts.get("h")
+        or parts.get("I")
+        or (parts.get("l") or 0)
+    )
+    if "p" in parts:
+        hour = hour % 12 + 12 * (parts["p"].upper() == "PM")
+    minute, second = int(parts.get("i", 0)), int(parts.get("s") or parts.get("S") or 0)
+    if hour > 23 or minute > 59 or second > 59:
+        return ""
+    return f"{hour:02d}:{minute:02d}:{second:02d}"

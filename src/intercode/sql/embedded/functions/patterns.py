@@ -1,0 +1,156 @@
+"""LIKE and regular expressions, whose work is bounded before it begins."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from intercode.sql.dialect.errors import fault, unable
+from intercode.sql.embedded.catalog.collations import weights
+from intercode.sql.embedded.functions.runtime import Function
+
+MAX_WORK = 20_000_000
+"""Steps that a regular expression may take on one string, as estimated from its form."""
+_CLASSES = {
+    "alpha": "A-Za-z", "digit": "0-9", "alnum": "A-Za-z0-9", "space": r"\s", "upper": "A-Z",
+    "lower": "a-z", "punct": r"!-/:-@\[-`{-~", "xdigit": "0-9A-Fa-f", "blank": r" \t",
+    "cntrl": r"\x00-\x1f", "print": " -~", "graph": "!-~",
+}  # fmt: skip
+
+
+def like(text: str, pattern: str, escape: str, collation: str) -> int:
+    """LIKE: ``%`` is any string, ``_`` any character; linear but for the number of ``%``."""
+    pieces = _pieces(pattern, escape, collation)
+    subject = weights(text, collation)  # type: ignore[arg-type]
+    at = 0
+    for number, (piece, free) in enumerate(pieces):
+        last = number == len(pieces) - 1
+        if not free:
+            if not _fits(subject, piece, 0):
+                return 0
+            at = len(piece)
+            if last:
+                return int(at == len(subject))
+            continue
+        if last:
+            start = len(subject) - len(piece)
+            return int(start >= at and _fits(subject, piece, start))
+        while at + len(piece) <= len(subject) and not _fits(subject, piece, at):
+            at += 1
+        if at + len(piece) > len(subject):
+            return 0
+        at += len(piece)
+    return 1
+
+
+def _fits(subject: str, piece: tuple[str | None, ...], at: int) -> bool:
+    if at + len(piece) > len(subject):
+        return False
+    return all(p is None or p == subject[at + i] for i, p in enumerate(piece))
+
+
+@lru_cache(maxsize=256)
+def _pieces(pattern: str, escape: str, collation: str) -> list[tuple[tuple[str | None, ...], bool]]:
+    """The pattern between its ``%``: characters (None: any), and whether a ``%`` stands before."""
+    out: list[tuple[tuple[str | None, ...], bool]] = []
+    piece: list[str | None] = []
+    free = escaped = False
+    for char in pattern:
+        if not escaped and char == escape:
+            escaped = True
+        elif not escaped and char == "%":
+            out.append((tuple(piece), free))
+            piece, free = [], True
+        else:
+            any_one = char == "_" and not escaped
+            folded = weights(char, collation)  # type: ignore[arg-type]
+            piece += [None] if any_one else list(folded)
+            escaped = False
+    out.append((tuple(piece), free))
+    return out
+
+
+# ---------------------------------------------------------------- regular expressions
+@lru_cache(maxsize=256)
+def compiled(pattern: str, exact: bool) -> tuple[re.Pattern[str], int]:
+    """A pattern of ICU's as one of Python's, and how often it may repeat without bound.
+
+    Raises StatementError 3685 for one that is wrong, our own for one whose time has no bound.
+    """
+    if len(pattern) > 2000:
+        raise unable("a regular expression of more than 2000 characters")
+    text = re.sub(r"\[:(\w+):\]", lambda m: _CLASSES.get(m[1], m[0]), pattern)
+    text = text.replace("[[:<:]]", r"\b").replace("[[:>:]]", r"\b")
+    try:
+        found = re.compile(text, 0 if exact else re.I)
+    except (re.error, OverflowError) as e:
+        raise fault(3685) from e
+    return found, _repeats(text)
+
+
+_TOKEN = re.compile(
+    r"\\(?P<reference>[1-9])|\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<open>\()(?P<form>\?[:i=!]?)?"
+    r"|(?P<close>\))|(?P<alternative>\|)|(?P<many>[*+]|\{\d*,\d*\})|.",
+    re.S,
+)
+
+
+def _repeats(pattern: str) -> int:
+    """How many unbounded repeats a pattern has.
+
+    Raises StatementError for repeats or alternatives within a repeat, and for references: their
+    time may grow with every power of the string's length.
+    """
+    total = 0
+    risky = [False]
+    closed = False
+    for token in _TOKEN.finditer(pattern):
+        just_closed, closed = closed, False
+        if token["reference"] or token["form"] == "?":
+            raise unable("a regular expression with references or special groups")
+        if token["open"]:
+            risky.append(False)
+        elif token["close"] and len(risky) > 1:
+            inner = risky.pop()
+            closed = inner
+            risky[-1] = risky[-1] or inner
+        elif token["alternative"]:
+            risky[-1] = True
+        elif token["many"]:
+            if just_closed:
+                raise unable("a regular expression with repeats or alternatives within repeats")
+            total += 1
+            risky[-1] = True
+    return total
+
+
+def _search(text: str, pattern: str, exact: int = 0) -> re.Match[str] | None:
+    found, repeats = compiled(pattern, bool(exact))
+    if (len(text) + 1) ** min(repeats + 1, 8) > MAX_WORK and repeats > 1:
+        raise unable(f"a regular expression with {repeats} repeats on so long a string")
+    return found.search(text)
+
+
+def regexp(text: str, pattern: str, exact: int = 0) -> int:
+    return int(_search(text, pattern, exact) is not None)
+
+
+def regexp_replace(text: str, pattern: str, new: str) -> str:
+    _search(text, pattern)
+    return compiled(pattern, False)[0].sub(re.sub(r"\$(\d)", r"\\\1", new), text)
+
+
+def regexp_substr(text: str, pattern: str) -> str | None:
+    found = _search(text, pattern)
+    return found.group() if found else None
+
+
+def regexp_instr(text: str, pattern: str) -> int:
+    found = _search(text, pattern)
+    return found.start() + 1 if found else 0
+
+
+FUNCTIONS: dict[str, Function] = {
+    "like": like, "regexp": regexp, "regexp_like": regexp, "regexp_replace": regexp_replace,
+    "regexp_substr": regexp_substr, "regexp_instr": regexp_instr,
+}  # fmt: skip

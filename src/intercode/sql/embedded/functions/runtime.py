@@ -1,0 +1,94 @@
+"""What all registered functions share: how an error gets out, and the time that is left."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from intercode.sql.deadline import Clock
+from intercode.sql.dialect.errors import StatementError, fault, unable
+from intercode.sql.embedded.catalog.collations import key
+
+Function = Callable[..., Any]
+MAX_TEXT = 4 << 20
+"""Characters that a function's result may have."""
+
+
+class _Now(threading.local):
+    """What holds while this thread executes a statement."""
+
+    error: StatementError | None = None
+    clock: Clock = Clock()
+
+
+RUNNING = _Now()
+"""SQLite tells nothing of an exception in a function but that there was one: it is kept here."""
+
+
+def guarded(function: Function) -> Function:
+    """A function whose StatementError is kept for the session. One of NULL gives NULL, unless it
+    is marked as taking NULL itself."""
+    takes_null = getattr(function, "takes_null", False)
+
+    def call(*args: Any) -> Any:
+        if not takes_null and None in args:
+            return None
+        try:
+            return function(*args)
+        except StatementError as e:
+            RUNNING.error = RUNNING.error or e
+            raise
+        except RecursionError as e:
+            RUNNING.error = RUNNING.error or unable("this value: it lies too deep in itself")
+            raise StatementError(0, "") from e
+        except (ValueError, OverflowError, ArithmeticError):
+            return None
+
+    return call
+
+
+def with_null(function: Function) -> Function:
+    """Marks a function that sees NULL among its arguments."""
+    function.takes_null = True  # type: ignore[attr-defined]
+    return function
+
+
+def bounded(size: int) -> int:
+    """The size of a result to come. Raises StatementError where it is too large."""
+    if size > MAX_TEXT:
+        raise unable(f"a string of {size} characters (at most {MAX_TEXT})")
+    return size
+
+
+def raise_error(number: int) -> None:
+    """Fails with MySQL's error of that number."""
+    if number == 3636:
+        raise fault(3636, 1001)
+    raise fault(number)
+
+
+def sleep(seconds: float) -> int:
+    """SLEEP, which ends with the statement's time, and with its session."""
+    end = time.monotonic() + max(0.0, float(seconds))
+    while (now := time.monotonic()) < end:
+        if RUNNING.clock.late:
+            raise StatementError(3024, "")
+        time.sleep(min(0.02, end - now))
+    return 0
+
+
+def collation_key(value: Any, collation: str) -> Any:
+    """What is equal for strings that a collation takes for equal."""
+    return key(value, collation) if isinstance(value, str) else value  # type: ignore[arg-type]
+
+
+def as_tuple(*parts: Any) -> str:
+    """Several values as one; NULL where one of them is."""
+    return repr(parts)
+
+
+FUNCTIONS: dict[str, Function] = {
+    "raise": raise_error, "sleep": sleep, "key": collation_key, "tuple": as_tuple,
+}  # fmt: skip

@@ -1,0 +1,239 @@
+"""A MySQL dump becomes SQLite databases, built once and kept by the dump's content.
+
+One file per database, its rows in the order of InnoDB's primary keys, and ``catalog.json`` with
+what SQLite cannot tell. They are built in a folder of their own, which is renamed when it is whole;
+a lock keeps processes from building the same at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlglot import exp
+
+from intercode.core.errors import DataError
+from intercode.core.paths import cache_root
+from intercode.sql.dialect.errors import StatementError
+from intercode.sql.dialect.parser import parsed
+from intercode.sql.embedded.catalog import collations
+from intercode.sql.embedded.catalog.catalog import Catalog, Column, Table, from_json, ident, to_json
+from intercode.sql.embedded.catalog.definitions import table_of
+from intercode.sql.embedded.catalog.values import default_of, stored
+from intercode.sql.embedded.load.dump import Value, inserted, statements
+from intercode.sql.embedded.load.table_layout import lay_out
+
+BUILDER = "4"
+"""Raised whenever what is built from the same dump changes."""
+_NOTHING = re.compile(
+    r"(SET|LOCK|UNLOCK|CREATE\s+USER|GRANT|FLUSH|START|COMMIT|BEGIN|ANALYZE|DELIMITER|USE\s*$)\b"
+    r"|ALTER\s+TABLE\s+\S+\s+(DISABLE|ENABLE)\s+KEYS|ALTER\s+DATABASE",
+    re.I,
+)
+_DATABASE = re.compile(
+    r"CREATE\s+(?:DATABASE|SCHEMA)\s+(?:IF\s+NOT\s+EXISTS\s+)?`?([^\s`;]+)", re.I
+)
+_USE = re.compile(r"USE\s+`?([^\s`;]+)", re.I)
+_DROP = re.compile(r"DROP\s+(TABLE|VIEW|DATABASE|SCHEMA)\s+(?:IF\s+EXISTS\s+)?(.+)", re.I | re.S)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """The databases of one dump: a file each, and their catalog."""
+
+    digest: str
+    folder: Path
+    catalog: Catalog
+
+    def file(self, database: str) -> Path:
+        return self.folder / f"{database}.sqlite"
+
+
+def built(dump: Path) -> Built:
+    """The databases of a dump, built now if nobody has. Raises DataError for what is no dump."""
+    digest = _digest(dump)
+    folder = cache_root() / "sql" / f"{digest}-{BUILDER}"
+    if not (folder / "catalog.json").exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with _lock(folder.parent / f"{folder.name}.lock"):
+            if not (folder / "catalog.json").exists():
+                _build(dump, folder, digest)
+    text = (folder / "catalog.json").read_text(encoding="utf-8")
+    return Built(digest, folder, from_json(json.loads(text)))
+
+
+def _digest(dump: Path) -> str:
+    try:
+        with dump.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()[:32]
+    except OSError as e:
+        raise DataError(f"{dump}: the dump cannot be read ({e.strerror})") from e
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    """Held by one process at a time, on every system that SQLite runs on."""
+    with closing(sqlite3.connect(path, timeout=600, isolation_level=None)) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        yield
+        connection.execute("ROLLBACK")
+
+
+def _build(dump: Path, folder: Path, digest: str) -> None:
+    scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".building-"))
+    scratch.chmod(0o755)
+    try:
+        loader = _Loader(scratch)
+        try:
+            loader.load(dump)
+            catalog = loader.finish(digest)
+        finally:
+            loader.close()
+        (scratch / "catalog.json").write_text(json.dumps(to_json(catalog)), encoding="utf-8")
+        shutil.rmtree(folder, ignore_errors=True)
+        scratch.rename(folder)
+    except sqlite3.Error as e:
+        raise DataError(f"{dump}: SQLite cannot hold it ({e})") from e
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+class _Loader:
+    """Executes a dump's statements."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.current: str | None = None
+        self.tables: dict[str, dict[str, Table]] = {}
+        self.collations: dict[str, str] = {}
+        self._open: dict[str, sqlite3.Connection] = {}
+
+    def load(self, dump: Path) -> None:
+        for statement in statements(dump):
+            try:
+                self._execute(statement)
+            except (StatementError, DataError) as e:
+                shown = " ".join(statement.split())[:100]
+                raise DataError(f"{dump}: {e} (at {shown!r})") from e
+
+    def close(self) -> None:
+        for connection in self._open.values():
+            connection.close()
+
+    def _execute(self, statement: str) -> None:
+        if found := _DATABASE.match(statement):
+            name = found[1].lower()
+            if name not in self.tables:
+                self._connect(name)
+            words = re.search(r"COLLATE\s*=?\s*(\w+)", statement, re.I)
+            self.collations[name] = words[1] if words else "utf8mb4_0900_ai_ci"
+        elif found := _USE.match(statement):
+            if found[1].lower() not in self.tables:
+                self._connect(found[1].lower())
+            self.current = found[1].lower()
+        elif re.match(r"(INSERT|REPLACE)\s", statement, re.I):
+            self._insert(statement)
+        elif re.match(r"CREATE\s+(TEMPORARY\s+)?TABLE\s", statement, re.I):
+            self._create(statement)
+        elif found := _DROP.match(statement):
+            self._drop(found[1].upper(), found[2])
+        elif not _NOTHING.match(statement):
+            raise DataError("the builder of embedded databases knows no such statement")
+
+    def _connect(self, name: str) -> None:
+        path = self.folder / f"{name}.sqlite"
+        if not re.fullmatch(r"[\w$ -]+", name):
+            raise DataError(f"a database cannot be named {name!r} here")
+        connection = sqlite3.connect(path, isolation_level=None)
+        connection.execute("PRAGMA journal_mode = OFF")
+        connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("BEGIN")
+        collations.register(connection)
+        self._open[name] = connection
+        self.tables[name] = {}
+        self.collations.setdefault(name, "utf8mb4_0900_ai_ci")
+
+    def _database(self, name: str | None) -> str:
+        chosen = (name or self.current or "").lower()
+        if chosen not in self.tables:
+            raise DataError(f"no database is in use (named {chosen!r})")
+        return chosen
+
+    def _create(self, statement: str) -> None:
+        tree = parsed(statement)
+        if not isinstance(tree, exp.Create):
+            raise DataError("not understood as CREATE TABLE")
+        table = table_of(tree)
+        database = self._database(_qualifier(tree))
+        if table.name in self.tables[database]:
+            if tree.args.get("exists"):
+                return
+            raise DataError(f"the table {table.name} is there already")
+        columns = ", ".join(ident(c.name) for c in table.columns)
+        self._open[database].execute(f"CREATE TABLE {ident('raw ' + table.name)} ({columns})")
+        self.tables[database][table.name] = table
+
+    def _drop(self, what: str, rest: str) -> None:
+        for name in re.findall(r"[^\s,;]+", rest.replace("`", "")):
+            tables = self.tables.get(self.current or "", {})
+            if what in ("TABLE", "VIEW") and name.lower() in tables:
+                del tables[name.lower()]
+                self._open[self.current or ""].execute(f"DROP TABLE {ident('raw ' + name.lower())}")
+
+    def _insert(self, statement: str) -> None:
+        where, name, names, rows = inserted(statement)
+        database = self._database(where)
+        table = self.tables[database].get(name.lower())
+        if table is None:
+            raise DataError(f"rows for the table {name}, which is not there")
+        chosen = [_known(table, n) for n in names] if names else list(table.columns)
+        marks = ", ".join("?" * len(table.columns))
+        self._open[database].executemany(
+            f"INSERT INTO {ident('raw ' + table.name)} VALUES ({marks})",
+            (_row(table, chosen, row, n) for n, row in enumerate(rows, 1)),
+        )
+
+    def finish(self, digest: str) -> Catalog:
+        """Lay every table out as it will be read."""
+        done: dict[str, dict[str, Table]] = {}
+        for name, tables in sorted(self.tables.items()):
+            connection = self._open[name]
+            done[name] = {t: lay_out(connection, table) for t, table in sorted(tables.items())}
+            connection.execute("COMMIT")
+            connection.execute("VACUUM")
+            connection.execute("ANALYZE")
+        return Catalog(done, digest, self.collations)
+
+
+def _known(table: Table, name: str) -> Column:
+    column = table.column(name)
+    if column is None:
+        raise DataError(f"a value for the column {name}, which {table.name} has not")
+    return column
+
+
+def _row(table: Table, chosen: Sequence[Column], row: Sequence[Value], number: int) -> list[Any]:
+    if len(row) != len(chosen):
+        raise DataError(f"row {number} has {len(row)} values for {len(chosen)} columns")
+    given = {c.name: stored(v, c, number) for c, v in zip(chosen, row, strict=True)}
+    if len(given) == len(table.columns):
+        return [given[c.name] for c in table.columns]
+    now = "2000-01-01 00:00:00"
+    return [
+        given[c.name] if c.name in given else stored(default_of(c, now), c, number)
+        for c in table.columns
+    ]
+
+
+def _qualifier(tree: exp.Create) -> str | None:
+    inner = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+    return inner.db or None

@@ -1,0 +1,196 @@
+"""A connection to a server: one statement at a time, ended when its time is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from intercode.core.errors import DatabaseLostError, SandboxUnavailableError, UsageError
+from intercode.sql.base import SqlLimits
+from intercode.sql.server.packets import read_in_pieces, typed
+
+LOST = (1053, 1927, 2002, 2003, 2006, 2013, 2055, 3024)
+_CONNECT_SECONDS = 10
+_CHUNK = 500  # rows
+
+Rows = list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a server is, and who we are there."""
+
+    unix_socket: str = ""
+    host: str = "127.0.0.1"
+    port: int = 3306
+    user: str = "root"
+    password: str = ""
+
+    @classmethod
+    def parse(cls, dsn: str) -> Address:
+        """``mysql://user:password@host:port`` or ``mysql://user@/?unix_socket=/path``.
+
+        Raises UsageError for anything else.
+        """
+        parts = urlsplit(dsn)
+        options = dict(parse_qsl(parts.query))
+        path = options.pop("unix_socket", "")
+        if parts.scheme not in ("mysql", "mariadb") or options or not (path or parts.hostname):
+            form = "mysql://user:password@host:port or mysql://user@/?unix_socket=/path"
+            raise UsageError(f"{dsn!r} is no address of a MySQL server: write {form}")
+        user, password = unquote(parts.username or "root"), unquote(parts.password or "")
+        return cls(path, parts.hostname or "", parts.port or 3306, user, password)
+
+
+class StatementError(Exception):
+    """The server refused or failed a statement."""
+
+    def __init__(self, number: int, message: str) -> None:
+        super().__init__(message)
+        self.number, self.message = number, message
+
+
+class TimeOverError(Exception):
+    """A statement was ended because its time was over. ``link_lost``: its connection with it."""
+
+    def __init__(self, link_lost: bool) -> None:
+        super().__init__("time over")
+        self.link_lost = link_lost
+
+
+def connector() -> Any:
+    """The client library. Raises SandboxUnavailableError where it is not installed."""
+    try:
+        import mysql.connector as library
+    except ImportError as e:
+        raise SandboxUnavailableError(
+            "the engine mysql needs MySQL Connector/Python: pip install 'intercode-gym[mysql]'"
+        ) from e
+    return library
+
+
+class Link:
+    """One connection. ``user`` and ``password`` in place of the address's own; ``seconds``: what
+    the server itself allows a statement (0: any time)."""
+
+    def __init__(
+        self, address: Address, user: str = "", password: str = "", database: str = "",
+        seconds: float = 0.0,
+    ) -> None:  # fmt: skip
+        library = connector()
+        self._error = library.Error
+        self.killed = False
+        self._seconds = seconds
+        where: dict[str, Any] = {"host": address.host, "port": address.port}
+        if address.unix_socket:
+            where = {"unix_socket": address.unix_socket}
+        try:
+            self._connection = library.connect(
+                **where, user=user or address.user,
+                password=password if user else address.password, database=database or None,
+                use_pure=True, charset="utf8mb4", collation="utf8mb4_general_ci",
+                autocommit=True, connection_timeout=_CONNECT_SECONDS, ssl_disabled=True,
+                allow_local_infile=False, client_flags=[-library.ClientFlag.MULTI_STATEMENTS],
+            )  # fmt: skip
+            read_in_pieces(self._connection, lambda: library.InterfaceError(errno=2013))
+            self.id: int = self._connection.connection_id
+            if seconds:
+                self.query(self._bounds(seconds))
+        except self._error as e:
+            raise DatabaseLostError(f"no connection to the database server: {e}") from e
+
+    @property
+    def version(self) -> str:
+        """The server's own words for its version."""
+        return str(self._connection.server_info)
+
+    @property
+    def is_mariadb(self) -> bool:
+        """Whether the server is MariaDB and not MySQL."""
+        return "MariaDB" in self.version
+
+    def allow(self, seconds: float) -> None:
+        """What the server itself allows each further statement."""
+        if seconds != self._seconds:
+            self.query(self._bounds(seconds))
+            self._seconds = seconds
+
+    def _bounds(self, seconds: float) -> str:
+        """What an episode's connection begins with: its time limit; and temporary tables on disk,
+        because in memory MariaDB orders ties by address, so that one statement has two results."""
+        if self.is_mariadb:
+            return f"SET SESSION max_statement_time={seconds:.3f}, tmp_memory_table_size=0"
+        return f"SET SESSION max_execution_time={max(1, round(seconds * 1000))}"
+
+    def query(
+        self, code: str, limits: SqlLimits | None = None, kill: Callable[[], None] | None = None
+    ) -> tuple[Rows | None, bool]:
+        """The rows of a statement, or None where it has no result, and whether there are more.
+
+        ``limits`` bound what is fetched; ``kill`` then ends the statement. Raises StatementError,
+        TimeOverError, DatabaseLostError.
+        """
+        try:
+            if limits is None:
+                result = self._connection.cmd_query(code)
+                return self._connection.get_rows()[0] if "columns" in result else None, False
+            first: tuple[Rows | None, bool] = None, False
+            for result in self._connection.cmd_query_iter(code):  # a procedure may have several
+                if "columns" in result:
+                    found = self._fetch(result["columns"], limits, kill)
+                    first = found if first[0] is None else first
+            return first
+        except self._error as e:
+            raise self._meaning(e) from e
+        except (OSError, IndexError, AttributeError) as e:  # a broken stream
+            raise self._meaning(e) from e
+
+    def warned(self, number: int) -> bool:
+        """Whether the last statement gave this warning."""
+        rows, _ = self.query("SHOW WARNINGS")
+        return any(row[1] == number for row in rows or ())
+
+    def _fetch(
+        self, columns: Sequence[Any], limits: SqlLimits, kill: Callable[[], None] | None
+    ) -> tuple[Rows, bool]:
+        rows: Rows = []
+        size, end = 0, None
+        while end is None:
+            chunk, end = self._connection.get_rows(count=_CHUNK, raw=True)
+            size += sum(len(v) for row in chunk for v in row if v is not None)
+            rows += typed(chunk, columns, self._connection.converter)
+            if end is None and (len(rows) > limits.rows or size + 8 * len(rows) > limits.size * 2):
+                if kill is not None:
+                    kill()
+                self._drain()
+                return rows, True
+        return rows, False
+
+    def _drain(self) -> None:
+        """Read what was on its way when the statement was ended."""
+        try:
+            while self._connection.get_rows(count=_CHUNK)[1] is None:
+                pass
+        except self._error as e:
+            if getattr(e, "errno", 0) in LOST:
+                raise
+
+    def _meaning(self, error: BaseException) -> Exception:
+        number = int(getattr(error, "errno", None) or -1)
+        message = str(getattr(error, "msg", None) or error)
+        if self.killed:
+            return TimeOverError(link_lost=True)
+        if number in (1969, 3024):
+            return TimeOverError(link_lost=False)
+        if number in LOST or number < 0:
+            return DatabaseLostError(f"the connection to the database server was lost: {error}")
+        return StatementError(number, message)
+
+    def close(self) -> None:
+        """End the connection."""
+        try:
+            self._connection.close()
+        except (self._error, OSError):
+            pass

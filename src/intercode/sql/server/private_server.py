@@ -1,0 +1,234 @@
+"""A private server of our own: found running, or started; shared by the processes of one user.
+
+Every content (a dump) has a server of its own, so that its databases keep their names. Its loaded
+data directory is cached, and copied to memory when a server starts. Whoever uses a server holds a
+connection to its supervisor (see supervisor.py), which removes it after the last one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import hashlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from intercode.core.errors import DatabaseLostError, SandboxUnavailableError
+from intercode.core.paths import cache_root
+from intercode.sql.server import owner
+from intercode.sql.server.connection import Address
+from intercode.sql.server.dump_loading import load_dump
+
+RUNTIME = "INTERCODE_SQL_RUNTIME"
+"""An environment variable: where servers live while they run, if not in memory."""
+SERVER_UID = 60601
+"""The id that a server of root's runs as: beside that of the sandboxes, which cannot reach it."""
+_FORMAT = 3  # of the cached directories: raised when what is loaded into them changes
+_ROOM = 1 << 30  # bytes that must be free on a memory file system to live there
+_KEPT = 12  # loaded data directories in the cache: those used last
+_SEARCH = ":/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/local/mysql/bin"
+
+MODES = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,IGNORE_SPACE"
+_ARGUMENTS = (
+    "--no-defaults", "--skip-networking", "--skip-log-bin", "--skip-symbolic-links",
+    "--lower-case-table-names=1", f"--sql-mode={MODES}", "--local-infile=0",
+    "--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci",
+    "--default-time-zone=+00:00", "--performance-schema=OFF", "--event-scheduler=DISABLED",
+    "--max-connections=2000", "--thread-cache-size=64", "--max-allowed-packet=16M",
+    "--innodb-flush-log-at-trx-commit=0", "--innodb-doublewrite=0", "--innodb-use-native-aio=0",
+    "--innodb-buffer-pool-size=128M", "--innodb-log-file-size=8M", "--innodb-fast-shutdown=0",
+    "--innodb-lock-wait-timeout=10", "--lock-wait-timeout=20", "--max-session-mem-used=268435456",
+    "--skip-name-resolve", "--tmp-memory-table-size=0", "--innodb-stats-persistent=1",
+    "--innodb-stats-auto-recalc=0", "--innodb-autoextend-increment=1", "--aria-log-file-size=8M",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A running server and the connection that keeps it running."""
+
+    address: Address
+    control: socket.socket
+
+    @property
+    def alive(self) -> bool:
+        """Whether the supervisor still holds its end."""
+        try:
+            return self.control.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
+    def give_back(self) -> None:
+        """Let go in good order: the server waits a moment for another user."""
+        try:
+            self.control.sendall(b"bye\n")
+        except OSError:
+            pass
+        self.control.close()
+
+
+@functools.cache
+def server_program() -> Path:
+    """The database server of this machine. Raises SandboxUnavailableError where there is none."""
+    path = os.environ.get("PATH", os.defpath) + _SEARCH
+    for name in ("mariadbd", "mysqld"):
+        if found := shutil.which(name, path=path):
+            return Path(found)
+    raise SandboxUnavailableError(
+        "there is no mariadbd or mysqld on this machine: install one (Debian: apt-get install "
+        "mariadb-server; it need not run), give dsn='mysql://user:password@host', or leave out "
+        "engine='mysql' to take the embedded engine"
+    )
+
+
+@functools.cache
+def server_version() -> str:
+    """What the server says of itself, such as ``mariadbd  Ver 10.11.6-MariaDB …``."""
+    said = subprocess.run([server_program(), "--version"], capture_output=True, text=True)
+    return said.stdout.strip().partition("Ver ")[2] or said.stdout.strip()
+
+
+def lease(dump: Path) -> Lease:
+    """A server with this dump's databases: one that runs already, or a new one.
+
+    Raises SandboxUnavailableError where none can be started, DataError for a broken dump.
+    """
+    content = hashlib.sha256(dump.read_bytes()).hexdigest()
+    key = hashlib.sha256(f"{_FORMAT} {server_version()} {content}".encode()).hexdigest()[:16]
+    home = cache_root() / "mysql"
+    home.mkdir(mode=0o700, exist_ok=True)
+    with _alone(home / f"{key}.lock"):
+        base = runtime()
+        for running in base.glob(f"run-{key}-*"):
+            if joined := _join(running):
+                return joined
+        owner.sweep(base)
+        loaded = _loaded(home, key, dump)
+        os.utime(loaded)
+        _forget_old(home, loaded)
+        return _start(key, loaded)
+
+
+def runtime() -> Path:
+    """Where servers live: for their owner's eyes only, in memory where that has room."""
+    if chosen := os.environ.get(RUNTIME):
+        base = Path(chosen)
+    else:
+        memory = Path("/dev/shm")
+        usable = memory.is_dir() and os.access(memory, os.W_OK)
+        roomy = usable and shutil.disk_usage(memory).free > _ROOM
+        parent = memory if roomy else Path(tempfile.gettempdir())
+        base = parent / f"intercode-sql-{os.geteuid()}"
+    base.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, exist_ok=True)
+    if base.is_symlink() or base.stat().st_uid != os.geteuid():
+        raise SandboxUnavailableError(f"{base} belongs to somebody else: set {RUNTIME}")
+    return base
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _join(home: Path) -> Lease | None:
+    control = socket.socket(socket.AF_UNIX)
+    try:
+        control.connect(str(home / "control"))
+    except OSError:
+        control.close()
+        return None
+    return Lease(Address(unix_socket=str(home / "server")), control)
+
+
+def _start(key: str, source: Path) -> Lease:
+    home = Path(tempfile.mkdtemp(prefix=f"run-{key}-", dir=runtime()))
+    settings = {
+        "home": str(home), "source": str(source), "program": str(server_program()),
+        "arguments": _ARGUMENTS, "user": SERVER_UID if os.geteuid() == 0 else None,
+    }  # fmt: skip
+    process = subprocess.Popen(
+        [sys.executable, "-I", owner.__file__, json.dumps(settings)],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True, cwd="/",
+    )  # fmt: skip
+    assert process.stdout is not None
+    with process.stdout:
+        line = process.stdout.readline()
+    said = json.loads(line) if line else {"error": "its supervisor ended without a word"}
+    if "error" in said:
+        process.wait()
+        raise SandboxUnavailableError(f"{server_program()}: {said['error']}")
+    if joined := _join(home):
+        return joined
+    raise DatabaseLostError("the database server went away right after its start")
+
+
+def _loaded(home: Path, key: str, dump: Path) -> Path:
+    """The cached data directory with a dump in it; loaded when it is first asked for."""
+    loaded = home / key
+    if loaded.is_dir():
+        return loaded
+    started = _start(f"new-{key}", _empty(home))
+    try:
+        load_dump(started.address, dump)
+        started.control.sendall(f"save {loaded}\n".encode())
+        if started.control.recv(64) != b"saved\n":
+            raise DatabaseLostError(f"the loaded data of {dump} could not be kept in {home}")
+    finally:
+        started.control.close()
+    return loaded
+
+
+def _forget_old(home: Path, current: Path) -> None:
+    """Remove the loaded directories that were used longest ago, but for those in use."""
+    found = [p for p in home.iterdir() if p.is_dir() and p.name.isalnum() and p != current]
+    for path in sorted(found, key=lambda p: p.stat().st_mtime, reverse=True)[_KEPT - 1 :]:
+        with path.with_suffix(".lock").open("ab") as file, suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _empty(home: Path) -> Path:
+    """A data directory with nothing but the server's own tables."""
+    key = hashlib.sha256(f"{_FORMAT} {server_version()}".encode()).hexdigest()[:16]
+    empty = home / f"empty-{key}"
+    with _alone(home / "empty.lock"):
+        if not empty.is_dir():
+            half = Path(tempfile.mkdtemp(prefix=".empty-", dir=home))
+            try:
+                _install(half)
+                half.rename(empty)
+            finally:
+                shutil.rmtree(half, ignore_errors=True)
+    return empty
+
+
+def _install(into: Path) -> None:
+    """Have the server make its own tables, with an account ``root`` that needs no password."""
+    installer = shutil.which("mariadb-install-db", path=os.environ.get("PATH", "") + _SEARCH)
+    common = [f"--datadir={into}", "--lower-case-table-names=1", "--innodb-log-file-size=8M"]
+    as_root = ["--user=root"] if os.geteuid() == 0 else []
+    if installer:
+        command = [
+            installer, "--no-defaults", *common, *as_root, "--skip-test-db",
+            "--auth-root-authentication-method=normal",
+        ]  # fmt: skip
+    else:
+        command = [str(server_program()), "--no-defaults", "--initialize-insecure", *common]
+        command += as_root
+    done = subprocess.run(command, capture_output=True, text=True, cwd="/")
+    if done.returncode:
+        said = (done.stdout + done.stderr)[-2000:]
+        raise SandboxUnavailableError(f"{command[0]} could not make a data directory: {said}")

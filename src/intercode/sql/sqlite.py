@@ -1,0 +1,278 @@
+"""The engine ``sqlite``: plain SQLite with its own dialect and its own words, for SQLite files.
+
+The file is attached as immutable and shared; an episode's first write moves it to a copy of its
+own. An authorizer keeps statements from files, other databases and settings; the clock is looked
+at every few thousand instructions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+import sqlite3
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from intercode.core.errors import DataError, EnvironmentStateError, UsageError
+from intercode.core.types import DatabaseSpec, ExecResult
+from intercode.sql.base import SqlLimits, answered, failed, fetched, timed_out
+from intercode.sql.deadline import Clock
+from intercode.sql.dialect.keywords import words
+
+_STEPS = 5000
+_READS = {
+    sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE,
+}  # fmt: skip
+_NEVER = {sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH}
+_PRAGMAS = words("""
+    table_info table_xinfo table_list index_list index_info index_xinfo foreign_key_list
+    database_list page_count collation_list function_list compile_options""")
+_FUNCTIONS = words("load_extension readfile writefile edit fts3_tokenizer sqlite_dbpage")
+_TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
+
+
+class _Writes(Exception):  # noqa: N818
+    """A statement wants to write to the pristine file."""
+
+
+class SqliteSession:
+    """See ``sessions.sql.base.SqlSession``. SQLite's own messages are the errors."""
+
+    def __init__(
+        self, path: Path, name: str, limits: SqlLimits, content: Path | None = None
+    ) -> None:
+        self._path, self._name, self._limits = path, name, limits
+        self._clock = Clock()
+        self._copy: Path | None = None
+        self._writing = False
+        self._connection: sqlite3.Connection | None = self._connect(path, True)
+        if content is not None:
+            self._own(content)
+
+    @property
+    def database(self) -> str:
+        return self._name
+
+    def _connect(self, path: Path, pristine: bool) -> sqlite3.Connection:
+        mode = "mode=ro&immutable=1" if pristine else "mode=rw"
+        try:
+            connection = sqlite3.connect(
+                f"file:{quote(str(path))}?{mode}", uri=True, isolation_level=None,
+                check_same_thread=False,
+            )  # fmt: skip
+            connection.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+        except sqlite3.Error as e:
+            raise DataError(f"{path}: not a database of SQLite's ({e})") from e
+        connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+        if not pristine:
+            pages = (path.stat().st_size + self._limits.storage) // 4096 + 16
+            connection.execute(f"PRAGMA max_page_count = {pages}")
+            connection.execute("PRAGMA journal_mode = MEMORY")
+            connection.execute("PRAGMA synchronous = OFF")
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 16 << 20)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000)
+        connection.set_authorizer(self._authorize)
+        connection.set_progress_handler(self._late, _STEPS)
+        return connection
+
+    def _authorize(self, action: int, first: Any, second: Any, *_: Any) -> int:
+        if action in _NEVER:
+            return sqlite3.SQLITE_DENY
+        if action == sqlite3.SQLITE_PRAGMA:
+            allowed = str(first).lower() in _PRAGMAS
+            return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+        if action == sqlite3.SQLITE_FUNCTION and str(second).lower() in _FUNCTIONS:
+            return sqlite3.SQLITE_DENY
+        if action not in _READS and self._copy is None:
+            self._writing = True
+            return sqlite3.SQLITE_DENY
+        return sqlite3.SQLITE_OK
+
+    def _late(self) -> int:
+        return int(self._clock.late)
+
+    def run(self, code: str, timeout: float) -> ExecResult:
+        """Run one statement."""
+        if self._connection is None:
+            raise EnvironmentStateError("the SQL session is closed: open another one")
+        self._clock.deadline = time.monotonic() + timeout
+        try:
+            try:
+                return self._execute(code)
+            except _Writes:
+                self._own(self._path)
+                return self._execute(code)
+        except (sqlite3.Error, sqlite3.Warning) as e:
+            if str(e) == "interrupted":
+                return timed_out()
+            return failed(self._shown(e))
+        except (MemoryError, OverflowError, ValueError) as e:
+            return failed(f"the statement asks for too much ({e})")
+        finally:
+            self._clock.deadline = float("inf")
+            self._clock.check()
+
+    def abort(self) -> None:
+        """End what runs; the connection looks at the clock every few thousand instructions."""
+        self._clock.over = True
+
+    @staticmethod
+    def _shown(error: Exception) -> str:
+        if "not authorized" in str(error):
+            return "not authorized: files, other databases and settings are not reached from here"
+        return str(error)
+
+    def _execute(self, code: str) -> ExecResult:
+        assert self._connection is not None
+        self._writing = False
+        try:
+            cursor = self._connection.execute(code)
+        except sqlite3.DatabaseError:
+            if self._writing and self._copy is None:
+                raise _Writes from None
+            raise
+        try:
+            if cursor.description is None:
+                return answered(None, self._limits)
+            rows, more = fetched(cursor, self._limits)
+        finally:
+            cursor.close()
+        return answered(rows, self._limits, more)
+
+    def _own(self, source: Path) -> None:
+        """Move to a copy that is this episode's alone."""
+        if self._connection is not None:
+            self._connection.close()
+        with tempfile.NamedTemporaryFile(prefix="intercode-sql-", delete=False) as file:
+            self._copy = Path(file.name)
+        shutil.copyfile(source, self._copy)
+        self._connection = self._connect(self._copy, False)
+
+    # ------------------------------------------------------------ state
+    def snapshot(self) -> KeptSqlite:
+        """Keep the content as it is now."""
+        content = None
+        if self._copy is not None and self._connection is not None:
+            with tempfile.NamedTemporaryFile(prefix="intercode-sql-", delete=False) as file:
+                content = Path(file.name)
+            self._write(content)
+        return KeptSqlite(self._path, self._name, self._limits, content)
+
+    def _write(self, target: Path) -> None:
+        """The content as this connection sees it, an open transaction's changes with it."""
+        assert self._connection is not None
+        assert self._copy is not None
+        if self._connection.in_transaction:
+            target.write_bytes(self._connection.serialize())
+        else:
+            shutil.copyfile(self._copy, target)
+
+    def changes(self) -> list[str]:
+        """What the episode has changed."""
+        if self._copy is None:
+            return []
+        before, after = self._digests(self._connect(self._path, True)), self._digests(None)
+        out = [f"table {n}: gone" for n in before.keys() - after.keys()]
+        out += [f"table {n}: new" for n in after.keys() - before.keys()]
+        out += [
+            f"table {n}: changed" for n in after.keys() & before.keys() if after[n] != before[n]
+        ]
+        return sorted(out)
+
+    def told(self) -> str:
+        """The whole state as text."""
+        changed = {} if self._copy is None else self._digests(None)
+        return json.dumps({"database": self._name, "tables": changed}, sort_keys=True)
+
+    def _digests(self, connection: sqlite3.Connection | None) -> dict[str, str]:
+        chosen = connection or self._connection
+        assert chosen is not None
+        out = {}
+        for (name,) in chosen.execute(_TABLES).fetchall():
+            digest = hashlib.sha256()
+            quoted = '"' + name.replace('"', '""') + '"'
+            with suppress(sqlite3.Error):
+                (sql,) = chosen.execute(
+                    "SELECT sql FROM sqlite_master WHERE name = ?", [name]
+                ).fetchone()
+                digest.update(re.sub(r"\s+", " ", sql or "").encode())
+                for row in chosen.execute(f"SELECT * FROM {quoted}"):
+                    digest.update(repr(row).encode())
+            out[name] = digest.hexdigest()
+        if connection is not None:
+            connection.close()
+        self._clock.check()
+        return out
+
+    def close(self) -> None:
+        """End the session; its copy is removed."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        if self._copy is not None:
+            self._copy.unlink(missing_ok=True)
+            self._copy = None
+
+
+class KeptSqlite:
+    """See ``sessions.sql.base.KeptDatabase``."""
+
+    left_behind: tuple[str, ...] = ()
+
+    def __init__(self, path: Path, name: str, limits: SqlLimits, content: Path | None) -> None:
+        self._path, self._name, self._limits, self._content = path, name, limits, content
+
+    def open(self) -> SqliteSession:
+        """A new session that begins with it."""
+        return SqliteSession(self._path, self._name, self._limits, self._content)
+
+    def take(self) -> SqliteSession:
+        """As ``open``, for the last time."""
+        session = self.open()
+        self.close()
+        return session
+
+    def close(self) -> None:
+        """Free what is held."""
+        if self._content is not None:
+            self._content.unlink(missing_ok=True)
+            self._content = None
+
+
+class SqliteEngine:
+    """See ``sessions.sql.base.SqlEngine``."""
+
+    kind = "sqlite"
+    version = f"SQLite {sqlite3.sqlite_version}"
+
+    def facts(self) -> Mapping[str, Any]:
+        """Nothing else: a file has no settings."""
+        return {}
+
+    def open(self, database: DatabaseSpec, limits: SqlLimits = SqlLimits()) -> SqliteSession:  # noqa: B008
+        """A session on the pristine file. Raises DataError and UsageError as the protocol says."""
+        if database.kind != "sqlite":
+            raise UsageError(
+                f"the engine 'sqlite' reads SQLite files, not {database.kind!r}: "
+                "use engine='embedded' for MySQL dumps"
+            )
+        if not database.path.is_file():
+            raise DataError(f"{database.path}: no such file, where a database should be")
+        return SqliteSession(database.path, database.name, limits)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def open_engine() -> SqliteEngine:
+    """The engine ``sqlite``."""
+    return SqliteEngine()
