@@ -17,12 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from intercode import datasets
-from intercode.core.types import SUCCESS, Dataset, ExecResult, State, Task
-from intercode.environments.sql.recorded_results import difference
+from intercode.core.types import SUCCESS_THRESHOLD, Dataset, ExecResult, State, Task
+from intercode.environments.sql.recorded_results import difference_cause
 from intercode.environments.sql.reward import standard
-from intercode.environments.sql.row_order import ranks_of
+from intercode.environments.sql.row_order import rank_rows
 from intercode.evaluation.check.dataset import check
-from intercode.evaluation.check.findings import KINDS, NOTES, CheckReport
+from intercode.evaluation.check.findings import FAULT_KINDS, NOTE_KINDS, CheckReport
 from intercode.sql import SqlLimits, open_engine
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,7 +30,7 @@ PAGE = ROOT / "docs" / "spider-audit.md"
 LIST = ROOT / "src" / "intercode" / "datasets" / "spider_verified.json"
 ENGINES = ("embedded", "mysql")
 SECONDS = 30.0
-FAULTS = [k for k in KINDS if k != "duplicate-query"]
+FAULTS = [k for k in FAULT_KINDS if k != "duplicate-query"]
 """Spider asks many questions twice, in other words: that is no fault of a task."""
 
 
@@ -51,7 +51,7 @@ def answers(dataset: Dataset, kind: str) -> tuple[str, list[Answer]]:
         session = engine.open(task.database, SqlLimits())
         result = session.run(task.gold, SECONDS)
         ask = lambda s, run=session.run: run(s, SECONDS).rows  # noqa: E731
-        out.append(Answer(result, ranks_of(task.gold, result.rows or (), ask)))
+        out.append(Answer(result, rank_rows(task.gold, result.rows or (), ask)))
         session.close()
     version = engine.version
     engine.close()
@@ -64,10 +64,12 @@ def compared(task: Task, a: Answer, b: Answer) -> str:
     if one.rows is None or other.rows is None:
         alike = one.rows is other.rows
     else:
-        alike = all(standard(task, x, y).value >= SUCCESS for x, y in ((one, other), (other, one)))
+        alike = all(
+            standard(task, x, y).value >= SUCCESS_THRESHOLD for x, y in ((one, other), (other, one))
+        )
     if alike:
         return ""
-    cause = difference(str(task.gold), a.result.output, b.result.output)
+    cause = difference_cause(str(task.gold), a.result.output, b.result.output)
     first, second = (f"of {e}" for e in ENGINES)
     return cause.replace("in the record", first).replace("here", second).replace(" alone", "")
 
@@ -89,7 +91,7 @@ def verdicts(reports: dict[str, CheckReport], differing: dict[str, str]) -> dict
 
 
 MEANINGS = {
-    **KINDS, **NOTES, "fails": "the gold ends with an error",
+    **FAULT_KINDS, **NOTE_KINDS, "fails": "the gold ends with an error",
     "engines-differ": "the two engines give different results",
 }  # fmt: skip
 
@@ -218,7 +220,7 @@ def main() -> int:
     parser.add_argument("--write", action="store_true", help="write the page and the list")
     args = parser.parse_args()
     dataset = datasets.load("spider")
-    reports = {e: check(dataset, env_options={"engine": e}, keep=False) for e in ENGINES}
+    reports = {e: check(dataset, env_options={"engine": e}, cache_golds=False) for e in ENGINES}
     found = {e: answers(dataset, e) for e in ENGINES}
     first, second = (found[e][1] for e in ENGINES)
     pairs = list(zip(dataset.tasks, first, second, strict=True))

@@ -32,8 +32,8 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.results.report import render
 from intercode.results.tables import Cell, Table
 from intercode.sandbox import SandboxSpec, images, open_sandbox
-from intercode.sandbox.supervisor.client import KeptSandbox
-from intercode.sandbox.supervisor.process_table import below
+from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sandbox.supervisor.process_table import list_descendants
 from intercode.sessions.bash.persistent import BashSession
 from support import back_end, traces
 
@@ -51,7 +51,7 @@ class Bench:
     def __init__(self, kind: str, image: str, stack: ExitStack) -> None:
         self.kind, self.image, self.stack = kind, image, stack
         self.spec = SandboxSpec(images.resolve(image))
-        self.boxes: list[KeptSandbox] = []
+        self.boxes: list[SupervisedSandbox] = []
         self.made = 0
         self.copies: list[InterCodeEnv] = []
 
@@ -109,9 +109,12 @@ class Bench:
             for _ in range(live):
                 box = held.enter_context(open_sandbox(self.spec, self.kind))
                 held.callback(BashSession(box).close)
-                pids |= {box.keeper, *(member.pid for member in below(box.keeper))}
+                pids |= {
+                    box.supervisor_pid,
+                    *(member.pid for member in list_descendants(box.supervisor_pid)),
+                }
                 if self.kind != "namespace":  # what the engine has run beside it
-                    pids.add(parent_of(box.keeper))
+                    pids.add(parent_of(box.supervisor_pid))
             time.sleep(0.5)
             own = tuple((pid, traces.started(pid)) for pid in pids)
             return traces.proportional(own) / live / 1e6, (before - available()) / live / 1e6

@@ -196,9 +196,9 @@ def tables(args: argparse.Namespace) -> list[Table]:
 
 def _prove(dataset: Dataset, args: argparse.Namespace) -> str:
     """Have the golds kept that are steady, and say of how many tasks."""
-    if args.profile != "standard" or not gold_cache.enabled():
+    if args.profile != "standard" or not gold_cache.is_enabled():
         return "every gold runs again in every episode"
-    kept = check(dataset, image=args.image).kept
+    kept = check(dataset, image=args.image).cached_tasks
     return f"the golds of {kept} of {len(dataset)} tasks are proven steady, and not run again"
 
 

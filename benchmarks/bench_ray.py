@@ -110,7 +110,7 @@ def timed(
     end, used = time.monotonic(), processor.used()
     watch.over.set()
     watch.join()
-    episodes = list(trajectories.read(watch.file))
+    episodes = list(trajectories.read_trajectories(watch.file))
     return Run(watch.first - begun, end - watch.first, used - watch.used, episodes), watch
 
 

@@ -23,9 +23,9 @@ from pathlib import Path
 
 import intercode
 from intercode.core import trajectories
-from intercode.core.types import Move
+from intercode.core.types import AgentOutput
 from intercode.evaluation.replay import log_replay
-from intercode.evaluation.replay.branching import Script
+from intercode.evaluation.replay.branching import ScriptedAgent
 from intercode.evaluation.rollout import rollout
 from intercode.results.report import render
 from intercode.results.tables import Table
@@ -86,7 +86,7 @@ def record(count: int, parallel: int, out: Path) -> None:
     """Play and write ``count`` episodes."""
     with intercode.make("bash", deterministic=True) as env:
         facts = {**env.facts(), "agent": "script", "model": None, "max_turns": None}
-    trajectories.write_run(out, facts)
+    trajectories.write_run_metadata(out, facts)
 
     def some(worker: int) -> None:
         with intercode.make("bash", deterministic=True) as env:
@@ -96,9 +96,9 @@ def record(count: int, parallel: int, out: Path) -> None:
                 actions = dice.sample(COMMANDS, k=dice.randint(2, 6))
                 if number % 3 == 0 and task.gold:
                     actions += [task.gold, "submit"]
-                agent = Script([Move(action) for action in actions], bool(number % 2))
+                agent = ScriptedAgent([AgentOutput(action) for action in actions], bool(number % 2))
                 episode = rollout(agent, env, task.id).replace(run=facts)
-                trajectories.append(out / trajectories.TRAJECTORIES_FILE, episode)
+                trajectories.append_trajectory(out / trajectories.TRAJECTORIES_FILE, episode)
 
     with ThreadPoolExecutor(parallel) as pool:
         list(pool.map(some, range(parallel)))
@@ -129,7 +129,9 @@ def main() -> int:
         record(args.episodes, args.parallel, out)
         recorded = time.monotonic()
         with busy(args.busy):
-            (report,) = log_replay.run([out], log_replay.Options(parallel=args.parallel))
+            (report,) = log_replay.replay_logs(
+                [out], log_replay.ReplayOptions(parallel=args.parallel)
+            )
         replayed = time.monotonic()
     scored = [s for s in report.steps if s.recorded_reward is not None]
     hashed = [s for s in report.steps if s.recorded_hashes]
@@ -138,7 +140,7 @@ def main() -> int:
         f"{sum(s.same_observation for s in report.steps)}/{len(report.steps)}",
         f"{sum(s.same_reward for s in scored)}/{len(scored)}",
         f"{sum(s.same_hashes for s in hashed)}/{len(hashed)}",
-        len(report.disproved), recorded - started, replayed - recorded,
+        len(report.native_mismatches), recorded - started, replayed - recorded,
     )  # fmt: skip
     columns = (
         "episodes", "steps", "observations equal", "rewards equal", "hashes equal", "differing",
@@ -146,11 +148,11 @@ def main() -> int:
     )  # fmt: skip
     title = f"Deterministic episodes executed again beside {args.busy} busy processes"
     print(render([Table("replay", title, columns, (row,))], "text"))
-    for step in report.disproved[:20]:
+    for step in report.native_mismatches[:20]:
         where = f"{step.task} {step.episode}, step {step.turn + 1}"
         print(f"{where} ({', '.join(step.differs_in)}): {step.action!r}")
         print(f"  recorded {step.recorded[-300:]!r}\n  replayed {step.replayed[-300:]!r}")
-    return 1 if report.disproved else 0
+    return 1 if report.native_mismatches else 0
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ def large_tree() -> Iterator[SandboxSpec]:
             directory.mkdir(parents=True)
             for m in range(100):
                 (directory / str(m)).write_text(f"{n} {m}\n")
-        yield SandboxSpec(HOST.image, (images.layer(LayerSpec("dir", home / "tree")),))
+        yield SandboxSpec(HOST.image, (images.resolve_layer(LayerSpec("dir", home / "tree")),))
     finally:
         shutil.rmtree(home)
 
@@ -118,7 +118,7 @@ def ours(stack: ExitStack) -> dict[str, Contender]:
         STEP: Contender(lambda: session.run("true", 10), in_a_row=5),
         f"{STEP}, 100 in a row": Contender(lambda: session.run("true", 10), in_a_row=100),
         "step `ls /usr/bin`": Contender(lambda: session.run("ls /usr/bin", 10)),
-        CHANGES: Contender(tree.changed, in_a_row=5),
+        CHANGES: Contender(tree.changed_paths, in_a_row=5),
         "the same with kinds, modes, sizes": Contender(
             lambda: tree.changes(digests=False), in_a_row=5
         ),

@@ -71,7 +71,7 @@ def plain_loop(dataset: Dataset) -> Iterator[Play]:
 
     database = dataset.tasks[0].database
     assert database is not None
-    lease = private_server.lease(database.path)
+    lease = private_server.lease_server(database.path)
     connection = mysql.connector.connect(
         unix_socket=lease.address.unix_socket, user="root", charset="utf8mb4",
         collation="utf8mb4_general_ci",
@@ -95,7 +95,7 @@ def plain_loop(dataset: Dataset) -> Iterator[Play]:
 
     yield play
     connection.close()
-    lease.give_back()
+    lease.release()
 
 
 def work(what: str, limit: int | None) -> None:
@@ -106,7 +106,7 @@ def work(what: str, limit: int | None) -> None:
 
         database = dataset.tasks[0].database
         assert database is not None
-        lease = private_server.lease(database.path)
+        lease = private_server.lease_server(database.path)
         print("ready", flush=True)
         sys.stdin.readline()
         lease.control.close()

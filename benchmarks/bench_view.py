@@ -23,10 +23,10 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 from intercode.core import trajectories
-from intercode.core.types import Step, Trajectory, plain
+from intercode.core.types import Step, Trajectory, to_jsonable
 from intercode.results.report import render
 from intercode.results.tables import Table
-from intercode.results.view import Library, Server, write_file
+from intercode.results.view import Library, Server, write_page
 
 RUN = {"environment": "bash", "dataset": "made-up", "agent": "react", "model": "none"}
 ROW = ".space .row"
@@ -64,7 +64,7 @@ def measure(place: Path, episodes: int, turns: int, output: int) -> list[tuple[A
     library.refresh()
     again = time.perf_counter() - began
     began = time.perf_counter()
-    packed = write_file(library, place / "page.html")
+    packed = write_page(library, place / "page.html")
     written = time.perf_counter() - began
     with Server(library) as server:
         thread = threading.Thread(target=server.serve)
@@ -125,7 +125,7 @@ def write(directory: Path, episodes: int, turns: int, output: int) -> None:
     """A run of made-up episodes from a fixed seed, written at once."""
     draw = random.Random(0)
     words = ["alpha", "beta", "gamma", "delta", "/srv/data", "42", "error:", "total"]
-    trajectories.write_run(directory, RUN)
+    trajectories.write_run_metadata(directory, RUN)
     with (directory / trajectories.TRAJECTORIES_FILE).open("w", encoding="utf-8") as file:
         for n in range(episodes):
             steps = tuple(
@@ -142,7 +142,9 @@ def write(directory: Path, episodes: int, turns: int, output: int) -> None:
                 end="submitted", hardness=draw.choice(["easy", "medium", "hard"]),
                 seconds=draw.random() * 60, run=RUN, id=f"e{n}",
             )  # fmt: skip
-            file.write(json.dumps({"v": trajectories.VERSION, **plain(episode)}) + "\n")
+            file.write(
+                json.dumps({"v": trajectories.SCHEMA_VERSION, **to_jsonable(episode)}) + "\n"
+            )
 
 
 if __name__ == "__main__":

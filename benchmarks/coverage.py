@@ -20,13 +20,17 @@ from statistics import fmean
 
 from intercode.results.statistics.intervals import (
     Cluster,
-    bootstrap,
-    paired,
-    paired_error,
-    proportion,
-    wilson,
+    bootstrap_interval,
+    estimate_paired_difference,
+    estimate_proportion,
+    paired_standard_error,
+    wilson_interval,
 )
-from intercode.results.statistics.significance import detectable, mcnemar, sign_flip
+from intercode.results.statistics.significance import (
+    detectable_difference,
+    mcnemar_p,
+    sign_flip_test,
+)
 
 TASKS, CHANCES, EPOCHS, CORRELATIONS = (20, 60, 200), (0.05, 0.5, 0.9), (1, 4), (0.0, 0.4)
 KEPT = 0.7  # share of tasks that are as hard for the second side as for the first
@@ -62,18 +66,18 @@ def runs(draw: random.Random, rounds: int, case: tuple[int, float, int, float],
 
 
 def clustered(solved: list[int], epochs: int) -> Bounds:
-    found = proportion([Cluster(hits, epochs) for hits in solved])
+    found = estimate_proportion([Cluster(hits, epochs) for hits in solved])
     return (None, None) if found is None else (found.low, found.high)
 
 
 def naive(solved: list[int], epochs: int) -> Bounds:
-    return wilson(sum(solved) / (len(solved) * epochs), len(solved) * epochs)
+    return wilson_interval(sum(solved) / (len(solved) * epochs), len(solved) * epochs)
 
 
 def bootstrapped(solved: list[int], epochs: int) -> Bounds:
     if min(solved) == max(solved):
         return clustered(solved, epochs)
-    return bootstrap([hits / epochs for hits in solved], resamples=400)
+    return bootstrap_interval([hits / epochs for hits in solved], resamples=400)
 
 
 # ------------------------------------------------------------- two runs
@@ -100,10 +104,10 @@ def differences(
     for _ in range(rounds):
         moved = list(map(float, both(draw, tasks, mean, epochs, rho)))
         if method == "paired":
-            found = paired(moved, reach=1.0)
+            found = estimate_paired_difference(moved, bound=1.0)
             yield 0.0, (found.low, found.high)
         else:
-            yield 0.0, bootstrap(moved, resamples=400)
+            yield 0.0, bootstrap_interval(moved, resamples=400)
 
 
 def false_alarms(
@@ -116,7 +120,9 @@ def false_alarms(
     for _ in range(rounds):
         alike = both(draw, tasks, mean, epochs, rho)
         alarms.append(_p(alike, epochs) < 0.05)
-        least = detectable(paired_error(list(map(float, alike)), reach=1.0), tasks)
+        least = detectable_difference(
+            paired_standard_error(list(map(float, alike)), bound=1.0), tasks
+        )
         better = next((d for d in (least, -least) if 0 < mean + d < 1), None) if least else None
         if better is not None:
             apart = both(draw, tasks, mean, epochs, rho, better)
@@ -126,8 +132,8 @@ def false_alarms(
 
 def _p(moved: Sequence[Fraction], epochs: int) -> float:
     if epochs > 1:
-        return sign_flip(moved).p
-    return mcnemar(sum(d < 0 for d in moved), sum(d > 0 for d in moved))
+        return sign_flip_test(moved).p
+    return mcnemar_p(sum(d < 0 for d in moved), sum(d > 0 for d in moved))
 
 
 # ------------------------------------------------------------- the tables

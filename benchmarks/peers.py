@@ -15,7 +15,7 @@ from pathlib import Path
 from measuring import Contender
 
 from intercode import datasets
-from intercode.datasets.bash.nl2bash import find_places
+from intercode.datasets.bash.nl2bash import find_data
 
 BWRAP = [
     "bwrap", "--unshare-all", "--ro-bind", "/usr", "/usr", "--symlink", "usr/lib", "/lib",
@@ -95,7 +95,7 @@ def authors_episodes(checkout: Path, python: str, seconds: float) -> dict[str, f
     ``python`` is an interpreter with their dependencies. Their image is made of the same root as
     ours, with the files of file system 1. Raises CalledProcessError where something fails.
     """
-    tasks = find_places().tasks / "nl2bash_fs_1.json"
+    tasks = find_data().tasks / "nl2bash_fs_1.json"
     files = datasets.load("nl2bash:fs_1").tasks[0].files[0].path  # a tar, or a script
     with tempfile.TemporaryDirectory() as work:
         Path(work, "Dockerfile").write_text(DOCKERFILE)

@@ -62,8 +62,8 @@ def differing_in_replay(log: Path, image: str | None, reward: str | None) -> set
     """Tasks of which a step gives another observation or reward when it is executed again; a reward
     of the other SQL scorer counts as another one."""
     network: Network = "host" if image else "none"
-    options = log_replay.Options(profile="original", image=image, network=network, parallel=2)
-    (report,) = log_replay.run([log], options)
+    options = log_replay.ReplayOptions(profile="original", image=image, network=network, parallel=2)
+    (report,) = log_replay.replay_logs([log], options)
     out = set()
     for step in report.steps:
         scorers_differ = step.parts.get("tau", 1.0) != 1.0
@@ -74,7 +74,7 @@ def differing_in_replay(log: Path, image: str | None, reward: str | None) -> set
 
 def play(log: Path, image: str | None, out: Path, limit: int | None) -> Outcome:
     """Evaluate against the log, and compare."""
-    recorded = {t.task: t for t in logs.load(log)}
+    recorded = {t.task: t for t in logs.load_log(log)}
     one = next(iter(recorded.values()))
     agent, environment = str(one.run["agent"]), str(one.run["environment"])
     reward = reward_of(environment, agent)
@@ -87,7 +87,7 @@ def play(log: Path, image: str | None, out: Path, limit: int | None) -> Outcome:
             tasks=tuple(str(t.index) for t in chosen), agent_options={"feedback": "original"},
             max_turns=10 if agent != "plan-solve" else None,
         )  # fmt: skip
-        played = {t.task: t for t in logs.load(evaluate(config))}
+        played = {t.task: t for t in logs.load_log(evaluate(config))}
     again = differing_in_replay(log, image, reward)
     other = {n for n, t in played.items() if t.success != recorded[n].success and not t.error}
     replayed = other & again

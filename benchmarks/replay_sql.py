@@ -17,7 +17,7 @@ from pathlib import Path
 
 from intercode.environments.sql.replay import LEAKED_TABLES, LENIENT_CAUSE
 from intercode.evaluation.replay import log_replay
-from intercode.evaluation.replay.log_replay import FileReport, StepCheck
+from intercode.evaluation.replay.log_replay import ReplayReport, StepComparison
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "sql-replay.md"
 
@@ -54,7 +54,7 @@ episodes apart, so what another has left is not there.
 """
 
 
-def _share(report: FileReport) -> str:
+def _share(report: ReplayReport) -> str:
     every, stable = report.shares(), report.shares(stable_only=True)
 
     def percent(value: float | int | None) -> str:
@@ -67,8 +67,8 @@ def _share(report: FileReport) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _table(engine: str, reports: list[FileReport], seconds: float) -> list[str]:
-    whole = FileReport("all", steps=[s for r in reports for s in r.steps])
+def _table(engine: str, reports: list[ReplayReport], seconds: float) -> list[str]:
+    whole = ReplayReport("all", steps=[s for r in reports for s in r.steps])
     left = [s for s in whole.mismatches if s.stable]
     lines = [
         f"## Engine `{engine}`", "",
@@ -84,12 +84,12 @@ def _table(engine: str, reports: list[FileReport], seconds: float) -> list[str]:
     return [*lines, ""]
 
 
-def _dependent(reports: list[FileReport]) -> list[str]:
+def _dependent(reports: list[ReplayReport]) -> list[str]:
     """The steps that are left out, by log: task and steps from 0."""
     lines = ["## The dependent steps", "", "Task and, in brackets, its steps counted from 0.", ""]
     for report in reports:
         for cause in sorted({s.cause for s in report.steps if s.stable is False}):
-            found: dict[str, list[StepCheck]] = {}
+            found: dict[str, list[StepComparison]] = {}
             for step in report.steps:
                 if step.stable is False and step.cause == cause:
                     found.setdefault(step.task.rpartition("/")[2], []).append(step)
@@ -107,11 +107,11 @@ def main() -> int:
     args = parser.parse_args()
     tables = ", ".join(f"`{t}` in {d}" for d, names in LEAKED_TABLES.items() for t in sorted(names))
     lines = [*ABOUT.format(tables=tables).splitlines(), ""]
-    reports: list[FileReport] = []
+    reports: list[ReplayReport] = []
     for engine in args.engine:
         began = time.monotonic()
-        options = log_replay.Options(profile="original", env_options={"engine": engine})
-        reports = log_replay.run(args.logs, options)
+        options = log_replay.ReplayOptions(profile="original", env_options={"engine": engine})
+        reports = log_replay.replay_logs(args.logs, options)
         lines += _table(engine, reports, time.monotonic() - began)
     text = "\n".join([*lines, *_dependent(reports)]).rstrip() + "\n"
     print(text)

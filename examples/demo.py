@@ -18,7 +18,7 @@ from intercode.core import trajectories
 from intercode.core.config import EvalConfig
 from intercode.core.errors import InterCodeError
 from intercode.core.types import Trajectory
-from intercode.evaluation.evaluate.plan import free_directory, make_plan
+from intercode.evaluation.evaluate.plan import make_plan, unused_directory
 from intercode.evaluation.evaluate.run import run_plan
 from intercode.results import report
 
@@ -29,9 +29,9 @@ def play(agent: str, model: str | None = None) -> tuple[Path, list[Trajectory], 
     """One agent's run: its directory, the finished episodes and how many tasks there are."""
     print(f"{agent}{f' with {model}' if model else ''}:", file=sys.stderr)
     plan = make_plan(EvalConfig("starter", agent, model=model))
-    plan = replace(plan, out=free_directory(RUNS, f"demo-{agent}", plan.facts))
+    plan = replace(plan, out=unused_directory(RUNS, f"demo-{agent}", plan.metadata))
     run_plan(plan)
-    return plan.out, plan.done(), len(plan.chosen)
+    return plan.out, plan.finished_episodes(), len(plan.task_indices)
 
 
 def main() -> int:

@@ -10,10 +10,10 @@ import pytest
 import intercode
 from intercode.agents.base import Feedback
 from intercode.core import trajectories
-from intercode.core.trajectories import trees
-from intercode.core.types import Brief, Dataset, Move, Step, Task, Trajectory
+from intercode.core.trajectories import build_episode_trees
+from intercode.core.types import AgentOutput, Brief, Dataset, Step, Task, Trajectory
 from intercode.evaluation.replay import log_replay
-from intercode.evaluation.rollout import branches, informed, rollout
+from intercode.evaluation.rollout import brief_with_history, rollout, rollout_branches
 
 TASKS = Dataset("t", "bash", (Task("t/five", "Print five.", gold="echo five"),))
 
@@ -31,22 +31,22 @@ class Say:
     def start(self, brief: Brief) -> None:
         self.brief, self.left = brief, list(self.actions)
 
-    def act(self, feedback: Feedback | None) -> Move | None:
-        return Move(self.left.pop(0)) if self.left else None
+    def act(self, feedback: Feedback | None) -> AgentOutput | None:
+        return AgentOutput(self.left.pop(0)) if self.left else None
 
 
 def test_one_who_takes_over_is_told_what_was_done() -> None:
     brief = Brief("t", "q", "bash", notes="Be brief.")
-    told = informed(brief, [Step("ls", "a\nb\n"), Step("cd b", "")])
+    told = brief_with_history(brief, [Step("ls", "a\nb\n"), Step("cd b", "")])
     assert told.notes == "Be brief.\nDone so far:\n$ ls\na\nb\n$ cd b"
-    assert informed(brief, []) == brief
+    assert brief_with_history(brief, []) == brief
 
 
 def test_trees_are_found_by_parents() -> None:
     def episode(name: str, parent: str | None) -> Trajectory:
         return Trajectory("t", 0, "q", (), id=name, parent=parent)
 
-    found = trees(
+    found = build_episode_trees(
         [episode("c", "b"), episode("a", None), episode("b", "a"), episode("d", "lost"),
          episode("", None)]
     )  # fmt: skip
@@ -65,7 +65,7 @@ def test_every_branch_starts_where_the_episode_stood() -> None:
             Say(["echo $x; cat f; rm f"]),
             Say(["pwd; cat f", "ls"]),
         ]
-        right, second, third = branches(env, root, ways)
+        right, second, third = rollout_branches(env, root, ways)
     assert {t.parent for t in (right, second, third)} == {root.id}
     assert {t.branched_at for t in (right, second, third)} == {2}
     assert len({root.id, right.id, second.id, third.id}) == 4
@@ -95,14 +95,14 @@ def test_a_tree_of_depth_five_and_width_three_has_243_independent_leaves(tmp_pat
                 Say([f"p=${{p}}{n}; printf {n} >> /tmp/path; echo $p $RANDOM"])
                 for n in range(width)
             ]
-            for child in branches(env, node, agents, scored=False):
+            for child in rollout_branches(env, node, agents, score_final=False):
                 yield child.replace(run=facts)
                 yield from grow(child)
 
         env.reset(options={"task": 0})
         root = Trajectory("t/five", 0, "Print five.", (), id="root", run=facts)
         unique = {t.id: t for t in [root, *grow(root)]}
-    (tree,) = trees(list(unique.values()))
+    (tree,) = build_episode_trees(list(unique.values()))
     leaves = list(tree.leaves())
     assert len(leaves) == len(contents) == width**depth == 243
     paths = {leaf.id: leaf.steps[-1].observation.split()[0] for leaf in leaves}
@@ -110,8 +110,10 @@ def test_a_tree_of_depth_five_and_width_three_has_243_independent_leaves(tmp_pat
     assert len(set(paths.values())) == 243
     assert all(leaf.parent in unique and leaf.branched_at == depth - 1 for leaf in leaves)
     for leaf in leaves[::60]:  # a branch is an episode: from its start it gives the same again
-        trajectories.append(log, leaf.replace(run={**facts, "dataset": _dataset(tmp_path)}))
-    (report,) = log_replay.run([log], log_replay.Options())
+        trajectories.append_trajectory(
+            log, leaf.replace(run={**facts, "dataset": _dataset(tmp_path)})
+        )
+    (report,) = log_replay.replay_logs([log], log_replay.ReplayOptions())
     assert report.episodes == 5 and len(report.steps) == 25 and report.mismatches == []
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from intercode import datasets
-from intercode.core.config import make_config, parse_pairs, read_toml
+from intercode.core.config import make_config, parse_key_values, read_toml
 from intercode.core.errors import ConfigError, UnknownNameError
 from intercode.evaluation.evaluate.plan import open_env
 
@@ -68,11 +68,11 @@ def test_tasks_may_be_a_file(tmp_path: Path) -> None:
 
 def test_pairs_hold_json_or_text() -> None:
     pairs = ["temperature=0.7", "name=gpt", "stop=[1, 2]", "url=http://h/?a=b", "flag=true"]
-    assert parse_pairs(pairs) == {
+    assert parse_key_values(pairs) == {
         "temperature": 0.7, "name": "gpt", "stop": [1, 2], "url": "http://h/?a=b", "flag": True,
     }  # fmt: skip
     with pytest.raises(ConfigError, match="key=value"):
-        parse_pairs(["temperature"])
+        parse_key_values(["temperature"])
 
 
 def test_broken_toml_is_named_with_its_line(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import UnknownNameError, UsageError
-from intercode.core.registry import is_file, load_object, told
+from intercode.core.registry import is_file_reference, load_object, portable_reference
 
 
 def test_a_function_of_a_file(tmp_path: Path) -> None:
@@ -20,14 +20,16 @@ def test_a_function_of_a_file(tmp_path: Path) -> None:
     )
     first = load_object(f"{file}:two")
     assert first() == 2 and load_object(f"{file}:two") is first
-    name = told(f"{file}:two")
+    name = portable_reference(f"{file}:two")
     assert (
         name.startswith(f"{tmp_path.name}/odd name.py:two@") and len(name.rpartition("@")[2]) == 8
     )
     file.write_text("def two():\n    return 22\n")
     assert load_object(f"{file}:two")() == 22  # what it says now, not what it said
-    assert told(f"{file}:two") != name
-    assert told("os.path:join") == "os.path:join" and not is_file("os.path:join")
+    assert portable_reference(f"{file}:two") != name
+    assert portable_reference("os.path:join") == "os.path:join" and not is_file_reference(
+        "os.path:join"
+    )
 
 
 @pytest.mark.parametrize(

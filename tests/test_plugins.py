@@ -11,7 +11,7 @@ import pytest
 from intercode.core import plugins
 from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.plugins import Plugin
-from intercode.core.registry import HERE, Registry
+from intercode.core.registry import OWN_DISTRIBUTION, Registry
 from intercode.datasets import load
 from support.wheels import venv_with, wheel
 
@@ -90,7 +90,9 @@ def test_list_tells_where_names_come_from_and_warns_of_what_is_broken(python: Pa
         "from": "quiet_plugin 1.0",
     }
     assert found["datasets"]["row-tasks"]["what"] == "Tasks in a package"
-    assert found["datasets"]["starter"]["from"] == HERE == found["agents"]["gold"]["from"]
+    assert (
+        found["datasets"]["starter"]["from"] == OWN_DISTRIBUTION == found["agents"]["gold"]["from"]
+    )
     assert found["agents"]["idle"]["from"] == found["rewards"]["flat"]["from"] == "quiet_plugin 1.0"
     assert found["languages"]["lua"] == {"what": "Lua: programs", "from": "quiet_plugin 1.0"}
     assert found["languages"]["c"]["what"] == "C: programs, compiled"
@@ -131,7 +133,7 @@ def test_our_names_cost_no_look_at_what_is_installed(monkeypatch: pytest.MonkeyP
     def never(group: str) -> tuple[Plugin, ...]:
         raise AssertionError(f"looked for {group}")
 
-    monkeypatch.setattr(plugins, "find", never)
+    monkeypatch.setattr(plugins, "find_plugins", never)
     assert load("starter").tasks
     with pytest.raises(AssertionError, match=r"looked for intercode\.datasets"):
         load("no-such-dataset")
@@ -140,12 +142,12 @@ def test_our_names_cost_no_look_at_what_is_installed(monkeypatch: pytest.MonkeyP
 def test_a_registry_with_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
     found = (Plugin("a", "os.path:join", "x 1"), Plugin("a", "os.path:split", "y 1"),
              Plugin("b", "os.path:nothing", "x 1"), Plugin("ours", "os:sep", "z 1"))  # fmt: skip
-    monkeypatch.setattr(plugins, "find", lambda group: found if group == "g" else ())
+    monkeypatch.setattr(plugins, "find_plugins", lambda group: found if group == "g" else ())
     table = Registry("thing", {"ours": "os.path:join"}, group="g")
     assert list(table) == ["ours", "a", "b"] and "a" in table and "c" not in table
     assert table.load("a").__name__ == "join" and table.origin("a") == "x 1"
-    assert table.origin("ours") == HERE
-    assert [p.origin for p in table.unheard()] == ["y 1", "z 1"]
+    assert table.origin("ours") == OWN_DISTRIBUTION
+    assert [p.origin for p in table.shadowed_plugins()] == ["y 1", "z 1"]
     with pytest.raises(UsageError, match="'b' of x 1 cannot be loaded"):
         table.load("b")
     with pytest.raises(UnknownNameError, match="known: a, b, ours"):

@@ -10,7 +10,7 @@ import pytest
 
 from intercode.core import paths
 from intercode.core.errors import UnknownNameError, UsageError
-from intercode.core.registry import Registry, load_object, unknown
+from intercode.core.registry import Registry, load_object, unknown_name_error
 
 
 def test_a_name_is_loaded_when_it_is_asked_for() -> None:
@@ -32,7 +32,7 @@ def test_a_typo_gets_the_near_name(name: str) -> None:
 
 
 def test_what_is_like_nothing_gets_the_list() -> None:
-    error = unknown("thing", "zzz", ["b", "a"])
+    error = unknown_name_error("thing", "zzz", ["b", "a"])
     assert str(error) == "unknown thing 'zzz'; known: a, b"
     assert isinstance(error, ValueError)
 
@@ -91,5 +91,5 @@ def test_the_id_of_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_of_many_names_some_are_told() -> None:
-    error = str(unknown("task", "t07x", [f"t{n:02}" for n in range(70)]))
+    error = str(unknown_name_error("task", "t07x", [f"t{n:02}" for n in range(70)]))
     assert "did you mean 't07'" in error and "t09, and 60 more" in error and "t10" not in error

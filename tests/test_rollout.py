@@ -8,7 +8,7 @@ import pytest
 
 import intercode
 from intercode.agents.base import Feedback
-from intercode.core.types import Brief, Dataset, Move, Task, Usage
+from intercode.core.types import AgentOutput, Brief, Dataset, Task, Usage
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.rollout import rollout
 
@@ -26,7 +26,10 @@ class Script:
     name = "script"
 
     def __init__(
-        self, moves: Sequence[str | Move], wants_score: bool = False, max_turns: int | None = None
+        self,
+        moves: Sequence[str | AgentOutput],
+        wants_score: bool = False,
+        max_turns: int | None = None,
     ) -> None:
         self.moves, self.wants_score, self.max_turns = moves, wants_score, max_turns
         self.told: list[Feedback | None] = []
@@ -35,12 +38,12 @@ class Script:
     def start(self, brief: Brief) -> None:
         self.brief, self.told, self.left = brief, [], list(self.moves)
 
-    def act(self, feedback: Feedback | None) -> Move | None:
+    def act(self, feedback: Feedback | None) -> AgentOutput | None:
         self.told.append(feedback)
         if not self.left:
             return None
         move = self.left.pop(0)
-        return Move(move) if isinstance(move, str) else move
+        return AgentOutput(move) if isinstance(move, str) else move
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +98,7 @@ def test_the_smallest_limit_holds(
 
 def test_a_turn_without_code_counts_and_is_answered(env: InterCodeEnv) -> None:
     usage = Usage(3, 4, 1)
-    agent = Script([Move(None, message="hm", reply="Write code.", usage=usage), "exit 3"])
+    agent = Script([AgentOutput(None, message="hm", reply="Write code.", usage=usage), "exit 3"])
     t = rollout(agent, env, 0, max_turns=2)
     assert (t.end, t.turns, t.usage) == ("turn_limit", 2, usage)
     first, second = t.steps
@@ -106,7 +109,7 @@ def test_a_turn_without_code_counts_and_is_answered(env: InterCodeEnv) -> None:
 
 def test_a_turn_without_code_at_the_end_does_not_hide_the_state(env: InterCodeEnv) -> None:
     """What was reached before the agent fell silent counts."""
-    t = rollout(Script(["echo five", Move(None, reply="Write code.")]), env, 0)
+    t = rollout(Script(["echo five", AgentOutput(None, reply="Write code.")]), env, 0)
     assert t.success
 
 

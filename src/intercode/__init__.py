@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = ["Pool", "__version__", "load_run", "make", "make_vec"]
 
-_LATER = {
+_LAZY_IMPORTS = {
     "load_run": "intercode.results.run",
     "make_vec": "intercode.environments.base.vector",
     "Pool": "intercode.environments.base.pool",
@@ -40,6 +40,6 @@ register()
 
 def __getattr__(name: str) -> Any:
     """What is imported when it is first asked for."""
-    if name in _LATER:
-        return getattr(import_module(_LATER[name]), name)
+    if name in _LAZY_IMPORTS:
+        return getattr(import_module(_LAZY_IMPORTS[name]), name)
     raise AttributeError(f"module 'intercode' has no attribute {name!r}")

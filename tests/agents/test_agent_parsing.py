@@ -138,7 +138,7 @@ def test_no_code(answer: str) -> None:
     ],
 )
 def test_why_there_is_no_code(answer: str, says: str) -> None:
-    assert says in parse_answer(answer, BASH).why
+    assert says in parse_answer(answer, BASH).reason
 
 
 def test_the_block_behind_an_action_counts_before_others() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from intercode.agents import AGENTS, Agent, Feedback, accepts, open_agent
-from intercode.agents.prompt import NAMES, load_prompt
+from intercode.agents import AGENTS, Agent, Feedback, accepts_parameter, open_agent
+from intercode.agents.prompt import PLACEHOLDERS, load_prompt
 from intercode.agents.single_turn import SingleTurnAgent
 from intercode.agents.try_again import TryAgainAgent
 from intercode.core.errors import (
@@ -179,8 +179,8 @@ def test_open_agent_gives_what_is_taken_and_says_what_is_missing(tmp_path: Path)
     model = ScriptedModel([LS])
     assert open_agent("noop", model=model, golds={}, max_turns=3).name == "noop"
     assert open_agent("try-again", model=model, golds={}, max_turns=3).max_turns == 3
-    assert accepts("try-again", "model")
-    assert not accepts("gold", "model")
+    assert accepts_parameter("try-again", "model")
+    assert not accepts_parameter("gold", "model")
     with pytest.raises(ConfigError, match=r"needs model.*--model"):
         open_agent("try-again", model=None)
     with pytest.raises(ConfigError, match=r"no option 'tmperature'.*observation_limit"):
@@ -212,7 +212,7 @@ STRATEGIES = {"single-turn", "try-again", "react", "plan-solve", "tool-calling"}
 def test_shipped_prompts_name_only_what_is_filled_in(name: str) -> None:
     prompt = load_prompt(None, f"{name.replace('-', '_')}.txt", ("system", "task", "retry"))
     for section in prompt.sections:
-        filled = prompt.fill(section, {n: f"<{n}>" for n in NAMES})
+        filled = prompt.fill(section, {n: f"<{n}>" for n in PLACEHOLDERS})
         assert "$" not in filled
     assert "<query>" in prompt.fill("task", {"query": "<query>"})
     assert "<action>" in prompt.fill("watched", {"action": "<action>"})

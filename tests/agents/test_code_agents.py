@@ -8,8 +8,8 @@ import pytest
 
 from intercode.agents import open_agent
 from intercode.agents.languages import language_of
-from intercode.agents.tools import toolkit_of
-from intercode.core.languages import language
+from intercode.agents.tools import tool_set_of
+from intercode.core.languages import load_language
 from intercode.environments.code.env import CodeEnv
 from intercode.evaluation.rollout import rollout
 from intercode.models import ScriptedModel
@@ -20,10 +20,10 @@ def test_a_language_is_known_by_its_name() -> None:
     spoken = language_of("code:javascript")
     assert (spoken.title, spoken.tags[:2]) == ("JavaScript", ("javascript", "js"))
     assert not spoken.is_code("const x = 1")  # never outside of a fence
-    assert not language("support.languages:AWK").tags
+    assert not load_language("support.languages:AWK").tags
     assert language_of("code:support.languages:AWK").tags == ("awk",)
     assert language_of("code").title == "code"
-    assert toolkit_of("code:java").run == "run_code"
+    assert tool_set_of("code:java").run_tool == "run_code"
 
 
 def test_a_name_from_elsewhere_runs_no_code(

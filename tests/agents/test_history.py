@@ -10,7 +10,7 @@ import pytest
 from intercode.agents import open_agent
 from intercode.agents.base import Feedback
 from intercode.agents.conversation import Conversation
-from intercode.agents.history import History, too_long, turns_of
+from intercode.agents.history import History, is_context_overflow, split_turns
 from intercode.core.errors import BudgetError, ConfigError, ModelRefusedError
 from intercode.core.types import Brief, Usage
 from intercode.models.base import Completion, Message, Tool
@@ -60,50 +60,50 @@ def failing(messages: list[Message], count: Any) -> list[Message]:
 
 
 def test_everything_is_shown_unless_told_otherwise() -> None:
-    assert History().shown(TALK, 2, words) == (TALK, {})
+    assert History().select(TALK, 2, words) == (TALK, {})
 
 
 def test_the_last_turns() -> None:
-    shown, about = History("last:2").shown(TALK, 2, words)
+    shown, about = History("last:2").select(TALK, 2, words)
     assert contents(shown)[2:] == ["b", "B", "c", "C"]
     assert shown[0] == HEAD[0]
     assert shown[1]["content"] == "task\n\n[1 earlier turn left out of this conversation]"
     assert about == {"turns_left_out": 1, "turns": 3, "policy": "last:2"}
-    assert History("last:3").shown(TALK, 2, words) == (TALK, {})
+    assert History("last:3").select(TALK, 2, words) == (TALK, {})
     assert TALK[1]["content"] == "task"
 
 
 def test_a_bound_in_tokens_leaves_the_oldest_out_first() -> None:
-    shown, about = History(tokens=6).shown(TALK, 2, words)
+    shown, about = History(tokens=6).select(TALK, 2, words)
     assert contents(shown)[2:] == ["b", "B", "c", "C"]
     assert about["turns_left_out"] == 1
     long = [*TALK[:-1], user("word " * 1000)]
-    shown, about = History(tokens=150).shown(long, 2, words)
+    shown, about = History(tokens=150).select(long, 2, words)
     assert shown[2]["content"] == "c"
     assert "characters left out" in shown[3]["content"]
     assert words(shown) <= 150 + 5  # the note on what is missing
     assert about["newest_turn"]["shown"] < about["newest_turn"]["characters"] == 5000
-    shown, about = History(tokens=1).shown(TALK, 2, words)
+    shown, about = History(tokens=1).select(TALK, 2, words)
     assert contents(shown)[2:] == ["c", "C"]
 
 
 def test_calls_and_their_results_stay_together() -> None:
     talk = [*HEAD, *call("x"), *call("y"), *call("z")]
-    assert [len(t) for t in turns_of(talk[2:])] == [2, 2, 2]
-    shown, _ = History("last:2").shown(talk, 2, words)
+    assert [len(t) for t in split_turns(talk[2:])] == [2, 2, 2]
+    shown, _ = History("last:2").select(talk, 2, words)
     assert [m["role"] for m in shown[2:]] == ["assistant", "tool"] * 2
-    shown, about = History(torn).shown(talk, 2, words)
+    shown, about = History(torn).select(talk, 2, words)
     assert shown[0] == HEAD[0]
     assert [m.get("tool_call_id") for m in shown[2:]] == [None, "y", None, "z"]
     assert about["policy"] == "torn"
 
 
 def test_ones_own_function() -> None:
-    shown, about = History(first_and_last).shown(TALK, 2, words)
+    shown, about = History(first_and_last).select(TALK, 2, words)
     assert contents(shown)[2:] == ["a", "A", "C"]
     assert about == {"turns_left_out": 2, "turns": 3, "policy": "first_and_last"}
     named = History(f"{__name__}:failing")
-    assert named.shown(TALK, 2, words) == (
+    assert named.select(TALK, 2, words) == (
         TALK, {"failed": "KeyError: 'lost'", "policy": f"{__name__}:failing"},
     )  # fmt: skip
 
@@ -140,7 +140,7 @@ def test_a_policy_that_is_none(policy: str) -> None:
     ],
 )
 def test_words_of_endpoints_that_refuse_what_is_too_long(message: str, is_so: bool) -> None:
-    assert too_long(ModelRefusedError(message)) is is_so
+    assert is_context_overflow(ModelRefusedError(message)) is is_so
 
 
 class Narrow:
@@ -164,15 +164,15 @@ class Narrow:
 def test_a_refused_conversation_is_cut_and_sent_again() -> None:
     model = Narrow(60)
     talk = Conversation(model, History())
-    talk.system("s")
-    talk.tell("t")
+    talk.add_system("s")
+    talk.add_user("t")
     talk.pin()
     for _ in range(10):
-        talk.keep(said("an answer of five words"))
-        talk.tell("ten words " * 5)
-    talk.tell("now")
-    assert talk.ask().text == LS
-    turn = talk.turn()
+        talk.add_answer(said("an answer of five words"))
+        talk.add_user("ten words " * 5)
+    talk.add_user("now")
+    assert talk.request_answer().text == LS
+    turn = talk.finish_turn()
     assert model.sizes[0] > 60 >= model.sizes[-1]
     assert turn["context"]["history"]["turns_left_out"] > 5
     assert len(turn["context"]["history"]["refusals"]) == len(model.sizes) - 1
@@ -180,9 +180,9 @@ def test_a_refused_conversation_is_cut_and_sent_again() -> None:
     assert turn["usage"].prompt_tokens == 10
     assert len(turn["messages"]) == len(talk.messages) == 22
     before = len(model.sizes)
-    talk.keep(said("an answer"))
-    talk.tell("more words")
-    talk.ask()
+    talk.add_answer(said("an answer"))
+    talk.add_user("more words")
+    talk.request_answer()
     assert len(model.sizes) == before + 1  # what fits is known by now
 
 

@@ -12,7 +12,7 @@ import intercode
 from intercode import datasets
 from intercode.agents import open_agent
 from intercode.agents.model_agent import ModelAgent
-from intercode.agents.prompt import NAMES
+from intercode.agents.prompt import PLACEHOLDERS
 from intercode.core.types import Brief
 from intercode.evaluation.rollout import rollout
 from intercode.models import ScriptedModel
@@ -54,9 +54,9 @@ def test_the_page_names_every_option_and_every_name() -> None:
     for name in ("react", "try-again", "plan-solve", "tool-calling", "single-turn"):
         agent = open_agent(name, model=ScriptedModel([]))
         assert isinstance(agent, ModelAgent)
-        assert all(f"`{key}`" in page for key in agent.facts() if key not in ("max_turns",))
+        assert all(f"`{key}`" in page for key in agent.metadata() if key not in ("max_turns",))
         assert f"`{name}`" in page
-    assert {n for n in NAMES if f"`${n}`" not in page} == {
+    assert {n for n in PLACEHOLDERS if f"`${n}`" not in page} == {
         "environment", "thought", "plan",
     }  # fmt: skip
 

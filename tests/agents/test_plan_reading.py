@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.agents.plan_parsing import original_steps, plan_steps
+from intercode.agents.plan_parsing import parse_plan, parse_plan_original
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ from intercode.agents.plan_parsing import original_steps, plan_steps
     ],
 )
 def test_forms(plan: str) -> None:
-    assert [s.strip() for s in plan_steps(plan)] == ["look", "count"]
+    assert [s.strip() for s in parse_plan(plan)] == ["look", "count"]
 
 
 def test_what_belongs_to_a_step() -> None:
@@ -46,7 +46,7 @@ def test_what_belongs_to_a_step() -> None:
         "1. Look:\n   - at a\n   - at b\n2. Count:\n```\n1. not a step\n\nls\n```\nThis counts.\n\n"
         "   That was step two.\n3. End. It takes 2.5 s and 3 tries.\n"
     )
-    assert plan_steps(plan) == [
+    assert parse_plan(plan) == [
         "Look:\n   - at a\n   - at b",
         "Count:\n```\n1. not a step\n\nls\n```\nThis counts.\n\n   That was step two.",
         "End. It takes 2.5 s and 3 tries.",
@@ -54,16 +54,21 @@ def test_what_belongs_to_a_step() -> None:
 
 
 def test_a_plan_without_numbers() -> None:
-    assert plan_steps("I would look and count.") == ["I would look and count."]
-    assert plan_steps(" \n") == []
-    assert plan_steps("1. just this") == ["just this"]
-    assert plan_steps("It is 3. That is all.") == ["It is 3. That is all."]
+    assert parse_plan("I would look and count.") == ["I would look and count."]
+    assert parse_plan(" \n") == []
+    assert parse_plan("1. just this") == ["just this"]
+    assert parse_plan("It is 3. That is all.") == ["It is 3. That is all."]
 
 
 def test_the_authors_way() -> None:
-    assert original_steps("Plan:\n1. look\n2. \n3. count 4. end") == ["look", "", "count", "end"]
-    assert original_steps("1. 2. look") == ["2. look"]
-    assert original_steps("no plan") == []
+    assert parse_plan_original("Plan:\n1. look\n2. \n3. count 4. end") == [
+        "look",
+        "",
+        "count",
+        "end",
+    ]
+    assert parse_plan_original("1. 2. look") == ["2. look"]
+    assert parse_plan_original("no plan") == []
 
 
 @pytest.mark.parametrize(
@@ -80,13 +85,13 @@ def test_recorded_plans(recorded_dir: Path, log: str, differ: int) -> None:
     rows = json.loads((recorded_dir / log).read_text())["logs"].values()
     recorded = [row["turn_history"]["steps"] for row in rows]
     plans = ["\n".join(f"{n}. {s}" for n, s in enumerate(steps, 1)) for steps in recorded]
-    assert [original_steps(plan) for plan in plans] == recorded
-    other = [s for s, plan in zip(recorded, plans, strict=True) if len(plan_steps(plan)) != len(s)]
+    assert [parse_plan_original(plan) for plan in plans] == recorded
+    other = [s for s, plan in zip(recorded, plans, strict=True) if len(parse_plan(plan)) != len(s)]
     assert len(other) == differ
     assert all(any("```" in step for step in steps) for steps in other)
 
 
 def test_a_number_of_thousands_of_digits_begins_no_step() -> None:
     digits = "1" * 5000
-    assert plan_steps(f"1. look\n{digits}. x\n2. count")[-1] == "count"
-    assert len(plan_steps(f"{digits}. x")) == 1
+    assert parse_plan(f"1. look\n{digits}. x\n2. count")[-1] == "count"
+    assert len(parse_plan(f"{digits}. x")) == 1

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from intercode.agents.labels import sections
+from intercode.agents.labels import split_sections
 from intercode.agents.languages import language_of
 from intercode.agents.parsing import parse_answer
-from intercode.agents.plan_parsing import original_steps, plan_steps
+from intercode.agents.plan_parsing import parse_plan, parse_plan_original
 from intercode.agents.react_parsing import (
-    NO_ACTION,
-    UNCLOSED,
-    original_action,
+    NO_ACTION_REASON,
+    UNCLOSED_REASON,
+    parse_action_original,
     parse_react,
     split_answer,
 )
@@ -74,11 +74,11 @@ def test_forms(answer: str, code: str) -> None:
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        ("Action 1: execute[SELECT a FROM b WHERE", UNCLOSED),
+        ("Action 1: execute[SELECT a FROM b WHERE", UNCLOSED_REASON),
         ("Action 1: execute[]", "execute[] is empty"),
-        ("Thought 1: I wonder.", NO_ACTION),
-        ("Thought 1: I wonder.\nObservation 1: a", NO_ACTION),
-        ("Thought 1: I may submit soon.", NO_ACTION),
+        ("Thought 1: I wonder.", NO_ACTION_REASON),
+        ("Thought 1: I wonder.\nObservation 1: a", NO_ACTION_REASON),
+        ("Thought 1: I may submit soon.", NO_ACTION_REASON),
         ("", "empty"),
         ("<think>hm</think>", "thoughts and nothing else"),
         ("Action 1: I cannot do that, sorry.", "no block of code"),
@@ -89,7 +89,7 @@ def test_forms(answer: str, code: str) -> None:
 def test_answers_without_code(answer: str, why: str) -> None:
     parsed = parse_react(answer, BASH, answers=False)
     assert parsed.code is None
-    assert why in parsed.why
+    assert why in parsed.reason
 
 
 @pytest.mark.parametrize("answer", ["submit[flag{a}]", "submit flag{a}", "submit[`flag{a}`]"])
@@ -111,10 +111,10 @@ PIECES = (
 def test_no_answer_makes_the_reader_fail(answer: str) -> None:
     for language in (BASH, SQL):
         parsed = parse_react(answer, language, answers=True)
-        assert (parsed.code is None) == bool(parsed.why)
+        assert (parsed.code is None) == bool(parsed.reason)
         assert parsed.code is None or parsed.code.strip()
         assert parse_answer(answer, language).code != ""
-    assert all(isinstance(step, str) for step in plan_steps(answer) + original_steps(answer))
+    assert all(isinstance(step, str) for step in parse_plan(answer) + parse_plan_original(answer))
 
 
 def test_what_was_imagined_does_not_stay() -> None:
@@ -125,8 +125,8 @@ def test_what_was_imagined_does_not_stay() -> None:
 
 def test_labels_inside_a_block_are_none() -> None:
     text = "Thought 2: a\n```\nAction 1: b\n```\nAction 2: c"
-    assert [(s.label, s.number) for s in sections(text)] == [("thought", 2), ("action", 2)]
-    assert [s.label for s in sections("x\n- *Thought* : a\n> action: b")] == [
+    assert [(s.label, s.number) for s in split_sections(text)] == [("thought", 2), ("action", 2)]
+    assert [s.label for s in split_sections("x\n- *Thought* : a\n> action: b")] == [
         "", "thought", "action",
     ]  # fmt: skip
 
@@ -144,7 +144,7 @@ def test_labels_inside_a_block_are_none() -> None:
     ],
 )
 def test_what_the_authors_execute(action: str, environment: str, executed: Any) -> None:
-    assert original_action(action, environment) == executed
+    assert parse_action_original(action, environment) == executed
 
 
 @pytest.mark.parametrize(
@@ -167,14 +167,14 @@ def test_recorded_answers(recorded_dir: Path, log: str, forms: dict[str, int]) -
         ):
             if thought.startswith("EXCEEDED"):  # a submit of the runner's own
                 continue
-            theirs, _ = original_action(action, environment)
+            theirs, _ = parse_action_original(action, environment)
             assert (theirs is None) == ("did not contain" in observation)
             answer = f"Thought {number}: {thought}\nAction {number}: {action}"
             parsed = parse_react(answer, language_of(environment), answers=False)
             assert parsed.thought == thought.strip()
             if parsed.code is not None and parsed.code == theirs:
                 found["as executed"] += 1
-            elif parsed.why == UNCLOSED:
+            elif parsed.reason == UNCLOSED_REASON:
                 found["unclosed"] += 1
             elif theirs is not None and ";" in str(parsed.code):
                 found["several statements"] += 1

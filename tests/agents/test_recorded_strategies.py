@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from intercode.agents import Feedback, open_agent
-from intercode.agents.react_parsing import original_action
+from intercode.agents.react_parsing import parse_action_original
 from intercode.core.types import Brief, Score
 from intercode.models import open_model
 from support.recorded_endpoint import FORCED, RecordedEndpoint
@@ -51,4 +51,4 @@ def test_the_authors_strategies_play_their_logs(
 
 def executed(action: str) -> str | None:
     """What the authors' ReAct runner executes of a recorded action of Bash."""
-    return original_action(action, "bash")[0]
+    return parse_action_original(action, "bash")[0]

@@ -9,10 +9,10 @@ import pytest
 
 import intercode
 from intercode.agents import open_agent
-from intercode.agents.tools import toolkit_of
+from intercode.agents.tools import tool_set_of
 from intercode.core.types import Trajectory
 from intercode.environments.base.env import InterCodeEnv
-from intercode.evaluation.rollout import branches, rollout
+from intercode.evaluation.rollout import rollout, rollout_branches
 from intercode.models import ScriptedModel
 
 pytestmark = pytest.mark.sandbox
@@ -50,7 +50,7 @@ def conversation(t: Trajectory) -> list[Any]:
 
 def test_single_turn(env: InterCodeEnv) -> None:
     code, submit = solution(env)
-    t = play(env, "single-turn", [fenced(env, submit if env.answers else code)])
+    t = play(env, "single-turn", [fenced(env, submit if env.expects_answer else code)])
     assert (t.success, t.turns) == (True, 1)
     assert [m["role"] for m in conversation(t)] == ["system", "user", "assistant"]
 
@@ -60,7 +60,7 @@ def test_try_again(env: InterCodeEnv) -> None:
     replies = [fenced(env, LOOK[env.name]), "Hm.", fenced(env, code), fenced(env, submit)]
     t = play(env, "try-again", replies)
     assert t.success
-    assert t.turns == (4 if env.answers else 3)
+    assert t.turns == (4 if env.expects_answer else 3)
     first, second, third = t.steps[:3]
     assert (first.executed, second.executed, third.executed) == (True, False, True)
     assert "Reward: " in second.messages[0]["content"]
@@ -70,7 +70,7 @@ def test_try_again(env: InterCodeEnv) -> None:
 
 def test_react(env: InterCodeEnv) -> None:
     code, submit = solution(env)
-    hand_in = f"submit[{submit[7:]}]" if env.answers else "submit"
+    hand_in = f"submit[{submit[7:]}]" if env.expects_answer else "submit"
     t = play(
         env,
         "react",
@@ -94,7 +94,7 @@ def test_plan_and_solve(env: InterCodeEnv) -> None:
     replies = ["1. Look.\n2. Solve.", fenced(env, LOOK[env.name]), fenced(env, code)]
     t = play(env, "plan-solve", [*replies, fenced(env, submit)], refine=2)
     assert t.success
-    assert t.turns == (3 if env.answers else 2)
+    assert t.turns == (3 if env.expects_answer else 2)
     assert [s.thought for s in t.steps[:2]] == ["Look.", "Solve."]
     assert t.steps[0].usage.requests == 2
     assert [m["role"] for m in t.steps[0].messages] == [
@@ -106,14 +106,22 @@ def test_plan_and_solve(env: InterCodeEnv) -> None:
 
 def test_tool_calling(env: InterCodeEnv) -> None:
     code, submit = solution(env)
-    kit = toolkit_of(env.name)
-    hand_in = {kit.answer: submit[7:]} if env.answers else {}
+    kit = tool_set_of(env.name)
+    hand_in = {kit.answer_argument: submit[7:]} if env.expects_answer else {}
     t = play(
         env,
         "tool-calling",
         [
-            {"calls": [{"name": kit.run, "arguments": {kit.code: LOOK[env.name]}, "id": "a"}]},
-            {"calls": [{"name": kit.run, "arguments": {kit.code: code}, "id": "b"}]},
+            {
+                "calls": [
+                    {
+                        "name": kit.run_tool,
+                        "arguments": {kit.code_argument: LOOK[env.name]},
+                        "id": "a",
+                    }
+                ]
+            },
+            {"calls": [{"name": kit.run_tool, "arguments": {kit.code_argument: code}, "id": "b"}]},
             {"calls": [{"name": "submit", "arguments": hand_in, "id": "c"}]},
         ],
     )
@@ -153,6 +161,6 @@ def test_one_who_takes_over_is_told_in_the_notes(env: InterCodeEnv) -> None:
                        max_turns=1)  # fmt: skip
     root = rollout(first, env, 0, seed=1)
     second = open_agent("try-again", model=ScriptedModel([fenced(env, code), fenced(env, submit)]))
-    (t,) = branches(env, root, [second])
+    (t,) = rollout_branches(env, root, [second])
     assert t.success
     assert f"$ {LOOK[env.name]}" in t.steps[1].messages[1]["content"]

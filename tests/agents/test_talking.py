@@ -11,9 +11,9 @@ import pytest
 
 from intercode.agents import Feedback, open_agent
 from intercode.agents.model_agent import ModelAgent
-from intercode.agents.tools import sound, toolkit_of
+from intercode.agents.tools import sanitize_calls, tool_set_of
 from intercode.core.errors import ConfigError, UnknownNameError
-from intercode.core.types import Brief, Move, Score, Usage
+from intercode.core.types import AgentOutput, Brief, Score, Usage
 from intercode.models import ScriptedModel
 from intercode.models.base import Completion, Message, Tool
 
@@ -44,7 +44,7 @@ def begun(name: str, model: Any, brief: Brief = BRIEF, **options: Any) -> ModelA
     return agent
 
 
-def acted(agent: ModelAgent, feedback: Feedback | None = None) -> Move:
+def acted(agent: ModelAgent, feedback: Feedback | None = None) -> AgentOutput:
     move = agent.act(feedback)
     assert move is not None
     return move
@@ -158,7 +158,7 @@ def test_the_plan_is_never_left_out() -> None:
     acted(agent, Feedback("one"))
     move = acted(agent, Feedback("two"))
     assert move.context["history"]["turns_left_out"] == 2
-    assert agent.talk.messages[2]["content"] == "1. a\n2. b\n3. c"
+    assert agent.conversation.messages[2]["content"] == "1. a\n2. b\n3. c"
 
 
 # --------------------------------------------------------------- tools
@@ -210,7 +210,7 @@ def test_text_without_a_call_is_a_turn() -> None:
 
 def test_toolkits() -> None:
     def read(environment: str, name: str, arguments: str) -> tuple[str | None, str]:
-        return toolkit_of(environment).read(calling((name, arguments)).calls[0])
+        return tool_set_of(environment).parse_call(calling((name, arguments)).calls[0])
 
     assert read("sql", "run_query", '{"statement": "SELECT\n1"}') == ("SELECT\n1", "")
     assert read("ctf", "submit", '{"flag": " flag{a} "}') == ("submit flag{a}", "")
@@ -218,14 +218,14 @@ def test_toolkits() -> None:
     assert read("python", "submit", '{"name": "f"}') == ("submit f", "")
     assert read("python", "submit", "") == ("submit", "")
     assert read("cobol", "run", '{"code": "STOP RUN."}') == ("STOP RUN.", "")
-    run, submit = toolkit_of("ctf").tools("Runs.", "Submits.")
+    run, submit = tool_set_of("ctf").tools("Runs.", "Submits.")
     assert run.parameters["required"] == ["command"]
     assert (submit.parameters["required"], submit.description) == (["flag"], "Submits.")
 
 
 def test_calls_are_made_fit_to_be_sent_back() -> None:
     a, b = calling(("run", "{}"), ("run", "{")).calls
-    one, two, three = sound([{**a, "id": ""}, b, {**b}], turn=4)
+    one, two, three = sanitize_calls([{**a, "id": ""}, b, {**b}], turn=4)
     assert (one["id"], two["id"], three["id"]) == ("call_4_0", "c1", "call_4_2")
     assert two["function"]["arguments"] == "{}"
 
@@ -235,8 +235,8 @@ def test_somebody_else_acts_in_the_agents_place() -> None:
     model = Answers(Completion(LS), Completion(LS))
     agent = begun("try-again", model)
     acted(agent)
-    agent.watch("pwd", Feedback("/srv\n"), before=Feedback("a b", score=Score(0.5)))
-    agent.watch("cd /", Feedback(""))
+    agent.record_intervention("pwd", Feedback("/srv\n"), before=Feedback("a b", score=Score(0.5)))
+    agent.record_intervention("cd /", Feedback(""))
     move = acted(agent, Feedback(""))
     assert len(move.messages) == 2
     told = move.messages[0]["content"]
@@ -247,12 +247,12 @@ def test_somebody_else_acts_in_the_agents_place() -> None:
 
 def test_somebody_else_acts_first_and_between_calls() -> None:
     agent = begun("tool-calling", Answers(calling(("submit", "{}"))))
-    agent.watch("pwd", Feedback("/srv"))
+    agent.record_intervention("pwd", Feedback("/srv"))
     assert [m["role"] for m in acted(agent).messages] == ["system", "user", "assistant"]
     model = Answers(calling(("run_command", '{"command": "ls"}')), calling(("submit", "{}")))
     agent = begun("tool-calling", model)
     acted(agent)
-    agent.watch("pwd", Feedback("/srv"))
+    agent.record_intervention("pwd", Feedback("/srv"))
     told = acted(agent, Feedback("/srv")).messages
     assert [m["role"] for m in told] == ["tool", "user", "assistant"]
     assert "somebody else" in told[0]["content"]
@@ -275,7 +275,7 @@ def test_the_turns_messages_make_up_the_whole_conversation() -> None:
     ],
 )
 def test_facts_hold_the_prompt_and_every_option(name: str, own: dict[str, Any]) -> None:
-    facts = begun(name, ScriptedModel([]), **own).facts()
+    facts = begun(name, ScriptedModel([]), **own).metadata()
     assert own.items() <= facts.items()
     text = facts["prompt"]["text"]
     assert facts["prompt"]["file"] == f"{name.replace('-', '_')}.txt"
@@ -287,7 +287,7 @@ def test_a_prompt_of_ones_own_is_completed_and_recorded(tmp_path: Path) -> None:
     file = tmp_path / "mine.txt"
     file.write_text("== system ==\nS\n== task ==\n$query!\n== retry ==\nR\n")
     agent = begun("single-turn", ScriptedModel([LS]), prompt=str(file))
-    prompt = agent.facts()["prompt"]
+    prompt = agent.metadata()["prompt"]
     assert prompt["file"] == str(file)
     assert prompt["text"].startswith(file.read_text())
     assert "== watched ==" in prompt["text"]

@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from intercode.agents.base import Feedback
-from intercode.agents.observation import TEST_FAILED, Cut, rows_of, told, told_as_originally
+from intercode.agents.observation import (
+    TESTS_FAILED_MESSAGE,
+    ObservationLimits,
+    format_observation,
+    format_observation_original,
+    split_rows,
+)
 from intercode.core.types import Score
 
 VALUES = st.one_of(st.none(), st.integers(), st.text(), st.binary(), st.dates(), st.decimals())
@@ -18,24 +24,24 @@ VALUES = st.one_of(st.none(), st.integers(), st.text(), st.binary(), st.dates(),
 
 @given(st.lists(st.tuples(VALUES) | st.tuples(VALUES, VALUES), max_size=6))
 def test_rows_come_apart_as_python_wrote_them(rows: list[tuple[object, ...]]) -> None:
-    assert rows_of(str(rows)) == [str(row) for row in rows]
+    assert split_rows(str(rows)) == [str(row) for row in rows]
 
 
 def test_rows_of_what_is_no_list() -> None:
     rows = [(datetime.date(2020, 1, 2), Decimal("1.5"), "a, (b]")]
-    assert rows_of(str(rows)) == [str(rows[0])]
-    assert rows_of("[]") == []
-    assert rows_of("None") is None
-    assert rows_of("Error executing query: x") is None
+    assert split_rows(str(rows)) == [str(rows[0])]
+    assert split_rows("[]") == []
+    assert split_rows("None") is None
+    assert split_rows("Error executing query: x") is None
 
 
 def test_the_standard_way_shows_head_and_tail() -> None:
-    shown, left = told(Feedback("ab" * 50 + "\n", timed_out=True), 10)
+    shown, left = format_observation(Feedback("ab" * 50 + "\n", timed_out=True), 10)
     assert shown.startswith("ababa\n[... 90 characters left out ...]\n")
     assert shown.endswith("(It was stopped at the time limit.)")
     assert left == {"characters": 100, "shown": 10}
-    assert told(Feedback("\n"), 10) == ("(no output)", {})
-    assert told(Feedback("0123456789"), 10) == ("0123456789", {})
+    assert format_observation(Feedback("\n"), 10) == ("(no output)", {})
+    assert format_observation(Feedback("0123456789"), 10) == ("0123456789", {})
 
 
 @pytest.mark.parametrize(
@@ -54,13 +60,18 @@ def test_the_standard_way_shows_head_and_tail() -> None:
 def test_the_authors_way(
     environment: str, observation: str, shown: str, left: dict[str, int]
 ) -> None:
-    assert told_as_originally(Feedback(observation), environment, Cut(5, 2), "") == (shown, left)
+    assert format_observation_original(
+        Feedback(observation), environment, ObservationLimits(5, 2), ""
+    ) == (shown, left)
 
 
 def test_the_authors_way_with_a_function_whose_tests_raised() -> None:
     raised = Feedback("{}", score=Score(0.5, details={"raised": [1]}))
     wrong = Feedback("{}", score=Score(0.5, details={"raised": []}))
-    cut = Cut(1000, 50)
-    assert told_as_originally(raised, "python", cut, "def f(): ...") == (TEST_FAILED, {})
-    assert told_as_originally(raised, "python", cut, "print(1)") == ("{}", {})
-    assert told_as_originally(wrong, "python", cut, "def f(): ...") == ("{}", {})
+    cut = ObservationLimits(1000, 50)
+    assert format_observation_original(raised, "python", cut, "def f(): ...") == (
+        TESTS_FAILED_MESSAGE,
+        {},
+    )
+    assert format_observation_original(raised, "python", cut, "print(1)") == ("{}", {})
+    assert format_observation_original(wrong, "python", cut, "def f(): ...") == ("{}", {})

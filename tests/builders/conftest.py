@@ -14,6 +14,6 @@ from intercode.sandbox.images.build import built_images
 def forgotten(tmp_path: Path) -> Iterator[None]:
     """Removes the notes and steps of what was built below the test's directory."""
     yield
-    for record in built_images.records():
+    for record in built_images.built_images():
         if str(tmp_path) in record.spec:
-            built_images.forget(record)
+            built_images.delete_built_image(record)

@@ -10,8 +10,12 @@ import pytest
 from intercode.core.errors import UsageError
 from intercode.core.types import Image
 from intercode.sandbox.images.build import multi_uid
-from intercode.sandbox.images.build.base_images import Bases, in_full, scratch
-from intercode.sandbox.images.recipes.debian import named, suite_of
+from intercode.sandbox.images.build.base_images import (
+    BaseImageResolver,
+    full_reference,
+    scratch_image,
+)
+from intercode.sandbox.images.recipes.debian import image_name, parse_release
 
 HERE = Image("here", "sha256:1")
 
@@ -28,7 +32,7 @@ HERE = Image("here", "sha256:1")
     ],
 )
 def test_names_in_full(name: str, full: str) -> None:
-    assert in_full(name) == full
+    assert full_reference(name) == full
 
 
 @pytest.mark.parametrize(
@@ -41,14 +45,20 @@ def test_names_in_full(name: str, full: str) -> None:
     ],
 )  # fmt: skip
 def test_releases_of_debian(text: str, suite: str | None) -> None:
-    assert suite_of(text) == suite
+    assert parse_release(text) == suite
 
 
 def test_an_image_of_debian_is_named_by_what_is_in_it() -> None:
-    one = named("bookworm", ["git", "jq"], "")
-    assert one == named("bookworm", ["jq", "git", "jq"], "") and one.startswith("bookworm-")
+    one = image_name("bookworm", ["git", "jq"], "")
+    assert one == image_name("bookworm", ["jq", "git", "jq"], "") and one.startswith("bookworm-")
     assert (
-        len({one, named("bookworm", ["git"], ""), named("bookworm", ["git", "jq"], "20260101")})
+        len(
+            {
+                one,
+                image_name("bookworm", ["git"], ""),
+                image_name("bookworm", ["git", "jq"], "20260101"),
+            }
+        )
         == 3
     )
 
@@ -60,11 +70,11 @@ def test_the_table_comes_first() -> None:
         asked.append(spec)
         return HERE
 
-    bases = Bases(resolve, {"debian:12": "tar:/a.tar", "mine": "host"})
+    bases = BaseImageResolver(resolve, {"debian:12": "tar:/a.tar", "mine": "host"})
     for name in ("debian:12", "mine:latest", "tar:/b.tar", "registry:host:5000/a"):
-        assert bases.image(name) is HERE
+        assert bases.resolve_base(name) is HERE
     assert asked == ["tar:/a.tar", "host", "tar:/b.tar", "registry:host:5000/a"]
-    assert bases.image("scratch") == scratch()
+    assert bases.resolve_base("scratch") == scratch_image()
 
 
 def test_who_has_nothing_is_told_of_all_that_was_tried() -> None:
@@ -72,9 +82,9 @@ def test_who_has_nothing_is_told_of_all_that_was_tried() -> None:
         raise UsageError(f"no {spec}")
 
     with pytest.raises(UsageError, match=r"FROM a\.example/b:1: .*\[from\] in .*no registry:a\.ex"):
-        Bases(resolve).image("a.example/b:1")
+        BaseImageResolver(resolve).resolve_base("a.example/b:1")
     with pytest.raises(UsageError, match=r"base bookwrm: there is no .*did you mean 'bookworm'\?"):
-        Bases(resolve).image("bookwrm", "base")
+        BaseImageResolver(resolve).resolve_base("bookwrm", "base")
 
 
 def test_paths_are_of_the_context_or_the_users(tmp_path: Path) -> None:
@@ -89,25 +99,25 @@ def test_paths_are_of_the_context_or_the_users(tmp_path: Path) -> None:
         return HERE
 
     out = f"dir:{tmp_path}/out"
-    bases = Bases(resolve, {"mine": out}, within=context)
+    bases = BaseImageResolver(resolve, {"mine": out}, allowed_directory=context)
     fine = [f"dir:{context}/in", f"oci:{context}/in:tag", "recipe:nl2bash", "host", "mine"]
     for name in fine:
-        assert bases.image(name) is HERE
+        assert bases.resolve_base(name) is HERE
     assert asked == [*fine[:-1], out]
     for name in (
         out, "dir:/", "tar:out.tar", f"dir:{context}/../out", f"dir:{context}/link", "tar:~/x.tar",
         f"docker-archive:{context}/link:tag", f"recipe:{tmp_path}/r.toml", f"dockerfile:{tmp_path}",
     ):  # fmt: skip
         with pytest.raises(UsageError, match=r"lies outside of .*context; if you trust it, say"):
-            bases.image(name)
+            bases.resolve_base(name)
 
 
 def test_ids_that_a_user_may_map(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = tmp_path / "subuid"
     monkeypatch.setattr(os, "geteuid", lambda: 4711)
-    assert multi_uid.ranges(table) == (0, 0)
+    assert multi_uid.subordinate_ids(table) == (0, 0)
     table.write_text("someone:100000:65536\n4711:200000:1000\nbroken\n")
-    assert multi_uid.ranges(table) == (200000, 1000)
+    assert multi_uid.subordinate_ids(table) == (200000, 1000)
     table.write_text("4711:300000:900000\n")
-    assert multi_uid.ranges(table) == (300000, 65535)
-    assert "usermod --add-subuids" in multi_uid.why_not()
+    assert multi_uid.subordinate_ids(table) == (300000, 65535)
+    assert "usermod --add-subuids" in multi_uid.unavailable_reason()

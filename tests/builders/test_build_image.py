@@ -35,7 +35,7 @@ Version: 5.2
 
 @pytest.fixture
 def mine() -> packaged.Recipe:
-    return packaged.parse("mine", TOML, "bash=5.2\njq=1.7\n")
+    return packaged.parse_recipe("mine", TOML, "bash=5.2\njq=1.7\n")
 
 
 def status_tar(path: Path, name: str = "./var/lib/dpkg/status") -> Path:
@@ -47,14 +47,16 @@ def status_tar(path: Path, name: str = "./var/lib/dpkg/status") -> Path:
 
 
 def test_command_and_pins(mine: packaged.Recipe, tmp_path: Path) -> None:
-    argv = builder.command("mmdebstrap", mine, tmp_path / "out", Path("/a b/pins"), dated=True)
+    argv = builder.mmdebstrap_command(
+        "mmdebstrap", mine, tmp_path / "out", Path("/a b/pins"), dated=True
+    )
     assert argv[-3:] == ("bookworm", str(tmp_path / "out"), "-")
     assert "--include=bash,jq" in argv and "--variant=minbase" in argv
     assert any("'/a b/pins'" in a for a in argv if a.startswith("--setup-hook="))
     assert any("Check-Valid-Until" in a for a in argv)
-    plain = builder.command("mmdebstrap", mine, tmp_path / "out", None, dated=False)
+    plain = builder.mmdebstrap_command("mmdebstrap", mine, tmp_path / "out", None, dated=False)
     assert not any("hook=install" in a or "Check-Valid-Until" in a for a in plain)
-    first, second = builder.preferences(mine).strip().split("\n\n")
+    first, second = builder.apt_preferences(mine).strip().split("\n\n")
     assert first.splitlines() == ["Package: bash", "Pin: version 5.2", "Pin-Priority: 1001"]
     assert "Pin: version 1.7" in second
 
@@ -62,12 +64,14 @@ def test_command_and_pins(mine: packaged.Recipe, tmp_path: Path) -> None:
 def test_the_record_tells_what_differs(mine: packaged.Recipe, tmp_path: Path) -> None:
     path = status_tar(tmp_path / "a.tar")
     assert builder.package_versions(path) == {"bash": "5.2", "jq": "1.6-2.1"}
-    facts = builder.record(mine, path, tmp_path)
+    facts = builder.build_report(mine, path, tmp_path)
     assert facts["differences"] == {"jq": ["1.7", "1.6-2.1"]}
     assert facts["pinned"] is False
     digest = str(facts["digest"]).removeprefix("sha256:")
-    pinned = packaged.parse("mine", f'{TOML}[digests]\namd64 = "{digest}"\n', "bash=5.2\nnew=1\n")
-    facts = builder.record(pinned, path, tmp_path)
+    pinned = packaged.parse_recipe(
+        "mine", f'{TOML}[digests]\namd64 = "{digest}"\n', "bash=5.2\nnew=1\n"
+    )
+    facts = builder.build_report(pinned, path, tmp_path)
     assert facts["pinned"] is True
     assert facts["differences"] == {"jq": [None, "1.6-2.1"], "new": ["1", None]}
     with pytest.raises(DataError, match="no Debian root file system"):
@@ -79,9 +83,9 @@ def test_without_the_tool(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match=r"apt-get install mmdebstrap.*--image tar:"):
-        builder.build(mine, cache=tmp_path)
+        builder.build_recipe(mine, cache=tmp_path)
     (tmp_path / "images" / "mine.tar").write_bytes(b"built before")
-    assert builder.build(mine, cache=tmp_path) == tmp_path / "images" / "mine.tar"
+    assert builder.build_recipe(mine, cache=tmp_path) == tmp_path / "images" / "mine.tar"
 
 
 @pytest.mark.skipif(not shutil.which("mmdebstrap"), reason="apt-get install mmdebstrap")
@@ -89,7 +93,7 @@ def test_a_build_that_fails_leaves_nothing(mine: packaged.Recipe, tmp_path: Path
     lines: list[str] = []
     (tmp_path / "empty").mkdir()
     with pytest.raises(InfrastructureError, match=r"(?s)'mine' ended with status \d+:\n."):
-        builder.build(mine, f"file://{tmp_path}/empty", lines.append, cache=tmp_path)
+        builder.build_recipe(mine, f"file://{tmp_path}/empty", lines.append, cache=tmp_path)
     assert lines
     assert [p.name for p in (tmp_path / "images").iterdir()] == [".mine.lock"]
 
@@ -101,13 +105,13 @@ def test_a_build_that_fails_leaves_nothing(mine: packaged.Recipe, tmp_path: Path
     reason="set INTERCODE_TEST_BUILD=1 to build a small image from the machine's own archives",
 )
 def test_a_real_build(tmp_path: Path) -> None:
-    assert shutil.which("mmdebstrap") and apt_sources.own("bookworm")
-    small = packaged.parse("mine", TOML.replace('"bash", "jq"', '"jq"'))
-    path = builder.build(small, cache=tmp_path)
+    assert shutil.which("mmdebstrap") and apt_sources.machine_sources("bookworm")
+    small = packaged.parse_recipe("mine", TOML.replace('"bash", "jq"', '"jq"'))
+    path = builder.build_recipe(small, cache=tmp_path)
     facts = json.loads(path.with_suffix(".json").read_text())
     assert "jq" in facts["packages"] and "git" not in facts["packages"]
     image = resolve(f"tar:{path}", tmp_path)
     assert image.digest == facts["digest"]
     assert image.root is not None and (image.root / "usr/bin/jq").is_file()
     first = path.read_bytes()
-    assert builder.build(small, cache=tmp_path, again=True).read_bytes() == first
+    assert builder.build_recipe(small, cache=tmp_path, force=True).read_bytes() == first

@@ -15,7 +15,7 @@ import pytest
 
 from intercode.sandbox import SandboxSpec, open_sandbox
 from intercode.sandbox.images.build import built_images, steps
-from intercode.sandbox.images.build.on_demand import resolve
+from intercode.sandbox.images.build.on_demand import resolve_or_build
 from support.boxes import eventually
 
 pytestmark = pytest.mark.sandbox
@@ -54,7 +54,7 @@ def folder(tmp_path: Path) -> Path:
 def test_one_builds_and_the_others_wait(folder: Path) -> None:
     builders = [start(folder) for _ in range(3)]
     digests = {builder.communicate(timeout=120)[0].strip() for builder in builders}
-    image = resolve(f"recipe:{folder}")
+    image = resolve_or_build(f"recipe:{folder}")
     assert digests == {image.digest}  # what is drawn by chance was drawn once
     with open_sandbox(SandboxSpec(image)) as box:
         assert box.run(["cat", "/srv/lines"]).output == "1\n2\n3\n4\n5\n6\n"
@@ -64,10 +64,10 @@ def test_threads_of_one_process(tmp_path: Path) -> None:
     (tmp_path / "Dockerfile").write_text(f"FROM host\nENV A={tmp_path.name}\nWORKDIR /srv/a\n")
     for _ in range(5):
         with ThreadPoolExecutor(8) as pool:
-            found = list(pool.map(resolve, [f"dockerfile:{tmp_path}"] * 8))
+            found = list(pool.map(resolve_or_build, [f"dockerfile:{tmp_path}"] * 8))
         assert all(image == found[0] for image in found)
-        for record in [r for r in built_images.records() if r.digest == found[0].digest]:
-            built_images.forget(record)
+        for record in [r for r in built_images.built_images() if r.digest == found[0].digest]:
+            built_images.delete_built_image(record)
 
 
 def test_one_that_is_killed_leaves_nothing_that_counts(folder: Path) -> None:
@@ -77,12 +77,12 @@ def test_one_that_is_killed_leaves_nothing_that_counts(folder: Path) -> None:
         time.sleep(chance.uniform(0.3, 1.2))  # while it begins, builds, or is done
         builder.kill()
         builder.communicate()
-    image = resolve(f"recipe:{folder}")
+    image = resolve_or_build(f"recipe:{folder}")
     with open_sandbox(SandboxSpec(image)) as box:
         told = box.run(["bash", "-c", "cat /srv/lines | tr -d '\\n'; wc -c < /srv/once"]).output
     assert told == "1234568\n"
     for layer in image.layers:
-        left = list(steps.home().glob(f"{layer.root.name}.half-*"))
+        left = list(steps.steps_directory().glob(f"{layer.root.name}.half-*"))
         assert not left, left
 
 
@@ -92,7 +92,7 @@ def test_one_that_is_killed_frees_those_that_wait(folder: Path) -> None:
 
     def begun() -> bool:
         nonlocal name
-        stages = list(steps.home().glob("*.half-*"))
+        stages = list(steps.steps_directory().glob("*.half-*"))
         name = next((s.name for s in stages if (s / "upper" / "srv" / "lines").is_file()), "")
         return bool(name) or first.poll() is not None
 
@@ -101,7 +101,7 @@ def test_one_that_is_killed_frees_those_that_wait(folder: Path) -> None:
     first.kill()
     first.communicate()
     digest, problem = second.communicate(timeout=120)
-    assert digest.strip() == resolve(f"recipe:{folder}").digest, problem
+    assert digest.strip() == resolve_or_build(f"recipe:{folder}").digest, problem
 
 
 @pytest.mark.skipif(

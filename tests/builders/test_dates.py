@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.types import Layer
-from intercode.sandbox.images.build.layer_dates import AGE, fresh
+from intercode.sandbox.images.build.layer_dates import SETUP_AGE, redated_layer
 
 HOUR = 3600
 LONG_AGO = 1_000_000_000
@@ -29,8 +29,8 @@ def layer(tmp_path: Path) -> Layer:
 
 def test_setup_dates_move_and_chosen_dates_stay(layer: Layer, tmp_path: Path) -> None:
     now = 2_100_000_000
-    copy = fresh(layer, tmp_path / "home", now)
-    newest = now // HOUR * HOUR - AGE
+    copy = redated_layer(layer, tmp_path / "home", now)
+    newest = now // HOUR * HOUR - SETUP_AGE
     dates = {n: (copy.root / n).lstat().st_mtime for n in ("a/new", "a/also", "old", "link", "a")}
     assert dates == {
         "a/new": newest, "a/also": newest - 10, "old": LONG_AGO, "link": newest, "a": newest,
@@ -41,8 +41,8 @@ def test_setup_dates_move_and_chosen_dates_stay(layer: Layer, tmp_path: Path) ->
 
 def test_one_copy_an_hour_and_old_ones_go(layer: Layer, tmp_path: Path) -> None:
     home = tmp_path / "home"
-    first = fresh(layer, home, 2_100_000_000)
-    assert fresh(layer, home, 2_100_000_000 // HOUR * HOUR + 3599) == first
-    later = fresh(layer, home, 2_100_000_000 + 49 * HOUR)
+    first = redated_layer(layer, home, 2_100_000_000)
+    assert redated_layer(layer, home, 2_100_000_000 // HOUR * HOUR + 3599) == first
+    later = redated_layer(layer, home, 2_100_000_000 + 49 * HOUR)
     assert later.digest != first.digest
     assert not first.root.exists()

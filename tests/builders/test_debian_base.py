@@ -9,7 +9,7 @@ import pytest
 
 from intercode.core.types import Image
 from intercode.sandbox import SandboxSpec, open_sandbox
-from intercode.sandbox.images.build.on_demand import resolve
+from intercode.sandbox.images.build.on_demand import resolve_or_build
 from intercode.sandbox.images.recipes import apt_sources
 
 pytestmark = [
@@ -29,14 +29,14 @@ def shown(image: Image, code: str) -> str:
 
 
 def test_a_recipe_with_packages(tmp_path: Path) -> None:
-    assert apt_sources.own("bookworm")
+    assert apt_sources.machine_sources("bookworm")
     (tmp_path / "recipe.toml").write_text(
         'base = "bookworm"\npackages = ["jq"]\nworkdir = "/work"\n'
         'setup = "echo \'{\\"a\\": 7}\' > /work/f.json; jq .a /work/f.json > /work/a"\n'
     )
-    image = resolve(f"recipe:{tmp_path}")
+    image = resolve_or_build(f"recipe:{tmp_path}")
     assert shown(image, "cat a; jq .a f.json; cat /etc/debian_version | cut -c1-2") == "7\n7\n12\n"
-    assert resolve(f"recipe:{tmp_path}") == image
+    assert resolve_or_build(f"recipe:{tmp_path}") == image
 
 
 def test_a_dockerfile_that_installs_packages(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_a_dockerfile_that_installs_packages(tmp_path: Path) -> None:
         "WORKDIR /work\n"
         "RUN echo '{\"a\": 7}' > f.json\n"
     )
-    image = resolve(f"dockerfile:{tmp_path}")
+    image = resolve_or_build(f"dockerfile:{tmp_path}")
     code = (
         "jq .a f.json; dpkg-query -W -f '${Status}\\n' cron; stat -c %U:%a /var/spool/cron/crontabs"
     )

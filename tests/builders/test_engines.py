@@ -16,7 +16,7 @@ from intercode.core.errors import DataError, SandboxUnavailableError, UsageError
 from intercode.sandbox.container import engine as engines
 from intercode.sandbox.container.engine import Engine
 from intercode.sandbox.images import resolve
-from intercode.sandbox.images.build.container_engines import build_with_engine, saved
+from intercode.sandbox.images.build.container_engines import build_with_engine, export_engine_image
 from support.registries import registry
 
 PROGRAM = r"""
@@ -57,7 +57,7 @@ LEFT_OUT = ("dev", "proc", "sys", "etc", "run", ".dockerenv", "work")
 @pytest.fixture(params=["docker", "podman"])
 def engine(request: pytest.FixtureRequest) -> Engine:
     try:
-        return engines.get(request.param)
+        return engines.get_engine(request.param)
     except SandboxUnavailableError as e:
         pytest.skip(f"{e} (start one with `.ci/{request.param} COMMAND`)")
 
@@ -81,7 +81,7 @@ def built(engine: Engine, context: Path, tmp_path: Path) -> Iterator[Path]:
         context / "Dockerfile", context, args={"WHO": "you"}, engine=engine.name, cache=tmp_path
     )
     yield path
-    engine.ask("rmi", "--force", path.stem)
+    engine.run("rmi", "--force", path.stem)
 
 
 Entries = dict[str, tuple[int, int, str]]
@@ -101,11 +101,11 @@ def ours(root: Path) -> Entries:
 def theirs(engine: Engine, image: str, path: Path) -> Entries:
     """The same of a container of the image, as the engine exports it."""
     kinds = {tarfile.DIRTYPE: stat.S_IFDIR, tarfile.SYMTYPE: stat.S_IFLNK}
-    name = engine.ask("create", "--network=none", "--label", "intercode.test=1", image, "/t")
+    name = engine.run("create", "--network=none", "--label", "intercode.test=1", image, "/t")
     try:
-        engine.ask("export", "--output", str(path), name)
+        engine.run("export", "--output", str(path), name)
     finally:
-        engine.ask("rm", "--force", name)
+        engine.run("rm", "--force", name)
     found: Entries = {}
     with tarfile.open(path) as archive:
         for member in archive:
@@ -145,17 +145,17 @@ def test_every_way_out_of_an_engine_gives_the_same_tree(
     image = resolve(f"docker-archive:{built}", tmp_path)
     with registry(tmp_path / "registry") as host:
         name = f"{host}/intercode-test/built:1"
-        engine.ask("tag", built.stem, name)
+        engine.run("tag", built.stem, name)
         try:
-            again = saved(name, engine=engine.name, cache=tmp_path)
+            again = export_engine_image(name, engine=engine.name, cache=tmp_path)
             insecure = ["--tls-verify=false"] if engine.name == "podman" else []
-            engine.ask("push", *insecure, name)
+            engine.run("push", *insecure, name)
             if engine.name == "podman":
                 for form in ("oci-archive", "oci-dir"):
                     place = tmp_path / form
-                    engine.ask("save", "--format", form, "--output", str(place), name)
+                    engine.run("save", "--format", form, "--output", str(place), name)
         finally:
-            engine.ask("rmi", name)
+            engine.run("rmi", name)
         specs = [f"docker-archive:{again}", f"registry:{name}"]
         specs += [f"oci:{p}" for p in tmp_path.glob("oci-*")]
         others = [resolve(spec, tmp_path / "other") for spec in specs]
@@ -178,7 +178,7 @@ def test_what_does_not_build(engine: Engine, context: Path, tmp_path: Path) -> N
         with pytest.raises(kind, match=says):
             build_with_engine(file, context, lines.append, engine=engine.name, cache=tmp_path)
     assert lines and not list((tmp_path / "images").glob("engines/*.tar"))
-    assert saved("intercode-none:never", engine=engine.name, cache=tmp_path) is None
+    assert export_engine_image("intercode-none:never", engine=engine.name, cache=tmp_path) is None
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from intercode.core.errors import ConfigError, DataError, UsageError
 from intercode.core.types import Image
 from intercode.sandbox import SandboxSpec, open_sandbox
 from intercode.sandbox.images.build import built_images, user_recipe
-from intercode.sandbox.images.build.on_demand import resolve
+from intercode.sandbox.images.build.on_demand import resolve_or_build
 
 pytestmark = pytest.mark.sandbox
 
@@ -49,42 +49,46 @@ def shown(image: Image, code: str) -> str:
 
 def test_it_becomes_an_image(folder: Path) -> None:
     lines: list[str] = []
-    image = resolve(f"recipe:{folder}/recipe.toml", lines.append)
+    image = resolve_or_build(f"recipe:{folder}/recipe.toml", lines.append)
     assert image.name == f"recipe:{folder}/recipe.toml" and image.cwd == "/work"
     assert image.env == {"GREETING": "hello"} and len(image.layers) == 3
     code = "ls; cat said; stat -c %a,%U sub/run; sub/run; cat /etc/motd; echo $GREETING"
     assert shown(image, code) == "said\nsub\nhello in /\n750,root\nran\na note\nhello\n"
     assert any("setup" in line for line in lines)
-    assert resolve(f"recipe:{folder}") == resolve(f"recipe:{folder}/recipe.toml") == image
+    assert (
+        resolve_or_build(f"recipe:{folder}")
+        == resolve_or_build(f"recipe:{folder}/recipe.toml")
+        == image
+    )
     short = image.digest.removeprefix("sha256:")[:16]
-    assert resolve(f"built:{short}") == image
-    record = next(r for r in built_images.records() if r.digest == image.digest)
+    assert resolve_or_build(f"built:{short}") == image
+    record = next(r for r in built_images.built_images() if r.digest == image.digest)
     assert record.base == "host" and record.size > 0
-    for each in [r for r in built_images.records() if r.digest == image.digest]:
-        built_images.forget(each)
+    for each in [r for r in built_images.built_images() if r.digest == image.digest]:
+        built_images.delete_built_image(each)
     with pytest.raises(UsageError, match=f"built:{short}: no such image"):
-        resolve(f"built:{short}")
+        resolve_or_build(f"built:{short}")
 
 
 def test_only_what_changed_is_made_again(folder: Path) -> None:
-    first = resolve(f"recipe:{folder}")
+    first = resolve_or_build(f"recipe:{folder}")
     (folder / "setup.sh").write_text("echo other > /work/said\n")
-    second = resolve(f"recipe:{folder}")
+    second = resolve_or_build(f"recipe:{folder}")
     assert first.layers[:2] == second.layers[:2] and first.layers[2] != second.layers[2]
     assert first.digest != second.digest
     os.utime(folder / "files" / "note")  # what it holds counts, not when it was written
-    assert resolve(f"recipe:{folder}") == second
+    assert resolve_or_build(f"recipe:{folder}") == second
     (folder / "files" / "note").write_text("another\n")
-    assert resolve(f"recipe:{folder}").layers[0] != second.layers[0]
+    assert resolve_or_build(f"recipe:{folder}").layers[0] != second.layers[0]
 
 
 def test_again_runs_the_setup_again(folder: Path) -> None:
     (folder / "setup.sh").write_text("cat /proc/sys/kernel/random/uuid > /work/said\n")
-    first = resolve(f"recipe:{folder}")
+    first = resolve_or_build(f"recipe:{folder}")
     said = shown(first, "cat said")
-    assert shown(resolve(f"recipe:{folder}"), "cat said") == said
+    assert shown(resolve_or_build(f"recipe:{folder}"), "cat said") == said
     with open_sandbox(SandboxSpec(first)) as box:
-        again = resolve(f"recipe:{folder}", again=True)
+        again = resolve_or_build(f"recipe:{folder}", force=True)
         assert box.run(["cat", "/work/said"]).output == said  # a box keeps what it began with
     assert again.digest != first.digest
     assert shown(again, "cat said") != said
@@ -93,17 +97,17 @@ def test_again_runs_the_setup_again(folder: Path) -> None:
 def test_a_setup_that_fails_says_what_it_printed(folder: Path) -> None:
     (folder / "setup.sh").write_text("echo about to fail\nexit 3\n")
     with pytest.raises(DataError, match=r"recipe\.toml: setup failed \(3\): about to fail"):
-        resolve(f"recipe:{folder}")
+        resolve_or_build(f"recipe:{folder}")
     (folder / "setup.sh").write_text("touch /usr/x\nexit 1\n")
     with pytest.raises(DataError, match="shows this machine's own programs, read-only"):
-        resolve(f"recipe:{folder}")
+        resolve_or_build(f"recipe:{folder}")
 
 
 def test_a_setup_has_its_time(folder: Path) -> None:
     recipe = folder / "recipe.toml"
     recipe.write_text('base = "host"\ntimeout = 0.3\nsetup = "echo begun; sleep 60"\n')
     with pytest.raises(DataError, match=r"setup failed \(124\): begun\n+ended after 0.3 s"):
-        resolve(f"recipe:{recipe}")
+        resolve_or_build(f"recipe:{recipe}")
 
 
 @pytest.mark.parametrize(
@@ -127,25 +131,25 @@ def test_a_setup_has_its_time(folder: Path) -> None:
 def test_what_cannot_be_is_refused(tmp_path: Path, text: str, why: str) -> None:
     (tmp_path / "recipe.toml").write_text(text)
     with pytest.raises(ConfigError, match=rf"recipe\.toml.*{why}"):
-        user_recipe.read(tmp_path)
+        user_recipe.read_user_recipe(tmp_path)
 
 
 def test_what_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"there is no recipe .*/recipe\.toml"):
-        resolve(f"recipe:{tmp_path}/recipe.toml")
+        resolve_or_build(f"recipe:{tmp_path}/recipe.toml")
     recipe = tmp_path / "recipe.toml"
     recipe.write_text('base = "host"\n[files]\n"/a" = "none"\n')
     with pytest.raises(DataError, match=r"toml: \[files\] none: there is no such file.*the right"):
-        resolve(f"recipe:{recipe}")
+        resolve_or_build(f"recipe:{recipe}")
     recipe.write_text('base = "host"\n[files]\n"/a" = "../x"\n')
     with pytest.raises(DataError, match="leads out of"):
-        resolve(f"recipe:{recipe}")
+        resolve_or_build(f"recipe:{recipe}")
     recipe.write_text('base = "host"\nsetup = "none.sh"\n')
     with pytest.raises(DataError, match="no such script"):
-        resolve(f"recipe:{recipe}")
+        resolve_or_build(f"recipe:{recipe}")
     recipe.write_text(f'base = "recipe:{recipe}"\n')
     with pytest.raises(UsageError, match="is built on itself"):
-        resolve(f"recipe:{recipe}")
+        resolve_or_build(f"recipe:{recipe}")
     recipe.write_text('base = "host"\n[files]\n"/usr/share/x" = "recipe.toml"\n')
     with pytest.raises(DataError, match="shows the machine's own /usr"):
-        resolve(f"recipe:{recipe}")
+        resolve_or_build(f"recipe:{recipe}")

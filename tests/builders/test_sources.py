@@ -58,27 +58,27 @@ def etc(tmp_path: Path) -> Path:
 
 
 def test_the_machines_own(etc: Path) -> None:
-    assert apt_sources.own("bookworm", etc) == [
+    assert apt_sources.machine_sources("bookworm", etc) == [
         "deb http://one.example/debian bookworm main\n",
         "deb http://l.example/d bookworm main\n",
         "deb http://one.example/debian bookworm-updates main\n",
         "deb http://two.example/debian bookworm-security main\n",
         "deb http://three.example/debian bookworm-security main\n",
     ]
-    assert apt_sources.for_recipe("bookworm", "20261120", (), etc).count("\n") == 5
+    assert apt_sources.recipe_sources("bookworm", "20261120", (), etc).count("\n") == 5
 
 
 def test_another_machine_needs_a_mirror(etc: Path, tmp_path: Path) -> None:
-    assert apt_sources.own("trixie", etc) == []
+    assert apt_sources.machine_sources("trixie", etc) == []
     with pytest.raises(UsageError, match=r"'trixie'.*--mirror.*20261120.*--image tar:"):
-        apt_sources.for_recipe("trixie", "20261120", (), etc)
+        apt_sources.recipe_sources("trixie", "20261120", (), etc)
     (etc / "os-release").write_text("ID=ubuntu\nVERSION_CODENAME=bookworm\n")
-    assert apt_sources.own("bookworm", etc) == []
-    assert apt_sources.own("bookworm", tmp_path / "absent") == []
+    assert apt_sources.machine_sources("bookworm", etc) == []
+    assert apt_sources.machine_sources("bookworm", tmp_path / "absent") == []
 
 
 def test_mirrors_take_the_place_of_the_own(etc: Path) -> None:
-    lines = apt_sources.for_recipe(
+    lines = apt_sources.recipe_sources(
         "bookworm",
         "20261120",
         ["http://dated.example/{date}", "deb http://s.example/{date} bookworm-security main"],

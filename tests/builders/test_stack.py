@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import DataError
-from intercode.sandbox.images.build.layer_stack import Stack
+from intercode.sandbox.images.build.layer_stack import LayerStack
 
 
 def tree(root: Path, **files: str) -> Path:
@@ -21,7 +21,7 @@ def tree(root: Path, **files: str) -> Path:
 
 
 @pytest.fixture
-def stack(tmp_path: Path) -> Stack:
+def stack(tmp_path: Path) -> LayerStack:
     low = tree(tmp_path / "low", a="a", gone="x", dir__one="1", dir__two="2", hidden__in="h")
     (low / "lib").symlink_to("dir")
     (low / "abs").symlink_to("/dir/two")
@@ -31,10 +31,10 @@ def stack(tmp_path: Path) -> Stack:
     os.mknod(high / "gone", stat.S_IFCHR, 0)
     os.mknod(high / "dir" / "one", stat.S_IFCHR, 0)
     os.setxattr(high / "hidden", "user.overlay.opaque", b"y")
-    return Stack([high, low])
+    return LayerStack([high, low])
 
 
-def test_what_is_seen(stack: Stack) -> None:
+def test_what_is_seen(stack: LayerStack) -> None:
     assert [name for name, _, _ in stack.walk()] == [
         "", "a", "abs", "dir", "dir/three", "dir/two", "hidden", "hidden/new", "lib", "loop", "up",
     ]  # fmt: skip
@@ -47,16 +47,16 @@ def test_what_is_seen(stack: Stack) -> None:
         assert stack.find(name) is None, name
 
 
-def test_a_text_is_a_file_s(stack: Stack, tmp_path: Path) -> None:
+def test_a_text_is_a_file_s(stack: LayerStack, tmp_path: Path) -> None:
     """Neither is a pipe waited for, nor a link followed to this machine's files."""
     os.mkfifo(tmp_path / "high" / "pipe")
     (tmp_path / "high" / "out").symlink_to("/etc/hostname")
-    assert stack.text("abs") == "2" and stack.text("up") == "new"
+    assert stack.read_text("abs") == "2" and stack.read_text("up") == "new"
     for path in ("pipe", "out", "none", "dir"):
-        assert stack.text(path) == ""
+        assert stack.read_text(path) == ""
 
 
-def test_links_are_followed_within(stack: Stack) -> None:
+def test_links_are_followed_within(stack: LayerStack) -> None:
     assert stack.resolve("/lib/two") == "dir/two"
     assert stack.resolve("abs") == "dir/two" and stack.resolve("abs", last=False) == "abs"
     assert stack.resolve("up") == "a"

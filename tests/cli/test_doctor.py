@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
-from intercode.sandbox.confinement import user_namespaces_off
-from intercode.sandbox.diagnostics import probe
+from intercode.sandbox.confinement import user_namespace_fix
+from intercode.sandbox.diagnostics import diagnose
 
 
 @pytest.mark.sandbox
 def test_a_machine_that_runs_sandboxes_has_all_that_is_needed() -> None:
-    findings = {f.name: f for f in probe()}
+    findings = {f.name: f for f in diagnose()}
     assert findings["a sandbox"].ok, findings["a sandbox"].detail
     assert "made in" in findings["a sandbox"].detail
     assert all(f.ok for f in findings.values() if f.needed)
@@ -45,7 +45,7 @@ def test_a_foreign_package_of_our_name_is_named(
 
 
 def test_settings_that_forbid_user_namespaces_are_named(tmp_path: Path) -> None:
-    assert user_namespaces_off(tmp_path) == ""
+    assert user_namespace_fix(tmp_path) == ""
     for name, value in (
         ("kernel/apparmor_restrict_unprivileged_userns", "1"),
         ("kernel/unprivileged_userns_clone", "1"),
@@ -53,7 +53,7 @@ def test_settings_that_forbid_user_namespaces_are_named(tmp_path: Path) -> None:
     ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(value + "\n")
-    assert user_namespaces_off(tmp_path) == (
+    assert user_namespace_fix(tmp_path) == (
         "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 and "
         "sysctl -w user.max_user_namespaces=10000"
     )

@@ -7,23 +7,23 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
-from intercode.cli.image.build_image import pairs, spec_of
+from intercode.cli.image.build_image import image_spec, name_value_pairs
 from intercode.core.errors import UsageError
 
 
 def test_what_the_argument_means(tmp_path: Path) -> None:
-    assert spec_of("nl2bash") == "recipe:nl2bash"
-    assert spec_of(f"{tmp_path}/own.toml") == f"recipe:{tmp_path}/own.toml"
-    assert spec_of(f"{tmp_path}/Containerfile") == f"dockerfile:{tmp_path}/Containerfile"
+    assert image_spec("nl2bash") == "recipe:nl2bash"
+    assert image_spec(f"{tmp_path}/own.toml") == f"recipe:{tmp_path}/own.toml"
+    assert image_spec(f"{tmp_path}/Containerfile") == f"dockerfile:{tmp_path}/Containerfile"
     with pytest.raises(UsageError, match="neither a recipe"):
-        spec_of(str(tmp_path))
+        image_spec(str(tmp_path))
     (tmp_path / "Dockerfile").touch()
-    assert spec_of(str(tmp_path)) == f"dockerfile:{tmp_path}"
+    assert image_spec(str(tmp_path)) == f"dockerfile:{tmp_path}"
     (tmp_path / "recipe.toml").touch()
-    assert spec_of(str(tmp_path)) == f"recipe:{tmp_path}/recipe.toml"
-    assert pairs("--from", ["a:1=tar:/x=y"]) == {"a:1": "tar:/x=y"}
+    assert image_spec(str(tmp_path)) == f"recipe:{tmp_path}/recipe.toml"
+    assert name_value_pairs("--from", ["a:1=tar:/x=y"]) == {"a:1": "tar:/x=y"}
     with pytest.raises(UsageError, match="--from a: write --from NAME=VALUE"):
-        pairs("--from", ["a"])
+        name_value_pairs("--from", ["a"])
 
 
 @pytest.mark.sandbox

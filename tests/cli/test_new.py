@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
-from intercode.cli.new import write
+from intercode.cli.new import write_task_package
 from intercode.core.errors import UsageError
 from intercode.evaluation.conformance import check_dataset
 
@@ -57,7 +57,7 @@ def test_a_new_package_on_a_dockerfile_runs_at_once(
 
 @pytest.mark.sandbox
 def test_a_check_of_a_package_that_is_not_sound_fails_its_test(tmp_path: Path) -> None:
-    write(tmp_path / "my-task")
+    write_task_package(tmp_path / "my-task")
     rows = tmp_path / "my-task" / "tasks.jsonl"
     rows.write_text(rows.read_text().replace('"sort -u names.txt > sorted.txt"', '"true"'))
     with pytest.raises(AssertionError, match="1 of 2 tasks are not sound: my-task/sorted: "):
@@ -69,7 +69,7 @@ def test_a_check_of_a_package_that_is_not_sound_fails_its_test(tmp_path: Path) -
 def test_a_new_plugin_can_be_installed(tmp_path: Path) -> None:
     from support.wheels import venv_with
 
-    write(tmp_path / "my-task", plugin=True)
+    write_task_package(tmp_path / "my-task", plugin=True)
     build = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(tmp_path)]
     subprocess.run([*build, str(tmp_path / "my-task")], check=True, timeout=300)
     python = venv_with(tmp_path / "venv", *tmp_path.glob("*.whl"))
@@ -89,14 +89,14 @@ def test_names_that_are_none(name: str, tmp_path: Path, capsys: pytest.CaptureFi
 def test_a_plugin_shadows_no_module_of_pythons(tmp_path: Path) -> None:
     for name in ("json", "import"):
         with pytest.raises(UsageError, match="a module of Python's own"):
-            write(tmp_path / name, plugin=True)
-    assert "pyproject.toml" in write(tmp_path / "json-logs", plugin=True)
+            write_task_package(tmp_path / name, plugin=True)
+    assert "pyproject.toml" in write_task_package(tmp_path / "json-logs", plugin=True)
 
 
 def test_what_is_there_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "mine").write_text("mine")
     assert main(["new", str(tmp_path / "mine")]) == 2
-    write(tmp_path / "my-task")
+    write_task_package(tmp_path / "my-task")
     (tmp_path / "my-task" / "task.toml").write_text("mine")
     assert main(["new", str(tmp_path / "my-task")]) == 2
     assert capsys.readouterr().err.count("is there already, and not empty") == 2

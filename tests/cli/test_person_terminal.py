@@ -11,10 +11,10 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from intercode.cli.play.input_rules import typing_of
-from intercode.cli.play.interrupts import PATIENCE, Gate
+from intercode.cli.play.input_rules import input_rules_for
+from intercode.cli.play.interrupts import MAX_PRESSES, InterruptGate
 from intercode.cli.play.terminal_console import TerminalConsole, history_file
-from intercode.cli.play.terminal_player import AGENT_WORDS, WORDS, Quit
+from intercode.cli.play.terminal_player import AGENT_COMMANDS, PLAY_COMMANDS, Quit
 
 ENTER, ALT_ENTER, CTRL_C, CTRL_D, UP, DOWN, LEFT, TAB = (
     "\r", "\x1b\r", "\x03", "\x04", "\x1b[A", "\x1b[B", "\x1b[D", "\t",
@@ -30,9 +30,11 @@ def keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PipeInput]
 
 def typed(keys: PipeInput, text: str, environment: str = "bash", default: str = "") -> str:
     """What a new session makes of some keys."""
-    console = TerminalConsole(environment, lambda: "", (*WORDS, *AGENT_WORDS), Gate())
+    console = TerminalConsole(
+        environment, lambda: "", (*PLAY_COMMANDS, *AGENT_COMMANDS), InterruptGate()
+    )
     keys.send_text(text)
-    return console.ask("> ", typing_of(environment), default)
+    return console.ask("> ", input_rules_for(environment), default)
 
 
 def test_enter_runs_what_is_whole_and_goes_on_in_what_is_not(keys: PipeInput) -> None:
@@ -78,10 +80,10 @@ def test_words_are_completed(keys: PipeInput) -> None:
 
 
 def test_ctrl_c_goes_through_the_gate_only_while_it_is_open() -> None:
-    gate = Gate()
+    gate = InterruptGate()
     with gate.installed():
         signal.raise_signal(signal.SIGINT)  # nothing may be stopped now
-        with pytest.raises(KeyboardInterrupt), gate.opened():
+        with pytest.raises(KeyboardInterrupt), gate.allowed():
             raise AssertionError("what was pressed before stops it at once")
         signal.raise_signal(signal.SIGINT)
         gate.forget()
@@ -89,7 +91,7 @@ def test_ctrl_c_goes_through_the_gate_only_while_it_is_open() -> None:
             pass
         with pytest.raises(KeyboardInterrupt), gate.opened():
             signal.raise_signal(signal.SIGINT)
-        for _ in range(PATIENCE - 1):
+        for _ in range(MAX_PRESSES - 1):
             signal.raise_signal(signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)

@@ -39,7 +39,7 @@ def test_a_person_solves_tasks_and_has_them_recorded(
     printed = capsys.readouterr().out
     assert "[mine/0] say hi" in printed and "/tmp$ " in printed
     assert "solved: reward 1 (" in printed and "2 of 2 solved." in printed
-    first, second = trajectories.read(out / trajectories.TRAJECTORIES_FILE)
+    first, second = trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE)
     assert [s.action for s in first.steps] == ["cd /tmp", "echo \\\nhi", "submit"]
     assert second.steps[0].action == "cat > /f <<E\nE"
     assert first.success and second.success and first.run["agent"] == "human"
@@ -52,7 +52,7 @@ def test_what_was_skipped_untried_or_quit_is_not_recorded(
     play(monkeypatch, "skip\nls\nquit\n", dataset, "--out", str(out))
     assert not out.exists()
     play(monkeypatch, "ls\nskip\n", dataset, "--out", str(out))
-    (only,) = trajectories.read(out / trajectories.TRAJECTORIES_FILE)
+    (only,) = trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE)
     assert only.end == "agent_stopped" and only.reward < 1
 
 
@@ -94,7 +94,7 @@ def test_undo_and_show_work_without_a_terminal(
     play(monkeypatch, text, dataset, "--task", "0", "--out", str(out))
     printed = capsys.readouterr().out
     assert "(taken back: x=2)" in printed and "(cannot take that back: nothing to" in printed
-    (made,) = trajectories.read(out / trajectories.TRAJECTORIES_FILE)
+    (made,) = trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE)
     assert [s.action for s in made.steps] == ["score", "submit"]  # as code, for the blank before it
     assert [u["action"] for u in made.run["undone"]] == ["x=2", "x=1", "echo $x hi"]
     assert {s.actor for s in made.steps} == {"person"} and made.run["scores_seen"] == 1
@@ -114,7 +114,7 @@ def test_a_person_guides_an_agent_from_a_script(
     assert "single-turn proposes:\n  echo no\n[Enter: run it] /$ help" in printed
     assert "[Enter: run it] /$ edit\n(type it anew)\n/$ echo hi" in printed
     assert "let it do what it proposes" in printed
-    (made,) = trajectories.read(out / trajectories.TRAJECTORIES_FILE)
+    (made,) = trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE)
     (step,) = made.steps
     assert (step.actor, step.action, made.success) == ("person", "echo hi", True)
     assert "echo no" in step.message and made.run["agent"] == "single-turn+human"

@@ -32,7 +32,7 @@ def play(state: Path, *words: str) -> Terminal:
 
 
 def episodes(out: Path) -> list[Trajectory]:
-    return list(trajectories.read(out / trajectories.TRAJECTORIES_FILE))
+    return list(trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE))
 
 
 def test_a_session_with_undo_score_and_an_action_that_is_stopped(
@@ -183,5 +183,5 @@ def test_a_person_guides_an_agent(dataset: str, state: Path, tmp_path: Path) -> 
         ("agent", "echo hi"),
     ]  # fmt: skip
     assert made.end == "solved" and made.run["agent"] == "try-again+human"
-    assert trajectories.read_run(out)["agent"] == "try-again+human"
+    assert trajectories.read_run_metadata(out)["agent"] == "try-again+human"
     assert "echo own" in str(made.steps[2].messages)

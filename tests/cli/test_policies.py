@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
-from intercode.cli.policy_options import take_policy
+from intercode.cli.policy_options import pop_policy_options
 from intercode.core import trajectories
 
 
@@ -16,14 +16,14 @@ def test_the_three_options_are_one_setting(tmp_path: Path) -> None:
     file = tmp_path / "rules.toml"
     file.write_text('deny = ["command:rm"]\nunparsed = "refuse"\n')
     given = {"policy": str(file), "deny": ["command:mv"], "allow": ["command:*"], "limit": 1}
-    take_policy(given)
+    pop_policy_options(given)
     rules = {"deny": ["command:rm", "command:mv"], "unparsed": "refuse", "allow": ["command:*"]}
     assert given == {"policy": rules, "limit": 1}
     given = {"deny": ["command:mv"]}
-    take_policy(given, {"deny": ["command:rm"]})
+    pop_policy_options(given, {"deny": ["command:rm"]})
     assert given == {"policy": {"deny": ["command:rm", "command:mv"]}}
     given = {}
-    take_policy(given)
+    pop_policy_options(given)
     assert given == {}
 
 
@@ -35,11 +35,11 @@ def test_an_evaluation_under_a_policy_is_a_run_of_its_own_and_replays(
     words = ["eval", "starter:bash", "--agent", "gold", "--limit", "2", "--out", str(out)]
     rule = ["--deny", "command:chmod"]
     assert main([*words, *rule]) == 0
-    made = trajectories.read(out / trajectories.TRAJECTORIES_FILE)
+    made = trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE)
     first, second = sorted(made, key=lambda t: t.index)
     assert not any(s.refused for s in first.steps)
     assert [s.refused for s in second.steps] == [True, False] and not second.success
-    assert trajectories.read_run(out)["policy"]["deny"] == ["command:chmod"]
+    assert trajectories.read_run_metadata(out)["policy"]["deny"] == ["command:chmod"]
     capsys.readouterr()
     assert main(["replay", str(out)]) == 0
     assert capsys.readouterr().out.strip().splitlines()[-1].startswith("EQUAL")
@@ -56,7 +56,7 @@ def test_a_person_is_told_of_a_refusal(
     monkeypatch.setattr("sys.stdin", io.StringIO("find /\nls /srv\nskip\n"))
     assert main(words) == 0
     assert "Refused: `find /` is not among what is allowed" in capsys.readouterr().out
-    (made,) = trajectories.read(out / trajectories.TRAJECTORIES_FILE)
+    (made,) = trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE)
     assert [s.refused for s in made.steps] == [True, False]
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.cli.serve import listening
+from intercode.cli.serve import listen
 from intercode.core.errors import UsageError
 
 
 def test_it_listens_or_says_why_not() -> None:
-    with listening("127.0.0.1", 0) as place:
+    with listen("127.0.0.1", 0) as place:
         port = place.getsockname()[1]
         assert port > 0
         with pytest.raises(UsageError, match=f"port {port}: .*--port 0 takes any"):
-            listening("127.0.0.1", port)
+            listen("127.0.0.1", port)
     with pytest.raises(UsageError, match="port 99999: "):
-        listening("127.0.0.1", 99999)
+        listen("127.0.0.1", 99999)

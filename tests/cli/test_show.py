@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
-from intercode.cli.episode_text import Looks, episode, line, safe
+from intercode.cli.episode_text import Style, episode_line, episode_lines, escape_control
 from intercode.core import trajectories
 from intercode.core.types import Step, Trajectory, Usage
 
@@ -41,7 +41,7 @@ def run(tmp_path: Path) -> Path:
         FULL.replace(task="starter/text/1", index=4, id="dd44", end="error", error="box lost"),
     )
     for t in (FULL, *others):
-        trajectories.append(log, t)
+        trajectories.append_trajectory(log, t)
     return tmp_path
 
 
@@ -90,13 +90,13 @@ def test_tasks_are_found_by_end_position_epoch_and_id(
 
 def test_long_observations_are_cut_with_the_cut_said() -> None:
     long = FULL.replace(steps=(Step("seq 100", "\n".join(map(str, range(100)))),))
-    text = "\n".join(episode(long, Looks(), 9, False))
+    text = "\n".join(episode_lines(long, Style(), 9, False))
     assert "  5\n  ... 91 lines ...\n  97\n" in text
 
 
 def test_colours_only_where_they_are_wanted() -> None:
-    assert "\x1b[31m" in line(FULL, Looks(True))
-    assert "\x1b" not in line(FULL, Looks(False))
+    assert "\x1b[31m" in episode_line(FULL, Style(True))
+    assert "\x1b" not in episode_line(FULL, Style(False))
 
 
 @pytest.mark.parametrize(
@@ -105,26 +105,28 @@ def test_colours_only_where_they_are_wanted() -> None:
      ("a\r\nb\r", "a\nb\\r"), ("\u202egpj", "\\u202egpj"), ("\udc80", "\\udc80")],
 )  # fmt: skip
 def test_what_an_episode_printed_does_nothing_to_the_terminal(text: str, shown: str) -> None:
-    assert safe(text) == shown
+    assert escape_control(text) == shown
 
 
 def test_diffs_are_told_and_coloured_where_that_is_wanted() -> None:
     diff = "mode 644, now 600\n@@ -1 +1 @@\n-a\x1b[31m\n+b"
     t = FULL.replace(steps=(Step("x", "", changes=("/f",), diffs={"/f\n": diff}),))
-    told = episode(t, Looks(), 40, False)
+    told = episode_lines(t, Style(), 40, False)
     assert told[told.index("  changed: /f") :] == [
         "  changed: /f", "  /f\\n", "    mode 644, now 600", "    @@ -1 +1 @@",
         "    -a\\x1b[31m", "    +b",
     ]  # fmt: skip
-    coloured = episode(t, Looks(colours=True), 40, False)
+    coloured = episode_lines(t, Style(colours=True), 40, False)
     assert coloured[-2:] == ["    \x1b[31m-a\\x1b[31m\x1b[0m", "    \x1b[32m+b\x1b[0m"]
-    assert "... 2 lines ..." in "\n".join(episode(t, Looks(), 2, False))
+    assert "... 2 lines ..." in "\n".join(episode_lines(t, Style(), 2, False))
 
 
 def test_an_agents_thought_is_not_the_persons(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     step = Step("pwd", "/", thought="I look around.", actor="person")
-    trajectories.append(tmp_path / trajectories.TRAJECTORIES_FILE, FULL.replace(steps=(step,)))
+    trajectories.append_trajectory(
+        tmp_path / trajectories.TRAJECTORIES_FILE, FULL.replace(steps=(step,))
+    )
     assert main(["show", str(tmp_path), "3"]) == 0
     assert "(person)\n  (the agent thought)\n  I look around.\n" in capsys.readouterr().out

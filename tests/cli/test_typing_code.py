@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.cli.play.input_rules import typing_of
+from intercode.cli.play.input_rules import input_rules_for
 
 
 @pytest.mark.parametrize(
@@ -24,4 +24,4 @@ from intercode.cli.play.input_rules import typing_of
     ],
 )
 def test_a_program_goes_on_up_to_an_empty_line(lines: list[str], unfinished: bool) -> None:
-    assert typing_of("code:c").is_unfinished(lines) is unfinished
+    assert input_rules_for("code:c").is_unfinished(lines) is unfinished

@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
-from intercode.cli.play.input_rules import of_python, of_shell, of_sql, typing_of
+from intercode.cli.play.input_rules import (
+    input_rules_for,
+    is_unfinished_python,
+    is_unfinished_shell,
+    is_unfinished_sql,
+)
 from intercode.core import trajectories
 
 
@@ -20,7 +25,7 @@ from intercode.core import trajectories
     ],
 )  # fmt: skip
 def test_bash_goes_on(lines: list[str]) -> None:
-    assert of_shell(lines)
+    assert is_unfinished_shell(lines)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +33,7 @@ def test_bash_goes_on(lines: list[str]) -> None:
     [["ls"], ["ls \\", "-l"], ["cat <<E", "<<F", "E"], ["cat <<< word"], ["cat <<A <<B", "A", "B"]],
 )
 def test_bash_is_whole(lines: list[str]) -> None:
-    assert not of_shell(lines)
+    assert not is_unfinished_shell(lines)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +41,7 @@ def test_bash_is_whole(lines: list[str]) -> None:
     [["def f():"], ["def f():", "  return 1"], ["x = (1,"], ['"""a'], ["@cached"], ["if x: \\"]],
 )
 def test_python_goes_on(lines: list[str]) -> None:
-    assert of_python(lines)
+    assert is_unfinished_python(lines)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +52,7 @@ def test_python_goes_on(lines: list[str]) -> None:
     ],
 )  # fmt: skip
 def test_python_is_whole_or_wrong(lines: list[str], recwarn: pytest.WarningsRecorder) -> None:
-    assert not of_python(lines)
+    assert not is_unfinished_python(lines)
     assert not recwarn.list
 
 
@@ -55,7 +60,7 @@ def test_python_is_whole_or_wrong(lines: list[str], recwarn: pytest.WarningsReco
     "lines", [["SELECT (", "1"], ["SELECT 'a"], ["SELECT `a", "b"], ["SELECT (')'"]]
 )
 def test_sql_goes_on(lines: list[str]) -> None:
-    assert of_sql(lines)
+    assert is_unfinished_sql(lines)
 
 
 @pytest.mark.parametrize(
@@ -66,11 +71,11 @@ def test_sql_goes_on(lines: list[str]) -> None:
     ],
 )  # fmt: skip
 def test_sql_is_whole_or_wrong(lines: list[str]) -> None:
-    assert not of_sql(lines)
+    assert not is_unfinished_sql(lines)
 
 
 def test_other_languages_are_typed_as_a_shell_is() -> None:
-    assert typing_of("ctf") == typing_of("bash") != typing_of("python")
+    assert input_rules_for("ctf") == input_rules_for("bash") != input_rules_for("python")
 
 
 @pytest.mark.sandbox
@@ -90,5 +95,5 @@ def test_a_person_plays_python(
     assert ">>> def split(total, parts):\n...     if parts < 1:" in printed
     assert "[4, 3, 3]" in printed and "Everything else is run as Python." in printed
     assert "reward 1 (tests 1)" in printed and "1 of 1 solved." in printed
-    (episode,) = trajectories.read(out / trajectories.TRAJECTORIES_FILE)
+    (episode,) = trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE)
     assert [s.action.count("\n") for s in episode.steps] == [5, 0, 0]

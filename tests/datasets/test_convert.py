@@ -154,7 +154,7 @@ def test_wikisql(tmp_path: Path, sql: dict[str, Any], answer: list[Any]) -> None
 def test_what_came_out_is_played_on_plain_sqlite(tmp_path: Path) -> None:
     (file, _) = convert("spider", _spider(tmp_path / "up"), tmp_path / "out")
     report = check(str(file), env_options={"engine": "sqlite"})
-    assert report.sound and report.facts["env_options"] == {"engine": "sqlite"}
+    assert report.sound and report.metadata["env_options"] == {"engine": "sqlite"}
 
 
 def test_headers_that_are_alike_or_empty() -> None:

@@ -13,7 +13,7 @@ from intercode.core.types import Task
 from intercode.datasets import load
 from intercode.datasets.ctf import ic_ctf
 from intercode.datasets.pins import load_pins
-from intercode.sandbox.images import layer
+from intercode.sandbox.images import resolve_layer
 
 HASHES = {
     "ic-ctf": (100, "098752549e739ceb"),
@@ -61,7 +61,7 @@ def test_subsets_have_stable_hashes(data: Path, name: str) -> None:
 
 def test_what_is_in_the_subsets(data: Path) -> None:
     numbers = {name: {int(t.id.partition("/")[2]) for t in load(name).tasks} for name in HASHES}
-    assert not numbers["ic-ctf:inspect"] & (ic_ctf.NETWORK | ic_ctf.NETWORK_SETUP)
+    assert not numbers["ic-ctf:inspect"] & (ic_ctf.NETWORK_TASKS | ic_ctf.NETWORK_SETUP_TASKS)
     assert numbers["ic-ctf"] - numbers["ic-ctf:cyber-zero"] == {28, 29, 55, 56, 66, 87, 88, 89, 95}
     assert numbers["ic-ctf:inspect"] - numbers["ic-ctf:offline"] == {55, 56, 59, 65, 70}
     assert numbers["ic-ctf:offline"] - numbers["ic-ctf:inspect"] == {14}
@@ -88,7 +88,7 @@ def test_a_task(data: Path) -> None:
 
 
 def test_no_solution_of_ours_holds_a_flag(data: Path) -> None:
-    text = "\n".join(ic_ctf.solutions().values())
+    text = "\n".join(ic_ctf.load_solutions().values())
     for task in load("ic-ctf").tasks:
         inner = str(task.flag).partition("{")[2].rstrip("}")
         assert str(task.flag) not in text
@@ -102,13 +102,13 @@ def test_no_solution_of_ours_holds_a_flag(data: Path) -> None:
 
 def test_every_layer_is_a_tasks_own_and_without_solutions(made: Path) -> None:
     first, second = load("ic-ctf").tasks
-    root = layer(first.files[0]).root
+    root = resolve_layer(first.files[0]).root
     found = {str(p.relative_to(root)): p.stat().st_mode & 0o777 for p in root.rglob("*")}
     assert found == {
         "ctf": 0o755, "ctf/0": 0o755, "ctf/0/a": 0o644, "ctf/0/deep": 0o755,
         "ctf/0/deep/ltdis.sh": 0o644, "ctf/0/ltdis.sh": 0o755,
     }  # fmt: skip
-    other = layer(second.files[0]).root
+    other = resolve_layer(second.files[0]).root
     assert [str(p.relative_to(other)) for p in other.rglob("*")] == [
         "ctf", "ctf/1", "ctf/1/.ignore",
     ]  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 
 from intercode.core.errors import ConfigError, DataError, UsageError
 from intercode.datasets import load
-from intercode.datasets.harbor.task_directory import files_of, solution_action
+from intercode.datasets.harbor.task_directory import read_files, solution_action
 from support.harbor import TOML, write_task
 
 
@@ -130,7 +130,7 @@ def test_links_do_not_lead_out(tmp_path: Path) -> None:
     folder = write_task(tmp_path / "t")
     (tmp_path / "private").write_text("key")
     (folder / "tests" / "inner").symlink_to("test.sh")
-    assert "inner" in files_of(folder / "tests")
+    assert "inner" in read_files(folder / "tests")
     (folder / "tests" / "outer").symlink_to(tmp_path / "private")
     with pytest.raises(DataError, match="leads out of"):
         load(f"harbor:{folder}")

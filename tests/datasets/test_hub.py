@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from intercode.core.errors import UnknownNameError, UsageError
-from intercode.datasets.hub_files import files_of
+from intercode.datasets.hub_files import split_files
 from support.hub import Hub, serving
 
 pytest.importorskip("huggingface_hub", reason="pip install 'intercode-gym[hub]'")
@@ -164,14 +164,14 @@ def test_names_of_files_tell_splits() -> None:
         "data/train-00001-of-00002.parquet", "data/test-00000-of-00001.parquet",
         "dev.json", "trainer_state.csv",
     ]  # fmt: skip
-    assert files_of("a/b", names, None, None, "train") == [*names[3:5], "trainer_state.csv"]
-    assert files_of("a/b", names, None, None, "validation") == ["dev.json"]
+    assert split_files("a/b", names, None, None, "train") == [*names[3:5], "trainer_state.csv"]
+    assert split_files("a/b", names, None, None, "validation") == ["dev.json"]
     with pytest.raises(UnknownNameError, match="known: test, train, validation"):
-        files_of("a/b", names, None, None, "tset")
+        split_files("a/b", names, None, None, "tset")
     deep = [{"config_name": "c", "data_dir": "x", "data_files": "**/t*.csv"}]
     there = ["x/t1.csv", "x/y/z/t2.csv", "x/y/u.csv", "t3.csv"]
-    assert files_of("a/b", there, deep, "c", None) == there[:2]
+    assert split_files("a/b", there, deep, "c", None) == there[:2]
     shallow = [{"config_name": "c", "data_files": [{"split": "train", "path": "x/*.csv"}]}]
-    assert files_of("a/b", there, shallow, None, None) == there[:1]
+    assert split_files("a/b", there, shallow, None, None) == there[:1]
     with pytest.raises(UsageError, match="has no"):
-        files_of("a/b", ["model.bin"], None, None, None)
+        split_files("a/b", ["model.bin"], None, None, None)

@@ -12,7 +12,7 @@ import pytest
 
 from intercode.core.errors import DataError, UnknownNameError, UsageError
 from intercode.datasets import load
-from intercode.datasets.hidden_tests import entry_of
+from intercode.datasets.hidden_tests import find_entry_point
 from intercode.datasets.python import mbpp
 
 ROW = {
@@ -115,7 +115,7 @@ def test_without_the_data_it_says_how_to_get_them(
 
 def test_the_entry_is_the_outermost_function() -> None:
     gold = "class P: ...\ndef inner(x): ...\ndef outer(x): ...\nalias = outer"
-    assert entry_of(gold, ["assert outer(inner(P(1))) == 2"], "", "x").name == "outer"
-    found = entry_of(gold, ["assert alias(P(3))"], "root = inner(P(1))", "x")
-    assert (found.name, found.wanted) == ("alias", ("alias", "class P", "inner(x)"))
-    assert entry_of(gold, ["assert drive(1)"], "def drive(x): return P(x)", "x").name == "P"
+    assert find_entry_point(gold, ["assert outer(inner(P(1))) == 2"], "", "x").name == "outer"
+    found = find_entry_point(gold, ["assert alias(P(3))"], "root = inner(P(1))", "x")
+    assert (found.name, found.signatures) == ("alias", ("alias", "class P", "inner(x)"))
+    assert find_entry_point(gold, ["assert drive(1)"], "def drive(x): return P(x)", "x").name == "P"

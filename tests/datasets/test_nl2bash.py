@@ -62,12 +62,12 @@ def test_hash_tells_subsets_apart_and_stays(data: Path) -> None:
 def test_scripts_where_there_is_no_tar(made: Path) -> None:
     dataset = load("nl2bash")
     script = made / "docker" / "bash_scripts" / "setup_nl2b_fs_2.sh"
-    assert dataset.tasks[2].files == (LayerSpec("script", script, fresh=True),)
+    assert dataset.tasks[2].files == (LayerSpec("script", script, shift_dates=True),)
     assert dataset.tasks[2].gold == "echo 0;pwd"
     assert dataset.tasks[-1].files == ()
     tar = made / "data" / "nl2bash" / "fs_2.tar"
     tar.write_bytes(b"")
-    assert load("nl2bash:fs_2").tasks[0].files == (LayerSpec("tar", tar, fresh=True),)
+    assert load("nl2bash:fs_2").tasks[0].files == (LayerSpec("tar", tar, shift_dates=True),)
     script.unlink()
     tar.unlink()
     with pytest.raises(UsageError, match="data fetch nl2bash"):

@@ -62,4 +62,4 @@ def test_every_gold_is_proven_on_the_image(data: None) -> None:
         pytest.skip("set INTERCODE_TEST_IMAGE to the image, such as recipe:nl2bash or tar:/path")
     report = check("nl2bash:verified", image=image)
     assert report.faults == ()
-    assert len(report.prints) == report.tasks == len(LISTING["include"])
+    assert len(report.fingerprints) == report.tasks == len(LISTING["include"])

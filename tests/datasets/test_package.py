@@ -59,7 +59,7 @@ def score(task, agent, gold): ...
     dataset = made(tmp_path, told, judge_py=hook)
     (task,) = dataset.tasks
     assert (task.query, task.cwd, task.data) == ("SAY ONE", "/work", {"extra": "/work"})
-    assert (task.look, task.look_at) == ("echo here", ("/work",))
+    assert (task.probe, task.probe_paths) == ("echo here", ("/work",))
     assert dataset.reward == f"{tmp_path}/judge.py:score"
     assert (dataset.image, dataset.notes) == ("tar:/some/where.tar", "Some words")
     assert dataset.programs == ("jq", "git")
@@ -86,7 +86,7 @@ def test_the_image_is_one_beside_it_or_any(
 
 def test_a_look_without_a_reward_is_scored_by_its_lines(tmp_path: Path) -> None:
     dataset = made(tmp_path, '[defaults]\nlook = "see.sh"', see_sh="echo seen\n")
-    assert dataset.reward == "look" and dataset.tasks[0].look == "echo seen\n"
+    assert dataset.reward == "look" and dataset.tasks[0].probe == "echo seen\n"
     plain = made(tmp_path, "")
     assert plain.reward is None and plain.hash != dataset.hash
 

@@ -11,9 +11,9 @@ import pytest
 from intercode.core.errors import DataError, UnknownNameError, UsageError
 from intercode.datasets import load
 from intercode.datasets.pins import load_pins
-from intercode.datasets.sql.base import schema_text, tables_of
+from intercode.datasets.sql.base import dump_schemas, schema_text
 from intercode.datasets.sql.spider import HARDNESS
-from intercode.datasets.sql.wikisql import AGGREGATES, read, statements
+from intercode.datasets.sql.wikisql import AGGREGATES, parse_gold, to_sql
 
 SIZES = {"easy": 248, "medium": 446, "hard": 174, "extra": 166}
 
@@ -108,13 +108,13 @@ COLUMNS = {"t": ["No.", "Name", "Date of Birth", "It's"]}
     ],
 )
 def test_a_published_gold_is_read_by_the_columns(text: str, gold: str) -> None:
-    assert statements(read(text, COLUMNS, "row 1"))[0] == gold
+    assert to_sql(parse_gold(text, COLUMNS, "row 1"))[0] == gold
 
 
 @pytest.mark.parametrize("text", ["SELECT x FROM t", "DELETE FROM t", "SELECT No. FROM t WHERE x"])
 def test_another_form_is_refused(text: str) -> None:
     with pytest.raises(DataError, match="row 1"):
-        read(text, COLUMNS, "row 1")
+        parse_gold(text, COLUMNS, "row 1")
 
 
 def test_aggregates_are_numbered_as_in_the_release() -> None:
@@ -186,7 +186,7 @@ def test_bird_without_its_dump_says_how_to_get_it(data: Path) -> None:
 def test_a_dump_of_nothing(tmp_path: Path) -> None:
     (tmp_path / "x.sql").write_text("SELECT 1;")
     with pytest.raises(DataError, match="makes no database"):
-        tables_of(tmp_path / "x.sql")
+        dump_schemas(tmp_path / "x.sql")
 
 
 def test_the_schema_as_an_agent_is_told() -> None:

@@ -54,4 +54,4 @@ def test_the_subset_loads_with_its_hash(data: None) -> None:
 def test_every_gold_is_proven(data: None, engine: str) -> None:
     report = check("spider:verified", env_options={"engine": engine})
     assert report.faults == ()
-    assert len(report.prints) == report.tasks == len(LISTING["include"])
+    assert len(report.fingerprints) == report.tasks == len(LISTING["include"])

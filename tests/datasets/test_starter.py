@@ -50,10 +50,10 @@ def picture(root: Path) -> dict[str, tuple[int, int, bytes | str]]:
 
 
 def test_two_builds_are_equal_whatever_the_umask(tmp_path: Path) -> None:
-    file_tree.build(tmp_path / "a")
+    file_tree.write_tree(tmp_path / "a")
     before = os.umask(0o077)
     try:
-        file_tree.build(tmp_path / "b")
+        file_tree.write_tree(tmp_path / "b")
     finally:
         os.umask(before)
     assert picture(tmp_path / "a") == picture(tmp_path / "b")
@@ -84,18 +84,20 @@ def test_every_file_is_readable_by_its_owner() -> None:
 
 def test_a_description_that_is_broken_names_its_line() -> None:
     with pytest.raises(DataError, match=r"x\.txt:1: .* belongs to no file"):
-        list(file_tree.parse("words\n", "x.txt"))
+        list(file_tree.parse_description("words\n", "x.txt"))
     with pytest.raises(DataError, match=r"x\.txt:2: '@ 0699 .*' is not"):
         list(
-            file_tree.parse("@ 0755 2024-05-02T09:10 /a/\n@ 0699 2024-05-02T09:10 /a/b\n", "x.txt")
+            file_tree.parse_description(
+                "@ 0755 2024-05-02T09:10 /a/\n@ 0699 2024-05-02T09:10 /a/b\n", "x.txt"
+            )
         )
     with pytest.raises(DataError, match="belongs to no file"):
-        list(file_tree.parse("@ 0755 2024-05-02T09:10 /a/\nwords\n", "x.txt"))
+        list(file_tree.parse_description("@ 0755 2024-05-02T09:10 /a/\nwords\n", "x.txt"))
 
 
 def test_described_contents_keep_tabs_blanks_and_carriage_returns() -> None:
     text = "@ 0600 1970-01-01T00:01 /a file\n\na␉b␠\nc␍\n@ link 1970-01-01T00:00 /l -> to here\n"
-    file, link = file_tree.parse(text, "x.txt")
+    file, link = file_tree.parse_description(text, "x.txt")
     assert (file.path, file.mode, file.mtime) == ("/a file", 0o600, 60)
     assert file.data == b"\na\tb \nc\r\n"
     assert (link.kind, link.path, link.target) == ("link", "/l", "to here")
@@ -104,11 +106,11 @@ def test_described_contents_keep_tabs_blanks_and_carriage_returns() -> None:
 @pytest.mark.parametrize("size", [0, 1, 65535, 65536, 200_000])
 def test_stored_gzip_is_read_by_zlib(size: int) -> None:
     data = bytes(i % 251 for i in range(size))
-    assert gzip.decompress(archives.gzipped(data)) == data
+    assert gzip.decompress(archives.make_gzip(data)) == data
 
 
 def test_tarred_members_are_plain_and_ownerless() -> None:
-    with tarfile.open(fileobj=io.BytesIO(archives.tarred({"a/b": b"x", "c": b""}))) as found:
+    with tarfile.open(fileobj=io.BytesIO(archives.make_tar({"a/b": b"x", "c": b""}))) as found:
         members = found.getmembers()
     assert [m.name for m in members] == ["a/b", "c"]
     assert {(m.uid, m.gid, m.uname, m.mode) for m in members} == {(0, 0, "", 0o644)}
@@ -170,7 +172,7 @@ def test_processes_that_load_at_once_share_one_whole_tree(tmp_path: Path) -> Non
     assert [process.returncode for process in running] == [0] * 4
     [path] = paths
     assert [p.name for p in (tmp_path / "starter").iterdir()] == [Path(path).name]
-    file_tree.build(tmp_path / "reference")
+    file_tree.write_tree(tmp_path / "reference")
     assert picture(Path(path)) == picture(tmp_path / "reference")
 
 
@@ -180,5 +182,5 @@ def test_a_build_that_fails_leaves_nothing(tmp_path: Path) -> None:
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
-        starter._once(tmp_path / "cache" / "bash-0", broken)
+        starter._build_once(tmp_path / "cache" / "bash-0", broken)
     assert list((tmp_path / "cache").iterdir()) == []

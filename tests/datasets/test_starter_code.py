@@ -9,7 +9,7 @@ from importlib.resources import files
 
 import pytest
 
-from intercode.core.languages import language
+from intercode.core.languages import load_language
 from intercode.core.types import Task
 from intercode.datasets import load
 
@@ -27,7 +27,7 @@ def test_there_are_twelve_of_each_language_at_least(tasks: tuple[Task, ...]) -> 
     assert len({t.id for t in tasks}) == len({t.query for t in tasks}) == len(tasks)
     for name in counts:
         assert {t.hardness for t in tasks if t.group == name} == {"easy", "medium", "hard"}
-        assert language(str(name)).title
+        assert load_language(str(name)).title
     assert load("starter:code").programs == ("node", "gcc", "javac")
 
 

@@ -10,10 +10,10 @@ import intercode
 from intercode.core.types import Task
 from intercode.datasets import load
 from intercode.datasets.ctf import starter
-from intercode.datasets.ctf.starter.challenge import Dice, blocks
+from intercode.datasets.ctf.starter.challenge import SeededRandom, stored_zlib
 
 FLAG = re.compile(r"flag\{[a-z]+_[a-z]+_[0-9a-f]{16}\}")
-IDS = sorted(starter.RIDDLES)
+IDS = sorted(starter.CHALLENGES)
 GIVEN_AWAY = {"unlisted", "behind", "permissions", "history", "trail"}
 """Tasks about finding the right one of many places; in the others no file holds the flag as is."""
 
@@ -24,7 +24,7 @@ def tasks() -> dict[str, Task]:
 
 
 def test_there_are_enough_of_several_kinds(tasks: dict[str, Task]) -> None:
-    assert len(tasks) == len(starter.RIDDLES) >= 20
+    assert len(tasks) == len(starter.CHALLENGES) >= 20
     tags = {tag for task in tasks.values() for tag in task.tags}
     assert {
         "encoding",
@@ -37,27 +37,32 @@ def test_there_are_enough_of_several_kinds(tasks: dict[str, Task]) -> None:
     } <= tags
     assert {"databases", "git", "python", "c", "javascript", "shell", "assembly"} <= tags
     assert {t.hardness for t in tasks.values()} == {"easy", "medium", "hard"}
-    assert all(t.flag is None and not t.contents and t.draw for t in tasks.values())
+    assert all(t.flag is None and not t.initial_files and t.instantiate for t in tasks.values())
 
 
 @pytest.mark.parametrize("name", IDS)
 def test_a_task_is_drawn_from_its_seed_and_nothing_else(name: str, tasks: dict[str, Task]) -> None:
     task = tasks[name]
-    first, again, other = (starter.draw(task, seed) for seed in (11, 11, 12))
+    first, again, other = (starter.instantiate(task, seed) for seed in (11, 11, 12))
     assert first == again
-    assert first.contents != other.contents and first.flag != other.flag
+    assert first.initial_files != other.initial_files and first.flag != other.flag
     assert first.flag is not None and FLAG.fullmatch(first.flag)
-    assert (first.query, first.gold, first.id, first.draw) == (task.query, task.gold, name, None)
-    assert all(path.startswith("/ctf/task/") for path in first.contents)
-    inside = any(first.flag.encode() in data for data, _ in first.contents.values())
+    assert (first.query, first.gold, first.id, first.instantiate) == (
+        task.query,
+        task.gold,
+        name,
+        None,
+    )
+    assert all(path.startswith("/ctf/task/") for path in first.initial_files)
+    inside = any(first.flag.encode() in data for data, _ in first.initial_files.values())
     assert inside == (name.rpartition("/")[2] in GIVEN_AWAY)
     assert first.flag not in task.query + str(task.gold)
 
 
 def test_the_drawn_files_are_known(tasks: dict[str, Task]) -> None:
     """What a seed gives may not change between releases, or old episodes do not come again."""
-    drawn = starter.draw(tasks["starter/ctf/numbers"], 1)
-    assert drawn.flag == Dice("starter/ctf/numbers:1").flag()
+    drawn = starter.instantiate(tasks["starter/ctf/numbers"], 1)
+    assert drawn.flag == SeededRandom("starter/ctf/numbers:1").flag()
     assert drawn.flag == "flag{pepper_cedar_9634815c88b1182b}"
 
 
@@ -78,6 +83,6 @@ def test_a_stream_of_stored_blocks_is_zlibs() -> None:
     import zlib
 
     for data in (b"", b"a", bytes(range(256)) * 200):
-        assert zlib.decompress(blocks(data)) == data
+        assert zlib.decompress(stored_zlib(data)) == data
     with pytest.raises(ValueError, match="70000 bytes"):
-        blocks(bytes(70000))
+        stored_zlib(bytes(70000))

@@ -10,8 +10,8 @@ import pytest
 
 from intercode.core.types import Task
 from intercode.datasets import load
-from intercode.datasets.sql.base import tables_of
-from intercode.environments.sql.row_order import asks_for_order
+from intercode.datasets.sql.base import dump_schemas
+from intercode.environments.sql.row_order import has_order_by
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def test_they_are_many_and_graded(tasks: tuple[Task, ...]) -> None:
 def test_they_play_on_databases_that_the_dump_makes(tasks: tuple[Task, ...]) -> None:
     paths = {t.database.path for t in tasks if t.database is not None}
     assert len(paths) == 1
-    known = tables_of(paths.pop())
+    known = dump_schemas(paths.pop())
     assert set(known) == {t.group for t in tasks} == {"allotment", "ferry"}
     for task in tasks:
         words = set(re.findall(r"\w+", str(task.gold)))
@@ -42,7 +42,7 @@ def test_they_play_on_databases_that_the_dump_makes(tasks: tuple[Task, ...]) -> 
 def test_an_order_is_asked_for_where_the_gold_has_one(tasks: tuple[Task, ...]) -> None:
     said = r"first|order|largest|heaviest|newest|oldest|longest|earliest"
     for task in tasks:
-        if asks_for_order(str(task.gold)):
+        if has_order_by(str(task.gold)):
             assert re.search(said, task.query), task.id
 
 

@@ -27,7 +27,7 @@ from intercode.core.errors import (
 from intercode.core.types import Dataset, Score, State, Task
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.conformance import check_env, check_sandbox, check_session
-from intercode.sessions.bash.original import FreshBashSession
+from intercode.sessions.bash.original import OriginalBashSession
 from intercode.sessions.bash.persistent import BashSession
 from support.boxes import open_box
 
@@ -64,7 +64,7 @@ def test_the_contract_of_boxes() -> None:
     check_sandbox(open_box)
 
 
-@pytest.mark.parametrize("kind", [BashSession, FreshBashSession])
+@pytest.mark.parametrize("kind", [BashSession, OriginalBashSession])
 def test_the_contract_of_sessions(kind: Any) -> None:
     with open_box() as box:
         check_session(lambda: kind(box))

@@ -13,7 +13,7 @@ import pytest
 from intercode import datasets
 from intercode.agents.languages import language_of
 from intercode.core.errors import GoldError, SandboxError, UsageError
-from intercode.core.languages import HOME, LANGUAGES, Language
+from intercode.core.languages import LANGUAGES, PROGRAM_DIRECTORY, Language
 from intercode.core.paths import cache_root
 from intercode.core.types import Dataset, Score, Task
 from intercode.environments.code.env import CodeEnv
@@ -138,7 +138,9 @@ def test_no_test_is_in_the_agent_s_box() -> None:
         env.score()
         found = env.step(look)[0]
         assert "looked" in found
-        assert found.count(f"{HOME}/main.pl") == found.count("/main.") == 1  # its own text
+        assert (
+            found.count(f"{PROGRAM_DIRECTORY}/main.pl") == found.count("/main.") == 1
+        )  # its own text
         assert env.score().value == 0.0
 
 
@@ -149,7 +151,7 @@ def test_an_interpreter_is_gone_back_to_and_forked(env: CodeEnv) -> None:
     env.step("require('fs').appendFileSync('/tmp/f', ' two'); n += 1; process.chdir('/tmp')")
     look = "[n, require('fs').readFileSync('f', 'utf8')]"
     with env.snapshot() as moment:
-        assert moment.left_behind == ()
+        assert moment.omitted_processes == ()
         env.step("n = 9; require('fs').unlinkSync('/tmp/f'); function add (a, b) { return a + b }")
         assert env.score().value == 1.0
         env.restore(moment)

@@ -19,7 +19,7 @@ from intercode.core.types import Dataset, LayerSpec, Task
 from intercode.environments.ctf.env import CTFEnv
 from intercode.evaluation.conformance import check_env, check_session
 from intercode.evaluation.rollout import rollout
-from intercode.sessions.bash.original import FreshBashSession, wrap_ctf
+from intercode.sessions.bash.original import OriginalBashSession, wrap_ctf_action
 from support.boxes import open_box
 
 pytestmark = pytest.mark.sandbox
@@ -34,16 +34,16 @@ needs_git = pytest.mark.skipif(
 def _draw(task: Task, seed: int) -> Task:
     flag = f"flag{{{seed}}}"
     files = {"/ctf/task/f": (flag.encode(), 0o640), "/ctf/task/d/run.sh": (b"echo x\n", 0o755)}
-    return replace(task, flag=flag, contents=files, draw=None)
+    return replace(task, flag=flag, initial_files=files, instantiate=None)
 
 
 @pytest.fixture
 def mine(tmp_path: Path) -> Dataset:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "secret").write_text(FLAG)
-    layer = LayerSpec("dir", tmp_path / "a", at="/ctf/task")
+    layer = LayerSpec("dir", tmp_path / "a", destination="/ctf/task")
     base = Task("mine/0", "Find it.", f"submit {FLAG}", files=(layer,), cwd="/ctf/task", flag=FLAG)
-    drawn = replace(base, id="mine/drawn", gold="cat f", flag=None, draw=_draw)
+    drawn = replace(base, id="mine/drawn", gold="cat f", flag=None, instantiate=_draw)
     return Dataset("mine", "ctf", (base, drawn))
 
 
@@ -64,7 +64,7 @@ def test_the_contract_in_the_original_profile(mine: Dataset) -> None:
 
 def test_the_contract_of_the_authors_session() -> None:
     with open_box() as box:
-        check_session(lambda: FreshBashSession(box, "/", wrap_ctf))
+        check_session(lambda: OriginalBashSession(box, "/", wrap_ctf_action))
 
 
 def test_gymnasium_has_it() -> None:
@@ -126,17 +126,17 @@ def test_the_authors_flow(mine: Dataset) -> None:
 
 def test_a_drawn_task_is_another_in_every_episode(env: CTFEnv) -> None:
     env.reset(seed=5, options={"task": 1})
-    assert env.drawn_from == 5
+    assert env.task_seed == 5
     assert env.step("cat f; ls -l d/run.sh | cut -c1-10")[0] == "flag{5}-rwxr-xr-x\n"
     env.reset(options={"task": 1})
-    first = env.drawn_from
+    first = env.task_seed
     assert env.step("cat f")[0] == f"flag{{{first}}}"
     env.reset(options={"task": 1})
-    assert first is not None and env.drawn_from not in (first, None)
+    assert first is not None and env.task_seed not in (first, None)
     env.reset(seed=first, options={"task": 1})
     assert env.step("cat f")[0] == f"flag{{{first}}}"
     env.reset(seed=5, options={"task": 0})
-    assert env.drawn_from is None and not env.step("ls f")[4]["valid"]
+    assert env.task_seed is None and not env.step("ls f")[4]["valid"]
 
 
 def test_what_an_episode_begins_with_is_no_change_of_the_agents(env: CTFEnv) -> None:
@@ -154,7 +154,7 @@ def test_forks_and_snapshots_keep_the_drawn_flag(env: CTFEnv) -> None:
     with env.snapshot() as moment:
         env.reset(seed=10, options={"task": 1})
         env.restore(moment)
-        assert env.drawn_from == 9
+        assert env.task_seed == 9
         assert env.step("cat mine f")[0] == "kept\nflag{9}"
         assert env.step("true")[4]["changes"] == ["/ctf/task/mine"]
     (twin,) = env.fork()
@@ -209,7 +209,7 @@ def test_faults_of_a_dataset_are_told(mine: Dataset, tmp_path: Path) -> None:
         env.reset()
         with pytest.raises(GoldError, match="has no flag"):
             env.step("submit x")
-    gone = LayerSpec("dir", tmp_path / "gone", at="/ctf/task")
+    gone = LayerSpec("dir", tmp_path / "gone", destination="/ctf/task")
     absent = Dataset("w", "ctf", (replace(mine.tasks[0], files=(gone,)),))
     with (
         intercode.make("ctf", absent) as env,
@@ -220,7 +220,7 @@ def test_faults_of_a_dataset_are_told(mine: Dataset, tmp_path: Path) -> None:
 
 def test_agents_are_told_how_and_play(env: CTFEnv, mine: Dataset) -> None:
     env.reset(options={"task": 0})
-    assert env.brief.answers and "submit FLAG" in env.brief.notes
+    assert env.brief.expects_answer and "submit FLAG" in env.brief.notes
     golds = {t.id: (t.solution,) for t in mine.tasks}
     agent: Any = open_agent("gold", golds=golds)
     for task in (0, 1):

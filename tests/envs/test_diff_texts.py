@@ -12,14 +12,16 @@ from pathlib import Path
 import pytest
 
 from intercode.core.types import FileEntry
-from intercode.environments.base.diffs.change_text import UNKNOWN, told
-from intercode.environments.base.diffs.lower_layers import LARGEST, Thing, below
-from intercode.environments.base.diffs.unified import hunks
+from intercode.environments.base.diffs.change_text import UNKNOWN_STATE, describe_change
+from intercode.environments.base.diffs.lower_layers import MAX_FILE_BYTES, PathState, read_lower
+from intercode.environments.base.diffs.unified import unified_hunks
 
 
-def file(data: bytes, mode: int = 0o644) -> Thing:
+def file(data: bytes, mode: int = 0o644) -> PathState:
     digest = hashlib.sha256(data).hexdigest()
-    return Thing(FileEntry("file", mode, len(data), digest), data if len(data) <= LARGEST else None)
+    return PathState(
+        FileEntry("file", mode, len(data), digest), data if len(data) <= MAX_FILE_BYTES else None
+    )
 
 
 @pytest.mark.skipif(not shutil.which("patch"), reason="needs the program patch")
@@ -33,7 +35,7 @@ def test_hunks_are_what_patch_takes(tmp_path: Path) -> None:
             new[at : at + chance.randint(0, 1)] = chance.choice([[], ["x"], ["a", "y"]])
         before, after = ("\n".join(x) + chance.choice(["", "\n"]) for x in (old, new))
         (tmp_path / "f").write_text(before)
-        text = f"--- f\n+++ f\n{hunks(before, after)}\n"
+        text = f"--- f\n+++ f\n{unified_hunks(before, after)}\n"
         if before != after:
             subprocess.run(
                 ["patch", "-s", "-o", "g", "f"], input=text, text=True, check=True, cwd=tmp_path
@@ -45,17 +47,18 @@ def test_hunks_are_what_patch_takes(tmp_path: Path) -> None:
 
 def test_lines_end_at_newlines_only_and_a_torn_one_says_so() -> None:
     assert (
-        hunks("a\x0bb\u2028c\n", "a\x0bb\u2028d\n") == "@@ -1 +1 @@\n-a\x0bb\u2028c\n+a\x0bb\u2028d"
+        unified_hunks("a\x0bb\u2028c\n", "a\x0bb\u2028d\n")
+        == "@@ -1 +1 @@\n-a\x0bb\u2028c\n+a\x0bb\u2028d"
     )
     torn = "\\ No newline at end of file"
-    assert hunks("a", "a\n") == f"@@ -1 +1 @@\n-a\n{torn}\n+a"
-    assert hunks("", "") == "" and hunks("a\n", "a\n") == ""
+    assert unified_hunks("a", "a\n") == f"@@ -1 +1 @@\n-a\n{torn}\n+a"
+    assert unified_hunks("", "") == "" and unified_hunks("a\n", "a\n") == ""
 
 
 def test_what_is_too_long_to_match_is_still_right() -> None:
     old = "head\n" + "a\n" * 5000 + "tail\n"
     new = "head\n" + "b\n" * 4000 + "tail\n"
-    lines = hunks(old, new).split("\n")
+    lines = unified_hunks(old, new).split("\n")
     assert lines[:3] == ["@@ -1,5002 +1,4002 @@", " head", "-a"] and lines[-1] == " tail"
     assert lines.count("-a") == 5000 and lines.count("+b") == 4000
 
@@ -74,17 +77,17 @@ def test_what_is_too_long_to_match_is_still_right() -> None:
         (file(b"a" * 65537), file(b"b"),
          "too large: 1 byte, 65537 before; up to 65536 are compared"),
         (file(b"a" * 65537), file(b"a" * 65537, 0o600), "mode 644, now 600"),
-        (UNKNOWN, file(b"b"), "changed; what it was before is not known here"),
-        (UNKNOWN, None, "deleted: something not known here"),
-        (file(b"b"), UNKNOWN, "as before the episode; what that was is not known here"),
-        (file(b"b"), Thing(FileEntry("dir")), "file of 1 byte, now directory"),
-        (Thing(FileEntry("link", target="a")), Thing(FileEntry("link", target="b\n")),
+        (UNKNOWN_STATE, file(b"b"), "changed; what it was before is not known here"),
+        (UNKNOWN_STATE, None, "deleted: something not known here"),
+        (file(b"b"), UNKNOWN_STATE, "as before the episode; what that was is not known here"),
+        (file(b"b"), PathState(FileEntry("dir")), "file of 1 byte, now directory"),
+        (PathState(FileEntry("link", target="a")), PathState(FileEntry("link", target="b\n")),
          "symbolic link to 'a', now to 'b\\n'"),
-        (None, Thing(FileEntry("fifo")), "new fifo"),
+        (None, PathState(FileEntry("fifo")), "new fifo"),
     ],
 )  # fmt: skip
-def test_changes_in_words(before: Thing | None, after: Thing | None, said: str) -> None:
-    assert told(before, after) == said
+def test_changes_in_words(before: PathState | None, after: PathState | None, said: str) -> None:
+    assert describe_change(before, after) == said
 
 
 def test_what_lies_below_is_found_without_following_links(tmp_path: Path) -> None:
@@ -97,10 +100,10 @@ def test_what_lies_below_is_found_without_following_links(tmp_path: Path) -> Non
     (bottom / "l").symlink_to(secret / "f")
     roots = [str(top), str(bottom)]
     for path, data in (("/a/f", b"top"), ("/a/g", b"g")):
-        found = below(roots, path)
+        found = read_lower(roots, path)
         assert found is not None and found.data == data
-    assert below(roots, "/b/f") is None and below(roots, "/none/x") is None
-    link, folder = below(roots, "/l"), below(roots, "/a")
+    assert read_lower(roots, "/b/f") is None and read_lower(roots, "/none/x") is None
+    link, folder = read_lower(roots, "/l"), read_lower(roots, "/a")
     assert link is not None and link.entry.target == str(secret / "f") and link.data is None
     assert folder is not None and folder.entry.kind == "dir"
 
@@ -110,9 +113,9 @@ def test_an_opaque_directory_hides_what_lies_below(tmp_path: Path) -> None:
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "bottom/a/f").write_text("x")
     roots = [str(tmp_path / "top"), str(tmp_path / "bottom")]
-    assert below(roots, "/a/f") is not None
+    assert read_lower(roots, "/a/f") is not None
     try:
         os.setxattr(tmp_path / "top/a", "user.overlay.opaque", b"y")
     except OSError as e:
         pytest.skip(f"needs a file system with user attributes: {e}")
-    assert below(roots, "/a/f") is None
+    assert read_lower(roots, "/a/f") is None

@@ -9,7 +9,11 @@ import pytest
 import intercode
 from intercode.agents import open_agent
 from intercode.core.types import Dataset, Task
-from intercode.environments.base.diffs.file_diffs import MORE, MOST_FILES, MOST_TEXT
+from intercode.environments.base.diffs.file_diffs import (
+    MAX_DIFF_BYTES,
+    MAX_PATHS,
+    OMITTED_PATHS_KEY,
+)
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.rollout import rollout
 from support.python_tasks import ADD
@@ -108,8 +112,8 @@ def test_a_sealed_snapshot_changes_nothing_either(shell: InterCodeEnv) -> None:
 def test_a_turn_has_bounds(shell: InterCodeEnv) -> None:
     shell.reset(options={"task": 0})
     many = after(shell, "for i in $(seq 101 130); do seq 9000 > /tmp/f$i; done")
-    assert len(many) == MOST_FILES + 1 and many[MORE] == "and 10 more files"
-    assert sum(len(text) for text in many.values()) < MOST_TEXT + MOST_FILES * 100
+    assert len(many) == MAX_PATHS + 1 and many[OMITTED_PATHS_KEY] == "and 10 more files"
+    assert sum(len(text) for text in many.values()) < MAX_DIFF_BYTES + MAX_PATHS * 100
     assert many["/tmp/f101"].endswith("\n+9000")
     assert many["/tmp/f102"].startswith("too large: a diff of ")
     assert after(shell, "echo x >> /tmp/f130")["/tmp/f130"].endswith("; what it held was not kept")

@@ -11,7 +11,7 @@ import intercode
 from intercode.core.errors import DataError, UsageError
 from intercode.datasets.harbor.task_directory import load
 from intercode.environments.harbor.env import HarborEnv
-from intercode.environments.harbor.verifier import read_reward
+from intercode.environments.harbor.verifier import parse_rewards
 from intercode.evaluation.check.dataset import check
 from intercode.evaluation.conformance import check_env
 from support.harbor import DOCKERFILE, TEST, write_task
@@ -139,13 +139,13 @@ def test_several_numbers(tmp_path: Path) -> None:
 
 
 def test_rewards_as_they_are_written() -> None:
-    assert read_reward(b" 0.5\n", b'{"reward": 1}') == {"reward": 0.5}
-    assert read_reward(b"\n", b'{"reward": 1, "x": 0}') == {"reward": 1.0, "x": 0.0}
+    assert parse_rewards(b" 0.5\n", b'{"reward": 1}') == {"reward": 0.5}
+    assert parse_rewards(b"\n", b'{"reward": 1, "x": 0}') == {"reward": 1.0, "x": 0.0}
     for text, table in ((b"yes", b'{"a": 1}'), (None, b"[1]"), (None, b"{"), (None, None)):
-        assert read_reward(text, table) == {}
-    assert read_reward(b"inf", None) == read_reward(b"1e999", None) == {}
-    assert read_reward(None, b"[" * 100_000) == {}
-    assert read_reward(None, b'{"a": true, "b": NaN, "c": [1], "d": "2"}') == {"a": 1.0}
+        assert parse_rewards(text, table) == {}
+    assert parse_rewards(b"inf", None) == parse_rewards(b"1e999", None) == {}
+    assert parse_rewards(None, b"[" * 100_000) == {}
+    assert parse_rewards(None, b'{"a": true, "b": NaN, "c": [1], "d": "2"}') == {"a": 1.0}
 
 
 def test_snapshots_and_forks(env: HarborEnv) -> None:

@@ -20,28 +20,28 @@ ENTRY = FileEntry("file", 0o644, 5, "ab" * 32)
 
 
 def test_a_state_is_files_directory_and_shell() -> None:
-    whole = hashes.of_state({"/a": ENTRY}, "/", "declare -- x=1\n")
+    whole = hashes.state_hash({"/a": ENTRY}, "/", "declare -- x=1\n")
     assert len(whole) == 16 and int(whole, 16) >= 0
-    assert whole == hashes.of_state({"/a": replace(ENTRY)}, "/", "declare -- x=1\n")
+    assert whole == hashes.state_hash({"/a": replace(ENTRY)}, "/", "declare -- x=1\n")
     others = [
-        hashes.of_state({"/b": ENTRY}, "/", "declare -- x=1\n"),
-        hashes.of_state({"/a": replace(ENTRY, mode=0o600)}, "/", "declare -- x=1\n"),
-        hashes.of_state({"/a": replace(ENTRY, digest="cd" * 32)}, "/", "declare -- x=1\n"),
-        hashes.of_state({"/a": FileEntry("link", target="/x")}, "/", "declare -- x=1\n"),
-        hashes.of_state({}, "/", "declare -- x=1\n"),
-        hashes.of_state({"/a": ENTRY}, "/tmp", "declare -- x=1\n"),
-        hashes.of_state({"/a": ENTRY}, "/", "declare -- x=2\n"),
+        hashes.state_hash({"/b": ENTRY}, "/", "declare -- x=1\n"),
+        hashes.state_hash({"/a": replace(ENTRY, mode=0o600)}, "/", "declare -- x=1\n"),
+        hashes.state_hash({"/a": replace(ENTRY, digest="cd" * 32)}, "/", "declare -- x=1\n"),
+        hashes.state_hash({"/a": FileEntry("link", target="/x")}, "/", "declare -- x=1\n"),
+        hashes.state_hash({}, "/", "declare -- x=1\n"),
+        hashes.state_hash({"/a": ENTRY}, "/tmp", "declare -- x=1\n"),
+        hashes.state_hash({"/a": ENTRY}, "/", "declare -- x=2\n"),
     ]
     assert len({whole, *others}) == 8
 
 
 def test_what_bash_changes_by_itself_does_not_count() -> None:
     dump = 'declare -i RANDOM="7"\ndeclare -ir PPID="3"\ndeclare -- RANDOMS="1"\nset -- \'a\''
-    assert hashes.lasting(dump) == "declare -- RANDOMS=\"1\"\nset -- 'a'"
+    assert hashes.without_volatile_variables(dump) == "declare -- RANDOMS=\"1\"\nset -- 'a'"
 
 
 def test_any_text_has_a_hash() -> None:
-    assert hashes.of_observation("\ud800") != hashes.of_observation("")
+    assert hashes.observation_hash("\ud800") != hashes.observation_hash("")
 
 
 @pytest.mark.sandbox

@@ -25,14 +25,14 @@ ls /else 2>/dev/null; echo end"""
 @contextmanager
 def playing(look: str, gold: str = "true", **more: Any) -> Iterator[BashEnv]:
     """An environment with one task, set up."""
-    task = Task("t", "q", gold, setup=SETUP, cwd="/", look=look, **more)
+    task = Task("t", "q", gold, setup=SETUP, cwd="/", probe=look, **more)
     with intercode.make("bash", Dataset("made", "bash", (task,), reward="look")) as env:
         env.reset()
         yield env
 
 
 def seen(env: BashEnv) -> str:
-    return env._agent_state(None, None).look
+    return env._agent_state(None, None).probe_output
 
 
 CHANGE = """cd /work; rm gone link; mkdir link; echo 4 > link/in; rm -r dir; echo 5 > dir
@@ -75,12 +75,12 @@ def test_a_reward_of_the_dataset_s_own_gets_what_was_seen() -> None:
         states[:] = [agent, gold]
         return Score(0.25)
 
-    task = Task("t", "q", "echo g > /tmp/x", look="cat /tmp/x 2> /dev/null; true")
+    task = Task("t", "q", "echo g > /tmp/x", probe="cat /tmp/x 2> /dev/null; true")
     dataset = Dataset("made", "bash", (task,))
     with intercode.make("bash", dataset, reward=judge) as env:
         env.reset()
         assert env.step("submit")[1] == 0.25
-    assert [state.look for state in states] == ["", "g\n"]
+    assert [state.probe_output for state in states] == ["", "g\n"]
 
 
 def test_a_look_that_fails_on_a_gold_is_a_fault_of_the_dataset(
@@ -88,7 +88,7 @@ def test_a_look_that_fails_on_a_gold_is_a_fault_of_the_dataset(
 ) -> None:
     with playing("echo oh no; exit 3") as env, pytest.raises(GoldError, match="oh no"):
         env.score()
-    monkeypatch.setattr(probe, "SECONDS", 0.5)
+    monkeypatch.setattr(probe, "PROBE_TIMEOUT", 0.5)
     look = "echo begun; [ -e /tmp/slow ] && sleep 60; echo done"
     with playing(look, "rm -f /tmp/slow") as env:
         env.step("touch /tmp/slow")
@@ -99,16 +99,16 @@ def test_a_look_that_fails_on_a_gold_is_a_fault_of_the_dataset(
 
 
 def test_the_reward_counts_lines() -> None:
-    from intercode.environments.base.probe_reward import share
+    from intercode.environments.base.probe_reward import probe_similarity
 
     task = Task("t", "q")
-    score = share(task, State(look="a\nb\nb\n"), State(look="b\na\nc\n"))
+    score = probe_similarity(task, State(probe_output="a\nb\nb\n"), State(probe_output="b\na\nc\n"))
     assert score.value == 0.5 and score.details == {"missed": ["c"], "extra": ["b"]}
-    assert share(task, State(), State()).value == 1.0
+    assert probe_similarity(task, State(), State()).value == 1.0
 
 
 def test_more_than_can_be_carried_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "MOST", 20_000)
+    monkeypatch.setattr(probe, "MAX_COPIED_BYTES", 20_000)
     with playing("cd /work; ls", look_at=("/work",)) as env:
         env.step("cd /work; rm -r *; head -c 30000 /dev/zero > big; echo 1 > a; echo 2 > c")
         assert seen(env) == "a\nc\n"

@@ -12,7 +12,7 @@ import intercode
 from intercode.agents.baselines.gold import GoldAgent
 from intercode.core.errors import ConfigError, UnknownNameError, UsageError
 from intercode.core.types import Dataset, Task
-from intercode.environments.base.policy import Guard, Policy, make_rule, read_policy
+from intercode.environments.base.policy import Policy, PolicyGuard, make_rule, read_policy
 from intercode.evaluation.rollout import rollout
 
 FILE = """
@@ -25,7 +25,7 @@ deny = ["command:rm -r", {rule = "command:git push", message = "Nothing is pushe
 def test_a_file_says_what_is_refused_and_in_which_words(tmp_path: Path) -> None:
     path = tmp_path / "rules.toml"
     path.write_text(FILE)
-    guard = Guard(path, "bash")
+    guard = PolicyGuard(path, "bash")
     assert guard.refusal("ls") is None
     assert guard.refusal("rm  -r   x") == "No: rm -r x (command:rm -r).\n"
     assert guard.refusal("git push") == "Nothing is pushed from here.\n"
@@ -33,19 +33,19 @@ def test_a_file_says_what_is_refused_and_in_which_words(tmp_path: Path) -> None:
 
 
 def test_our_own_words_name_the_rule() -> None:
-    said = Guard({"deny": ["command:rm"]}, "bash").refusal("rm x")
+    said = PolicyGuard({"deny": ["command:rm"]}, "bash").refusal("rm x")
     assert said == "Refused: `rm x` is not allowed here (rule: deny command:rm). Nothing was run.\n"
-    said = Guard({"allow": ["command:ls"]}, "bash").refusal(f"cat {'x' * 200}")
+    said = PolicyGuard({"allow": ["command:ls"]}, "bash").refusal(f"cat {'x' * 200}")
     assert said is not None and "`cat xxx" in said and "(command:ls)" in said and len(said) < 200
 
 
 def test_a_denial_goes_before_what_is_allowed() -> None:
-    guard = Guard({"allow": ["command:rm"], "deny": ["command:rm -r"]}, "bash")
+    guard = PolicyGuard({"allow": ["command:rm"], "deny": ["command:rm -r"]}, "bash")
     assert guard.refusal("rm x") is None and guard.refusal("rm -r x") is not None
 
 
 def test_an_allowed_pattern_has_to_be_in_the_text() -> None:
-    guard = Guard({"allow": ["pattern:^SELECT", "pattern:^SHOW"]}, "sql")
+    guard = PolicyGuard({"allow": ["pattern:^SELECT", "pattern:^SHOW"]}, "sql")
     assert guard.refusal("SHOW TABLES") is None and guard.refusal("DROP TABLE t") is not None
 
 
@@ -75,7 +75,7 @@ def test_an_allowed_pattern_has_to_be_in_the_text() -> None:
 )
 def test_a_wrong_rule_is_named(rules: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        Guard(rules, "bash")
+        PolicyGuard(rules, "bash")
 
 
 def test_a_wrong_file_is_named(tmp_path: Path) -> None:
@@ -88,24 +88,24 @@ def test_a_wrong_file_is_named(tmp_path: Path) -> None:
 
 def test_a_file_for_several_languages_is_right_for_each() -> None:
     rules = {"deny": ["command:rm", "statement:DROP"]}
-    assert Guard(rules, "sql").refusal("DROP TABLE x") is not None
-    assert Guard(rules, "bash").refusal("rm x") is not None
+    assert PolicyGuard(rules, "sql").refusal("DROP TABLE x") is not None
+    assert PolicyGuard(rules, "bash").refusal("rm x") is not None
 
 
 def test_other_environments_know_patterns_only() -> None:
-    assert Guard({"deny": ["pattern:x"]}, "ruby").refusal("x = 1") is not None
+    assert PolicyGuard({"deny": ["pattern:x"]}, "ruby").refusal("x = 1") is not None
     with pytest.raises(ConfigError, match="kinds that can: pattern"):
-        Guard({"deny": ["command:x"]}, "ruby")
+        PolicyGuard({"deny": ["command:x"]}, "ruby")
 
 
 def test_the_facts_make_the_same_policy_and_tell_policies_apart() -> None:
     policy = Policy(
         (make_rule("command:rm", "No."),), (make_rule("command:ls"),), "refuse", "{rule}"
     )
-    facts = policy.facts()
+    facts = policy.metadata()
     assert read_policy(facts) == policy and read_policy(policy) is policy
     others = [Policy(policy.deny), Policy(policy.deny, unparsed="refuse"), Policy((), policy.allow)]
-    assert len({facts["digest"], *(other.facts()["digest"] for other in others)}) == 4
+    assert len({facts["digest"], *(other.metadata()["digest"] for other in others)}) == 4
 
 
 # ------------------------------------------------------------- in an environment

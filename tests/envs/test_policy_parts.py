@@ -7,11 +7,11 @@ import sys
 import pytest
 
 from intercode.core.errors import ConfigError
-from intercode.environments.base.policy import Guard
+from intercode.environments.base.policy import PolicyGuard
 
 
 def refused(environment: str, rule: str, action: str, way: str = "deny") -> bool:
-    return Guard({way: [rule]}, environment).refusal(action) is not None
+    return PolicyGuard({way: [rule]}, environment).refusal(action) is not None
 
 
 @pytest.mark.parametrize(
@@ -97,15 +97,19 @@ def test_bash_is_not_seen_into(rule: str, action: str) -> None:
 )  # fmt: skip
 def test_what_the_text_does_not_tell_is_refused_where_asked_for(action: str, unclear: str) -> None:
     rules = {"deny": ["command:nothing"], "unparsed": "refuse"}
-    said = Guard(rules, "bash").refusal(action)
+    said = PolicyGuard(rules, "bash").refusal(action)
     assert said is not None and unclear in said
-    assert Guard({"deny": ["command:nothing"]}, "bash").refusal(action) is None
-    assert Guard({"allow": ["command:*"]}, "bash").refusal(action) is not None  # the default then
-    assert Guard({"allow": ["command:*"], "unparsed": "allow"}, "bash").refusal(action) is None
+    assert PolicyGuard({"deny": ["command:nothing"]}, "bash").refusal(action) is None
+    assert (
+        PolicyGuard({"allow": ["command:*"]}, "bash").refusal(action) is not None
+    )  # the default then
+    assert (
+        PolicyGuard({"allow": ["command:*"], "unparsed": "allow"}, "bash").refusal(action) is None
+    )
 
 
 def test_what_is_allowed_has_to_cover_all_commands() -> None:
-    guard = Guard({"allow": ["command:ls", "command:cat"]}, "bash")
+    guard = PolicyGuard({"allow": ["command:ls", "command:cat"]}, "bash")
     for action in ("ls -la | cat", "for i in 1 2; do ls $i; done", "x=1", "[[ -f x ]] && cat x"):
         assert guard.refusal(action) is None
     assert guard.refusal("f() { ls; }; f") is None
@@ -121,7 +125,7 @@ def test_no_action_breaks_the_reading_of_bash(action: str) -> None:
 def test_without_the_grammar_only_patterns_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tree_sitter_bash", None)
     with pytest.raises(ConfigError, match=r"pip install 'intercode-gym\[policy\]'"):
-        Guard({"deny": ["command:rm"]}, "bash")
+        PolicyGuard({"deny": ["command:rm"]}, "bash")
     assert refused("bash", "pattern:rm", "rm x")
 
 
@@ -172,14 +176,17 @@ def test_sql_is_not_seen_into(rule: str, action: str) -> None:
 )
 def test_sql_that_is_not_read_to_its_end_counts_as_unread(action: str) -> None:
     rules = {"deny": ["table:t"]}
-    assert Guard(rules, "sql").refusal(action) is None
-    refusal = Guard({**rules, "unparsed": "refuse"}, "sql").refusal(action)
+    assert PolicyGuard(rules, "sql").refusal(action) is None
+    refusal = PolicyGuard({**rules, "unparsed": "refuse"}, "sql").refusal(action)
     assert refusal is not None and f"what {action.split()[0]}" in refusal
-    assert Guard({"deny": ["table:u"], "unparsed": "refuse"}, "sql").refusal("SHOW TABLES") is None
+    assert (
+        PolicyGuard({"deny": ["table:u"], "unparsed": "refuse"}, "sql").refusal("SHOW TABLES")
+        is None
+    )
 
 
 def test_only_reading_is_a_short_policy() -> None:
-    guard = Guard({"allow": ["statement:SELECT", "statement:SHOW"]}, "sql")
+    guard = PolicyGuard({"allow": ["statement:SELECT", "statement:SHOW"]}, "sql")
     for action in ("SELECT 1", "(SELECT 1) UNION (SELECT 2)", "show tables", "TABLE t"):
         assert guard.refusal(action) is None
     for action in ("INSERT INTO t SELECT 1", "TRUNCATE t", "SET @a = 1", "SELEC 1", ""):
@@ -231,15 +238,15 @@ def test_python_is_not_seen_into(rule: str, action: str) -> None:
 )
 def test_python_that_does_not_tell_all(action: str) -> None:
     rules = {"deny": ["import:os"], "unparsed": "refuse"}
-    assert Guard(rules, "python").refusal(action) is not None
+    assert PolicyGuard(rules, "python").refusal(action) is not None
 
 
 def test_allowed_imports_and_calls() -> None:
-    guard = Guard({"allow": ["import:math", "import:os.path"]}, "python")
+    guard = PolicyGuard({"allow": ["import:math", "import:os.path"]}, "python")
     for action in ("import math", "from math import *", "from os import path", "x = 1"):
         assert guard.refusal(action) is None
     for action in ("import os", "import re, math", "from os import environ"):
         assert guard.refusal(action) is not None
-    own = Guard({"allow": ["call:print"]}, "python")
+    own = PolicyGuard({"allow": ["call:print"]}, "python")
     assert own.refusal("def f(): pass\nprint(f())") is None
     assert own.refusal("print(len([]))") is not None

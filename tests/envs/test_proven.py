@@ -38,11 +38,13 @@ def spec(digest: str = "sha256:1", layer: str = "sha256:2@3600", **more: Any) ->
 
 
 def test_what_is_kept_is_found_again() -> None:
-    assert gold_cache.load(TASK, spec(), "persistent") is None
-    assert gold_cache.save(TASK, spec(), "persistent", LEFT, dated=True)
-    assert gold_cache.load(TASK, spec(), "persistent") == LEFT
+    assert gold_cache.load_golds(TASK, spec(), "persistent") is None
+    assert gold_cache.save_golds(TASK, spec(), "persistent", LEFT, current_dates_only=True)
+    assert gold_cache.load_golds(TASK, spec(), "persistent") == LEFT
     other = dataclasses.replace(TASK, id="d/1", query="Say so.")
-    assert gold_cache.load(other, spec(), "persistent") == LEFT, "the words of a task do not matter"
+    assert gold_cache.load_golds(other, spec(), "persistent") == LEFT, (
+        "the words of a task do not matter"
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,21 +65,21 @@ def test_what_is_kept_is_found_again() -> None:
     ],
 )
 def test_whatever_it_depends_on_misses_when_it_changes(other: dict[str, Any]) -> None:
-    gold_cache.save(TASK, spec(), "persistent", LEFT, dated=True)
+    gold_cache.save_golds(TASK, spec(), "persistent", LEFT, current_dates_only=True)
     wanted = {"task": TASK, "spec": spec(), "session": "persistent", **other}
-    assert gold_cache.load(**wanted) is None
+    assert gold_cache.load_golds(**wanted) is None
 
 
 def test_another_version_of_the_code_misses(monkeypatch: pytest.MonkeyPatch) -> None:
-    gold_cache.save(TASK, spec(), "persistent", LEFT, dated=True)
-    monkeypatch.setattr(gold_cache, "_code", lambda: "another")
-    assert gold_cache.load(TASK, spec(), "persistent") is None
+    gold_cache.save_golds(TASK, spec(), "persistent", LEFT, current_dates_only=True)
+    monkeypatch.setattr(gold_cache, "_code_digest", lambda: "another")
+    assert gold_cache.load_golds(TASK, spec(), "persistent") is None
 
 
 def test_what_holds_for_any_date_is_found_under_another() -> None:
-    gold_cache.save(TASK, spec(), "persistent", LEFT, dated=False)
-    assert gold_cache.load(TASK, spec(layer="sha256:2@7200"), "persistent") == LEFT
-    assert gold_cache.load(TASK, spec(layer="sha256:9@7200"), "persistent") is None
+    gold_cache.save_golds(TASK, spec(), "persistent", LEFT, current_dates_only=False)
+    assert gold_cache.load_golds(TASK, spec(layer="sha256:2@7200"), "persistent") == LEFT
+    assert gold_cache.load_golds(TASK, spec(layer="sha256:9@7200"), "persistent") is None
 
 
 @pytest.mark.parametrize(
@@ -90,8 +92,10 @@ def test_what_holds_for_any_date_is_found_under_another() -> None:
 )  # fmt: skip
 def test_code_that_reads_the_clock_or_the_machine_is_not_kept(code: str) -> None:
     for task in (Task("t", "q", gold=code), Task("t", "q", gold="true", setup=code)):
-        assert not gold_cache.save(task, spec(), "persistent", [State("x")], dated=True), task
-        assert gold_cache.load(task, spec(), "persistent") is None
+        assert not gold_cache.save_golds(
+            task, spec(), "persistent", [State("x")], current_dates_only=True
+        ), task
+        assert gold_cache.load_golds(task, spec(), "persistent") is None
 
 
 @pytest.mark.parametrize(
@@ -106,8 +110,11 @@ def test_code_that_reads_the_clock_or_the_machine_is_not_kept(code: str) -> None
 )  # fmt: skip
 def test_what_walks_over_proc_is_not_kept(code: str, cwd: str, kept: bool) -> None:
     task = Task("t", "q", gold=code, cwd=cwd)
-    assert gold_cache.save(task, spec(), "persistent", [State("x")], dated=True) == kept
-    assert ("/proc" in gold_cache.unsteady(code, cwd)) != kept
+    assert (
+        gold_cache.save_golds(task, spec(), "persistent", [State("x")], current_dates_only=True)
+        == kept
+    )
+    assert ("/proc" in gold_cache.nondeterminism_reason(code, cwd)) != kept
 
 
 @pytest.mark.parametrize(
@@ -119,16 +126,20 @@ def test_what_walks_over_proc_is_not_kept(code: str, cwd: str, kept: bool) -> No
 )  # fmt: skip
 def test_other_code_is(code: str) -> None:
     task = Task("t", "q", gold=code, cwd="/tmp")
-    assert gold_cache.save(task, spec(), "persistent", [State("x")], dated=True)
+    assert gold_cache.save_golds(task, spec(), "persistent", [State("x")], current_dates_only=True)
 
 
 def test_neither_networks_nor_this_machine_s_programs_nor_outputs_of_today_are_kept() -> None:
     for bad in (spec(network="host"), SandboxSpec(Image("host", "sha256:1"))):
-        assert not gold_cache.save(TASK, bad, "persistent", LEFT, dated=True)
+        assert not gold_cache.save_golds(TASK, bad, "persistent", LEFT, current_dates_only=True)
     for form in ("%H:%M", "%Y-%m-%d", "%b %e", "it is %s"):
         shown = [State(time.strftime(form) + "\n"), LEFT[1]]
-        assert not gold_cache.save(TASK, spec(), "persistent", shown, dated=True), form
-    assert not any(gold_cache.shows_now("five 12 a:b 17 lines\n", at) for at in (0.0, 1.8e9))
+        assert not gold_cache.save_golds(
+            TASK, spec(), "persistent", shown, current_dates_only=True
+        ), form
+    assert not any(
+        gold_cache.contains_current_time("five 12 a:b 17 lines\n", at) for at in (0.0, 1.8e9)
+    )
 
 
 SPOILERS: dict[str, Callable[[bytes], bytes]] = {
@@ -141,37 +152,44 @@ SPOILERS: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("how", SPOILERS)
 def test_a_spoiled_entry_is_ignored_and_removed(cache: Path, how: str) -> None:
-    gold_cache.save(TASK, spec(), "persistent", LEFT, dated=True)
+    gold_cache.save_golds(TASK, spec(), "persistent", LEFT, current_dates_only=True)
     (path,) = (cache / "golds").iterdir()
     path.write_bytes(SPOILERS[how](path.read_bytes()))
-    assert gold_cache.load(TASK, spec(), "persistent") is None
+    assert gold_cache.load_golds(TASK, spec(), "persistent") is None
     assert not path.exists()
 
 
 def test_an_entry_under_another_s_name_is_no_proof(cache: Path) -> None:
-    gold_cache.save(TASK, spec(), "persistent", LEFT, dated=True)
+    gold_cache.save_golds(TASK, spec(), "persistent", LEFT, current_dates_only=True)
     (path,) = (cache / "golds").iterdir()
-    gold_cache.save(
-        dataclasses.replace(TASK, gold="echo 5"), spec(), "persistent", LEFT, dated=True
+    gold_cache.save_golds(
+        dataclasses.replace(TASK, gold="echo 5"),
+        spec(),
+        "persistent",
+        LEFT,
+        current_dates_only=True,
     )
     (other,) = set((cache / "golds").iterdir()) - {path}
     path.replace(other)
-    assert gold_cache.load(dataclasses.replace(TASK, gold="echo 5"), spec(), "persistent") is None
+    assert (
+        gold_cache.load_golds(dataclasses.replace(TASK, gold="echo 5"), spec(), "persistent")
+        is None
+    )
 
 
 def test_a_proof_is_good_for_a_day(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    gold_cache.save(TASK, spec(), "persistent", LEFT, dated=True)
+    gold_cache.save_golds(TASK, spec(), "persistent", LEFT, current_dates_only=True)
     now = time.time()
-    for later, found in ((0.9 * gold_cache.GOOD_FOR, True), (1.1 * gold_cache.GOOD_FOR, False)):
+    for later, found in ((0.9 * gold_cache.MAX_AGE, True), (1.1 * gold_cache.MAX_AGE, False)):
         monkeypatch.setattr(time, "time", lambda later=later: now + later)
-        assert (gold_cache.load(TASK, spec(), "persistent") is not None) == found
+        assert (gold_cache.load_golds(TASK, spec(), "persistent") is not None) == found
     assert list((cache / "golds").iterdir()) == []
 
 
 def test_it_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    gold_cache.save(TASK, spec(), "persistent", LEFT, dated=True)
-    monkeypatch.setenv(gold_cache.SWITCH, "0")
-    assert gold_cache.load(TASK, spec(), "persistent") is None
+    gold_cache.save_golds(TASK, spec(), "persistent", LEFT, current_dates_only=True)
+    monkeypatch.setenv(gold_cache.ENABLE_VARIABLE, "0")
+    assert gold_cache.load_golds(TASK, spec(), "persistent") is None
     with intercode.make("bash", dataset=Dataset("d", "bash", (TASK,))) as env:
         assert env.facts()["golds"] == "run"
 
@@ -199,12 +217,12 @@ def image(monkeypatch: pytest.MonkeyPatch) -> str:
 def test_check_keeps_what_is_steady_and_episodes_use_it(
     image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gold_cache, "_home", lambda: tmp_path)
+    monkeypatch.setattr(gold_cache, "_cache_directory", lambda: tmp_path)
     tasks = tuple(Task(name, f"query {name}", gold) for name, gold in GOLDS.items())
     dataset = Dataset("made", "bash", tasks, image=image)
-    assert check(dataset, keep=False).kept == 0 and list(tmp_path.iterdir()) == []
+    assert check(dataset, cache_golds=False).cached_tasks == 0 and list(tmp_path.iterdir()) == []
     report = check(dataset)
-    assert report.kept == 1 and report.facts["golds"] == "run"
+    assert report.cached_tasks == 1 and report.metadata["golds"] == "run"
     with intercode.make("bash", dataset=dataset) as env:
         for name, kept in (("t/steady", True), *((n, False) for n in list(GOLDS)[1:])):
             env.reset(options={"task": name})
@@ -221,7 +239,7 @@ def test_check_keeps_what_is_steady_and_episodes_use_it(
                 path.unlink()
         assert not env.score().success, "what is kept is what is compared with"
         assert env.facts()["golds"] == "cached where proven"
-    with BashEnv(dataset, cached_golds=False) as env:
+    with BashEnv(dataset, use_gold_cache=False) as env:
         env.reset(options={"task": "t/steady"})
         env.step(GOLDS["t/steady"])
         assert env.score().success and env.facts()["golds"] == "run"
@@ -233,10 +251,10 @@ def test_check_keeps_what_is_steady_and_episodes_use_it(
 @pytest.mark.sandbox
 def test_no_box_reaches_what_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("INTERCODE_CACHE")  # the test's own cannot be reached by a box's id at all
-    before = set(gold_cache._home().iterdir())
+    before = set(gold_cache._cache_directory().iterdir())
     unique = spec(digest=f"sha256:{time.time_ns()}")
-    assert gold_cache.save(TASK, unique, "persistent", LEFT, dated=True)
-    (path,) = set(gold_cache._home().iterdir()) - before
+    assert gold_cache.save_golds(TASK, unique, "persistent", LEFT, current_dates_only=True)
+    (path,) = set(gold_cache._cache_directory().iterdir()) - before
     try:
         assert path.parent.stat().st_mode & 0o777 == 0o700
         with open_box() as box:

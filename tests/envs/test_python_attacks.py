@@ -12,7 +12,7 @@ import pytest
 
 from intercode.core.types import Dataset, Task
 from intercode.environments.python.env import PythonEnv
-from intercode.sandbox.supervisor.process_table import below
+from intercode.sandbox.supervisor.process_table import list_descendants
 from support import back_end
 from support.boxes import eventually
 
@@ -268,14 +268,14 @@ def test_a_name_that_hides_another_is_not_paid(env: PythonEnv) -> None:
 def test_nothing_of_an_episode_lives_on_when_it_is_closed() -> None:
     env = PythonEnv(Dataset("attack", "python", (TASK,)), timeout=5.0, test_timeout=1.0)
     played(env, ATTACKS["processes that outlive the call"])
-    keeper = env._here.box.keeper
+    keeper = env._current_workspace.sandbox.supervisor_pid
     env.close()
     with open("/proc/sys/kernel/pid_max") as f:
         assert 1 < keeper < int(f.read())
 
     def gone() -> bool:
         """A container may wait to serve again, with nothing in it."""
-        if back_end.is_container() and not below(keeper):
+        if back_end.is_container() and not list_descendants(keeper):
             return True
         try:
             with open(f"/proc/{keeper}/stat") as f:

@@ -151,5 +151,5 @@ def test_a_task_without_tests_or_with_an_odd_one_is_named() -> None:
 def test_make_finds_it_by_name() -> None:
     env = intercode.make("python", ALL)
     assert isinstance(env, PythonEnv)
-    assert env.facts()["scoring"] == "python-1"
+    assert env.result_metadata()["scoring"] == "python-1"
     env.close()

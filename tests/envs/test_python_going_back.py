@@ -29,7 +29,7 @@ def test_going_back_finds_the_very_objects_and_the_files(env: PythonEnv) -> None
     env.step("import os, random; random.seed(3); os.chdir('/tmp')\nx = open('f', 'w').write('one')")
     name = shown(env, "repr(a)")
     with env.snapshot() as moment:
-        assert moment.left_behind == ()
+        assert moment.omitted_processes == ()
         rest = shown(env, "(random.random(), next(numbers))")
         env.step("a.n = 2; os.remove('f'); open('g', 'w').close(); os.chdir('/')")
         for _ in range(2):
@@ -80,8 +80,8 @@ done, subprocess.run(['echo', 'x'], stdout=subprocess.PIPE).stdout, os.getpid() 
 
 @pytest.mark.namespace_only("in containers the actions are run again")
 @pytest.mark.skipif(
-    programs.keeper()[0] is None or os.uname().machine != "x86_64",
-    reason=f"processes are moved by the compiled keeper, on x86-64: {programs.HOW}",
+    programs.supervisor_program()[0] is None or os.uname().machine != "x86_64",
+    reason=f"processes are moved by the compiled keeper, on x86-64: {programs.INSTALL_HINT}",
 )
 def test_in_other_boxes_the_very_process_goes_on(env: PythonEnv) -> None:
     env.reset(options={"task": 0})
@@ -104,8 +104,8 @@ def test_in_other_boxes_the_very_process_goes_on(env: PythonEnv) -> None:
 
 @pytest.mark.namespace_only("in containers the actions are run again")
 @pytest.mark.skipif(
-    programs.keeper()[0] is None or os.uname().machine != "x86_64",
-    reason=f"processes are moved by the compiled keeper, on x86-64: {programs.HOW}",
+    programs.supervisor_program()[0] is None or os.uname().machine != "x86_64",
+    reason=f"processes are moved by the compiled keeper, on x86-64: {programs.INSTALL_HINT}",
 )
 def test_a_process_with_a_socket_cannot_be_moved_and_says_so(env: PythonEnv) -> None:
     env.reset(options={"task": 0})

@@ -8,8 +8,15 @@ from typing import Any
 import pytest
 
 from intercode.core.errors import GoldError
-from intercode.environments.python.assertions import plan
-from intercode.sessions.python.values import Opaque, Raised, Series, Worth, read, read_all
+from intercode.environments.python.assertions import split_assertion
+from intercode.sessions.python.values import (
+    ExceptionInfo,
+    IteratorItems,
+    Opaque,
+    ReprValue,
+    decode_value,
+    decode_values,
+)
 
 
 @pytest.mark.parametrize(
@@ -40,8 +47,8 @@ def test_what_reaches_the_agent_is_asked_and_the_verdict_is_not(
     test: str, asked: list[str], clean: list[str]
 ) -> None:
     entry = "sum" if "sum" in test else "f"
-    found = plan(test, entry)
-    assert (list(found.asked), list(found.clean)) == (asked, clean)
+    found = split_assertion(test, entry)
+    assert (list(found.agent_expressions), list(found.clean_expressions)) == (asked, clean)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +59,7 @@ def test_what_reaches_the_agent_is_asked_and_the_verdict_is_not(
         ("assert f(1) == 3", ["3"], False),
         ("assert f(1) == [1, (2, 3)]", [[1, (2, 3)]], True),
         ("assert f(1) == [1, (2, 3)]", [[1, [2, 3]]], False),
-        ("assert f(1) == [1]", [Series("map", (1,))], False),
+        ("assert f(1) == [1]", [IteratorItems("map", (1,))], False),
         ("assert f(1) == {1: {2}}", [{1: {2}}], True),
         ("assert f(1) is None", [None], True),
         ("assert f(1) is True", [1], False),
@@ -69,7 +76,7 @@ def test_what_reaches_the_agent_is_asked_and_the_verdict_is_not(
     ],
 )
 def test_the_verdict(test: str, values: list[Any], holds: bool) -> None:
-    assert plan(test, "f").holds(values, []) is holds
+    assert split_assertion(test, "f").holds(values, []) is holds
 
 
 @pytest.mark.parametrize(
@@ -86,20 +93,20 @@ def test_the_verdict(test: str, values: list[Any], holds: bool) -> None:
 )
 def test_what_cannot_be_judged_is_refused(test: str) -> None:
     with pytest.raises(GoldError, match="the test"):
-        plan(test, "f")
+        split_assertion(test, "f")
 
 
 @pytest.mark.parametrize("test", ["assert f(1) ** 9**9 > 1", "assert len(f(1) * 10**9) > 1"])
 def test_what_grows_without_bound_is_not_calculated(test: str) -> None:
     with pytest.raises((ValueError, TypeError)):
-        plan(test, "f").holds(["ab"], [])
+        split_assertion(test, "f").holds(["ab"], [])
 
 
 @pytest.mark.parametrize("test", ["assert f(1).__class__() == 1", "assert f(1).pop() == 1"])
 def test_only_methods_without_effect_are_called_here(test: str) -> None:
     """Others are the agent's to call."""
-    found = plan(test, "f")
-    assert "()" in found.asked[0]
+    found = split_assertion(test, "f")
+    assert "()" in found.agent_expressions[0]
 
 
 @pytest.mark.parametrize(
@@ -109,12 +116,12 @@ def test_only_methods_without_effect_are_called_here(test: str) -> None:
         ('["d","k",["s",1,2],["i","-ff"],["b","00"]]', {"k": {1, 2}, -255: b"\0"}),
         ('["r",0,5,2]', range(0, 5, 2)),
         ('["c","1.0","2.0"]', 1 + 2j),
-        ('["v","decimal.Decimal","Decimal(\'1\')"]', Worth("decimal.Decimal", "Decimal('1')")),
-        ('["!","ValueError","no"]', Raised("ValueError", "no")),
+        ('["v","decimal.Decimal","Decimal(\'1\')"]', ReprValue("decimal.Decimal", "Decimal('1')")),
+        ('["!","ValueError","no"]', ExceptionInfo("ValueError", "no")),
     ],
 )
 def test_a_value_is_read(text: str, value: Any) -> None:
-    assert read(text) == value
+    assert decode_value(text) == value
 
 
 @pytest.mark.parametrize(
@@ -127,12 +134,12 @@ def test_a_value_is_read(text: str, value: Any) -> None:
 )  # fmt: skip
 def test_what_is_no_value_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
-        read(text)
+        decode_value(text)
 
 
 def test_an_opaque_value_equals_nothing() -> None:
-    first, second = read('["o","A",true]'), read('["o","A",true]')
+    first, second = decode_value('["o","A",true]'), decode_value('["o","A",true]')
     assert first != second
-    assert read('["g","map",1]') != [1]
+    assert decode_value('["g","map",1]') != [1]
     with pytest.raises(ValueError, match="not 2 values"):
-        read_all("[1]", 2)
+        decode_values("[1]", 2)

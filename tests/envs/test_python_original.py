@@ -46,7 +46,7 @@ def test_their_counting_pays_equal_errors_and_leaves_the_gold_behind(theirs: Pyt
     theirs.reset(options={"task": 0})
     theirs.step("def plus(a, b): return 3")
     assert theirs.score() == theirs.score()
-    assert theirs.regrade().value == 0.5
+    assert theirs.score_and_load_gold().value == 0.5
     assert theirs.step("plus(1, 1)")[0] == "{'error': \"Error: name 'plus' is not defined\"}"
     assert theirs.step("add(2, 2)")[0] == "{'output': '4\\n', 'error': ''}"
     failing = task("f", "def f(x): return 1", "assert f(1) == 2", "assert f(2) == 1", entry="f")

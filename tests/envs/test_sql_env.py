@@ -174,7 +174,7 @@ def test_equal_episodes_have_equal_hashes(make: Make) -> None:
 
 
 def test_facts_name_the_engine_and_its_version(make: Make, engine: str) -> None:
-    facts = make().facts()
+    facts = make().result_metadata()
     assert facts["engine"]["kind"] == engine == facts["env_options"]["engine"]
     assert any(c.isdigit() for c in facts["engine"]["version"])
     assert facts["tier"].startswith(f"{engine}: ")

@@ -14,7 +14,7 @@ import pytest
 
 from intercode.core.errors import UsageError
 from intercode.results.export import export
-from intercode.results.export.atif import document
+from intercode.results.export.atif import to_document
 from support.talks import person, talk
 
 KEYS = {
@@ -86,7 +86,7 @@ def judged_by_harbor(found: dict[str, Any]) -> None:
 
 
 def test_a_conversation_with_tools() -> None:
-    found = document(talk())
+    found = to_document(talk())
     check(found)
     system, task, first, second = found["steps"]
     assert (system["source"], task["source"]) == ("system", "user")
@@ -110,7 +110,7 @@ def test_a_conversation_with_tools() -> None:
 
 
 def test_a_persons_turn_is_the_users() -> None:
-    found = document(person())
+    found = to_document(person())
     check(found)
     (turn,) = [s for s in found["steps"] if s["message"] == "ls"]
     assert turn["source"] == "user" and turn["extra"]["actor"] == "person"
@@ -146,7 +146,7 @@ def test_every_published_episode_is_a_document(
 
 @pytest.mark.parametrize("make", [talk, person])
 def test_harbor_accepts_them(make: Any) -> None:
-    judged_by_harbor(document(make()))
+    judged_by_harbor(to_document(make()))
 
 
 def test_harbor_accepts_the_published_logs(recorded_dir: Path, tmp_path: Path) -> None:

@@ -10,10 +10,10 @@ import pytest
 
 from intercode.core import logs
 from intercode.core.errors import UsageError
-from intercode.core.logs import no_code
+from intercode.core.logs import lacks_code
 from intercode.core.types import Step, Trajectory
 from intercode.results.export import export
-from intercode.results.export.authors import document
+from intercode.results.export.authors import to_log
 
 NOT_OURS = {"info", "gold"}
 """What their logs hold of the gold and of the grader: no record of an episode has it."""
@@ -48,7 +48,7 @@ def test_a_published_log_comes_out_as_it_went_in(
     original = recorded_dir / name
     written = export(original, "authors", tmp_path)
     (copy,) = written.files
-    assert copy.name == original.name and written.left_out == ()
+    assert copy.name == original.name and written.omitted == ()
     theirs, ours = _rows(original), _rows(copy)
     assert list(theirs) == list(ours) and written.records == len(theirs)
     for key, episode in theirs.items():
@@ -57,7 +57,7 @@ def test_a_published_log_comes_out_as_it_went_in(
                 assert {k: ours[key][field].get(k) for k in value} == value, (key, field)
             elif field not in NOT_OURS:
                 assert ours[key][field] == value, (key, field)
-    assert logs.load(copy) == logs.load(original)
+    assert logs.load_log(copy) == logs.load_log(original)
 
 
 def _own(**changes: Any) -> Trajectory:
@@ -74,12 +74,12 @@ def _own(**changes: Any) -> Trajectory:
 
 def test_a_run_of_ours_is_read_back(tmp_path: Path) -> None:
     path = tmp_path / "ic_bash_react_10_turns_fs_2.json"
-    path.write_text(json.dumps(document([_own()])))
-    (back,) = logs.load(path)
+    path.write_text(json.dumps(to_log([_own()])))
+    (back,) = logs.load_log(path)
     assert (back.task, back.index, back.group, back.query) == ("nl2bash/fs_2/7", 7, "fs_2", "q")
     assert [s.action for s in back.steps] == ["execute[ls]", "I think", "submit"]
     assert [s.executed for s in back.steps] == [True, False, True]
-    assert no_code(back.steps[1])
+    assert lacks_code(back.steps[1])
     assert [s.reward for s in back.steps] == [0.0, 0.0, 0.5]
     assert back.steps[2].thought == "done" and back.run["agent"] == "react"
 
@@ -89,7 +89,7 @@ def test_file_systems_and_samples_get_files_of_their_own(tmp_path: Path) -> None
     from intercode.core import trajectories
 
     for episode in (_own(), _own(group="fs_1"), _own(epoch=1), _own(end="error", error="lost")):
-        trajectories.append(log, episode)
+        trajectories.append_trajectory(log, episode)
     written = export(log, "authors", tmp_path / "out")
     names = {str(f.relative_to(tmp_path / "out")) for f in written.files}
     assert names == {
@@ -97,6 +97,6 @@ def test_file_systems_and_samples_get_files_of_their_own(tmp_path: Path) -> None
         "ic_bash_react_10_turns_fs_1.json",
         "epoch-2/ic_bash_react_10_turns_fs_2.json",
     }
-    assert written.records == 3 and "1 episodes that failed" in written.left_out[0]
+    assert written.records == 3 and "1 episodes that failed" in written.omitted[0]
     with pytest.raises(UsageError, match="several files"):
         export(log, "authors", tmp_path / "one.json")

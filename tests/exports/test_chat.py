@@ -21,7 +21,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 def test_successful_episodes_only_with_tools_and_without_token_ids(tmp_path: Path) -> None:
     out = tmp_path / "a.jsonl"
     written = chat([talk(), talk(success=False)], out)
-    assert written.records == 1 and "1 episodes without success" in written.left_out[0]
+    assert written.records == 1 and "1 episodes without success" in written.omitted[0]
     (row,) = _rows(out)
     roles = [m["role"] for m in row["messages"]]
     assert roles == ["system", "user", "assistant", "tool", "assistant"]
@@ -39,7 +39,7 @@ def test_all_episodes_with_their_rewards(tmp_path: Path) -> None:
     out = tmp_path / "a.jsonl"
     assert chat([talk(), talk(success=False)], out, which="all").records == 2
     assert [r["metadata"]["reward"] for r in _rows(out)] == [1.0, 0.0]
-    assert chat([talk()], out, bare=True).records == 1
+    assert chat([talk()], out, messages_only=True).records == 1
     assert set(_rows(out)[0]) == {"messages", "tools"}
 
 

@@ -13,7 +13,7 @@ from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, Task
 from intercode.datasets.harbor.task_toml import read_config
 from intercode.environments.harbor.env import HarborEnv
-from intercode.results.export.harbor.tasks import write
+from intercode.results.export.harbor.tasks import write_tasks
 from support.harbor import write_task
 
 
@@ -38,13 +38,13 @@ def played(folder: Path) -> list[tuple[float, float]]:
 @pytest.mark.sandbox
 @pytest.mark.parametrize(("environment", "count"), [("ctf", 4), ("python", 3)])
 def test_starter_tasks_are_sound_as_harbors(tmp_path: Path, environment: str, count: int) -> None:
-    written = write(some(environment, count), tmp_path, base="host")
-    assert (written.records, len(written.left_out)) == (count, 0)
+    written = write_tasks(some(environment, count), tmp_path, base="host")
+    assert (written.records, len(written.omitted)) == (count, 0)
     assert played(tmp_path) == [(0.0, 1.0)] * count
 
 
 def test_tests_and_flags_are_in_tests_only(tmp_path: Path) -> None:
-    write(some("ctf", 2), tmp_path, base="host")
+    write_tasks(some("ctf", 2), tmp_path, base="host")
     for folder in tmp_path.iterdir():
         assert {p.name for p in folder.iterdir()} == {
             "environment", "instruction.md", "solution", "task.toml", "tests",
@@ -69,21 +69,21 @@ def test_a_look_is_compared_with_the_golds(tmp_path: Path) -> None:
 
 def test_harbors_own_come_out_as_they_were(tmp_path: Path) -> None:
     folder = write_task(tmp_path / "one")
-    write(datasets.load(f"harbor:{folder}"), tmp_path / "out")
+    write_tasks(datasets.load(f"harbor:{folder}"), tmp_path / "out")
     found = {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
     out = tmp_path / "out" / "one"
     assert found == {p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file()}
     with pytest.raises(UsageError, match="is there already"):
-        write(datasets.load(f"harbor:{folder}"), tmp_path / "out")
+        write_tasks(datasets.load(f"harbor:{folder}"), tmp_path / "out")
 
 
 def test_dockerfiles_name_what_an_image_is_made_of(tmp_path: Path) -> None:
     (tmp_path / "f").mkdir()
     tasks = (
         Task("a", "q", "submit f", flag="f", cwd="/ctf", setup="touch x", tags=("t",)),
-        Task("b", "q", "submit f", flag="f", contents={"/in/x y": (b"z", 0o600)}),
+        Task("b", "q", "submit f", flag="f", initial_files={"/in/x y": (b"z", 0o600)}),
     )
-    write(Dataset("own", "ctf", tasks, image="recipe:ctf"), tmp_path / "out")
+    write_tasks(Dataset("own", "ctf", tasks, image="recipe:ctf"), tmp_path / "out")
     first, second = ((tmp_path / "out" / n / "environment").resolve() for n in "ab")
     text = (first / "Dockerfile").read_text()
     assert text.startswith("FROM debian:bookworm\nRUN apt-get update")
@@ -98,11 +98,11 @@ def test_dockerfiles_name_what_an_image_is_made_of(tmp_path: Path) -> None:
 def test_what_has_no_verifier_is_told(tmp_path: Path) -> None:
     bash = Dataset("own", "bash", (Task("a", "q", "ls"),))
     with pytest.raises(UsageError, match="1 tasks: what bash tasks are paid for"):
-        write(bash, tmp_path)
+        write_tasks(bash, tmp_path)
     flags = Dataset("own", "ctf", (Task("a", "q", flag="f"),), image="dir:/x")
     with pytest.raises(UsageError, match=r"give a base .*--base"):
-        write(flags, tmp_path)
+        write_tasks(flags, tmp_path)
     mode = {"tests": ({"input": "1", "output": "1"},), "mode": "call"}
     with pytest.raises(UsageError, match="form 'call'"):
-        write(Dataset("own", "python", (Task("a", "q", data=mode),)), tmp_path)
+        write_tasks(Dataset("own", "python", (Task("a", "q", data=mode),)), tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -61,7 +61,7 @@ def _receipt(path: Path, **changes: Any) -> None:
     from intercode.results.export.bundle.bundle import read_bundle
 
     made = Receipt(read_bundle(path).sha256, True, 2, 3, 4, 0, "", 1, "0.1", "2026-01-31T00:00:00")
-    text = json.dumps(dataclasses.replace(made, **changes).plain())
+    text = json.dumps(dataclasses.replace(made, **changes).as_json())
     receipt_path(path).write_text(text)
 
 

@@ -51,9 +51,7 @@ def test_a_prompt_that_was_cut_begins_a_new_record(tmp_path: Path) -> None:
 
 def test_turns_without_ids_are_counted_and_never_tokenised(tmp_path: Path) -> None:
     written = export([_with({"ids": [7]})], tmp_path / "a")
-    assert written.records == 1 and written.left_out == (
-        "1 turns hold no ids of prompt and answer",
-    )
+    assert written.records == 1 and written.omitted == ("1 turns hold no ids of prompt and answer",)
     with pytest.raises(UsageError, match="no turn of these episodes holds token ids"):
         export([talk(tokens=False)], tmp_path / "b")
     assert not (tmp_path / "b").exists()

@@ -140,7 +140,7 @@ class Fuzz:
         result = self._timed(subject, action, limit)
         self.counts["actions"] += 1
         self.counts["timed out"] += result.timed_out
-        self.counts["shell restarted"] += "[the shell ended;" in result.shown
+        self.counts["shell restarted"] += "[the shell ended;" in result.observation
         assert (result.exit_code is None) >= result.timed_out, f"time-out with a status: {result}"
 
     def _timed(self, subject: Subject, action: str, limit: float) -> ExecResult:
@@ -156,9 +156,9 @@ class Fuzz:
         """The next status is the true one, and nothing of another box is there."""
         status = self.rng.randrange(1, 120)
         result = self._timed(subject, f"(builtin exit {status})", 1.0)
-        if not result.timed_out and "[the shell ended;" not in result.shown:
+        if not result.timed_out and "[the shell ended;" not in result.observation:
             self.counts["statuses checked"] += 1
-            told = result.exit_code == 127 and "[no shell can be started" in result.shown
+            told = result.exit_code == 127 and "[no shell can be started" in result.observation
             true = result.exit_code == status or told
             assert true, f"the status {result.exit_code} for {status}"
         seen = self._timed(subject, _TELL, 1.0)

@@ -39,7 +39,7 @@ class OrdinaryUser:
             argv = [*drop, _interpreter(drop), "-m", "hostile", "--serve", "--back-end", back_end]
             self._process = subprocess.Popen(
                 argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/", text=True,
-                env={**os.environ, programs.SWITCH: "python"},
+                env={**os.environ, programs.ENVIRONMENT_VARIABLE: "python"},
             )  # fmt: skip
         except BaseException:
             shutil.rmtree(self.home)

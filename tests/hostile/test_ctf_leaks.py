@@ -10,7 +10,7 @@ import pytest
 
 import intercode
 from intercode.core.types import Layer
-from intercode.datasets.ctf.starter import RIDDLES
+from intercode.datasets.ctf.starter import CHALLENGES
 from intercode.environments.ctf.env import CTFEnv
 from support.boxes import eventually
 
@@ -39,7 +39,7 @@ def _found(env: CTFEnv) -> str:
 @pytest.mark.parametrize("profile", ["standard", pytest.param("original", marks=needs_git)])
 def test_a_drawn_flag_is_not_in_the_box(profile: str) -> None:
     with intercode.make("ctf", "starter:ctf", profile=profile, timeout=60.0) as env:
-        for name in sorted(RIDDLES):
+        for name in sorted(CHALLENGES):
             if name.rpartition("/")[2] in SHOWN:
                 continue
             env.reset(options={"task": name})

@@ -9,7 +9,7 @@ from hostile.cases import Case, all_cases
 from hostile.planted import Planted
 from hostile.trial import BACK_ENDS
 from intercode.core.errors import SandboxError, SandboxLostError
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.bash.persistent import BashSession
 from support import back_end
 from support.boxes import open_box
@@ -18,7 +18,7 @@ from support.looks import look
 pytestmark = pytest.mark.sandbox
 
 
-def _suffer(box: KeptSandbox, case: Case, planted: Planted) -> None:
+def _suffer(box: SupervisedSandbox, case: Case, planted: Planted) -> None:
     session = BashSession(box)
     for action in case.actions:
         session.run(planted.fill(action), case.limit)
@@ -31,14 +31,14 @@ def test_a_renewed_box_looks_like_new_after_hostile_cases() -> None:
     planted = Planted(opens)
     renewed = []
     with opens() as new:
-        assert isinstance(new, KeptSandbox)
+        assert isinstance(new, SupervisedSandbox)
         expected = look(new)
     for case in sampled(all_cases(), 40, seed=5):
         with opens() as box:
-            assert isinstance(box, KeptSandbox)
+            assert isinstance(box, SupervisedSandbox)
             try:
                 _suffer(box, case, planted)
-                box.renew()
+                box.recycle()
             except (SandboxError, SandboxLostError):
                 continue  # it says that it is not as new: then it is not used again
             assert box.changes() == {} and box.processes() == (), case.name

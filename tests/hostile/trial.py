@@ -110,7 +110,7 @@ class Trial:
                 lambda code=code: session.run(code, limit),  # type: ignore[misc]
                 limit, f"{action[:60]!r}",
             )  # fmt: skip
-            self.printed += result.shown
+            self.printed += result.observation
             assert result.timed_out == (result.exit_code is None) or not result.timed_out, result
         assert result is not None
         if case.late is not None:  # what fills the disk may have been ended for that before

@@ -97,8 +97,8 @@ def attempt(ground: Ground, session: SqlSession, code: str) -> None:
     took = time.monotonic() - began
     if took >= LIMIT + GRACE:
         raise LateError(f"{code[:80]!r} took {took:.1f} s")
-    assert SECRET not in result.shown, code
-    assert len(result.shown) < LIMITS.size + 1000, f"{len(result.shown)} characters"
+    assert SECRET not in result.observation, code
+    assert len(result.observation) < LIMITS.size + 1000, f"{len(result.observation)} characters"
     assert result.ok or result.output.startswith("Error executing query: "), result
 
 
@@ -108,7 +108,7 @@ def usable(session: SqlSession) -> None:
         session.run(code, LIMIT)
     assert session.run("SELECT 40 + 2", 10.0).output == "[(42,)]"
     assert isinstance(session.changes(), list)
-    assert session.told() != ""
+    assert session.state_text() != ""
 
 
 def untouched(ground: Ground) -> None:

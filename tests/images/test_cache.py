@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.errors import DataError
-from intercode.sandbox.images.cache.trees import file_digest, unpacked
+from intercode.sandbox.images.cache.trees import cached_tree, file_digest
 
 SPAWN = multiprocessing.get_context("fork")
 
@@ -25,7 +25,7 @@ def slow_fill(root: Path) -> None:
 
 
 def ask(cache: Path) -> None:
-    tree = unpacked(cache, "key", slow_fill)
+    tree = cached_tree(cache, "key", slow_fill)
     if sorted(p.name for p in tree.iterdir()) != ["first", "second"]:
         os._exit(3)
 
@@ -47,7 +47,7 @@ def test_many_processes_fill_once_and_see_the_whole(tmp_path: Path) -> None:
 
 
 def test_a_killed_filler_leaves_nothing_that_counts(tmp_path: Path) -> None:
-    process = SPAWN.Process(target=unpacked, args=(tmp_path, "key", hang))
+    process = SPAWN.Process(target=cached_tree, args=(tmp_path, "key", hang))
     process.start()
     deadline = time.monotonic() + 10
     while not (tmp_path / "layers" / "started").exists():
@@ -59,7 +59,7 @@ def test_a_killed_filler_leaves_nothing_that_counts(tmp_path: Path) -> None:
     layers = tmp_path / "layers"
     assert not (layers / "key").exists()
     assert (layers / ".key.half" / "half").exists()
-    tree = unpacked(tmp_path, "key", slow_fill)
+    tree = cached_tree(tmp_path, "key", slow_fill)
     assert sorted(p.name for p in tree.iterdir()) == ["first", "second"]
     assert not (layers / ".key.half").exists()
 
@@ -70,7 +70,7 @@ def test_a_filler_that_fails_leaves_nothing(tmp_path: Path) -> None:
         raise DataError("broken")
 
     with pytest.raises(DataError):
-        unpacked(tmp_path, "key", fail)
+        cached_tree(tmp_path, "key", fail)
     assert [p.name for p in (tmp_path / "layers").iterdir()] == [".key.lock"]
 
 

@@ -13,7 +13,7 @@ import pytest
 from intercode.core.errors import DataError
 from intercode.sandbox.images.archives import tar
 from intercode.sandbox.images.archives.layered_writer import LayeredWriter
-from intercode.sandbox.images.archives.unpack_limits import Bounds
+from intercode.sandbox.images.archives.unpack_limits import UnpackLimits
 from support.saved_images import Entry, directory, entry, layer, link, listing
 
 Stack = Callable[..., Path]
@@ -29,8 +29,8 @@ def stack(tmp_path: Path) -> Stack:
         (root.parent / "secret").write_text("secret")
         writer = LayeredWriter(root, os.geteuid(), "image")
         for number, entries in enumerate(layers, 1):
-            writer.begin(f"image (layer {number})")
-            tar.write_all(io.BytesIO(layer(*entries)), writer)
+            writer.begin_layer(f"image (layer {number})")
+            tar.write_entries(io.BytesIO(layer(*entries)), writer)
         writer.finish()
         return root
 
@@ -164,15 +164,15 @@ def test_a_link_to_itself_replaced_and_whited_out_never_leaves_the_tree(
 
 
 def test_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bounds = Bounds(100, entries=2)
-    bounds.take("image", 60)
+    bounds = UnpackLimits(100, entries=2)
+    bounds.count_entry("image", 60)
     with pytest.raises(DataError, match="says that it has -1 bytes"):
-        bounds.take("image", -1)
-    bounds.take("image", 40)
+        bounds.count_entry("image", -1)
+    bounds.count_entry("image", 40)
     with pytest.raises(DataError, match="entries"):
-        bounds.take("image")
+        bounds.count_entry("image")
     monkeypatch.setenv("INTERCODE_IMAGE_LIMIT", "2G")
-    assert Bounds.of(tmp_path).size <= 2 << 30
+    assert UnpackLimits.for_directory(tmp_path).size <= 2 << 30
     monkeypatch.setenv("INTERCODE_IMAGE_LIMIT", "much")
     with pytest.raises(ValueError, match="write bytes or such as 20G"):
-        Bounds.of(tmp_path)
+        UnpackLimits.for_directory(tmp_path)

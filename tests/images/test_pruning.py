@@ -14,7 +14,7 @@ from intercode.core.types import Image
 from intercode.sandbox.images import resolve
 from intercode.sandbox.images.cache import prune, records
 from intercode.sandbox.images.cache import trees as caches
-from intercode.sandbox.images.cache.in_use import hold
+from intercode.sandbox.images.cache.in_use import mark_in_use
 from intercode.sandbox.images.oci import saved_images
 from support.saved_images import Saved, entry, layer, listing
 from support.trees import deep
@@ -51,7 +51,7 @@ def test_what_a_killed_process_left_may_be_deep(cache: Path) -> None:
     half.mkdir(parents=True)
     (half / "file").write_bytes(b"x" * 5000)
     deep(half, 3000)
-    assert prune.size(cache / "built") >= 5000
+    assert prune.disk_usage(cache / "built") >= 5000
     done = prune.prune(cache)
     assert done.trees == 1 and done.bytes >= 5000 and not list((cache / "trash").iterdir())
 
@@ -64,7 +64,7 @@ def test_trees_of_live_processes_stay(tmp_path: Path, cache: Path) -> None:
         assert user.stdout is not None
         root = Path(user.stdout.readline().strip())
         assert prune.prune(cache, everything=True).trees == 0
-        kept = prune.remove(cache, spec)
+        kept = prune.remove_image(cache, spec)
         assert kept is not None and kept.trees == 0 and (root / "a").is_file()
     finally:
         user.kill()
@@ -80,10 +80,12 @@ def test_images_go_only_when_told_and_when_they_can_come_again(tmp_path: Path, c
     other = f"oci:{Saved([layer(entry('b'))]).oci(tmp_path / 'b')}"
     for one in (spec, other):
         unpacked_elsewhere(one, cache)
-    records.note(cache, Image("image:mine", "sha256:1", next((cache / "layers").glob("[!.]*"))))
-    assert prune.prune(cache) == prune.Pruned((), 0, 0)
+    records.save_record(
+        cache, Image("image:mine", "sha256:1", next((cache / "layers").glob("[!.]*")))
+    )
+    assert prune.prune(cache) == prune.PruneResult((), 0, 0)
     assert len(trees(cache)) == 2
-    assert prune.prune(cache, keep=[f"layers/{name}" for name in trees(cache)],
+    assert prune.prune(cache, protected=[f"layers/{name}" for name in trees(cache)],
                          everything=True).images == ()  # fmt: skip
     assert sorted(prune.prune(cache, everything=True).images) == sorted([spec, other])
     assert len(trees(cache)) == 1, "that of image:mine"
@@ -104,8 +106,8 @@ def test_what_was_left_half_made(cache: Path) -> None:
     for name in left + stays:
         (cache / name).parent.mkdir(exist_ok=True)
         (cache / name).write_text("left")
-    hold(cache, f"built/{other}")
-    with caches.locked(cache / "layers" / f".{other}.lock"):
+    mark_in_use(cache, f"built/{other}")
+    with caches.file_lock(cache / "layers" / f".{other}.lock"):
         done = prune.prune(cache)
         assert (cache / f"layers/.{other}.half/x").is_file()
     assert done.trees == len(left) - 1
@@ -117,19 +119,19 @@ def test_what_was_left_half_made(cache: Path) -> None:
 
 def test_who_waits_for_a_lock_that_is_removed_gets_the_new_one(tmp_path: Path) -> None:
     path = tmp_path / "lock"
-    with caches.locked(path):
+    with caches.file_lock(path):
         inside = path.stat().st_ino
         path.unlink()
-        with caches.locked(path):
+        with caches.file_lock(path):
             assert path.stat().st_ino != inside
-    with caches.locked(path):
+    with caches.file_lock(path):
         assert path.exists()
 
 
 def test_kept_under_a_name(tmp_path: Path, cache: Path) -> None:
     path = IMAGE.docker_archive(tmp_path / "a.tar")
     first = resolve(f"docker-archive:{path}", cache)
-    kept = saved_images.keep(first, "my/tool-1.0", cache)
+    kept = saved_images.import_image(first, "my/tool-1.0", cache)
     path.unlink()
     found = resolve("image:my/tool-1.0", cache)
     assert found == kept and (found.env, found.cwd) == ({"A": "1"}, "/w")
@@ -138,13 +140,15 @@ def test_kept_under_a_name(tmp_path: Path, cache: Path) -> None:
         resolve("image:other", cache)
     for name in ("", "a b", "../x", "x" * 200):
         with pytest.raises(UsageError, match="is no name for an image"):
-            saved_images.keep(first, name, cache)
+            saved_images.import_image(first, name, cache)
     with pytest.raises(UsageError, match="cannot be kept"):
-        saved_images.keep(resolve("host", cache), "host", cache)
+        saved_images.import_image(resolve("host", cache), "host", cache)
     source = tmp_path / "tree"
     source.mkdir()
     (source / "file").write_text("text")
-    copied = saved_images.keep(Image(f"dir:{source}", "sha256:" + "7" * 64, source), "tree", cache)
+    copied = saved_images.import_image(
+        Image(f"dir:{source}", "sha256:" + "7" * 64, source), "tree", cache
+    )
     assert copied.root is not None and copied.root.parent == cache / "layers"
     assert (copied.root / "file").read_text() == "text"
 
@@ -155,13 +159,15 @@ def test_records_that_are_broken_are_as_if_absent(tmp_path: Path, cache: Path) -
     for text in ("", "{", "[]", '{"name": 1, "more": 2}'):
         record.write_text(text)
         assert list(records.all_records(cache)) == []
-    assert prune.remove(cache, f"docker-archive:{tmp_path / 'a.tar'}") is None
+    assert prune.remove_image(cache, f"docker-archive:{tmp_path / 'a.tar'}") is None
 
 
 def test_sizes(tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
     (tmp_path / "t" / "f").write_bytes(os.urandom(10_000))
-    one = prune.size(tmp_path / "t")
+    one = prune.disk_usage(tmp_path / "t")
     os.link(tmp_path / "t" / "f", tmp_path / "t" / "g")
-    assert prune.size(tmp_path / "t") == one == prune.size(tmp_path / "t" / "f") >= 10_000
-    assert prune.size(tmp_path / "absent") == 0
+    assert (
+        prune.disk_usage(tmp_path / "t") == one == prune.disk_usage(tmp_path / "t" / "f") >= 10_000
+    )
+    assert prune.disk_usage(tmp_path / "absent") == 0

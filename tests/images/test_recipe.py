@@ -12,15 +12,15 @@ GOOD = 'suite = "bookworm"\ndate = "20261120"\npackages = ["bash"]\n'
 
 
 def test_the_packaged_recipe_is_pinned() -> None:
-    found = packaged.load("nl2bash")
-    assert {"nl2bash", "ctf"} <= set(packaged.names())
+    found = packaged.load_recipe("nl2bash")
+    assert {"nl2bash", "ctf"} <= set(packaged.recipe_names())
     assert (found.suite, found.date, found.epoch) == ("bookworm", "20261120", 1_795_132_800)
     assert {"bash", "git", "procps", "jq"} <= set(found.packages)
     assert {"bash", "libc6", "python3.11"} <= dict(found.versions).keys()
     digest = dict(found.digests)["amd64"]
-    assert packaged.pinned(Image("tar:/any", f"sha256:{digest}"))
-    assert not packaged.pinned(Image("recipe:nl2bash", "sha256:" + "0" * 64))
-    assert not packaged.pinned(Image("recipe:nl2bash", digest))
+    assert packaged.is_pinned(Image("tar:/any", f"sha256:{digest}"))
+    assert not packaged.is_pinned(Image("recipe:nl2bash", "sha256:" + "0" * 64))
+    assert not packaged.is_pinned(Image("recipe:nl2bash", digest))
 
 
 @pytest.mark.parametrize(
@@ -39,4 +39,4 @@ def test_the_packaged_recipe_is_pinned() -> None:
 )
 def test_faults(text: str, lock: str, kind: type[InterCodeError], says: str) -> None:
     with pytest.raises(kind, match=says):
-        packaged.parse("mine", text, lock)
+        packaged.parse_recipe("mine", text, lock)

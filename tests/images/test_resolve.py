@@ -12,7 +12,7 @@ import pytest
 from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.paths import sandbox_uid
 from intercode.core.types import LayerSpec
-from intercode.sandbox.images import layer, resolve
+from intercode.sandbox.images import resolve, resolve_layer
 from intercode.sandbox.images.recipes import packaged
 
 
@@ -48,12 +48,12 @@ def test_tar(archive: Path, cache: Path) -> None:
     assert image.name == f"tar:{archive}" and len(image.digest) == len("sha256:") + 64
     assert {p.lstat().st_uid for p in image.root.rglob("*")} == {sandbox_uid()}
     assert resolve(f"tar:{archive}", cache) == image
-    as_layer = layer(LayerSpec("tar", archive), cache)
+    as_layer = resolve_layer(LayerSpec("tar", archive), cache)
     assert (as_layer.root, as_layer.digest) == (image.root, image.digest)
 
 
 def test_a_directory_that_will_not_do_as_it_is_gets_copied_once(tree: Path, cache: Path) -> None:
-    made = layer(LayerSpec("dir", tree), cache)
+    made = resolve_layer(LayerSpec("dir", tree), cache)
     assert made.root.parent == cache / "layers"
     copied = made.root / "sub" / "file"
     assert stat.S_IMODE(copied.stat().st_mode) == 0o750
@@ -61,13 +61,13 @@ def test_a_directory_that_will_not_do_as_it_is_gets_copied_once(tree: Path, cach
     assert os.readlink(made.root / "link") == "/nowhere"
     assert (made.root / "sub").stat().st_mtime_ns == 1_234_567_891
     assert {p.lstat().st_uid for p in made.root.rglob("*")} == {sandbox_uid()}
-    assert layer(LayerSpec("dir", tree), cache) == made
+    assert resolve_layer(LayerSpec("dir", tree), cache) == made
     (tree / "more").touch()
-    assert layer(LayerSpec("dir", tree), cache).digest != made.digest
+    assert resolve_layer(LayerSpec("dir", tree), cache).digest != made.digest
 
 
 def test_a_directory_of_the_sandbox_is_used_where_it_lies(tree: Path, cache: Path) -> None:
-    mine = layer(LayerSpec("dir", tree), cache).root
+    mine = resolve_layer(LayerSpec("dir", tree), cache).root
     image = resolve(f"dir:{mine}", cache)
     assert image.root == mine
     assert resolve(f"dir:{mine}", cache).digest == image.digest
@@ -86,7 +86,7 @@ def test_host_and_recipes(cache: Path, archive: Path) -> None:
     built.parent.mkdir(parents=True)
     built.write_bytes(archive.read_bytes())
     image = resolve("recipe:nl2bash", cache)
-    assert image.name == "recipe:nl2bash" and not packaged.pinned(image)
+    assert image.name == "recipe:nl2bash" and not packaged.is_pinned(image)
     assert image.digest == resolve(f"tar:{archive}", cache).digest
 
 
@@ -103,9 +103,9 @@ def test_what_is_no_image(tree: Path, archive: Path, cache: Path) -> None:
         with pytest.raises(UsageError, match=says):
             resolve(spec, cache)
     with pytest.raises(UsageError, match="builders"):
-        layer(LayerSpec("script", archive), cache)
+        resolve_layer(LayerSpec("script", archive), cache)
     with pytest.raises(UsageError, match="there is no file"):
-        layer(LayerSpec("tar", tree / "absent.tar"), cache)
+        resolve_layer(LayerSpec("tar", tree / "absent.tar"), cache)
 
 
 def test_the_task_sets_file_systems(data_dir: Path, cache: Path) -> None:
@@ -113,7 +113,7 @@ def test_the_task_sets_file_systems(data_dir: Path, cache: Path) -> None:
     if not tars:
         pytest.skip("no fs_*.tar in the data: they come with the founders' data only")
     for path in tars:
-        made = layer(LayerSpec("tar", path), cache)
+        made = resolve_layer(LayerSpec("tar", path), cache)
         with tarfile.open(path) as tar:
             members = tar.getmembers()
         for member in members:

@@ -11,7 +11,7 @@ pytest.importorskip("inspect_ai", reason="pip install 'intercode-gym[inspect]'")
 from inspect_ai.util import SandboxEnvironment
 from inspect_ai.util._sandbox.self_check import *  # noqa: F403
 
-from intercode.integrations.inspect.sandbox import Box, InterCodeSandbox
+from intercode.integrations.inspect.sandbox import InterCodeSandbox, SandboxConfig
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.anyio]
 ONE_USER = "a box has one user, as the kernel maps one id for whoever is not root outside"
@@ -31,7 +31,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 async def sandbox_env(request: pytest.FixtureRequest) -> AsyncIterator[SandboxEnvironment]:
-    made = await InterCodeSandbox.sample_init("check", Box(), {})
+    made = await InterCodeSandbox.sample_init("check", SandboxConfig(), {})
     default = made["default"].as_type(InterCodeSandbox)
     why = CANNOT.get(request.node.originalname)
     if why and not (why is MAY_ALL and default.box.tier.startswith("container")):

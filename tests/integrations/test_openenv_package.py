@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 import intercode
 from intercode.cli import main
 from intercode.core.errors import UsageError
-from intercode.integrations.openenv.package import write
+from intercode.integrations.openenv.package import write_package
 from support.serving import serving
 
 pytestmark = pytest.mark.sandbox
@@ -97,7 +97,7 @@ def test_its_client_plays_on_its_server(package: _Package) -> None:
 
 
 def test_the_package_can_be_imported(tmp_path: Path) -> None:
-    write(tmp_path / "intercode_bash_env", "bash", "starter", {})
+    write_package(tmp_path / "intercode_bash_env", "bash", "starter", {})
     code = "import intercode_bash_env as m; print(m.IntercodeBashAction(code='ls').code, m.__all__)"
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120
@@ -109,6 +109,6 @@ def test_what_cannot_be_packed_is_told(tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     rows.write_text("{}")
     with pytest.raises(UsageError, match="lies on this machine"):
-        write(tmp_path / "new", "bash", str(rows), {})
+        write_package(tmp_path / "new", "bash", str(rows), {})
     with pytest.raises(UsageError, match="not empty"):
-        write(tmp_path, "bash", "starter", {})
+        write_package(tmp_path, "bash", "starter", {})

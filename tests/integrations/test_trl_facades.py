@@ -97,7 +97,7 @@ def test_a_seed_makes_one_task_for_a_group() -> None:
     for facade in group:
         facade.reset(**row)
     one, other = (facade._env.task for facade in group)
-    assert one.flag == other.flag and one.contents == other.contents
+    assert one.flag == other.flag and one.initial_files == other.initial_files
 
 
 def test_the_query_is_told_once_and_behind_the_prompt() -> None:
@@ -131,7 +131,7 @@ def test_other_ways_of_paying(pay: str, worth: float) -> None:
 
 
 def test_an_answer_is_told_up_to_a_length() -> None:
-    facade = BashEnvironment(longest=100)
+    facade = BashEnvironment(observation_limit=100)
     facade.reset(task=0)
     assert len(facade.bash("seq 1000")) < 200
     assert facade.bash("true") == "(no output)"
@@ -162,12 +162,12 @@ def test_the_box_is_freed_with_the_reward_and_with_the_object() -> None:
 
 
 def test_what_is_forgotten_is_scored_and_freed() -> None:
-    facade = BashEnvironment(idle=0.2)
+    facade = BashEnvironment(idle_timeout=0.2)
     facade.reset(task=0)
     facade.bash(task_of("bash").gold)
     members = facade._env.box._members()
     eventually(lambda: not any(m.alive() for m in members), "the box has ended")
-    eventually(lambda: "nothing happened" in facade._over, "it is told")
+    eventually(lambda: "nothing happened" in facade._end_reason, "it is told")
     with pytest.raises(EnvironmentStateError, match=r"nothing happened in it for 0\.2 s"):
         facade.bash("ls")
     assert facade.get_reward() == 1.0
@@ -184,7 +184,7 @@ def test_out_of_order() -> None:
     with pytest.raises(UsageError, match="column 'task'"):
         facade.reset(prompt=[], id=3)
     with pytest.raises(UsageError, match="idle is 0"):
-        BashEnvironment(idle=0)
+        BashEnvironment(idle_timeout=0)
 
 
 def test_rows_and_a_factory_of_settings() -> None:

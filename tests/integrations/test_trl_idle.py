@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 
-from intercode.integrations.trl.idle_timeout import Reaper
+from intercode.integrations.trl.idle_timeout import IdleReaper
 from support.boxes import eventually
 
 
@@ -22,7 +22,7 @@ def threads() -> set[threading.Thread]:
 
 
 def test_it_looks_as_often_as_the_most_hasty_needs_and_ends_with_the_last() -> None:
-    others, reaper, watched = threads(), Reaper(), [Watched(), Watched()]
+    others, reaper, watched = threads(), IdleReaper(), [Watched(), Watched()]
     reaper.watch(watched[0], 3600.0)
     eventually(lambda: watched[0].looks == 1, "a first look")
     reaper.watch(watched[1], 0.02)

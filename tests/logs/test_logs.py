@@ -10,8 +10,8 @@ import pytest
 
 from intercode.core import trajectories
 from intercode.core.errors import DataError, UsageError
-from intercode.core.logs import discover, load, load_reference, no_code
-from intercode.core.logs.file_names import FileName, parse_name
+from intercode.core.logs import find_logs, lacks_code, load_log, load_reference_rows
+from intercode.core.logs.file_names import LogName, parse_log_name
 from intercode.core.types import Step, Trajectory
 
 RETRY = "No SQL code was found in your last response.\n\nand so on"
@@ -39,28 +39,28 @@ def _write(path: Path, document: object) -> Path:
     [
         (
             "ic_bash_multiturn_gpt-4_10_turns_fs_2.json",
-            FileName("bash", "try-again", "gpt-4", 10, "fs_2"),
+            LogName("bash", "try-again", "gpt-4", 10, "fs_2"),
         ),
         (
             "ic_sql_multiturn_gpt-3.5-1_turns_handicap.json",
-            FileName("sql", "single-turn", "gpt-3.5", 1, None, True),
+            LogName("sql", "single-turn", "gpt-3.5", 1, None, True),
         ),
         (
             "ic_bash_react_10_turns_fs_1.json",
-            FileName("bash", "react", "gpt-3.5", 10, "fs_1"),
+            LogName("bash", "react", "gpt-3.5", 10, "fs_1"),
         ),
-        ("ic_bash_plan_solve_fs_3.json", FileName("bash", "plan-solve", "gpt-3.5", None, "fs_3")),
+        ("ic_bash_plan_solve_fs_3.json", LogName("bash", "plan-solve", "gpt-3.5", None, "fs_3")),
         (
             "ic_sql_plan_solve_refine_3_turns.json",
-            FileName("sql", "plan-solve-refine", "gpt-3.5"),
+            LogName("sql", "plan-solve-refine", "gpt-3.5"),
         ),
-        ("ic_ctf_gpt-4_25_turns.json", FileName("ctf", "try-again", "gpt-4", 25)),
-        ("ic_sql_multiturn_human_10_turns.json", FileName("sql", "human", "human", 10)),
-        ("mine.json", FileName()),
+        ("ic_ctf_gpt-4_25_turns.json", LogName("ctf", "try-again", "gpt-4", 25)),
+        ("ic_sql_multiturn_human_10_turns.json", LogName("sql", "human", "human", 10)),
+        ("mine.json", LogName()),
     ],
 )
-def test_a_file_name_tells_what_the_log_does_not(name: str, expected: FileName) -> None:
-    assert parse_name(Path(name)) == expected
+def test_a_file_name_tells_what_the_log_does_not(name: str, expected: LogName) -> None:
+    assert parse_log_name(Path(name)) == expected
 
 
 def test_turns_without_code_and_blocked_turns_are_not_executed(tmp_path: Path) -> None:
@@ -70,9 +70,9 @@ def test_turns_without_code_and_blocked_turns_are_not_executed(tmp_path: Path) -
         rewards=[0.5, 0, 0],
         valid_action=[True, True],
     )
-    (episode,) = load(_write(tmp_path / "mine.json", {"7": log}))
+    (episode,) = load_log(_write(tmp_path / "mine.json", {"7": log}))
     assert [s.executed for s in episode.steps] == [True, False, False]
-    assert [no_code(s) for s in episode.steps] == [False, True, False]
+    assert [lacks_code(s) for s in episode.steps] == [False, True, False]
     assert [s.valid for s in episode.steps] == [True, True, None]
     assert (episode.task, episode.hardness, episode.end) == ("spider/7", "easy", "agent_stopped")
     assert episode.run["agent"] == "try-again"
@@ -89,7 +89,7 @@ def test_react_keeps_thoughts_and_does_not_count_a_forced_submit(tmp_path: Path)
         valid_action=[True, True, True],
     )  # fmt: skip
     log["summary"]["turns_taken"] = 2
-    (episode,) = load(_write(tmp_path / "ic_sql_react_10_turns.json", {"7": log}))
+    (episode,) = load_log(_write(tmp_path / "ic_sql_react_10_turns.json", {"7": log}))
     assert [s.thought for s in episode.steps] == ["look", "hm", "out of turns"]
     assert [s.executed for s in episode.steps] == [True, False, True]
     assert episode.run["agent"] == "react"
@@ -104,8 +104,8 @@ def test_plan_and_solve_is_read_with_and_without_its_wrapper(tmp_path: Path) -> 
         steps=["count them"],
         valid_action=[True],
     )
-    bare = load(_write(tmp_path / "a.json", {"7": log}))
-    wrapped = load(_write(tmp_path / "b.json", {"meta": {}, "logs": {"7": log}}))
+    bare = load_log(_write(tmp_path / "a.json", {"7": log}))
+    wrapped = load_log(_write(tmp_path / "b.json", {"meta": {}, "logs": {"7": log}}))
     assert bare[0].steps == wrapped[0].steps
     assert bare[0].steps[0].thought == "count them"
     assert bare[0].run["agent"] == "plan-solve"
@@ -127,39 +127,41 @@ def test_other_json_is_refused_with_the_file(
 ) -> None:
     path = _write(tmp_path / "log.json", document)
     with pytest.raises(DataError, match=rf"(?s)log\.json.*{complaint}"):
-        load(path)
+        load_log(path)
 
 
 def test_broken_json_is_refused_with_file_and_line(tmp_path: Path) -> None:
     path = tmp_path / "log.json"
     path.write_text('{\n"1": {\n"query": }}')
     with pytest.raises(DataError, match=r"log\.json, line 3"):
-        load(path)
+        load_log(path)
     path.write_bytes(b'{"\xff": 1}')
     with pytest.raises(DataError, match=r"log\.json: not UTF-8"):
-        load(path)
+        load_log(path)
     with pytest.raises(DataError, match=r"cannot read .*none\.json"):
-        load(tmp_path / "none.json")
+        load_log(tmp_path / "none.json")
 
 
 def test_a_run_directory_lends_its_meta_to_every_episode(tmp_path: Path) -> None:
     run = tmp_path / "out" / "one"
-    trajectories.write_run(run, {"dataset": "starter", "agent": "gold", "profile": "standard"})
+    trajectories.write_run_metadata(
+        run, {"dataset": "starter", "agent": "gold", "profile": "standard"}
+    )
     episode = Trajectory("a", 0, "q", (Step("ls", ""),), run={"agent": "noop"})
-    trajectories.append(run / "trajectories.jsonl", episode)
+    trajectories.append_trajectory(run / "trajectories.jsonl", episode)
     for path in (run, run / "trajectories.jsonl", run / "run.json"):
-        (read,) = load(path)
+        (read,) = load_log(path)
         assert (read.run["dataset"], read.run["agent"]) == ("starter", "noop")
-        assert discover([path]) == [run]
+        assert find_logs([path]) == [run]
     (tmp_path / "out" / "more.json").write_text("[]")
-    assert discover([tmp_path, run]) == [tmp_path / "out" / "more.json", run]
+    assert find_logs([tmp_path, run]) == [tmp_path / "out" / "more.json", run]
     with pytest.raises(UsageError, match="no such file"):
-        discover([tmp_path / "gone"])
+        find_logs([tmp_path / "gone"])
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match="no logs below"):
-        discover([tmp_path / "empty"])
+        find_logs([tmp_path / "empty"])
     with pytest.raises(DataError, match="no run directory"):
-        load(tmp_path / "empty")
+        load_log(tmp_path / "empty")
 
 
 # Counts of turns without code were taken from the files by their messages; episodes and solved
@@ -180,18 +182,18 @@ RECORDED = {
 
 @pytest.mark.parametrize("name", RECORDED)
 def test_the_published_logs_are_read_whole(recorded_dir: Path, name: str) -> None:
-    episodes = load(recorded_dir / f"{name}.json")
+    episodes = load_log(recorded_dir / f"{name}.json")
     steps = [s for t in episodes for s in t.steps]
     found = (len(episodes), sum(t.success for t in episodes), len(steps))
-    assert (*found, sum(no_code(s) for s in steps)) == RECORDED[name]
+    assert (*found, sum(lacks_code(s) for s in steps)) == RECORDED[name]
     assert len({t.task for t in episodes}) == len(episodes)
 
 
 def test_every_recorded_reward_is_the_summarys(recorded_dir: Path) -> None:
-    for path in discover([recorded_dir]):
+    for path in find_logs([recorded_dir]):
         document = json.loads(path.read_text())
         rows = document.get("logs", document) if "meta" in document else document
-        for row, episode in zip(rows.values(), load(path), strict=True):
+        for row, episode in zip(rows.values(), load_log(path), strict=True):
             best = row["summary"]["max_reward"] if "summary" in row else row["reward"]
             assert episode.reward == best, (path.name, episode.task)
 
@@ -200,8 +202,8 @@ def test_reference_rows_are_the_executed_steps_of_the_log(
     recorded_dir: Path, reference_dir: Path
 ) -> None:
     path = reference_dir / "bash" / "gpt-4_2.json"
-    again, rows = load(path), load_reference(path)
-    log = load(recorded_dir / "bash" / "ic_bash_multiturn_gpt-4_10_turns_fs_2.json")
+    again, rows = load_log(path), load_reference_rows(path)
+    log = load_log(recorded_dir / "bash" / "ic_bash_multiturn_gpt-4_10_turns_fs_2.json")
     assert [t.task for t in again] == [t.task for t in log]
     for episode, reference, recorded in zip(again, rows, log, strict=True):
         actions = [s.action for s in recorded.steps if s.executed]

@@ -138,4 +138,4 @@ def test_what_the_work_raises_comes_back() -> None:
         raise KeyError("x")
 
     with pytest.raises(KeyError, match="x"):
-        event_loop.run(work())
+        event_loop.run_on_loop(work())

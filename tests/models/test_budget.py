@@ -12,16 +12,16 @@ from intercode.core.errors import BudgetError, ConfigError, ModelRefusedError, M
 from intercode.core.types import Usage
 from intercode.models import (
     Budget,
-    Limits,
     Message,
     OpenAIModel,
     Price,
     ScriptedModel,
+    SpendingLimits,
     count_tokens,
     limited_model,
 )
-from intercode.models.limited_model import FIRST_MARGIN
-from intercode.models.transport.retry import Retry
+from intercode.models.limited_model import INITIAL_MARGIN
+from intercode.models.transport.retry import RetryPolicy
 from support.faulty_endpoint import FaultyEndpoint, completion, hang, ok, status
 
 ASK: list[Message] = [{"role": "user", "content": "x" * 350}]
@@ -36,11 +36,11 @@ def asker(server: FaultyEndpoint, *budgets: Budget, **options: Any) -> Any:
 @pytest.mark.parametrize("bad", [{"tokens": -1}, {"cost": float("nan")}, {"seconds": float("inf")}])
 def test_limits_that_are_none(bad: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(bad))):
-        Limits(**bad)
+        SpendingLimits(**bad)
 
 
 def test_tokens_are_set_aside_and_settled() -> None:
-    budget = Budget(Limits(tokens=1000))
+    budget = Budget(SpendingLimits(tokens=1000))
     held = budget.reserve(300, 500)
     assert held is not None
     assert (held.completion, held.lowered) == (500, False)
@@ -59,7 +59,7 @@ def test_tokens_are_set_aside_and_settled() -> None:
 
 def test_cost_lowers_the_answer_too() -> None:
     price = Price(input=1000, output=10_000, cached=100)
-    budget = Budget(Limits(cost=1.0), whole=True, spent=Usage(0, 0, cost=0.3))
+    budget = Budget(SpendingLimits(cost=1.0), whole_run=True, spent=Usage(0, 0, cost=0.3))
     held = budget.reserve(200, 500, price)
     assert held is not None
     assert held.completion == 50  # 0.7 $ - 0.2 $ for the prompt, at 0.01 $ each
@@ -71,19 +71,21 @@ def test_cost_lowers_the_answer_too() -> None:
 
 def test_time_counts_from_the_beginning_whatever_it_was_spent_on() -> None:
     now = [100.0]
-    budget = Budget(Limits(seconds=10), clock=lambda: now[0])
+    budget = Budget(SpendingLimits(seconds=10), clock=lambda: now[0])
     assert budget.reserve(10**9, 10**9) is not None
     now[0] = 110.0
     with pytest.raises(BudgetError, match="10 s are over"):
         budget.reserve(1, 1)
     with pytest.raises(BudgetError):
         budget.check()
-    run = Budget(Limits(seconds=10), whole=True, spent=Usage(seconds=9), clock=lambda: now[0])
+    run = Budget(
+        SpendingLimits(seconds=10), whole_run=True, spent=Usage(seconds=9), clock=lambda: now[0]
+    )
     assert run.deadline == 111.0
 
 
 def test_many_threads_never_hold_more_than_there_is() -> None:
-    budget = Budget(Limits(tokens=5000), whole=True)
+    budget = Budget(SpendingLimits(tokens=5000), whole_run=True)
 
     def spend(_: int) -> bool:
         try:
@@ -104,7 +106,7 @@ def test_many_threads_never_hold_more_than_there_is() -> None:
 def test_the_request_may_ask_for_no_more_than_is_left() -> None:
     body = completion(usage=USAGE)
     with FaultyEndpoint(status(200, body)) as server:
-        budget = Budget(Limits(tokens=300))
+        budget = Budget(SpendingLimits(tokens=300))
         model = asker(server, budget, max_tokens=400)
         model.complete(ASK)
         model.complete(ASK)
@@ -112,7 +114,7 @@ def test_the_request_may_ask_for_no_more_than_is_left() -> None:
             model.complete(ASK)
         estimated = count_tokens(None, ASK)
     assert [r["max_tokens"] for r in server.requests] == [
-        300 - _ceil(estimated * FIRST_MARGIN), 300 - 120 - _ceil(100 * 1.05),
+        300 - _ceil(estimated * INITIAL_MARGIN), 300 - 120 - _ceil(100 * 1.05),
     ]  # fmt: skip
     assert budget.tokens == 240
 
@@ -131,9 +133,9 @@ def test_without_a_limit_of_its_own_an_answer_gets_one_that_the_endpoint_can_tak
         fault(handler)
 
     with FaultyEndpoint(play) as server:
-        assert asker(server, Budget(Limits(tokens=10**6))).complete(ASK).usage.requests == 4
+        assert asker(server, Budget(SpendingLimits(tokens=10**6))).complete(ASK).usage.requests == 4
         assert [r["max_tokens"] for r in server.requests] == [16384, 8192, 4096, 2048]
-        asker(server, Budget(Limits(seconds=100))).complete(ASK)
+        asker(server, Budget(SpendingLimits(seconds=100))).complete(ASK)
     assert "max_tokens" not in server.requests[-1]
 
 
@@ -141,27 +143,30 @@ def test_a_refusal_of_a_lowered_limit_is_the_budgets_end() -> None:
     refusal = status(400, {"error": {"message": "max_tokens must be at least 200"}})
     with FaultyEndpoint(refusal) as server:
         with pytest.raises(BudgetError, match="must be at least 200"):
-            asker(server, Budget(Limits(tokens=250)), max_tokens=400).complete(ASK)
+            asker(server, Budget(SpendingLimits(tokens=250)), max_tokens=400).complete(ASK)
         with pytest.raises(ModelRefusedError):
-            asker(server, Budget(Limits(tokens=2500)), max_tokens=400).complete(ASK)
+            asker(server, Budget(SpendingLimits(tokens=2500)), max_tokens=400).complete(ASK)
 
 
 def test_an_answer_that_only_the_runs_limit_cut_short_is_none() -> None:
     cut = completion(usage=USAGE)
     cut["choices"][0]["finish_reason"] = "length"
     with FaultyEndpoint(status(200, cut)) as server:
-        run = Budget(Limits(tokens=300), whole=True)
+        run = Budget(SpendingLimits(tokens=300), whole_run=True)
         with pytest.raises(BudgetError, match="cut an answer short") as caught:
             asker(server, run, max_tokens=400).complete(ASK)
         assert caught.value.whole
         assert run.tokens == 120
-        episode = asker(server, Budget(Limits(tokens=300)), max_tokens=400)
+        episode = asker(server, Budget(SpendingLimits(tokens=300)), max_tokens=400)
         assert episode.complete(ASK).finish_reason == "length"  # the episode's own limit may
 
 
 def test_both_budgets_hold_and_the_first_gets_back_what_the_second_refuses() -> None:
     with FaultyEndpoint(status(200, completion(usage=USAGE))) as server:
-        episode, run = Budget(Limits(tokens=10_000)), Budget(Limits(tokens=200), whole=True)
+        episode, run = (
+            Budget(SpendingLimits(tokens=10_000)),
+            Budget(SpendingLimits(tokens=200), whole_run=True),
+        )
         model = asker(server, episode, run, max_tokens=50)
         model.complete(ASK)
         with pytest.raises(BudgetError) as caught:
@@ -172,7 +177,7 @@ def test_both_budgets_hold_and_the_first_gets_back_what_the_second_refuses() -> 
 
 
 def test_a_lost_answer_counts_for_the_run_as_if_it_had_come() -> None:
-    retry = Retry(first=0.001)
+    retry = RetryPolicy(initial_delay=0.001)
     faults = (
         hang,
         status(200, b'{"choices": ['),
@@ -180,23 +185,26 @@ def test_a_lost_answer_counts_for_the_run_as_if_it_had_come() -> None:
         status(200, completion(usage=USAGE)),
     )
     with FaultyEndpoint(*faults) as server:
-        episode, run = Budget(Limits(tokens=9000)), Budget(Limits(tokens=9000), whole=True)
+        episode, run = (
+            Budget(SpendingLimits(tokens=9000)),
+            Budget(SpendingLimits(tokens=9000), whole_run=True),
+        )
         asker(server, episode, run, max_tokens=50, retry=retry, timeout=0.2).complete(ASK)
-    held = _ceil(count_tokens(None, ASK) * FIRST_MARGIN) + 50
+    held = _ceil(count_tokens(None, ASK) * INITIAL_MARGIN) + 50
     assert (episode.tokens, run.tokens) == (120, 120 + 2 * held)
 
 
 def test_no_attempt_is_made_for_which_nothing_is_left() -> None:
     with FaultyEndpoint(status(200, b"{")) as server:
-        run = Budget(Limits(tokens=500), whole=True)
+        run = Budget(SpendingLimits(tokens=500), whole_run=True)
         with pytest.raises(BudgetError, match=r"2 lost answers.*another attempt"):
-            asker(server, run, max_tokens=50, retry=Retry(first=0.001)).complete(ASK)
+            asker(server, run, max_tokens=50, retry=RetryPolicy(initial_delay=0.001)).complete(ASK)
     assert len(server.requests) == 2
     assert run.tokens <= 500
 
 
 def test_cost_is_limited_only_where_a_price_is_known() -> None:
-    limits = Limits(cost=1)
+    limits = SpendingLimits(cost=1)
     for model in (OpenAIModel("m", "http://localhost/v1"), ScriptedModel(["x"])):
         with pytest.raises(ConfigError, match="INTERCODE_PRICES"):
             limited_model(model, Budget(limits))
@@ -209,7 +217,7 @@ def test_cost_is_limited_only_where_a_price_is_known() -> None:
 
 def test_what_the_endpoint_does_not_tell_is_estimated() -> None:
     with FaultyEndpoint(ok("y" * 70, usage=None)) as server:
-        budget = Budget(Limits(tokens=5000))
+        budget = Budget(SpendingLimits(tokens=5000))
         answer = asker(server, budget, max_tokens=50).complete(ASK)
     assert answer.usage.prompt_tokens is None
     assert budget.tokens == count_tokens(None, ASK) + 20
@@ -218,9 +226,9 @@ def test_what_the_endpoint_does_not_tell_is_estimated() -> None:
 def test_a_cached_answer_passes_any_limit(tmp_path: Any) -> None:
     with FaultyEndpoint(status(200, completion(usage=USAGE))) as server:
         options = {"cache": tmp_path / "a.sqlite", "max_tokens": 60}
-        first = Budget(Limits(tokens=200))
+        first = Budget(SpendingLimits(tokens=200))
         asker(server, first, **options).complete(ASK)
-        spent = Budget(Limits(tokens=0))
+        spent = Budget(SpendingLimits(tokens=0))
         assert asker(server, spent, **options).complete(ASK).cached
     assert (first.tokens, spent.tokens) == (120, 0)
 
@@ -230,33 +238,38 @@ def test_an_answer_that_a_limit_cut_short_is_not_cached(tmp_path: Any) -> None:
     cut["choices"][0]["finish_reason"] = "length"
     with FaultyEndpoint(status(200, cut), ok("whole")) as server:
         options = {"cache": tmp_path / "a.sqlite", "max_tokens": 400}
-        asker(server, Budget(Limits(tokens=300)), **options).complete(ASK)
-        assert asker(server, Budget(Limits(tokens=3000)), **options).complete(ASK).text == "whole"
+        asker(server, Budget(SpendingLimits(tokens=300)), **options).complete(ASK)
+        assert (
+            asker(server, Budget(SpendingLimits(tokens=3000)), **options).complete(ASK).text
+            == "whole"
+        )
 
 
 def test_the_time_of_a_budget_bounds_a_request_and_its_waiting() -> None:
     with FaultyEndpoint(hang) as server:
         began = time.monotonic()
         with pytest.raises(BudgetError, match="episode's time"):
-            asker(server, Budget(Limits(seconds=0.3))).complete(ASK)
+            asker(server, Budget(SpendingLimits(seconds=0.3))).complete(ASK)
         assert time.monotonic() - began < 10
     with FaultyEndpoint(status(429, Retry_After="30")) as server:
         with pytest.raises(BudgetError, match=r"run's time is up.*429") as caught:
-            asker(server, Budget(Limits(seconds=20), whole=True)).complete(ASK)
+            asker(server, Budget(SpendingLimits(seconds=20), whole_run=True)).complete(ASK)
         assert caught.value.whole
 
 
 def test_an_endpoint_that_fails_gives_back_what_was_set_aside() -> None:
     with FaultyEndpoint(status(500)) as server:
-        budget = Budget(Limits(tokens=1000))
+        budget = Budget(SpendingLimits(tokens=1000))
         with pytest.raises(ModelUnavailableError):
-            asker(server, budget, max_tokens=50, retry=Retry(2, first=0.001)).complete(ASK)
+            asker(
+                server, budget, max_tokens=50, retry=RetryPolicy(2, initial_delay=0.001)
+            ).complete(ASK)
     assert budget.tokens == 0
     assert budget.reserve(900, 100, wait=False) is not None
 
 
 def test_any_model_can_be_limited() -> None:
-    budget = Budget(Limits(tokens=300))
+    budget = Budget(SpendingLimits(tokens=300))
     model = limited_model(ScriptedModel(["a" * 35] * 9), budget)
     model.complete(ASK)
     assert budget.tokens == count_tokens(None, ASK) + 10

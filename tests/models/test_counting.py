@@ -6,8 +6,16 @@ from typing import Any
 
 import pytest
 
-from intercode.models import Budget, Limits, Message, OpenAIModel, Tool, count_tokens, limited_model
-from intercode.models.token_count import Calibration, estimate
+from intercode.models import (
+    Budget,
+    Message,
+    OpenAIModel,
+    SpendingLimits,
+    Tool,
+    count_tokens,
+    limited_model,
+)
+from intercode.models.token_count import Calibration, estimate_tokens
 from support.faulty_endpoint import FaultyEndpoint, ok
 
 ASK: list[Message] = [
@@ -21,7 +29,7 @@ def test_the_estimate() -> None:
     assert count_tokens(None, "") == 0
     assert count_tokens(None, ASK) == 3 + 4 + 10 + 4 + 20
     tool = Tool("run", "Runs code.", {"type": "object"})
-    assert estimate(ASK, tools=[tool]) > estimate(ASK) + 10
+    assert estimate_tokens(ASK, tools=[tool]) > estimate_tokens(ASK) + 10
     call = {"id": "1", "type": "function", "function": {"name": "run", "arguments": "ls " * 50}}
     message: Any = {"role": "assistant", "content": "", "tool_calls": [call]}
     assert count_tokens(None, [message]) > 40
@@ -38,7 +46,7 @@ def test_the_models_own_counter_goes_first_and_may_fail() -> None:
             return self._count(content)
 
     assert count_tokens(Own(len), "abc") == 3
-    within: Any = limited_model(Own(len), Budget(Limits(tokens=9)))
+    within: Any = limited_model(Own(len), Budget(SpendingLimits(tokens=9)))
     assert count_tokens(within, "abc") == 3
     assert count_tokens(Own(lambda _: 1 / 0), "x" * 35) == 10
     assert count_tokens(Own(lambda _: "many"), "x" * 35) == 10
@@ -49,7 +57,7 @@ def test_the_endpoints_counts_correct_the_estimate_for_one_episode_only() -> Non
     estimated = count_tokens(None, ASK)
     usage = {"prompt_tokens": estimated * 2, "completion_tokens": 1}
     with FaultyEndpoint(ok(usage=usage)) as server, OpenAIModel("m", server.base_url) as model:
-        one, other = model.sampled(0), model.sampled(0)
+        one, other = model.for_sample(0), model.for_sample(0)
         one.complete(ASK)
         counts = [count_tokens(m, ASK) for m in (model, one, other)]
     assert counts == [estimated, estimated * 2, estimated]
@@ -58,7 +66,7 @@ def test_the_endpoints_counts_correct_the_estimate_for_one_episode_only() -> Non
 @pytest.mark.parametrize("counted", [None, 0, 10**9])
 def test_a_count_that_is_not_plausible_changes_nothing(counted: int | None) -> None:
     calibration = Calibration()
-    calibration.learn(100, counted)
+    calibration.update(100, counted)
     assert calibration.ratio == 1.0
 
 
@@ -92,7 +100,7 @@ def test_tiktokens_count_is_taken_where_its_table_is_there(
     )  # fmt: skip
     table = tmp_path / "table"
     table.write_bytes(base64.b64encode(b"a") + b" 0")
-    monkeypatch.setattr(token_count, "_table", lambda kind: table)
+    monkeypatch.setattr(token_count, "_table_path", lambda kind: table)
     monkeypatch.setattr(tiktoken, "get_encoding", lambda kind: own)
     model = OpenAIModel("gpt-4o-2098", "http://localhost/v1")
     assert count_tokens(model, "abab ab") == 4

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from intercode.core.errors import BudgetError
-from intercode.models import Budget, Limits, Message, OpenAIModel, limited_model
-from intercode.models.transport.retry import Retry
+from intercode.models import Budget, Message, OpenAIModel, SpendingLimits, limited_model
+from intercode.models.transport.retry import RetryPolicy
 from support.chaotic_endpoint import Chaos
 from support.faulty_endpoint import FaultyEndpoint
 
@@ -17,7 +17,7 @@ CALLS, AT_ONCE = 80, 12
 
 
 def model_at(url: str, **options: object) -> OpenAIModel:
-    retry = Retry(max_attempts=60, first=0.001, longest=0.01)
+    retry = RetryPolicy(max_attempts=60, initial_delay=0.001, max_delay=0.01)
     return OpenAIModel("m", url, retry=retry, timeout=0.2, **options)
 
 
@@ -59,7 +59,7 @@ def test_nothing_above_the_runs_limit_is_spent_even_on_answers_that_got_lost(
     seed: int, limit: int
 ) -> None:
     chaos = Chaos(seed)
-    run = Budget(Limits(tokens=limit), whole=True)
+    run = Budget(SpendingLimits(tokens=limit), whole_run=True)
     answered: list[str] = []
     refused: list[int] = []
 
@@ -67,7 +67,7 @@ def test_nothing_above_the_runs_limit_is_spent_even_on_answers_that_got_lost(
         try:
             answered.append(limited_model(model, run).complete(question(number)).text)
         except BudgetError as e:
-            assert e.whole
+            assert e.run_limit
             refused.append(number)
 
     with (
@@ -87,13 +87,13 @@ def test_an_episodes_limit_holds_for_what_was_answered() -> None:
     with FaultyEndpoint(Chaos(8)) as server, model_at(server.base_url, max_tokens=50) as model:
 
         def episode(number: int) -> tuple[int, int]:
-            budget = Budget(Limits(tokens=700))
+            budget = Budget(SpendingLimits(tokens=700))
             asker, spent = limited_model(model, budget), 0
             while True:
                 try:
                     answer = asker.complete(question(number))
                 except BudgetError as e:
-                    assert not e.whole
+                    assert not e.run_limit
                     return spent, budget.tokens
                 assert answer.text == f"answer {number}"
                 usage = answer.usage

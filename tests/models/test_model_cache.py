@@ -17,9 +17,9 @@ import pytest
 
 from intercode.core.errors import ConfigError, ModelRefusedError
 from intercode.core.types import Usage
-from intercode.models import Budget, Limits, Message, OpenAIModel, Tool, limited_model
+from intercode.models import Budget, Message, OpenAIModel, SpendingLimits, Tool, limited_model
 from intercode.models.base import Completion
-from intercode.models.cache import Cache, key_of
+from intercode.models.cache import CompletionCache, cache_key
 from support.faulty_endpoint import FaultyEndpoint, completion, ok, status
 
 ASK: list[Message] = [{"role": "user", "content": "hello"}]
@@ -36,12 +36,12 @@ def test_a_cached_answer_spends_nothing_and_tells_what_it_had_cost(tmp_path: Pat
             first = model.complete(ASK)
         with model_at(server, tmp_path / "a.sqlite", price=PRICE) as model:
             again = model.complete(ASK)
-            assert model.recall(ASK) == again
+            assert model.get_cached(ASK) == again
             assert model.traffic().from_cache == 2
     assert (again.text, again.cached, first.cached) == ("one", True, False)
     assert again.usage == Usage(0, 0, 0, 0, 0, 0.0)
-    assert again.saved == first.usage
-    assert again.saved.cost == pytest.approx((7 + 2 * 2) / 1e6)
+    assert again.original_usage == first.usage
+    assert again.original_usage.cost == pytest.approx((7 + 2 * 2) / 1e6)
     assert len(server.requests) == 1
 
 
@@ -61,7 +61,7 @@ def test_everything_that_can_change_an_answer_makes_another_request(tmp_path: Pa
             texts = [
                 model.complete(ASK, tools=[tool]).text,
                 model.complete([{"role": "user", "content": "hello "}]).text,
-                *(model.sampled(k).complete(ASK).text for k in (0, 1, 2, 1)),
+                *(model.for_sample(k).complete(ASK).text for k in (0, 1, 2, 1)),
             ]
     assert len(server.requests) == 7 + 2 + 2
     assert texts[2] == "0"  # sample 0 is the model itself
@@ -100,10 +100,11 @@ def test_the_modes(tmp_path: Path) -> None:
 def test_a_seed_differs_between_samples() -> None:
     model = OpenAIModel("m", "http://localhost/v1", seed=10)
     seeds = [
-        m.request(ASK, ())["seed"] for m in (model, model.sampled(2), model.sampled(2).sampled(1))
+        m.request(ASK, ())["seed"]
+        for m in (model, model.for_sample(2), model.for_sample(2).for_sample(1))
     ]
     assert seeds == [10, 12, 11]
-    assert model.sampled(1).facts()["generation"]["seed"] == 11
+    assert model.for_sample(1).metadata()["generation"]["seed"] == 11
 
 
 def test_every_part_of_an_answer_comes_back(tmp_path: Path) -> None:
@@ -112,13 +113,13 @@ def test_every_part_of_an_answer_comes_back(tmp_path: Path) -> None:
         "t\udcff", Usage(1, 2, 3, 4, 5, 0.5, 1.5), "stop", "m", (call,), "hm",
         {"openai": {"reasoning_details": [1]}}, {"ids": [1], "logprobs": [-0.5]},
     )  # fmt: skip
-    cache = Cache(tmp_path / "a.sqlite")
+    cache = CompletionCache(tmp_path / "a.sqlite")
     cache.put("k", whole)
     got = cache.get("k")
     assert got is not None
     for name in ("text", "finish_reason", "model", "calls", "reasoning", "provider", "tokens"):
         assert getattr(got, name) == getattr(whole, name)
-    assert got.saved == whole.usage
+    assert got.original_usage == whole.usage
     cache.close()
     assert cache.get("k") == got  # opened again
 
@@ -127,14 +128,14 @@ def test_a_file_that_is_no_cache_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "notes.txt"
     file.write_text("not a database, but long enough to be taken for one " * 40)
     with pytest.raises(ConfigError, match=r"notes\.txt"):
-        Cache(file)
+        CompletionCache(file)
     with pytest.raises(ConfigError):
-        Cache(tmp_path)
+        CompletionCache(tmp_path)
 
 
 def test_the_users_own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path))
-    assert Cache(True).path == tmp_path / "answers.sqlite"
+    assert CompletionCache(True).path == tmp_path / "answers.sqlite"
 
 
 WRITER = """
@@ -162,7 +163,7 @@ def test_many_processes_write_and_one_is_killed(tmp_path: Path) -> None:
     for writer in writers:
         writer.kill()
     counts = [len(w.communicate()[0].splitlines()) for w in writers]
-    cache = Cache(file)
+    cache = CompletionCache(file)
     assert all(told)
     assert counts[0] >= 0
     for name in "abc":
@@ -172,7 +173,7 @@ def test_many_processes_write_and_one_is_killed(tmp_path: Path) -> None:
 
 
 def test_a_child_after_a_fork_uses_the_file_on_its_own(tmp_path: Path) -> None:
-    cache = Cache(tmp_path / "a.sqlite")
+    cache = CompletionCache(tmp_path / "a.sqlite")
     cache.put("parent", Completion("p"))
     child = os.fork()
     if child == 0:
@@ -189,8 +190,10 @@ def test_a_child_after_a_fork_uses_the_file_on_its_own(tmp_path: Path) -> None:
 
 
 def test_a_key_does_not_depend_on_the_order_of_names() -> None:
-    assert key_of({"a": 1, "b": [{"c": 2, "d": 3}]}) == key_of({"b": [{"d": 3, "c": 2}], "a": 1})
-    assert key_of({"a": 1}) != key_of({"a": "1"})
+    assert cache_key({"a": 1, "b": [{"c": 2, "d": 3}]}) == cache_key(
+        {"b": [{"d": 3, "c": 2}], "a": 1}
+    )
+    assert cache_key({"a": 1}) != cache_key({"a": "1"})
 
 
 def test_the_query_of_an_address_is_part_of_the_question(tmp_path: Path) -> None:
@@ -210,14 +213,14 @@ def test_an_answer_cut_at_the_model_s_own_limit_is_kept(tmp_path: Path) -> None:
     cut = completion(choices=[choice])
     with FaultyEndpoint(status(200, cut), ok("two")) as server:
         model = model_at(server, tmp_path / "a.sqlite", max_tokens=50)
-        asker = limited_model(model, Budget(Limits(tokens=100_000)))
+        asker = limited_model(model, Budget(SpendingLimits(tokens=100_000)))
         assert [asker.complete(ASK).text for _ in range(2)] == ["one", "one"]
         model.close()
 
 
 def test_a_file_that_fails_later_is_told_with_its_name(tmp_path: Path) -> None:
     file = tmp_path / "a.sqlite"
-    cache = Cache(file)
+    cache = CompletionCache(file)
     with closing(sqlite3.connect(file, isolation_level=None)) as other:
         other.execute("DROP TABLE answers")
     with pytest.raises(ConfigError, match=r"a\.sqlite as a cache"):

@@ -13,11 +13,11 @@ import pytest
 
 from intercode.core.errors import ConfigError, ModelRefusedError, ModelUnavailableError
 from intercode.models import Message, Tool, open_model
-from intercode.models.transport.retry import Retry
+from intercode.models.transport.retry import RetryPolicy
 from support.faulty_endpoint import FaultyEndpoint, hang, ok, reset, short_body, status
 
 KEY = "sk-very-secret-0123456789"
-QUICK = Retry(max_attempts=3, first=0.001, longest=0.01)
+QUICK = RetryPolicy(max_attempts=3, initial_delay=0.001, max_delay=0.01)
 RUN = Tool("run", "Runs code.", {"type": "object", "properties": {"code": {"type": "string"}}})
 ASK: list[Message] = [
     {"role": "system", "content": "Be brief."},

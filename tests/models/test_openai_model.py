@@ -16,7 +16,7 @@ import pytest
 
 from intercode.core.errors import ConfigError, ModelRefusedError, ModelUnavailableError
 from intercode.models import Message, OpenAIModel
-from intercode.models.transport.retry import Retry, parse_retry_after
+from intercode.models.transport.retry import RetryPolicy, parse_retry_after
 from support.faulty_endpoint import (
     Fault,
     FaultyEndpoint,
@@ -44,7 +44,7 @@ class Waits(list[float]):
 
 
 def model_at(url: str, waits: Waits, **options: Any) -> OpenAIModel:
-    retry = Retry(
+    retry = RetryPolicy(
         max_attempts=options.pop("max_attempts", 6),
         patience=options.pop("patience", 900.0),
         sleep=waits.sleep,

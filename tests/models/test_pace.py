@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from intercode.models import Message, OpenAIModel
-from intercode.models.transport.concurrency import START, Pace
-from intercode.models.transport.retry import Retry
+from intercode.models.transport.concurrency import INITIAL_LIMIT, ConcurrencyLimiter
+from intercode.models.transport.retry import RetryPolicy
 from support.faulty_endpoint import FaultyEndpoint, ok, status
 
 ASK: list[Message] = [{"role": "user", "content": "hello"}]
@@ -17,12 +17,12 @@ ASK: list[Message] = [{"role": "user", "content": "hello"}]
 
 def test_it_doubles_each_round_until_the_first_sign_of_overload() -> None:
     async def rounds() -> list[int]:
-        pace = Pace(1000, 4)
+        pace = ConcurrencyLimiter(1000, 4)
         limits = []
         for crowded in (False, False, True, False):
-            places = [await pace.enter() for _ in range(int(pace.limit))]
+            places = [await pace.acquire() for _ in range(int(pace.limit))]
             for n, place in enumerate(places):
-                pace.leave(place, answered=not crowded, crowded=crowded and n < 5)
+                pace.release(place, answered=not crowded, overloaded=crowded and n < 5)
             limits.append(int(pace.limit))
         return limits
 
@@ -32,35 +32,35 @@ def test_it_doubles_each_round_until_the_first_sign_of_overload() -> None:
 
 def test_it_stays_between_one_and_the_bound() -> None:
     async def drive() -> tuple[float, float]:
-        pace = Pace(3, 3)
+        pace = ConcurrencyLimiter(3, 3)
         for _ in range(20):
-            pace.leave(await pace.enter(), answered=True)
+            pace.release(await pace.acquire(), answered=True)
         high = pace.limit
         for _ in range(20):
-            pace.leave(await pace.enter(), answered=False, crowded=True)
+            pace.release(await pace.acquire(), answered=False, overloaded=True)
         return high, pace.limit
 
     assert asyncio.run(drive()) == (3, 1)
-    assert Pace(1000).limit == START
-    assert Pace(10).limit == 10
+    assert ConcurrencyLimiter(1000).limit == INITIAL_LIMIT
+    assert ConcurrencyLimiter(10).limit == 10
 
 
 def test_waits_are_served_in_order_and_a_place_is_never_lost_to_a_cancellation() -> None:
     async def drive() -> list[int]:
-        pace, order = Pace(1, 1), list[int]()
+        pace, order = ConcurrencyLimiter(1, 1), list[int]()
 
         async def one(number: int) -> None:
-            place = await pace.enter()
+            place = await pace.acquire()
             order.append(number)
             await asyncio.sleep(0)
-            pace.leave(place, answered=True)
+            pace.release(place, answered=True)
 
-        first = await pace.enter()
+        first = await pace.acquire()
         tasks = [asyncio.create_task(one(n)) for n in range(5)]
         await asyncio.sleep(0)
         assert pace.waiting == 5
         tasks[1].cancel()
-        pace.leave(first, answered=True)
+        pace.release(first, answered=True)
         tasks[0].cancel()  # it has been given the place already
         await asyncio.gather(*tasks, return_exceptions=True)
         assert (pace.in_flight, pace.waiting) == (0, 0)
@@ -84,7 +84,7 @@ def test_an_endpoint_that_takes_four_at_once_is_not_asked_forty_times() -> None:
         with lock:
             inside[0] -= 1
 
-    retry = Retry(max_attempts=100, first=0.005, longest=0.02)
+    retry = RetryPolicy(max_attempts=100, initial_delay=0.005, max_delay=0.02)
     with FaultyEndpoint(play) as server, OpenAIModel("m", server.base_url, retry=retry) as model:
         with ThreadPoolExecutor(40) as threads:
             list(threads.map(lambda _: model.complete(ASK), range(200)))
@@ -109,5 +109,5 @@ def test_the_bound_is_kept() -> None:
     with FaultyEndpoint(play) as server, OpenAIModel("m", server.base_url, concurrency=3) as model:
         with ThreadPoolExecutor(12) as threads:
             list(threads.map(lambda _: model.complete(ASK), range(30)))
-        assert model.facts()["concurrency"] == 3
+        assert model.metadata()["concurrency"] == 3
     assert most[0] == 3

@@ -8,14 +8,14 @@ import pytest
 
 from intercode.core.errors import ConfigError
 from intercode.models import Message, OpenAIModel, Price, find_price
-from intercode.models.prices import OWN, look_up, read_prices
+from intercode.models.prices import PACKAGED_PRICES, find_in_table, read_prices
 from support.faulty_endpoint import FaultyEndpoint, ok
 
 ASK: list[Message] = [{"role": "user", "content": "hello"}]
 
 
 def test_the_packages_own_table_names_a_source_and_a_date_for_each() -> None:
-    table = read_prices(OWN)
+    table = read_prices(PACKAGED_PRICES)
     assert len(table) > 30
     for name, price in table.items():
         assert price.source.startswith("https://"), name
@@ -35,14 +35,14 @@ def test_the_packages_own_table_names_a_source_and_a_date_for_each() -> None:
 def test_a_dated_name_is_the_model_and_a_longer_one_is_another(
     name: str, entry: str | None
 ) -> None:
-    table = read_prices(OWN)
+    table = read_prices(PACKAGED_PRICES)
     assert find_price("openai", name) == (table[f"openai/{entry}"] if entry else None)
 
 
 def test_a_star_stands_for_the_rest_and_the_longest_stem_wins() -> None:
     cheap, dear = Price(1, 2), Price(3, 4)
     table = {"a/*": cheap, "a/big-*": dear, "a/big-one": Price(5, 6)}
-    found = [look_up(table, n) for n in ("a/x", "a/big-x", "a/big-one-20260101", "b/x")]
+    found = [find_in_table(table, n) for n in ("a/x", "a/big-x", "a/big-one-20260101", "b/x")]
     assert found == [cheap, dear, table["a/big-one"], None]
 
 
@@ -87,18 +87,18 @@ def test_what_a_request_costs() -> None:
     )
     assert price.cost(1001, 10, cached=1) * 1e6 == pytest.approx(2000 + 0.2 + 200)
     assert Price(1, 1).cost(10, 0, cached=10) == Price(1, 1).cost(10, 0)
-    assert price.most(100, 10) * 1e6 == pytest.approx(125 + 100)
-    assert price.completion_for(price.most(100, 37) + 1e-12, 100) == 37
-    assert price.completion_for(0.0, 100) < 0
-    assert Price(1, 0).completion_for(1.0, 100) > 10**6
+    assert price.max_cost(100, 10) * 1e6 == pytest.approx(125 + 100)
+    assert price.affordable_completion_tokens(price.max_cost(100, 37) + 1e-12, 100) == 37
+    assert price.affordable_completion_tokens(0.0, 100) < 0
+    assert Price(1, 0).affordable_completion_tokens(1.0, 100) > 10**6
 
 
 def test_an_unknown_models_cost_is_unknown_and_a_known_ones_is_told() -> None:
     with FaultyEndpoint(ok(), ok(), ok(usage=None)) as server:
         with OpenAIModel("m", server.base_url) as model:
             assert model.complete(ASK).usage.cost is None
-            assert model.facts()["price"] is None
+            assert model.metadata()["price"] is None
         with OpenAIModel("m", server.base_url, price={"input": 1, "output": 2}) as model:
             assert model.complete(ASK).usage.cost == pytest.approx(11e-6)
             assert model.complete(ASK).usage.cost is None  # the endpoint told no counts
-            assert model.facts()["price"] == {"input": 1, "output": 2}
+            assert model.metadata()["price"] == {"input": 1, "output": 2}

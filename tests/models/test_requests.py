@@ -38,7 +38,7 @@ def test_every_generation_parameter_is_sent_and_told() -> None:
         "return_token_ids": True,
     }  # fmt: skip
     assert server.headers[0]["X-Team"] == "a"
-    told = m.facts()["generation"]
+    told = m.metadata()["generation"]
     assert {k: told[k] for k in given} == given
     assert told["extra"] == {"min_p": 0.1, "seed": None}
     assert told["headers"] == {"X-Team": "a"}
@@ -123,7 +123,7 @@ def test_the_legacy_endpoint_gets_the_conversation_as_a_text() -> None:
     assert server.requests[0]["logprobs"] == 1
     assert got.text == " ls"
     assert got.tokens == {"logprobs": [-0.5], "texts": [" ls"], "top": [{" ls": -0.5}]}
-    assert "template" in model.facts()
+    assert "template" in model.metadata()
 
 
 def test_a_template_of_ones_own() -> None:
@@ -219,4 +219,4 @@ def test_an_unknown_option_names_the_near_one() -> None:
 def test_none_for_how_an_endpoint_is_asked_leaves_the_default() -> None:
     options: dict[str, Any] = dict.fromkeys(("concurrency", "timeout", "patience"), "none")
     with OpenAIModel("m", "http://localhost/v1", **options) as model:
-        assert (model.conduct.concurrency, model.conduct.timeout) == (256, 120.0)
+        assert (model.request_options.concurrency, model.request_options.timeout) == (256, 120.0)

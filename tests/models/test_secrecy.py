@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from intercode.core.errors import ConfigError
-from intercode.models import Budget, Limits, OpenAIModel, hide, limited_model, open_model
-from intercode.models.redaction import clean, secrets_in
+from intercode.models import Budget, OpenAIModel, SpendingLimits, limited_model, open_model, redact
+from intercode.models.redaction import find_secrets, redact_text
 from support.faulty_endpoint import FaultyEndpoint, completion, status
 
 KEY = "sk-very-secret-0123456789"
@@ -28,26 +28,30 @@ def test_what_is_hidden_and_what_is_not() -> None:
         "headers": {"X-Api-Key": KEY, "Authorization": f"Bearer {KEY}", "X-Team": "blue"},
         "extra": {"auth": {"password": WORD}, "eos_token": "</s>"},
     }  # fmt: skip
-    hidden = hide(given)
+    hidden = redact(given)
     assert KEY not in str(hidden)
     assert WORD not in str(hidden)
     assert hidden["headers"]["X-Team"] == "blue"
     kept = {k: hidden[k] for k in ("max_tokens", "return_token_ids", "stop_token")}
     assert kept == {"max_tokens": 5, "return_token_ids": True, "stop_token": "</s>"}
     assert hidden["extra"]["eos_token"] == "</s>"
-    assert {KEY, WORD} <= set(secrets_in(given))
-    assert clean(f"a {KEY} b EMPTY", [KEY, "EMPTY"]) == "a [hidden] b EMPTY"
+    assert {KEY, WORD} <= set(find_secrets(given))
+    assert redact_text(f"a {KEY} b EMPTY", [KEY, "EMPTY"]) == "a [hidden] b EMPTY"
 
 
 def test_facts_and_reprs_hold_no_secret() -> None:
     url = f"http://me:{WORD}@localhost/v1?api-version=3"
     headers = {"X-Api-Key": HEADER}
     model = OpenAIModel("m", url, api_key=KEY, headers=headers, extra={"password": WORD})
-    shown = str(model.facts()) + repr(model) + repr(limited_model(model, Budget(Limits(tokens=1))))
+    shown = (
+        str(model.metadata())
+        + repr(model)
+        + repr(limited_model(model, Budget(SpendingLimits(tokens=1))))
+    )
     for secret in (KEY, HEADER, WORD):
         assert secret not in shown
-    assert model.facts()["endpoint"] == "http://localhost/v1/chat/completions"
-    assert model.facts()["generation"]["headers"] == {"X-Api-Key": "[hidden]"}
+    assert model.metadata()["endpoint"] == "http://localhost/v1/chat/completions"
+    assert model.metadata()["generation"]["headers"] == {"X-Api-Key": "[hidden]"}
 
 
 def test_a_key_in_the_query_is_refused_without_showing_it() -> None:
@@ -118,5 +122,5 @@ def test_the_key_of_one_provider_is_never_sent_to_another(monkeypatch: pytest.Mo
         open_model("groq/llama")
     local = open_model("vllm/qwen")
     assert isinstance(local, OpenAIModel)
-    assert local.facts()["endpoint"] == "http://localhost:8000/v1/chat/completions"
+    assert local.metadata()["endpoint"] == "http://localhost:8000/v1/chat/completions"
     assert local._secrets == ()

@@ -16,11 +16,11 @@ import pytest
 
 from intercode.core.errors import ModelRefusedError, ModelUnavailableError
 from intercode.models import Message, OpenAIModel
-from intercode.models.transport.retry import Retry
+from intercode.models.transport.retry import RetryPolicy
 from support.faulty_endpoint import FaultyEndpoint, completion, ok, status
 
 ASK: list[Message] = [{"role": "user", "content": "hello"}]
-ONCE = Retry(max_attempts=1)
+ONCE = RetryPolicy(max_attempts=1)
 
 
 @pytest.fixture
@@ -132,7 +132,7 @@ def _settle(model: OpenAIModel) -> None:
     """Until the loop has seen the end of the connection that the server closed."""
     import time
 
-    lane = model._shared.lane
+    lane = model._shared.channel
     assert lane is not None
     deadline = time.monotonic() + 10
     while any(c.usable for c in lane.client._free) and time.monotonic() < deadline:
@@ -177,7 +177,7 @@ def test_what_is_no_http_is_told(said: bytes) -> None:
 def test_an_answer_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     from intercode.models.transport import connection
 
-    monkeypatch.setattr(connection, "LARGEST", 1 << 20)
+    monkeypatch.setattr(connection, "MAX_RESPONSE_BYTES", 1 << 20)
     large: Any = status(200, b" " * (3 << 20))
     with (
         FaultyEndpoint(large) as server,

@@ -163,10 +163,10 @@ async def _cancelled(step: asyncio.Task[Any]) -> None:
 
 def test_a_forgotten_episode_is_closed() -> None:
     async def work() -> None:
-        async with Pool("bash", size=1, idle=0.4) as pool:
+        async with Pool("bash", size=1, idle_timeout=0.4) as pool:
             forgotten = await pool.begin(0)
             other = await pool.begin(1)  # waits until the first is given up
-            assert pool.reaped == 1 and not other.done
+            assert pool.idle_closed == 1 and not other.done
             with pytest.raises(EnvironmentStateError, match=r"nothing happened in it for 0\.4 s"):
                 await forgotten.step("pwd")
 
@@ -202,7 +202,7 @@ def test_mistakes_cost_no_place() -> None:
     with pytest.raises(UsageError, match="size is 0"):
         Pool("bash", size=0)
     with pytest.raises(UsageError, match="idle is 0"):
-        Pool("bash", idle=0)
+        Pool("bash", idle_timeout=0)
     with pytest.raises(UnknownNameError, match="did you mean 'bash'"):
         Pool("bahs")
 
@@ -213,7 +213,7 @@ def test_an_environment_that_cannot_be_made_costs_no_place(
     async def work() -> None:
         async with Pool("bash", size=2) as pool:
             with monkeypatch.context() as broken:
-                broken.setattr(pool, "_make", lambda: intercode.make("no such environment"))
+                broken.setattr(pool, "_make_env", lambda: intercode.make("no such environment"))
                 for _ in range(3):
                     with pytest.raises(UnknownNameError):
                         await pool.begin_group(0, 2)

@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.logs import load
+from intercode.core.logs import load_log
 from intercode.core.types import Step, Trajectory
 from intercode.results.statistics.behaviour import (
-    actions_of,
-    before,
-    behaviour,
-    error_classes,
-    explores,
-    labelled,
-    repeats,
+    behaviour_figures,
+    count_error_classes,
+    executed_actions,
+    exploration_flags,
+    labelled_turns,
+    leading_exploration_flags,
+    repetition_flags,
 )
 from intercode.results.statistics.error_classes import error_class
-from intercode.results.statistics.exploration import LONGEST, only_looks
-from intercode.results.statistics.shell_commands import Command, commands
+from intercode.results.statistics.exploration import MAX_ACTION_LENGTH, is_exploration
+from intercode.results.statistics.shell_commands import ShellCommand, parse_commands
 
 LOOKS = {
     "bash": (
@@ -73,28 +73,28 @@ ACTS = {
 
 @pytest.mark.parametrize(("where", "action"), [(k, a) for k, v in LOOKS.items() for a in v])
 def test_what_only_looks(where: str, action: str) -> None:
-    assert only_looks(action, where)
+    assert is_exploration(action, where)
 
 
 @pytest.mark.parametrize(("where", "action"), [(k, a) for k, v in ACTS.items() for a in v])
 def test_what_does_not(where: str, action: str) -> None:
-    assert not only_looks(action, where)
+    assert not is_exploration(action, where)
 
 
 def test_ctf_is_a_shell_and_a_program_as_action_is_not_read() -> None:
-    assert only_looks("file a; xxd a | head", "ctf")
-    assert not only_looks("xxd -r a b", "ctf")
-    assert not only_looks("ls" + " " * LONGEST, "bash")
+    assert is_exploration("file a; xxd a | head", "ctf")
+    assert not is_exploration("xxd -r a b", "ctf")
+    assert not is_exploration("ls" + " " * MAX_ACTION_LENGTH, "bash")
 
 
 def test_commands_of_a_text() -> None:
-    assert commands("a 'b c' | d>e; f $(g h)") == [
-        Command(("a", "b c")), Command(("d",), ("e",)), Command(("g", "h")),
-        Command(("f", "$(g h)")),
+    assert parse_commands("a 'b c' | d>e; f $(g h)") == [
+        ShellCommand(("a", "b c")), ShellCommand(("d",), ("e",)), ShellCommand(("g", "h")),
+        ShellCommand(("f", "$(g h)")),
     ]  # fmt: skip
-    assert commands("x=1 y=2 cmd 2>&1 >log &") == [Command(("cmd",), ("log",))]
-    assert commands("'open") is None
-    assert commands("# nothing") == []
+    assert parse_commands("x=1 y=2 cmd 2>&1 >log &") == [ShellCommand(("cmd",), ("log",))]
+    assert parse_commands("'open") is None
+    assert parse_commands("# nothing") == []
 
 
 def episode(*steps: Step, where: str = "bash", task: str = "a") -> Trajectory:
@@ -110,26 +110,26 @@ TALK = Step("", "retry", executed=False, valid=False)
 
 def test_exploring_ends_with_the_first_act() -> None:
     play = episode(LOOK, TALK, REFUSED, LOOK, ACT, LOOK, SUBMIT)
-    assert actions_of(play) == [LOOK, LOOK, ACT, LOOK]
-    assert explores(play) == [True, True, False, True]
-    assert before(play) == [True, True, False, False]
+    assert executed_actions(play) == [LOOK, LOOK, ACT, LOOK]
+    assert exploration_flags(play) == [True, True, False, True]
+    assert leading_exploration_flags(play) == [True, True, False, False]
 
 
 def test_an_action_that_solves_the_task_acts_even_if_it_only_reads() -> None:
     answer = Step("ls", "a", reward=1.0)
-    assert explores(episode(LOOK, answer)) == [True, False]
+    assert exploration_flags(episode(LOOK, answer)) == [True, False]
 
 
 def test_repeats_within_an_episode() -> None:
     play = episode(LOOK, ACT, Step(" ls\n", "a"), LOOK)
-    assert repeats(play) == [False, False, True, True]
-    assert repeats(episode(LOOK)) == [False]
+    assert repetition_flags(play) == [False, False, True, True]
+    assert repetition_flags(episode(LOOK)) == [False]
 
 
 def test_the_figures() -> None:
     person = Step("ls", "a", actor="person")
     plays = [episode(LOOK, ACT), episode(ACT, REFUSED, TALK, person, task="b")]
-    found = {f.name: f.estimate for f in behaviour(plays)}
+    found = {f.name: f.estimate for f in behaviour_figures(plays)}
     values = {name: None if e is None else round(e.value, 2) for name, e in found.items()}
     assert values == {
         "actions that explore": 50.0,
@@ -142,12 +142,12 @@ def test_the_figures() -> None:
         "turns that timed out": 0.0,
     }
     assert found["actions that explore"].samples == 4  # type: ignore[union-attr]
-    assert behaviour([])[0].estimate is None
+    assert behaviour_figures([])[0].estimate is None
 
 
 def test_labels_for_a_transcript() -> None:
     wrong = Step("lss", "bash: lss: command not found", valid=False)
-    words = [said for _, said in labelled(episode(LOOK, LOOK, wrong, TALK))]
+    words = [said for _, said in labelled_turns(episode(LOOK, LOOK, wrong, TALK))]
     assert words == [("explores",), ("explores", "repeats"), ("command not found",), ("no code",)]
 
 
@@ -204,7 +204,7 @@ def test_other_turns() -> None:
 
 def test_error_classes_are_counted_by_turn_and_episode() -> None:
     wrong = Step("lss", "x: command not found", valid=False)
-    found = error_classes([episode(wrong, wrong, TALK), episode(wrong, task="b")])
+    found = count_error_classes([episode(wrong, wrong, TALK), episode(wrong, task="b")])
     assert [(e.name, e.turns, e.episodes) for e in found] == [
         ("command not found", 3, 2), ("no code", 1, 1),
     ]  # fmt: skip
@@ -218,7 +218,7 @@ def test_published_strategies_differ_in_how_they_begin(
     recorded_dir: Path, log: str, begins: float
 ) -> None:
     """Plan & Solve looks at the tables first, Try Again guesses."""
-    found = {f.name: f.estimate for f in behaviour(load(recorded_dir / "sql" / log))}
+    found = {f.name: f.estimate for f in behaviour_figures(load_log(recorded_dir / "sql" / log))}
     begun = found["episodes that begin with exploring"]
     assert begun is not None and begun.value == pytest.approx(begins, abs=0.1)
 
@@ -226,6 +226,6 @@ def test_published_strategies_differ_in_how_they_begin(
 def test_most_errors_of_the_published_logs_have_a_class(recorded_dir: Path) -> None:
     for name in ("bash", "sql", "ctf"):
         found = [e for path in sorted((recorded_dir / name).glob("*.json"))
-                 for e in error_classes(load(path))]  # fmt: skip
+                 for e in count_error_classes(load_log(path))]  # fmt: skip
         total = sum(e.turns for e in found)
         assert sum(e.turns for e in found if e.name == "other") <= 0.08 * total, name

@@ -10,11 +10,11 @@ import pytest
 from scipy import stats
 
 from intercode.core.errors import UnknownNameError, UsageError
-from intercode.core.logs import load
-from intercode.core.trajectories import TRAJECTORIES_FILE, append, write_run
+from intercode.core.logs import load_log
+from intercode.core.trajectories import TRAJECTORIES_FILE, append_trajectory, write_run_metadata
 from intercode.core.types import Step, Trajectory, Usage
 from intercode.results.compare.comparison import Comparison, compare, compare_all
-from intercode.results.compare.comparison_tables import as_json, comparison_tables, verdict
+from intercode.results.compare.comparison_tables import comparison_tables, comparisons_json, verdict
 from intercode.results.compare.sides import CONDITIONS, Side, open_side
 
 FACTS = {
@@ -31,7 +31,7 @@ def run(
     """A run directory: for each task a character an epoch, ``+`` solved, ``-`` not, ``!`` an error
     of the infrastructure."""
     place = home / name
-    write_run(place, {**FACTS, **facts})
+    write_run_metadata(place, {**FACTS, **facts})
     for task, outcome in solved.items():
         for epoch, char in enumerate(outcome):
             usage = Usage(100, 10, requests=1, cost=0.01)
@@ -39,9 +39,9 @@ def run(
             play = Trajectory(task, 0, f"do {task}", (step,), epoch=epoch, end="submitted")
             if char == "!":
                 play = play.replace(end="error", error="endpoint down", steps=())
-            append(place / TRAJECTORIES_FILE, play)
+            append_trajectory(place / TRAJECTORIES_FILE, play)
     for play in extra:
-        append(place / TRAJECTORIES_FILE, play)
+        append_trajectory(place / TRAJECTORIES_FILE, play)
     return place
 
 
@@ -59,7 +59,7 @@ def test_paired_by_task(tmp_path: Path) -> None:
     found = compared(a, b)
     assert found.test.method == "exact McNemar test"
     assert found.test.p == pytest.approx(stats.binomtest(1, 3).pvalue)
-    success = found.measured[0]
+    success = found.figures[0]
     assert (success.first, success.second) == (40.0, 60.0)
     assert success.difference.value == pytest.approx(20.0)
     assert success.difference.low is not None and success.difference.low < 0
@@ -67,8 +67,8 @@ def test_paired_by_task(tmp_path: Path) -> None:
         ("t2", 0.0, 1.0, None), ("t3", 0.0, 1.0, None), ("t4", 1.0, 0.0, None),
     ]  # fmt: skip
     assert found.detectable is None or found.detectable > 60  # five tasks can show next to nothing
-    assert [d.name for d in found.also] == ["agent"]
-    measured = {m.name: (m.first, m.second) for m in found.measured}
+    assert [d.name for d in found.other_differences] == ["agent"]
+    measured = {m.name: (m.first, m.second) for m in found.figures}
     assert measured["cost"] == (1.0, 1.0) and measured["prompt tokens"] == (100, 100)
     assert "time" not in measured  # unknown, not zero
 
@@ -82,7 +82,7 @@ def test_epochs_tell_which_flips_are_flaky(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert found.test.method == "exact sign-flip test"
     assert found.test.p == 1.0  # both signs of 2/3 and 1: |sum| 1/3 or 5/3, and 1/3 was seen
-    assert found.measured[0].difference.method == "paired, t over tasks"
+    assert found.figures[0].difference.method == "paired, t over tasks"
 
 
 def test_missing_tasks_and_errors_are_named_and_in_neither_figure(tmp_path: Path) -> None:
@@ -90,8 +90,8 @@ def test_missing_tasks_and_errors_are_named_and_in_neither_figure(tmp_path: Path
     b = run(tmp_path, "b", {"t1": "+", "only-b": "-", "t2": "+", "broken": "!", "bad": "!"})
     found = compared(a, b)
     assert found.tasks == ("t1", "t2")
-    assert (found.measured[0].first, found.measured[0].second) == (50.0, 100.0)
-    assert [(left.task, left.reason) for left in found.left_out] == [
+    assert (found.figures[0].first, found.figures[0].second) == (50.0, 100.0)
+    assert [(left.task, left.reason) for left in found.excluded] == [
         ("only-a", "missing in B"), ("broken", "ended in an error in B"),
         ("only-b", "missing in A"), ("bad", "ended in an error in both"),
     ]  # fmt: skip
@@ -101,8 +101,8 @@ def test_an_epoch_that_failed_is_missing_and_no_zero(tmp_path: Path) -> None:
     a = run(tmp_path, "a", {"t": "+!+", "u": "--"})
     b = run(tmp_path, "b", {"t": "+++", "u": "--"})
     found = compared(a, b)
-    assert found.measured[0].first == found.measured[0].second == 50.0
-    assert found.flips == () and found.left_out == ()
+    assert found.figures[0].first == found.figures[0].second == 50.0
+    assert found.flips == () and found.excluded == ()
 
 
 def test_uneven_epochs_are_told(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_branch_is_no_second_sample(tmp_path: Path) -> None:
     branch = Trajectory("t", 0, "do t", (win,), parent="x", branched_at=0, end="submitted")
     a = run(tmp_path, "a", {"t": "-"}, (branch,))
     b = run(tmp_path, "b", {"t": "-"})
-    assert compared(a, b).measured[0].first == 0.0
+    assert compared(a, b).figures[0].first == 0.0
 
 
 OTHERS = {
@@ -143,7 +143,7 @@ def test_other_conditions_are_refused_unless_named(tmp_path: Path, name: str) ->
     with pytest.raises(UsageError, match=f"differ in {name}: "):
         compared(a, b, even_if=(wrong,))
     found = compared(a, b, even_if=(name, wrong))
-    assert [d.name for d in found.passed] == [name]
+    assert [d.name for d in found.allowed_mismatches] == [name]
     assert any(line.startswith(f"let pass, although it differs: {name}") for line in verdict(found))
 
 
@@ -159,7 +159,7 @@ def test_all_differences_are_named_at_once(tmp_path: Path) -> None:
 def test_an_image_is_its_digest_whatever_its_name(tmp_path: Path) -> None:
     a = run(tmp_path, "a", {"t": "+"})
     b = run(tmp_path, "b", {"t": "+"}, image="tar:/elsewhere/x.tar")
-    assert compared(a, b).passed == ()
+    assert compared(a, b).allowed_mismatches == ()
 
 
 def test_what_one_side_does_not_record_is_a_difference(tmp_path: Path) -> None:
@@ -194,8 +194,8 @@ def test_p_values_of_several_comparisons_are_adjusted(tmp_path: Path) -> None:
     found = compare_all(sides(a, b, c))
     p = [stats.binomtest(0, n).pvalue for n in (7, 8)]
     assert [f.test.p for f in found] == pytest.approx(p)
-    assert [f.adjusted for f in found] == pytest.approx([p[0], 2 * p[1]])
-    assert compare_all(sides(a, b))[0].adjusted is None
+    assert [f.adjusted_p for f in found] == pytest.approx([p[0], 2 * p[1]])
+    assert compare_all(sides(a, b))[0].adjusted_p is None
 
 
 def test_the_tables_and_json_hold_the_same(tmp_path: Path) -> None:
@@ -207,8 +207,8 @@ def test_the_tables_and_json_hold_the_same(tmp_path: Path) -> None:
     assert list(tables) == ["sides", "compare-A-B", "flips-A-B", "left-out-A-B"]
     assert len(tables["flips-A-B"].rows) == 20
     assert tables["flips-A-B"].notes == ("and 30 more: --all shows them.",)
-    assert len(comparison_tables(found, every=True)[2].rows) == 50
-    document = json.loads(json.dumps(as_json(found)))
+    assert len(comparison_tables(found, full=True)[2].rows) == 50
+    document = json.loads(json.dumps(comparisons_json(found)))
     (one,) = document["comparisons"]
     assert len(one["flips"]) == 50 and one["p"] == found[0].test.p
     assert one["left_out"] == [{"task": "x", "reason": "missing in B"}]
@@ -232,22 +232,22 @@ TRY, REACT = "ic_sql_multiturn_gpt-3.5_10_turns.json", "ic_sql_react_10_turns.js
 def test_published_react_against_try_again(recorded_dir: Path) -> None:
     paths = [recorded_dir / "sql" / name for name in (TRY, REACT)]
     found = compared(*paths)
-    first, second = ({t.task: t.success for t in load(path)} for path in paths)
+    first, second = ({t.task: t.success for t in load_log(path)} for path in paths)
     gained = sum(second[t] and not first[t] for t in first)
     lost = sum(first[t] and not second[t] for t in first)
     assert (gained, lost) == (234, 116)
     assert found.test.p == pytest.approx(stats.binomtest(lost, gained + lost).pvalue, rel=1e-9)
-    success = found.measured[0]
+    success = found.figures[0]
     assert (success.first, success.second) == pytest.approx((47.29, 58.70), abs=0.01)
     d = success.difference
     assert (d.value, d.low, d.high) == pytest.approx((11.41, 7.91, 14.87), abs=0.01)
     assert found.detectable == pytest.approx(4.98, abs=0.01)
-    assert len(found.flips) == gained + lost and found.left_out == ()
+    assert len(found.flips) == gained + lost and found.excluded == ()
 
 
 def test_published_plan_solve_cannot_be_told_from_try_again(recorded_dir: Path) -> None:
     found = compared(*(recorded_dir / "sql" / n for n in (TRY, "ic_sql_plan_solve.json")))
-    d = found.measured[0].difference
+    d = found.figures[0].difference
     assert found.test.p > 0.3 and d.low is not None and d.high is not None
     assert d.low < 0 < d.high and found.detectable is not None and abs(d.value) < found.detectable
 
@@ -255,9 +255,9 @@ def test_published_plan_solve_cannot_be_told_from_try_again(recorded_dir: Path) 
 def test_people_played_fifteen_of_the_tasks(recorded_dir: Path) -> None:
     human = recorded_dir / "sql" / "ic_sql_multiturn_human_10_turns.json"
     found = compared(recorded_dir / "sql" / TRY, human)
-    assert len(found.tasks) == 15 and len(found.left_out) == 1019
-    assert {left.reason for left in found.left_out} == {"missing in B"}
-    assert "error % true" not in {m.name for m in found.measured}  # no flags in their sessions
+    assert len(found.tasks) == 15 and len(found.excluded) == 1019
+    assert {left.reason for left in found.excluded} == {"missing in B"}
+    assert "error % true" not in {m.name for m in found.figures}  # no flags in their sessions
 
 
 def test_published_bash_strategies_on_different_file_systems(recorded_dir: Path) -> None:
@@ -277,5 +277,5 @@ def test_published_logs_of_several_file_systems_make_one_side(
             name = f"ic_bash_{agent}_10_turns_fs_{fs}.json"
             (tmp_path / model / name).symlink_to(recorded_dir / "bash" / name)
     found = compared(tmp_path / "gpt-3.5", tmp_path / "text")
-    assert len(found.tasks) == 120 and found.passed == ()
-    assert found.measured[0].first == pytest.approx(45.0)
+    assert len(found.tasks) == 120 and found.allowed_mismatches == ()
+    assert found.figures[0].first == pytest.approx(45.0)

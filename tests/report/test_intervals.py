@@ -12,15 +12,15 @@ from scipy import stats
 from intercode.results.statistics.intervals import (
     Cluster,
     Estimate,
-    bootstrap,
-    by_cluster,
-    hits,
-    mean,
-    paired,
-    proportion,
+    bootstrap_interval,
+    clusters_by_task,
+    estimate_bootstrap_mean,
+    estimate_mean,
+    estimate_paired_difference,
+    estimate_proportion,
     ratio_variance,
-    resampled,
-    wilson,
+    values_by_task,
+    wilson_interval,
 )
 
 
@@ -36,14 +36,14 @@ def test_wilson_against_scipy() -> None:
         k = draw.choice((0, n, draw.randrange(n + 1)))
         level = draw.choice((0.9, 0.95, 0.99))
         expected = stats.binomtest(k, n).proportion_ci(level, method="wilson")
-        assert wilson(k / n, n, level) == pytest.approx(tuple(expected), abs=1e-9), (k, n)
+        assert wilson_interval(k / n, n, level) == pytest.approx(tuple(expected), abs=1e-9), (k, n)
 
 
 def test_one_sample_a_cluster_is_wilson() -> None:
-    found = proportion([Cluster(1, 1)] * 7 + [Cluster(0, 1)] * 3 + [Cluster(0, 0)])
+    found = estimate_proportion([Cluster(1, 1)] * 7 + [Cluster(0, 1)] * 3 + [Cluster(0, 0)])
     assert found is not None and found.method == "Wilson"
     assert (found.value, found.samples, found.clusters) == (0.7, 10, 10)
-    assert _bounds(found) == wilson(0.7, 10)
+    assert _bounds(found) == wilson_interval(0.7, 10)
 
 
 def test_a_mean_is_the_t_interval_over_clusters_of_one_size() -> None:
@@ -51,7 +51,7 @@ def test_a_mean_is_the_t_interval_over_clusters_of_one_size() -> None:
     for _ in range(100):
         n, epochs = draw.randrange(2, 60), draw.randrange(1, 6)
         values = [[draw.gauss(3, 2) for _ in range(epochs)] for _ in range(n)]
-        found = mean(values)
+        found = estimate_mean(values)
         means = [fmean(v) for v in values]
         expected = stats.ttest_1samp(means, 0).confidence_interval(0.95)
         assert _bounds(found) == pytest.approx(tuple(expected), rel=1e-9, abs=1e-9)
@@ -68,29 +68,41 @@ def test_the_variance_of_a_ratio_by_hand() -> None:
 
 def test_epochs_that_always_agree_say_no_more_than_one() -> None:
     """Four equal epochs are no four facts: the interval is near that of the tasks alone."""
-    once = _bounds(proportion([Cluster(1, 1)] * 30 + [Cluster(0, 1)] * 20))
-    found = _bounds(proportion([Cluster(4, 4)] * 30 + [Cluster(0, 4)] * 20))
+    once = _bounds(estimate_proportion([Cluster(1, 1)] * 30 + [Cluster(0, 1)] * 20))
+    found = _bounds(estimate_proportion([Cluster(4, 4)] * 30 + [Cluster(0, 4)] * 20))
     assert found == pytest.approx(once, abs=0.01)
-    naive = wilson(0.6, 200)
+    naive = wilson_interval(0.6, 200)
     assert found[1] - found[0] > 1.8 * (naive[1] - naive[0])
 
 
 def test_all_or_none_still_has_an_interval_as_wide_as_the_tasks_give() -> None:
-    low, high = _bounds(proportion([Cluster(4, 4)] * 20))
-    assert (low, high) == wilson(1.0, 20)
-    assert _bounds(proportion([Cluster(0, 4)] * 20)) == pytest.approx((0.0, 1 - low))
+    low, high = _bounds(estimate_proportion([Cluster(4, 4)] * 20))
+    assert (low, high) == wilson_interval(1.0, 20)
+    assert _bounds(estimate_proportion([Cluster(0, 4)] * 20)) == pytest.approx((0.0, 1 - low))
 
 
 def test_too_little_says_nothing() -> None:
-    assert proportion([]) is None and proportion([Cluster(0, 0)]) is None
-    assert mean([]) is None and mean([[]]) is None and resampled([], samples=0) is None
-    for one in (proportion([Cluster(2, 4)]), mean([[1.0, 2.0]]), resampled([0.5], samples=4)):
+    assert estimate_proportion([]) is None and estimate_proportion([Cluster(0, 0)]) is None
+    assert (
+        estimate_mean([]) is None
+        and estimate_mean([[]]) is None
+        and estimate_bootstrap_mean([], samples=0) is None
+    )
+    for one in (
+        estimate_proportion([Cluster(2, 4)]),
+        estimate_mean([[1.0, 2.0]]),
+        estimate_bootstrap_mean([0.5], samples=4),
+    ):
         assert one is not None and one.low is None and one.high is None
         assert one.method == "one task only"
 
 
 def test_means_that_are_all_alike_promise_nothing() -> None:
-    for one in (mean([[2.0, 2.0], [2.0]]), paired([0.5] * 4), paired([0.5] * 4, samples=8)):
+    for one in (
+        estimate_mean([[2.0, 2.0], [2.0]]),
+        estimate_paired_difference([0.5] * 4),
+        estimate_paired_difference([0.5] * 4, samples=8),
+    ):
         assert one is not None and one.low is None and one.high is None
         assert one.method == "no spread seen"
 
@@ -102,7 +114,7 @@ def test_bootstrap_against_scipy() -> None:
         n = draw.randrange(10, 80)
         values = [draw.choice((0.0, 0.25, 0.5, 1.0)) if case % 2 else draw.expovariate(1)
                   for _ in range(n)]  # fmt: skip
-        found = bootstrap(values, resamples=4000, seed=case, expanded=False)
+        found = bootstrap_interval(values, resamples=4000, seed=case, expanded=False)
         theirs = stats.bootstrap(
             (np.array(values),), np.mean, n_resamples=4000, method="percentile",
             rng=np.random.default_rng(case), vectorized=True, axis=-1,
@@ -115,28 +127,30 @@ def test_bootstrap_against_scipy() -> None:
 def test_the_expanded_bootstrap_is_as_wide_as_t() -> None:
     draw = random.Random(4)
     values = [draw.gauss(0, 1) for _ in range(12)]
-    low, high = bootstrap(values, resamples=6000)
+    low, high = bootstrap_interval(values, resamples=6000)
     error = np.std(values, ddof=1) / 12**0.5
     reach = stats.t.ppf(0.975, 11) * error
     assert high - low == pytest.approx(2 * reach, rel=0.06)
-    narrow = bootstrap(values, resamples=6000, expanded=False)
+    narrow = bootstrap_interval(values, resamples=6000, expanded=False)
     assert narrow[1] - narrow[0] < 0.92 * (high - low)
 
 
 def test_the_same_seed_gives_the_same_interval() -> None:
     values = [0.0, 0.5, 1.0, 0.25, 1.0]
-    assert bootstrap(values, seed=3) == bootstrap(values, seed=3)
-    assert resampled(values, samples=20) == resampled(values, samples=20)
+    assert bootstrap_interval(values, seed=3) == bootstrap_interval(values, seed=3)
+    assert estimate_bootstrap_mean(values, samples=20) == estimate_bootstrap_mean(
+        values, samples=20
+    )
 
 
 def test_paired_with_one_epoch_is_bonett_and_price() -> None:
     moved = [1.0] * 12 + [-1.0] * 5 + [0.0] * 43
-    found = paired(moved, reach=1.0)
+    found = estimate_paired_difference(moved, bound=1.0)
     p12, p21, n = 13 / 62, 6 / 62, 62  # the article's formula: one more of each, n + 2
     reach = stats.norm.ppf(0.975) * ((p12 + p21 - (p12 - p21) ** 2) / n) ** 0.5
     assert _bounds(found) == pytest.approx((p12 - p21 - reach, p12 - p21 + reach), rel=1e-9)
     assert found.value == pytest.approx(7 / 60)
-    percent = paired([100 * d for d in moved], reach=100.0)
+    percent = estimate_paired_difference([100 * d for d in moved], bound=100.0)
     assert _bounds(percent) == pytest.approx(tuple(100 * b for b in _bounds(found)))
 
 
@@ -151,18 +165,23 @@ def test_paired_with_epochs_is_the_paired_t_interval() -> None:
             continue
         expected = stats.ttest_rel(second, first).confidence_interval(0.95)
         clipped = (max(-1.0, expected.low), min(1.0, expected.high))
-        assert _bounds(paired(moved, reach=1.0)) == pytest.approx(clipped, abs=1e-9)
+        assert _bounds(estimate_paired_difference(moved, bound=1.0)) == pytest.approx(
+            clipped, abs=1e-9
+        )
 
 
 def test_no_difference_at_all_is_not_certainty() -> None:
-    low, high = _bounds(paired([0.0] * 20, reach=1.0))
+    low, high = _bounds(estimate_paired_difference([0.0] * 20, bound=1.0))
     assert low == pytest.approx(-high) and 0.05 < high < 0.2
-    assert _bounds(paired([1.0] * 20, reach=1.0))[1] == 1.0
+    assert _bounds(estimate_paired_difference([1.0] * 20, bound=1.0))[1] == 1.0
 
 
 def test_grouping_keeps_tasks_together() -> None:
-    assert by_cluster([("a", 1.0), ("b", 2.0), ("a", 3.0)]) == [[1.0, 3.0], [2.0]]
-    assert hits([("a", True), ("b", False), ("a", False)]) == [Cluster(1, 2), Cluster(0, 1)]
+    assert values_by_task([("a", 1.0), ("b", 2.0), ("a", 3.0)]) == [[1.0, 3.0], [2.0]]
+    assert clusters_by_task([("a", True), ("b", False), ("a", False)]) == [
+        Cluster(1, 2),
+        Cluster(0, 1),
+    ]
 
 
 # Coverage by simulation. With 800 rounds the standard error of a share of 95 % is 0.8 points: a
@@ -181,9 +200,9 @@ def test_coverage(tasks: int, chance: float, epochs: int, rho: float) -> None:
         each = [draw.betavariate(chance * size, (1 - chance) * size) if rho else chance
                 for _ in range(tasks)]  # fmt: skip
         solved = [sum(draw.random() < p for _ in range(epochs)) for p in each]
-        low, high = _bounds(proportion([Cluster(s, epochs) for s in solved]))
+        low, high = _bounds(estimate_proportion([Cluster(s, epochs) for s in solved]))
         held += low <= chance <= high
-        low, high = wilson(sum(solved) / (tasks * epochs), tasks * epochs)
+        low, high = wilson_interval(sum(solved) / (tasks * epochs), tasks * epochs)
         naive += low <= chance <= high
     assert held / rounds > 0.915
     if epochs > 1 and rho:  # what clustering is for
@@ -202,6 +221,6 @@ def test_coverage_of_paired_differences() -> None:
                 sum((draw.random() < b) - (draw.random() < a) for _ in range(epochs)) / epochs
                 for a, b in zip(chances, second, strict=True)
             ]
-            low, high = _bounds(paired(moved, reach=1.0))
+            low, high = _bounds(estimate_paired_difference(moved, bound=1.0))
             held[epochs] += low <= 0.05 <= high
     assert min(held.values()) / rounds > 0.91

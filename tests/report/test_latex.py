@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from intercode.results import report
-from intercode.results.latex import escaped
+from intercode.results.latex import escape_latex
 from intercode.results.tables import Table, render
 
 TABLE = Table(
@@ -43,7 +43,7 @@ def test_a_table_has_rules_headings_and_figures() -> None:
 
 
 def test_every_special_character_is_taken_literally() -> None:
-    shown = escaped('a\\b{c}&%$#_~^<>|"\n x')
+    shown = escape_latex('a\\b{c}&%$#_~^<>|"\n x')
     assert shown == (
         r"a\textbackslash{}b\{c\}\&\%\$\#\_\textasciitilde{}\textasciicircum{}"
         r"\textless{}\textgreater{}\textbar{}\textquotedbl{} x"

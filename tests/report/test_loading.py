@@ -22,12 +22,14 @@ STEP = Step(
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
     out = tmp_path / "run"
-    trajectories.write_run(out, {"agent": "react", "dataset": "starter", "versions": {"x": "1"}})
+    trajectories.write_run_metadata(
+        out, {"agent": "react", "dataset": "starter", "versions": {"x": "1"}}
+    )
     base = Trajectory("t/0", 0, "q", (STEP, Step("pwd", "/", valid=False)), end="submitted", id="a")
     failed = base.replace(task="t/1", steps=(), end="error", error="lost", id="")
     for t in (base, base.replace(epoch=1, id="b"), failed, failed.replace(epoch=1)):
-        trajectories.append(out / trajectories.TRAJECTORIES_FILE, t)
-    trajectories.append(
+        trajectories.append_trajectory(out / trajectories.TRAJECTORIES_FILE, t)
+    trajectories.append_trajectory(
         out / trajectories.TRAJECTORIES_FILE, base.replace(task="t/1", end="solved", id="c")
     )
     return out
@@ -35,7 +37,7 @@ def run(tmp_path: Path) -> Path:
 
 def test_episodes_and_facts(run: Path) -> None:
     loaded = intercode.load_run(run)
-    assert loaded.facts["versions"] == {"x": "1"}
+    assert loaded.metadata["versions"] == {"x": "1"}
     found = [(t.task, t.epoch, t.end) for t in loaded.episodes]
     assert found == [
         ("t/0", 0, "submitted"), ("t/0", 1, "submitted"), ("t/1", 1, "error"), ("t/1", 0, "solved"),
@@ -68,7 +70,7 @@ def test_without_pandas_there_are_rows(run: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_a_directory_of_several_runs_names_them(run: Path, tmp_path: Path) -> None:
     assert intercode.load_run(tmp_path).path == run
-    trajectories.write_run(tmp_path / "other", {"agent": "noop"})
+    trajectories.write_run_metadata(tmp_path / "other", {"agent": "noop"})
     with pytest.raises(UsageError, match="holds 2 runs and logs"):
         intercode.load_run(tmp_path)
     with pytest.raises(UsageError, match="no such file"):

@@ -68,9 +68,11 @@ def test_failed_episodes_are_no_zeros() -> None:
     broken = _episode(task="b", end="error", error="endpoint down")
     episodes = [_episode(GOOD), broken]
     assert metrics.success_rate(episodes) == 100.0
-    assert metrics.failed(episodes) == 1
-    assert metrics.settled([broken, broken, *episodes]) == episodes
-    assert metrics.settled([broken, _episode(GOOD, task="b")]) == [_episode(GOOD, task="b")]
+    assert metrics.count_failed(episodes) == 1
+    assert metrics.drop_retried_failures([broken, broken, *episodes]) == episodes
+    assert metrics.drop_retried_failures([broken, _episode(GOOD, task="b")]) == [
+        _episode(GOOD, task="b")
+    ]
 
 
 def test_groups_are_hardness_for_sql_and_file_systems_for_bash() -> None:
@@ -78,4 +80,4 @@ def test_groups_are_hardness_for_sql_and_file_systems_for_bash() -> None:
     assert metrics.group_of(_episode(**both)) == "fs_1"
     assert metrics.group_of(_episode(**both, run={"environment": "sql"})) == "easy"
     assert metrics.group_of(_episode(hardness="hard")) == "hard"
-    assert metrics.split([_episode()], metrics.group_of) == {}
+    assert metrics.split_episodes([_episode()], metrics.group_of) == {}

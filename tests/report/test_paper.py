@@ -110,7 +110,7 @@ def test_re_runs_stand_apart_from_the_logs(recorded_dir: Path, reference_dir: Pa
     assert any("not to be put side by side" in n for n in table.notes)
 
 
-@pytest.mark.parametrize("style", report.STYLES)
+@pytest.mark.parametrize("style", report.RENDERERS)
 def test_every_format_holds_the_figures(recorded_dir: Path, style: str) -> None:
     text = report.render(list(_built(recorded_dir).values()), style)
     assert "47.2920" in text if style == "json" else "47.3" in text

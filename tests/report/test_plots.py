@@ -17,12 +17,12 @@ plots = pytest.importorskip("intercode.results.report.plots")
 
 def _run(directory: Path, model: str, cost: float | None, **meta: str) -> Path:
     facts = {"environment": "bash", "dataset": "nl2bash", "agent": "react", "model": model, **meta}
-    trajectories.write_run(directory, facts)
+    trajectories.write_run_metadata(directory, facts)
     for n in range(8):
         usage = Usage(10, 5, 1, cost=cost)
         steps = (Step("a", "b", reward=0.0, usage=usage), Step("a", "b", reward=float(n % 2)))
         episode = Trajectory(f"nl2bash/fs_{n % 2 + 1}/{n}", n, "q", steps, group=f"fs_{n % 2 + 1}")
-        trajectories.append(directory / trajectories.TRAJECTORIES_FILE, episode)
+        trajectories.append_trajectory(directory / trajectories.TRAJECTORIES_FILE, episode)
     return directory
 
 

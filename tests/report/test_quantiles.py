@@ -9,8 +9,8 @@ from intercode.core.errors import UsageError
 from intercode.results.statistics.distributions import (
     incomplete_beta,
     normal_quantile,
+    t_cdf,
     t_quantile,
-    t_share,
 )
 
 SHARES = (1e-6, 0.01, 0.025, 0.3, 0.5, 0.7, 0.9, 0.975, 0.995, 0.999999)
@@ -21,7 +21,7 @@ def test_student(freedom: int) -> None:
     for share in SHARES:
         expected = stats.t.ppf(share, freedom)
         assert t_quantile(share, freedom) == pytest.approx(expected, rel=1e-9, abs=1e-12)
-        assert t_share(expected, freedom) == pytest.approx(share, rel=1e-9)
+        assert t_cdf(expected, freedom) == pytest.approx(share, rel=1e-9)
 
 
 def test_normal() -> None:

@@ -29,12 +29,12 @@ LABEL = "nl2bash#aaaaaaaa, standard 1, nl2bash@0123456789ab, x86_64, namespace"
 
 def _run(directory: Path, rewards: dict[str, list[float]], **meta: Any) -> Path:
     """A run directory; ``rewards`` maps ``group/number`` to the reward of each turn."""
-    trajectories.write_run(directory, {**META, **meta})
+    trajectories.write_run_metadata(directory, {**META, **meta})
     for n, (task, values) in enumerate(rewards.items()):
         steps = tuple(Step("x", "y", reward=v) for v in values)
         group = task.partition("/")[0]
         episode = Trajectory(f"nl2bash/{task}", n, "q", steps, end="turn_limit", group=group)
-        trajectories.append(directory / "trajectories.jsonl", episode)
+        trajectories.append_trajectory(directory / "trajectories.jsonl", episode)
     return directory
 
 
@@ -97,7 +97,7 @@ def test_failed_episodes_are_counted_apart(tmp_path: Path) -> None:
     log = run / "trajectories.jsonl"
     for task in ("nl2bash/fs_1/0", "nl2bash/fs_1/9"):
         failed = Trajectory(task, 9, "q", (), end="error", error="lost", group="fs_1")
-        trajectories.append(log, failed)
+        trajectories.append_trajectory(log, failed)
     table = _build(run)["nl2bash"]
     assert table.rows[0][-2:] == (4, 1)
     assert table.cell("all") == 50.0
@@ -146,8 +146,10 @@ def test_a_reward_a_policy_and_determinism_are_conditions(tmp_path: Path) -> Non
 
 def test_epochs_are_episodes_and_no_further_tasks(tmp_path: Path) -> None:
     run = _run(tmp_path / "a", {"fs_1/0": [1.0], "fs_1/1": [0.0]})
-    (extra,) = [t for t in trajectories.read(run / "trajectories.jsonl") if t.index == 0]
-    trajectories.append(run / "trajectories.jsonl", extra.replace(epoch=1))
+    (extra,) = [
+        t for t in trajectories.read_trajectories(run / "trajectories.jsonl") if t.index == 0
+    ]
+    trajectories.append_trajectory(run / "trajectories.jsonl", extra.replace(epoch=1))
     tables = _build(run)
     own = tables["nl2bash"]
     assert own.columns[-3:] == ("tasks", "episodes", "failed") and own.rows[0][-3:] == (2, 3, 0)

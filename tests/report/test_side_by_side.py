@@ -9,12 +9,12 @@ import pytest
 from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.types import Step, Trajectory
 from intercode.results.compare.sides import Side
-from intercode.results.compare.transcripts import MOST_LINES, side_by_side
-from intercode.results.report.result_sets import Entry
+from intercode.results.compare.transcripts import MAX_OBSERVATION_LINES, side_by_side
+from intercode.results.report.result_sets import ResultSet
 
 
 def side(letter: str, *plays: Trajectory) -> Side:
-    entry = Entry("bash", "mine", "react", "m", "published", "authors", Path(letter), plays)
+    entry = ResultSet("bash", "mine", "react", "m", "published", "authors", Path(letter), plays)
     return Side(letter, Path(letter), entry)
 
 
@@ -58,9 +58,9 @@ def test_wide_characters_keep_the_columns() -> None:
 def test_long_observations_lose_their_middle_unless_all_is_asked_for() -> None:
     a = side("A", play(Step("seq 100", "\n".join(map(str, range(100))))))
     short = side_by_side([a], "t", width=80)
-    assert f"[... {100 - MOST_LINES} lines ...]" in short and "\n99\n" in short
+    assert f"[... {100 - MAX_OBSERVATION_LINES} lines ...]" in short and "\n99\n" in short
     assert "\n50\n" not in short
-    assert "\n50\n" in side_by_side([a], "t", width=80, every=True)
+    assert "\n50\n" in side_by_side([a], "t", width=80, full=True)
 
 
 def test_the_epoch_that_all_have_is_shown_first() -> None:

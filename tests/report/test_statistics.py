@@ -10,16 +10,16 @@ import pytest
 
 import intercode
 from intercode.agents import open_agent
-from intercode.core.logs import load
-from intercode.core.trajectories import TRAJECTORIES_FILE, append
+from intercode.core.logs import load_log
+from intercode.core.trajectories import TRAJECTORIES_FILE, append_trajectory
 from intercode.core.types import Step, Trajectory, Usage
 from intercode.evaluation.rollout import rollout
 from intercode.results import report
-from intercode.results.report.result_sets import collect
+from intercode.results.report.result_sets import collect_result_sets
 from intercode.results.report.statistics_tables import statistics_tables
 from intercode.results.statistics import figures, metrics
-from intercode.results.statistics.intervals import wilson
-from intercode.results.statistics.samples import samples, solved_at, turns_of
+from intercode.results.statistics.intervals import wilson_interval
+from intercode.results.statistics.samples import agent_turns, independent_episodes, solving_turn
 
 GOOD = Step("ls", "x", reward=1.0)
 MEH = Step("ls -l", "y", reward=0.4)
@@ -46,8 +46,8 @@ def test_samples_leave_out_what_is_no_independent_play() -> None:
     broken = episode(task="c", end="error", error="endpoint down")
     branch = episode(GOOD, task="b", epoch=1, parent="x")
     again = episode(GOOD, task="b")
-    assert samples([*kept, broken, branch]) == kept
-    assert samples([*kept, again]) == [kept[0], again]
+    assert independent_episodes([*kept, broken, branch]) == kept
+    assert independent_episodes([*kept, again]) == [kept[0], again]
 
 
 def test_success_is_the_reports_and_says_which_interval() -> None:
@@ -55,7 +55,7 @@ def test_success_is_the_reports_and_says_which_interval() -> None:
     found = figures.success(plays)
     assert value(found) == pytest.approx(metrics.success_rate(plays), rel=1e-12)
     assert found is not None and found.method == "Wilson"
-    assert (found.low, found.high) == pytest.approx([100 * b for b in wilson(2 / 3, 3)])
+    assert (found.low, found.high) == pytest.approx([100 * b for b in wilson_interval(2 / 3, 3)])
     several = [*epochs("a", "+-"), *epochs("b", "--"), *epochs("c", "++-")]
     found = figures.success(several)
     assert value(found) == pytest.approx(metrics.success_rate(several), rel=1e-12)
@@ -67,7 +67,7 @@ def test_success_is_the_reports_and_says_which_interval() -> None:
 def test_an_infrastructure_error_is_missing_and_no_zero() -> None:
     plays = [*epochs("a", "+"), episode(BAD, task="b", end="error", error="lost")]
     assert value(figures.success(plays)) == 100.0
-    assert value(figures.average(plays, lambda t: t.reward)) == 1.0
+    assert value(figures.mean_figure(plays, lambda t: t.reward)) == 1.0
 
 
 def _chosen(solved: str, k: int, wanted: object) -> Fraction:
@@ -92,8 +92,12 @@ def test_pass_at_k_counts_every_way_to_choose_k(k: int) -> None:
 
 def test_pass_at_more_than_there_are_is_none() -> None:
     assert figures.pass_at(epochs("a", "+-"), 3) is None
-    assert figures.ks(1) == [] and figures.ks(2) == [2] and figures.ks(5) == [2, 4, 5]
-    assert figures.ks(8) == [2, 4, 8]
+    assert (
+        figures.pass_k_values(1) == []
+        and figures.pass_k_values(2) == [2]
+        and figures.pass_k_values(5) == [2, 4, 5]
+    )
+    assert figures.pass_k_values(8) == [2, 4, 8]
 
 
 def test_success_by_turn() -> None:
@@ -112,9 +116,9 @@ def test_success_by_turn() -> None:
 
 def test_a_forced_submit_counts_with_the_turn_before() -> None:
     forced = episode(BAD, Step("submit", "", reward=1.0), run={"turns_taken": 1})
-    assert turns_of(forced) == (BAD,)
-    assert solved_at(forced) == 1
-    assert solved_at(episode(BAD)) is None
+    assert agent_turns(forced) == (BAD,)
+    assert solving_turn(forced) == 1
+    assert solving_turn(episode(BAD)) is None
 
 
 def test_recovery() -> None:
@@ -126,14 +130,14 @@ def test_recovery() -> None:
     ]
     assert value(figures.recovery(plays)) == pytest.approx(200 / 3)
     # After errors: GOOD, MEH, TALK, MEH; after valid ones: GOOD.
-    assert value(figures.next_valid(plays, after_error=True)) == 75.0
-    assert value(figures.next_valid(plays, after_error=False)) == 100.0
+    assert value(figures.next_action_valid(plays, after_error=True)) == 75.0
+    assert value(figures.next_action_valid(plays, after_error=False)) == 100.0
     assert figures.recovery([episode(GOOD)]) is None
 
 
 def test_a_turn_of_unknown_validity_is_neither() -> None:
     unknown = Step("x", "", valid=None)
-    assert figures.next_valid([episode(BAD, unknown, GOOD)], after_error=True) is None
+    assert figures.next_action_valid([episode(BAD, unknown, GOOD)], after_error=True) is None
     assert figures.recovery([episode(unknown)]) is None
 
 
@@ -141,14 +145,14 @@ def test_unknown_costs_are_none_and_never_zero() -> None:
     def asked(cost: float | None) -> Step:
         return Step("ls", "", reward=0.0, usage=Usage(10, 5, requests=1, cost=cost, seconds=2.0))
 
-    found = {f.name: f.estimate for f in figures.figures([episode(asked(None))])}
+    found = {f.name: f.estimate for f in figures.all_figures([episode(asked(None))])}
     assert found["cost"] is None and value(found["prompt tokens"]) == 10
     plays = [episode(asked(0.02)), episode(asked(None), task="b"), episode(asked(0.04), task="c")]
-    found = {f.name: f.estimate for f in figures.figures(plays)}
+    found = {f.name: f.estimate for f in figures.all_figures(plays)}
     assert value(found["cost"]) == pytest.approx(3.0)  # cents
     assert found["cost"] is not None and found["cost"].samples == 2
     assert found["time"] is None and found["reasoning tokens"] is None
-    assert figures.figures([episode(GOOD)])[-2].estimate is None
+    assert figures.all_figures([episode(GOOD)])[-2].estimate is None
 
 
 def test_splits_by_hardness_group_and_tag() -> None:
@@ -156,7 +160,7 @@ def test_splits_by_hardness_group_and_tag() -> None:
         episode(GOOD, hardness="hard", group="g2", tags=("join", "order")),
         episode(BAD, task="b", hardness="easy", group="g1", tags=("join",)),
     ]
-    found = [(by, name, [t.task for t in some]) for by, name, some in figures.splits(plays)]
+    found = [(by, name, [t.task for t in some]) for by, name, some in figures.subsets(plays)]
     assert found == [
         ("hardness", "easy", ["b"]), ("hardness", "hard", ["a"]),
         ("group", "g1", ["b"]), ("group", "g2", ["a"]),
@@ -169,7 +173,7 @@ SQL = "ic_sql_multiturn_gpt-3.5_10_turns.json"
 
 
 def test_the_published_sql_log(recorded_dir: Path) -> None:
-    plays = load(recorded_dir / "sql" / SQL)
+    plays = load_log(recorded_dir / "sql" / SQL)
     found = figures.success(plays)
     assert found is not None
     assert found.value == pytest.approx(47.29, abs=0.01)
@@ -185,8 +189,8 @@ def test_the_published_sql_log(recorded_dir: Path) -> None:
 
 def test_figures_agree_with_the_reports(recorded_dir: Path) -> None:
     for name in (SQL, "ic_sql_react_10_turns.json", "ic_sql_plan_solve.json"):
-        plays = load(recorded_dir / "sql" / name)
-        found = {f.name: value(f.estimate) for f in figures.figures(plays) if f.estimate}
+        plays = load_log(recorded_dir / "sql" / name)
+        found = {f.name: value(f.estimate) for f in figures.all_figures(plays) if f.estimate}
         assert found["success"] == pytest.approx(metrics.success_rate(plays))
         assert found["turns"] == pytest.approx(metrics.mean_turns(plays))
         assert found["error %"] == pytest.approx(metrics.error_rate(plays))
@@ -196,7 +200,7 @@ def test_figures_agree_with_the_reports(recorded_dir: Path) -> None:
 
 def test_tables_of_a_log(recorded_dir: Path) -> None:
     path = recorded_dir / "sql" / SQL
-    tables = {t.name: t for t in statistics_tables(collect([(path, load(path))]))}
+    tables = {t.name: t for t in statistics_tables(collect_result_sets([(path, load_log(path))]))}
     who = "spider/try-again/gpt-3.5"
     assert list(tables) == [
         f"{kind}/{who}" for kind in ("statistics", "splits", "by-turn", "behaviour", "errors")
@@ -208,7 +212,7 @@ def test_tables_of_a_log(recorded_dir: Path) -> None:
     assert tables[f"by-turn/{who}"].cell("value", turns=10) == pytest.approx(47.3, abs=0.1)
     errors = tables[f"errors/{who}"]
     assert errors.rows[0][0] == "no such column (1054)"
-    for style in report.STYLES:
+    for style in report.RENDERERS:
         assert "44.26" in report.render([tables[f"statistics/{who}"]], style)
 
 
@@ -225,7 +229,7 @@ def test_build_adds_them_when_asked(recorded_dir: Path) -> None:
 def test_uneven_epochs_and_branches_are_told(tmp_path: Path) -> None:
     plays = [*epochs("a", "++"), *epochs("b", "-"), episode(GOOD, task="b", parent="z")]
     run = {"source": "run", "environment": "bash", "dataset": "mine"}
-    entries = collect([(tmp_path, [t.replace(run=run) for t in plays])])
+    entries = collect_result_sets([(tmp_path, [t.replace(run=run) for t in plays])])
     (table,) = [t for t in statistics_tables(entries) if t.name.startswith("statistics/")]
     notes = " ".join(table.notes)
     assert "1 to 2 episodes" in notes and "1 branches" in notes
@@ -239,10 +243,10 @@ def test_a_record_has_its_tasks_tags() -> None:
 
 
 def test_tags_are_kept_in_a_run(tmp_path: Path) -> None:
-    append(tmp_path / TRAJECTORIES_FILE, episode(GOOD, tags=("join", "null")))
-    append(tmp_path / TRAJECTORIES_FILE, episode(GOOD, task="b"))
-    plays = load(tmp_path)
+    append_trajectory(tmp_path / TRAJECTORIES_FILE, episode(GOOD, tags=("join", "null")))
+    append_trajectory(tmp_path / TRAJECTORIES_FILE, episode(GOOD, task="b"))
+    plays = load_log(tmp_path)
     assert [t.tags for t in plays] == [("join", "null"), ()]
-    assert [(name, len(some)) for by, name, some in figures.splits(plays) if by == "tag"] == [
+    assert [(name, len(some)) for by, name, some in figures.subsets(plays) if by == "tag"] == [
         ("join", 1), ("null", 1),
     ]  # fmt: skip

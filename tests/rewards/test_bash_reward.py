@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from intercode.core.types import SUCCESS, FileEntry, State, Task
+from intercode.core.types import SUCCESS_THRESHOLD, FileEntry, State, Task
 from intercode.environments.bash.reward import original, output_similarity, same_entry, standard
 
 TASK = Task("t", "q")
@@ -195,4 +195,4 @@ def test_similarity_of_outputs(a: str, b: str, holds: Callable[[float], bool]) -
 def test_an_answer_stands_for_the_output() -> None:
     agent = replace(left("noise"), answer="42")
     assert standard(TASK, agent, left("42\n")).value == 1.0
-    assert standard(TASK, replace(agent, answer="41"), left("42\n")).value < SUCCESS
+    assert standard(TASK, replace(agent, answer="41"), left("42\n")).value < SUCCESS_THRESHOLD

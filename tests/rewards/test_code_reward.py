@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from intercode.core.types import State, Task, TestRun
-from intercode.environments.code.reward import same_printed, same_value, standard
+from intercode.core.types import State, Task, TestResult
+from intercode.environments.code.reward import outputs_equal, standard, values_equal
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ from intercode.environments.code.reward import same_printed, same_value, standar
     ],
 )
 def test_what_is_printed_counts_line_by_line(printed: str, expected: str, same: bool) -> None:
-    assert same_printed(printed, expected) is same
+    assert outputs_equal(printed, expected) is same
 
 
 @pytest.mark.parametrize(
@@ -59,15 +59,19 @@ def test_what_is_printed_counts_line_by_line(printed: str, expected: str, same: 
     ],
 )
 def test_values_are_compared_by_kind(returned: Any, expected: Any, same: bool) -> None:
-    assert same_value(returned, expected) is same
-    assert same_value(expected, returned) is same
+    assert values_equal(returned, expected) is same
+    assert values_equal(expected, returned) is same
 
 
 def test_what_is_no_number_is_equal_to_nothing() -> None:
-    assert not same_value(math.nan, math.nan)
+    assert not values_equal(math.nan, math.nan)
 
 
 def test_the_share_of_tests_is_the_reward() -> None:
-    runs = (TestRun("1", True), TestRun("2", False, error="another answer"), TestRun("3", True))
+    runs = (
+        TestResult("1", True),
+        TestResult("2", False, error="another answer"),
+        TestResult("3", True),
+    )
     score = standard(Task("t", "?"), State(tests=runs), State())
     assert (score.value, score.details["failed"]) == (2 / 3, {1: "another answer"})

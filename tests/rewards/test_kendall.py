@@ -12,8 +12,8 @@ import pytest
 from scipy.stats import kendalltau
 
 from intercode.core import logs
-from intercode.environments.sql.kendall import inversions, tau_b
-from intercode.environments.sql.recorded_results import rows_of
+from intercode.environments.sql.kendall import count_inversions, tau_b
+from intercode.environments.sql.recorded_results import parse_rows
 
 
 def _theirs(x: list[str], y: list[str]) -> float:
@@ -48,8 +48,8 @@ def test_results_of_recorded_episodes(recorded_dir: Path) -> None:
     """Two results of one episode, cut to what both hold: what the authors' scorer is given."""
     compared = 0
     folder = recorded_dir / "sql"
-    for episode in (t for file in folder.glob("*.json") for t in logs.load(file)):
-        found = [rows for s in episode.steps if (rows := rows_of(s.observation))]
+    for episode in (t for file in folder.glob("*.json") for t in logs.load_log(file)):
+        found = [rows for s in episode.steps if (rows := parse_rows(s.observation))]
         for a, b in pairwise(found):
             common = set(a) & set(b)
             x, y = ([r for r in rows if r in common] for rows in (a, b))
@@ -65,6 +65,6 @@ def test_lists_of_two_lengths() -> None:
 
 
 def test_inversions() -> None:
-    assert inversions([1, 2, 2, 3]) == 0
-    assert inversions([3, 2, 2, 1]) == 5
-    assert inversions([]) == 0
+    assert count_inversions([1, 2, 2, 3]) == 0
+    assert count_inversions([3, 2, 2, 1]) == 5
+    assert count_inversions([]) == 0

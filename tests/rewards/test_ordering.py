@@ -9,9 +9,9 @@ import pytest
 
 from intercode.core.types import Rows
 from intercode.environments.sql.row_order import (
-    Run,
-    cuts_a_tie,
-    ranks_of,
+    RunStatement,
+    limit_cuts_tie,
+    rank_rows,
     subqueries,
     without_limit,
 )
@@ -24,7 +24,7 @@ DATA = (
 
 
 @pytest.fixture
-def run() -> Iterator[Run]:
+def run() -> Iterator[RunStatement]:
     connection = sqlite3.connect(":memory:")
     connection.executescript(DATA)
 
@@ -66,35 +66,35 @@ def run() -> Iterator[Run]:
         ("SELECT rank() OVER (ORDER BY age) FROM t", None),
     ],
 )
-def test_ranks(run: Run, gold: str, ranks: tuple[int, ...] | None) -> None:
+def test_ranks(run: RunStatement, gold: str, ranks: tuple[int, ...] | None) -> None:
     rows = run(gold)
     assert rows is not None
-    assert ranks_of(gold, rows, run) == ranks
+    assert rank_rows(gold, rows, run) == ranks
 
 
-def test_names_that_differ_in_case_alone_are_side_by_side(run: Run) -> None:
+def test_names_that_differ_in_case_alone_are_side_by_side(run: RunStatement) -> None:
     gold = "SELECT name FROM t ORDER BY name COLLATE NOCASE"
     rows = run(gold)
     assert rows is not None and [r[0].lower() for r in rows[:2]] == ["ann", "ann"]
-    assert ranks_of(gold, rows, run) == (0, 0, 1, 2)
+    assert rank_rows(gold, rows, run) == (0, 0, 1, 2)
 
 
 @pytest.mark.parametrize(
     "gold",
     ["SELECT DISTINCT name FROM t ORDER BY age", "SELECT age a FROM t ORDER BY a + 0"],
 )
-def test_an_order_that_cannot_be_told_is_taken_as_it_came(run: Run, gold: str) -> None:
+def test_an_order_that_cannot_be_told_is_taken_as_it_came(run: RunStatement, gold: str) -> None:
     rows = run(gold)
     assert rows is not None
-    assert ranks_of(gold, rows, run) == (0, 1, 2, 3)
+    assert rank_rows(gold, rows, run) == (0, 1, 2, 3)
 
 
 def test_a_statement_that_fails_or_gives_other_rows_tells_nothing() -> None:
     rows: Rows = (("a",), ("b",), ("c",))
     gold = "SELECT name FROM t ORDER BY age"
-    assert ranks_of(gold, rows, lambda _: None) == (0, 1, 2)
-    assert ranks_of(gold, rows, lambda _: (("a", 1), ("c", 1), ("b", 1))) == (0, 1, 2)
-    assert ranks_of(gold, rows, lambda _: (("a", 1), ("b", 1), ("c", 2))) == (0, 0, 1)
+    assert rank_rows(gold, rows, lambda _: None) == (0, 1, 2)
+    assert rank_rows(gold, rows, lambda _: (("a", 1), ("c", 1), ("b", 1))) == (0, 1, 2)
+    assert rank_rows(gold, rows, lambda _: (("a", 1), ("b", 1), ("c", 2))) == (0, 0, 1)
 
 
 def test_subqueries_stand_alone() -> None:
@@ -102,10 +102,10 @@ def test_subqueries_stand_alone() -> None:
     assert subqueries(code) == ["SELECT 1", "SELECT b FROM (SELECT ')' c) x", "SELECT ')' c"]
 
 
-def test_a_limit_is_taken_off_outside_alone(run: Run) -> None:
+def test_a_limit_is_taken_off_outside_alone(run: RunStatement) -> None:
     assert without_limit("SELECT a FROM (SELECT 1 a LIMIT 1) x") is None
     gold = "SELECT name FROM t WHERE id IN (SELECT id FROM t LIMIT 9) ORDER BY age LIMIT 2"
     assert str(without_limit(gold)).endswith("ORDER BY age")
     rows = run(gold)
-    assert rows is not None and cuts_a_tie(gold, rows, run)
-    assert not cuts_a_tie(gold.replace("LIMIT 2", "LIMIT 3"), run(gold[:-1] + "3") or (), run)
+    assert rows is not None and limit_cuts_tie(gold, rows, run)
+    assert not limit_cuts_tie(gold.replace("LIMIT 2", "LIMIT 3"), run(gold[:-1] + "3") or (), run)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.core.types import State, Task, TestRun
+from intercode.core.types import State, Task, TestResult
 from intercode.environments.base.rewards import REWARDS
 from intercode.environments.python.reward import original, standard
 
 TASK = Task("t", "q")
 
 
-def run(passed: bool, output: str | None = "", error: str = "") -> TestRun:
-    return TestRun("assert True", passed, output, error)
+def run(passed: bool, output: str | None = "", error: str = "") -> TestResult:
+    return TestResult("assert True", passed, output, error)
 
 
 def test_standard_is_the_share_of_tests_that_passed() -> None:

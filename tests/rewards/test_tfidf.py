@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from intercode.environments.bash.tfidf import cosine
+from intercode.environments.bash.tfidf import tfidf_cosine
 
 PIECES = [
     "a",
@@ -82,7 +82,7 @@ def sklearn_cosine(a: str, b: str) -> float | None:
 
 
 def same(a: str, b: str) -> bool:
-    ours, theirs = cosine(a, b), sklearn_cosine(a, b)
+    ours, theirs = tfidf_cosine(a, b), sklearn_cosine(a, b)
     if ours is None or theirs is None:
         return ours is theirs
     return abs(ours - theirs) < 1e-9
@@ -133,4 +133,4 @@ def test_every_pair_of_outputs_of_the_reference(reference_dir: Path) -> None:
     ],
 )
 def test_edges(a: str, b: str, value: float | None) -> None:
-    assert cosine(a, b) == (None if value is None else pytest.approx(value, abs=1e-12))
+    assert tfidf_cosine(a, b) == (None if value is None else pytest.approx(value, abs=1e-12))

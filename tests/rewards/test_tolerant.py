@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from intercode.environments.base.output_comparison import (
-    numbered_arguments,
     same_output,
     same_value,
+    with_integer_keys,
 )
 
 
@@ -80,6 +80,6 @@ def test_what_is_another_value(returned: Any, expected: Any) -> None:
 
 
 def test_arguments_get_their_numbers_back() -> None:
-    assert numbered_arguments([{"1": 2, "-3": 4}]) == [{1: 2, -3: 4}]
-    assert numbered_arguments([{"a": 2}]) == [{"a": 2}]
-    assert numbered_arguments([{"1": 2}, 5]) == [{"1": 2}, 5]
+    assert with_integer_keys([{"1": 2, "-3": 4}]) == [{1: 2, -3: 4}]
+    assert with_integer_keys([{"a": 2}]) == [{"a": 2}]
+    assert with_integer_keys([{"1": 2}, 5]) == [{"1": 2}, 5]

@@ -26,6 +26,6 @@ def episodes_of() -> Callable[[Path], list[Trajectory]]:
     """What a run's directory holds."""
 
     def read(out: Path) -> list[Trajectory]:
-        return list(trajectories.read(out / trajectories.TRAJECTORIES_FILE))
+        return list(trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE))
 
     return read

@@ -16,11 +16,11 @@ from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.types import Trajectory
 from intercode.evaluation.evaluate.run import evaluate
 from intercode.evaluation.replay import log_replay
-from intercode.evaluation.replay.branching import Branch, branch
+from intercode.evaluation.replay.branching import BranchOptions, branch
 from intercode.models import ScriptedModel
 
 pytestmark = pytest.mark.sandbox
-OPTIONS = log_replay.Options()
+OPTIONS = log_replay.ReplayOptions()
 ANSWERS = ("cd /tmp; date > now; cat now; echo $RANDOM", "ls -l", "echo 4")
 
 
@@ -40,7 +40,7 @@ def run_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read(out: Path) -> list[Trajectory]:
-    return list(trajectories.read(out / trajectories.TRAJECTORIES_FILE))
+    return list(trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE))
 
 
 @pytest.fixture
@@ -60,10 +60,10 @@ def forged(run_dir: Path, tmp_path: Path) -> Callable[..., Path]:
 def test_a_deterministic_run_is_proved_equal(
     run_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (report,) = log_replay.run([run_dir], OPTIONS)
+    (report,) = log_replay.replay_logs([run_dir], OPTIONS)
     assert (report.episodes, len(report.steps), report.mismatches) == (3, 9, [])
     assert report.deterministic and all(len(s.recorded_hashes) == 2 for s in report.steps)
-    facts = trajectories.read_run(run_dir)
+    facts = trajectories.read_run_metadata(run_dir)
     assert facts["determinism"]["seed"] == 0
     assert main(["replay", str(run_dir)]) == 0
     assert "3 episodes, 9 steps, 9 with hashes: every observation" in capsys.readouterr().out
@@ -102,42 +102,48 @@ def test_an_edit_is_a_branch_that_replays(
     assert [s.action for s in made.steps] == [ANSWERS[0], "touch more; ls", ANSWERS[2]]
     assert made.steps[1].observation == "more\nnow\n"
     assert made.steps[1].hashes["state"] != parent.steps[1].hashes["state"]
-    assert trajectories.read_run(out)["branch_of"] == parent.id
-    (report,) = log_replay.run([out], OPTIONS)
+    assert trajectories.read_run_metadata(out)["branch_of"] == parent.id
+    (report,) = log_replay.replay_logs([out], OPTIONS)
     assert len(report.steps) == 3 and report.mismatches == []
 
 
 def test_an_agent_plays_on(run_dir: Path, tmp_path: Path) -> None:
     parent = next(t for t in read(run_dir) if t.task.endswith("/2"))
     assert not parent.success
-    asked = Branch(parent.task, after=1, edits={2: "rm /tmp/now"}, agent="gold")
+    asked = BranchOptions(parent.task, after=1, edits={2: "rm /tmp/now"}, agent="gold")
     done = branch([run_dir], asked, OPTIONS, tmp_path / "gold")
-    assert [s.action for s in done.made.steps[1:]] == ["rm /tmp/now", "echo $((3*3))", "submit"]
-    assert done.made.success and done.made.end == "submitted" and done.shared == 1
+    assert [s.action for s in done.trajectory.steps[1:]] == [
+        "rm /tmp/now",
+        "echo $((3*3))",
+        "submit",
+    ]
+    assert done.trajectory.success and done.trajectory.end == "submitted" and done.shared_steps == 1
     assert all(check.same for check in done.prefix) and len(done.prefix) == 1
     with pytest.raises(UsageError, match="another run"):
-        branch([run_dir], Branch(parent.task, after=1, agent="noop"), OPTIONS, tmp_path / "gold")
+        branch(
+            [run_dir], BranchOptions(parent.task, after=1, agent="noop"), OPTIONS, tmp_path / "gold"
+        )
 
 
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (Branch(after=0, agent="noop"), "3 episodes are meant: give --episode"),
-        (Branch("sums/0"), "say where to branch"),
-        (Branch("sums/0", after=2), "who plays on"),
-        (Branch("sums/0", after=4, agent="noop"), "open after 0 to 3"),
-        (Branch("sums/0", edits={4: "x"}), "no step 4 to edit"),
-        (Branch("sums/0", after=2, edits={1: "x"}), "has to come after step 2"),
+        (BranchOptions(after=0, agent="noop"), "3 episodes are meant: give --episode"),
+        (BranchOptions("sums/0"), "say where to branch"),
+        (BranchOptions("sums/0", after=2), "who plays on"),
+        (BranchOptions("sums/0", after=4, agent="noop"), "open after 0 to 3"),
+        (BranchOptions("sums/0", edits={4: "x"}), "no step 4 to edit"),
+        (BranchOptions("sums/0", after=2, edits={1: "x"}), "has to come after step 2"),
     ],
 )
-def test_what_cannot_be_branched_says_why(run_dir: Path, asked: Branch, said: str) -> None:
+def test_what_cannot_be_branched_says_why(run_dir: Path, asked: BranchOptions, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         branch([run_dir], asked, OPTIONS)
 
 
 def test_an_unknown_episode_is_named_with_the_near_one(run_dir: Path) -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'sums/1'"):
-        branch([run_dir], Branch("sum/1", edits={1: "x"}), OPTIONS)
+        branch([run_dir], BranchOptions("sum/1", edits={1: "x"}), OPTIONS)
 
 
 def test_a_run_without_determinism_is_told_from_one_with(

@@ -14,8 +14,8 @@ from intercode.core.errors import SandboxLostError, UsageError
 from intercode.core.types import Dataset, ExecResult, Task
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.bash.env import BashEnv
-from intercode.evaluation.check.dataset import against, check
-from intercode.evaluation.check.findings import KINDS, CheckReport, read_signs
+from intercode.evaluation.check.dataset import check, compare_with_baseline
+from intercode.evaluation.check.findings import FAULT_KINDS, CheckReport, findings_in_output
 
 pytestmark = pytest.mark.sandbox
 
@@ -33,10 +33,10 @@ def kinds(report: CheckReport, task: str = "t/0") -> set[str]:
 def test_sound_tasks_have_no_fault() -> None:
     report = check(made("echo a", "echo b > /tmp/b", also=("printf 'a\\n'",)))
     assert report.sound and report.unsound == () and report.counts() == {}
-    assert report.tasks == 2 and set(report.prints) == {"t/0", "t/1"}
-    assert report.facts["reward"] == "bash-standard" and report.facts["image"] == "host"
-    assert against(report, report.prints, "then").sound
-    changed = against(report, {"t/1": "0" * 16, "t/9": "1"}, "then")
+    assert report.tasks == 2 and set(report.fingerprints) == {"t/0", "t/1"}
+    assert report.metadata["reward"] == "bash-standard" and report.metadata["image"] == "host"
+    assert compare_with_baseline(report, report.fingerprints, "then").sound
+    changed = compare_with_baseline(report, {"t/1": "0" * 16, "t/9": "1"}, "then")
     assert [(f.task, f.kind) for f in changed.faults] == [("t/1", "volatile")]
 
 
@@ -57,7 +57,7 @@ def test_each_fault_of_a_gold(gold: str | None, expected: set[str]) -> None:
     report = check(made(gold), timeout=0.8)
     assert kinds(report) == expected
     assert not report.sound and report.unsound == ("t/0",)
-    assert report.counts() == dict.fromkeys(sorted(expected, key=list(KINDS).index), 1)
+    assert report.counts() == dict.fromkeys(sorted(expected, key=list(FAULT_KINDS).index), 1)
 
 
 def test_a_gold_that_never_does_the_same_does_not_score_1() -> None:
@@ -97,8 +97,8 @@ def test_what_error_messages_say() -> None:
         ("curl: (6) Could not resolve host: example.com", "network"),
         (";; no servers could be reached", "network"),
     ):
-        assert [f.kind for f in read_signs("t", f"before\n{output}\nafter")] == [kind]
-    assert read_signs("t", "a file about: No such file or directories\nfine") == []
+        assert [f.kind for f in findings_in_output("t", f"before\n{output}\nafter")] == [kind]
+    assert findings_in_output("t", "a file about: No such file or directories\nfine") == []
 
 
 class Flaky(BashEnv):

@@ -68,7 +68,7 @@ def kinds(report: CheckReport, number: int = 0) -> set[str]:
 def test_what_a_gold_gives_away(tmp_path: Path, engine: str, gold: str, expected: set[str]) -> None:
     report = check(made(tmp_path, gold), env_options={"engine": engine})
     assert kinds(report) == expected
-    assert report.facts["env_options"] == {"engine": engine}
+    assert report.metadata["env_options"] == {"engine": engine}
 
 
 def test_questions_asked_twice_are_no_fault_where_the_database_is_another(tmp_path: Path) -> None:

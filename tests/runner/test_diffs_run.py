@@ -42,7 +42,7 @@ def test_a_run_keeps_them_where_asked_and_goes_on_as_the_same_run(
 
 
 def test_a_resumed_run_keeps_what_it_was_begun_with(dataset: str, tmp_path: Path) -> None:
-    out = evaluate(EvalConfig(dataset, "gold", out=tmp_path / "run", diffs=True), quiet=True)
+    out = evaluate(EvalConfig(dataset, "gold", out=tmp_path / "run", record_diffs=True), quiet=True)
     (out / "trajectories.jsonl").unlink()
     assert main(["eval", "--resume", str(out)]) == 0
     assert intercode.load_run(out).episodes[0].steps[0].diffs == MADE
@@ -57,7 +57,7 @@ def test_play_keeps_them_too(dataset: str, tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_an_environment_without_files_has_none(tmp_path: Path) -> None:
-    config = EvalConfig("starter:sql", "gold", limit=1, out=tmp_path / "run", diffs=True)
+    config = EvalConfig("starter:sql", "gold", limit=1, out=tmp_path / "run", record_diffs=True)
     run = intercode.load_run(evaluate(config, quiet=True))
     assert all(step.diffs == {} for t in run.episodes for step in t.steps)
 

@@ -15,7 +15,7 @@ from intercode.core.types import Trajectory
 from intercode.evaluation.evaluate.plan import make_plan
 from intercode.evaluation.evaluate.run import evaluate
 from intercode.models import ScriptedModel
-from intercode.results.statistics.metrics import settled
+from intercode.results.statistics.metrics import drop_retried_failures
 
 pytestmark = pytest.mark.sandbox
 Read = Callable[[Path], list[Trajectory]]
@@ -48,25 +48,30 @@ def test_what_is_missing_is_known_by_task_and_epoch(squares: str, tmp_path: Path
         base.replace(task="sums/1", index=1, parent="x"),  # a branch is no episode of the run
         base.replace(task="sums/5", index=5),  # not chosen
     ):
-        trajectories.append(plan.file, episode)
-    assert [(s.index, s.epoch) for s in plan.waiting()] == [(0, 0), (1, 0), (1, 1)]
-    assert [(t.task, t.epoch) for t in plan.done()] == [("sums/0", 1)]
-    assert plan.failures() == ["box lost"]
-    assert plan.pending() == [0, 1]
+        trajectories.append_trajectory(plan.trajectories_file, episode)
+    assert [(s.index, s.epoch) for s in plan.pending_samples()] == [(0, 0), (1, 0), (1, 1)]
+    assert [(t.task, t.epoch) for t in plan.finished_episodes()] == [("sums/0", 1)]
+    assert plan.episode_errors() == ["box lost"]
+    assert plan.pending_tasks() == [0, 1]
 
 
 def test_a_failure_in_one_epoch_is_no_failure_in_another() -> None:
     failed = Trajectory("t", 0, "q", (), end="error", error="down")
-    assert settled([failed, failed.replace(epoch=1, end="solved", error=None)])[0] is failed
-    assert len(settled([failed, failed, failed.replace(end="solved", error=None)])) == 1
+    assert (
+        drop_retried_failures([failed, failed.replace(epoch=1, end="solved", error=None)])[0]
+        is failed
+    )
+    assert (
+        len(drop_retried_failures([failed, failed, failed.replace(end="solved", error=None)])) == 1
+    )
 
 
 def test_seeds_are_of_task_and_epoch(squares: str, tmp_path: Path) -> None:
     plan = make_plan(EvalConfig(squares, "gold", epochs=3, seed=100, out=tmp_path / "run"))
-    seeds = [plan.seed(sample) for sample in plan.samples]
+    seeds = [plan.episode_seed(sample) for sample in plan.samples]
     assert seeds == list(range(100, 124))
     plan = make_plan(EvalConfig(squares, "gold", out=tmp_path / "run"))
-    assert {plan.seed(sample) for sample in plan.samples} == {None}
+    assert {plan.episode_seed(sample) for sample in plan.samples} == {None}
 
 
 def test_the_shuffled_order_is_the_seed_s_and_changes_no_result(

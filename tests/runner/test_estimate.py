@@ -49,7 +49,7 @@ def test_a_run_stays_within_its_estimate(
         assert len(server.requests) == 12
         prompts = sum(t.usage.prompt_tokens or 0 for t in found)
         first = sum(t.steps[0].usage.prompt_tokens or 0 for t in found)
-        assert told.least == first  # the very prompts
+        assert told.min_prompt_tokens == first  # the very prompts
         assert told.prompt_tokens is not None and prompts <= told.prompt_tokens
         assert told.completion_tokens == 12 * 60
         cost = sum(t.usage.cost or 0.0 for t in found)
@@ -100,7 +100,7 @@ def test_turns_without_a_bound_have_no_estimate(squares: str, tmp_path: Path) ->
     asked = config(squares, tmp_path / "run", agent_options={"max_turns": None})
     model = ScriptedModel(["```bash\nls\n```"])
     told = estimate(make_plan(replace(asked, max_turns=None), model))
-    assert told.requests is None and told.cost is None and told.least > 0
+    assert told.requests is None and told.cost is None and told.min_prompt_tokens > 0
 
 
 def test_an_action_that_is_asked_for_apart_is_counted(squares: str, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_an_action_that_is_asked_for_apart_is_counted(squares: str, tmp_path: Pa
 
 def test_the_sum_of_unknown_costs_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:
     unknown = Estimate(2, 0, 4, 100, 200, 300, None, ())
-    dry_run.total([unknown, unknown])
+    dry_run.print_total([unknown, unknown])
     assert "cost      unknown" in capsys.readouterr().out
-    dry_run.total([unknown, replace(unknown, cost=0.5)])
+    dry_run.print_total([unknown, replace(unknown, cost=0.5)])
     assert "at most $0.5, and 1 runs of unknown cost" in capsys.readouterr().out

@@ -19,7 +19,7 @@ from intercode.core.errors import (
 )
 from intercode.core.types import Trajectory
 from intercode.evaluation.evaluate import episode_runner
-from intercode.evaluation.evaluate.budgets import MOST_REFUSED
+from intercode.evaluation.evaluate.budgets import MAX_REFUSALS
 from intercode.evaluation.evaluate.plan import make_plan
 from intercode.evaluation.evaluate.run import evaluate
 from intercode.models import OpenAIModel, ScriptedModel
@@ -38,7 +38,7 @@ def dataset(tmp_path: Path) -> str:
 
 
 def read(out: Path) -> list[Trajectory]:
-    return list(trajectories.read(out / trajectories.TRAJECTORIES_FILE))
+    return list(trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE))
 
 
 def squares(messages: list) -> str:
@@ -53,7 +53,7 @@ def test_every_task_once_with_its_facts(dataset: str, tmp_path: Path) -> None:
     found = read(out)
     assert sorted(t.index for t in found) == list(range(8))
     assert all(t.success and t.end == "submitted" for t in found)
-    run = trajectories.read_run(out)
+    run = trajectories.read_run_metadata(out)
     assert {run["agent"], run["profile"], run["dataset"]} == {"gold", "standard", dataset}
     assert (
         run["tier"].startswith("namespace/") and run["scoring"] and len(run["dataset_hash"]) == 16
@@ -86,7 +86,7 @@ def test_a_model_is_scored_by_what_it_did(dataset: str, tmp_path: Path) -> None:
 def test_errors_are_retried_then_recorded_then_played_at_the_next_run(
     dataset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(episode_runner, "BACKOFF", (0.01, 0.01))
+    monkeypatch.setattr(episode_runner, "RETRY_DELAYS", (0.01, 0.01))
     asked: Counter[str] = Counter()
 
     def flaky(messages: list) -> str:
@@ -145,8 +145,8 @@ def test_what_is_refused_from_the_start_ends_the_run(dataset: str, tmp_path: Pat
         )  # fmt: skip
         with pytest.raises(ModelRefusedError, match="no such option"):
             evaluate(config, quiet=True)
-        assert len(server.requests) == MOST_REFUSED
-    assert [t.end for t in read(tmp_path / "run")] == ["error"] * (MOST_REFUSED - 1)
+        assert len(server.requests) == MAX_REFUSALS
+    assert [t.end for t in read(tmp_path / "run")] == ["error"] * (MAX_REFUSALS - 1)
 
 
 def test_a_task_without_gold_is_an_error_and_no_zero(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_run_can_be_widened(dataset: str, tmp_path: Path) -> None:
 
 def test_tasks_are_chosen_by_id_and_position(dataset: str, tmp_path: Path) -> None:
     config = EvalConfig(dataset, "gold", tasks=("sums/5", "1"), out=tmp_path / "run")
-    assert make_plan(config).chosen == (1, 5)
+    assert make_plan(config).task_indices == (1, 5)
     with pytest.raises(UnknownNameError, match="did you mean 'sums/5'"):
         make_plan(EvalConfig(dataset, "gold", tasks=("sum/5",), out=tmp_path / "run"))
     with pytest.raises(UsageError, match="has 8"):
@@ -195,7 +195,7 @@ def test_a_key_is_not_written(dataset: str, tmp_path: Path) -> None:
     )  # fmt: skip
     out = evaluate(config, model=ScriptedModel(squares), quiet=True)
     assert "sk-secret" not in "".join(f.read_text() for f in out.iterdir())
-    assert trajectories.read_run(out)["model_options"] == {"temperature": 0.5}
+    assert trajectories.read_run_metadata(out)["model_options"] == {"temperature": 0.5}
 
 
 def test_recorded_actions_are_played_by_the_replay_agent(dataset: str, tmp_path: Path) -> None:

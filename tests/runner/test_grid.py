@@ -125,4 +125,6 @@ def test_a_grid_goes_on_where_it_stopped(squares: str, tmp_path: Path) -> None:
     wider["grid"] = values["grid"]
     run_grid(read_grid(wider, tmp_path / "out"), quiet=True)
     log = tmp_path / "out" / "gold" / trajectories.TRAJECTORIES_FILE
-    assert [t.index for t in sorted(trajectories.read(log), key=lambda t: t.index)] == [0, 1, 2]
+    assert [
+        t.index for t in sorted(trajectories.read_trajectories(log), key=lambda t: t.index)
+    ] == [0, 1, 2]

@@ -8,12 +8,12 @@ import pytest
 
 import intercode
 from intercode.agents import open_agent
-from intercode.agents.snapshot import remember
+from intercode.agents.snapshot import snapshot_agent
 from intercode.core.errors import EnvironmentStateError, ModelUnavailableError
-from intercode.core.types import Brief, Dataset, Move, Task, Usage
+from intercode.core.types import AgentOutput, Brief, Dataset, Task, Usage
 from intercode.environments.base.env import InterCodeEnv
-from intercode.evaluation.play.interactive_episode import Sitting
-from intercode.evaluation.play.player import Choice, Guide, Leads, guide
+from intercode.evaluation.play.interactive_episode import InteractiveEpisode
+from intercode.evaluation.play.player import Choice, Leader, Player, play_task
 from intercode.evaluation.rollout import rollout
 from intercode.models import ScriptedModel
 from support.boxes import SLEEPS
@@ -44,7 +44,7 @@ def env() -> Iterator[InterCodeEnv]:
 
 # ------------------------------------------------------------- a person alone
 def test_a_person_plays_and_each_turn_says_so(env: InterCodeEnv) -> None:
-    t = guide(env, 0, Scripted(act("echo five"), act("submit")))
+    t = play_task(env, 0, Scripted(act("echo five"), act("submit")))
     assert [(s.actor, s.action) for s in t.steps] == [("person", "echo five"), ("person", "submit")]
     assert t.success and t.end == "submitted" and t.run == {}
 
@@ -54,7 +54,7 @@ def test_undo_goes_back_several_turns_and_is_noted(env: InterCodeEnv) -> None:
         act("cd /tmp; x=1"), act("cd /; x=2; touch /junk"), act("x=3"), Choice("undo", count=2),
         act('echo "$x in $PWD"; ls /junk'), STOP,
     )  # fmt: skip
-    t = guide(env, 0, person)
+    t = play_task(env, 0, person)
     assert [s.action for s in t.steps] == ["cd /tmp; x=1", 'echo "$x in $PWD"; ls /junk']
     assert t.steps[1].observation.startswith("1 in /tmp\n") and not t.steps[1].valid
     assert [(u["turn"], u["action"]) for u in t.run["undone"]] == [
@@ -65,7 +65,7 @@ def test_undo_goes_back_several_turns_and_is_noted(env: InterCodeEnv) -> None:
 
 def test_what_cannot_be_undone_is_said(env: InterCodeEnv) -> None:
     person = Scripted(UNDO, act("sleep 60 &"), act(SLEEPS), UNDO, STOP)
-    guide(env, 0, person)
+    play_task(env, 0, person)
     assert person.notes[0] == "cannot take that back: nothing to take back"
     assert person.notes[1] == f"taken back: {SLEEPS}"
     assert person.notes[2].startswith("not as before: these had been running: sleep")
@@ -73,7 +73,7 @@ def test_what_cannot_be_undone_is_said(env: InterCodeEnv) -> None:
 
 def test_only_so_many_turns_can_be_undone(env: InterCodeEnv) -> None:
     person = Scripted(act("a=1"), act("a=2"), UNDO, UNDO, act("echo $a"), STOP)
-    t = guide(env, 0, person, levels=1)
+    t = play_task(env, 0, person, undo_levels=1)
     assert person.notes[1].endswith("only the last 1 turns can be taken back")
     assert t.steps[-1].observation == "1\n"
 
@@ -83,7 +83,7 @@ def test_threads_of_python_forbid_an_undo_and_say_so() -> None:
     thread = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()\n"
     with intercode.make("python", dataset=Dataset("p", "python", (task,))) as env:
         person = Scripted(act(thread), act("f = lambda: 1"), UNDO, act("submit"))
-        t = guide(env, 0, person)
+        t = play_task(env, 0, person)
     (note,) = person.notes
     assert note.startswith("cannot take that back: the interpreter cannot be kept")
     assert t.success
@@ -91,29 +91,31 @@ def test_threads_of_python_forbid_an_undo_and_say_so() -> None:
 
 def test_the_score_may_be_looked_at_which_is_noted(env: InterCodeEnv) -> None:
     class Looks(Scripted):
-        def choose(self, sitting: Sitting, proposal: Move | None, leads: Leads) -> Choice:
+        def choose(
+            self, sitting: InteractiveEpisode, proposal: AgentOutput | None, leads: Leader
+        ) -> Choice:
             self.score = sitting.score().value
             return super().choose(sitting, proposal, leads)
 
     person = Looks(act("echo five"), act("submit"))
-    t = guide(env, 0, person)
+    t = play_task(env, 0, person)
     assert person.score == 1 and t.run == {"scores_seen": 2}
 
 
 def test_turn_limits_hold(env: InterCodeEnv) -> None:
-    t = guide(env, 0, Scripted(act("true"), act("echo five")), max_turns=2)
+    t = play_task(env, 0, Scripted(act("true"), act("echo five")), max_turns=2)
     assert (t.end, t.turns, t.success) == ("turn_limit", 2, True)
 
 
 def test_an_episode_that_was_left_is_gone_on_with(env: InterCodeEnv) -> None:
     env.reset(options={"task": 0})
-    with Sitting(env) as sitting:
+    with InteractiveEpisode(env) as sitting:
         for action in ("cd /tmp", "x=7", "true"):
-            sitting.take(Move(action, actor="person"))
+            sitting.take_turn(AgentOutput(action, actor="person"))
         sitting.undo()
         left = sitting.draft()
     person = Scripted(act("echo $x $PWD"), UNDO, UNDO, act("echo five"), act("submit"))
-    t = guide(env, 0, person, before=left)
+    t = play_task(env, 0, person, unfinished=left)
     assert person.seen[0] == "7 /tmp\n"
     assert [s.action for s in t.steps] == ["cd /tmp", "echo five", "submit"] and t.success
     assert [u["action"] for u in t.run["undone"]] == ["true", "echo $x $PWD", "x=7"]
@@ -123,8 +125,8 @@ def test_an_episode_that_was_left_is_gone_on_with(env: InterCodeEnv) -> None:
 def test_an_agent_that_is_let_act_plays_as_it_does_alone(env: InterCodeEnv) -> None:
     script = ("echo one", "echo five")
     alone = rollout(react(*script), env, 0)
-    watched = guide(env, 0, Scripted(GO, GO), react(*script))
-    unseen = guide(env, 0, Guide(), react(*script))
+    watched = play_task(env, 0, Scripted(GO, GO), react(*script))
+    unseen = play_task(env, 0, Player(), react(*script))
     for t in (watched, unseen):
         assert (t.end, t.success) == (alone.end, alone.success) == ("solved", True)
         assert [s.action for s in t.steps] == list(script)
@@ -135,7 +137,7 @@ def test_an_agent_that_is_let_act_plays_as_it_does_alone(env: InterCodeEnv) -> N
 def test_a_person_acts_in_its_place_and_the_agent_is_told(env: InterCodeEnv) -> None:
     agent = react("echo one", "echo two", "echo five")
     person = Scripted(GO, act("echo mine"), GO)
-    t = guide(env, 0, person, agent)
+    t = play_task(env, 0, person, agent)
     assert [(s.actor, s.action) for s in t.steps] == [
         ("agent", "echo one"), ("person", "echo mine"), ("agent", "echo five"),
     ]  # fmt: skip
@@ -153,7 +155,7 @@ def test_a_person_acts_in_its_place_and_the_agent_is_told(env: InterCodeEnv) -> 
 def test_a_person_takes_over_and_hands_back(env: InterCodeEnv) -> None:
     agent = react("echo one", "echo five", "never asked")
     person = Scripted(GO, TAKE, act("cd /tmp"), act("pwd"), BACK, STOP)
-    t = guide(env, 0, person, agent)
+    t = play_task(env, 0, person, agent)
     assert [s.actor for s in t.steps] == ["agent", "person", "person"]
     assert [leads for _, leads in person.offered] == [
         "agent", "agent", "person", "person", "person", "agent",
@@ -174,7 +176,7 @@ def test_what_came_of_its_own_turn_is_told_before_the_persons(env: InterCodeEnv)
         return fenced("echo one", "echo five")[answers]
 
     agent = open_agent("try-again", model=ScriptedModel(answer))  # type: ignore[arg-type]
-    t = guide(env, 0, Scripted(GO, act("echo mine"), BACK, GO), agent)
+    t = play_task(env, 0, Scripted(GO, act("echo mine"), BACK, GO), agent)
     assert [s.actor for s in t.steps] == ["agent", "person", "agent"] and t.success
     said = "\n".join(str(m["content"]) for s in t.steps for m in s.messages)
     assert said.index("echo one") < said.index("\none\n") < said.index("echo mine")
@@ -182,7 +184,7 @@ def test_what_came_of_its_own_turn_is_told_before_the_persons(env: InterCodeEnv)
 
 def test_an_agent_that_cannot_watch_is_started_with_what_was_done(env: InterCodeEnv) -> None:
     agent = Deaf("echo a", "echo b")
-    t = guide(env, 0, Scripted(GO, act("echo mine"), GO, STOP), agent)
+    t = play_task(env, 0, Scripted(GO, act("echo mine"), GO, STOP), agent)
     assert [s.action for s in t.steps] == ["echo a", "echo mine", "echo a"]
     first, again = agent.briefs
     assert first.notes == "" and again.notes == "Done so far:\n$ echo a\na\n$ echo mine\nmine"
@@ -190,9 +192,9 @@ def test_an_agent_that_cannot_watch_is_started_with_what_was_done(env: InterCode
 
 def test_it_runs_to_the_end_unasked(env: InterCodeEnv) -> None:
     person = Scripted(GO, RUN)
-    t = guide(env, 0, person, Deaf("a=1", "a=2", "echo $a", "submit"))
+    t = play_task(env, 0, person, Deaf("a=1", "a=2", "echo $a", "submit"))
     assert t.end == "submitted" and len(person.offered) == 2 and person.seen[-1] == "2\n"
-    assert guide(env, 0, Scripted(RUN), Deaf("echo five")).end == "agent_stopped"
+    assert play_task(env, 0, Scripted(RUN), Deaf("echo five")).end == "agent_stopped"
 
 
 def test_an_undo_brings_back_the_agent_and_what_it_proposed(env: InterCodeEnv) -> None:
@@ -206,7 +208,7 @@ def test_an_undo_brings_back_the_agent_and_what_it_proposed(env: InterCodeEnv) -
 
     agent = open_agent("try-again", model=ScriptedModel(answer))  # type: ignore[arg-type]
     person = Scripted(GO, GO, Choice("undo", count=2), GO, act("echo mine"), GO)
-    t = guide(env, 0, person, agent)
+    t = play_task(env, 0, person, agent)
     assert [o for o, _ in person.offered] == [
         "echo one", "echo two", "echo five", "echo one", "echo two", "echo five",
     ]  # fmt: skip
@@ -222,15 +224,18 @@ def test_an_undo_brings_back_the_agent_and_what_it_proposed(env: InterCodeEnv) -
 
 def test_when_the_agent_has_stopped_the_person_goes_on(env: InterCodeEnv) -> None:
     person = Scripted(GO, act("echo five"), act("submit"))
-    t = guide(env, 0, person, Deaf("true"))
+    t = play_task(env, 0, person, Deaf("true"))
     assert person.notes == ["the agent has stopped"] and t.success
     assert person.offered[1] == (None, "person")
-    assert guide(env, 0, Scripted(GO, STOP), Deaf("true")).end == "agent_stopped"
+    assert play_task(env, 0, Scripted(GO, STOP), Deaf("true")).end == "agent_stopped"
 
 
 def test_nothing_to_undo_is_an_error_of_order(env: InterCodeEnv) -> None:
     env.reset(options={"task": 0})
-    with Sitting(env) as sitting, pytest.raises(EnvironmentStateError, match="nothing to take"):
+    with (
+        InteractiveEpisode(env) as sitting,
+        pytest.raises(EnvironmentStateError, match="nothing to take"),
+    ):
         sitting.undo()
 
 
@@ -238,18 +243,18 @@ def test_nothing_to_undo_is_an_error_of_order(env: InterCodeEnv) -> None:
 def test_an_agents_memory_is_a_copy_that_serves_again(env: InterCodeEnv) -> None:
     agent = react("echo one", "echo two")
     agent.start(Brief("t", "Do it.", "bash"))
-    memory = remember(agent)
+    memory = snapshot_agent(agent)
     assert memory is not None
     before = list(agent.messages)  # type: ignore[attr-defined]
     for _ in range(2):
         move = agent.act(None)
         assert move is not None and move.action == "echo one"
         assert move.usage == Usage(requests=1)
-        memory.give_back(agent)
+        memory.restore(agent)
         assert list(agent.messages) == before  # type: ignore[attr-defined]
 
 
 def test_what_cannot_be_copied_has_no_memory() -> None:
     agent = Deaf()
     agent.lock = __import__("threading").Lock()  # type: ignore[attr-defined]
-    assert remember(agent) is None
+    assert snapshot_agent(agent) is None

@@ -8,10 +8,10 @@ import pytest
 
 import intercode
 from intercode.core.errors import BudgetError
-from intercode.core.types import Dataset, Move
+from intercode.core.types import AgentOutput, Dataset
 from intercode.environments.base.env import InterCodeEnv
-from intercode.evaluation.play.interactive_episode import Interrupted, Sitting
-from intercode.evaluation.play.player import Guide, guide
+from intercode.evaluation.play.interactive_episode import InteractiveEpisode, Interrupted
+from intercode.evaluation.play.player import Player, play_task
 from support.guided import GO, RUN, STOP, TASKS, Failing, Scripted, act
 
 pytestmark = pytest.mark.sandbox
@@ -26,7 +26,7 @@ def env() -> Iterator[InterCodeEnv]:
 def test_a_model_that_fails_leaves_the_person_in_the_lead(env: InterCodeEnv) -> None:
     agent = Failing("a=1", "a=2", "a=3")
     person = Scripted(RUN, act("echo $a five"), STOP)
-    t = guide(env, 0, person, agent)
+    t = play_task(env, 0, person, agent)
     assert person.notes == ["the agent failed: the endpoint is down"]
     assert t.steps[-1].observation == "1 five\n"
 
@@ -34,14 +34,14 @@ def test_a_model_that_fails_leaves_the_person_in_the_lead(env: InterCodeEnv) -> 
 @pytest.mark.parametrize("whole", [False, True])
 def test_limits_end_an_unwatched_episode_or_the_session(env: InterCodeEnv, whole: bool) -> None:
     agent = Failing("a=1", "a=2")
-    agent.error = BudgetError("no money is left", whole=whole)
+    agent.error = BudgetError("no money is left", run_limit=whole)
     if whole:
         with pytest.raises(BudgetError):
-            guide(env, 0, Scripted(RUN), agent)
+            play_task(env, 0, Scripted(RUN), agent)
     else:
-        assert guide(env, 0, Scripted(RUN), agent).end == "budget"
+        assert play_task(env, 0, Scripted(RUN), agent).end == "budget"
         person = Scripted(GO, act("echo five"), act("submit"))
-        assert guide(env, 0, person, agent).end == "submitted"
+        assert play_task(env, 0, person, agent).end == "submitted"
 
 
 # ------------------------------------------------------------- Ctrl-C
@@ -49,7 +49,7 @@ def test_ctrl_c_while_the_agent_thinks_leaves_it_as_it_was(env: InterCodeEnv) ->
     agent = Failing("a=1", "a=2", "a=3")
     agent.error = KeyboardInterrupt()
     person = Scripted(RUN, act("true"), STOP)
-    t = guide(env, 0, person, agent)
+    t = play_task(env, 0, person, agent)
     assert person.interrupts == 1 and t.turns == 2
     assert agent.left == ["a=2", "a=3"]
 
@@ -68,19 +68,19 @@ def test_ctrl_c_while_an_action_runs_takes_its_turn_back(
 
     monkeypatch.setattr(env, "_execute", interrupted)
     person = Scripted(act("x=1"), act("x=2; touch /junk"), act("echo $x; ls /junk"), STOP)
-    t = guide(env, 0, person)
+    t = play_task(env, 0, person)
     assert person.interrupts == 1
     assert [s.action for s in t.steps] == ["x=1", "echo $x; ls /junk"]
     assert t.steps[-1].observation.startswith("1\nls: ")
     env.reset(options={"task": 0})
-    with Sitting(env) as sitting, pytest.raises(Interrupted):
-        sitting.take(Move("touch /a"))
-    with pytest.raises(KeyboardInterrupt), Sitting(env, levels=0) as sitting:
-        sitting.take(Move("touch /a"))
+    with InteractiveEpisode(env) as sitting, pytest.raises(Interrupted):
+        sitting.take_turn(AgentOutput("touch /a"))
+    with pytest.raises(KeyboardInterrupt), InteractiveEpisode(env, undo_levels=0) as sitting:
+        sitting.take_turn(AgentOutput("touch /a"))
 
 
 def test_without_a_terminal_ctrl_c_ends_it(env: InterCodeEnv) -> None:
     agent = Failing("a=1", "a=2")
     agent.error = KeyboardInterrupt()
     with pytest.raises(KeyboardInterrupt):
-        guide(env, 0, Guide(), agent)
+        play_task(env, 0, Player(), agent)

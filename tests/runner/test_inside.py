@@ -14,9 +14,9 @@ import pytest
 from intercode import datasets
 from intercode.core.types import Dataset, LayerSpec, Task
 from intercode.evaluation.check.dataset import check
-from intercode.evaluation.check.findings import Finding, Searched
-from intercode.evaluation.check.sandbox_search import look_inside, secrets
-from intercode.evaluation.check.task_runs import players
+from intercode.evaluation.check.findings import Finding, SearchCounts
+from intercode.evaluation.check.sandbox_search import search_sandboxes, task_secrets
+from intercode.evaluation.check.task_runs import task_runners
 
 pytestmark = pytest.mark.sandbox
 
@@ -24,10 +24,10 @@ GOLD = "sort -u /srv/names.txt > /srv/sorted.txt"
 TEST = "assert add_up([1, 2, 3]) == 6"
 
 
-def inside(dataset: Dataset, **settings: Any) -> tuple[set[tuple[str, str]], Searched]:
+def inside(dataset: Dataset, **settings: Any) -> tuple[set[tuple[str, str]], SearchCounts]:
     """What is found: task, and kind with the place."""
-    with players(dataset, settings, 1) as over:
-        found, searched = look_inside(over, dataset)
+    with task_runners(dataset, settings, 1) as over:
+        found, searched = search_sandboxes(over, dataset)
     return {(f.task, f"{f.kind}: {f.detail}") for f in found}, searched
 
 
@@ -42,7 +42,7 @@ def made(*tasks: Task, environment: str = "bash", **more: Any) -> Dataset:
 
 def test_nothing_is_found_where_nothing_is(tmp_path: Path) -> None:
     found, searched = inside(made(task(), task(1, gold="ls -l", also=("find / -name 'x*.txt'",))))
-    assert found == set() and searched == Searched(boxes=1, texts=2, too_short=1)
+    assert found == set() and searched == SearchCounts(sandboxes=1, texts=2, too_short=1)
 
 
 def test_golds_are_found_wherever_they_can_be_read(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_golds_are_found_wherever_they_can_be_read(tmp_path: Path) -> None:
     process = task(3, setup=f"( exec -a '{GOLD}' sleep 500 ) & {begun}")
     other = task(4, gold=GOLD + " # by others", files=layer)
     found, searched = inside(made(files, variable, written, process, other))
-    assert searched.boxes == 4 and searched.texts == 5
+    assert searched.sandboxes == 4 and searched.texts == 5
     places = {(name, text.rpartition(" stands in ")[2]) for name, text in found}
     assert ("t/0", "/deep/a b.sh") in places and ("t/2", "/tmp/.x/.y") in places
     assert ("t/1", "what its interpreter shows") in places
@@ -93,7 +93,7 @@ def test_hidden_tests_count_as_a_whole(tmp_path: Path) -> None:
 def test_a_flag_in_the_files_is_the_puzzle_and_elsewhere_a_leak(tmp_path: Path) -> None:
     flag = "flag{in-plain-sight-4711}"
     (tmp_path / "log.txt").write_text(f"nothing\n{flag}\n")
-    layer = (LayerSpec("dir", tmp_path, at="/ctf"),)
+    layer = (LayerSpec("dir", tmp_path, destination="/ctf"),)
     puzzle = Task("f", "find it", f"submit {flag}", flag=flag, files=layer, cwd="/ctf")
     dataset = made(puzzle, environment="ctf")
     assert inside(dataset)[0] == {("f", "flag-in-files: its flag stands in /ctf/log.txt")}
@@ -106,7 +106,7 @@ def test_programs_that_the_dataset_names_have_to_be_there() -> None:
     ((name, text),) = found
     assert name == "t/0" and text.startswith("lacks-program: the image lacks no-such-one, nor-this")
     report = check(made(task(gold="echo some words of text"), programs=("no-such-one",)))
-    assert not report.sound and report.searched == Searched(1, 1, 0)
+    assert not report.sound and report.search == SearchCounts(1, 1, 0)
 
 
 def test_a_gold_that_is_volatile_tells_where_and_perhaps_why() -> None:
@@ -127,7 +127,7 @@ def test_a_reward_that_gives_no_score_is_a_fault(reward: Any, says: str) -> None
 
 def test_what_is_looked_for() -> None:
     long = "x = 1\nprint('a line of some length')"
-    texts = {s.what: s.lines for s in secrets(Task("t", "q", long, flag="abcdef", look="ls"))}
+    texts = {s.kind: s.lines for s in task_secrets(Task("t", "q", long, flag="abcdef", probe="ls"))}
     assert texts["a gold"] == (b"print('a line of some length')",)
     assert texts["its flag"] == (b"abcdef",) and texts["its look"] == ()
 
@@ -149,7 +149,7 @@ def test_the_authors_tasks_hide_what_they_should(
     monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
     found, searched = inside(datasets.load(name), image="host")
     assert {text.partition(":")[0] for _, text in found} <= {"flag-in-files", "lacks-program"}
-    assert searched.boxes and searched.texts > 20
+    assert searched.sandboxes and searched.texts > 20
 
 
 def test_an_image_without_grep_is_told(tmp_path: Path) -> None:
@@ -162,12 +162,12 @@ def test_an_image_without_grep_is_told(tmp_path: Path) -> None:
         shutil.copy(bash if name.startswith("bin/") else f"/{name}", target)
     found, searched = inside(made(task(gold="echo some words of text")), image=f"dir:{tmp_path}")
     assert found == {("t/0", "not-searched: the image has no grep with the options of GNU's")}
-    assert searched.boxes == 1
+    assert searched.sandboxes == 1
 
 
 def test_findings_are_of_known_kinds() -> None:
-    from intercode.evaluation.check.findings import KINDS, NOTES
+    from intercode.evaluation.check.findings import FAULT_KINDS, NOTE_KINDS
 
-    assert {"readable", "lacks-program"} <= KINDS.keys()
-    assert {"flag-in-files", "not-searched"} <= NOTES.keys()
-    assert Finding("t", "readable", "x").kind in KINDS
+    assert {"readable", "lacks-program"} <= FAULT_KINDS.keys()
+    assert {"flag-in-files", "not-searched"} <= NOTE_KINDS.keys()
+    assert Finding("t", "readable", "x").kind in FAULT_KINDS

@@ -58,7 +58,7 @@ def test_the_launcher_is_killed_with_episodes_live(
     agent.go.set()
     run.join(120)
     assert not run.is_alive()
-    found = list(trajectories.read(out / trajectories.TRAJECTORIES_FILE))
+    found = list(trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE))
     assert sorted(t.index for t in found) == list(range(_NUMBER))
     assert all(t.success and t.end == "submitted" for t in found), [t.error for t in found]
     again = [t for t in found if t.run.get("attempts", 1) > 1]

@@ -15,7 +15,7 @@ from intercode.core import trajectories
 from intercode.core.config import EvalConfig
 from intercode.core.errors import DataError, UnknownNameError, UsageError
 from intercode.core.types import Trajectory
-from intercode.evaluation.evaluate.history import History
+from intercode.evaluation.evaluate.history import RunHistory
 from intercode.evaluation.evaluate.merge import merge
 from intercode.evaluation.evaluate.run import evaluate
 from intercode.models import ScriptedModel
@@ -50,9 +50,9 @@ def test_parts_make_one_run_that_can_go_on(
     assert main(["merge", *map(str, parts), "--out", str(out)]) == 0
     assert f"Merged 2 runs: 8 episodes in {out}" in capsys.readouterr().out
     assert sorted(t.index for t in episodes_of(out)) == list(range(8))
-    facts = load_run(out).facts
+    facts = load_run(out).metadata
     assert facts["merged_from"] == ["a", "b"] and facts["config"]["tasks"] == list("01234567")
-    assert History(out).before.requests == 8
+    assert RunHistory(out).earlier_usage.requests == 8
     assert sorted(p.name for p in out.iterdir()) == [
         "README.txt", "history.jsonl", "run.json", "trajectories.jsonl",
     ]  # fmt: skip
@@ -82,10 +82,15 @@ def test_the_same_episode_counts_once_and_a_result_goes_before_an_error(
     failed = episodes_of(parts[0])[1].replace(end="error", error="lost", id="")
     gone = episodes_of(parts[0])[0].replace(task="sums/9", end="error", error="lost", id="")
     for episode in (episodes_of(parts[0])[0], failed, gone):
-        trajectories.append(log(parts[1]), episode)
+        trajectories.append_trajectory(log(parts[1]), episode)
     for order in (parts, parts[::-1]):
         done = merge(order, tmp_path / order[0].name / "whole")
-        assert (done.episodes, done.same, done.settled, done.decided) == (9, 1, 1, 0)
+        assert (done.episodes, done.identical, done.errors_replaced, done.conflicts_resolved) == (
+            9,
+            1,
+            1,
+            0,
+        )
         found = {t.task: t for t in episodes_of(done.out)}
         assert found[failed.task].error is None and found["sums/9"].error == "lost"
 
@@ -94,7 +99,7 @@ def test_different_results_are_refused_or_decided(
     parts: tuple[Path, Path], tmp_path: Path, episodes_of: Read
 ) -> None:
     first = episodes_of(parts[0])[0]
-    trajectories.append(log(parts[1]), first.replace(id="other", end="turn_limit"))
+    trajectories.append_trajectory(log(parts[1]), first.replace(id="other", end="turn_limit"))
     with pytest.raises(UsageError, match=rf"different results for {first.task} \(epoch 0\)"):
         merge(parts, tmp_path / "x")
     merge(parts, tmp_path / "first", "first")
@@ -113,7 +118,7 @@ def test_branches_come_with_their_episodes(
     root = episodes_of(parts[0])[0]
     branch = root.replace(id="b1", parent=root.id, branched_at=1)
     for part in parts:
-        trajectories.append(log(part), branch)
+        trajectories.append_trajectory(log(part), branch)
     done = merge(parts, tmp_path / "whole")
     assert done.episodes == 8
     assert [t.id for t in episodes_of(done.out) if t.parent] == ["b1"]

@@ -33,7 +33,7 @@ REWARD = 0.4  # of five tests the wrong one passes two
 def played(out: Path, replies: Any, agent: str, **settings: Any) -> Trajectory:
     config = EvalConfig("starter:python", agent, model="m", tasks=(TASK,), out=out, **settings)
     found = evaluate(config, model=ScriptedModel(replies), quiet=True)
-    (episode,) = trajectories.read(found / trajectories.TRAJECTORIES_FILE)
+    (episode,) = trajectories.read_trajectories(found / trajectories.TRAJECTORIES_FILE)
     return episode
 
 
@@ -51,7 +51,7 @@ def test_try_again_until_every_test_passes(tmp_path: Path) -> None:
     assert episode.steps[2].observation == "[4, 3, 3]\n"
     assert "by tests that you do not see" in seen[0]
     assert f"Reward: {REWARD}" in seen[2]
-    (report,) = log_replay.run([tmp_path / "run"], log_replay.Options())
+    (report,) = log_replay.replay_logs([tmp_path / "run"], log_replay.ReplayOptions())
     assert report.mismatches == []
 
 
@@ -66,5 +66,5 @@ def test_gold_and_nothing(tmp_path: Path) -> None:
     for agent in ("gold", "noop"):
         config = EvalConfig("starter:python", agent, limit=4, out=tmp_path / agent, parallel=2)
         log = evaluate(config, quiet=True) / trajectories.TRAJECTORIES_FILE
-        found[agent] = [t.reward for t in trajectories.read(log)]
+        found[agent] = [t.reward for t in trajectories.read_trajectories(log)]
     assert found == {"gold": [1.0] * 4, "noop": [0.0] * 4}

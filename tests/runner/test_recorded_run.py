@@ -35,14 +35,14 @@ def test_a_recorded_model_reaches_its_recorded_success(
             profile="original", image=image, network="host", max_turns=10, parallel=4,
             out=tmp_path / "run",
         )  # fmt: skip
-        played = {t.index: t for t in logs.load(evaluate(config, quiet=True))}
-    options = log_replay.Options(profile="original", image=image, network="host", parallel=4)
-    (report,) = log_replay.run([log], options)
+        played = {t.index: t for t in logs.load_log(evaluate(config, quiet=True))}
+    options = log_replay.ReplayOptions(profile="original", image=image, network="host", parallel=4)
+    (report,) = log_replay.replay_logs([log], options)
     again: dict[str, float] = {}
     for step in report.steps:
         again[step.task] = max(again.get(step.task, 0.0), step.replayed_reward or 0.0)
     assert len(played) == 60
-    recorded = {t.index: t for t in logs.load(log)}
+    recorded = {t.index: t for t in logs.load_log(log)}
     for index, episode in played.items():
         assert episode.error is None
         explained = (again.get(episode.task, 0.0) >= 1 - 1e-9) != recorded[index].success

@@ -33,7 +33,7 @@ def test_a_recorded_model_reaches_its_recorded_success(
 ) -> None:
     """Success is the log's, up to episodes whose replay differs from the log too."""
     monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
-    recorded = {t.index: t for t in logs.load(log)}
+    recorded = {t.index: t for t in logs.load_log(log)}
     with RecordedEndpoint(log) as server:
         config = EvalConfig(
             "spider", "try-again", model="recorded", base_url=server.base_url, parallel=2,
@@ -41,10 +41,10 @@ def test_a_recorded_model_reaches_its_recorded_success(
             tasks=tuple(str(index) for index in recorded),
         )  # fmt: skip
         out = evaluate(config, quiet=True)
-    played = {t.index: t for t in logs.load(out)}
+    played = {t.index: t for t in logs.load_log(out)}
     assert len(played) == 30 and all(t.error is None for t in played.values())
     assert all(t.group and t.hardness == recorded[t.index].hardness for t in played.values())
-    (report,) = log_replay.run([log], log_replay.Options(profile="original"))
+    (report,) = log_replay.replay_logs([log], log_replay.ReplayOptions(profile="original"))
     other = {s.task for s in report.steps if not s.same_reward}
     other |= {s.task for s in report.steps if s.replayed_reward != s.parts.get("iou", 0.0)}  # by τ
     differing = {t.task for t in played.values() if t.success != recorded[t.index].success}

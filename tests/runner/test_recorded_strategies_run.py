@@ -16,7 +16,7 @@ import pytest
 
 from intercode.core import logs, trajectories
 from intercode.core.config import EvalConfig
-from intercode.core.types import Trajectory, plain
+from intercode.core.types import Trajectory, to_jsonable
 from intercode.evaluation.evaluate.run import evaluate
 from intercode.evaluation.replay import log_replay
 from support.recorded_endpoint import RecordedEndpoint
@@ -42,7 +42,7 @@ def first(log: Path, count: int, path: Path) -> Path:
 
 def config(log: Path, base_url: str, out: Path, **more: Any) -> EvalConfig:
     """What plays the tasks of a log as the authors did."""
-    episodes = logs.load(log)
+    episodes = logs.load_log(log)
     agent = str(episodes[0].run["agent"])
     settings = {
         "model": "recorded", "base_url": base_url, "parallel": 2, "profile": "original",
@@ -62,10 +62,10 @@ def test_sql_strategies_reach_the_success_of_their_logs(
     log = first(recorded_dir / name, 50, tmp_path / "log")
     with RecordedEndpoint(log) as server:
         out = evaluate(config(log, server.base_url, tmp_path / "run", reward=reward), quiet=True)
-    played = {t.task: t for t in logs.load(out)}
-    recorded = {t.task: t for t in logs.load(log)}
+    played = {t.task: t for t in logs.load_log(out)}
+    recorded = {t.task: t for t in logs.load_log(log)}
     assert played.keys() == recorded.keys() and not any(t.error for t in played.values())
-    (report,) = log_replay.run([log], log_replay.Options(profile="original"))
+    (report,) = log_replay.replay_logs([log], log_replay.ReplayOptions(profile="original"))
     other = {s.task for s in report.steps if not (s.same_reward and s.same_observation)}
     other |= {s.task for s in report.steps if s.parts.get("tau", 1.0) != 1.0}
     differing = {n for n, t in played.items() if t.success != recorded[n].success}
@@ -104,24 +104,24 @@ def test_bash_strategies_reach_the_success_of_their_logs(
     with RecordedEndpoint(log) as server:
         boxed = {"image": image, "network": "host", "out": tmp_path / "run"}
         out = evaluate(config(log, server.base_url, **boxed), quiet=True)
-    played = {t.task: t for t in logs.load(out)}
-    recorded = {t.task: t for t in logs.load(log)}
+    played = {t.task: t for t in logs.load_log(out)}
+    recorded = {t.task: t for t in logs.load_log(log)}
     assert played.keys() == recorded.keys() and not any(t.error for t in played.values())
-    options = log_replay.Options(profile="original", image=image, network="host", parallel=2)
-    (report,) = log_replay.run([log], options)
+    options = log_replay.ReplayOptions(profile="original", image=image, network="host", parallel=2)
+    (report,) = log_replay.replay_logs([log], options)
     other = {s.task for s in report.steps if not (s.same_reward and s.same_observation)}
     assert {n for n, t in played.items() if t.success != recorded[n].success} <= other
 
 
 def essence(path: Path) -> dict[str, Any]:
     """What must be equal of two runs: all but ids and times. No task may be there twice."""
-    episodes = list(trajectories.read(path / "trajectories.jsonl"))
+    episodes = list(trajectories.read_trajectories(path / "trajectories.jsonl"))
     assert len({t.task for t in episodes}) == len(episodes)
     return {t.task: _essence(t) for t in episodes}
 
 
 def _essence(episode: Trajectory) -> Any:
-    told = plain(episode.replace(id="", seconds=None, run={}))
+    told = to_jsonable(episode.replace(id="", seconds=None, run={}))
     for step in told["steps"]:
         step["usage"]["seconds"] = 0
     return told

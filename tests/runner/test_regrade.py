@@ -15,8 +15,8 @@ from intercode.core.errors import UsageError
 from intercode.core.types import Score, State, Task, Trajectory
 from intercode.evaluation.evaluate.run import evaluate
 from intercode.evaluation.replay import log_replay
-from intercode.evaluation.replay.recorded_environments import Options
-from intercode.evaluation.replay.regrade import DIFFERENCES, regrade
+from intercode.evaluation.replay.recorded_environments import ReplayOptions
+from intercode.evaluation.replay.regrade import DIFFERENCES_FILE, regrade
 
 pytestmark = pytest.mark.sandbox
 Read = Callable[[Path], list[Trajectory]]
@@ -35,17 +35,17 @@ def run(tmp_path: Path, squares: str) -> Path:
 
 
 def test_the_same_profile_gives_the_same_run(run: Path, tmp_path: Path, episodes_of: Read) -> None:
-    found = regrade(run, Options(profile="standard"), tmp_path / "out")
+    found = regrade(run, ReplayOptions(profile="standard"), tmp_path / "out")
     assert found.differences == () and found.flips == []
     old, new = episodes_of(run), episodes_of(tmp_path / "out")
     assert [t.steps for t in new] == [t.steps for t in old]
-    facts = trajectories.read_run(tmp_path / "out")
+    facts = trajectories.read_run_metadata(tmp_path / "out")
     made_from = facts["regraded_from"]
     assert (made_from["run"], made_from["profile"]) == ("run", "standard")
     assert len(made_from["sha256"]) == 64
     assert facts["agent"] == "gold" and facts["profile"] == "standard"
-    (proof,) = log_replay.run([tmp_path / "out"], log_replay.Options())
-    assert proof.episodes == 3 and proof.disproved == []
+    (proof,) = log_replay.replay_logs([tmp_path / "out"], log_replay.ReplayOptions())
+    assert proof.episodes == 3 and proof.native_mismatches == []
 
 
 def test_another_reward_changes_rewards_and_lists_them(
@@ -57,12 +57,14 @@ def test_another_reward_changes_rewards_and_lists_them(
     assert main(words) == 0
     printed = capsys.readouterr().out
     assert "Episodes whose success changed" in printed
-    facts = trajectories.read_run(out)
+    facts = trajectories.read_run_metadata(out)
     assert facts["reward"] == "test_regrade:half"
-    rows = [json.loads(line) for line in (out / DIFFERENCES).read_text().splitlines()]
+    rows = [json.loads(line) for line in (out / DIFFERENCES_FILE).read_text().splitlines()]
     assert {(r["recorded_reward"], r["reward"]) for r in rows} == {(1.0, 0.5)}
     assert len(rows) == 3 and not any(r["observation"] for r in rows)
-    assert [t.reward for t in trajectories.read(out / trajectories.TRAJECTORIES_FILE)] == [0.5] * 3
+    assert [
+        t.reward for t in trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE)
+    ] == [0.5] * 3
 
 
 def test_another_profile_tells_which_steps_came_out_otherwise(
@@ -81,8 +83,8 @@ def test_another_profile_tells_which_steps_came_out_otherwise(
         first.__class__("echo $x", "7\n", reward=0.0),
         *rest,
     ]
-    trajectories.append(log, episode.replace(steps=tuple(again)))
-    found = regrade(played, Options(profile="original"), tmp_path / "out")
+    trajectories.append_trajectory(log, episode.replace(steps=tuple(again)))
+    found = regrade(played, ReplayOptions(profile="original"), tmp_path / "out")
     assert next((d.step, d.observation) for d in found.differences) == (2, True)
     (now,) = episodes_of(tmp_path / "out")
     assert now.steps[1].observation == "\n" and now.run["profile"] == "original"
@@ -90,11 +92,11 @@ def test_another_profile_tells_which_steps_came_out_otherwise(
 
 def test_a_run_that_is_there_is_never_written_over(run: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds a run already"):
-        regrade(run, Options(profile="standard"), run)
+        regrade(run, ReplayOptions(profile="standard"), run)
     empty = tmp_path / "empty"
-    trajectories.write_run(empty, {"environment": "bash"})
+    trajectories.write_run_metadata(empty, {"environment": "bash"})
     with pytest.raises(UsageError, match="no episode that was played"):
-        regrade(empty, Options(profile="standard"), tmp_path / "out")
+        regrade(empty, ReplayOptions(profile="standard"), tmp_path / "out")
     assert main(["regrade", str(run), "--out", str(tmp_path / "out")]) == 2
 
 
@@ -103,9 +105,9 @@ def test_the_published_human_sessions_under_the_standard_profile(
 ) -> None:
     monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
     log = recorded_dir / "sql" / "ic_sql_multiturn_human_10_turns.json"
-    found = regrade(log, Options(profile="standard"), tmp_path / "out")
-    new = logs.load(tmp_path / "out")
-    assert [t.task for t in new] == [t.task for t in logs.load(log)]
+    found = regrade(log, ReplayOptions(profile="standard"), tmp_path / "out")
+    new = logs.load_log(tmp_path / "out")
+    assert [t.task for t in new] == [t.task for t in logs.load_log(log)]
     assert sum(t.success for t in new) == sum(t.success for t in found.before) == 13
     assert new[0].run["regraded_from"]["source"] == "authors"
     assert new[0].run["profile"] == "standard" and new[0].run["source"] == "run"
@@ -117,7 +119,7 @@ def test_an_episode_that_cannot_be_graded_is_an_error_and_the_rest_goes_on(
     rows = [json.loads(line) for line in Path(squares).read_text().splitlines()]
     rows[1]["gold"] = None
     Path(squares).write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = regrade(run, Options(profile="standard"), tmp_path / "out")
+    found = regrade(run, ReplayOptions(profile="standard"), tmp_path / "out")
     assert [t.end for t in episodes_of(tmp_path / "out")] == ["submitted", "error", "submitted"]
     (failed,) = found.failed
     assert failed.error is not None and "has no gold" in failed.error
@@ -127,6 +129,6 @@ def test_an_episode_that_cannot_be_graded_is_an_error_and_the_rest_goes_on(
 def test_a_reward_function_with_a_fault_is_an_error_of_each_episode(
     run: Path, tmp_path: Path, episodes_of: Read
 ) -> None:
-    found = regrade(run, Options(profile="standard"), tmp_path / "out", reward="os.path:join")
+    found = regrade(run, ReplayOptions(profile="standard"), tmp_path / "out", reward="os.path:join")
     assert [t.end for t in episodes_of(tmp_path / "out")] == ["error"] * 3
     assert all("TypeError" in (t.error or "") for t in found.failed)

@@ -25,7 +25,7 @@ def run_dir(tmp_path: Path) -> Path:
 
 
 def test_our_own_run_replays_to_the_letter(run_dir: Path) -> None:
-    (report,) = log_replay.run([run_dir], log_replay.Options())
+    (report,) = log_replay.replay_logs([run_dir], log_replay.ReplayOptions())
     assert report.episodes == report.recorded_success == report.replayed_success == 6
     assert report.steps and report.mismatches == []
 
@@ -36,7 +36,7 @@ def test_a_changed_record_is_found(run_dir: Path) -> None:
     rows[2]["steps"][0]["observation"] += "forged"
     rows[3]["steps"][-1]["reward"] = 0.25
     log.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (report,) = log_replay.run([run_dir], log_replay.Options())
+    (report,) = log_replay.replay_logs([run_dir], log_replay.ReplayOptions())
     found = {step.task: step for step in report.mismatches}
     assert set(found) == {rows[2]["task"], rows[3]["task"]}
     assert not found[rows[2]["task"]].same_observation
@@ -48,7 +48,7 @@ def test_a_record_without_a_dataset_says_what_to_give(tmp_path: Path) -> None:
     log = tmp_path / "lost.jsonl"
     log.write_text('{"v": 1, "task": "x", "index": 0, "query": "q", "steps": []}\n')
     with pytest.raises(UsageError, match="give --dataset"):
-        log_replay.run([log], log_replay.Options())
+        log_replay.replay_logs([log], log_replay.ReplayOptions())
 
 
 @pytest.mark.rootfs
@@ -63,12 +63,12 @@ def test_the_authors_code_and_ours_agree(
     if not image:
         pytest.skip("set INTERCODE_TEST_IMAGE, e.g. to recipe:nl2bash once it is built")
     monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
-    options = log_replay.Options(
+    options = log_replay.ReplayOptions(
         profile="original", image=image, network="host", parallel=2, timeout=3.0
     )
     paths = [reference_dir / "bash" / f"{name}.json" for name in FILES]
-    reports = log_replay.run(paths, options)
-    whole = log_replay.FileReport("all", steps=[s for r in reports for s in r.steps])
+    reports = log_replay.replay_logs(paths, options)
+    whole = log_replay.ReplayReport("all", steps=[s for r in reports for s in r.steps])
     every, stable = whole.shares(), whole.shares(stable_only=True)
     assert (every["steps"], stable["steps"]) == (1231, 1087)
     assert stable["rewards"] >= 0.98 and stable["observations"] >= 0.94

@@ -74,12 +74,12 @@ def test_a_stopped_run_is_finished_by_the_same_command(
     _, errors = first.communicate(timeout=20)
     assert traces.eventually(lambda: not traces.living(family.boxes), 20) is not None
     assert first.returncode == (-9 if number == signal.SIGKILL else 130), errors
-    before = [t.task for t in trajectories.read(file)]
+    before = [t.task for t in trajectories.read_trajectories(file)]
     assert 2 <= len(before) < 8
     second = start(tmp_path, dataset)
     output, errors = second.communicate(timeout=60)
     assert second.returncode == 0, errors
-    after = [t.task for t in trajectories.read(file)]
+    after = [t.task for t in trajectories.read_trajectories(file)]
     assert after[: len(before)] == before
     assert sorted(after) == [f"sums/{n}" for n in range(8)]
     assert b"run/trajectories.jsonl" in output
@@ -102,17 +102,17 @@ def test_kill_9_at_any_moment_costs_nothing_but_time(
         running.kill()
         running.communicate()
         assert traces.eventually(lambda f=family: not traces.living(f.boxes), 20) is not None
-        found = list(trajectories.read(file)) if file.exists() else []
+        found = list(trajectories.read_trajectories(file)) if file.exists() else []
         keys = [(t.task, t.epoch) for t in found if t.parent is None]
         assert keys[: len(before)] == before and len(set(keys)) == len(keys)
         before = keys
         if found and kill == 1:
             branch = found[0].replace(parent=found[0].id, branched_at=1, id="branch")
-            trajectories.append(file, branch)
+            trajectories.append_trajectory(file, branch)
     last = start(tmp_path, dataset, "--epochs", "2", "--shuffle")
     _, errors = last.communicate(timeout=60)
     assert last.returncode == 0, errors
-    found = [t for t in trajectories.read(file) if t.parent is None]
+    found = [t for t in trajectories.read_trajectories(file) if t.parent is None]
     assert [(t.task, t.epoch) for t in found][: len(before)] == before
     every = [(f"sums/{n}", epoch) for n in range(8) for epoch in range(2)]
     assert sorted((t.task, t.epoch) for t in found) == every

@@ -10,10 +10,15 @@ import pytest
 
 from intercode.core import logs
 from intercode.core.types import Step, Trajectory
-from intercode.environments.base.replay_rules import rules_of
-from intercode.environments.ctf.replay import CtfRules, Win, reaches_out, wins
+from intercode.environments.base.replay_rules import replay_rules_for
+from intercode.environments.ctf.replay import (
+    CtfReplayRules,
+    RecordedWin,
+    recorded_wins,
+    uses_network,
+)
 from intercode.evaluation.replay import log_replay
-from intercode.evaluation.replay.log_replay import StepCheck
+from intercode.evaluation.replay.log_replay import StepComparison
 
 ACTIONS = {
     "curl https://a.b/c": True, "nc host 99": True, "echo x | nc host 99": True, "wget u": True,
@@ -25,20 +30,22 @@ ACTIONS = {
 
 @pytest.mark.parametrize("action", ACTIONS)
 def test_what_reaches_out(action: str) -> None:
-    assert reaches_out(Step(action, "")) is ACTIONS[action]
+    assert uses_network(Step(action, "")) is ACTIONS[action]
 
 
 def test_what_follows_a_download_is_not_stable() -> None:
     steps = tuple(Step(a, "") for a in ("ls", "wget http://x/y", "cat y", "submit z"))
     episode = Trajectory("ic-ctf/7", 7, "q", steps, run={"environment": "ctf"})
-    rules = rules_of(episode)
-    assert isinstance(rules, CtfRules)
+    rules = replay_rules_for(episode)
+    assert isinstance(rules, CtfReplayRules)
     assert [rules.stable(episode, turn) for turn in range(4)] == [True, False, False, False]
 
 
-def _check(task: str, action: str, recorded: str, replayed: str, stable: bool = True) -> StepCheck:
+def _check(
+    task: str, action: str, recorded: str, replayed: str, stable: bool = True
+) -> StepComparison:
     reward = 1.0 if action.startswith("submit f") else 0.0
-    return StepCheck(task, 0, action, recorded, replayed, reward, reward, stable)
+    return StepComparison(task, 0, action, recorded, replayed, reward, reward, stable)
 
 
 def test_wins_whose_flag_was_printed() -> None:
@@ -52,16 +59,16 @@ def test_wins_whose_flag_was_printed() -> None:
         _check("d", "cat x", "flag{4}", "flag{4}"),
         _check("d", "submit nothing", "", ""),
     ]
-    assert wins(checks) == [Win("a", True, True), Win("b", False, False)]
-    (note,) = CtfRules().notes(checks)
+    assert recorded_wins(checks) == [RecordedWin("a", True, True), RecordedWin("b", False, False)]
+    (note,) = CtfReplayRules().notes(checks)
     assert note.startswith("of 2 recorded wins") and note.endswith(
         "1 print it again; not so: b (network or files)."
     )
-    assert CtfRules().notes(checks[-2:]) == []
+    assert CtfReplayRules().notes(checks[-2:]) == []
 
 
 def test_causes() -> None:
-    rules = CtfRules()
+    rules = CtfReplayRules()
     assert rules.cause(_check("a", "nc h 1", "x", "y", stable=False)) == "network"
     assert rules.cause(_check("a", "ls", "__pycache__\nx", "x")).startswith("what somebody")
     gone = "syntax error: unexpected end of file\n"
@@ -70,7 +77,7 @@ def test_causes() -> None:
 
 
 def test_the_records_dataset_is_ours(recorded_dir: Path) -> None:
-    episodes = logs.load(recorded_dir / "ctf" / "ic_ctf_multiturn_gpt-4_10_turns.json")
+    episodes = logs.load_log(recorded_dir / "ctf" / "ic_ctf_multiturn_gpt-4_10_turns.json")
     assert {e.run["dataset"] for e in episodes} == {"ic-ctf"}
     assert {e.task for e in episodes} == {f"ic-ctf/{e.index}" for e in episodes}
 
@@ -93,7 +100,9 @@ def test_an_episode_whose_files_are_not_there_is_listed(
     episode = {"environment": "ic_ctf", "dataset": "d", "query": "q", "summary": {"turns_max": 9}}
     both = {str(n): {**episode, "task_id": n, "turn_history": turns} for n in (0, 1)}
     log.write_text(json.dumps(both))
-    (report,) = log_replay.run([log], log_replay.Options(profile="original", image="host"))
+    (report,) = log_replay.replay_logs(
+        [log], log_replay.ReplayOptions(profile="original", image="host")
+    )
     first, second = report.steps[:3], report.steps[3:]
     assert all(s.same for s in first) and [s.replayed_reward for s in first] == [0.0, 0.0, 1.0]
     assert all(s.cause.startswith("cannot be played: the files of ic-ctf/1") for s in second)
@@ -110,15 +119,15 @@ def test_the_authors_log_comes_again(
     if not image:
         pytest.skip("set INTERCODE_TEST_CTF_IMAGE, e.g. to recipe:ctf once it is built")
     monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
-    (report,) = log_replay.run(
-        [recorded_dir / "ctf"], log_replay.Options(profile="original", image=image)
+    (report,) = log_replay.replay_logs(
+        [recorded_dir / "ctf"], log_replay.ReplayOptions(profile="original", image=image)
     )
     stable = report.shares(stable_only=True)
     assert stable["steps"] >= 550
     assert stable["observations"] >= 0.85 and stable["rewards"] == 1.0
-    printed = wins(report.steps)
+    printed = recorded_wins(report.steps)
     assert len(printed) == 29
-    assert all(win.again for win in printed if win.offline)
-    assert {w.task.partition("/")[2] for w in printed if not w.again} == {
+    assert all(win.reproduced for win in printed if win.offline)
+    assert {w.task.partition("/")[2] for w in printed if not w.reproduced} == {
         "7", "35", "41", "54", "65", "66", "87",
     }  # fmt: skip

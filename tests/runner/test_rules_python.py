@@ -8,8 +8,8 @@ import pytest
 
 from intercode.core import logs
 from intercode.core.types import Score
-from intercode.environments.base.replay_rules import RULES, rules_of
-from intercode.environments.python.replay import PythonRules, told
+from intercode.environments.base.replay_rules import REPLAY_RULES, replay_rules_for
+from intercode.environments.python.replay import PythonReplayRules, feedback_observation
 from intercode.evaluation.replay import log_replay
 
 TESTS = ("assert f(1) == 1", "assert f(2) == 2", "assert f(3) == 3")
@@ -33,14 +33,14 @@ DICT = "{'output': '', 'error': ''}"
     ],
 )  # fmt: skip
 def test_what_their_runner_told(recorded: str, score: Score, expected: str) -> None:
-    assert told(recorded, "seen", score, TESTS) == expected
+    assert feedback_observation(recorded, "seen", score, TESTS) == expected
 
 
 def test_the_record_names_the_task_by_its_published_number(recorded_dir: Path) -> None:
-    episodes = logs.load(recorded_dir / "python" / "ic_python_multiturn_gpt-3.5_7_turns.json")
+    episodes = logs.load_log(recorded_dir / "python" / "ic_python_multiturn_gpt-3.5_7_turns.json")
     assert all(e.task == f"mbpp/{e.index + 1}" for e in episodes)
-    assert isinstance(rules_of(episodes[0]), PythonRules)
-    assert RULES.load("python") is PythonRules
+    assert isinstance(replay_rules_for(episodes[0]), PythonReplayRules)
+    assert REPLAY_RULES.load("python") is PythonReplayRules
 
 
 @pytest.mark.sandbox
@@ -50,7 +50,9 @@ def test_the_authors_log_comes_again(
 ) -> None:
     """Measured: every reward and every observation; a later Python may word an error otherwise."""
     monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
-    (report,) = log_replay.run([recorded_dir / "python"], log_replay.Options(image="host"))
+    (report,) = log_replay.replay_logs(
+        [recorded_dir / "python"], log_replay.ReplayOptions(image="host")
+    )
     shares = report.shares()
     assert (report.episodes, shares["steps"]) == (117, 430)
     assert report.recorded_success == report.replayed_success == 69

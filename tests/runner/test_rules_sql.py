@@ -14,21 +14,21 @@ import pytest
 from intercode.cli import main
 from intercode.core import logs
 from intercode.core.types import Step, Trajectory
-from intercode.environments.base.replay_rules import rules_of
+from intercode.environments.base.replay_rules import replay_rules_for
 from intercode.environments.sql import recorded_results
 from intercode.environments.sql.replay import (
-    LEAKED,
+    LEAKED_TABLE_CAUSE,
     LEAKED_TABLES,
-    LENIENT,
     LENIENT_CAUSE,
-    SqlRules,
+    LENIENT_TASKS,
+    SqlReplayRules,
 )
 from intercode.evaluation.replay import log_replay
-from intercode.evaluation.replay.log_replay import StepCheck
-from intercode.evaluation.replay.recorded_environments import Environments, Options
+from intercode.evaluation.replay.log_replay import StepComparison
+from intercode.evaluation.replay.recorded_environments import RecordedEnvironments, ReplayOptions
 
-E = recorded_results.FAILED
-RULES = SqlRules()
+E = recorded_results.ERROR_PREFIX
+RULES = SqlReplayRules()
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def data(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_the_same_in_the_words_of_two_servers(a: str, b: str) -> None:
-    assert recorded_results.same(a, b) and recorded_results.same(b, a)
+    assert recorded_results.same_observation(a, b) and recorded_results.same_observation(b, a)
 
 
 @pytest.mark.parametrize(
@@ -76,15 +76,15 @@ def test_the_same_in_the_words_of_two_servers(a: str, b: str) -> None:
     ],
 )
 def test_what_differs_has_a_cause(a: str, b: str, cause: str) -> None:
-    assert recorded_results.difference("SELECT 1", a, b) == cause
+    assert recorded_results.difference_cause("SELECT 1", a, b) == cause
 
 
 def test_causes_that_the_action_shows() -> None:
-    assert recorded_results.difference("SELECT a FROM t LIMIT 1", "[(1,)]", "[(2,)]").startswith(
-        "which of"
-    )
-    assert "catalogue" in recorded_results.difference("SHOW TABLE STATUS", "[(1,)]", "[(2,)]")
-    assert "catalogue" not in recorded_results.difference(
+    assert recorded_results.difference_cause(
+        "SELECT a FROM t LIMIT 1", "[(1,)]", "[(2,)]"
+    ).startswith("which of")
+    assert "catalogue" in recorded_results.difference_cause("SHOW TABLE STATUS", "[(1,)]", "[(2,)]")
+    assert "catalogue" not in recorded_results.difference_cause(
         "SELECT a ORDER BY a DESC", "[(1,)]", "[(2,)]"
     )
 
@@ -102,7 +102,7 @@ def test_causes_that_the_action_shows() -> None:
     ],
 )
 def test_rows_in_an_observation(text: str, rows: list[str] | None) -> None:
-    assert recorded_results.rows_of(text) == rows
+    assert recorded_results.parse_rows(text) == rows
 
 
 def _episode(agent: str, **more: Any) -> Trajectory:
@@ -112,24 +112,27 @@ def _episode(agent: str, **more: Any) -> Trajectory:
 
 def test_a_react_action_is_what_stands_in_execute() -> None:
     step = Step("execute[SELECT a[1]\nFROM t]\nObservation 5", "[]", reward=0.0)
-    found = RULES.as_executed(_episode("react"), step)
+    found = RULES.executed_step(_episode("react"), step)
     assert found.action == "SELECT a[1]\nFROM t" and found.reward is None
-    assert RULES.as_executed(_episode("try-again"), step) == step
-    assert RULES.as_executed(_episode("react"), Step("submit", "[]", reward=0.5)).reward == 0.5
+    assert RULES.executed_step(_episode("try-again"), step) == step
+    assert RULES.executed_step(_episode("react"), Step("submit", "[]", reward=0.5)).reward == 0.5
 
 
 def test_logs_keep_what_they_keep() -> None:
     many = str([(n,) for n in range(40)])
     short = Step("x", str([(n,) for n in range(25)]))
-    assert RULES.logged(_episode("react"), short, many) == short.observation
-    assert RULES.logged(_episode("plan-solve"), short, many) == many
-    assert RULES.logged(_episode("human"), Step("x", "(1,)(2,)"), "[(1,), (2,)]") == "(1,)(2,)"
-    assert len(RULES.logged(_episode("react"), Step("x", "y"), E + "x" * 900)) == 350
+    assert RULES.logged_observation(_episode("react"), short, many) == short.observation
+    assert RULES.logged_observation(_episode("plan-solve"), short, many) == many
+    assert (
+        RULES.logged_observation(_episode("human"), Step("x", "(1,)(2,)"), "[(1,), (2,)]")
+        == "(1,)(2,)"
+    )
+    assert len(RULES.logged_observation(_episode("react"), Step("x", "y"), E + "x" * 900)) == 350
 
 
-def _check(paid: float, with_tau: float, without: float, **more: Any) -> StepCheck:
+def _check(paid: float, with_tau: float, without: float, **more: Any) -> StepComparison:
     said = {"task": "spider/16", "turn": 0, "action": "S", "recorded": "[]", "replayed": "[]"}
-    return StepCheck(
+    return StepComparison(
         **{**said, **more}, recorded_reward=paid, replayed_reward=with_tau, stable=None,
         parts={"iou": without},
     )  # fmt: skip
@@ -147,14 +150,14 @@ def _check(paid: float, with_tau: float, without: float, **more: Any) -> StepChe
 def test_the_scorer_is_the_one_that_explains_more(
     data: None, agent: str, steps: list[tuple[float, float, float]], rewards: list[float]
 ) -> None:
-    checks = RULES.settled(_episode(agent), [_check(*s) for s in steps])
+    checks = RULES.review_checks(_episode(agent), [_check(*s) for s in steps])
     assert [c.replayed_reward for c in checks] == rewards
 
 
 def test_steps_that_hang_on_a_leaked_table(data: None) -> None:
     shown, used = "[('citizens',), ('singer',)]", "SELECT * FROM citizens"
     missing = E + "Table 'singer.citizens' doesn't exist"
-    checks = RULES.settled(_episode("react"), [
+    checks = RULES.review_checks(_episode("react"), [
         _check(0, 0, 0, action="SHOW TABLES", recorded=shown),
         _check(0, 0, 0, action=used, recorded="[]", replayed=missing),
         _check(0, 0, 0, action="submit", recorded="[]", replayed=missing),
@@ -162,7 +165,7 @@ def test_steps_that_hang_on_a_leaked_table(data: None) -> None:
         _check(0, 0, 0, action="SELECT 'x' FROM song"),
     ])  # fmt: skip
     assert [c.stable for c in checks] == [False, False, False, True, True]
-    assert checks[1].cause == LEAKED and checks[4].cause == ""
+    assert checks[1].cause == LEAKED_TABLE_CAUSE and checks[4].cause == ""
 
 
 def test_steps_that_hang_on_a_leaked_setting(data: None) -> None:
@@ -170,18 +173,18 @@ def test_steps_that_hang_on_a_leaked_setting(data: None) -> None:
     lenient = _episode("react").replace(index=319)
     step = _check(0, 0, 0, action="SELECT MAX(a), b FROM t", recorded="[(1, 2)]", replayed=grouped)
     submit = _check(0, 0, 0, action="submit", recorded="[(1, 2)]", replayed=grouped)
-    checks = RULES.settled(lenient, [step, submit])
+    checks = RULES.review_checks(lenient, [step, submit])
     assert [(c.stable, c.cause) for c in checks] == [(False, LENIENT_CAUSE)] * 2
     for other in (_episode("react").replace(index=300), _episode("try-again").replace(index=319)):
-        assert all(c.stable for c in RULES.settled(other, [step, submit]))
+        assert all(c.stable for c in RULES.review_checks(other, [step, submit]))
 
 
 def test_the_setting_was_left_where_the_log_has_it(recorded_dir: Path) -> None:
-    log = logs.load(recorded_dir / "sql" / "ic_sql_react_10_turns.json")
+    log = logs.load_log(recorded_dir / "sql" / "ic_sql_react_10_turns.json")
     order = [t.index for t in log]
     made = [t.index for t in log for s in t.steps if s.action == "execute[SET sql_mode = '']"]
     assert made == [153, 301]
-    for index, tasks in zip(made, LENIENT["react"], strict=True):
+    for index, tasks in zip(made, LENIENT_TASKS["react"], strict=True):
         at = order.index(index) + 1
         assert order[at : at + len(tasks)] == list(tasks)
         after = order[at + len(tasks) : at + len(tasks) + 1]
@@ -197,7 +200,7 @@ def test_leaked_tables_are_in_no_dump_and_in_the_logs(data: None, recorded_dir: 
     tasks = load("spider").tasks
     seen: Counter[tuple[str, str]] = Counter()
     for file in (recorded_dir / "sql").glob("*.json"):
-        for episode in logs.load(file):
+        for episode in logs.load_log(file):
             group = str(tasks[episode.index].group)
             for step in episode.steps:
                 if re.search(r"show tables\W*$", step.action, re.IGNORECASE):
@@ -218,7 +221,7 @@ def test_episodes_come_again_on_the_embedded_engine(
 ) -> None:
     name = "ic_sql_multiturn_gpt-3.5_10_turns.json"
     log = _head(recorded_dir / "sql" / name, tmp_path / name, 40)
-    (report,) = log_replay.run([log], log_replay.Options(profile="original"))
+    (report,) = log_replay.replay_logs([log], log_replay.ReplayOptions(profile="original"))
     stable = report.shares(stable_only=True)
     assert report.episodes == 40 and stable["steps"] > 250
     assert stable["rewards"] >= 0.99 and stable["observations"] >= 0.92
@@ -227,16 +230,16 @@ def test_episodes_come_again_on_the_embedded_engine(
 
 def test_an_environment_is_used_again_unless_it_failed(data: None) -> None:
     episode = _episode("react", profile="original")
-    with Environments(Options()) as envs:
-        with envs.lent(episode) as first:
+    with RecordedEnvironments(ReplayOptions()) as envs:
+        with envs.borrow(episode) as first:
             first.reset(options={"task": 16})
-            with envs.lent(episode) as second:
+            with envs.borrow(episode) as second:
                 assert second is not first
-        with envs.lent(episode) as again:
+        with envs.borrow(episode) as again:
             assert again in (first, second)
-        with envs.lent(episode.replace(run={**episode.run, "profile": "standard"})) as other:
+        with envs.borrow(episode.replace(run={**episode.run, "profile": "standard"})) as other:
             assert other.profile == "standard"
-        with pytest.raises(RuntimeError, match="lost"), envs.lent(episode) as broken:
+        with pytest.raises(RuntimeError, match="lost"), envs.borrow(episode) as broken:
             raise RuntimeError("lost")
         with envs.lent(episode) as one, envs.lent(episode) as two:
             assert broken not in (one, two)
@@ -258,7 +261,7 @@ def test_episodes_come_again_on_a_server(
 
 
 def test_rules_are_found_by_the_environment() -> None:
-    assert isinstance(rules_of(_episode("react")), SqlRules)
+    assert isinstance(replay_rules_for(_episode("react")), SqlReplayRules)
     assert RULES.dataset("./data/spider/dev_spider.json") == "spider"
     assert RULES.dataset("spider:easy") == "spider:easy"
     assert RULES.settings(_episode("react")) == {"reward": "sql-original"}

@@ -15,7 +15,7 @@ from intercode.core.config import EvalConfig
 from intercode.core.errors import UsageError
 from intercode.evaluation.evaluate.plan import make_plan
 from intercode.evaluation.evaluate.run import evaluate
-from intercode.evaluation.evaluate.run_metadata import clean
+from intercode.evaluation.evaluate.run_metadata import remove_secrets
 from intercode.models import ScriptedModel
 from support.faulty_endpoint import FaultyEndpoint, ok
 
@@ -34,7 +34,7 @@ def test_it_names_everything_that_a_result_depends_on(squares: str, tmp_path: Pa
             agent_options={"prompt": str(prompt)},
         )  # fmt: skip
         out = evaluate(config, quiet=True)
-    run = trajectories.read_run(out)
+    run = trajectories.read_run_metadata(out)
     assert run["generation"]["temperature"] == 0.5 and run["generation"]["top_p"] == 0.9
     assert run["prompts"] == [hashlib.sha256(prompt.read_bytes()).hexdigest()]
     assert "Be quick." in json.dumps(run["agent_facts"])
@@ -45,7 +45,7 @@ def test_it_names_everything_that_a_result_depends_on(squares: str, tmp_path: Pa
     assert "sk-secret" not in everything and "pass-word" not in everything
     readme = (out / "README.txt").read_text()
     assert "intercode eval --resume run" in readme and "intercode show run TASK" in readme
-    (first, _) = trajectories.read(out / trajectories.TRAJECTORIES_FILE)
+    (first, _) = trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE)
     assert first.run["dataset_hash"] == run["dataset_hash"]
     assert "agent_facts" not in first.run  # once a run is enough for whole prompts
     prompt.write_text(prompt.read_text() + "Be quicker.\n")
@@ -92,14 +92,14 @@ def test_the_commit_of_a_user_s_own_code_is_named(
     monkeypatch.syspath_prepend(str(code))
     config = EvalConfig(squares, "own_agent_of_test:Mine", out=tmp_path / "run")
     told = {"file": "own_agent_of_test.py", "commit": commit, "changed": False}
-    assert make_plan(config).facts["code"] == {"agent": told}
+    assert make_plan(config).metadata["code"] == {"agent": told}
     file.write_text(file.read_text() + "\n")
-    assert make_plan(config).facts["code"]["agent"]["changed"] is True
-    assert make_plan(EvalConfig(squares, "gold")).facts["code"] == {}
+    assert make_plan(config).metadata["code"]["agent"]["changed"] is True
+    assert make_plan(EvalConfig(squares, "gold")).metadata["code"] == {}
 
 
 def test_what_is_named_like_a_secret_goes() -> None:
-    told = clean(
+    told = remove_secrets(
         {
             "api_key": "x", "Authorization": "x", "max_tokens": 3, "token_ids": True,
             "nested": [{"x-api-key": "x", "password": "x", "url": "mysql://u:p@host/db"}],
@@ -119,11 +119,11 @@ def test_a_run_of_an_earlier_release_goes_on(squares: str, tmp_path: Path) -> No
         model_options={"temperature": 0.5},
     )  # fmt: skip
     out = evaluate(config, model=model, quiet=True)
-    run = trajectories.read_run(out)
+    run = trajectories.read_run_metadata(out)
     for name in ("generation", "prompts", "agent_facts", "model_facts", "versions", "config"):
         del run[name]
     (out / trajectories.RUN_FILE).write_text(json.dumps(run))
-    assert make_plan(config, model).waiting() == []
+    assert make_plan(config, model).pending_samples() == []
     other = EvalConfig(squares, "single-turn", model="m", out=out, model_options={"seed": 1})
     with pytest.raises(UsageError, match="a run with model_options"):
         make_plan(other, model)

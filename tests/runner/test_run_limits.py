@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from intercode.agents.baselines.gold import GoldAgent
-from intercode.core.config import EvalConfig, errors_allowed
+from intercode.core.config import EvalConfig, max_failed_episodes
 from intercode.core.errors import (
     BudgetError,
     ConfigError,
@@ -22,9 +22,9 @@ from intercode.core.errors import (
 )
 from intercode.core.types import Trajectory, Usage
 from intercode.evaluation.evaluate import episode_runner
-from intercode.evaluation.evaluate.budgets import Spending
-from intercode.evaluation.evaluate.history import HISTORY_FILE, History
-from intercode.evaluation.evaluate.open_files import check_room
+from intercode.evaluation.evaluate.budgets import RunBudget
+from intercode.evaluation.evaluate.history import HISTORY_FILE, RunHistory
+from intercode.evaluation.evaluate.open_files import check_open_file_limit
 from intercode.evaluation.evaluate.plan import make_plan
 from intercode.evaluation.evaluate.run import evaluate, run_plan
 from intercode.evaluation.evaluate.run_state import Sample
@@ -82,7 +82,7 @@ def test_a_run_at_its_limit_stops_and_goes_on_with_a_higher_one(
         found = episodes_of(out)
         assert [t.task for t in found[: len(first)]] == [t.task for t in first]
         assert sorted(t.index for t in found) == [0, 2, 3, 4]
-        assert History(out).before.requests == len(server.requests)
+        assert RunHistory(out).earlier_usage.requests == len(server.requests)
 
 
 def test_a_run_that_was_killed_has_spent_what_its_episodes_say(
@@ -94,13 +94,13 @@ def test_a_run_that_was_killed_has_spent_what_its_episodes_say(
         log = out / HISTORY_FILE
         began, _ = log.read_text().splitlines(keepends=True)
         log.write_text(began + '{"ended": "2026')  # as kill -9 leaves it
-        before = History(out).before
+        before = RunHistory(out).earlier_usage
         assert (before.requests, before.prompt_tokens) == (4, 400)
         assert before.cost == pytest.approx(0.012)
         with pytest.raises(BudgetError, match="max_tokens = 480 is reached: 480 are spent"):
             evaluate(replace(asking(squares, server, out), max_tokens=480), quiet=True)
         evaluate(asking(squares, server, out), quiet=True)
-        assert History(out).before.requests == 8 == len(server.requests)
+        assert RunHistory(out).earlier_usage.requests == 8 == len(server.requests)
     rows = [line for line in log.read_text().splitlines() if line.startswith('{"ended"')]
     assert json.loads(rows[1])["how"] == "killed"
 
@@ -108,7 +108,7 @@ def test_a_run_that_was_killed_has_spent_what_its_episodes_say(
 def test_what_lost_attempts_spent_is_on_disk(
     squares: str, tmp_path: Path, episodes_of: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(episode_runner, "BACKOFF", (0.01, 0.01))
+    monkeypatch.setattr(episode_runner, "RETRY_DELAYS", (0.01, 0.01))
     with FaultyEndpoint(ANSWER, status(500)) as server:
         config = asking(squares, server, tmp_path / "run")
         config = replace(
@@ -117,7 +117,7 @@ def test_what_lost_attempts_spent_is_on_disk(
         (found,) = episodes_of(evaluate(config, quiet=True))
     assert found.end == "error" and found.run["attempts"] == 3
     assert found.run["lost"]["prompt_tokens"] == 100
-    assert History(tmp_path / "run").before.prompt_tokens == 100
+    assert RunHistory(tmp_path / "run").earlier_usage.prompt_tokens == 100
 
 
 class Slow(GoldAgent):
@@ -157,7 +157,7 @@ def test_unknown_spending_refuses_a_limit_on_it(squares: str, tmp_path: Path) ->
 def test_too_many_errors_stop_the_run_with_what_was_finished(
     squares: str, tmp_path: Path, episodes_of: Read, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(episode_runner, "BACKOFF", (0.01, 0.01))
+    monkeypatch.setattr(episode_runner, "RETRY_DELAYS", (0.01, 0.01))
 
     def flaky(messages: list) -> str:
         if "print 0" not in messages[1]["content"]:
@@ -173,19 +173,19 @@ def test_too_many_errors_stop_the_run_with_what_was_finished(
     assert ends[:4] == [False, True, True, True] and len(ends) <= 5
     sound = ScriptedModel(lambda _: "```bash\necho 0\n```")
     evaluate(config, model=sound, quiet=True)
-    assert len(make_plan(config, model=sound).done()) == 8
+    assert len(make_plan(config, model=sound).finished_episodes()) == 8
 
 
 def test_a_run_that_is_over_asks_nothing_more(squares: str, tmp_path: Path) -> None:
     with FaultyEndpoint(ANSWER) as server:
         plan = make_plan(asking(squares, server, tmp_path / "run"))
-        spending = Spending(plan.config, Usage())
-        player = episode_runner.Player(plan, spending, lambda _: True)
-        assert player.play(Sample(2, 0)) is not None
+        spending = RunBudget(plan.config, Usage())
+        player = episode_runner.EpisodeRunner(plan, spending, lambda _: True)
+        assert player.run(Sample(2, 0)) is not None
         sent = len(server.requests)
         spending.stop()
         with pytest.raises(BudgetError, match="has been stopped"):
-            player.play(Sample(3, 0))
+            player.run(Sample(3, 0))
         player.close()
         assert len(server.requests) == sent
 
@@ -194,13 +194,13 @@ def test_a_run_that_is_over_asks_nothing_more(squares: str, tmp_path: Path) -> N
     ("setting", "allowed"), [(None, None), (0, 0), (3, 3), ("4", 4), ("10%", 20), ("0.4%", 0)]
 )
 def test_errors_that_are_allowed(setting: Any, allowed: int | None) -> None:
-    assert errors_allowed(setting, 200) == allowed
+    assert max_failed_episodes(setting, 200) == allowed
 
 
 @pytest.mark.parametrize("setting", ["ten", "-1", "101%", "nan%", "%", -1])
 def test_a_share_that_is_none_is_refused(setting: Any) -> None:
     with pytest.raises(ConfigError, match="fail_on_error"):
-        errors_allowed(setting, 200)
+        max_failed_episodes(setting, 200)
 
 
 def test_a_process_that_may_not_open_enough_files_says_so(
@@ -209,7 +209,7 @@ def test_a_process_that_may_not_open_enough_files_says_so(
     import resource
 
     monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 4096))
-    check_room(64)
+    check_open_file_limit(64)
     with pytest.raises(UsageError, match=r"200 episodes at once .* open 4096: give --parallel 116"):
         run_plan(make_plan(EvalConfig(squares, "gold", parallel=200, out=tmp_path / "run")))
     assert not (tmp_path / "run").exists()

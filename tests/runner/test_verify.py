@@ -13,8 +13,8 @@ from intercode.core import trajectories
 from intercode.core.config import EvalConfig
 from intercode.core.errors import DataError, UsageError
 from intercode.evaluation.evaluate.run import evaluate
-from intercode.evaluation.replay.record_safety import refuse_unsafe
-from intercode.evaluation.replay.recorded_environments import Options
+from intercode.evaluation.replay.record_safety import reject_unsafe_record
+from intercode.evaluation.replay.recorded_environments import ReplayOptions
 from intercode.evaluation.replay.verify import verify, write_receipt
 from intercode.results.export.bundle.bundle import Bundle, write_bundle
 from intercode.results.export.bundle.receipt import read_receipt
@@ -32,8 +32,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _changed(run: Path, out: Path, change: Any, **meta: Any) -> Bundle:
     """A bundle of the run with each episode's row changed, as a liar would make it."""
-    facts = {**trajectories.read_run(run), **meta}
-    trajectories.write_run(out, facts)
+    facts = {**trajectories.read_run_metadata(run), **meta}
+    trajectories.write_run_metadata(out, facts)
     rows = [json.loads(r) for r in (run / trajectories.TRAJECTORIES_FILE).read_text().splitlines()]
     for row in rows:
         row["run"] |= meta
@@ -50,8 +50,8 @@ def test_a_true_bundle_comes_again_whole_and_in_part(run: Path, tmp_path: Path) 
     receipt = read_receipt(bundle.path, bundle.sha256)
     assert receipt is not None and receipt.equal
     assert (receipt.episodes, receipt.of, receipt.differing) == (5, 5, 0)
-    part = verify(bundle.path, Options(), sample=2, seed=3)
-    again = verify(bundle.path, Options(), sample=2, seed=3)
+    part = verify(bundle.path, ReplayOptions(), sample=2, seed=3)
+    again = verify(bundle.path, ReplayOptions(), sample=2, seed=3)
     assert part.equal and part.report.episodes == 2
     assert [s.task for s in part.report.steps] == [s.task for s in again.report.steps]
 
@@ -65,11 +65,11 @@ def test_a_lie_is_named_by_its_first_step(
             row["steps"][0]["observation"] = "\x1b[2Jnot what was printed"
 
     bundle = _changed(run, tmp_path / "lie", lie)
-    verdict = verify(bundle.path, Options(), sample=None)
-    assert verdict.first is not None and len(verdict.report.disproved) == 1
+    verdict = verify(bundle.path, ReplayOptions(), sample=None)
+    assert verdict.first_mismatch is not None and len(verdict.report.native_mismatches) == 1
     liar = next(t for t in bundle.episodes if t.index == 3)
-    assert (verdict.first.task, verdict.first.turn) == (liar.task, 0)
-    assert verdict.first.differs_in == ["observation"]
+    assert (verdict.first_mismatch.task, verdict.first_mismatch.turn) == (liar.task, 0)
+    assert verdict.first_mismatch.differs_in == ["observation"]
     write_receipt(verdict)
     assert main(["verify", str(bundle.path), "--all"]) == 1
     out = capsys.readouterr().out
@@ -80,13 +80,13 @@ def test_a_lie_is_named_by_its_first_step(
 def test_another_version_of_the_data_cannot_be_verified(run: Path, tmp_path: Path) -> None:
     bundle = _changed(run, tmp_path / "old", lambda _: None, dataset_hash="0" * 16)
     with pytest.raises(DataError, match="was made with dataset_hash '0000000000000000'"):
-        verify(bundle.path, Options())
+        verify(bundle.path, ReplayOptions())
 
 
 @pytest.mark.sandbox
 def test_another_image_is_noted(run: Path, tmp_path: Path) -> None:
     bundle = _changed(run, tmp_path / "image", lambda _: None, image_digest="sha256:other")
-    verdict = verify(bundle.path, Options(), sample=1)
+    verdict = verify(bundle.path, ReplayOptions(), sample=1)
     assert any("'sha256:other' in the bundle" in note for note in verdict.notes)
 
 
@@ -117,9 +117,9 @@ def test_another_image_is_noted(run: Path, tmp_path: Path) -> None:
 def test_a_record_cannot_choose_files_code_or_the_network(
     facts: dict[str, Any], way_out: str
 ) -> None:
-    refuse_unsafe(SAFE, Options())
+    reject_unsafe_record(SAFE, ReplayOptions())
     with pytest.raises(UsageError, match=way_out):
-        refuse_unsafe({**SAFE, **facts}, Options())
+        reject_unsafe_record({**SAFE, **facts}, ReplayOptions())
 
 
 def test_what_code_and_harbor_write_down_is_allowed() -> None:
@@ -128,12 +128,12 @@ def test_what_code_and_harbor_write_down_is_allowed() -> None:
         {"language": "javascript", "test_timeout": 2.0},
         {"build": False},
     ):
-        refuse_unsafe({**SAFE, "env_options": settings}, Options())
+        reject_unsafe_record({**SAFE, "env_options": settings}, ReplayOptions())
 
 
 def test_what_the_user_gives_is_allowed() -> None:
-    given = Options(dataset="mine.jsonl", image="dir:/srv/image", network="host", timeout=5.0,
+    given = ReplayOptions(dataset="mine.jsonl", image="dir:/srv/image", network="host", timeout=5.0,
                     env_options={"reward": "mine:strict", "dsn": "x"})  # fmt: skip
     unsafe = {"dataset": "theirs.jsonl", "reward": "mine:strict", "image": "dir:/", "timeout": 1e9,
               "network": "host", "env_options": {"dsn": "y"}}  # fmt: skip
-    refuse_unsafe({**SAFE, **unsafe}, given)
+    reject_unsafe_record({**SAFE, **unsafe}, given)

@@ -10,7 +10,7 @@ import pytest
 from intercode.core.types import Layer
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.supervisor import programs
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from support import back_end
 from support.boxes import layer_of, open_box
 from support.kept_container import KeptContainer, SmallImage, require_engine
@@ -29,19 +29,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def keeper(request: pytest.FixtureRequest) -> Iterator[None]:
     """See ``pytest_generate_tests``."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(programs.SWITCH, request.param)
+        patch.setenv(programs.ENVIRONMENT_VARIABLE, request.param)
         Launcher.stop()
-        programs.keeper.cache_clear()
-        path, why = programs.keeper()
+        programs.supervisor_program.cache_clear()
+        path, why = programs.supervisor_program()
         if request.param == "compiled" and path is None:
             pytest.skip(f"the keeper is {why}")
         yield
         Launcher.stop()
-    programs.keeper.cache_clear()
+    programs.supervisor_program.cache_clear()
 
 
 @pytest.fixture
-def box() -> Iterator[KeptSandbox]:
+def box() -> Iterator[SupervisedSandbox]:
     with open_box() as opened:
         yield opened
 
@@ -66,7 +66,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Layer:
 
 
 @pytest.fixture
-def treed(tree: Layer) -> Iterator[KeptSandbox]:
+def treed(tree: Layer) -> Iterator[SupervisedSandbox]:
     with open_box(layers=(tree,)) as opened:
         yield opened
 

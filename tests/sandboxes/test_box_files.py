@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 
 pytestmark = pytest.mark.sandbox
 
 
-def sh(box: KeptSandbox, code: str) -> None:
+def sh(box: SupervisedSandbox, code: str) -> None:
     result = box.run(["bash", "-c", code])
     assert result.ok, result.output
 
 
-def test_there_and_back(box: KeptSandbox) -> None:
+def test_there_and_back(box: SupervisedSandbox) -> None:
     data = bytes(range(256)) * 5000
     box.write_file("/made/on the/way/f", data, mode=0o751)
     assert box.read_file("/made/on the/way/f") == data
@@ -26,12 +26,12 @@ def test_there_and_back(box: KeptSandbox) -> None:
     assert box.read_file("/made/on the/way/f") == b""
 
 
-def test_names_of_any_bytes(box: KeptSandbox) -> None:
+def test_names_of_any_bytes(box: SupervisedSandbox) -> None:
     sh(box, r"echo hi > $'/tmp/\xff\n'")
     assert box.read_file("/tmp/\udcff\n") == b"hi\n"
 
 
-def test_what_is_no_regular_file(box: KeptSandbox) -> None:
+def test_what_is_no_regular_file(box: SupervisedSandbox) -> None:
     sh(box, "mkfifo /tmp/p; ln -s loop /tmp/loop; mkdir /tmp/d; ln -s /proc/self/fd/0 /tmp/m")
     with pytest.raises(FileNotFoundError):
         box.read_file("/tmp/none")
@@ -45,7 +45,7 @@ def test_what_is_no_regular_file(box: KeptSandbox) -> None:
     assert box.run(["echo", "on"]).output == "on\n"
 
 
-def test_a_bound_on_what_is_read(box: KeptSandbox) -> None:
+def test_a_bound_on_what_is_read(box: SupervisedSandbox) -> None:
     sh(box, "truncate -s 200M /tmp/big")
     with pytest.raises(OSError, match="larger than 1000 bytes"):
         box.read_file("/tmp/big", limit=1000)
@@ -54,7 +54,7 @@ def test_a_bound_on_what_is_read(box: KeptSandbox) -> None:
 
 
 @pytest.mark.parametrize("target", ["{there}", "../../../../../..{there}"])
-def test_links_stay_inside(box: KeptSandbox, tmp_path: Path, target: str) -> None:
+def test_links_stay_inside(box: SupervisedSandbox, tmp_path: Path, target: str) -> None:
     """A link to a path of the machine leads to that path of the box."""
     there = tmp_path / uuid.uuid4().hex
     there.write_text("the machine's")
@@ -68,7 +68,7 @@ def test_links_stay_inside(box: KeptSandbox, tmp_path: Path, target: str) -> Non
     assert there.read_text() == "the machine's"
 
 
-def test_a_link_swapped_during_reads_and_writes(box: KeptSandbox, tmp_path: Path) -> None:
+def test_a_link_swapped_during_reads_and_writes(box: SupervisedSandbox, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.write_text("outside")
     swap = f"while :; do ln -sfn {tmp_path} /tmp/d; rm /tmp/d; mkdir /tmp/d; rmdir /tmp/d; done"
@@ -85,7 +85,7 @@ def test_a_link_swapped_during_reads_and_writes(box: KeptSandbox, tmp_path: Path
     assert outside.read_text() == "outside"
 
 
-def test_what_its_owner_may_not_enter_read_or_write(box: KeptSandbox) -> None:
+def test_what_its_owner_may_not_enter_read_or_write(box: SupervisedSandbox) -> None:
     sh(box, "mkdir -p /tmp/a/b; cd /tmp/a/b; echo x > f; ln -s ../b/f l; chmod 0 f /tmp/a/b /tmp/a")
     assert box.read_file("/tmp/a/b/f") == box.read_file("/tmp/a/b/l") == b"x\n"
     assert {box.changes()[path].mode for path in ("/tmp/a", "/tmp/a/b", "/tmp/a/b/f")} == {0}
@@ -98,13 +98,13 @@ def test_what_its_owner_may_not_enter_read_or_write(box: KeptSandbox) -> None:
     assert [box.read_file(f"/tmp/a/b/{path}") for path in ("l", "c/d")] == [b"yy", b"z"]
 
 
-def test_a_nul_byte_in_a_path_is_no_end_of_it(box: KeptSandbox) -> None:
+def test_a_nul_byte_in_a_path_is_no_end_of_it(box: SupervisedSandbox) -> None:
     with pytest.raises((OSError, ValueError)):
         box.write_file("/tmp/a\0b", b"x")
     assert box.changes() == {}
 
 
-def test_a_path_of_many_directories_does_not_cost_the_box(box: KeptSandbox) -> None:
+def test_a_path_of_many_directories_does_not_cost_the_box(box: SupervisedSandbox) -> None:
     path = "/tmp/" + "d/" * 1500 + "f"
     try:
         box.write_file(path, b"x")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.types import FileEntry, Layer
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from support import back_end
 from support.boxes import eventually, layer_of, open_box
 from support.shells import shell
@@ -17,7 +17,7 @@ from support.shells import shell
 pytestmark = pytest.mark.sandbox
 
 
-def after(box: KeptSandbox, code: str) -> dict[str, FileEntry]:
+def after(box: SupervisedSandbox, code: str) -> dict[str, FileEntry]:
     result = box.run(["bash", "-c", f"set -e; cd /data; {code}"], timeout=30)
     assert result.ok, result.output
     return box.changes()
@@ -96,28 +96,28 @@ CASES = {
 
 @pytest.mark.parametrize(("code", "expected"), CASES.values(), ids=CASES)
 def test_every_kind_of_change(
-    treed: KeptSandbox, code: str, expected: dict[str, FileEntry]
+    treed: SupervisedSandbox, code: str, expected: dict[str, FileEntry]
 ) -> None:
     assert after(treed, code) == expected
 
 
-def test_names_that_are_no_utf8(treed: KeptSandbox) -> None:
+def test_names_that_are_no_utf8(treed: SupervisedSandbox) -> None:
     assert after(treed, r"echo x > $'\xff'") == {os.fsdecode(b"/data/\xff"): NEW_FILE}
 
 
-def test_a_link_that_became_a_directory_holds_new_files(treed: KeptSandbox) -> None:
+def test_a_link_that_became_a_directory_holds_new_files(treed: SupervisedSandbox) -> None:
     changed = after(treed, "rm link away; cp -r dir link; cp -r dir away")
     assert {"/data/link/a", "/data/link/b", "/data/away/a", "/data/away/b"} <= changed.keys()
 
 
-def test_a_very_deep_tree_does_not_cost_the_box(box: KeptSandbox) -> None:
+def test_a_very_deep_tree_does_not_cost_the_box(box: SupervisedSandbox) -> None:
     code = "import os\nos.chdir('/tmp')\nfor i in range(3000):\n os.mkdir('d'); os.chdir('d')"
     assert box.run(["python3", "-c", code], timeout=30).ok
     assert len(box.changes()) > 0
     assert box.run(["echo", "on"]).output == "on\n"
 
 
-def test_overlay_marks_cannot_be_forged(treed: KeptSandbox) -> None:
+def test_overlay_marks_cannot_be_forged(treed: SupervisedSandbox) -> None:
     code = (
         "import os\n"
         "for name, value in (('opaque', b'y'), ('whiteout', b'y'), ('redirect', b'/etc')):\n"
@@ -142,7 +142,7 @@ def test_changes_over_several_layers(tree: Layer, tmp_path: Path) -> None:
         assert after(box, "rm dir/a") == {"/data/dir/a": GONE}
 
 
-def test_a_clone_is_independent_and_equal(treed: KeptSandbox) -> None:
+def test_a_clone_is_independent_and_equal(treed: SupervisedSandbox) -> None:
     code = (
         "rm file; rm -r dir; mkdir dir; echo s > dir/s; chmod 400 dir/s; ln -s s dir/l; mkfifo p;"
         "mkdir closed; echo k > closed/k; chmod 0 closed/k closed; touch -d @7 dir/s"
@@ -157,7 +157,7 @@ def test_a_clone_is_independent_and_equal(treed: KeptSandbox) -> None:
         assert treed.run(["cat", "/data/dir/s"]).output == "s\n"
 
 
-def test_background_jobs_live_on_through_a_clone(box: KeptSandbox) -> None:
+def test_background_jobs_live_on_through_a_clone(box: SupervisedSandbox) -> None:
     job = box.spawn(["bash", "-c", "until test -e /tmp/go; do sleep 0.02; done; touch /tmp/went"])
     with box.clone() as copy:
         assert "sleep" not in copy.run(["bash", "-c", "cat /proc/[0-9]*/comm"]).output
@@ -187,14 +187,14 @@ def test_a_clone_is_taken_while_everything_stands_still() -> None:
         eventually(lambda: box.run(["cat", "/tmp/b"]).output != before, "it goes on counting")
 
 
-def test_a_very_deep_tree_can_be_cloned(box: KeptSandbox) -> None:
+def test_a_very_deep_tree_can_be_cloned(box: SupervisedSandbox) -> None:
     code = "import os\nos.chdir('/tmp')\nfor i in range(3000):\n os.mkdir('d'); os.chdir('d')"
     assert box.run(["python3", "-c", code], timeout=30).ok
     with box.clone() as copy:
         assert copy.changes() == box.changes()
 
 
-def test_sparse_files_can_be_cloned(box: KeptSandbox) -> None:
+def test_sparse_files_can_be_cloned(box: SupervisedSandbox) -> None:
     assert box.run(["bash", "-c", "for i in {1..6}; do truncate -s 200M /tmp/$i; done"]).ok
     with box.clone() as copy:
         assert copy.run(["stat", "-c", "%s", "/tmp/6"]).output == f"{200 << 20}\n"

@@ -17,7 +17,7 @@ from intercode.core.paths import sandbox_uid
 from intercode.core.types import Image
 from intercode.sandbox.container import engine, image_import, orphans, upper_layer
 from intercode.sandbox.container import start as starting
-from intercode.sandbox.container.container_spec import layout
+from intercode.sandbox.container.container_spec import container_spec
 from intercode.sandbox.contract import SandboxSpec
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
@@ -55,7 +55,7 @@ def test_no_link_of_an_image_leads_to_files_of_this_machine(tmp_path: Path) -> N
     image = tmp_path / "image"
     image.mkdir()
     (image / "etc").symlink_to(tmp_path / "host")
-    made = layout(SandboxSpec(Image("evil", "sha256:0", image)), "docker")
+    made = container_spec(SandboxSpec(Image("evil", "sha256:0", image)), "docker")
     held = b"".join(p.read_bytes() for t in made.trees[:2] for p in t.path.rglob("*")
                     if p.is_file() and not p.is_symlink())  # fmt: skip
     assert b"secret" not in held
@@ -70,7 +70,7 @@ def test_what_a_killed_start_left_is_removed(
         (home / name).mkdir(parents=True)
         (home / name / "keeper").write_text("x")
     os.utime(home / "old", (1, 1))
-    starting.tidy()
+    starting.remove_stale_directories()
     assert [p.name for p in home.iterdir()] == ["new"]
 
 
@@ -109,14 +109,14 @@ def test_files_of_a_box_become_an_upper_layer_and_its_paths_again(tmp_path: Path
     paths = ["/etc/away", "/etc/deep", "/etc/deep/new", "/etc/removed"]
     upper.mkdir()
     root, target = os.open(box, DIRECTORY), os.open(upper, DIRECTORY)
-    upper_layer.fill(target, root, paths)
+    upper_layer.write_upper_layer(target, root, paths)
     assert (upper / "etc" / "deep" / "new").read_text() == "new"
     assert os.readlink(upper / "etc" / "away") == "/etc/passwd"
     gone = os.stat(upper / "etc" / "removed")
     assert stat.S_ISCHR(gone.st_mode) and gone.st_rdev == 0
     assert stat.S_IMODE(os.stat(upper / "etc").st_mode) == 0o750
     assert os.stat(upper / "etc" / "deep").st_mtime_ns == 7
-    assert upper_layer.paths_of(target, [str(below)]) == ["/etc", *paths]
+    assert upper_layer.list_changed_paths(target, [str(below)]) == ["/etc", *paths]
     os.close(root)
     os.close(target)
 
@@ -128,7 +128,7 @@ def test_an_opaque_directory_hides_what_lies_below(tmp_path: Path) -> None:
         (root / "d" / name).write_text("")
     os.setxattr(upper / "d", "user.overlay.opaque", b"y")
     at = os.open(upper, DIRECTORY)
-    assert upper_layer.paths_of(at, [str(below)]) == ["/d", "/d/old", "/d/new"]
+    assert upper_layer.list_changed_paths(at, [str(below)]) == ["/d", "/d/old", "/d/new"]
     os.close(at)
 
 
@@ -139,7 +139,7 @@ def test_no_link_of_a_box_leads_out_of_it(tmp_path: Path) -> None:
     (outside / "secret").write_text("secret")
     (box / "d").symlink_to(outside)
     root, target = os.open(box, DIRECTORY), os.open(upper, DIRECTORY)
-    upper_layer.fill(target, root, ["/d/secret"])
+    upper_layer.write_upper_layer(target, root, ["/d/secret"])
     assert stat.S_ISCHR(os.lstat(upper / "d" / "secret").st_mode)
     os.close(root)
     os.close(target)
@@ -147,39 +147,45 @@ def test_no_link_of_a_box_leads_out_of_it(tmp_path: Path) -> None:
 
 # ------------------------------------------------------------------------------ owners
 def test_only_an_owner_of_this_machine_that_has_ended_is_gone() -> None:
-    me = orphans.mine()
-    assert not orphans.gone(me)
+    me = orphans.current_owner()
+    assert not orphans.has_owner_ended(me)
     pid, start, boot, space = me.split(".")
-    assert orphans.gone(f"{pid}.{int(start) + 1}.{boot}.{space}")  # the number serves another
+    assert orphans.has_owner_ended(
+        f"{pid}.{int(start) + 1}.{boot}.{space}"
+    )  # the number serves another
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    began = orphans.started(child.pid)
-    assert not orphans.gone(f"{child.pid}.{began}.{boot}.{space}")
+    began = orphans.process_start_ticks(child.pid)
+    assert not orphans.has_owner_ended(f"{child.pid}.{began}.{boot}.{space}")
     child.communicate(b"\n")
-    assert orphans.gone(f"{child.pid}.{began}.{boot}.{space}")
-    assert not orphans.gone(f"{child.pid}.{began}.abc.{space}")  # of another boot or machine
-    assert not orphans.gone(f"{child.pid}.{began}.{boot}.1")  # of another namespace of processes
-    assert not orphans.gone("") and not orphans.gone("somebody else's")
+    assert orphans.has_owner_ended(f"{child.pid}.{began}.{boot}.{space}")
+    assert not orphans.has_owner_ended(
+        f"{child.pid}.{began}.abc.{space}"
+    )  # of another boot or machine
+    assert not orphans.has_owner_ended(
+        f"{child.pid}.{began}.{boot}.1"
+    )  # of another namespace of processes
+    assert not orphans.has_owner_ended("") and not orphans.has_owner_ended("somebody else's")
 
 
 # ------------------------------------------------------------------------------ faults
-def refusal(name: engine.Name) -> str:
+def refusal(name: engine.EngineName) -> str:
     with pytest.raises(SandboxUnavailableError) as told:
-        engine.get(name)
+        engine.get_engine(name)
     return str(told.value)
 
 
-@pytest.mark.parametrize("name", engine.NAMES)
+@pytest.mark.parametrize("name", engine.ENGINE_NAMES)
 def test_an_absent_program_is_told(
-    name: engine.Name, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    name: engine.EngineName, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    engine._get.cache_clear()
+    engine._get_engine.cache_clear()
     monkeypatch.setenv("PATH", str(tmp_path))
     assert f"{name} is not installed: install it" in refusal(name)
     assert "apt-get install" in refusal(name)
 
 
 def test_an_engine_elsewhere_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in engine.NAMES:
+    for name in engine.ENGINE_NAMES:
         program = tmp_path / name
         program.write_text("#!/bin/sh\n")
         program.chmod(0o755)
@@ -200,12 +206,12 @@ def test_an_engine_elsewhere_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_pat
     ],
 )
 def test_a_fault_of_an_engine_is_one_sentence_with_the_way_out(said: bytes, told: str) -> None:
-    error = engine.fault("docker", "run", said)
+    error = engine.engine_error("docker", "run", said)
     assert isinstance(error, SandboxUnavailableError)
     assert told in str(error) and "See '" not in str(error)
 
 
 def test_what_nobody_knows_is_told_in_the_engines_words() -> None:
-    error = engine.fault("podman", "run", b"Error: first\nError: something new\n")
+    error = engine.engine_error("podman", "run", b"Error: first\nError: something new\n")
     assert type(error) is SandboxError
     assert str(error) == "`podman run` fails: Error: something new"

@@ -19,7 +19,7 @@ from intercode.core.paths import sandbox_uid
 from intercode.core.types import Layer, LayerSpec
 from intercode.environments.base.layers import task_layer
 from intercode.evaluation.conformance import check_sandbox
-from intercode.sandbox import SandboxSpec, images, open_sandbox, strongest, tier_of
+from intercode.sandbox import SandboxSpec, images, open_sandbox, strongest_kind, tier_of
 from intercode.sandbox.container import (
     container_pool,
     engine,
@@ -28,10 +28,10 @@ from intercode.sandbox.container import (
     limit_counters,
     orphans,
 )
-from intercode.sandbox.container.container_spec import layout
+from intercode.sandbox.container.container_spec import container_spec
 from intercode.sandbox.container.sandbox import ContainerSandbox
 from intercode.sandbox.determinism import Determinism
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from support.boxes import eventually, layer_of
 
 pytestmark = pytest.mark.docker
@@ -51,24 +51,26 @@ def keeper() -> None:
     """A container is always kept by the program."""
 
 
-@pytest.fixture(scope="module", params=engine.NAMES)
+@pytest.fixture(scope="module", params=engine.ENGINE_NAMES)
 def by(request: pytest.FixtureRequest) -> Iterator[engine.Engine]:
     try:
-        found = engine.get(request.param)
+        found = engine.get_engine(request.param)
     except SandboxUnavailableError as e:
         pytest.skip(f"{e}; `.ci/docker COMMAND` and `.ci/podman COMMAND` run one beside a command")
     yield found
-    container_pool.clear()
+    container_pool.close_idle()
 
 
-def open_one(by: engine.Engine, **spec: object) -> KeptSandbox:
+def open_one(by: engine.Engine, **spec: object) -> SupervisedSandbox:
     return open_sandbox(SandboxSpec(images.resolve("host"), **spec), by.name)  # type: ignore[arg-type]
 
 
 def containers(by: engine.Engine, owner: str) -> list[str]:
     """The names of an owner's containers, in whatever state."""
     form = "{{.Names}}"
-    told = by.ask("ps", "--all", "--filter", f"label={orphans.LABEL}={owner}", "--format", form)
+    told = by.run(
+        "ps", "--all", "--filter", f"label={orphans.OWNER_LABEL}={owner}", "--format", form
+    )
     return told.splitlines()
 
 
@@ -100,40 +102,40 @@ def test_a_root_that_nobody_may_enter_stops_nothing(by: engine.Engine) -> None:
         assert box.size()[1] > 0
         with box.clone() as copy:
             assert copy.run(["/bin/sh", "-c", "cat /root/f"]).output == "x\n"
-        box.renew()
+        box.recycle()
         assert box.run(["/bin/sh", "-c", "stat -c %a /"]).output == "755\n"
 
 
 def test_it_begins_again_as_it_was_and_faster_than_a_new_one(by: engine.Engine) -> None:
-    container_pool.clear()
+    container_pool.close_idle()
     box = open_one(by)
-    first = box.keeper
+    first = box.supervisor_pid
     box.run(["/bin/sh", "-c", "rm -rf /etc /tmp; mkdir /tmp; echo x > /new; sleep 100 &"])
     assert box.changes()
     box.close()
     with pytest.raises(SandboxError):
         box.run(["true"])
     with open_one(by) as again:
-        assert again.keeper == first and not again.changes() and not again.processes()
+        assert again.supervisor_pid == first and not again.changes() and not again.processes()
         assert again.read_file("/etc/passwd").startswith(b"root:")
 
 
 def test_what_met_a_limit_or_must_be_repeatable_does_not_serve_again(by: engine.Engine) -> None:
     from intercode.sandbox import Limits
 
-    container_pool.clear()
+    container_pool.close_idle()
     hog = "x = bytearray(300 << 20)"
     with open_one(by, limits=Limits(memory=64 << 20)) as box:
-        first, result = box.keeper, box.run(["python3", "-c", hog], timeout=60)
+        first, result = box.supervisor_pid, box.run(["python3", "-c", hog], timeout=60)
         assert result.exit_code == -signal.SIGKILL
     with open_one(by, limits=Limits(memory=64 << 20)) as box:
-        assert box.keeper != first
+        assert box.supervisor_pid != first
     with open_one(by, determinism=Determinism()) as box:
-        first = box.keeper
+        first = box.supervisor_pid
         with pytest.raises(SandboxError, match="only a box that"):
-            box.renew()
+            box.recycle()
     with open_one(by, determinism=Determinism()) as box:
-        assert box.keeper != first
+        assert box.supervisor_pid != first
 
 
 def test_a_group_that_bounds_no_box_counts_for_none(by: engine.Engine) -> None:
@@ -141,8 +143,8 @@ def test_a_group_that_bounds_no_box_counts_for_none(by: engine.Engine) -> None:
     with open_one(by) as box:
         limits = box.spec.limits
         for asked, own in ((limits, True), (replace(limits, memory=limits.memory // 4), False)):
-            counted = limit_counters.Bounds(box.link, asked)
-            assert counted.memory is own or by.rootless
+            counted = limit_counters.LimitCounters(box.connection, asked)
+            assert counted.counts_memory is own or by.rootless
             counted.close()
 
 
@@ -192,16 +194,16 @@ def test_where_namespaces_are_forbidden_containers_serve(
         raise SandboxUnavailableError("user namespaces are forbidden")
 
     monkeypatch.delenv("INTERCODE_SANDBOX", raising=False)
-    monkeypatch.setattr("intercode.sandbox.namespace.tiers.strongest", forbidden)
-    monkeypatch.setattr("intercode.sandbox.container.engine.first", lambda: by)
+    monkeypatch.setattr("intercode.sandbox.namespace.tiers.strongest_tier", forbidden)
+    monkeypatch.setattr("intercode.sandbox.container.engine.first_engine", lambda: by)
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
     tmp_path.chmod(0o755)
-    strongest.cache_clear()
+    strongest_kind.cache_clear()
     try:
         assert tier_of() == f"container/{by.name}"
         root = task_layer(LayerSpec("script", script), image).root
     finally:
-        strongest.cache_clear()
+        strongest_kind.cache_clear()
     assert (root / "made" / "f").read_text() == "x\n"
     assert stat.S_IMODE((root / "made" / "f").stat().st_mode) == 0o640
     assert stat.S_ISCHR(os.lstat(root / "srv").st_mode), "a whiteout"
@@ -216,7 +218,9 @@ def test_nothing_outlives_a_killed_owner(by: engine.Engine) -> None:
     assert process.stdout is not None
     with process.stdout as said:
         inside = int(said.readline())
-    owner = f"{process.pid}.{orphans.started(process.pid)}.{orphans._world()}"
+    owner = (
+        f"{process.pid}.{orphans.process_start_ticks(process.pid)}.{orphans._boot_and_namespace()}"
+    )
     assert len(containers(by, owner)) == 1
     process.kill()
     process.wait()
@@ -225,34 +229,36 @@ def test_nothing_outlives_a_killed_owner(by: engine.Engine) -> None:
 
 
 def test_what_was_never_started_is_swept_once_its_owner_has_gone(by: engine.Engine) -> None:
-    name = image_import.image(by, layout(SandboxSpec(images.resolve("host")), by.name))
-    dead = f"{os.getpid()}.{orphans.started(os.getpid()) + 7}.{orphans._world()}"
+    name = image_import.ensure_image(
+        by, container_spec(SandboxSpec(images.resolve("host")), by.name)
+    )
+    dead = f"{os.getpid()}.{orphans.process_start_ticks(os.getpid()) + 7}.{orphans._boot_and_namespace()}"
     made = []
-    for owner in (dead, orphans.mine(), "of.somebody.else"):
-        label = f"--label={orphans.LABEL}={owner}"
-        made.append(by.ask("create", "--pull=never", "--network=none", label, name, "/bin/true"))
+    for owner in (dead, orphans.current_owner(), "of.somebody.else"):
+        label = f"--label={orphans.OWNER_LABEL}={owner}"
+        made.append(by.run("create", "--pull=never", "--network=none", label, name, "/bin/true"))
     try:
-        assert [made[0].startswith(found) for found in orphans.sweep(by)] == [True]
+        assert [made[0].startswith(found) for found in orphans.remove_orphans(by)] == [True]
         assert containers(by, dead) == [] and len(containers(by, "of.somebody.else")) == 1
     finally:
         for container in made[1:]:
-            by.ask("rm", container)
+            by.run("rm", container)
 
 
 def test_an_image_is_imported_once_however_many_ask(by: engine.Engine, tmp_path: Path) -> None:
     (tmp_path / "layer").mkdir()
     (tmp_path / "layer" / "mark").write_text(str(os.urandom(8)))
     spec = SandboxSpec(images.resolve("host"), (layer_of(tmp_path / "layer"),))
-    made = layout(spec, by.name)
-    image_import._there.clear()
+    made = container_spec(spec, by.name)
+    image_import._known_images.clear()
     with ThreadPoolExecutor(3) as pool_of_threads:
-        names = set(pool_of_threads.map(lambda _: image_import.image(by, made), range(3)))
+        names = set(pool_of_threads.map(lambda _: image_import.ensure_image(by, made), range(3)))
     (name,) = names
-    assert image_import._has(by, name)
-    by.ask("rmi", name)  # somebody tidies up: it is imported again, although this process saw it
+    assert image_import._has_image(by, name)
+    by.run("rmi", name)  # somebody tidies up: it is imported again, although this process saw it
     with ContainerSandbox(spec, by) as box:
         assert box.read_file("/mark") and not box.changes()
-    container_pool.clear()
+    container_pool.close_idle()
     eventually(lambda: _removed(by, name), "the image can be removed", 30)
 
 
@@ -260,19 +266,19 @@ def test_images_go_once_their_trees_are_gone(by: engine.Engine, tmp_path: Path) 
     (tmp_path / "layer").mkdir()
     spec = SandboxSpec(images.resolve("host"), (Layer(tmp_path / "layer", str(os.urandom(8))),))
     box = ContainerSandbox(spec, by)
-    name = image_import.image(by, layout(spec, by.name))
-    assert name not in image_prune.prune(by, tmp_path)
+    name = image_import.ensure_image(by, container_spec(spec, by.name))
+    assert name not in image_prune.prune_images(by, tmp_path)
     (tmp_path / "layer").rename(tmp_path / "elsewhere")
-    assert name not in image_prune.prune(by, tmp_path), "a container uses it"
+    assert name not in image_prune.prune_images(by, tmp_path), "a container uses it"
     box.close(wait=True)
-    container_pool.clear()
-    eventually(lambda: name in image_prune.prune(by, tmp_path), "it is removed", 30)
-    assert not image_import._has(by, name)
+    container_pool.close_idle()
+    eventually(lambda: name in image_prune.prune_images(by, tmp_path), "it is removed", 30)
+    assert not image_import._has_image(by, name)
 
 
 def _removed(by: engine.Engine, name: str) -> bool:
     try:
-        by.ask("rmi", name)
+        by.run("rmi", name)
     except SandboxError:  # its container is just ending
         return False
     return True
@@ -296,7 +302,7 @@ def test_a_machine_without_a_compiler_is_told(
 ) -> None:
     from intercode.sandbox.supervisor import programs
 
-    monkeypatch.setattr(programs, "keeper", lambda: (None, "the interpreter"))
-    container_pool.clear()
+    monkeypatch.setattr(programs, "supervisor_program", lambda: (None, "the interpreter"))
+    container_pool.close_idle()
     with pytest.raises(SandboxUnavailableError, match="install a C compiler"):
         open_one(by, hostname="another")

@@ -11,13 +11,14 @@ import pytest
 
 from intercode.core.errors import ConfigError, SandboxUnavailableError, UnknownNameError
 from intercode.core.types import Layer
-from intercode.sandbox.determinism import Determinism, from_settings, read_clock
+from intercode.sandbox.determinism import Determinism, determinism_from_settings, parse_clock
 from intercode.sandbox.supervisor import clock, compiler
 from intercode.sessions.bash.persistent import BashSession
 from support.boxes import open_box
 
 needs_compiler = pytest.mark.skipif(
-    not any(map(shutil.which, compiler.COMPILERS)), reason=f"a clock of its own: {clock.HOW}"
+    not any(map(shutil.which, compiler.COMPILERS)),
+    reason=f"a clock of its own: {clock.INSTALL_HINT}",
 )
 NOW = 1767225600  # 2026-01-01 00:00:00 UTC
 Run = Callable[..., str]
@@ -46,14 +47,14 @@ def run() -> Iterator[Callable[..., Run]]:
     ],
 )  # fmt: skip
 def test_a_clock_is_a_time_or_an_offset(text: str, meaning: tuple[bool, int]) -> None:
-    assert read_clock(text) == meaning
+    assert parse_clock(text) == meaning
 
 
 def test_what_cannot_be_set_is_refused() -> None:
     with pytest.raises(ConfigError, match="'tomorrow'"):
         Determinism(clock="tomorrow")
     with pytest.raises(UnknownNameError, match="did you mean 'clock'"):
-        from_settings({"clok": "+3d"})
+        determinism_from_settings({"clok": "+3d"})
     with pytest.raises(ConfigError, match="seed"):
         Determinism(seed=-1)
     with pytest.raises(ConfigError, match="32 hex digits"):
@@ -65,15 +66,15 @@ def test_without_a_compiler_nothing_is_pretended(
 ) -> None:
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path))
     monkeypatch.setenv("PATH", str(tmp_path))
-    clock.library.cache_clear()
+    clock.clock_library.cache_clear()
     try:
-        settled = clock.settle(True)
+        settled = clock.resolve_determinism(True)
         assert settled is not None and (settled.clock, settled.random) == ("real", "real")
         with pytest.raises(SandboxUnavailableError, match="apt-get install gcc"):
-            clock.settle({"clock": "2024-05-01"})
+            clock.resolve_determinism({"clock": "2024-05-01"})
     finally:
-        clock.library.cache_clear()
-    assert clock.settle(False) is None
+        clock.clock_library.cache_clear()
+    assert clock.resolve_determinism(False) is None
 
 
 @needs_compiler

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from support import back_end
 from support.boxes import eventually
 from support.shells import shell
@@ -34,44 +34,44 @@ _COUNTS = _CODE.format(
 )
 
 
-def _count(box: KeptSandbox) -> int:
+def _count(box: SupervisedSandbox) -> int:
     try:
         return int(box.read_file("/tmp/count"))
     except FileNotFoundError:
         return 0
 
 
-def _goes_on(box: KeptSandbox) -> bool:
+def _goes_on(box: SupervisedSandbox) -> bool:
     before = _count(box)
     time.sleep(0.3)
     return _count(box) > before
 
 
-def _begun(box: KeptSandbox) -> None:
+def _begun(box: SupervisedSandbox) -> None:
     box.spawn(["python3", "-c", _COUNTS])
     eventually(lambda: _count(box) > 0, "the second thread writes")
 
 
-def test_it_is_killed_with_what_ran_out_of_time(box: KeptSandbox) -> None:
+def test_it_is_killed_with_what_ran_out_of_time(box: SupervisedSandbox) -> None:
     mark = box.mark()
     _begun(box)
     box.kill_since(mark)
     assert box.processes() == () and not _goes_on(box)
 
 
-def test_it_stands_still_where_all_do(box: KeptSandbox) -> None:
+def test_it_stands_still_where_all_do(box: SupervisedSandbox) -> None:
     _begun(box)
-    box.link.request("freeze", on=True)
+    box.connection.request("freeze", on=True)
     assert not _goes_on(box)
-    box.link.request("freeze", on=False)
+    box.connection.request("freeze", on=False)
     assert _goes_on(box)
 
 
-def test_it_ends_with_the_renewal(box: KeptSandbox) -> None:
+def test_it_ends_with_the_renewal(box: SupervisedSandbox) -> None:
     box.run(["/bin/bash", "-c", f'setsid python3 -c "{_COUNTS}" >/dev/null 2>&1 &'])
     eventually(lambda: _count(box) > 0, "the second thread writes")
     assert [name.split()[0] for name in box.processes()] == ["python3"]
-    box.renew()
+    box.recycle()
     look = box.run(["bash", "-c", "cat /proc/[0-9]*/comm"]).output
     assert box.processes() == () and "python3" not in look
 
@@ -82,7 +82,7 @@ def test_its_memory_counts(tier: str) -> None:
         code = _CODE.format(then="x = bytearray(600 << 20); time.sleep(20)")
         result = session.run(f'python3 -c "{code}"', 15)
         assert not result.timed_out
-        assert "[killed: over the memory limit of 128 MiB]" in result.shown
+        assert "[killed: over the memory limit of 128 MiB]" in result.observation
 
 
 @pytest.mark.parametrize("tier", back_end.tiers())

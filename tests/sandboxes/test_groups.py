@@ -15,9 +15,9 @@ import pytest
 from intercode.sandbox import Sandbox, SandboxSpec, images, open_sandbox
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
-from intercode.sandbox.supervisor.control_group import BoxGroup
+from intercode.sandbox.supervisor.control_group import ControlGroup
 from intercode.sandbox.supervisor.runtime import cgroup_paths
-from intercode.sandbox.supervisor.runtime.cgroups import Groups, clear
+from intercode.sandbox.supervisor.runtime.cgroups import CgroupAllocator, remove_directories
 from support.boxes import eventually
 from support.shells import shell
 
@@ -32,7 +32,7 @@ def group_of(box: Sandbox) -> dict[str, str]:
     """The directories of a box's group, found from outside by a process that is in it."""
     assert isinstance(box, NamespaceSandbox)
     process = box.spawn(["sleep", "60"])
-    return cgroup_paths.locate(
+    return cgroup_paths.find_groups(
         Path("/proc/self/mountinfo").read_text(), Path(f"/proc/{process._child}/cgroup").read_text()
     )
 
@@ -131,7 +131,7 @@ def _empty(homes: list[str], names: list[str]) -> bool:
 # -------------------------------------------------------------------- version 2, as far
 def test_a_group_of_version_2_is_frozen_and_thawed() -> None:
     """On the kernel's own version 2 hierarchy, which freezes also where version 1 has the rest."""
-    top = cgroup_paths.here().get("")
+    top = cgroup_paths.own_groups().get("")
     if top is None or not os.access(top, os.W_OK):
         pytest.skip("no writable control groups of version 2: mount cgroup2, run as root")
     folder = Path(top, f"intercode-test-{os.getpid()}")
@@ -139,7 +139,7 @@ def test_a_group_of_version_2_is_frozen_and_thawed() -> None:
     busy = subprocess.Popen(["sh", "-c", "while :; do :; done"])
     try:
         (folder / "cgroup.procs").write_text(str(busy.pid))
-        group = BoxGroup({"": str(folder)}, launcher=0)
+        group = ControlGroup({"": str(folder)}, launcher=0)
         assert group.freeze()
         ticks = Path(f"/proc/{busy.pid}/stat").read_text().split()[13]
         time.sleep(0.1)
@@ -148,7 +148,7 @@ def test_a_group_of_version_2_is_frozen_and_thawed() -> None:
         eventually(
             lambda: Path(f"/proc/{busy.pid}/stat").read_text().split()[13] != ticks, "it goes on"
         )
-        assert not BoxGroup({"": str(folder / "gone")}, launcher=0).freeze()
+        assert not ControlGroup({"": str(folder / "gone")}, launcher=0).freeze()
     finally:
         busy.kill()
         busy.wait()
@@ -193,33 +193,33 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_version_2_is_divided_bounded_and_cleared(tree: Path) -> None:
-    groups = Groups(os.geteuid(), (2, {"": str(tree)}))
+    groups = CgroupAllocator(os.geteuid(), (2, {"": str(tree)}))
     home = tree / f"intercode-{os.geteuid()}"
     assert (tree / "cgroup.subtree_control").read_text() == "+memory +pids"
     assert (home / "cgroup.subtree_control").read_text() == "+memory +pids"
-    groups.sit()
-    name = groups.take()
-    groups.bound(name, 5 * MIB, 9)
+    groups.enter_next()
+    name = groups.take_current()
+    groups.set_bounds(name, 5 * MIB, 9)
     first = home / name
     assert (first / "cgroup.procs").read_text() == "0", "the launcher went in"
     assert (first / "memory.max").read_text() == str(5 * MIB)
     assert (first / "memory.swap.max").read_text() == "0"
     assert (first / "pids.max").read_text() == "9"
-    groups.sit()
-    second = groups.take()
+    groups.enter_next()
+    second = groups.take_current()
     assert second != name and (home / second / "pids.max").read_text() == "9", "as the last one"
-    groups.bound(second, 0, 0)
+    groups.set_bounds(second, 0, 0)
     assert (home / second / "memory.max").read_text() == "max"
     assert groups.remove(name) and groups.remove(name) and not first.exists()
     os.mkdir(home / "1.999999999.1.0")
     stale = f"{os.stat('/proc/self/ns/pid').st_ino}.999999999.1.0"
     os.mkdir(home / stale)
-    groups.sweep()
+    groups.remove_stale()
     assert not (home / stale).exists() and (home / "1.999999999.1.0").exists(), "another pid space"
-    assert groups.leave() == [] and groups.remove(second)
+    assert groups.leave_current() == [] and groups.remove(second)
     assert {p.name for p in home.iterdir() if p.is_dir()} == {"idle", "1.999999999.1.0"}
     os.rmdir(home / "1.999999999.1.0")
-    clear([str(home)])
+    remove_directories([str(home)])
     assert not home.exists()
 
 
@@ -228,14 +228,14 @@ def test_what_was_killed_or_refused_is_read_from_either_version(tmp_path: Path) 
         ({"memory": tmp_path, "pids": tmp_path}, "memory.oom_control"),
         ({"": tmp_path}, "memory.events"),
     ):
-        group = BoxGroup({k: str(v) for k, v in paths.items()}, launcher=0)
-        assert group.breach() == ""
+        group = ControlGroup({k: str(v) for k, v in paths.items()}, launcher=0)
+        assert group.limit_exceeded() == ""
         (tmp_path / file).write_text("oom 3\noom_kill 2\n")
-        assert group.breach() == "memory" and group.breach() == ""
+        assert group.limit_exceeded() == "memory" and group.limit_exceeded() == ""
         (tmp_path / file).write_text("oom 4\noom_kill 3\n")
         (tmp_path / "pids.events").write_text("max 1\n")
-        assert group.breach() == "memory" and group.breach() == "", "the graver one"
+        assert group.limit_exceeded() == "memory" and group.limit_exceeded() == "", "the graver one"
         (tmp_path / "pids.events").write_text("max 5\n")
-        assert group.breach() == "processes" and group.breach() == ""
+        assert group.limit_exceeded() == "processes" and group.limit_exceeded() == ""
         (tmp_path / "pids.events").unlink()
-        assert group.breach() == ""
+        assert group.limit_exceeded() == ""

@@ -12,7 +12,7 @@ from intercode.core.paths import sandbox_uid
 from intercode.sandbox.contract import Limits
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.supervisor import root_files
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from support import back_end
 from support.boxes import open_box
 
@@ -55,14 +55,14 @@ REFUSED = [  # x86_64 numbers
 ]
 
 
-def python(box: KeptSandbox, code: str) -> str:
+def python(box: SupervisedSandbox, code: str) -> str:
     result = box.run(["python3", "-c", code], timeout=30)
     assert result.ok, result.output
     return result.output
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the table holds x86_64's call numbers")
-def test_calls_that_reach_past_the_box_are_refused(box: KeptSandbox) -> None:
+def test_calls_that_reach_past_the_box_are_refused(box: SupervisedSandbox) -> None:
     lines = python(box, CALLS.format(calls=REFUSED)).splitlines()
     assert len(lines) == len(REFUSED)
     for line in lines:
@@ -71,7 +71,7 @@ def test_calls_that_reach_past_the_box_are_refused(box: KeptSandbox) -> None:
         assert line.endswith(tuple(refused)), line
 
 
-def test_only_the_loopback_is_there_and_nothing_answers(box: KeptSandbox) -> None:
+def test_only_the_loopback_is_there_and_nothing_answers(box: SupervisedSandbox) -> None:
     names = box.run(["bash", "-c", "tail -n +3 /proc/net/dev | cut -d: -f1"]).output.split()
     assert names == ["lo"]
     code = (
@@ -83,7 +83,7 @@ def test_only_the_loopback_is_there_and_nothing_answers(box: KeptSandbox) -> Non
     assert python(box, code).splitlines() == ["Network is unreachable"] * 3
 
 
-def test_a_server_of_the_machine_is_out_of_reach(box: KeptSandbox) -> None:
+def test_a_server_of_the_machine_is_out_of_reach(box: SupervisedSandbox) -> None:
     import socket
 
     name = f"\0intercode-{uuid.uuid4().hex}"
@@ -99,7 +99,7 @@ def test_a_server_of_the_machine_is_out_of_reach(box: KeptSandbox) -> None:
         assert python(box, code).split() == ["111", "111"]
 
 
-def test_two_boxes_do_not_see_each_other(box: KeptSandbox) -> None:
+def test_two_boxes_do_not_see_each_other(box: SupervisedSandbox) -> None:
     with open_box() as other:
         other.write_file("/tmp/mine", b"x")
         other.spawn(["sleep", "611"])
@@ -131,7 +131,7 @@ def test_nothing_of_the_owner_is_readable(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.namespace_only("an engine's overlay and mounts name its own directories")
-def test_no_path_of_the_machine_is_shown(box: KeptSandbox) -> None:
+def test_no_path_of_the_machine_is_shown(box: SupervisedSandbox) -> None:
     from intercode.sandbox.namespace.launcher import python_home
 
     home = python_home()
@@ -140,7 +140,7 @@ def test_no_path_of_the_machine_is_shown(box: KeptSandbox) -> None:
     assert home[0] not in box.run(["cat", "/proc/self/mountinfo"]).output
 
 
-def test_no_descriptor_is_inherited(box: KeptSandbox) -> None:
+def test_no_descriptor_is_inherited(box: SupervisedSandbox) -> None:
     code = (
         "import os; print([os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd')"
     )
@@ -149,7 +149,7 @@ def test_no_descriptor_is_inherited(box: KeptSandbox) -> None:
     assert "socket:" not in out and "memfd" not in out and out.count("pipe:") == 2
 
 
-def test_the_machine_is_read_only(box: KeptSandbox) -> None:
+def test_the_machine_is_read_only(box: SupervisedSandbox) -> None:
     code = (
         "touch /usr/x /opt/python/x /sys/x; echo 1 > /proc/sys/kernel/hostname;"
         "echo b > /proc/sysrq-trigger; echo '|/x' > /proc/sys/kernel/core_pattern;"
@@ -159,7 +159,7 @@ def test_the_machine_is_read_only(box: KeptSandbox) -> None:
     assert out.count("Read-only file system") >= 4
 
 
-def test_setuid_gives_nothing(box: KeptSandbox) -> None:
+def test_setuid_gives_nothing(box: SupervisedSandbox) -> None:
     """The box's root is an ordinary id outside, in a container inside as well, and no program can
     gain a capability."""
     status = box.run(["grep", "-E", "NoNewPrivs|Seccomp:|CapBnd", "/proc/self/status"]).output
@@ -170,7 +170,7 @@ def test_setuid_gives_nothing(box: KeptSandbox) -> None:
     assert box.run(["bash", "-c", code]).output == f"{own}\n"
 
 
-def test_pid_1_cannot_be_killed_or_read(box: KeptSandbox) -> None:
+def test_pid_1_cannot_be_killed_or_read(box: SupervisedSandbox) -> None:
     code = (
         "for s in TERM INT HUP KILL STOP SEGV; do kill -$s 1; done; kill -9 -1; echo $?;"
         "cat /proc/1/environ; ls /proc/1/fd; cat /proc/1/mem; true"
@@ -258,7 +258,7 @@ def test_no_descriptor_of_the_owners_reaches_a_box_whatever_its_number() -> None
     try:
         with open_box() as box:
             program = box.run(["ls", "-l", "/proc/self/fd"]).output
-            keeper = os.listdir(f"/proc/{box.link.welcome['pid']}/fd")
+            keeper = os.listdir(f"/proc/{box.connection.handshake['pid']}/fd")
     finally:
         for fd in held:
             os.close(fd)

@@ -10,7 +10,7 @@ import pytest
 
 from intercode.core.errors import SandboxError, UnknownNameError
 from intercode.sandbox import SandboxSpec, images, isolation_tiers, open_sandbox, tier_of
-from intercode.sandbox.confinement import confined_by, to_ask_for
+from intercode.sandbox.confinement import container_options_hint, detect_confinement
 from intercode.sandbox.supervisor.runtime import cgroup_paths
 from support.containers import in_container, require_docker
 
@@ -32,7 +32,7 @@ def spec() -> SandboxSpec:
 @pytest.mark.namespace_only("the names of its tiers")
 def test_auto_takes_the_strongest_and_a_box_names_its_tier() -> None:
     best = tier_of("auto")
-    assert best == ("namespace/1" if isolation_tiers.cgroups().ok else "namespace/2")
+    assert best == ("namespace/1" if isolation_tiers.check_cgroups().ok else "namespace/2")
     for kind in ("auto", "namespace", best):
         with open_sandbox(spec(), kind) as box:
             assert box.tier == best == tier_of(kind)
@@ -68,22 +68,25 @@ def process(folder: Path, seccomp: int = 0, profile: str = "", covered: str = "/
 
 
 def test_what_confines_a_process_is_told_apart(tmp_path: Path) -> None:
-    assert confined_by(process(tmp_path / "free")) == []
-    assert confined_by(process(tmp_path / "s", seccomp=2)) == ["seccomp"]
+    assert detect_confinement(process(tmp_path / "free")) == []
+    assert detect_confinement(process(tmp_path / "s", seccomp=2)) == ["seccomp"]
     docker = process(tmp_path / "d", 2, "docker-default (enforce)\n", "/proc/kcore")
-    assert confined_by(docker) == ["seccomp", "apparmor", "systempaths"]
-    assert confined_by(process(tmp_path / "u", profile="unconfined\n")) == []
-    assert confined_by(process(tmp_path / "se", profile="system_u:system_r:container_t:s0")) == []
+    assert detect_confinement(docker) == ["seccomp", "apparmor", "systempaths"]
+    assert detect_confinement(process(tmp_path / "u", profile="unconfined\n")) == []
+    assert (
+        detect_confinement(process(tmp_path / "se", profile="system_u:system_r:container_t:s0"))
+        == []
+    )
     usual = process(tmp_path / "b", covered="/proc/sys/fs/binfmt_misc")
-    assert confined_by(usual) == []
+    assert detect_confinement(usual) == []
 
 
 def test_only_what_confines_is_asked_for() -> None:
-    assert to_ask_for([]) == ""
-    text = to_ask_for(["seccomp", "systempaths"])
+    assert container_options_hint([]) == ""
+    text = container_options_hint(["seccomp", "systempaths"])
     assert "--security-opt seccomp=unconfined --security-opt systempaths=unconfined" in text
     assert "apparmor" not in text and "procMount: Unmasked" in text and "hostUsers" in text
-    assert "hostUsers" not in to_ask_for(["seccomp"])
+    assert "hostUsers" not in container_options_hint(["seccomp"])
 
 
 def an_engine_works() -> bool:
@@ -96,13 +99,13 @@ def an_engine_works() -> bool:
 
 def test_every_rung_says_whether_it_holds() -> None:
     names = ("user", "overlay", "xattr", "proc", "network", "seccomp", "landlock")
-    good = isolation_tiers.rungs(dict.fromkeys(names, ""), works=True)
+    good = isolation_tiers.check_tiers(dict.fromkeys(names, ""), works=True)
     assert [r.name.split(",")[0] for r in good] == [
         "tier namespace/1", "tier namespace/2", "tier 3", "tier 4", "tier 5",
     ]  # fmt: skip
     assert good[1].ok and not (good[2].ok or good[4].ok), "rungs 3 and 5 are not built"
     assert good[3].ok == an_engine_works(), good[3]
-    bad = isolation_tiers.rungs(dict.fromkeys(names, "refused"), works=False)
+    bad = isolation_tiers.check_tiers(dict.fromkeys(names, "refused"), works=False)
     assert not any(r.ok for r in (*bad[:3], bad[4])) and all(r.fix for r in bad if not r.ok)
     assert "could not work: no user, proc, network, seccomp" in bad[2].detail
 
@@ -120,30 +123,33 @@ def test_the_own_group_is_found_through_every_kind_of_mount() -> None:
     own = (
         "9:pids:/docker/ab/in\n4:memory:/user/1\n2:cpu,cpuacct:/x\n1:name=systemd:/\n0::/s.scope\n"
     )
-    assert cgroup_paths.locate(HYBRID, own) == {
+    assert cgroup_paths.find_groups(HYBRID, own) == {
         "cpu": "/sys/fs/cgroup/cpu,cpuacct/x",
         "cpuacct": "/sys/fs/cgroup/cpu,cpuacct/x",
         "memory": "/sys/fs/cgroup/memory/user/1",
         "pids": "/sys/fs/cgroup/pids/in",
         "": "/sys/fs/cgroup/unified/s.scope",
     }
-    elsewhere = cgroup_paths.locate(HYBRID, "9:pids:/docker/cd\n4:memory:/\n")
+    elsewhere = cgroup_paths.find_groups(HYBRID, "9:pids:/docker/cd\n4:memory:/\n")
     assert elsewhere == {"memory": "/sys/fs/cgroup/memory"}, "a group that is not mounted here"
 
 
 def test_the_reason_why_there_are_no_groups_is_told(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no control groups for memory and pids"):
-        cgroup_paths.usable({"memory": str(tmp_path)})
+        cgroup_paths.usable_parents({"memory": str(tmp_path)})
     (tmp_path / "cgroup.controllers").write_text("cpu pids\n")
     with pytest.raises(OSError, match="has no controller memory"):
-        cgroup_paths.usable({"": str(tmp_path)})
+        cgroup_paths.usable_parents({"": str(tmp_path)})
     absent = str(tmp_path / "absent")
     with pytest.raises(OSError, match="is not writable"):
-        cgroup_paths.usable({"memory": absent, "pids": absent})
+        cgroup_paths.usable_parents({"memory": absent, "pids": absent})
     (tmp_path / "cgroup.controllers").write_text("cpu pids memory\n")
     (tmp_path / "cgroup.subtree_control").write_text("pids memory\n")
-    assert cgroup_paths.usable({"": str(tmp_path)}) == (2, {"": str(tmp_path)})
-    assert cgroup_paths.usable({"": f"{tmp_path}/intercode-rest"}) == (2, {"": str(tmp_path)})
+    assert cgroup_paths.usable_parents({"": str(tmp_path)}) == (2, {"": str(tmp_path)})
+    assert cgroup_paths.usable_parents({"": f"{tmp_path}/intercode-rest"}) == (
+        2,
+        {"": str(tmp_path)},
+    )
 
 
 # --------------------------------------------------------------------- in containers

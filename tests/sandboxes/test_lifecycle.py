@@ -103,7 +103,7 @@ def test_a_box_whose_keeper_is_killed_is_lost_and_others_are_not() -> None:
     with open_box() as box, open_box() as other:
         mark = a_duration()
         process = box.spawn(["sleep", mark])
-        os.kill(box.keeper, signal.SIGKILL)
+        os.kill(box.supervisor_pid, signal.SIGKILL)
         with pytest.raises(SandboxLostError):
             process.wait(20)
         with pytest.raises(SandboxError):

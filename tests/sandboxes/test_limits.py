@@ -9,7 +9,7 @@ import time
 import pytest
 
 from intercode.core.types import ExecResult
-from intercode.sandbox.limit_messages import explained, size
+from intercode.sandbox.limit_messages import format_size, with_limit_note
 from intercode.sandbox.supervisor.watchdog import Watch, Watchdog
 from support import back_end
 from support.boxes import eventually
@@ -27,9 +27,9 @@ def test_a_process_over_the_memory_limit_is_killed_and_that_is_said(tier: str) -
     with shell(tier, memory=128 * MIB, disk=16 * MIB) as (_, session):
         result = session.run(HOLD.format(600, 20), 15)
         assert result.exit_code == 137 and not result.timed_out
-        assert result.shown.endswith("[killed: over the memory limit of 128 MiB]\n")
+        assert result.observation.endswith("[killed: over the memory limit of 128 MiB]\n")
         assert session.run("echo on; false", 5).output == "on\n", "said once"
-        assert session.run("bash -c 'kill -9 $$'", 5).shown.count("[killed") == 0
+        assert session.run("bash -c 'kill -9 $$'", 5).observation.count("[killed") == 0
 
 
 @pytest.mark.parametrize("tier", TIERS)
@@ -39,7 +39,7 @@ def test_many_processes_share_one_limit(tier: str) -> None:
         began = time.monotonic()
         result = session.run(together + "bad=0; for j in $(jobs -p); do wait $j || bad=1; done\n"
                              "(exit $bad)", 20)  # fmt: skip
-        assert "[killed: over the memory limit of 160 MiB]" in result.shown
+        assert "[killed: over the memory limit of 160 MiB]" in result.observation
         assert time.monotonic() - began < 15
         assert session.run("echo on", 5).output == "on\n", "the shell itself was spared"
 
@@ -90,23 +90,23 @@ def test_too_many_processes_are_refused_by_fork(tier: str) -> None:
 def test_time_output_and_file_size_are_said() -> None:
     with shell("auto", output=4096, file_size=1 * MIB) as (_, session):
         late = session.run("echo before; sleep 5", 0.3)
-        assert late.shown == "before\n[killed: over the time limit of 0.3 s]\n"
+        assert late.observation == "before\n[killed: over the time limit of 0.3 s]\n"
         much = session.run("seq 100000", 5)
-        assert much.ok and much.shown.endswith(
+        assert much.ok and much.observation.endswith(
             "100000\n[cut: over the limit of 4 KiB for what is printed]\n"
         )
         large = session.run("head -c 2M /dev/zero > /tmp/x", 5)
-        assert large.shown.endswith("[killed: over the limit of 1 MiB for one file]\n")
-        assert session.run("printf no; exit 3", 5).shown.count("over the") == 0
+        assert large.observation.endswith("[killed: over the limit of 1 MiB for one file]\n")
+        assert session.run("printf no; exit 3", 5).observation.count("over the") == 0
 
 
 def test_a_note_begins_on_a_line_of_its_own() -> None:
     with shell("auto") as (box, _):
-        result = explained(box, ExecResult("half", None, timed_out=True), 2.5)
-        assert result.shown == "half\n[killed: over the time limit of 2.5 s]\n"
+        result = with_limit_note(box, ExecResult("half", None, timed_out=True), 2.5)
+        assert result.observation == "half\n[killed: over the time limit of 2.5 s]\n"
         fine = ExecResult("fine", 0)
-        assert explained(box, fine, 1) is fine
-    assert [size(n) for n in (1 << 30, 3 * MIB // 2, 1000, 0)] == [
+        assert with_limit_note(box, fine, 1) is fine
+    assert [format_size(n) for n in (1 << 30, 3 * MIB // 2, 1000, 0)] == [
         "1 GiB", "1536 KiB", "1000 bytes", "0 bytes",
     ]  # fmt: skip
 
@@ -184,7 +184,7 @@ def test_the_watchdog_looks_as_often_where_it_waits_for_the_processor(
         if len(pauses) == 3:
             raise InterruptedError
 
-    monkeypatch.setattr(dog, "look", lambda: threading.Event().wait(0.2))
+    monkeypatch.setattr(dog, "check_all", lambda: threading.Event().wait(0.2))
     monkeypatch.setattr(time, "sleep", sleep)
     with pytest.raises(InterruptedError):
         dog._run()
@@ -198,4 +198,4 @@ def test_the_watchdog_rests_when_there_is_nothing_to_watch() -> None:
         assert dog is not None and dog._thread is not None and dog._thread.is_alive()
     eventually(lambda: dog._thread is None, "its thread has ended")
     with shell("namespace/2", memory=100 * MIB) as (_, session):
-        assert "memory limit" in session.run(HOLD.format(300, 20), 15).shown
+        assert "memory limit" in session.run(HOLD.format(300, 20), 15).observation

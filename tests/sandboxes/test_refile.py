@@ -25,13 +25,13 @@ def test_what_waits_finds_the_files_of_then() -> None:
             ["/bin/sh", "-c", "read x; cat /tmp/f; ls /tmp /etc/of-then; echo new > /tmp/new"],
             fds={0: read, 1: told},
         )
-        box.refile(then)
+        box.replace_files(then)
         os.write(write, b"\n")
         assert waits.wait(20) == 0
         assert os.read(out, 1000) == b"then/etc/of-then\n\n/tmp:\nf\n"
-        assert box.changed() == ["/etc/of-then", "/tmp/f", "/tmp/new"]
+        assert box.changed_paths() == ["/etc/of-then", "/tmp/f", "/tmp/new"]
         assert box.read_file("/tmp/new") == b"new\n"
-        assert then.changed() == ["/etc/of-then", "/tmp/f"]
+        assert then.changed_paths() == ["/etc/of-then", "/tmp/f"]
     for fd in (read, write, out, told):
         os.close(fd)
 
@@ -41,8 +41,8 @@ def test_it_may_be_given_files_again_and_again() -> None:
         then.write_file("/tmp/f", b"then")
         for n in range(5):
             box.write_file(f"/tmp/{n}", b"x")
-            box.refile(then)
-            assert box.changed() == ["/tmp/f"]
+            box.replace_files(then)
+            assert box.changed_paths() == ["/tmp/f"]
 
 
 @pytest.mark.namespace_only("in a container the look is files alone")
@@ -52,7 +52,7 @@ def test_a_box_of_another_kind_is_refused() -> None:
         open_box() as then,
         pytest.raises(SandboxError, match="plain"),
     ):
-        box.refile(then)
+        box.replace_files(then)
 
 
 def test_a_signal_reaches_the_process_of_that_number_and_never_the_first() -> None:

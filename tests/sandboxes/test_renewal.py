@@ -13,7 +13,7 @@ from intercode.core.errors import SandboxError, SandboxLostError
 from intercode.core.types import Dataset, Task
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from support import back_end, traces
 from support.boxes import eventually, layer_of, open_box
 from support.looks import look
@@ -37,18 +37,18 @@ def test_a_renewed_box_looks_like_a_new_one(tmp_path: Path) -> None:
             assert box.run(["cat", "/data"]).output == "from a layer\n"
             box.run(["/bin/bash", "-c", _MESS + "rm /data"], timeout=20)
             eventually(lambda: len(box.processes()) >= 4, "what the mess leaves runs")
-            assert {"/new", "/data"} <= set(box.changed())
-            box.renew()
+            assert {"/new", "/data"} <= set(box.changed_paths())
+            box.recycle()
             assert box.processes() == () and box.changes() == {}
             if not back_end.is_container():  # in one, process numbers go on
                 assert box.run(["/bin/bash", "-c", "echo $$"]).output == "2\n", "counted anew"
-        box.renew()
+        box.recycle()
         assert look(box) == look(new)
 
 
-def test_what_was_started_from_outside_ends_with_the_renewal(box: KeptSandbox) -> None:
+def test_what_was_started_from_outside_ends_with_the_renewal(box: SupervisedSandbox) -> None:
     process = box.spawn(["sleep", "600"])
-    box.renew()
+    box.recycle()
     assert process.wait(5) == -9
     assert box.run(["echo", "again"]).output == "again\n"
 
@@ -64,33 +64,33 @@ NO_IPV6 = pytest.mark.namespace_only("a container without a network has no IPv6 
         pytest.param("ping6 -c1 ::1", marks=NO_IPV6),
     ],
 )
-def test_a_used_network_is_not_handed_on(box: KeptSandbox, use: str) -> None:
+def test_a_used_network_is_not_handed_on(box: SupervisedSandbox, use: str) -> None:
     if "ping6" in use and not Path("/usr/bin/ping6").exists():
         use = "echo x > /dev/udp/::1/9"
     box.run(["/bin/bash", "-c", use])
     with pytest.raises(SandboxError, match="network"):
-        box.renew()
+        box.recycle()
 
 
 def test_a_box_that_met_its_memory_limit_is_not_renewed() -> None:
     with open_box() as box:
         code = "a = bytearray(900 << 20); b = bytearray(900 << 20)"
         result = box.run(["python3", "-c", code], timeout=30)
-        if not (back_end.is_container() or box.link.welcome["groups"]):
+        if not (back_end.is_container() or box.connection.handshake["groups"]):
             pytest.skip("only control groups end what takes too much memory at once")
         assert result.exit_code == -9
         with pytest.raises(SandboxError, match="limit"):
-            box.renew()
+            box.recycle()
 
 
 @pytest.mark.namespace_only("containers have no sealed layers")
-def test_a_layered_box_is_not_renewed(box: KeptSandbox) -> None:
+def test_a_layered_box_is_not_renewed(box: SupervisedSandbox) -> None:
     layer = box.seal()
     with (
         NamespaceSandbox(box.spec, (), (layer,)) as upper,
         pytest.raises(SandboxError, match="plain"),
     ):
-        upper.renew()
+        upper.recycle()
     layer.release()
 
 
@@ -116,10 +116,10 @@ def test_episodes_in_renewed_boxes_are_as_in_new_ones(deterministic: bool) -> No
     assert told[True] == told[False] and len({reward for *_, reward in told[True]}) > 1
 
 
-def test_a_closed_box_is_not_renewed(box: KeptSandbox) -> None:
+def test_a_closed_box_is_not_renewed(box: SupervisedSandbox) -> None:
     box.close()
     with pytest.raises((SandboxError, SandboxLostError)):
-        box.renew()
+        box.recycle()
 
 
 @pytest.mark.namespace_only("the end of a launcher, which is that of all boxes")

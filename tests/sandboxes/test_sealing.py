@@ -6,7 +6,7 @@ import pytest
 
 from intercode.core.errors import SandboxLostError
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
-from intercode.sandbox.namespace.sealed_layer import LONGEST_CHAIN
+from intercode.sandbox.namespace.sealed_layer import MAX_SEALED_LAYERS
 from support.boxes import eventually
 
 pytestmark = [
@@ -35,7 +35,7 @@ def on(box: NamespaceSandbox) -> NamespaceSandbox:
     """A box on the sealed files of another one, which is given up."""
     layer = box.seal()
     try:
-        return NamespaceSandbox(box.spec, (), (layer, *layer.below))
+        return NamespaceSandbox(box.spec, (), (layer, *layer.lower_layers))
     finally:
         layer.release()
 
@@ -77,16 +77,18 @@ def test_boxes_on_one_layer_are_independent(box: NamespaceSandbox) -> None:
 
 def test_long_chains_are_flattened_into_a_copy(box: NamespaceSandbox) -> None:
     current = box
-    for i in range(LONGEST_CHAIN + 2):
+    for i in range(MAX_SEALED_LAYERS + 2):
         do(current, f"echo {i} > /n{i}; rm -f /n{i - 3}; rm -rf /d; mkdir /d; touch /d/{i}")
         seen = current.changes()
-        if len(current.sealed) == LONGEST_CHAIN:
+        if len(current.sealed_layers) == MAX_SEALED_LAYERS:
             flat = current.clone()
-            assert flat.sealed == () and flat.changes() == seen
+            assert flat.sealed_layers == () and flat.changes() == seen
             current.close()
             current = flat
         else:
-            assert len(current.sealed) == (i if i < LONGEST_CHAIN else i - LONGEST_CHAIN)
+            assert len(current.sealed_layers) == (
+                i if i < MAX_SEALED_LAYERS else i - MAX_SEALED_LAYERS
+            )
         current = on(current)
         assert current.changes() == seen
     files = [path for path in current.changes() if path.startswith("/n")]

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from support.boxes import open_box
 
 
 @pytest.fixture
-def box() -> Iterator[KeptSandbox]:
+def box() -> Iterator[SupervisedSandbox]:
     with open_box() as opened:
         yield opened

@@ -6,14 +6,14 @@ import re
 
 import pytest
 
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.bash.persistent import BashSession
 
 pytestmark = pytest.mark.sandbox
 
 
 @pytest.fixture
-def shell(box: KeptSandbox) -> BashSession:
+def shell(box: SupervisedSandbox) -> BashSession:
     return BashSession(box)
 
 
@@ -94,7 +94,7 @@ def test_what_must_not_cost_the_shell(
     out(shell, "kept=yes")
     result = shell.run(code, 20)
     if status is None:  # bash itself gives up: costs the variables
-        assert "[the shell ended;" in result.shown
+        assert "[the shell ended;" in result.observation
     else:
         assert result.exit_code in (status if isinstance(status, tuple) else (status,))
         assert out(shell, "builtin echo $kept") == "yes\n"
@@ -120,7 +120,7 @@ def test_a_shell_that_ends_is_started_again_where_it_was(
     out(shell, "cd /usr/lib; x=1")
     result = shell.run(f"echo before; {code}", 20)
     assert result.output.startswith("before\n")
-    assert "[the shell ended; a new one was started in /usr/lib" in result.shown
+    assert "[the shell ended; a new one was started in /usr/lib" in result.observation
     assert status is None or result.exit_code == status
     kept = "1" if "with the variables it had before" in result.note else "unset"
     assert out(shell, "pwd; echo ${x-unset}") == f"/usr/lib\n{kept}\n"
@@ -141,7 +141,7 @@ def test_a_shell_that_cannot_be_started_again_is_told(shell: BashSession) -> Non
 def test_closed_outputs_cost_what_was_closed(shell: BashSession) -> None:
     assert out(shell, "exec 1>&- 2>&-") == ""
     shell.run("echo nobody hears", 20)
-    assert "[the shell ended" in shell.run("exit", 20).shown
+    assert "[the shell ended" in shell.run("exit", 20).observation
     assert out(shell, "echo heard") == "heard\n"
 
 
@@ -163,7 +163,7 @@ def test_a_time_out_keeps_the_shell_and_what_was_printed(shell: BashSession) -> 
     out(shell, "cd /usr; x=1")
     result = shell.run("x=2; echo before; sleep 600", 0.5)
     assert (result.exit_code, result.timed_out) == (None, True)
-    assert result.shown == "before\n[killed: over the time limit of 0.5 s]\n"
+    assert result.observation == "before\n[killed: over the time limit of 0.5 s]\n"
     assert out(shell, "echo $x; pwd; jobs") == "2\n/usr\n"
 
 
@@ -226,11 +226,14 @@ def test_eating_the_script_costs_one_action(shell: BashSession) -> None:
 def test_much_output_before_the_end_is_all_there(shell: BashSession) -> None:
     assert out(shell, "seq 100000").count("\n") == 100_000
     clipped = shell.run("seq 1000000", 20)
-    assert clipped.cut > 5_000_000 and "\n1000000\n[cut: over the limit" in clipped.shown
+    assert (
+        clipped.omitted_bytes > 5_000_000
+        and "\n1000000\n[cut: over the limit" in clipped.observation
+    )
     assert out(shell, "yes & echo on").count("on\n") == 1
 
 
-def test_two_sessions_in_one_box(box: KeptSandbox) -> None:
+def test_two_sessions_in_one_box(box: SupervisedSandbox) -> None:
     a, b = BashSession(box, cwd="/usr"), BashSession(box)
     assert (out(a, "x=1; pwd"), out(b, "echo $x; pwd")) == ("/usr\n", "\n/\n")
     a.close()
@@ -238,7 +241,7 @@ def test_two_sessions_in_one_box(box: KeptSandbox) -> None:
     assert out(b, "echo on") == "on\n"
 
 
-def test_close_of_a_session_whose_box_has_gone(box: KeptSandbox) -> None:
+def test_close_of_a_session_whose_box_has_gone(box: SupervisedSandbox) -> None:
     session = BashSession(box)
     box.close()
     session.close()

@@ -12,7 +12,7 @@ from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.types import Dataset, Task
 from intercode.environments.bash.env import BashEnv
 from intercode.evaluation.conformance import check_env, check_session
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.bash.fresh import FreshShellSession
 from intercode.sessions.bash.persistent import BashSession
 from support.boxes import eventually, open_box
@@ -21,13 +21,13 @@ pytestmark = pytest.mark.sandbox
 
 
 @pytest.fixture(scope="module")
-def box() -> Iterator[KeptSandbox]:
+def box() -> Iterator[SupervisedSandbox]:
     with open_box() as opened:
         yield opened
 
 
 @pytest.fixture
-def shell(box: KeptSandbox) -> Iterator[FreshShellSession]:
+def shell(box: SupervisedSandbox) -> Iterator[FreshShellSession]:
     session = FreshShellSession(box)
     yield session
     session.close()
@@ -41,8 +41,8 @@ def out(shell: Any, code: str) -> str:
 
 @pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("carry", [False, True])
-def test_the_contract(box: KeptSandbox, carry: bool, apart: bool) -> None:
-    check_session(lambda: FreshShellSession(box, carry=carry, apart=apart))
+def test_the_contract(box: SupervisedSandbox, carry: bool, apart: bool) -> None:
+    check_session(lambda: FreshShellSession(box, carry_state=carry, separate_stderr=apart))
 
 
 def test_each_action_has_a_shell_of_its_own_that_knows_what_the_last_one_knew(
@@ -59,8 +59,8 @@ def test_each_action_has_a_shell_of_its_own_that_knows_what_the_last_one_knew(
     assert shell.cwd == "/usr"
 
 
-def test_without_carrying_only_the_directory_stays(box: KeptSandbox) -> None:
-    shell = FreshShellSession(box, carry=False)
+def test_without_carrying_only_the_directory_stays(box: SupervisedSandbox) -> None:
+    shell = FreshShellSession(box, carry_state=False)
     out(shell, "x=1; cd /usr; f() { :; }")
     assert out(shell, 'echo "[$x]"; pwd; type -t f') == "[]\n/usr\n"
     assert shell.state().text == ""
@@ -84,7 +84,7 @@ def test_what_ends_a_shell_costs_that_action(
     result = shell.run(action, 20)
     assert status is None or result.exit_code == status
     assert result.note.startswith("[the shell ended")
-    assert "[the shell" not in result.output and result.shown == result.output + result.note
+    assert "[the shell" not in result.output and result.observation == result.output + result.note
     assert out(shell, "echo $x; pwd") == "1\n/usr\n"
 
 
@@ -95,7 +95,7 @@ def test_an_unterminated_quote_ends_with_its_action(shell: FreshShellSession) ->
 
 
 def test_a_time_out_kills_the_action_and_neither_older_jobs_nor_the_state(
-    shell: FreshShellSession, box: KeptSandbox
+    shell: FreshShellSession, box: SupervisedSandbox
 ) -> None:
     out(shell, "x=1; sleep 531 & disown")
     result = shell.run("x=2; echo before; sleep 532 & sleep 533", 0.4)
@@ -109,7 +109,7 @@ def test_a_time_out_kills_the_action_and_neither_older_jobs_nor_the_state(
 def test_jobs_live_on_and_what_they_print_comes_later(shell: FreshShellSession) -> None:
     assert out(shell, "(sleep 0.3; echo late; sleep 600) & echo early") == "early\n"
     eventually(lambda: "late\n" in out(shell, "true"), "a job's line")
-    assert len(shell._jobs) <= 2, "what nobody holds any more is not kept"
+    assert len(shell._job_outputs) <= 2, "what nobody holds any more is not kept"
 
 
 def test_a_state_goes_from_session_to_session(shell: FreshShellSession, box: Any) -> None:
@@ -121,7 +121,7 @@ def test_a_state_goes_from_session_to_session(shell: FreshShellSession, box: Any
 
 
 @pytest.mark.parametrize("kind", [BashSession, FreshShellSession])
-def test_stderr_apart(box: KeptSandbox, kind: Any) -> None:
+def test_stderr_apart(box: SupervisedSandbox, kind: Any) -> None:
     session = kind(box, apart=True)
     result = session.run("echo out; echo err >&2; printf '\\xff' >&2; echo more", 20)
     assert (result.output, result.stderr, result.shown) == (
@@ -157,7 +157,7 @@ def test_the_environment_s_contract(session: str) -> None:
 
 
 def test_an_environment_with_fresh_shells() -> None:
-    with BashEnv(TASKS, session="fresh-carried", apart=True) as env:
+    with BashEnv(TASKS, session="fresh-carried", separate_stderr=True) as env:
         assert env.facts()["env_options"] == {"session": "fresh-carried", "apart": True}
         env.reset(options={"task": 1})
         observation = env.step("echo $x; pwd; y=2; echo odd >&2; exit")[0]

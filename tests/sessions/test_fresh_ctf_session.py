@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.sessions.bash.original import MALFORMED, FreshBashSession, wrap_ctf
+from intercode.sessions.bash.original import MALFORMED, OriginalBashSession, wrap_ctf_action
 from support.boxes import open_box
 
 
@@ -19,13 +19,13 @@ from support.boxes import open_box
     ],
 )
 def test_wrapping(action: str, argv: list[str]) -> None:
-    assert wrap_ctf(action) == argv
+    assert wrap_ctf_action(action) == argv
 
 
 @pytest.mark.sandbox
 def test_what_cannot_be_split_or_found() -> None:
     with open_box() as box:
-        session = FreshBashSession(box, "/", wrap_ctf)
+        session = OriginalBashSession(box, "/", wrap_ctf_action)
         assert session.run("python3 -c 'oh", 10).output == MALFORMED
         assert session.run("echo 'oh", 10).exit_code == 2
         result = session.execute_argv(["no-such-program"], "/", 10)

@@ -6,8 +6,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode.sandbox.supervisor.client import KeptSandbox
-from intercode.sessions.bash.original import MALFORMED, TIMED_OUT, FreshBashSession, resolve, wrap
+from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sessions.bash.original import (
+    MALFORMED,
+    TIMED_OUT,
+    OriginalBashSession,
+    resolve_directory,
+    wrap_action,
+)
 from support.boxes import open_box
 
 BASH = ["/bin/bash", "-c"]
@@ -35,13 +41,13 @@ BASH = ["/bin/bash", "-c"]
     ],
 )  # fmt: skip
 def test_the_argument_vector_of_an_action(action: str, words: list[str]) -> None:
-    assert wrap(action) == BASH + words
+    assert wrap_action(action) == BASH + words
 
 
 @pytest.mark.parametrize("action", ['echo "', 'echo "it\'s"', 'a "b\' c"', "x\\"])
 def test_an_action_that_cannot_be_split(action: str) -> None:
     with pytest.raises(ValueError, match=r"[Nn]o (closing quotation|escaped character)"):
-        wrap(action)
+        wrap_action(action)
 
 
 @pytest.mark.parametrize(
@@ -60,22 +66,22 @@ def test_an_action_that_cannot_be_split(action: str) -> None:
     ],
 )
 def test_where_cd_goes(current: str, argument: str, target: str) -> None:
-    assert resolve(current, argument) == target
+    assert resolve_directory(current, argument) == target
 
 
 @pytest.fixture(scope="module")
-def box() -> Iterator[KeptSandbox]:
+def box() -> Iterator[SupervisedSandbox]:
     with open_box() as opened:
         yield opened
 
 
 @pytest.fixture
-def shell(box: KeptSandbox) -> FreshBashSession:
-    return FreshBashSession(box)
+def shell(box: SupervisedSandbox) -> OriginalBashSession:
+    return OriginalBashSession(box)
 
 
 @pytest.mark.sandbox
-def test_nothing_but_the_directory_carries_over(shell: FreshBashSession) -> None:
+def test_nothing_but_the_directory_carries_over(shell: OriginalBashSession) -> None:
     assert shell.run("x=1; cd /usr", 20).ok
     assert shell.run("echo $x; pwd", 20).output == "\n/\n"
     assert shell.run("cd /usr", 20).output == ""
@@ -85,14 +91,14 @@ def test_nothing_but_the_directory_carries_over(shell: FreshBashSession) -> None
 
 
 @pytest.mark.sandbox
-def test_a_directory_that_is_not_there_is_not_gone_to(shell: FreshBashSession) -> None:
+def test_a_directory_that_is_not_there_is_not_gone_to(shell: OriginalBashSession) -> None:
     result = shell.run("cd /nowhere", 20)
     assert (result.exit_code, shell.cwd) == (1, "/")
     assert "/nowhere: No such file or directory" in result.output
 
 
 @pytest.mark.sandbox
-def test_a_directory_however_odd_is_tracked_and_then_fails(shell: FreshBashSession) -> None:
+def test_a_directory_however_odd_is_tracked_and_then_fails(shell: OriginalBashSession) -> None:
     result = shell.run("cd /tmp && echo there", 20)
     assert (result.output, shell.cwd) == ("there\n", "/tmp && echo there")
     result = shell.run("ls", 20)
@@ -104,36 +110,36 @@ def test_a_directory_however_odd_is_tracked_and_then_fails(shell: FreshBashSessi
 
 @pytest.mark.sandbox
 @pytest.mark.parametrize("action", ["cd", "cd/", "cdx", 'echo "', "printf '\\377'"])
-def test_malformed(shell: FreshBashSession, action: str) -> None:
+def test_malformed(shell: OriginalBashSession, action: str) -> None:
     result = shell.run(action, 20)
     assert (result.output, result.exit_code, result.timed_out) == (MALFORMED, None, False)
     assert shell.cwd == "/"
 
 
 @pytest.mark.sandbox
-def test_a_nul_byte_is_malformed(shell: FreshBashSession) -> None:
+def test_a_nul_byte_is_malformed(shell: OriginalBashSession) -> None:
     assert shell.run("echo a\0b", 20).output == MALFORMED
 
 
 @pytest.mark.sandbox
-def test_words_after_the_command_become_positional(shell: FreshBashSession) -> None:
+def test_words_after_the_command_become_positional(shell: OriginalBashSession) -> None:
     """The inner quotes end the outer ones: ``bash -c 'echo $0-$1;' first second``."""
     assert shell.run('echo $0-$1;" first "second', 20).output == "first-second\n"
 
 
 @pytest.mark.sandbox
-def test_the_streams_are_one_and_the_status_tells(shell: FreshBashSession) -> None:
+def test_the_streams_are_one_and_the_status_tells(shell: OriginalBashSession) -> None:
     result = shell.run("echo a; echo b >&2; echo c; exit 3", 20)
     assert (result.output, result.exit_code) == ("a\nb\nc\n", 3)
 
 
 @pytest.mark.sandbox
-def test_time_out(shell: FreshBashSession) -> None:
+def test_time_out(shell: OriginalBashSession) -> None:
     result = shell.run("echo lost; sleep 600", 0.4)
     assert (result.output, result.exit_code, result.timed_out) == (TIMED_OUT, None, True)
 
 
 @pytest.mark.sandbox
-def test_a_command_lasts_until_nothing_holds_its_output(shell: FreshBashSession) -> None:
+def test_a_command_lasts_until_nothing_holds_its_output(shell: OriginalBashSession) -> None:
     assert shell.run("(sleep 0.3; echo late) & echo early", 20).output == "early\nlate\n"
     assert shell.run("sleep 600 & echo early", 0.4).output == TIMED_OUT

@@ -11,7 +11,7 @@ from intercode.core.errors import SandboxError
 from intercode.environments.base.layers import git_layer
 from intercode.sandbox import images
 from intercode.sessions.bash import git_status
-from intercode.sessions.bash.original import FreshBashSession
+from intercode.sessions.bash.original import OriginalBashSession
 from support.boxes import open_box
 
 pytestmark = [
@@ -24,12 +24,12 @@ pytestmark = [
 
 
 @pytest.fixture
-def shell() -> Iterator[FreshBashSession]:
+def shell() -> Iterator[OriginalBashSession]:
     with open_box(layers=(git_layer(images.resolve("host"), ()),), look="docker") as box:
-        yield FreshBashSession(box)
+        yield OriginalBashSession(box)
 
 
-def sh(shell: FreshBashSession, code: str) -> None:
+def sh(shell: OriginalBashSession, code: str) -> None:
     result = shell.execute_argv(["/bin/bash", "-c", code], "/", 30)
     assert result.ok, result.output
 
@@ -48,19 +48,19 @@ def sh(shell: FreshBashSession, code: str) -> None:
     ],
 )
 def test_what_is_seen(
-    shell: FreshBashSession, code: str, seen: tuple[tuple[str, str], ...] | None
+    shell: OriginalBashSession, code: str, seen: tuple[tuple[str, str], ...] | None
 ) -> None:
     sh(shell, code)
     status = git_status.status(shell)
     assert status == seen if seen is not None else (".gitignore", "D") in status
 
 
-def test_a_blank_in_a_name_garbles_what_follows(shell: FreshBashSession) -> None:
+def test_a_blank_in_a_name_garbles_what_follows(shell: OriginalBashSession) -> None:
     sh(shell, "echo x > '/a b'; echo y > /c")
     assert git_status.status(shell) == (('"a', "??"), ("??", 'b"'))
 
 
-def test_checksums_by_the_authors_two_commands(shell: FreshBashSession) -> None:
+def test_checksums_by_the_authors_two_commands(shell: OriginalBashSession) -> None:
     sh(shell, "echo x > /f.txt; echo x > /plain")
     entries = git_status.status(shell)
     sums = git_status.checksums(shell, (*entries, ("gone.txt", "D")))
@@ -68,7 +68,7 @@ def test_checksums_by_the_authors_two_commands(shell: FreshBashSession) -> None:
     assert "md5deep" in sums["plain"] and set(sums) == {"f.txt", "plain"}
 
 
-def test_reset_undoes_what_git_sees_and_no_more(shell: FreshBashSession) -> None:
+def test_reset_undoes_what_git_sees_and_no_more(shell: OriginalBashSession) -> None:
     sh(
         shell,
         "echo x > /f; mkdir -p /work/d; echo x > /work/d/f; echo x > /etc/stays; rm /.gitignore",
@@ -82,7 +82,7 @@ def test_reset_undoes_what_git_sees_and_no_more(shell: FreshBashSession) -> None
 def test_an_image_without_git_is_told() -> None:
     with open_box() as box:
         box.run(["bash", "-c", "rm /bin; mkdir /bin; cp /usr/bin/bash /bin/bash"])
-        session = FreshBashSession(box)
+        session = OriginalBashSession(box)
         box.env["PATH"] = "/bin"
         with pytest.raises(SandboxError, match="needs git in the image"):
             git_status.prepare(session)

@@ -7,10 +7,17 @@ from collections.abc import Iterator
 import pytest
 
 from intercode.core.errors import SandboxError, UnknownNameError, UsageError
-from intercode.core.languages import HOME, JAVA, JAVASCRIPT, LANGUAGES, C, language
+from intercode.core.languages import (
+    JAVA,
+    JAVASCRIPT,
+    LANGUAGES,
+    PROGRAM_DIRECTORY,
+    C,
+    load_language,
+)
 from intercode.evaluation.conformance import check_session
 from intercode.sandbox.output import Collector
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.programs.program import ProgramSession
 from intercode.sessions.programs.repl import ReplSession
 from support.languages import ABSENT, C_SUM, JAVA_SUM, PERL, needs
@@ -20,7 +27,7 @@ _PATIENCE = 30.0
 
 
 @pytest.fixture
-def node(box: KeptSandbox) -> Iterator[ReplSession]:
+def node(box: SupervisedSandbox) -> Iterator[ReplSession]:
     needs("node")
     session = ReplSession(box, JAVASCRIPT)
     yield session
@@ -28,11 +35,11 @@ def node(box: KeptSandbox) -> Iterator[ReplSession]:
 
 
 def shown(session: ReplSession | ProgramSession, code: str, timeout: float = _PATIENCE) -> str:
-    return session.run(code, timeout).shown
+    return session.run(code, timeout).observation
 
 
 # ------------------------------------------------------------- live interpreters
-def test_a_live_interpreter_is_a_session(box: KeptSandbox) -> None:
+def test_a_live_interpreter_is_a_session(box: SupervisedSandbox) -> None:
     needs("node")
     check_session(lambda: ReplSession(box, JAVASCRIPT), "console.log({})")
 
@@ -133,17 +140,17 @@ def test_calls_give_plain_values_or_say_why_not(node: ReplSession) -> None:
     assert called("code = 1") == "code = 1 is no function"
 
 
-def test_a_state_is_come_to_by_running_it_again(box: KeptSandbox, node: ReplSession) -> None:
+def test_a_state_is_come_to_by_running_it_again(box: SupervisedSandbox, node: ReplSession) -> None:
     shown(node, "let a = [1]; process.chdir('/tmp')")
     shown(node, "a.push(2)")
     other = ReplSession(box, JAVASCRIPT, state=node.state())
-    assert other.told() == node.told()
+    assert other.state_text() == node.state_text()
     assert (shown(other, "a"), other.cwd) == ("[ 1, 2 ]\n", "/tmp")
     other.close()
 
 
 # --------------------------------------------------------------------- programs
-def test_a_program_is_compiled_and_reads_its_input(box: KeptSandbox) -> None:
+def test_a_program_is_compiled_and_reads_its_input(box: SupervisedSandbox) -> None:
     needs("gcc")
     session = ProgramSession(box, C, "/tmp", "1 2\n")
     assert shown(session, str(C_SUM.gold)) == "3\n"
@@ -156,10 +163,10 @@ def test_a_program_is_compiled_and_reads_its_input(box: KeptSandbox) -> None:
     assert (
         session.run("#include <stdlib.h>\nint main(void) { abort(); }", _PATIENCE).exit_code == -6
     )
-    assert all(path.startswith(HOME) for path in box.changed())
+    assert all(path.startswith(PROGRAM_DIRECTORY) for path in box.changed_paths())
 
 
-def test_java_too(box: KeptSandbox) -> None:
+def test_java_too(box: SupervisedSandbox) -> None:
     needs("javac")
     session = ProgramSession(box, JAVA, "/tmp", "1 2\n")
     assert shown(session, str(JAVA_SUM.gold)) == "3\n"
@@ -168,7 +175,7 @@ def test_java_too(box: KeptSandbox) -> None:
     assert "find or load main class" in shown(session, "run\n1 2\n")
 
 
-def test_a_language_without_a_compiler(box: KeptSandbox) -> None:
+def test_a_language_without_a_compiler(box: SupervisedSandbox) -> None:
     needs("perl")
     check_session(lambda: ProgramSession(box, PERL), 'print "{}\\n";')
     session = ProgramSession(box, PERL, "/tmp", "given")
@@ -176,14 +183,14 @@ def test_a_language_without_a_compiler(box: KeptSandbox) -> None:
     assert shown(session, "print <STDIN>, $ARGV[0] // 'none', qx(pwd);") == "givennone/tmp\n"
 
 
-def test_nothing_of_a_program_runs_on(box: KeptSandbox) -> None:
+def test_nothing_of_a_program_runs_on(box: SupervisedSandbox) -> None:
     needs("perl")
     session = ProgramSession(box, PERL)
     assert shown(session, "exit if fork; setpgrp; sleep 600;") == ""
     assert box.processes() == ()
 
 
-def test_an_image_without_the_language_is_named(box: KeptSandbox) -> None:
+def test_an_image_without_the_language_is_named(box: SupervisedSandbox) -> None:
     with pytest.raises(SandboxError, match=r"cannot run Nothing .*no-such-program.*recipe:code"):
         ProgramSession(box, ABSENT).run("anything", _PATIENCE)
 
@@ -191,8 +198,8 @@ def test_an_image_without_the_language_is_named(box: KeptSandbox) -> None:
 # -------------------------------------------------------------------- the table
 def test_a_language_has_a_name() -> None:
     assert sorted(LANGUAGES)[:3] == ["c", "java", "javascript"]
-    assert language("support.languages:PERL") is PERL
+    assert load_language("support.languages:PERL") is PERL
     with pytest.raises(UnknownNameError, match="did you mean 'javascript'"):
-        language("javscript")
+        load_language("javscript")
     with pytest.raises(UsageError, match="is Task, not a Language"):
-        language("support.languages:C_SUM")
+        load_language("support.languages:C_SUM")

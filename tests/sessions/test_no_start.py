@@ -9,7 +9,7 @@ import pytest
 
 from intercode.sandbox import Limits
 from intercode.sandbox.contract import Process, Sandbox
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.base import Session
 from intercode.sessions.bash.fresh import FreshShellSession
 from intercode.sessions.bash.persistent import BashSession
@@ -57,7 +57,7 @@ def test_what_the_owner_started_does_not() -> None:
         session = BashSession(box)
         _crowded(session)
         assert box.run(["echo", "on"]).output == "on\n"
-        assert box.breach() == "crowd" and box.processes() == ()
+        assert box.limit_exceeded() == "crowd" and box.processes() == ()
         assert mine.wait(0) is None and session.run("echo on", 5).output == "on\n"
 
 
@@ -73,7 +73,7 @@ _OPENS: list[tuple[bytes, Callable[[Sandbox], Session], str]] = [
 
 @pytest.mark.parametrize(("real", "opens", "breaks"), _OPENS)
 def test_a_program_that_an_agent_broke_is_told(
-    box: KeptSandbox, real: bytes, opens: Callable[[Sandbox], Session], breaks: str
+    box: SupervisedSandbox, real: bytes, opens: Callable[[Sandbox], Session], breaks: str
 ) -> None:
     box.write_file("/root/program", _WRAPPER % real, 0o755)
     session = opens(box)
@@ -85,7 +85,7 @@ def test_a_program_that_an_agent_broke_is_told(
 
 @pytest.mark.parametrize(("real", "opens", "breaks"), _OPENS)
 def test_what_is_ours_is_raised(
-    box: KeptSandbox,
+    box: SupervisedSandbox,
     real: bytes,
     opens: Callable[[Sandbox], Session],
     breaks: str,

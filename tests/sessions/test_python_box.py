@@ -18,7 +18,7 @@ import intercode.sessions.python.guest as far_side
 from intercode.sandbox.contract import Limits
 from intercode.sessions.python.interpreter import InterpreterEndedError
 from intercode.sessions.python.session import PythonSession
-from intercode.sessions.python.values import Raised, read_all
+from intercode.sessions.python.values import ExceptionInfo, decode_values
 
 FILES = sorted(Path(far_side.__path__[0]).glob("*.py"))
 OLDEST = (3, 7)
@@ -110,14 +110,14 @@ def test_a_session_in_another_python(program: str) -> None:
         assert (result.exit_code, result.note[:23]) == (3, "[the interpreter ended:")
         assert session.run("x", 20).output == "6\n"
         live = session.interpreter()
-        live.learn("values")
+        live.load_module("values")
         asked = "[1, {2: 3.5}, (None,), {True}, b'a', 10**40, 'é\\ud800', map(str, [1])]", "1 / 0"
-        values = read_all(live.ask("values", asked, timeout=20) or "", 2)
+        values = decode_values(live.request("values", asked, timeout=20) or "", 2)
         assert values[0][:7] == [1, {2: 3.5}, (None,), {True}, b"a", 10**40, "é\ud800"]
         assert values[0][7].items == ("1",)
-        assert values[1] == Raised("ZeroDivisionError", "division by zero")
-        live.learn("service")
-        served = live.ask("serve", True, ("print(1)", "x"), timeout=20)
+        assert values[1] == ExceptionInfo("ZeroDivisionError", "division by zero")
+        live.load_module("service")
+        served = live.request("serve", True, ("print(1)", "x"), timeout=20)
         assert served == '[["1\\n",""],["","Error: name \'x\' is not defined"]]'
     finally:
         session.close()

@@ -9,29 +9,29 @@ import pytest
 
 from intercode.core.errors import SandboxError
 from intercode.evaluation.conformance import check_session
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.python.interpreter import InterpreterEndedError, RefusedError
 from intercode.sessions.python.session import PythonSession
-from intercode.sessions.python.state import may_end
+from intercode.sessions.python.state import may_end_interpreter
 from support.boxes import open_box
 
 pytestmark = pytest.mark.sandbox
 
 
 @pytest.fixture(scope="module")
-def box() -> Iterator[KeptSandbox]:
+def box() -> Iterator[SupervisedSandbox]:
     with open_box() as opened:
         yield opened
 
 
 @pytest.fixture
-def session(box: KeptSandbox) -> Iterator[PythonSession]:
+def session(box: SupervisedSandbox) -> Iterator[PythonSession]:
     opened = PythonSession(box)
     yield opened
     opened.close()
 
 
-def test_it_is_a_session(box: KeptSandbox) -> None:
+def test_it_is_a_session(box: SupervisedSandbox) -> None:
     check_session(lambda: PythonSession(box), "print({})")
 
 
@@ -99,7 +99,7 @@ def test_input_ends_at_once(session: PythonSession) -> None:
     ],
 )
 def test_what_does_not_end_is_interrupted_and_what_was_known_stays(
-    session: PythonSession, box: KeptSandbox, code: str
+    session: PythonSession, box: SupervisedSandbox, code: str
 ) -> None:
     session.run("kept = [1]", 5)
     before = time.monotonic()
@@ -179,7 +179,7 @@ def test_without_a_copy_a_new_interpreter_is_started_and_says_so(session: Python
     assert "NameError" in session.run("x", 5).output
 
 
-def test_too_much_memory_is_told(box: KeptSandbox) -> None:
+def test_too_much_memory_is_told(box: SupervisedSandbox) -> None:
     session = PythonSession(box)
     result = session.run("x = bytearray(20 << 30)", 5)
     assert "MemoryError" in result.output
@@ -195,12 +195,12 @@ def test_a_directory_carries_over_even_when_it_goes(session: PythonSession) -> N
     assert session.cwd == "/"
 
 
-def test_modules_beside_the_standard_library_are_found(box: KeptSandbox) -> None:
+def test_modules_beside_the_standard_library_are_found(box: SupervisedSandbox) -> None:
     box.write_file("/tmp/lib/mine.py", b"answer = 42\n")
     session = PythonSession(box, cwd="/tmp/lib")
     assert session.run("import mine; mine.answer", 5).output == "42\n"
     assert "No module named 'nothing_like_it'" in session.run("import nothing_like_it", 5).output
-    assert "/tmp/lib/__pycache__" not in box.changed()
+    assert "/tmp/lib/__pycache__" not in box.changed_paths()
     session.close()
 
 
@@ -231,12 +231,12 @@ def test_a_fork_is_refused_with_the_reason(session: PythonSession) -> None:
         session.interpreter().fork("alone", 5)
 
 
-def test_told_says_what_is_known_and_nothing_that_changes_by_itself(box: KeptSandbox) -> None:
+def test_told_says_what_is_known_and_nothing_that_changes_by_itself(box: SupervisedSandbox) -> None:
     texts = []
     for _ in range(2):
         session = PythonSession(box)
         session.run("x = {1: 'a'}\ndef f(): return object()\no = f()", 5)
-        texts.append(session.told())
+        texts.append(session.state_text())
         session.close()
     assert texts[0] == texts[1]
     assert "x " in texts[0]
@@ -265,5 +265,5 @@ def test_a_program_that_is_none_is_named() -> None:
 
 @pytest.mark.parametrize("code", ["os._exit(1)", "os.kill(1, 9)", "import ctypes", "10 ** 9"])
 def test_code_that_may_end_it_is_seen(code: str) -> None:
-    assert may_end(code)
-    assert not may_end("def f(x):\n    return sorted(x)[0]")
+    assert may_end_interpreter(code)
+    assert not may_end_interpreter("def f(x):\n    return sorted(x)[0]")

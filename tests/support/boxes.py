@@ -16,14 +16,14 @@ from intercode.core.errors import SandboxUnavailableError
 from intercode.core.types import Layer, LayerSpec
 from intercode.sandbox import SandboxSpec, images, open_sandbox
 from intercode.sandbox.namespace.launcher import Launcher
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from support import back_end
 
 SLEEPS = "until [ $(cat /proc/$!/comm) = sleep ]; do :; done"
 """Shell code that waits until the last job is `sleep`: before, it is a copy of the shell."""
 
 
-def open_box(**spec: Any) -> KeptSandbox:
+def open_box(**spec: Any) -> SupervisedSandbox:
     """A new box of the back end under test. Where this machine gives none the test is skipped, but
     with an engine that was asked for by name it fails."""
     try:
@@ -55,7 +55,7 @@ def end_waiting() -> None:
     if back_end.is_container():
         from intercode.sandbox.container import container_pool
 
-        container_pool.clear()
+        container_pool.close_idle()
 
 
 def boxes_of_ours() -> int:
@@ -69,7 +69,7 @@ def boxes_of_ours() -> int:
 
 def layer_of(root: Path) -> Layer:
     """A directory of the test's own as a layer."""
-    return images.layer(LayerSpec("dir", root))
+    return images.resolve_layer(LayerSpec("dir", root))
 
 
 def eventually(condition: Callable[[], bool], what: str, seconds: float = 30.0) -> None:

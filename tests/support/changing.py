@@ -71,7 +71,7 @@ def actions(rng: random.Random, most: int, harm: float) -> list[str]:
 
 def state_of(env: InterCodeEnv) -> str:
     """The fingerprint of files, directory and shell."""
-    return str(env._hashed("")["hashes"]["state"])
+    return str(env._hash_info("")["hashes"]["state"])
 
 
 def goes_back(env: InterCodeEnv, seed: int) -> int:

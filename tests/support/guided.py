@@ -5,9 +5,9 @@ from __future__ import annotations
 from intercode.agents import open_agent
 from intercode.agents.base import Agent, Feedback
 from intercode.core.errors import ModelUnavailableError
-from intercode.core.types import Brief, Move, Task
-from intercode.evaluation.play.interactive_episode import Sitting
-from intercode.evaluation.play.player import Choice, Guide, Leads
+from intercode.core.types import AgentOutput, Brief, Task
+from intercode.evaluation.play.interactive_episode import InteractiveEpisode
+from intercode.evaluation.play.player import Choice, Leader, Player
 from intercode.models import ScriptedModel
 
 TASKS = (Task("t/five", "Print five.", gold="echo five"), Task("t/f", "Make /f.", gold="touch /f"))
@@ -20,21 +20,23 @@ def act(action: str) -> Choice:
     return Choice("act", action)
 
 
-class Scripted(Guide):
+class Scripted(Player):
     """A person whose choices are written down; remembers what it was shown."""
 
     def __init__(self, *choices: Choice) -> None:
         self.choices = list(choices)
-        self.offered: list[tuple[str | None, Leads]] = []
+        self.offered: list[tuple[str | None, Leader]] = []
         self.notes: list[str] = []
         self.seen: list[str] = []
         self.interrupts = 0
 
-    def choose(self, sitting: Sitting, proposal: Move | None, leads: Leads) -> Choice:
+    def choose(
+        self, sitting: InteractiveEpisode, proposal: AgentOutput | None, leads: Leader
+    ) -> Choice:
         self.offered.append((proposal.action if proposal else None, leads))
         return self.choices.pop(0)
 
-    def told(self, sitting: Sitting, feedback: Feedback) -> None:
+    def observe(self, sitting: InteractiveEpisode, feedback: Feedback) -> None:
         self.seen.append(feedback.observation)
 
     def note(self, text: str) -> None:
@@ -59,8 +61,8 @@ class Deaf:
         self.briefs.append(brief)
         self.left = list(self.actions)
 
-    def act(self, feedback: Feedback | None) -> Move | None:
-        return Move(self.left.pop(0)) if self.left else None
+    def act(self, feedback: Feedback | None) -> AgentOutput | None:
+        return AgentOutput(self.left.pop(0)) if self.left else None
 
 
 def fenced(*actions: str) -> list[str]:
@@ -80,7 +82,7 @@ class Failing(Deaf):
 
     error: BaseException = ModelUnavailableError("the endpoint is down")
 
-    def act(self, feedback: Feedback | None) -> Move | None:
+    def act(self, feedback: Feedback | None) -> AgentOutput | None:
         if len(self.left) < len(self.actions):
             self.left = []  # a half-done turn, which has to be undone
             raise self.error

@@ -48,8 +48,8 @@ def episode() -> Trajectory:
 def write(directory: Path) -> Path:
     """Two runs with such episodes, one of which is named like an attack as well."""
     for name in ("plain", "<img src=x onerror=window.taken=1>"):
-        trajectories.append(directory / name / trajectories.TRAJECTORIES_FILE, episode())
-        trajectories.append(
+        trajectories.append_trajectory(directory / name / trajectories.TRAJECTORIES_FILE, episode())
+        trajectories.append_trajectory(
             directory / name / trajectories.TRAJECTORIES_FILE,
             episode().replace(parent=ATTACKS[3], branched_at=1, id=ATTACKS[0]),
         )

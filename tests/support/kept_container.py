@@ -38,8 +38,8 @@ def require_engine() -> str:
     name = back_end.chosen() if back_end.is_container() else "docker"
     if not shutil.which(name) or _asked(name, "info").returncode:
         pytest.skip(f"{name} does not answer: start it with `.ci/{name} COMMAND`")
-    if programs.keeper()[0] is None:
-        pytest.skip(f"the keeper is {programs.keeper()[1]}")
+    if programs.supervisor_program()[0] is None:
+        pytest.skip(f"the keeper is {programs.supervisor_program()[1]}")
     return name
 
 
@@ -113,7 +113,7 @@ class KeptContainer:
         self.name = f"intercode-test-{os.getpid()}-{secrets.token_hex(4)}"
         home = image.home / self.name
         home.mkdir(mode=0o755)
-        keeper = programs.keeper()[0]
+        keeper = programs.supervisor_program()[0]
         assert keeper is not None
         shutil.copy(keeper, home / "keeper")
         with socket.socket(socket.AF_UNIX) as listening:
@@ -141,7 +141,7 @@ class KeptContainer:
         told = {
             "limits": asdict(LIMITS), "env": {}, "steady": False, "own_network": True, "lowers": 1,
             "copies": 0, "uid": sandbox_uid(),
-            "filter": seccomp.program(os.uname().machine, secrets.randbits(64)).hex(),
+            "filter": seccomp.build_filter(os.uname().machine, secrets.randbits(64)).hex(),
         }  # fmt: skip
         protocol.send(self.connection, told, [tree])
         os.close(tree)

@@ -63,10 +63,10 @@ META = {"environment": "bash", "dataset": "starter", "dataset_hash": "aa", "prof
 
 def run_in(directory: Path, rewards: tuple[float, ...] = (1.0, 0.0, 1.0), **meta: Any) -> Path:
     """A run directory with one episode for each reward."""
-    trajectories.write_run(directory, {**META, **meta})
+    trajectories.write_run_metadata(directory, {**META, **meta})
     for n, reward in enumerate(rewards):
         steps = (Step("ls", "a"), Step("cat a", "b", reward=reward, parts={"output": reward}))
-        trajectories.append(
+        trajectories.append_trajectory(
             directory / trajectories.TRAJECTORIES_FILE,
             Trajectory(f"starter/{n}", n, "q", steps, end="submitted", id=f"e{n}"),
         )

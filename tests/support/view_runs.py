@@ -41,7 +41,7 @@ def write_run(directory: Path, solves: int = 3, **facts: str) -> Path:
     """A run of twelve tasks, the first and every ``solves``-th solved, with a rich episode, a fork
     of it, a second sample, and an error that another try replaced."""
     run = {**FACTS, **facts}
-    trajectories.write_run(directory, run)
+    trajectories.write_run_metadata(directory, run)
     log = directory / trajectories.TRAJECTORIES_FILE
     rich = Trajectory(
         "starter/files/0", 0, "Count the files.", RICH, end="submitted", group="files",
@@ -54,7 +54,7 @@ def write_run(directory: Path, solves: int = 3, **facts: str) -> Path:
         rich.replace(id="r0e1", epoch=1, steps=(Step("false", "", reward=0.5),), end="turn_limit"),
         *(plain_episode(n, n % solves == 0, run) for n in range(1, 12)),
     ):
-        trajectories.append(log, t)
+        trajectories.append_trajectory(log, t)
     return directory
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from intercode.results.view import Library, Server, write_file
+from intercode.results.view import Library, Server, write_page
 from support.browser import Watched, opened
 from support.view_runs import write_run
 
@@ -39,7 +39,7 @@ def single(tmp_path: Path) -> Callable[[Path], str]:
     """Makes one file of a directory of runs; its address."""
 
     def make(directory: Path) -> str:
-        write_file(Library([directory]), tmp_path / "page.html")
+        write_page(Library([directory]), tmp_path / "page.html")
         return (tmp_path / "page.html").as_uri()
 
     return make

@@ -83,7 +83,7 @@ def test_many_lines_of_diff_are_folded_until_they_are_asked_for(
     long = "\n".join(["@@ -0,0 +1,90 @@", *(f"+{n}" for n in range(90))])
     step = Step("seq 90 > /f", "", changes=("/f",), diffs={"/f": long})
     log = tmp_path / "runs" / "one" / trajectories.TRAJECTORIES_FILE
-    trajectories.append(log, Trajectory("t/0", 0, "q", (step,), id="a"))
+    trajectories.append_trajectory(log, Trajectory("t/0", 0, "q", (step,), id="a"))
     diff = watched.open(single(tmp_path / "runs"), "#/episode/0/0").locator(".diffs")
     assert diff.locator("ins").count() == 0 and not diff.locator("pre").is_visible()
     diff.locator("summary").focus()

@@ -130,7 +130,7 @@ def test_sorting_and_turning_it_round(watched: Watched, served: str) -> None:
 def test_new_episodes_come_with_a_reload(watched: Watched, served: str, runs: Path) -> None:
     page = watched.open(served, "#/list?run=0")
     log = runs / "first" / trajectories.TRAJECTORIES_FILE
-    trajectories.append(log, plain_episode(40, True, dict(FACTS)))
+    trajectories.append_trajectory(log, plain_episode(40, True, dict(FACTS)))
     watched.press("r")
     page.wait_for_selector("h1:has-text('16 episodes')")
 
@@ -157,6 +157,6 @@ def row(trajectory: Any) -> str:
     """One line, without waiting for the disk as ``append`` does."""
     import json
 
-    from intercode.core.types import plain
+    from intercode.core.types import to_jsonable
 
-    return json.dumps({"v": 1, **plain(trajectory)}) + "\n"
+    return json.dumps({"v": 1, **to_jsonable(trajectory)}) + "\n"

@@ -38,8 +38,8 @@ def test_branches_stand_below_the_episode_that_they_came_from(tmp_path: Path) ->
     assert order[:4] == [("lost", 0), ("r0", 0), ("fork", 1), ("r0e1", 0)]
     log = tmp_path / "a" / trajectories.TRAJECTORIES_FILE
     one = plain_episode(90, True, {})
-    trajectories.append(log, one.replace(id="x", parent="y"))
-    trajectories.append(log, one.replace(id="y", parent="x"))
+    trajectories.append_trajectory(log, one.replace(id="x", parent="y"))
+    trajectories.append_trajectory(log, one.replace(id="y", parent="x"))
     library.refresh()
     assert {("x", 0), ("y", 0)} <= {(r["id"], r["depth"]) for r in rows(library)}
 
@@ -71,7 +71,9 @@ def test_what_a_running_evaluation_adds_is_there_after_a_refresh(tmp_path: Path)
     library = Library([tmp_path / "runs"] if write_run(tmp_path / "runs" / "b") else [])
     log = tmp_path / "runs" / "b" / trajectories.TRAJECTORIES_FILE
     assert len(rows(library)) == 15
-    trajectories.append(log, plain_episode(50, True, dict(FACTS)).replace(task="starter/new/50"))
+    trajectories.append_trajectory(
+        log, plain_episode(50, True, dict(FACTS)).replace(task="starter/new/50")
+    )
     with log.open("ab") as file:
         file.write(b'{"v": 1, "task": "torn')  # still being written
     write_run(tmp_path / "runs" / "a")
@@ -90,7 +92,7 @@ def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
     log.unlink()
     library.refresh()
     assert rows(library) == []
-    trajectories.append(log, plain_episode(7, True, dict(FACTS)))
+    trajectories.append_trajectory(log, plain_episode(7, True, dict(FACTS)))
     library.refresh()
     assert [r["id"] for r in rows(library)] == ["p7"]
 
@@ -130,7 +132,7 @@ def test_published_logs_can_be_looked_at(recorded_dir: Path) -> None:
     path = recorded_dir / "bash" / "ic_bash_react_10_turns_fs_1.json"
     library = Library([path])
     run = library.index()["runs"][0]
-    episodes = logs.load(path)
+    episodes = logs.load_log(path)
     assert run["facts"]["agent"] == "react" and len(run["rows"]) == len(episodes)
     assert run["summary"]["success"] == pytest.approx(success_rate(episodes))
     detail = library.episode(0, 3)

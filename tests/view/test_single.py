@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from intercode.core.errors import UsageError
-from intercode.results.view import Library, write_file
-from intercode.results.view.encoding import as_json
-from intercode.results.view.page import ALONE, SCRIPTS, head, policy
+from intercode.results.view import Library, write_page
+from intercode.results.view.encoding import browser_json
+from intercode.results.view.page import CONNECT_NONE, SCRIPTS, content_security_policy, page_head
 from support import hostile_run
 from support.view_runs import write_run
 
@@ -27,7 +27,7 @@ def unpacked(html: str) -> dict[str, Any]:
 
 def test_the_file_holds_everything_and_refers_to_nothing(tmp_path: Path) -> None:
     library = Library([write_run(tmp_path / "a"), write_run(tmp_path / "b")])
-    size = write_file(library, tmp_path / "out.html")
+    size = write_page(library, tmp_path / "out.html")
     html = (tmp_path / "out.html").read_text("utf-8")
     assert size == len(html.encode())
     held = unpacked(html)
@@ -39,29 +39,32 @@ def test_the_file_holds_everything_and_refers_to_nothing(tmp_path: Path) -> None
 
 
 def test_large_runs_are_cut_into_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("intercode.results.view.static_page.PIECE", 4000)
-    write_file(Library([write_run(tmp_path / "a")]), tmp_path / "out.html")
+    monkeypatch.setattr("intercode.results.view.static_page.CHUNK_CHARACTERS", 4000)
+    write_page(Library([write_run(tmp_path / "a")]), tmp_path / "out.html")
     held = unpacked((tmp_path / "out.html").read_text("utf-8"))
     assert held["index"]["pieces"] == len(held) - 1 > 2
 
 
 def test_the_policy_lets_the_pages_own_script_and_style_run_and_no_other(tmp_path: Path) -> None:
-    write_file(Library([hostile_run.write(tmp_path)]), tmp_path / "out.html")
+    write_page(Library([hostile_run.write(tmp_path)]), tmp_path / "out.html")
     html = (tmp_path / "out.html").read_text("utf-8")
     script = re.findall(r"<script>(.*?)</script>", html, re.DOTALL)
     style = re.findall(r"<style>(.*?)</style>", html, re.DOTALL)
     assert len(script) == len(style) == 1
     for kind, text in (("script", script[0]), ("style", style[0])):
         digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        assert f"{kind}-src 'sha256-{digest}'" in policy(ALONE)
-    assert f'content="{policy(ALONE)}"' in html and "connect-src 'none'" in policy(ALONE)
+        assert f"{kind}-src 'sha256-{digest}'" in content_security_policy(CONNECT_NONE)
+    assert (
+        f'content="{content_security_policy(CONNECT_NONE)}"' in html
+        and "connect-src 'none'" in content_security_policy(CONNECT_NONE)
+    )
     for attack in hostile_run.ATTACKS:
         assert attack not in html
     assert html.count("<script") == 1 + html.count('<script type="')
 
 
 def test_what_the_page_is_told_cannot_end_its_element() -> None:
-    html = head({"mode": "</script><script>alert(1)</script>"}, ALONE)
+    html = page_head({"mode": "</script><script>alert(1)</script>"}, CONNECT_NONE)
     assert "alert" in html and "<script>alert" not in html
 
 
@@ -80,7 +83,7 @@ def test_the_script_never_turns_text_into_markup() -> None:
 
 def test_json_is_what_a_browser_reads() -> None:
     value = {"a": [float("nan"), (float("-inf"), 1.5)], "b": "\ud800</script>"}
-    text = as_json(value)
+    text = browser_json(value)
     assert json.loads(text, parse_constant=pytest.fail) == {
         "a": ["nan", ["-inf", 1.5]], "b": "\ud800</script>",
     }  # fmt: skip
@@ -89,4 +92,4 @@ def test_json_is_what_a_browser_reads() -> None:
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot write"):
-        write_file(Library([write_run(tmp_path / "a")]), tmp_path / "nowhere" / "out.html")
+        write_page(Library([write_run(tmp_path / "a")]), tmp_path / "nowhere" / "out.html")

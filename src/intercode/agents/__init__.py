@@ -9,9 +9,9 @@ from typing import Any, cast
 from intercode.agents.base import Agent, Feedback
 from intercode.core.errors import ConfigError
 from intercode.core.registry import Registry
-from intercode.core.types import NOTHING
+from intercode.core.types import EMPTY_MAPPING
 
-__all__ = ["AGENTS", "Agent", "Feedback", "accepts", "open_agent"]
+__all__ = ["AGENTS", "Agent", "Feedback", "accepts_parameter", "open_agent"]
 
 AGENTS = Registry(
     "agent",
@@ -30,18 +30,18 @@ AGENTS = Registry(
 )
 """Agents by name; ``package.module:Class`` names any other."""
 
-_HOW_TO_GIVE = {
+_PARAMETER_HINTS = {
     "model": "name a model with --model (see also --base-url)",
     "golds": "it plays solutions, so the dataset must have them",
     "actions": "it plays recorded actions: give a log",
 }
 
 
-_AGENT = ("name", "wants_score", "max_turns", "start", "act")
+_REQUIRED_ATTRIBUTES = ("name", "wants_score", "max_turns", "start", "act")
 """What every agent has."""
 
 
-def accepts(name: str, parameter: str) -> bool:
+def accepts_parameter(name: str, parameter: str) -> bool:
     """Whether an agent's constructor takes that keyword, such as ``model``.
 
     Raises UnknownNameError for a name that is not registered.
@@ -49,7 +49,7 @@ def accepts(name: str, parameter: str) -> bool:
     return parameter in _parameters(AGENTS.load(name))
 
 
-def open_agent(name: str, options: Mapping[str, Any] = NOTHING, **offers: Any) -> Agent:
+def open_agent(name: str, options: Mapping[str, Any] = EMPTY_MAPPING, **offers: Any) -> Agent:
     """A new agent.
 
     ``options`` are the user's own settings and must all be ones the agent has. ``offers`` are what
@@ -66,10 +66,10 @@ def open_agent(name: str, options: Mapping[str, Any] = NOTHING, **offers: Any) -
     keywords.update(options)
     for key, parameter in parameters.items():
         if parameter.default is parameter.empty and key not in keywords:
-            how = _HOW_TO_GIVE.get(key, f"give it as an option: {key}=VALUE")
+            how = _PARAMETER_HINTS.get(key, f"give it as an option: {key}=VALUE")
             raise ConfigError(f"the agent {name!r} needs {key}: {how}")
     agent = made_by(**keywords)
-    lacking = [what for what in _AGENT if not hasattr(agent, what)]
+    lacking = [what for what in _REQUIRED_ATTRIBUTES if not hasattr(agent, what)]
     if lacking:
         raise ConfigError(
             f"{name!r} makes no agent: that lacks {', '.join(lacking)} (see docs/agents.md)"

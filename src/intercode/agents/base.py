@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from intercode.core.types import Brief, Move, Score
+from intercode.core.types import AgentOutput, Brief, Score
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,6 @@ class Agent(Protocol):
         """Begin an episode; forget the last one."""
         ...
 
-    def act(self, feedback: Feedback | None) -> Move | None:
+    def act(self, feedback: Feedback | None) -> AgentOutput | None:
         """The next move, or None to stop. ``feedback`` is None at the first turn."""
         ...

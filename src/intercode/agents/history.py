@@ -6,22 +6,22 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
-from intercode.agents.options import check_whole
+from intercode.agents.options import check_integer
 from intercode.agents.prompt import clip
 from intercode.core.errors import ConfigError, UsageError
 from intercode.core.registry import load_object
 from intercode.models.base import Message
 
-Count = Callable[[Sequence[Message]], int]
+TokenCounter = Callable[[Sequence[Message]], int]
 """How many tokens of the model some messages take."""
-Function = Callable[[list[Message], Count], Sequence[Message]]
+HistoryFunction = Callable[[list[Message], TokenCounter], Sequence[Message]]
 """A user's own policy: the messages to show, of all that there are."""
 
-SHORTEST = 200
+MIN_CLIPPED_LENGTH = 200
 """Characters to which a message of the newest turn is clipped at the most."""
-_FORMS = "it may be full, last:K (as in last:6) or package.module:function"
+_VALID_POLICIES = "it may be full, last:K (as in last:6) or package.module:function"
 _LAST = re.compile(r"last:([1-9]\d*)")
-_TOO_LONG = re.compile(
+_CONTEXT_OVERFLOW = re.compile(
     r"context.?(?:length|window|size|limit)|maximum (?:model|input) length"
     r"|prompt (?:is too long|contains \d+ tokens)|input is too long|too many (?:input )?tokens"
     r"|(?:input|prompt|token count)[^.]{0,60}(?:exceed|longer than|less than)"
@@ -30,11 +30,11 @@ _TOO_LONG = re.compile(
 )
 
 
-def too_long(error: Exception) -> bool:
+def is_context_overflow(error: Exception) -> bool:
     """Whether an endpoint refused because the conversation does not fit into the model's context:
     by the words of OpenAI, Anthropic, Google, Mistral, Bedrock, Cohere, vLLM, SGLang, llama.cpp and
     TGI, or by status 413."""
-    return _TOO_LONG.search(str(error)) is not None
+    return _CONTEXT_OVERFLOW.search(str(error)) is not None
 
 
 class History:
@@ -47,51 +47,51 @@ class History:
     model's first turn is always kept, and a tool's result with its call.
     """
 
-    def __init__(self, policy: str | Function = "full", tokens: int | None = None) -> None:
-        check_whole("history_tokens", tokens)
+    def __init__(self, policy: str | HistoryFunction = "full", tokens: int | None = None) -> None:
+        check_integer("history_tokens", tokens)
         if not isinstance(policy, str) and not callable(policy):
-            raise ConfigError(f"history is {policy!r}; {_FORMS}")
+            raise ConfigError(f"history is {policy!r}; {_VALID_POLICIES}")
         self.tokens = tokens
         name = getattr(policy, "__qualname__", type(policy).__name__)
         self.policy = policy if isinstance(policy, str) else name
         self._last: int | None = None
-        self._function: Function | None = None if isinstance(policy, str) else policy
+        self._function: HistoryFunction | None = None if isinstance(policy, str) else policy
         if not isinstance(policy, str) or policy == "full":
             return
         if found := _LAST.fullmatch(policy):
             self._last = int(found[1])
         else:
-            self._function = _load(policy)
+            self._function = _load_function(policy)
 
-    def shown(
-        self, messages: Sequence[Message], pinned: int, count: Count, most: int | None = None
+    def select(
+        self, messages: Sequence[Message], pinned: int, count: TokenCounter, most: int | None = None
     ) -> tuple[list[Message], dict[str, Any]]:
         """The messages to send, and what was left out of them, for a move's context.
 
         The first ``pinned`` are always kept. ``most``: a bound in tokens beside that of this
         policy. A user's function that fails leaves everything in, which the context tells.
         """
-        head, turns = list(messages[:pinned]), list(turns_of(messages[pinned:]))
+        head, turns = list(messages[:pinned]), list(split_turns(messages[pinned:]))
         about: dict[str, Any] = {}
         kept = turns if self._last is None else turns[-self._last :]
         if self._function is not None:
-            kept = self._asked(messages, head, turns, count, about)
+            kept = self._select_by_function(messages, head, turns, count, about)
         limits = [n for n in (self.tokens, most) if n is not None]
         if limits:
-            kept = fit(head, kept, min(limits), count, about)
+            kept = fit_turns(head, kept, min(limits), count, about)
         if (missing := len(turns) - len(kept)) > 0:
             about |= {"turns_left_out": missing, "turns": len(turns)}
-            head = _noted(head, missing)
+            head = _with_omission_note(head, missing)
         if about:
             about["policy"] = self.policy
         return head + [m for turn in kept for m in turn], about
 
-    def _asked(
+    def _select_by_function(
         self,
         messages: Sequence[Message],
         head: list[Message],
         turns: list[list[Message]],
-        count: Count,
+        count: TokenCounter,
         about: dict[str, Any],
     ) -> list[list[Message]]:
         """The turns of the user's function, made sound."""
@@ -99,7 +99,7 @@ class History:
         try:
             chosen = list(self._function(list(messages), count))
             rest = [m for m in chosen if not any(m is h or m == h for h in head)]
-            kept = [whole for turn in turns_of(rest) if (whole := _paired(turn))]
+            kept = [whole for turn in split_turns(rest) if (whole := _complete_turn(turn))]
         except Exception as e:  # whatever a user's function does, the episode goes on
             about["failed"] = f"{type(e).__name__}: {e}"
             return turns
@@ -109,7 +109,7 @@ class History:
         return kept
 
 
-def turns_of(messages: Sequence[Message]) -> Iterator[list[Message]]:
+def split_turns(messages: Sequence[Message]) -> Iterator[list[Message]]:
     """The messages by turns: an answer of the model with all that follows until the next."""
     turn: list[Message] = []
     for message in messages:
@@ -121,11 +121,11 @@ def turns_of(messages: Sequence[Message]) -> Iterator[list[Message]]:
         yield turn
 
 
-def fit(
+def fit_turns(
     head: Sequence[Message],
     turns: list[list[Message]],
     most: int,
-    count: Count,
+    count: TokenCounter,
     about: dict[str, Any],
 ) -> list[list[Message]]:
     """The newest turns that fit below ``most`` tokens with the head; of the newest as much as does.
@@ -143,15 +143,15 @@ def fit(
     whole = kept[-1]
     limit = longest = max(len(m["content"]) for m in whole)
     turn = whole
-    while limit > SHORTEST and count(turn) > room:
-        limit = max(limit * 3 // 4, SHORTEST)
+    while limit > MIN_CLIPPED_LENGTH and count(turn) > room:
+        limit = max(limit * 3 // 4, MIN_CLIPPED_LENGTH)
         turn = [cast(Message, {**m, "content": clip(m["content"], limit)}) for m in whole]
     if turn is not whole:
         about["newest_turn"] = {"characters": longest, "shown": limit}
     return [*kept[:-1], turn]
 
 
-def _noted(head: list[Message], missing: int) -> list[Message]:
+def _with_omission_note(head: list[Message], missing: int) -> list[Message]:
     """The head with a word on what is missing behind it."""
     note = f"[{missing} earlier turn{'s' * (missing > 1)} left out of this conversation]"
     for at in reversed(range(len(head))):
@@ -161,7 +161,7 @@ def _noted(head: list[Message], missing: int) -> list[Message]:
     return head
 
 
-def _paired(turn: list[Message]) -> list[Message]:
+def _complete_turn(turn: list[Message]) -> list[Message]:
     """A turn without results whose calls are missing; empty where calls lack their results."""
     called = {call["id"] for m in turn for call in m.get("tool_calls", ())}
     told = {m["tool_call_id"] for m in turn if m["role"] == "tool"}
@@ -170,11 +170,11 @@ def _paired(turn: list[Message]) -> list[Message]:
     return [m for m in turn if m["role"] != "tool" or m["tool_call_id"] in called]
 
 
-def _load(policy: str) -> Function:
+def _load_function(policy: str) -> HistoryFunction:
     try:
         function = load_object(policy)
     except UsageError as e:
-        raise ConfigError(f"history is {policy!r}; {_FORMS}: {e}") from e
+        raise ConfigError(f"history is {policy!r}; {_VALID_POLICIES}: {e}") from e
     if not callable(function):
         raise ConfigError(f"history names {policy!r}, which is no function")
-    return cast(Function, function)
+    return cast(HistoryFunction, function)

@@ -11,8 +11,8 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _FENCE = re.compile(r"`{3,}|~{3,}")
-_IMAGINED = re.compile(r"\sObservation(?: \d+)?:\s")
-_GOES_ON = re.compile(r"\sAction(?: \d+)?:\s")
+_IMAGINED_OBSERVATION = re.compile(r"\sObservation(?: \d+)?:\s")
+_NEXT_ACTION = re.compile(r"\sAction(?: \d+)?:\s")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,13 @@ class Section:
     end: int
 
 
-def sections(text: str) -> list[Section]:
+def split_sections(text: str) -> list[Section]:
     """The parts of an answer in order; without any label the whole of it.
 
     Labels count at the beginning of a line, with or without Markdown around them, and not inside a
     fenced block that is closed.
     """
-    marks = _marks(text, fences=True)
+    marks = _find_labels(text, fences=True)
     bounds = [start for start, _, _, _ in marks] + [len(text)]
     first = [Section("", None, text[: bounds[0]].strip(), 0, bounds[0])]
     rest = [
@@ -44,7 +44,7 @@ def sections(text: str) -> list[Section]:
     return [s for s in first if s.text or not rest] + rest
 
 
-def _marks(text: str, fences: bool) -> list[tuple[int, int, str, int | None]]:
+def _find_labels(text: str, fences: bool) -> list[tuple[int, int, str, int | None]]:
     """(where a label begins, where its text begins, label, number) for each."""
     found = []
     at, inside = 0, False
@@ -56,18 +56,18 @@ def _marks(text: str, fences: bool) -> list[tuple[int, int, str, int | None]]:
         if fences and len(_FENCE.findall(line)) % 2:
             inside = not inside
         at += len(line)
-    return _marks(text, fences=False) if inside else found
+    return _find_labels(text, fences=False) if inside else found
 
 
-def spoken(text: str) -> str:
+def unfenced_action(text: str) -> str:
     """The action in an answer without fences: what stands before an observation that was imagined,
     else behind the first ``Action:`` that says anything, else before the first label."""
-    parts = sections(text)
+    parts = split_sections(text)
     acted = [s.text for s in parts if s.label.startswith("action") and s.text]
     first = parts[0].text if not parts[0].label else ""
     imagined_next = len(parts) > 1 and parts[1].label == "observation"
     said = first if not acted or (first and imagined_next) else acted[0]
-    imagined = _IMAGINED.search(said)
-    if imagined is not None and _GOES_ON.search(said, imagined.end()):
+    imagined = _IMAGINED_OBSERVATION.search(said)
+    if imagined is not None and _NEXT_ACTION.search(said, imagined.end()):
         return said[: imagined.start()].strip()
     return said

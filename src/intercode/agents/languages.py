@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from intercode.core import languages
-from intercode.core.python_syntax import parse
+from intercode.core.python_syntax import parse_python
 
 _ASSIGNMENT = re.compile(r"\w+=")
 _COMMAND = re.compile(r"[\[({!]|[a-z_0-9.~/$\"'-][^\s,:;!?]*(?=[\s;]|$)")
@@ -39,7 +39,7 @@ class Language:
     title: str
     tags: tuple[str, ...]
     is_code: Callable[[str], bool]
-    judged: str = "The state that you reach is judged."
+    scoring_note: str = "The state that you reach is judged."
 
 
 def is_shell(text: str) -> bool:
@@ -74,7 +74,7 @@ def is_python(text: str) -> bool:
     if _PYTHON_START.match(text):
         return True
     try:
-        body = parse(text).body
+        body = parse_python(text).body
     except (SyntaxError, ValueError, MemoryError, RecursionError):  # the last two: too deep
         return False
     lone = len(body) == 1 and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Name)
@@ -92,14 +92,14 @@ _BASH = Language(
     "Both the lasting changes and the output of your latest block are judged. Print what the task "
     "asks for and nothing else.",
 )
-_TESTED = "Your code is judged by tests that you do not see."
+_HIDDEN_TESTS_NOTE = "Your code is judged by tests that you do not see."
 _LANGUAGES = {
     "bash": _BASH,
     "ctf": replace(
         _BASH,
-        judged="The flag is judged, once you hand it in. A wrong flag costs a turn.",
+        scoring_note="The flag is judged, once you hand it in. A wrong flag costs a turn.",
     ),
-    "harbor": replace(_BASH, judged="The state that you leave is judged, by a test."),
+    "harbor": replace(_BASH, scoring_note="The state that you leave is judged, by a test."),
     "sql": Language(
         "SQL",
         ("sql", "mysql", "sqlite", "sqlite3"),
@@ -123,7 +123,7 @@ def language_of(environment: str) -> Language:
     """
     name = environment.lower()
     kind, _, spoken = environment.partition(":")
-    if kind == "code" and (entry := languages.known(spoken)):
+    if kind == "code" and (entry := languages.loaded_language(spoken)):
         tags = entry.tags or (entry.title.lower(),)
-        return Language(entry.title, tags, lambda _: False, _TESTED)
+        return Language(entry.title, tags, lambda _: False, _HIDDEN_TESTS_NOTE)
     return _LANGUAGES.get(name) or Language(environment, (name,), lambda _: False)

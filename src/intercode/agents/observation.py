@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from intercode.agents.base import Feedback
 from intercode.agents.prompt import clip
 
-STYLES = ("standard", "original")
-TEST_FAILED = "Test case did not pass. Please try again."
+FEEDBACK_STYLES = ("standard", "original")
+TESTS_FAILED_MESSAGE = "Test case did not pass. Please try again."
 """What the authors' runner tells in place of an observation after a function whose tests raised."""
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class ObservationLimits:
     """How much of an observation the authors' runners showed a model: the first characters of a
     text, or the first rows of a result, whatever their length."""
 
@@ -22,18 +22,18 @@ class Cut:
     rows: int
 
 
-def told(feedback: Feedback, limit: int) -> tuple[str, dict[str, int]]:
+def format_observation(feedback: Feedback, limit: int) -> tuple[str, dict[str, int]]:
     """At most ``limit`` characters of what an action printed, head and tail, and how much that is
     where it is not all."""
     text = feedback.observation.strip("\n")
     shown = clip(text, limit) or "(no output)"
     if feedback.timed_out:
         shown += "\n(It was stopped at the time limit.)"
-    return shown, _left({"characters": len(text), "shown": min(limit, len(text))})
+    return shown, _omission_context({"characters": len(text), "shown": min(limit, len(text))})
 
 
-def told_as_originally(
-    feedback: Feedback, environment: str, cut: Cut, code: str
+def format_observation_original(
+    feedback: Feedback, environment: str, cut: ObservationLimits, code: str
 ) -> tuple[str, dict[str, int]]:
     """What the authors' runners tell of an observation: its beginning, without a word on the rest;
     a dictionary of the Python service's in full. ``code`` is the action it came of."""
@@ -41,17 +41,19 @@ def told_as_originally(
     if environment == "python":
         score = feedback.score
         failed = score is not None and not score.success and score.details.get("raised")
-        return (TEST_FAILED if failed and code.startswith("def") else text), {}
-    rows = rows_of(text) if environment == "sql" else None
+        return (TESTS_FAILED_MESSAGE if failed and code.startswith("def") else text), {}
+    rows = split_rows(text) if environment == "sql" else None
     if rows is not None:
         kept = rows[: cut.rows]
         shown = text if len(kept) == len(rows) else f"[{', '.join(kept)}]"
-        return shown or "(no output)", _left({"rows": len(rows), "shown": len(kept)})
+        return shown or "(no output)", _omission_context({"rows": len(rows), "shown": len(kept)})
     kept_text = text[: cut.characters]
-    return kept_text or "(no output)", _left({"characters": len(text), "shown": len(kept_text)})
+    return kept_text or "(no output)", _omission_context(
+        {"characters": len(text), "shown": len(kept_text)}
+    )
 
 
-def rows_of(text: str) -> list[str] | None:
+def split_rows(text: str) -> list[str] | None:
     """The rows in a list as Python writes it, each as text; None for what is no such list."""
     if not (text.startswith("[") and text.endswith("]")):
         return None
@@ -77,7 +79,7 @@ def rows_of(text: str) -> list[str] | None:
     return [*rows, last] if last else rows
 
 
-def _left(sizes: dict[str, int]) -> dict[str, int]:
+def _omission_context(sizes: dict[str, int]) -> dict[str, int]:
     """The sizes, where something was left out."""
     whole, shown = sizes.values()
     return sizes if shown < whole else {}

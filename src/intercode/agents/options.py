@@ -5,7 +5,7 @@ from __future__ import annotations
 from intercode.core.errors import ConfigError
 
 
-def check_whole(name: str, value: object, least: int = 1) -> None:
+def check_integer(name: str, value: object, least: int = 1) -> None:
     """Raises ConfigError for what is neither None nor a whole number of at least ``least``."""
     if value is None:
         return

@@ -7,33 +7,33 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from intercode.agents.labels import sections, spoken
+from intercode.agents.labels import split_sections, unfenced_action
 from intercode.agents.languages import Language
 
 _THOUGHT = re.compile(
     r"^[ \t]*<(think|thinking|thought|reasoning)>(.*?)(?:</\1>|\Z)",
     re.DOTALL | re.MULTILINE | re.IGNORECASE,
 )
-_CLOSED_ONLY = re.compile(r"\A(.*)</(?:think|thinking|thought|reasoning)>", re.DOTALL | re.I)
+_UNOPENED_THOUGHT = re.compile(r"\A(.*)</(?:think|thinking|thought|reasoning)>", re.DOTALL | re.I)
 _OPENING = re.compile(
     r"(?P<lead>[ \t>]*(?:(?:[-*+]|\d+[.)])[ \t]+)?)(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)"
 )
 _LATE_OPENING = re.compile(r"(?P<lead>[^`]+)(?P<fence>`{3,})(?P<info>[\w.#+-]*)\s*")
 _INLINE = re.compile(r"(?P<fence>`{3,})(?P<code>(?:(?!`{3}).)+?)(?P=fence)(?!`)")
 _LABEL = re.compile(r"\A(?:command|code|bash|shell|sql|python)[ \t]*:[ \t]*(?=\S)", re.I)
-_QUOTED = re.compile(r"`([^`]+)`")
+_BACKTICKED = re.compile(r"`([^`]+)`")
 _SUBMIT = re.compile(r"submit(?:[ \t]+\S+)?")
-_PROMPT = re.compile(r"^[ \t]*\$[ \t]+", re.MULTILINE)
+_SHELL_PROMPT = re.compile(r"^[ \t]*\$[ \t]+", re.MULTILINE)
 _SENTENCES = re.compile(r"[A-Z].*[.?!:)]", re.DOTALL)
 
-EMPTY = "the answer was empty"
-THOUGHTS = "the answer held thoughts and nothing else"
-EMPTY_BLOCK = "the block of code in the answer is empty"
-UNFENCED = "there is no block of code in the answer"
+EMPTY_ANSWER_REASON = "the answer was empty"
+ONLY_THOUGHTS_REASON = "the answer held thoughts and nothing else"
+EMPTY_BLOCK_REASON = "the block of code in the answer is empty"
+NO_BLOCK_REASON = "there is no block of code in the answer"
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedAnswer:
     """What an answer says: the code (None: there is none), what the model thought aloud, and the
     text that stays in the conversation. ``why``: the reason where there is no code. ``left_out``:
     what the turn's context has to tell of the answer besides."""
@@ -41,11 +41,11 @@ class Parsed:
     code: str | None
     thought: str
     text: str
-    why: str = ""
-    left_out: Mapping[str, Any] = field(default_factory=dict)
+    reason: str = ""
+    context: Mapping[str, Any] = field(default_factory=dict)
 
 
-def parse_answer(text: str, language: Language) -> Parsed:
+def parse_answer(text: str, language: Language) -> ParsedAnswer:
     """Find the one action in an answer.
 
     Thoughts in tags are set aside first. Where something stands behind ``Action:``, that is looked
@@ -55,37 +55,39 @@ def parse_answer(text: str, language: Language) -> Parsed:
     """
     rest, thought = split_thought(text)
     if not rest:
-        return Parsed(None, thought, rest, THOUGHTS if thought else EMPTY)
+        return ParsedAnswer(
+            None, thought, rest, ONLY_THOUGHTS_REASON if thought else EMPTY_ANSWER_REASON
+        )
     blocks = list(fenced_blocks(rest, language))
-    for place in _places(rest, blocks, language):
+    for place in _candidate_blocks(rest, blocks, language):
         for wanted in (language.tags, ("",)):
             for tag, code in place:
                 if tag in wanted and code.strip():
-                    return Parsed(_tidy(code), thought, rest)
+                    return ParsedAnswer(_trim_code(code), thought, rest)
     if blocks:
         tags = sorted({tag for tag, _ in blocks if tag not in (*language.tags, "")})
         other = f"the code in the answer is marked as {', '.join(tags)}, not as {language.tags[0]}"
-        why = other if tags else EMPTY_BLOCK
-        return Parsed(None, thought, rest, why)
-    said = spoken(rest)
-    bare = bare_code(said, language)
+        why = other if tags else EMPTY_BLOCK_REASON
+        return ParsedAnswer(None, thought, rest, why)
+    said = unfenced_action(rest)
+    bare = unfenced_code(said, language)
     if bare is None:
-        bare = bare_code(_leading(said, language), language)
-    return Parsed(bare, thought, rest, "" if bare else UNFENCED)
+        bare = unfenced_code(_leading_code(said, language), language)
+    return ParsedAnswer(bare, thought, rest, "" if bare else NO_BLOCK_REASON)
 
 
-def bare_code(text: str, language: Language) -> str | None:
+def unfenced_code(text: str, language: Language) -> str | None:
     """The code in a text without fences, without a label or backticks around it; None where the
     language does not take it for code."""
     bare = _LABEL.sub("", text, count=1)
-    if quoted := _QUOTED.fullmatch(bare):
+    if quoted := _BACKTICKED.fullmatch(bare):
         bare = quoted[1]
     if _SUBMIT.fullmatch(bare) or (bare and language.is_code(bare)):
-        return _tidy(bare)
+        return _trim_code(bare)
     return None
 
 
-def _leading(text: str, language: Language) -> str:
+def _leading_code(text: str, language: Language) -> str:
     """The first paragraphs of a text if they are code and all that follow are sentences."""
     first, *rest = re.split(r"\n[ \t]*\n", text)
     while rest and language.is_code(rest[0].strip()):
@@ -93,12 +95,12 @@ def _leading(text: str, language: Language) -> str:
     return first if all(_SENTENCES.fullmatch(part.strip()) for part in rest) else ""
 
 
-def _places(
+def _candidate_blocks(
     text: str, blocks: list[tuple[str, str]], language: Language
 ) -> Iterator[list[tuple[str, str]]]:
     """The blocks behind each ``Action:`` where there are such, then all of them."""
     if blocks:
-        for section in sections(text):
+        for section in split_sections(text):
             if section.label.startswith("action"):
                 yield list(fenced_blocks(section.text, language))
     yield blocks
@@ -117,7 +119,7 @@ def split_thought(text: str) -> tuple[str, str]:
         return ""
 
     rest = _THOUGHT.sub(keep, text)
-    if not thoughts and (match := _CLOSED_ONLY.match(rest)):
+    if not thoughts and (match := _UNOPENED_THOUGHT.match(rest)):
         thoughts.append(match[1].strip())
         rest = rest[match.end() :]
     return rest.strip(), "\n\n".join(t for t in thoughts if t)
@@ -136,15 +138,15 @@ def fenced_blocks(text: str, language: Language) -> Iterator[tuple[str, str]]:
         opening = _OPENING.fullmatch(line) or _LATE_OPENING.fullmatch(line)
         if opening is None:
             for match in _INLINE.finditer(line):
-                yield _tagged(match["code"], language)
+                yield _parse_inline_block(match["code"], language)
             at += 1
             continue
-        body, at = _body(lines, at + 1, opening["fence"], opening["lead"])
-        tag, head = _info(opening["info"].strip(), language, bool(body.strip()))
+        body, at = _read_block(lines, at + 1, opening["fence"], opening["lead"])
+        tag, head = _parse_info(opening["info"].strip(), language, bool(body.strip()))
         yield tag, head or body
 
 
-def _body(lines: list[str], at: int, fence: str, lead: str) -> tuple[str, int]:
+def _read_block(lines: list[str], at: int, fence: str, lead: str) -> tuple[str, int]:
     """The block's code, and the number of the line after it."""
     mark, least = re.escape(fence[0]), len(fence)
     closing = re.compile(rf"[ \t>]*{mark}{{{least},}}[ \t\r]*")
@@ -172,7 +174,7 @@ def _unindent(line: str, lead: str) -> str:
     return line[min(blank, width) :]
 
 
-def _info(info: str, language: Language, has_body: bool) -> tuple[str, str]:
+def _parse_info(info: str, language: Language, has_body: bool) -> tuple[str, str]:
     """(tag, code) of what stands behind an opening fence: a language's name, or already code."""
     word, _, rest = info.partition(" ")
     tag = word.lower().strip("{.}")
@@ -183,7 +185,7 @@ def _info(info: str, language: Language, has_body: bool) -> tuple[str, str]:
     return tag, ""
 
 
-def _tagged(code: str, language: Language) -> tuple[str, str]:
+def _parse_inline_block(code: str, language: Language) -> tuple[str, str]:
     """(tag, code) of a block on one line, where a first word that is a language's name is a tag."""
     word, _, rest = code.partition(" ")
     if word.lower() in language.tags and rest.strip():
@@ -191,9 +193,9 @@ def _tagged(code: str, language: Language) -> tuple[str, str]:
     return "", code.strip()
 
 
-def _tidy(code: str) -> str:
+def _trim_code(code: str) -> str:
     """The code without blank lines around it, nor a shell's ``$ `` where the first line has one."""
     lines = code.split("\n")
     written = [at for at, line in enumerate(lines) if line.strip(" \t")]
     kept = "\n".join(lines[written[0] : written[-1] + 1]) if written else ""
-    return _PROMPT.sub("", kept) if _PROMPT.match(kept) else kept
+    return _SHELL_PROMPT.sub("", kept) if _SHELL_PROMPT.match(kept) else kept

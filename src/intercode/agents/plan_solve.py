@@ -7,11 +7,11 @@ from typing import Any
 
 from intercode.agents.base import Feedback
 from intercode.agents.model_agent import ModelAgent
-from intercode.agents.observation import Cut
-from intercode.agents.options import check_whole
+from intercode.agents.observation import ObservationLimits
+from intercode.agents.options import check_integer
 from intercode.agents.parsing import split_thought
-from intercode.agents.plan_parsing import original_steps, plan_steps
-from intercode.core.types import Brief, Move
+from intercode.agents.plan_parsing import parse_plan, parse_plan_original
+from intercode.core.types import AgentOutput, Brief
 
 
 class PlanSolveAgent(ModelAgent):
@@ -24,18 +24,18 @@ class PlanSolveAgent(ModelAgent):
 
     name = "plan-solve"
     prompt_file = "plan_solve.txt"
-    needs = (*ModelAgent.needs, "step")
+    required_sections = (*ModelAgent.required_sections, "step")
     wants_score = True
-    requests_besides = 1  # the plan is no turn
+    extra_requests = 1  # the plan is no turn
 
     def __init__(self, *, refine: int = 0, max_turns: int | None = 30, **settings: Any) -> None:
         super().__init__(max_turns=max_turns, **settings)
-        check_whole("refine", refine, 0)
+        check_integer("refine", refine, 0)
         self.refine = refine or 0
         self._steps: list[str] = []
 
-    def facts(self) -> dict[str, Any]:
-        return {**super().facts(), "refine": self.refine}
+    def metadata(self) -> dict[str, Any]:
+        return {**super().metadata(), "refine": self.refine}
 
     @property
     def ends_when_solved(self) -> bool:  # type: ignore[override]
@@ -43,9 +43,9 @@ class PlanSolveAgent(ModelAgent):
         return not self._steps
 
     @property
-    def cut(self) -> Cut:  # type: ignore[override]
+    def original_limits(self) -> ObservationLimits:  # type: ignore[override]
         """What the authors' runner shows of an observation: less once the plan is carried out."""
-        return Cut(1000, 25) if self._steps else Cut(250, 25)
+        return ObservationLimits(1000, 25) if self._steps else ObservationLimits(250, 25)
 
     def start(self, brief: Brief) -> None:
         """Begin an episode."""
@@ -54,33 +54,37 @@ class PlanSolveAgent(ModelAgent):
         self._refined = 0
         super().start(brief)
 
-    def hear(self, feedback: Feedback) -> None:
+    def add_feedback(self, feedback: Feedback) -> None:
         """Tell the model what came of its last turn."""
         self._solved = feedback.score is not None and feedback.score.success
-        super().hear(feedback)
+        super().add_feedback(feedback)
 
-    def ask(self) -> Move | None:
+    def request_move(self) -> AgentOutput | None:
         """The code of the next step; None after the last."""
         if not self._planned:
-            self._plan()
+            self._request_plan()
         if self._steps:
             step = self._steps.pop(0)
-            self.talk.tell(self.fill("step", step=step))
+            self.conversation.add_user(self.fill_prompt("step", step=step))
         elif self._solved or self._refined == self.refine:
             return None
         else:
             step = ""
             self._refined += 1
-            self.talk.tell(self.fill("refine"))
-        move = super().ask()
+            self.conversation.add_user(self.fill_prompt("refine"))
+        move = super().request_move()
         return replace(move, thought=move.thought or step) if move is not None else None
 
-    def _plan(self) -> None:
+    def _request_plan(self) -> None:
         """Ask for the plan; it is never left out of the conversation again."""
-        completion = self.talk.ask()
+        completion = self.conversation.request_answer()
         text, _ = split_thought(completion.text)
-        self.keep(completion, text)
-        self.talk.pin()
+        self.add_answer(completion, text)
+        self.conversation.pin()
         self._planned = True
         original = self.feedback == "original"
-        self._steps = original_steps(text) if original else plan_steps(text) or [self.fill("task")]
+        self._steps = (
+            parse_plan_original(text)
+            if original
+            else parse_plan(text) or [self.fill_prompt("task")]
+        )

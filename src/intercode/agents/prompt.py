@@ -12,9 +12,18 @@ from string import Template
 from intercode.core.errors import ConfigError
 
 _HEADING = re.compile(r"^== (\w+) ==[ \t]*\n", re.MULTILINE)
-_ALWAYS = ("environment", "language", "fence", "turns", "query", "notes", "judged", "example")
-_OFTEN = ("observation", "reward", "thought", "step", "plan", "turn", "why", "action")
-NAMES = frozenset([*_ALWAYS, *_OFTEN])
+_EPISODE_PLACEHOLDERS = (
+    "environment",
+    "language",
+    "fence",
+    "turns",
+    "query",
+    "notes",
+    "judged",
+    "example",
+)
+_TURN_PLACEHOLDERS = ("observation", "reward", "thought", "step", "plan", "turn", "why", "action")
+PLACEHOLDERS = frozenset([*_EPISODE_PLACEHOLDERS, *_TURN_PLACEHOLDERS])
 """What a prompt may ask for; what has no value in an agent's situation is filled in empty."""
 
 
@@ -40,23 +49,23 @@ class Prompt:
         for section, template in self.sections.items():
             self._check(section, template)
 
-    def facts(self) -> dict[str, str]:
+    def metadata(self) -> dict[str, str]:
         """What a run's record holds of a prompt: its ``file``, ``sha256`` and whole ``text``."""
         digest = hashlib.sha256(self.text.encode()).hexdigest()
         return {"file": self.source, "sha256": digest, "text": self.text}
 
     def fill(self, section: str, values: Mapping[str, object]) -> str:
         """The text of a section. Values are put in as they are, even where they hold ``$``."""
-        known = dict.fromkeys(NAMES, "") | {k: str(v) for k, v in values.items()}
+        known = dict.fromkeys(PLACEHOLDERS, "") | {k: str(v) for k, v in values.items()}
         return self.sections[section].substitute(known).strip("\n")
 
     def _check(self, section: str, template: Template) -> None:
         where = f"section {section!r} of {self.source}"
         if not template.is_valid():
             raise ConfigError(f"{where} holds a lone $; write $$ for a dollar sign")
-        if wrong := set(template.get_identifiers()) - NAMES:
+        if wrong := set(template.get_identifiers()) - PLACEHOLDERS:
             raise ConfigError(
-                f"{where} asks for {', '.join(sorted(wrong))}; known: {', '.join(sorted(NAMES))}"
+                f"{where} asks for {', '.join(sorted(wrong))}; known: {', '.join(sorted(PLACEHOLDERS))}"
             )
 
 

@@ -6,10 +6,10 @@ import re
 
 from intercode.agents.base import Feedback
 from intercode.agents.model_agent import ModelAgent
-from intercode.agents.observation import Cut
-from intercode.agents.parsing import Parsed
-from intercode.agents.react_parsing import NO_ACTION, original_action, parse_react
-from intercode.core.types import Brief, Move
+from intercode.agents.observation import ObservationLimits
+from intercode.agents.parsing import ParsedAnswer
+from intercode.agents.react_parsing import NO_ACTION_REASON, parse_action_original, parse_react
+from intercode.core.types import AgentOutput, Brief
 from intercode.models.base import Completion
 
 
@@ -20,50 +20,54 @@ class ReactAgent(ModelAgent):
 
     name = "react"
     prompt_file = "react.txt"
-    needs = (*ModelAgent.needs, "action")
-    cut = Cut(350, 25)
-    requests_a_turn = 2  # at the most: for the thought, and for the action where it is missing
+    required_sections = (*ModelAgent.required_sections, "action")
+    original_limits = ObservationLimits(350, 25)
+    requests_per_turn = 2  # at the most: for the thought, and for the action where it is missing
 
     def start(self, brief: Brief) -> None:
         """Begin an episode."""
-        self._answers = brief.answers
+        self._expects_answer = brief.expects_answer
         super().start(brief)
 
-    def describe(self, feedback: Feedback) -> str:
+    def format_feedback(self, feedback: Feedback) -> str:
         """What the model is told after a turn that held code."""
-        return self.fill("observation", observation=self.shown(feedback), turn=self._turns)
+        return self.fill_prompt(
+            "observation", observation=self.visible_observation(feedback), turn=self._turns
+        )
 
-    def ask(self) -> Move:
+    def request_move(self) -> AgentOutput:
         """The next thought and action."""
-        completion = self.talk.ask()
-        parsed = self.read(completion)
-        if parsed.why != NO_ACTION:
-            return self.move(completion, parsed)
-        self.keep(completion, parsed.text)
-        self.talk.tell(self.fill("action", turn=self._turns))
-        action = self.talk.ask()
-        second = self.read_action(action)
+        completion = self.conversation.request_answer()
+        parsed = self.parse(completion)
+        if parsed.reason != NO_ACTION_REASON:
+            return self.make_move(completion, parsed)
+        self.add_answer(completion, parsed.text)
+        self.conversation.add_user(self.fill_prompt("action", turn=self._turns))
+        action = self.conversation.request_answer()
+        second = self.parse_action(action)
         thought = "\n\n".join(t for t in (completion.reasoning, parsed.thought) if t)
-        whole = Parsed(second.code, thought, second.text, second.why, second.left_out)
-        return self.move(action, whole, message=completion.text)
+        whole = ParsedAnswer(second.code, thought, second.text, second.reason, second.context)
+        return self.make_move(action, whole, message=completion.text)
 
-    def read(self, completion: Completion) -> Parsed:
+    def parse(self, completion: Completion) -> ParsedAnswer:
         """The thought and the action of an answer."""
         if self.feedback == "original":
-            return self._read_originally(completion.text)
-        return parse_react(completion.text, self.language, self._answers)
+            return self._parse_original(completion.text)
+        return parse_react(completion.text, self.language, self._expects_answer)
 
-    def read_action(self, completion: Completion) -> Parsed:
+    def parse_action(self, completion: Completion) -> ParsedAnswer:
         """The action in the answer to the question for it."""
         text = completion.text.strip()
         label = f"Action {self._turns}:"
         if not text.lower().startswith("action"):
             text = f"{label} {text}"
         if self.feedback == "original":
-            return self._executed("", text.removeprefix(label).partition("\n")[0].strip(), text)
-        return parse_react(text, self.language, self._answers)
+            return self._parse_original_action(
+                "", text.removeprefix(label).partition("\n")[0].strip(), text
+            )
+        return parse_react(text, self.language, self._expects_answer)
 
-    def _read_originally(self, text: str) -> Parsed:
+    def _parse_original(self, text: str) -> ParsedAnswer:
         """An answer as the authors' runner splits it, which asked for one that begins behind
         ``Thought N:`` and ends before ``Observation N:``."""
         said = text.partition(f"\nObservation {self._turns}:")[0].strip()
@@ -71,11 +75,11 @@ class ReactAgent(ModelAgent):
         parts = bare.split(f"\nAction {self._turns}: ")
         if len(parts) != 2:
             thought = bare.partition("\n")[0]
-            return Parsed(None, thought, thought, NO_ACTION)
-        return self._executed(parts[0].strip(), parts[1], said)
+            return ParsedAnswer(None, thought, thought, NO_ACTION_REASON)
+        return self._parse_original_action(parts[0].strip(), parts[1], said)
 
-    def _executed(self, thought: str, action: str, text: str) -> Parsed:
-        code, left = original_action(action, self.environment)
+    def _parse_original_action(self, thought: str, action: str, text: str) -> ParsedAnswer:
+        code, left = parse_action_original(action, self.environment)
         cut = {"action": {"characters_left_out": left}} if left else {}
         why = "" if code is not None else "the action holds no execute[...]"
-        return Parsed(code, thought, text, why, cut)
+        return ParsedAnswer(code, thought, text, why, cut)

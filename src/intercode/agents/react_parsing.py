@@ -5,20 +5,20 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from intercode.agents.labels import Section, sections
+from intercode.agents.labels import Section, split_sections
 from intercode.agents.languages import Language
 from intercode.agents.parsing import (
-    EMPTY,
-    THOUGHTS,
-    Parsed,
-    bare_code,
+    EMPTY_ANSWER_REASON,
+    ONLY_THOUGHTS_REASON,
+    ParsedAnswer,
     fenced_blocks,
     parse_answer,
     split_thought,
+    unfenced_code,
 )
 
-UNCLOSED = "the bracket of execute[...] is never closed"
-NO_ACTION = "the answer holds no action"
+UNCLOSED_REASON = "the bracket of execute[...] is never closed"
+NO_ACTION_REASON = "the answer holds no action"
 _EXECUTE = re.compile(r"\bexecute[ \t]*\[", re.IGNORECASE)
 _EXECUTE_WORD = re.compile(r"execute[ \t]*+:?[ \t]*+(?=\n|`|\Z)", re.IGNORECASE)
 _SUBMIT = re.compile(
@@ -26,12 +26,12 @@ _SUBMIT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _SUBMIT_FORM = re.compile(r"\bsubmit[ \t]*\[(?P<inside>[^\n\[\]]*)\][ \t]*+$", re.I | re.M)
-_ANOTHER = re.compile(r"\b(?:execute|submit)[ \t]*\[", re.IGNORECASE)
-_CLOSING = {"'": "'", '"': '"', "`": "`"}
+_NEXT_ACTION = re.compile(r"\b(?:execute|submit)[ \t]*\[", re.IGNORECASE)
+_QUOTES = {"'": "'", '"': '"', "`": "`"}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReactAnswer:
     """A ReAct answer: what was thought, what is to be done (None: nothing was said of it), and how
     many characters of it count; the rest was imagined."""
 
@@ -40,13 +40,13 @@ class Answer:
     length: int
 
 
-def split_answer(text: str) -> Answer:
+def split_answer(text: str) -> ReactAnswer:
     """The first thought and the first action.
 
     What follows the action, an observation that the model made up or its next thoughts and actions,
     does not count.
     """
-    parts = sections(text)
+    parts = split_sections(text)
     thought, end = "", len(text)
     for at, part in enumerate(parts):
         if part.label.startswith("action") and part.text:
@@ -55,19 +55,19 @@ def split_answer(text: str) -> Answer:
             if _EXECUTE_WORD.fullmatch(action) and _is_input(following):
                 assert following is not None
                 action, end = following.text, following.end
-            return Answer(thought, action, end)
+            return ReactAnswer(thought, action, end)
         if part.label == "observation" and (at or not part.text):
-            return Answer(thought, None, part.start)
+            return ReactAnswer(thought, None, part.start)
         if part.label in ("", "thought") and not thought:
             thought = part.text
-    return Answer(thought, None, end)
+    return ReactAnswer(thought, None, end)
 
 
 def _is_input(section: Section | None) -> bool:
     return section is not None and section.label == "action input" and bool(section.text)
 
 
-def parse_react(text: str, language: Language, answers: bool) -> Parsed:
+def parse_react(text: str, language: Language, answers: bool) -> ParsedAnswer:
     """What an answer says.
 
     An action is ``execute[CODE]``, ``submit``, ``submit[ANSWER]`` (the answer is kept only where
@@ -77,40 +77,42 @@ def parse_react(text: str, language: Language, answers: bool) -> Parsed:
     """
     rest, tagged = split_thought(text)
     if not rest:
-        return Parsed(None, tagged, rest, THOUGHTS if tagged else EMPTY)
+        return ParsedAnswer(
+            None, tagged, rest, ONLY_THOUGHTS_REASON if tagged else EMPTY_ANSWER_REASON
+        )
     found = split_answer(rest)
     kept = rest[: found.length].rstrip()
     thought = "\n\n".join(t for t in (tagged, found.thought) if t)
-    code, why = None, NO_ACTION
+    code, why = None, NO_ACTION_REASON
     if found.action is not None and not found.action.lower().startswith("observation"):
-        code, why = read_action(found.action, language, answers)
-    if code is None and why != UNCLOSED:  # the action may stand where the thought should
-        thought_code = _unlabelled(found.thought or kept, language, answers)
+        code, why = parse_action(found.action, language, answers)
+    if code is None and why != UNCLOSED_REASON:  # the action may stand where the thought should
+        thought_code = _unlabelled_action(found.thought or kept, language, answers)
         code, why = (thought_code, "") if thought_code else (None, why)
-    return Parsed(code, thought, kept, why)
+    return ParsedAnswer(code, thought, kept, why)
 
 
-def read_action(action: str, language: Language, answers: bool) -> tuple[str | None, str]:
+def parse_action(action: str, language: Language, answers: bool) -> tuple[str | None, str]:
     """(the code, why there is none) of what stands behind ``Action:``."""
     if submitted := _SUBMIT.fullmatch(action):
         return _submission(submitted["inside"] or submitted["word"], answers), ""
     if opening := _EXECUTE.search(action):
-        inside = bracketed(action, opening.end())
+        inside = bracket_contents(action, opening.end())
         if inside is None:
-            return None, UNCLOSED
+            return None, UNCLOSED_REASON
         return (
-            (_unwrapped(inside, language), "") if inside.strip() else (None, "execute[] is empty")
+            (_strip_fence(inside, language), "") if inside.strip() else (None, "execute[] is empty")
         )
     word = _EXECUTE_WORD.match(action)
     parsed = parse_answer(action[word.end() :] if word else action, language)
-    return parsed.code, parsed.why
+    return parsed.code, parsed.reason
 
 
-def _unlabelled(text: str, language: Language, answers: bool) -> str | None:
+def _unlabelled_action(text: str, language: Language, answers: bool) -> str | None:
     """The action in a text that was not labelled as one: only an unmistakable form counts."""
     if opening := _EXECUTE.search(text):
-        inside = bracketed(text, opening.end())
-        return _unwrapped(inside, language) if inside and inside.strip() else None
+        inside = bracket_contents(text, opening.end())
+        return _strip_fence(inside, language) if inside and inside.strip() else None
     if form := _SUBMIT_FORM.search(text) or _SUBMIT.fullmatch(text):
         return _submission(form["inside"] or form.groupdict().get("word"), answers)
     if any(tag in language.tags for tag, _ in fenced_blocks(text, language)):
@@ -118,25 +120,25 @@ def _unlabelled(text: str, language: Language, answers: bool) -> str | None:
     return None
 
 
-def bracketed(text: str, begin: int) -> str | None:
+def bracket_contents(text: str, begin: int) -> str | None:
     """What stands between a bracket that opens before ``begin`` and the one that closes it.
 
     The closing one is the last of the text where the text ends with it and no other action stands
     between; else the one that balances it outside quotes; else the last there is. None: it is never
     closed.
     """
-    balanced = _balance(text, begin)
+    balanced = _matching_bracket(text, begin)
     last = text.rstrip().rfind("]")
     if last < begin:
         return None
     at_end = last == len(text.rstrip()) - 1
     between = text[balanced + 1 : last] if balanced is not None else ""
-    if balanced is None or (at_end and not _ANOTHER.search(between)):
+    if balanced is None or (at_end and not _NEXT_ACTION.search(between)):
         return text[begin:last]
     return text[begin:balanced]
 
 
-def _balance(text: str, at: int) -> int | None:
+def _matching_bracket(text: str, at: int) -> int | None:
     """Where the bracket closes that is open at ``at``, without regard to quoted ones."""
     depth, quote = 1, ""
     while at < len(text):
@@ -145,7 +147,7 @@ def _balance(text: str, at: int) -> int | None:
             at += 1
         elif quote:
             quote = "" if sign == quote else quote
-        elif sign in _CLOSING and text.find(sign, at + 1) >= 0:
+        elif sign in _QUOTES and text.find(sign, at + 1) >= 0:
             quote = sign
         elif sign in "[]":
             depth += 1 if sign == "[" else -1
@@ -155,12 +157,12 @@ def _balance(text: str, at: int) -> int | None:
     return None
 
 
-def _unwrapped(inside: str, language: Language) -> str:
+def _strip_fence(inside: str, language: Language) -> str:
     """The code in the brackets without a fence or backticks that a model put around it as well."""
     if "```" in inside and (code := parse_answer(inside, language).code):
         return code
     stripped = inside.strip()
-    if stripped.startswith("`") and (code := bare_code(stripped, language)):
+    if stripped.startswith("`") and (code := unfenced_code(stripped, language)):
         return code
     return inside.strip("\n")
 
@@ -170,7 +172,7 @@ def _submission(answer: str | None, answers: bool) -> str:
     return f"submit {answer}" if answers and answer else "submit"
 
 
-def original_action(action: str, environment: str) -> tuple[str | None, int]:
+def parse_action_original(action: str, environment: str) -> tuple[str | None, int]:
     """What the authors' runner executes of an action, and how many characters it leaves out.
 
     It looks for ``submit`` and nothing else, or ``execute[`` and the last bracket after it; of SQL

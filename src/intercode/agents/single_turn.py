@@ -6,7 +6,7 @@ from typing import Any
 
 from intercode.agents.base import Feedback
 from intercode.agents.model_agent import ModelAgent
-from intercode.core.types import Move
+from intercode.core.types import AgentOutput
 
 
 class SingleTurnAgent(ModelAgent):
@@ -14,12 +14,12 @@ class SingleTurnAgent(ModelAgent):
 
     name = "single-turn"
     prompt_file = "single_turn.txt"
-    needs = ("system", "task", "retry")
+    required_sections = ("system", "task", "retry")
     wants_score = True
 
     def __init__(self, *, max_turns: int | None = 1, **settings: Any) -> None:  # noqa: ARG002
         super().__init__(max_turns=1, **settings)
 
-    def act(self, feedback: Feedback | None) -> Move | None:
+    def act(self, feedback: Feedback | None) -> AgentOutput | None:
         """The one action, then None."""
         return super().act(None) if feedback is None else None

@@ -9,30 +9,34 @@ from typing import Any
 
 from intercode.agents.base import Agent
 
-_SHARED = ("model", "golds", "actions")
+_SHARED_ATTRIBUTES = ("model", "golds", "actions")
 """What an agent only reads, or what has no copy: it is the same before and after."""
 
 
 @dataclass(frozen=True)
-class Memory:
+class AgentSnapshot:
     """The attributes of an agent at one moment. May be given back several times."""
 
     attributes: Mapping[str, Any]
 
-    def give_back(self, agent: Agent) -> None:
+    def restore(self, agent: Agent) -> None:
         """Have the agent be again as it was."""
         vars(agent).clear()
-        vars(agent).update(_copied(self.attributes))
+        vars(agent).update(_copy_attributes(self.attributes))
 
 
-def remember(agent: Agent) -> Memory | None:
+def snapshot_agent(agent: Agent) -> AgentSnapshot | None:
     """What an agent has in mind now; None for one that cannot be copied."""
     try:
-        return Memory(_copied(vars(agent)))
+        return AgentSnapshot(_copy_attributes(vars(agent)))
     except (TypeError, RecursionError, copy.Error):
         return None
 
 
-def _copied(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    shared = {id(value): value for name in _SHARED if (value := attributes.get(name)) is not None}
+def _copy_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    shared = {
+        id(value): value
+        for name in _SHARED_ATTRIBUTES
+        if (value := attributes.get(name)) is not None
+    }
     return copy.deepcopy(dict(attributes), shared)

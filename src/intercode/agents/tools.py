@@ -7,43 +7,49 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from intercode.models.base import Call, Tool
+from intercode.models.base import Tool, ToolCall
 
 
 @dataclass(frozen=True, slots=True)
-class Toolkit:
+class ToolSet:
     """What a model may call: ``run`` is the name of the tool that runs code and ``code`` that of
     its argument; ``answer`` is what ``submit`` may be given, empty where nothing, and ``needed``
     whether it has to."""
 
-    run: str
-    code: str
-    answer: str = ""
-    needed: bool = False
+    run_tool: str
+    code_argument: str
+    answer_argument: str = ""
+    answer_required: bool = False
 
     def tools(self, run: str, submit: str) -> tuple[Tool, Tool]:
         """The two tools with what a model is told of them."""
         text = {"type": "string"}
-        answer = {self.answer: text} if self.answer else {}
+        answer = {self.answer_argument: text} if self.answer_argument else {}
         return (
-            Tool(self.run, run, _schema({self.code: text}, [self.code])),
-            Tool("submit", submit, _schema(answer, [self.answer] if self.needed else [])),
+            Tool(
+                self.run_tool, run, _object_schema({self.code_argument: text}, [self.code_argument])
+            ),
+            Tool(
+                "submit",
+                submit,
+                _object_schema(answer, [self.answer_argument] if self.answer_required else []),
+            ),
         )
 
-    def read(self, call: Call) -> tuple[str | None, str]:
+    def parse_call(self, call: ToolCall) -> tuple[str | None, str]:
         """(the action, why there is none) of a call as the model wrote it."""
         name = call["function"].get("name", "")
-        if name not in (self.run, "submit"):
-            return None, f"there is no tool {name!r}, only {self.run} and submit"
-        wanted = self.code if name == self.run else self.answer
-        arguments, why = _arguments(call)
+        if name not in (self.run_tool, "submit"):
+            return None, f"there is no tool {name!r}, only {self.run_tool} and submit"
+        wanted = self.code_argument if name == self.run_tool else self.answer_argument
+        arguments, why = _parse_arguments(call)
         if arguments is None:
             return None, f"the arguments of {name} are {why}"
         value = arguments.get(wanted, "")
         if not isinstance(value, str):
             return None, f"{wanted} has to be text, not {json.dumps(value)[:80]}"
         if name == "submit":
-            if self.needed and not value.strip():
+            if self.answer_required and not value.strip():
                 return None, f"submit needs {wanted}"
             return f"submit {value.strip()}".rstrip(), ""
         if not value.strip():
@@ -51,26 +57,26 @@ class Toolkit:
         return value, ""
 
 
-TOOLKITS = {
-    "bash": Toolkit("run_command", "command"),
-    "code": Toolkit("run_code", "code"),
-    "harbor": Toolkit("run_command", "command"),
-    "ctf": Toolkit("run_command", "command", "flag", needed=True),
-    "sql": Toolkit("run_query", "statement"),
-    "python": Toolkit("run_code", "code", "name"),
+TOOL_SETS = {
+    "bash": ToolSet("run_command", "command"),
+    "code": ToolSet("run_code", "code"),
+    "harbor": ToolSet("run_command", "command"),
+    "ctf": ToolSet("run_command", "command", "flag", answer_required=True),
+    "sql": ToolSet("run_query", "statement"),
+    "python": ToolSet("run_code", "code", "name"),
 }
 """By environment; one that is not known here has ``run(code)``, and ``submit`` takes an answer."""
 
 
-def toolkit_of(environment: str) -> Toolkit:
+def tool_set_of(environment: str) -> ToolSet:
     """The tools of an environment."""
-    return TOOLKITS.get(environment.lower().partition(":")[0]) or Toolkit("run", "code", "answer")
+    return TOOL_SETS.get(environment.lower().partition(":")[0]) or ToolSet("run", "code", "answer")
 
 
-def sound(calls: Sequence[Call], turn: int) -> list[Call]:
+def sanitize_calls(calls: Sequence[ToolCall], turn: int) -> list[ToolCall]:
     """The calls in a form that every endpoint takes back: each with an id of its own, and
     arguments that are a JSON object; what is none becomes an empty one."""
-    out: list[Call] = []
+    out: list[ToolCall] = []
     seen: set[str] = set()
     for number, call in enumerate(calls):
         name = call.get("id") or ""
@@ -78,13 +84,13 @@ def sound(calls: Sequence[Call], turn: int) -> list[Call]:
             name = f"call_{turn}_{number}"
         seen.add(name)
         function = dict(call["function"])
-        if _arguments(call)[0] is None or not function.get("arguments"):
+        if _parse_arguments(call)[0] is None or not function.get("arguments"):
             function["arguments"] = "{}"
-        out.append(cast(Call, {**call, "id": name, "type": "function", "function": function}))
+        out.append(cast(ToolCall, {**call, "id": name, "type": "function", "function": function}))
     return out
 
 
-def _arguments(call: Call) -> tuple[Mapping[str, Any] | None, str]:
+def _parse_arguments(call: ToolCall) -> tuple[Mapping[str, Any] | None, str]:
     """(the arguments, what is wrong with them)."""
     text = call["function"].get("arguments") or "{}"
     if isinstance(text, dict):  # some endpoints decode them
@@ -98,7 +104,7 @@ def _arguments(call: Call) -> tuple[Mapping[str, Any] | None, str]:
     return value, ""
 
 
-def _schema(properties: Mapping[str, Any], required: Sequence[str]) -> dict[str, Any]:
+def _object_schema(properties: Mapping[str, Any], required: Sequence[str]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": dict(properties),

@@ -7,7 +7,7 @@ from typing import Any
 from intercode.agents.base import Feedback
 from intercode.agents.model_agent import ModelAgent
 from intercode.agents.options import check_bool
-from intercode.core.types import Move
+from intercode.core.types import AgentOutput
 
 
 class TryAgainAgent(ModelAgent):
@@ -18,7 +18,7 @@ class TryAgainAgent(ModelAgent):
 
     name = "try-again"
     prompt_file = "try_again.txt"
-    needs = (*ModelAgent.needs, "reward")
+    required_sections = (*ModelAgent.required_sections, "reward")
     wants_score = True
 
     def __init__(self, *, reward_in_feedback: bool = True, **settings: Any) -> None:
@@ -26,18 +26,18 @@ class TryAgainAgent(ModelAgent):
         check_bool("reward_in_feedback", reward_in_feedback)
         self.reward_in_feedback = reward_in_feedback
 
-    def facts(self) -> dict[str, Any]:
-        return {**super().facts(), "reward_in_feedback": self.reward_in_feedback}
+    def metadata(self) -> dict[str, Any]:
+        return {**super().metadata(), "reward_in_feedback": self.reward_in_feedback}
 
-    def act(self, feedback: Feedback | None) -> Move | None:
+    def act(self, feedback: Feedback | None) -> AgentOutput | None:
         """The next attempt; None after a reward of 1 and at the turn limit."""
         if feedback is not None and feedback.score is not None and feedback.score.success:
             return None
         return super().act(feedback)
 
-    def describe(self, feedback: Feedback) -> str:
+    def format_feedback(self, feedback: Feedback) -> str:
         """The output, and below it the reward."""
-        told = super().describe(feedback)
+        told = super().format_feedback(feedback)
         if feedback.score is None or not self.reward_in_feedback:
             return told
-        return f"{told}\n{self.fill('reward', reward=f'{feedback.score.value:.4g}')}"
+        return f"{told}\n{self.fill_prompt('reward', reward=f'{feedback.score.value:.4g}')}"

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from intercode import __version__
-from intercode.cli.parser import Parser, Stop
+from intercode.cli.parser import Parser, ParserExit
 from intercode.core.errors import InterCodeError, UsageError
-from intercode.core.registry import unknown
+from intercode.core.registry import unknown_name_error
 
 COMMANDS = {
     "eval": "play a dataset with an agent and print the results",
@@ -43,7 +43,7 @@ COMMANDS = {
 }
 """Commands, each a module of this package, with what ``intercode --help`` says of it."""
 
-_MODULES = {"eval": "evaluate", "list": "listing"}
+_MODULE_NAMES = {"eval": "evaluate", "list": "listing"}
 """Modules with another name than their command: a submodule would hide the builtin of its name."""
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
@@ -56,30 +56,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         return _run(words)
-    except Stop as e:
+    except ParserExit as e:
         return e.status
     except InterCodeError as e:
-        _say(str(e) or type(e).__name__)
+        _print_error(str(e) or type(e).__name__)
         return USAGE if isinstance(e, UsageError) else FAILED
     except KeyboardInterrupt:
-        _say("interrupted")
+        _print_error("interrupted")
         return INTERRUPTED
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except OSError as e:
-        _say(f"{e.filename}: {e.strerror}" if e.filename else str(e))
+        _print_error(f"{e.filename}: {e.strerror}" if e.filename else str(e))
         return FAILED
 
 
 def _run(words: list[str]) -> int:
     chosen = next((word for word in words if not word.startswith("-")), None)
     if chosen is not None and chosen not in COMMANDS:
-        raise unknown("command", chosen, list(COMMANDS))
-    parser, own, module = _parser(chosen)
+        raise unknown_name_error("command", chosen, list(COMMANDS))
+    parser, own, module = _make_parser(chosen)
     args, strange = parser.parse_known_args(words)
     if strange:
-        raise own.strange(strange[0])
+        raise own.unknown_argument(strange[0])
     if module is None:
         parser.print_help()
         return USAGE
@@ -88,7 +88,7 @@ def _run(words: list[str]) -> int:
     return status
 
 
-def _parser(chosen: str | None) -> tuple[Parser, Parser, ModuleType | None]:
+def _make_parser(chosen: str | None) -> tuple[Parser, Parser, ModuleType | None]:
     """The whole parser, with the arguments of the chosen command only; that command's; its
     module."""
     parser = Parser(
@@ -103,11 +103,11 @@ def _parser(chosen: str | None) -> tuple[Parser, Parser, ModuleType | None]:
     for name, text in COMMANDS.items():
         command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         if name == chosen:
-            module = importlib.import_module(f"intercode.cli.{_MODULES.get(name, name)}")
+            module = importlib.import_module(f"intercode.cli.{_MODULE_NAMES.get(name, name)}")
             module.add(command)
             own = command
     return parser, own, module
 
 
-def _say(message: str) -> None:
+def _print_error(message: str) -> None:
     print(f"intercode: {' '.join(message.split())}", file=sys.stderr)

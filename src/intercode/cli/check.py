@@ -7,8 +7,8 @@ import json
 import sys
 from typing import Any
 
-from intercode.cli.parser import add_pairs, count, path, seconds
-from intercode.core.config import parse_pairs
+from intercode.cli.parser import add_key_value_option, path, positive_int, positive_seconds
+from intercode.core.config import parse_key_values
 from intercode.core.errors import DataError, UsageError
 
 UNSOUND = 1
@@ -50,12 +50,16 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--network", default="none", help="none (the default) or host")
     parser.add_argument(
-        "--timeout", type=seconds, default=10.0, metavar="S",
+        "--timeout", type=positive_seconds, default=10.0, metavar="S",
         help="seconds that a gold may take (default 10)",
     )  # fmt: skip
-    add_pairs(parser, "env")
+    add_key_value_option(parser, "env")
     parser.add_argument(
-        "--parallel", type=count, default=2, metavar="N", help="tasks at the same time (default 2)"
+        "--parallel",
+        type=positive_int,
+        default=2,
+        metavar="N",
+        help="tasks at the same time (default 2)",
     )
     parser.add_argument(
         "--no-keep", action="store_true",
@@ -76,31 +80,31 @@ def handle(args: argparse.Namespace) -> int:
     """Check, print what was found, and say by the exit status whether all is sound."""
     if not args.datasets and not args.prompts:
         raise UsageError("name a dataset to check, or give --prompts; see `intercode check --help`")
-    done = [_prompts(args)] if args.prompts else []
-    done += [_dataset(args, name) for name in args.datasets]
+    done = [_check_prompts(args)] if args.prompts else []
+    done += [_check_dataset(args, name) for name in args.datasets]
     if args.json:
         whole = [result for result, _ in done]
         print(json.dumps(whole[0] if len(whole) == 1 else whole, indent=1, ensure_ascii=False))
     return 0 if all(sound for _, sound in done) else UNSOUND
 
 
-def _dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any], bool]:
+def _check_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any], bool]:
     from intercode.evaluation.check import dataset, findings_tables
     from intercode.results.tables import render
 
     report = dataset.check(
         name, profile=args.profile, image=args.image, network=args.network,
-        parallel=args.parallel, timeout=args.timeout, keep=not args.no_keep,
-        env_options=parse_pairs(args.env_option), sandbox=args.sandbox,
+        parallel=args.parallel, timeout=args.timeout, cache_golds=not args.no_keep,
+        env_options=parse_key_values(args.env_option), sandbox=args.sandbox,
     )  # fmt: skip
     if args.against is not None:
-        report = dataset.against(report, _prints(args), str(args.against))
+        report = dataset.compare_with_baseline(report, _read_baseline(args), str(args.against))
     if not args.json:
-        print(render(findings_tables.tables(report), args.format))
-    return findings_tables.as_json(report), report.sound
+        print(render(findings_tables.report_tables(report), args.format))
+    return findings_tables.report_as_json(report), report.sound
 
 
-def _prints(args: argparse.Namespace) -> dict[str, str]:
+def _read_baseline(args: argparse.Namespace) -> dict[str, str]:
     try:
         earlier = json.loads(args.against.read_text(encoding="utf-8"))
         whole = earlier if isinstance(earlier, list) else [earlier]
@@ -109,8 +113,8 @@ def _prints(args: argparse.Namespace) -> dict[str, str]:
         raise DataError(f"{args.against} is not what `intercode check --json` writes: {e}") from e
 
 
-def _prompts(args: argparse.Namespace) -> tuple[dict[str, Any], bool]:
-    from intercode.core.types import plain
+def _check_prompts(args: argparse.Namespace) -> tuple[dict[str, Any], bool]:
+    from intercode.core.types import to_jsonable
     from intercode.evaluation.check.prompt_leaks import find_leaks
 
     report = find_leaks()
@@ -122,6 +126,6 @@ def _prompts(args: argparse.Namespace) -> tuple[dict[str, Any], bool]:
             f"{len(report.prompts)} prompts, {total} phrases of {len(report.sources)} sources: "
             f"{len(report.leaks) or 'no'} leaks"
         )
-    for name, why in report.absent.items():
+    for name, why in report.unavailable.items():
         print(f"not compared with {name}: {why}", file=sys.stderr)
-    return plain(report), not report.leaks
+    return to_jsonable(report), not report.leaks

@@ -36,7 +36,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--task", metavar="ID", help="transcripts of this task, side by side")
     parser.add_argument(
-        "--epoch", type=_epoch, metavar="N", help="with --task: which sample of it, from 0"
+        "--epoch", type=_epoch_number, metavar="N", help="with --task: which sample of it, from 0"
     )
     parser.add_argument("--all", action="store_true", help="whole lists and whole observations")
     parser.add_argument("--json", action="store_true", help="for programs")
@@ -45,7 +45,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def handle(args: argparse.Namespace) -> int:
     """Print the comparison, or the transcripts."""
     from intercode.results.compare.comparison import compare_all
-    from intercode.results.compare.comparison_tables import as_json, comparison_tables
+    from intercode.results.compare.comparison_tables import comparison_tables, comparisons_json
     from intercode.results.compare.sides import open_side
     from intercode.results.compare.transcripts import side_by_side
     from intercode.results.tables import render
@@ -60,22 +60,22 @@ def handle(args: argparse.Namespace) -> int:
     sides = [
         open_side(letter, one) for letter, one in zip(string.ascii_uppercase, paths, strict=False)
     ]
-    found = compare_all(sides, _names(args.even_if))
+    found = compare_all(sides, _split_names(args.even_if))
     if args.task is not None:
         width = shutil.get_terminal_size((160, 24)).columns
-        print(side_by_side(sides, args.task, epoch=args.epoch, width=width, every=args.all), end="")
+        print(side_by_side(sides, args.task, epoch=args.epoch, width=width, full=args.all), end="")
     elif args.json:
-        print(json.dumps(as_json(found), indent=2, ensure_ascii=False))
+        print(json.dumps(comparisons_json(found), indent=2, ensure_ascii=False))
     else:
-        print(render(comparison_tables(found, every=args.all)), end="")
+        print(render(comparison_tables(found, full=args.all)), end="")
     return 0
 
 
-def _names(text: str) -> Sequence[str]:
+def _split_names(text: str) -> Sequence[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _epoch(text: str) -> int:
+def _epoch_number(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 0")
     return int(text)

@@ -42,7 +42,7 @@ def handle(args: argparse.Namespace) -> int:
     from intercode.datasets import fetch
 
     if args.what == "path":
-        print(fetch.default_dest())
+        print(fetch.fetched_data_root())
         return 0
     if args.what == "convert":
         from intercode.datasets.convert import convert
@@ -52,17 +52,17 @@ def handle(args: argparse.Namespace) -> int:
         return 0
     if args.dest is not None and args.dest.exists() and not args.dest.is_dir():
         raise UsageError(f"--dest {args.dest} is a file; name a directory")
-    print(fetch.fetch(args.name, args.mirror, args.dest, _Shown()))
+    print(fetch.fetch(args.name, args.mirror, args.dest, _DownloadProgress()))
     return 0
 
 
-class _Shown:
+class _DownloadProgress:
     """Prints a line when a file is whole."""
 
     def __init__(self) -> None:
-        self._whole: set[str] = set()
+        self._complete: set[str] = set()
 
     def __call__(self, name: str, done: int, total: int) -> None:
-        if done >= total and name not in self._whole:
-            self._whole.add(name)
+        if done >= total and name not in self._complete:
+            self._complete.add(name)
             print(f"{name} ({total} bytes)", file=sys.stderr)

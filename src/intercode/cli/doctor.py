@@ -14,11 +14,11 @@ from pathlib import Path
 import intercode
 from intercode.core.errors import InterCodeError
 from intercode.sandbox.determinism import Determinism
-from intercode.sandbox.diagnostics import probe
+from intercode.sandbox.diagnostics import diagnose
 from intercode.sandbox.isolation_tiers import Finding
 from intercode.sandbox.supervisor import clock, programs
 
-FOREIGN = ("intercode", "intercode-bench")
+CONFLICTING_PACKAGES = ("intercode", "intercode-bench")
 """Distributions of others that install a package named intercode as well."""
 
 EXAMPLE = """\
@@ -42,18 +42,18 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Look, print, and say whether everything needed is there."""
-    findings = [_python(), *_packages(), *probe(), _keeper(), _clock(), _server()]
+    findings = [_python(), *_packages(), *diagnose(), _supervisor(), _fixed_clock(), _sql_server()]
     if args.dataset:
         findings += [*_programs(args.dataset, args.image), _dataset(args.dataset, args.image)]
     if args.json:
         print(json.dumps([asdict(f) for f in findings], indent=2))
     else:
         for finding in findings:
-            print(_shown(finding))
+            print(_format(finding))
     return int(any(f.needed and not f.ok for f in findings))
 
 
-def _shown(finding: Finding) -> str:
+def _format(finding: Finding) -> str:
     mark = "ok" if finding.ok else "MISSING" if finding.needed else "no"
     text = f"{mark:<8}{finding.name:<30}{' '.join(finding.detail.split())}".rstrip()
     return f"{text}\n{'':<8}-> {finding.fix}" if finding.fix and not finding.ok else text
@@ -67,7 +67,7 @@ def _python() -> Finding:
 def _packages() -> list[Finding]:
     """Whether ``import intercode`` is ours, and foreign packages that would overwrite it."""
     out = []
-    for name in FOREIGN:
+    for name in CONFLICTING_PACKAGES:
         try:
             version = metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -78,23 +78,23 @@ def _packages() -> list[Finding]:
     return out or [Finding("package", True, f"intercode-gym at {here}")]
 
 
-def _clock() -> Finding:
+def _fixed_clock() -> Finding:
     """Whether deterministic episodes can have a clock that stands."""
     name = "standing clock"
     try:
-        clock.library(Determinism())
+        clock.clock_library(Determinism())
     except InterCodeError as e:
         return Finding(name, False, str(e), "deterministic runs go without: dates stay real")
     return Finding(name, True, "for --deterministic and --clock")
 
 
-def _keeper() -> Finding:
+def _supervisor() -> Finding:
     """Whether boxes are kept by a program or by an interpreter each."""
-    path, why = programs.keeper()
-    return Finding("keeper of the boxes", path is not None, why, programs.HOW)
+    path, why = programs.supervisor_program()
+    return Finding("keeper of the boxes", path is not None, why, programs.INSTALL_HINT)
 
 
-def _server() -> Finding:
+def _sql_server() -> Finding:
     """Whether SQL can be asked of a real server; the embedded engine needs none."""
     from intercode.sql.server import private_server
 
@@ -111,13 +111,13 @@ def _programs(spec: str, image: str | None) -> list[Finding]:
     """Which of the programs that a dataset's tasks need an image lacks (None: this machine)."""
     from intercode import datasets
     from intercode.sandbox import SandboxSpec, open_sandbox
-    from intercode.sandbox.images.build.on_demand import resolve
+    from intercode.sandbox.images.build.on_demand import resolve_or_build
 
     try:
         wanted = datasets.load(spec).programs
         if not wanted:
             return []
-        place = resolve(image or "host")
+        place = resolve_or_build(image or "host")
         look = 'for p; do command -v "$p" > /dev/null || echo "$p"; done'
         with open_sandbox(SandboxSpec(place)) as box:
             lacking = box.run(["/bin/bash", "-c", look, "bash", *wanted]).output.split()

@@ -13,12 +13,12 @@ from intercode.results.statistics.samples import turn_count
 
 COLOURS = {"strong": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "36"}
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-_MOST_CHANGES = 10
+_MAX_CHANGES = 10
 _DIFF = {"+": "green", "-": "red", "@": "blue"}
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class Style:
     """Paints text where that is wanted. What an episode printed cannot: see ``safe``."""
 
     colours: bool = False
@@ -27,40 +27,40 @@ class Looks:
         return f"\x1b[{COLOURS[colour]}m{text}\x1b[0m" if self.colours else text
 
 
-def safe(text: str) -> str:
+def escape_control(text: str) -> str:
     """Text that does nothing to a terminal: what is no letter is written as its number."""
     text = text.replace("\r\n", "\n")
     return _CONTROL.sub(lambda m: m.group().encode("unicode_escape").decode(), text)
 
 
-def line(t: Trajectory, looks: Looks) -> str:
+def episode_line(t: Trajectory, looks: Style) -> str:
     """An episode in one line."""
     epoch = f" epoch {t.epoch}" if t.epoch else ""
     parent = f" branch of {t.parent} after turn {t.branched_at}" if t.parent else ""
-    name = f"{safe(t.task)}{epoch}{parent}"
+    name = f"{escape_control(t.task)}{epoch}{parent}"
     return f"{name}  {_outcome(t, looks)}  {looks('dim', t.id)}".rstrip()
 
 
-def episode(t: Trajectory, looks: Looks, lines: int, messages: bool) -> list[str]:
+def episode_lines(t: Trajectory, looks: Style, lines: int, messages: bool) -> list[str]:
     """An episode turn by turn. ``lines``: of an observation, at most."""
     run = t.run
     who = " with ".join(str(run[k]) for k in ("agent", "model") if run.get(k))
     identity = f"  {looks('dim', t.id)}" if t.id else ""
-    out = [looks("strong", f"{safe(t.task)}, epoch {t.epoch}") + identity]
-    out.append(f"{_outcome(t, looks)}{_spent(t)}" + (f"  ({who})" if who else ""))
+    out = [looks("strong", f"{escape_control(t.task)}, epoch {t.epoch}") + identity]
+    out.append(f"{_outcome(t, looks)}{_usage(t)}" + (f"  ({who})" if who else ""))
     if t.parent:
         out.append(f"branch of {t.parent}: the first {t.branched_at} turns are its own")
-    out += ["", *_indented(safe(t.query), "  ")]
+    out += ["", *_indent(escape_control(t.query), "  ")]
     for number, step in enumerate(t.steps, 1):
         shared = t.branched_at is not None and number <= t.branched_at
         out += ["", *_turn(number, step, shared, looks, lines, messages)]
     if t.error:
-        out += ["", looks("red", f"error: {safe(t.error)}")]
+        out += ["", looks("red", f"error: {escape_control(t.error)}")]
     return out
 
 
 def _turn(
-    number: int, step: Step, shared: bool, looks: Looks, lines: int, messages: bool
+    number: int, step: Step, shared: bool, looks: Style, lines: int, messages: bool
 ) -> Iterator[str]:
     about = [] if step.actor == "agent" else [step.actor]
     about += ["in common with the parent"] if shared else []
@@ -76,39 +76,39 @@ def _turn(
     elif step.thought:
         if step.actor != "agent":
             yield looks("dim", "  (the agent thought)")
-        yield from _indented(looks("dim", safe(step.thought.strip())), "  ")
+        yield from _indent(looks("dim", escape_control(step.thought.strip())), "  ")
     if step.action:
-        first, *rest = safe(step.action).rstrip("\n").split("\n")
+        first, *rest = escape_control(step.action).rstrip("\n").split("\n")
         yield looks("blue", f"  $ {first}")
         yield from (looks("blue", f"  > {more}") for more in rest)
-    yield from _indented(cut(safe(step.observation).rstrip("\n"), lines), "  ")
+    yield from _indent(shorten(escape_control(step.observation).rstrip("\n"), lines), "  ")
     if step.changes:
-        yield looks("dim", f"  changed: {_listed(step.changes)}")
+        yield looks("dim", f"  changed: {_join_names(step.changes)}")
     for path, diff in step.diffs.items():
         yield from _diff(path, diff, looks, lines)
     for what, value in step.context.items():
-        yield looks("yellow", f"  not shown to the model: {what} {_short(value)}")
+        yield looks("yellow", f"  not shown to the model: {what} {_shorten_value(value)}")
 
 
-def _diff(path: str, diff: str, looks: Looks, lines: int) -> Iterator[str]:
-    name = safe(path).replace("\n", "\\n")
+def _diff(path: str, diff: str, looks: Style, lines: int) -> Iterator[str]:
+    name = escape_control(path).replace("\n", "\\n")
     yield looks("strong", f"  {name}")
-    for one in cut(safe(diff), lines).split("\n"):
+    for one in shorten(escape_control(diff), lines).split("\n"):
         colour = _DIFF.get(one[:1])
         yield f"    {looks(colour, one) if colour else one}"
 
 
-def _message(message: Mapping[str, Any], looks: Looks) -> Iterator[str]:
+def _message(message: Mapping[str, Any], looks: Style) -> Iterator[str]:
     yield looks("dim", f"  [{message.get('role', '?')}]")
     if reasoning := message.get("reasoning"):
-        yield from _indented(looks("dim", safe(str(reasoning))), "  ~ ")
-    yield from _indented(safe(str(message.get("content") or "")), "  | ")
+        yield from _indent(looks("dim", escape_control(str(reasoning))), "  ~ ")
+    yield from _indent(escape_control(str(message.get("content") or "")), "  | ")
     for call in message.get("tool_calls") or ():
         function = call.get("function", {})
-        yield safe(f"  | calls {function.get('name')}({function.get('arguments')})")
+        yield escape_control(f"  | calls {function.get('name')}({function.get('arguments')})")
 
 
-def _reward(step: Step, looks: Looks) -> str:
+def _reward(step: Step, looks: Style) -> str:
     if step.reward is None:
         return ""
     parts = ", ".join(f"{name} {value:g}" for name, value in step.parts.items())
@@ -116,7 +116,7 @@ def _reward(step: Step, looks: Looks) -> str:
     return looks("green" if step.reward >= 1 else "dim", text)
 
 
-def _outcome(t: Trajectory, looks: Looks) -> str:
+def _outcome(t: Trajectory, looks: Style) -> str:
     if t.end == "error" or t.error is not None:
         return looks("red", "error")
     solved = looks("green", "solved") if t.success else looks("red", "not solved")
@@ -125,7 +125,7 @@ def _outcome(t: Trajectory, looks: Looks) -> str:
     return f"{solved}, reward {t.reward:g}, {turns}, {t.end.replace('_', ' ')}"
 
 
-def _spent(t: Trajectory) -> str:
+def _usage(t: Trajectory) -> str:
     usage: Usage = t.usage
     words = [] if t.seconds is None else [f"{t.seconds:.1f} s"]
     if usage.prompt_tokens is not None and usage.completion_tokens is not None:
@@ -134,7 +134,7 @@ def _spent(t: Trajectory) -> str:
     return "".join(f", {word}" for word in words)
 
 
-def cut(text: str, lines: int) -> str:
+def shorten(text: str, lines: int) -> str:
     """The head and the tail of a text, with what is between them told."""
     every = text.split("\n")
     if len(every) <= lines:
@@ -144,15 +144,15 @@ def cut(text: str, lines: int) -> str:
     return "\n".join([*every[:head], f"... {missing} lines ...", *every[len(every) - tail :]])
 
 
-def _indented(text: str, mark: str) -> list[str]:
+def _indent(text: str, mark: str) -> list[str]:
     return [f"{mark}{one}" for one in text.split("\n")] if text else []
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    some = ", ".join(safe(n) for n in names[:_MOST_CHANGES])
-    return some + (f" and {len(names) - _MOST_CHANGES} more" if len(names) > _MOST_CHANGES else "")
+def _join_names(names: tuple[str, ...]) -> str:
+    some = ", ".join(escape_control(n) for n in names[:_MAX_CHANGES])
+    return some + (f" and {len(names) - _MAX_CHANGES} more" if len(names) > _MAX_CHANGES else "")
 
 
-def _short(value: Any) -> str:
+def _shorten_value(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return safe(text if len(text) <= 300 else f"{text[:300]}...")
+    return escape_control(text if len(text) <= 300 else f"{text[:300]}...")

@@ -54,6 +54,6 @@ def handle(args: argparse.Namespace) -> int:
     written = export(args.run, args.to, args.out, **options)
     what = str(args.out) if len(written.files) != 1 else str(written.files[0])
     print(f"wrote {written.records} records to {what}", file=sys.stderr)
-    for note in written.left_out:
+    for note in written.omitted:
         print(f"  {note}", file=sys.stderr)
     return 0

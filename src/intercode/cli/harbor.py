@@ -7,7 +7,7 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from intercode.cli.parser import count, path
+from intercode.cli.parser import path, positive_int
 from intercode.core.types import Dataset, Score, State, Task
 
 EXAMPLE = """\
@@ -34,51 +34,53 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--base", metavar="IMAGE", help="what stands in FROM (default: what the dataset's image is)"
     )
-    parser.add_argument("--limit", type=count, metavar="N", help="the first N tasks only")
+    parser.add_argument("--limit", type=positive_int, metavar="N", help="the first N tasks only")
 
 
 def handle(args: argparse.Namespace) -> int:
     """Write the tasks, and say which could not be told in this format."""
     from intercode import datasets
-    from intercode.results.export.harbor.tasks import write
+    from intercode.results.export.harbor.tasks import write_tasks
 
     dataset = datasets.load(args.dataset, args.environment)
     if args.limit is not None:
         dataset = replace(dataset, tasks=dataset.tasks[: args.limit])
-    with _Looks(dataset) as looks:
-        written = write(dataset, args.out, args.base, looks.of)
+    with _GoldProbes(dataset) as looks:
+        written = write_tasks(dataset, args.out, args.base, looks.probe_output)
     print(f"wrote {written.records} tasks to {args.out}", file=sys.stderr)
-    for note in written.left_out:
+    for note in written.omitted:
         print(f"  left out: {note}", file=sys.stderr)
     print(f"prove them: intercode check harbor:{args.out}", file=sys.stderr)
     return 0
 
 
-class _Looks:
+class _GoldProbes:
     """What the looks of a dataset's tasks print of what the golds leave."""
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset, self._env, self._gold = dataset, None, State()
 
-    def __enter__(self) -> _Looks:
+    def __enter__(self) -> _GoldProbes:
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._env is not None:
             self._env.close()
 
-    def of(self, task: Task) -> str:
+    def probe_output(self, task: Task) -> str:
         """Run the gold in a fresh box and its look there."""
         from intercode.environments import make
 
         env: Any = self._env
         if env is None:
-            self._env = env = make(self._dataset.environment, self._dataset, reward=self._keep)
+            self._env = env = make(
+                self._dataset.environment, self._dataset, reward=self._record_gold
+            )
         env.reset(options={"task": task.id})
         env.score()
-        return self._gold.look
+        return self._gold.probe_output
 
-    def _keep(self, task: Task, agent: State, gold: State) -> Score:
+    def _record_gold(self, task: Task, agent: State, gold: State) -> Score:
         del task, agent
         self._gold = gold
         return Score(0.0)

@@ -12,9 +12,9 @@ from pathlib import Path
 from types import ModuleType
 
 from intercode.core.errors import InterCodeError
-from intercode.core.registry import HERE, Registry, unknown
+from intercode.core.registry import OWN_DISTRIBUTION, Registry, unknown_name_error
 
-_TABLES = {
+_REGISTRIES = {
     "datasets": "intercode.datasets:datasets",
     "agents": "intercode.agents:AGENTS",
     "environments": "intercode.environments:ENVIRONMENTS",
@@ -36,17 +36,17 @@ installed package adds names by entry points (see docs/new-tasks.md)."""
 def add(parser: argparse.ArgumentParser) -> None:
     """The command's arguments."""
     parser.epilog = EXAMPLE
-    parser.add_argument("kind", nargs="?", metavar="KIND", help=f"one of {', '.join(_TABLES)}")
+    parser.add_argument("kind", nargs="?", metavar="KIND", help=f"one of {', '.join(_REGISTRIES)}")
     parser.add_argument("--json", action="store_true", help="for programs")
 
 
 def handle(args: argparse.Namespace) -> int:
     """Print names, with the first line of what they are and where they come from. What a plugin
     names and cannot be loaded is told on stderr, and left out."""
-    if args.kind is not None and args.kind not in _TABLES:
-        raise unknown("kind", args.kind, list(_TABLES))
-    kinds = [args.kind] if args.kind else list(_TABLES)
-    found = {kind: list(_named(kind)) for kind in kinds}
+    if args.kind is not None and args.kind not in _REGISTRIES:
+        raise unknown_name_error("kind", args.kind, list(_REGISTRIES))
+    kinds = [args.kind] if args.kind else list(_REGISTRIES)
+    found = {kind: list(_entries(kind)) for kind in kinds}
     if args.json:
         rows = {
             kind: {name: {"what": text, "from": origin} for name, text, origin in names}
@@ -57,33 +57,33 @@ def handle(args: argparse.Namespace) -> int:
     for kind, names in found.items():
         print(kind)
         for name, text, origin in names:
-            source = "" if origin == HERE else f"  [{origin}]"
+            source = "" if origin == OWN_DISTRIBUTION else f"  [{origin}]"
             print(f"  {name:<16} {text}{source}".rstrip())
     return 0
 
 
-def _named(kind: str) -> Iterable[tuple[str, str, str]]:
+def _entries(kind: str) -> Iterable[tuple[str, str, str]]:
     """Each name of a table, what it is, and the package that gives it."""
-    module, _, attribute = _TABLES[kind].partition(":")
+    module, _, attribute = _REGISTRIES[kind].partition(":")
     registry: Registry = getattr(importlib.import_module(module), attribute)
-    for plugin in registry.unheard():
+    for plugin in registry.shadowed_plugins():
         known = registry.origin(plugin.name)
         _warn(f"{plugin.origin} also has {kind} {plugin.name!r}; that of {known} is used")
     for name in registry:
         try:
-            text = _told(registry.load(name))
+            text = _description(registry.load(name))
         except InterCodeError as e:
             _warn(str(e))
             continue
         yield name, text, registry.origin(name)
 
 
-def _told(thing: object) -> str:
+def _description(thing: object) -> str:
     """The first line of what there is to say of it; of an installed task package, its own words."""
     if isinstance(thing, ModuleType) and thing.__file__:
         from intercode.datasets import task_package
 
-        return task_package.described(Path(thing.__file__).parent)
+        return task_package.read_description(Path(thing.__file__).parent)
     described = getattr(thing, "described", None)  # a language's
     if isinstance(described, str):
         return described

@@ -40,9 +40,9 @@ def handle(args: argparse.Namespace) -> int:
     print(report.render(report.build([done.out])))
     print(f"Merged {len(args.directories)} runs: {done.episodes} episodes in {done.out}")
     told = (
-        (done.same, "lay in several of them"),
-        (done.settled, "ended in an error in one and have a result in another"),
-        (done.decided, f"had different results: --duplicates {args.duplicates}"),
+        (done.identical, "lay in several of them"),
+        (done.errors_replaced, "ended in an error in one and have a result in another"),
+        (done.conflicts_resolved, f"had different results: --duplicates {args.duplicates}"),
     )
     for number, what in told:
         if number:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from intercode.cli.parser import path
 from intercode.core.errors import UsageError
-from intercode.core.templates import check_new, fill, texts_of
+from intercode.core.templates import read_templates, require_new_directory, write_templates
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
@@ -44,14 +44,14 @@ def handle(args: argparse.Namespace) -> int:
     """Write the package and say what to do next. Raises UsageError for a name that is none, and
     where there is something already."""
     home = args.directory
-    names = write(home, dockerfile=args.dockerfile, plugin=args.plugin)
+    names = write_task_package(home, dockerfile=args.dockerfile, plugin=args.plugin)
     shown = home if home.is_absolute() else f"./{home}"
     print(f"{shown}: {', '.join(names)}")
     print(f"prove it:  intercode check {shown}\nplay it:   intercode play {shown}")
     return 0
 
 
-def write(home: Path, *, dockerfile: bool = False, plugin: bool = False) -> list[str]:
+def write_task_package(home: Path, *, dockerfile: bool = False, plugin: bool = False) -> list[str]:
     """Fill the new directory ``home`` and return the names of the files, relative to it."""
     name = home.name
     if not _NAME.fullmatch(name):
@@ -59,19 +59,19 @@ def write(home: Path, *, dockerfile: bool = False, plugin: bool = False) -> list
             f"{name!r} is no name for a task: small letters, digits and single hyphens between "
             "them, such as log-forensics"
         )
-    check_new(home)
+    require_new_directory(home)
     module = name.replace("-", "_")
     if plugin and (module in sys.stdlib_module_names or keyword.iskeyword(module)):
         raise UsageError(f"{name!r} is the name of a module of Python's own: choose another")
     image = "Dockerfile" if dockerfile else "recipe.toml"
     words = {"name": name, "module": module, "image": image}
-    texts = _texts("task") | (_texts("plugin") if plugin else {})
+    texts = _templates("task") | (_templates("plugin") if plugin else {})
     del texts["recipe.toml" if dockerfile else "Dockerfile"]
     texts[f"test_{module}.py"] = texts.pop("test.py")
     texts["files/names.txt"] = texts.pop("names.txt")
-    return fill(home, texts, words)
+    return write_templates(home, texts, words)
 
 
-def _texts(kind: str) -> dict[str, str]:
+def _templates(kind: str) -> dict[str, str]:
     """The files of one folder of templates, by the names that they are to have."""
-    return texts_of("intercode.cli", f"templates/{kind}")
+    return read_templates("intercode.cli", f"templates/{kind}")

@@ -9,22 +9,31 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from intercode.core.config import parse_pairs
+from intercode.core.config import parse_key_values
 from intercode.core.errors import UsageError
 
 __all__ = [
-    "Parser", "Stop", "add_diffs", "add_pairs", "add_place", "add_who", "amount", "count", "path",
-    "seconds", "take_pairs",
+    "Parser",
+    "ParserExit",
+    "add_agent_options",
+    "add_environment_options",
+    "add_key_value_option",
+    "add_record_diffs",
+    "dollars",
+    "path",
+    "pop_key_value_options",
+    "positive_int",
+    "positive_seconds",
 ]  # fmt: skip
 
-_PAIRS = {
+_OPTION_TARGETS = {
     "agent": "the agent",
     "model": "the model, such as temperature=0.7",
     "env": "the environment, such as session=fresh or engine=mysql",
 }
 
 
-class Stop(Exception):  # noqa: N818
+class ParserExit(Exception):  # noqa: N818
     """The command line has been answered already (``--help``). ``status``: the exit status."""
 
     def __init__(self, status: int) -> None:
@@ -32,7 +41,7 @@ class Stop(Exception):  # noqa: N818
         self.status = status
 
 
-class _Help(argparse.RawDescriptionHelpFormatter):
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
     """Keeps lines as written, and leaves room for the names of commands, which are set in further
     than argparse counts."""
 
@@ -47,14 +56,14 @@ class Parser(argparse.ArgumentParser):
     """Raises UsageError for a mistake and Stop after ``--help``; keeps the epilog's lines."""
 
     def __init__(self, **settings: Any) -> None:
-        settings.setdefault("formatter_class", _Help)
+        settings.setdefault("formatter_class", _HelpFormatter)
         super().__init__(allow_abbrev=False, **settings)
 
     def error(self, message: str) -> NoReturn:
         """A mistake in the arguments as UsageError, with the command that explains them."""
         raise UsageError(f"{message}; see `{self.prog} --help`")
 
-    def strange(self, word: str) -> UsageError:
+    def unknown_argument(self, word: str) -> UsageError:
         """The error for an argument that nothing takes, with the near option."""
         option = word.partition("=")[0]
         near = difflib.get_close_matches(option, self._option_string_actions, n=1, cutoff=0.6)
@@ -65,10 +74,10 @@ class Parser(argparse.ArgumentParser):
         """End parsing by way of Stop."""
         if message:
             print(message, end="", file=sys.stderr)
-        raise Stop(status)
+        raise ParserExit(status)
 
 
-def count(text: str) -> int:
+def positive_int(text: str) -> int:
     """A whole number of at least 1."""
     try:
         value = int(text)
@@ -79,7 +88,7 @@ def count(text: str) -> int:
     return value
 
 
-def seconds(text: str) -> float:
+def positive_seconds(text: str) -> float:
     """A time in seconds, greater than 0."""
     try:
         value = float(text)
@@ -90,7 +99,7 @@ def seconds(text: str) -> float:
     return value
 
 
-def amount(text: str) -> float:
+def dollars(text: str) -> float:
     """An amount of US dollars, greater than 0; a sign before it is passed over."""
     try:
         value = float(text.removeprefix("$"))
@@ -106,7 +115,7 @@ def path(text: str) -> Path:
     return Path(text).expanduser()
 
 
-def add_who(parser: argparse.ArgumentParser, title: str) -> None:
+def add_agent_options(parser: argparse.ArgumentParser, title: str) -> None:
     """The options that say which agent plays, and on which model. Absent ones are not in the
     namespace; the pairs are taken with ``take_pairs``."""
     absent: Any = argparse.SUPPRESS
@@ -123,27 +132,27 @@ def add_who(parser: argparse.ArgumentParser, title: str) -> None:
         "--base-url", default=absent, metavar="URL",
         help="address of an OpenAI-compatible endpoint (or set OPENAI_BASE_URL)",
     )  # fmt: skip
-    for name in _PAIRS:
-        add_pairs(who, name)
+    for name in _OPTION_TARGETS:
+        add_key_value_option(who, name)
 
 
-def add_pairs(parser: argparse._ActionsContainer, name: str) -> None:
+def add_key_value_option(parser: argparse._ActionsContainer, name: str) -> None:
     """``--NAME-option KEY=VALUE``, as often as one likes; ``name`` is agent, model or env."""
     parser.add_argument(
         f"--{name}-option", action="append", default=[], metavar="K=V",
-        help=f"a setting of {_PAIRS[name]}; may be given several times",
+        help=f"a setting of {_OPTION_TARGETS[name]}; may be given several times",
     )  # fmt: skip
 
 
-def take_pairs(given: dict[str, Any], before: Mapping[str, Any]) -> None:
+def pop_key_value_options(given: dict[str, Any], before: Mapping[str, Any]) -> None:
     """Turn what the pairs of ``add_who`` gave into ``agent_options`` and so on, over those that
     hold already. Raises UsageError for what is no pair."""
-    for name in _PAIRS:
-        if pairs := parse_pairs(given.pop(f"{name}_option")):
+    for name in _OPTION_TARGETS:
+        if pairs := parse_key_values(given.pop(f"{name}_option")):
             given[f"{name}_options"] = {**before.get(f"{name}_options", {}), **pairs}
 
 
-def add_diffs(parser: argparse._ActionsContainer) -> None:
+def add_record_diffs(parser: argparse._ActionsContainer) -> None:
     """The option to record diffs; not in the namespace where it is not given."""
     absent: Any = argparse.SUPPRESS
     parser.add_argument(
@@ -152,7 +161,7 @@ def add_diffs(parser: argparse._ActionsContainer) -> None:
     )  # fmt: skip
 
 
-def add_place(parser: argparse.ArgumentParser) -> None:
+def add_environment_options(parser: argparse.ArgumentParser) -> None:
     """The options that say where code runs and how it is scored. Absent ones are not in the
     namespace, so that a file's settings or the defaults hold."""
     absent: Any = argparse.SUPPRESS
@@ -177,7 +186,10 @@ def add_place(parser: argparse.ArgumentParser) -> None:
         help="namespace, docker, podman (default auto: the strongest)",
     )  # fmt: skip
     group.add_argument(
-        "--timeout", type=seconds, default=absent, help="seconds an action may take (default 10)"
+        "--timeout",
+        type=positive_seconds,
+        default=absent,
+        help="seconds an action may take (default 10)",
     )
     group.add_argument(
         "--reward",

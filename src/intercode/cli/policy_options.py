@@ -10,7 +10,7 @@ from typing import Any
 from intercode.core.config import read_toml
 
 
-def add_policy(parser: argparse.ArgumentParser) -> None:
+def add_policy_options(parser: argparse.ArgumentParser) -> None:
     """``--policy``, ``--deny`` and ``--allow``. Absent ones are not in the namespace."""
     absent: Any = argparse.SUPPRESS
     group = parser.add_argument_group(
@@ -30,7 +30,7 @@ def add_policy(parser: argparse.ArgumentParser) -> None:
         )  # fmt: skip
 
 
-def take_policy(given: dict[str, Any], before: object = None) -> None:
+def pop_policy_options(given: dict[str, Any], before: object = None) -> None:
     """Make one setting ``policy`` of the three options in ``given``: the content of the file, or
     ``before`` where none is named, with the further rules added. Nothing where there are none."""
     source = given.pop("policy", before)

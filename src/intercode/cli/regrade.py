@@ -6,14 +6,14 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from intercode.cli.parser import add_pairs, add_place, count, path
-from intercode.core.config import parse_pairs
+from intercode.cli.parser import add_environment_options, add_key_value_option, path, positive_int
+from intercode.core.config import parse_key_values
 
 if TYPE_CHECKING:
-    from intercode.evaluation.replay.regrade import Regraded
+    from intercode.evaluation.replay.regrade import RegradeResult
     from intercode.results.tables import Table
 
-MOST = 20
+MAX_SHOWN_EPISODES = 20
 """Flipped episodes that are printed; the file has all."""
 EXAMPLE = """\
 examples:
@@ -34,16 +34,18 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--out", type=path, required=True, metavar="DIR", help="where the new run goes"
     )
     parser.add_argument("--dataset", help="where the record does not tell: name[:subset] or file")
-    parser.add_argument("--parallel", type=count, default=2, help="episodes side by side (2)")
-    add_pairs(parser, "env")
-    add_place(parser)
+    parser.add_argument(
+        "--parallel", type=positive_int, default=2, help="episodes side by side (2)"
+    )
+    add_key_value_option(parser, "env")
+    add_environment_options(parser)
 
 
 def handle(args: argparse.Namespace) -> int:
     """Regrade, and print what changed."""
     from intercode.core.errors import UsageError
-    from intercode.evaluation.replay.recorded_environments import Options
-    from intercode.evaluation.replay.regrade import DIFFERENCES, regrade
+    from intercode.evaluation.replay.recorded_environments import ReplayOptions
+    from intercode.evaluation.replay.regrade import DIFFERENCES_FILE, regrade
     from intercode.results.tables import render
 
     given = vars(args)
@@ -53,16 +55,17 @@ def handle(args: argparse.Namespace) -> int:
         raise UsageError(
             "--sandbox cannot be chosen here: episodes run where they are recorded for"
         )
-    options = Options(
+    options = ReplayOptions(
         profile=given.get("profile"), image=given.get("image"), network=given.get("network"),
         dataset=args.dataset, timeout=given.get("timeout"), parallel=args.parallel,
-        env_options=parse_pairs(args.env_option),
+        env_options=parse_key_values(args.env_option),
     )  # fmt: skip
     progress = _progress if sys.stderr.isatty() else lambda *_: None
     found = regrade(args.run, options, args.out, reward=given.get("reward"), progress=progress)
     print(render(_tables(found), "text"))
     print(
-        f"wrote {found.out}; every differing step is in {found.out / DIFFERENCES}", file=sys.stderr
+        f"wrote {found.out}; every differing step is in {found.out / DIFFERENCES_FILE}",
+        file=sys.stderr,
     )
     return 0
 
@@ -72,7 +75,7 @@ def _progress(done: int, total: int) -> None:
     print(f"\r{done}/{total} episodes", end=end, file=sys.stderr, flush=True)
 
 
-def _tables(found: Regraded) -> list[Table]:
+def _tables(found: RegradeResult) -> list[Table]:
     from intercode.results.tables import Cell, Table
 
     episodes = len(found.after)
@@ -81,15 +84,17 @@ def _tables(found: Regraded) -> list[Table]:
     row: tuple[Cell, ...] = (
         episodes, sum(t.success for t in found.before), sum(t.success for t in found.after),
         won, len(found.flips) - won, len(changed), len(found.differences), len(found.failed),
-        found.left_out,
+        found.skipped,
     )  # fmt: skip
     columns = (
         "episodes", "solved", "solved now", "won", "lost", "episodes changed", "steps changed",
         "failed", "left out",
     )  # fmt: skip
-    notes = tuple(f"{t.task}: {t.error}" for t in found.failed[:MOST])
+    notes = tuple(f"{t.task}: {t.error}" for t in found.failed[:MAX_SHOWN_EPISODES])
     out = [Table("regraded", "Graded again", columns, (row,), notes)]
-    flips = [(a.task, a.epoch, a.reward, b.reward, b.turns) for a, b in found.flips[:MOST]]
+    flips = [
+        (a.task, a.epoch, a.reward, b.reward, b.turns) for a, b in found.flips[:MAX_SHOWN_EPISODES]
+    ]
     if flips:
         more = len(found.flips) - len(flips)
         notes = (f"{more} more are in the file",) if more else ()

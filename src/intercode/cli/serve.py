@@ -7,8 +7,14 @@ import socket
 from contextlib import suppress
 from typing import Any
 
-from intercode.cli.parser import add_pairs, add_place, count, path, seconds
-from intercode.core.config import parse_pairs
+from intercode.cli.parser import (
+    add_environment_options,
+    add_key_value_option,
+    path,
+    positive_int,
+    positive_seconds,
+)
+from intercode.core.config import parse_key_values
 from intercode.core.errors import ConfigError, UsageError
 
 EXAMPLE = """\
@@ -31,33 +37,39 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
     parser.add_argument("--port", type=int, default=8000, help="port (default 8000; 0: any free)")
     parser.add_argument(
-        "--sessions", type=count, default=64, metavar="N", help="sessions at once (default 64)"
+        "--sessions",
+        type=positive_int,
+        default=64,
+        metavar="N",
+        help="sessions at once (default 64)",
     )
     parser.add_argument(
-        "--idle", type=seconds, default=600.0, metavar="S",
+        "--idle", type=positive_seconds, default=600.0, metavar="S",
         help="end a session in which nothing happened for so long (default 600)",
     )  # fmt: skip
-    parser.add_argument("--max-turns", type=count, metavar="N", help="actions an episode may take")
+    parser.add_argument(
+        "--max-turns", type=positive_int, metavar="N", help="actions an episode may take"
+    )
     parser.add_argument(
         "--package", type=path, metavar="DIR", help="write a package of OpenEnv's; serve nothing"
     )
-    add_pairs(parser, "env")
-    add_place(parser)
+    add_key_value_option(parser, "env")
+    add_environment_options(parser)
 
 
 def handle(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C, or write the package."""
     names = ("profile", "image", "network", "sandbox", "timeout", "reward", "max_turns")
     given: dict[str, Any] = {k: v for k in names if (v := getattr(args, k, None)) is not None}
-    given |= parse_pairs(args.env_option)
+    given |= parse_key_values(args.env_option)
     return _serve(args, given) if args.package is None else _write(args, given)
 
 
 def _write(args: argparse.Namespace, given: dict[str, Any]) -> int:
-    from intercode.integrations.openenv.package import write
+    from intercode.integrations.openenv.package import write_package
 
     home = args.package
-    names = write(home, args.environment, args.dataset, given, args.sessions, args.idle)
+    names = write_package(home, args.environment, args.dataset, given, args.sessions, args.idle)
     print(f"{home}: {', '.join(names)}")
     print(f"check it:  openenv validate {home} --skip-build")
     print(f"serve it:  uvicorn --app-dir {home} server.app:app")
@@ -71,17 +83,17 @@ def _serve(args: argparse.Namespace, given: dict[str, Any]) -> int:
     try:
         import uvicorn
 
-        from intercode.integrations.openenv.server import app
+        from intercode.integrations.openenv.server import build_app
     except ImportError as e:
         raise ConfigError("serving needs OpenEnv: pip install 'intercode-gym[openenv]'") from e
     dataset = pick_dataset(args.dataset, args.environment)
     with intercode.make(args.environment, dataset, **given) as env:
         env.reset(options={"task": 0})  # what cannot work says so now, not to a client
-    served = app(
+    served = build_app(
         lambda: intercode.make(args.environment, dataset, **given), args.environment,
         args.sessions, args.idle,
     )  # fmt: skip
-    with listening(args.host, args.port) as place:
+    with listen(args.host, args.port) as place:
         host, port = place.getsockname()[:2]
         at = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         print(f"serving {args.environment} at http://{at}; Ctrl-C ends it", flush=True)
@@ -90,7 +102,7 @@ def _serve(args: argparse.Namespace, given: dict[str, Any]) -> int:
     return 0
 
 
-def listening(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
     """A socket that listens there, port 0 for any that is free. Raises UsageError where it
     cannot."""
     try:

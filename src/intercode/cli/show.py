@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from intercode.cli.parser import count, path
+from intercode.cli.parser import path, positive_int
 from intercode.core.errors import UsageError
-from intercode.core.registry import unknown
+from intercode.core.registry import unknown_name_error
 
 if TYPE_CHECKING:
     from intercode.core.types import Trajectory
@@ -36,33 +36,36 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--messages", action="store_true", help="also what the model was told and answered"
     )
     parser.add_argument(
-        "--lines", type=count, default=40, metavar="N",
+        "--lines", type=positive_int, default=40, metavar="N",
         help="lines of an observation that are shown, head and tail (default 40)",
     )  # fmt: skip
 
 
 def handle(args: argparse.Namespace) -> int:
     """Print it."""
-    from intercode.cli.episode_text import Looks, episode, line
+    from intercode.cli.episode_text import Style, episode_line, episode_lines
     from intercode.results.run import load_run
 
     episodes = load_run(args.run).episodes
-    looks = Looks(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    looks = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
     if args.task is None:
-        print("\n".join(line(t, looks) for t in episodes) or f"{args.run} holds no episode yet")
+        print(
+            "\n".join(episode_line(t, looks) for t in episodes)
+            or f"{args.run} holds no episode yet"
+        )
         return 0
-    samples = find(episodes, args.task)
-    chosen = _chosen(samples, args.epoch)
+    samples = find_samples(episodes, args.task)
+    chosen = _choose_sample(samples, args.epoch)
     others = [t for t in samples if t is not chosen]
     branches = [t for t in episodes if t.parent and t.parent == chosen.id]
-    print("\n".join(episode(chosen, looks, args.lines, args.messages)))
+    print("\n".join(episode_lines(chosen, looks, args.lines, args.messages)))
     for title, found in (("other samples", others), ("branches", branches)):
         if found:
-            print(f"\n{title}:\n" + "\n".join(f"  {line(t, looks)}" for t in found))
+            print(f"\n{title}:\n" + "\n".join(f"  {episode_line(t, looks)}" for t in found))
     return 0
 
 
-def find(episodes: Sequence[Trajectory], name: str) -> list[Trajectory]:
+def find_samples(episodes: Sequence[Trajectory], name: str) -> list[Trajectory]:
     """The samples of the task that a name means, or the one episode with that id.
 
     Raises UnknownNameError with the near name, UsageError where several tasks are meant.
@@ -75,13 +78,13 @@ def find(episodes: Sequence[Trajectory], name: str) -> list[Trajectory]:
     ending = [t for t in plain if t.task.endswith(f"/{name}")]
     found = exact or position or ending
     if not found:
-        raise unknown("task of this run", name, sorted({t.task for t in episodes}))
+        raise unknown_name_error("task of this run", name, sorted({t.task for t in episodes}))
     if len(tasks := sorted({t.task for t in found})) > 1:
         raise UsageError(f"{name!r} means {len(tasks)} tasks: {', '.join(tasks[:5])}")
     return sorted(found, key=lambda t: t.epoch)
 
 
-def _chosen(samples: Sequence[Trajectory], epoch: int | None) -> Trajectory:
+def _choose_sample(samples: Sequence[Trajectory], epoch: int | None) -> Trajectory:
     for sample in samples:
         if epoch is None or sample.epoch == epoch:
             return sample

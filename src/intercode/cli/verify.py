@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from intercode.cli.parser import add_pairs, count, path, seconds
-from intercode.core.config import parse_pairs
+from intercode.cli.parser import add_key_value_option, path, positive_int, positive_seconds
+from intercode.core.config import parse_key_values
 
 DIFFERS = 1
 """Exit status when an episode did not come again."""
@@ -28,7 +28,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bundle", type=path, metavar="FILE", help="what `intercode bundle` wrote")
     how = parser.add_mutually_exclusive_group()
     how.add_argument(
-        "--sample", type=count, default=20, metavar="N", help="episodes to execute again (20)"
+        "--sample",
+        type=positive_int,
+        default=20,
+        metavar="N",
+        help="episodes to execute again (20)",
     )
     how.add_argument("--all", action="store_true", help="execute every episode again")
     parser.add_argument("--seed", type=int, metavar="N", help="draw the same sample again")
@@ -38,50 +42,56 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--network", help="none, or host where the record was made with it")
     parser.add_argument("--dataset", help="where the bundle names a file: yours")
     parser.add_argument("--reward", metavar="PKG:FN", help="where the bundle names code: yours")
-    parser.add_argument("--timeout", type=seconds, help="seconds per action (default: its own)")
-    parser.add_argument("--parallel", type=count, default=2, help="episodes side by side (2)")
-    add_pairs(parser, "env")
+    parser.add_argument(
+        "--timeout", type=positive_seconds, help="seconds per action (default: its own)"
+    )
+    parser.add_argument(
+        "--parallel", type=positive_int, default=2, help="episodes side by side (2)"
+    )
+    add_key_value_option(parser, "env")
 
 
 def handle(args: argparse.Namespace) -> int:
     """Verify, write the receipt, and say what was shown."""
-    from intercode.evaluation.replay.recorded_environments import Options
+    from intercode.evaluation.replay.recorded_environments import ReplayOptions
     from intercode.evaluation.replay.verify import verify, write_receipt
 
-    own = parse_pairs(args.env_option)
+    own = parse_key_values(args.env_option)
     if args.reward is not None:
         own["reward"] = args.reward
-    options = Options(
+    options = ReplayOptions(
         image=args.image, network=args.network, dataset=args.dataset, timeout=args.timeout,
         parallel=args.parallel, env_options=own,
     )  # fmt: skip
     sample = None if args.all else args.sample
     verdict = verify(args.bundle, options, sample=sample, seed=args.seed)
     receipt = write_receipt(verdict)
-    report, first = verdict.report, verdict.first
-    print(_plain(verdict.bundle.statement))
+    report, first = verdict.report, verdict.first_mismatch
+    print(_printable(verdict.bundle.statement))
     print(f"sha256 {verdict.bundle.sha256}: every digest holds")
     for note in verdict.notes:
-        print(_plain(f"NOTE     {note}"))
+        print(_printable(f"NOTE     {note}"))
     shown = (
         f"{report.episodes} of {len(verdict.bundle.episodes)} episodes, {len(report.steps)} steps"
     )
     if first is None:
         print(f"EQUAL    {shown}: every recorded observation, reward and hash again")
     else:
-        from intercode.cli.replay.branch import difference, indented
+        from intercode.cli.replay.branch import format_difference, indent
 
-        print(f"DIFFERS  {len(report.disproved)} of {shown}")
+        print(f"DIFFERS  {len(report.native_mismatches)} of {shown}")
         what = ", ".join(first.differs_in)
         name = f"{first.task} {first.episode}".strip()
-        print(_plain(f"         first {name}, step {first.turn + 1}, in {what} ({first.cause})"))
-        print(_plain(indented(difference(first))))
+        print(
+            _printable(f"         first {name}, step {first.turn + 1}, in {what} ({first.cause})")
+        )
+        print(_printable(indent(format_difference(first))))
         if not report.deterministic:
             print("         not recorded as deterministic: see `intercode eval --deterministic`")
     print(f"seed {verdict.seed}; wrote {receipt}", file=sys.stderr)
     return 0 if verdict.equal else DIFFERS
 
 
-def _plain(text: str) -> str:
+def _printable(text: str) -> str:
     """A text from elsewhere without what would command the terminal."""
     return "".join(c if c == "\n" or c.isprintable() else f"\\x{ord(c):02x}" for c in text)

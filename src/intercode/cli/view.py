@@ -53,9 +53,9 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _write(library: Library, args: argparse.Namespace) -> int:
-    from intercode.results.view import write_file
+    from intercode.results.view import write_page
 
-    size = write_file(library, args.html)
+    size = write_page(library, args.html)
     print(f"wrote {args.html} ({size / 1e6:.1f} MB)", file=sys.stderr)
     if args.open:
         webbrowser.open(args.html.resolve().as_uri())

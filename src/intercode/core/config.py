@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import ConfigError
-from intercode.core.registry import unknown
+from intercode.core.registry import unknown_name_error
 from intercode.core.types import Network, Profile
 
 
@@ -57,7 +57,7 @@ class EvalConfig:
     deterministic: bool | Mapping[str, Any] = False
     clock: str | None = None
     hashes: bool = False
-    diffs: bool = False
+    record_diffs: bool = False
     policy: str | Mapping[str, Any] | None = None
     env_options: Mapping[str, Any] = field(default_factory=dict)
     agent_options: Mapping[str, Any] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class EvalConfig:
         return {**given, "clock": self.clock}
 
 
-_KINDS: dict[str, tuple[type, ...]] = {
+_VALUE_TYPES: dict[str, tuple[type, ...]] = {
     "max_turns": (int,), "parallel": (int,), "limit": (int,), "seed": (int,),
     "tasks": (list, tuple, str), "out": (str, Path), "timeout": (int, float),
     "env_options": (dict,), "agent_options": (dict,), "model_options": (dict,),
@@ -93,14 +93,21 @@ _KINDS: dict[str, tuple[type, ...]] = {
 }  # fmt: skip
 """What a setting may be where it is no text."""
 
-_WHOLE = ("max_turns", "parallel", "limit", "epochs", "max_tokens_per_episode", "max_tokens")
-_POSITIVE = {
+_POSITIVE_INTEGERS = (
+    "max_turns",
+    "parallel",
+    "limit",
+    "epochs",
+    "max_tokens_per_episode",
+    "max_tokens",
+)
+_POSITIVE_NUMBERS = {
     "timeout": "s", "max_cost_per_episode": "US dollars", "max_seconds_per_episode": "s",
     "max_cost": "US dollars", "max_seconds": "s",
 }  # fmt: skip
 
 
-def make_config(values: Mapping[str, Any], where: str = "the settings") -> EvalConfig:
+def make_config(values: Mapping[str, Any], source: str = "the settings") -> EvalConfig:
     """The configuration that ``values`` give; ``where`` names their source in messages.
 
     Raises UnknownNameError for a key that does not exist, ConfigError for a value of the wrong
@@ -109,33 +116,35 @@ def make_config(values: Mapping[str, Any], where: str = "the settings") -> EvalC
     known = [f.name for f in fields(EvalConfig)]
     for key, value in values.items():
         if key not in known:
-            raise unknown(f"setting in {where}", key, known)
-        kinds = _KINDS.get(key, (str,))
+            raise unknown_name_error(f"setting in {source}", key, known)
+        kinds = _VALUE_TYPES.get(key, (str,))
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             wanted = " or ".join(k.__name__ for k in kinds)
-            raise ConfigError(f"{where}: {key} = {value!r} is no {wanted}")
-    for key in _WHOLE:
+            raise ConfigError(f"{source}: {key} = {value!r} is no {wanted}")
+    for key in _POSITIVE_INTEGERS:
         if values.get(key, 1) < 1:
-            raise ConfigError(f"{where}: {key} = {values[key]} has to be at least 1")
-    for key, unit in _POSITIVE.items():
+            raise ConfigError(f"{source}: {key} = {values[key]} has to be at least 1")
+    for key, unit in _POSITIVE_NUMBERS.items():
         if not 0 < values.get(key, 1) < float("inf"):
-            raise ConfigError(f"{where}: {key} = {values[key]} {unit} has to be greater than 0")
+            raise ConfigError(f"{source}: {key} = {values[key]} {unit} has to be greater than 0")
     for key in ("dataset", "agent"):
         if not values.get(key):
-            raise ConfigError(f"no {key} is given; name one, such as {_SUCH_AS[key]}")
+            raise ConfigError(f"no {key} is given; name one, such as {_EXAMPLES[key]}")
     settled = dict(values)
     tasks = values.get("tasks", ())
-    settled["tasks"] = tuple(read_tasks(Path(tasks)) if isinstance(tasks, str) else map(str, tasks))
-    errors_allowed(values.get("fail_on_error"), 1)
+    settled["tasks"] = tuple(
+        read_task_list(Path(tasks)) if isinstance(tasks, str) else map(str, tasks)
+    )
+    max_failed_episodes(values.get("fail_on_error"), 1)
     if "out" in values:
         settled["out"] = Path(values["out"])
     return EvalConfig(**settled)
 
 
-_SUCH_AS = {"dataset": "starter", "agent": "--agent try-again"}
+_EXAMPLES = {"dataset": "starter", "agent": "--agent try-again"}
 
 
-def read_tasks(path: Path) -> list[str]:
+def read_task_list(path: Path) -> list[str]:
     """The tasks that a file names, one id or position a line; what follows a ``#`` is a remark.
 
     Raises ConfigError for a file that cannot be read or names none.
@@ -150,7 +159,7 @@ def read_tasks(path: Path) -> list[str]:
     return names
 
 
-def errors_allowed(setting: int | str | None, episodes: int) -> int | None:
+def max_failed_episodes(setting: int | str | None, episodes: int) -> int | None:
     """How many of so many episodes may end in an error; None: any number.
 
     ``setting`` is a number, or a share of all episodes such as ``10%``. Raises ConfigError.
@@ -181,7 +190,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"cannot read {path}: {e.strerror}") from e
 
 
-def parse_pairs(pairs: Sequence[str]) -> dict[str, Any]:
+def parse_key_values(pairs: Sequence[str]) -> dict[str, Any]:
     """``key=value`` texts as a dictionary; a value that is JSON is taken as such.
 
     Raises ConfigError for a text without ``=``.

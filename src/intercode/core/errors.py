@@ -55,9 +55,9 @@ class BudgetError(InterCodeError):
     again when the run goes on; at a limit of its own, an episode ends and is scored as it stands.
     """
 
-    def __init__(self, message: str, whole: bool = False) -> None:
+    def __init__(self, message: str, run_limit: bool = False) -> None:
         super().__init__(message)
-        self.whole = whole
+        self.run_limit = run_limit
 
 
 class TooManyErrorsError(InterCodeError):
@@ -99,9 +99,9 @@ class ModelRefusedError(ModelError):
     conversation that it does not take (a content filter, say).
     """
 
-    def __init__(self, message: str, whole: bool = True) -> None:
+    def __init__(self, message: str, affects_all_requests: bool = True) -> None:
         super().__init__(message)
-        self.whole = whole
+        self.affects_all_requests = affects_all_requests
 
 
 class ModelUnavailableError(ModelError):

@@ -10,7 +10,7 @@ from importlib.resources import files
 from intercode.core.errors import UsageError
 from intercode.core.registry import Registry
 
-HOME = "/tmp/program"
+PROGRAM_DIRECTORY = "/tmp/program"
 """The directory of a box in which a program is written down and compiled; ``{home}`` in an argument
 stands for it."""
 
@@ -45,16 +45,16 @@ class Language:
     tags: tuple[str, ...] = ()
 
     @property
-    def described(self) -> str:
+    def summary(self) -> str:
         """One line: its title, and what is done with it here."""
         ways = ["programs, compiled" if self.compile else "programs"]
         ways += ["functions, in a live interpreter"] if self.repl is not None else []
         return f"{self.title}: {'; '.join(ways)}"
 
 
-def placed(argv: tuple[str, ...]) -> list[str]:
+def expand_arguments(argv: tuple[str, ...]) -> list[str]:
     """Arguments with the directory of the program in them."""
-    return [argument.replace("{home}", HOME) for argument in argv]
+    return [argument.replace("{home}", PROGRAM_DIRECTORY) for argument in argv]
 
 
 JAVASCRIPT = Language(
@@ -78,13 +78,13 @@ C = Language(
     notes="A program is one file with a function main.",
     tags=("c",),
 )
-_JAVA = ("-Xmx512m", "-Xss64m", "-XX:+UseSerialGC", "-XX:-UsePerfData")
-_JAVAC = ("-J-XX:+UseSerialGC", "-J-XX:-UsePerfData", "-J-XX:TieredStopAtLevel=1")
+_JAVA_FLAGS = ("-Xmx512m", "-Xss64m", "-XX:+UseSerialGC", "-XX:-UsePerfData")
+_JAVAC_FLAGS = ("-J-XX:+UseSerialGC", "-J-XX:-UsePerfData", "-J-XX:TieredStopAtLevel=1")
 JAVA = Language(
     "Java",
     "Main.java",
-    run=("java", *_JAVA, "-cp", "{home}", "Main"),
-    compile=("javac", *_JAVAC, "-encoding", "UTF-8", "Main.java"),
+    run=("java", *_JAVA_FLAGS, "-cp", "{home}", "Main"),
+    compile=("javac", *_JAVAC_FLAGS, "-encoding", "UTF-8", "Main.java"),
     packages=("openjdk-17-jdk-headless",),
     notes="A program is one file whose class with the method main is called Main.",
     tags=("java",),
@@ -104,7 +104,7 @@ LANGUAGES = Registry(
 _loaded: dict[str, Language] = {}
 
 
-def language(name: str) -> Language:
+def load_language(name: str) -> Language:
     """The language of a name. Raises UnknownNameError, or UsageError for what is no Language."""
     found = LANGUAGES.load(name)
     if not isinstance(found, Language):
@@ -113,7 +113,7 @@ def language(name: str) -> Language:
     return found
 
 
-def known(name: str) -> Language | None:
+def loaded_language(name: str) -> Language | None:
     """The language of a name, where that takes no code that was not loaded before: names may come
     from records and servers."""
-    return language(name) if name in LANGUAGES else _loaded.get(name)
+    return load_language(name) if name in LANGUAGES else _loaded.get(name)

@@ -22,7 +22,7 @@ class Plugin:
 
 
 @cache
-def find(group: str) -> tuple[Plugin, ...]:
+def find_plugins(group: str) -> tuple[Plugin, ...]:
     """The plugins of a group, by name. Where two packages give one name, both are there, and the
     first by the package's name counts."""
     from importlib.metadata import entry_points  # only here: the package is to be imported fast

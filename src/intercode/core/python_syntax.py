@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import threading
 
-_one_at_a_time = threading.Lock()
+_parse_lock = threading.Lock()
 
 
-def parse(code: str) -> ast.Module:
+def parse_python(code: str) -> ast.Module:
     """As ``ast.parse``, which several threads may not use at once: some releases of Python 3.11
     count how deep a tree is for all of them together, and fail with SystemError.
 
     Raises SyntaxError, ValueError (a NUL byte), MemoryError and RecursionError as it does.
     """
-    with _one_at_a_time:
+    with _parse_lock:
         return ast.parse(code)

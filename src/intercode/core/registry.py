@@ -18,22 +18,24 @@ from intercode.core import plugins
 from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.plugins import Plugin
 
-MOST_NAMED, SOME_NAMED = 40, 10
+MAX_NAMES_LISTED, NAMES_SHOWN = 40, 10
 """Of more names than the first only so many are told in a message."""
-HERE = "intercode-gym"
+OWN_DISTRIBUTION = "intercode-gym"
 """Where our own names come from."""
-_running = threading.RLock()  # held while a file is made a module
+_file_import_lock = threading.RLock()  # held while a file is made a module
 
 
-def unknown(kind: str, name: str, known: list[str]) -> UnknownNameError:
+def unknown_name_error(kind: str, name: str, known: list[str]) -> UnknownNameError:
     """The error for a name that is not among ``known``, with the nearest one if there is any."""
     told = sorted(known)
-    if len(told) > MOST_NAMED:
-        told = [*told[:SOME_NAMED], f"and {len(told) - SOME_NAMED} more"]
-    return UnknownNameError(f"unknown {kind} {name!r}; {near(name, known)}known: {', '.join(told)}")
+    if len(told) > MAX_NAMES_LISTED:
+        told = [*told[:NAMES_SHOWN], f"and {len(told) - NAMES_SHOWN} more"]
+    return UnknownNameError(
+        f"unknown {kind} {name!r}; {suggest_name(name, known)}known: {', '.join(told)}"
+    )
 
 
-def near(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
+def suggest_name(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
     """Words that ask for the nearest of the known names, with a blank behind; empty where none is.
 
     ``cutoff``: how alike it has to be, as in ``difflib.get_close_matches``."""
@@ -50,41 +52,41 @@ def load_object(reference: str) -> Any:
     module_name, _, attribute = reference.rpartition(":")
     if not module_name or not attribute:
         raise UsageError(f"{reference!r} is not of the form package.module:name or file.py:name")
-    if is_file(reference):
-        module = _module_of(Path(module_name))
+    if is_file_reference(reference):
+        module = _import_file(Path(module_name))
     else:
-        module = _imported(module_name, reference)
+        module = _import_module(module_name, reference)
     try:
         return getattr(module, attribute)
     except AttributeError as e:
         known = [name for name in dir(module) if not name.startswith("_")]
-        raise unknown(f"name in {module_name}", attribute, known) from e
+        raise unknown_name_error(f"name in {module_name}", attribute, known) from e
 
 
-def is_file(reference: str) -> bool:
+def is_file_reference(reference: str) -> bool:
     """Whether a reference is one into a file, ``path/to/file.py:attribute``."""
     return reference.rpartition(":")[0].endswith(".py")
 
 
-def told(reference: str) -> str:
+def portable_reference(reference: str) -> str:
     """A reference as a result names it: for one into a file its folder, the file, the name and the
     start of the file's SHA-256, which are the same wherever it lies. Raises UsageError for a file
     that cannot be read."""
-    if not is_file(reference):
+    if not is_file_reference(reference):
         return reference
     path, _, attribute = reference.rpartition(":")
     file = Path(path).absolute()
-    return f"{file.parent.name}/{file.name}:{attribute}@{_digest(file)[:8]}"
+    return f"{file.parent.name}/{file.name}:{attribute}@{_file_digest(file)[:8]}"
 
 
-def _digest(path: Path) -> str:
+def _file_digest(path: Path) -> str:
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as e:
         raise UsageError(f"cannot read {path}: {e.strerror}") from e
 
 
-def _imported(name: str, reference: str) -> ModuleType:
+def _import_module(name: str, reference: str) -> ModuleType:
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -94,14 +96,14 @@ def _imported(name: str, reference: str) -> ModuleType:
         raise UsageError(f"cannot import {name!r} of {reference!r}: {e}") from e
 
 
-def _module_of(path: Path) -> ModuleType:
+def _import_file(path: Path) -> ModuleType:
     """A file as a module, run once for each content of it, and by one thread."""
-    name = f"intercode_file_{path.stem}_{_digest(path)[:16]}"
-    with _running:
-        return sys.modules[name] if name in sys.modules else _run(path, name)
+    name = f"intercode_file_{path.stem}_{_file_digest(path)[:16]}"
+    with _file_import_lock:
+        return sys.modules[name] if name in sys.modules else _execute_file(path, name)
 
 
-def _run(path: Path, name: str) -> ModuleType:
+def _execute_file(path: Path, name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None  # the name ends in .py
     module = importlib.util.module_from_spec(spec)
@@ -133,17 +135,17 @@ class Registry:
         return name in self._entries or name in self._plugins()
 
     def _plugins(self) -> dict[str, Plugin]:
-        found = plugins.find(self._group) if self._group else ()
+        found = plugins.find_plugins(self._group) if self._group else ()
         return {p.name: p for p in reversed(found)}  # the first of those with one name counts
 
     def origin(self, name: str) -> str:
         """The package that gives a name, with its version where that is not this one."""
         plugin = None if name in self._entries else self._plugins().get(name)
-        return plugin.origin if plugin else HERE
+        return plugin.origin if plugin else OWN_DISTRIBUTION
 
-    def unheard(self) -> list[Plugin]:
+    def shadowed_plugins(self) -> list[Plugin]:
         """Plugins whose name is taken: by one of ours, or by another package's."""
-        found = plugins.find(self._group) if self._group else ()
+        found = plugins.find_plugins(self._group) if self._group else ()
         heard = {name: p for name, p in self._plugins().items() if name not in self._entries}
         return [p for p in found if heard.get(p.name) is not p]
 
@@ -168,13 +170,13 @@ class Registry:
         """
         if name in self._entries:
             return load_object(self._entries[name])
-        if is_file(name) or (":" in name and "/" not in name):
+        if is_file_reference(name) or (":" in name and "/" not in name):
             return load_object(name)
         if (plugin := self._plugins().get(name)) is not None:
-            return self._plugged(plugin)
-        raise unknown(self.kind, name, list(self))
+            return self._load_plugin(plugin)
+        raise unknown_name_error(self.kind, name, list(self))
 
-    def _plugged(self, plugin: Plugin) -> Any:
+    def _load_plugin(self, plugin: Plugin) -> Any:
         """What a plugin names: an object, or a whole module."""
         try:
             if ":" in plugin.reference:

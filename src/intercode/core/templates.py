@@ -12,18 +12,18 @@ from pathlib import Path
 from intercode.core.errors import UsageError
 
 
-def check_new(home: Path) -> None:
+def require_new_directory(home: Path) -> None:
     """Raise UsageError where there is something at ``home`` already."""
     if home.exists() and (not home.is_dir() or any(home.iterdir())):
         raise UsageError(f"{home} is there already, and not empty: choose another name")
 
 
-def texts_of(package: str, folder: str) -> dict[str, str]:
+def read_templates(package: str, folder: str) -> dict[str, str]:
     """The templates in a package's folder and below, by the names that the files are to have."""
-    return dict(_texts(resources.files(package).joinpath(folder)))
+    return dict(_walk_templates(resources.files(package).joinpath(folder)))
 
 
-def fill(home: Path, texts: Mapping[str, str], words: Mapping[str, str]) -> list[str]:
+def write_templates(home: Path, texts: Mapping[str, str], words: Mapping[str, str]) -> list[str]:
     """Write the files with their words, and return their names, relative to ``home``."""
     for name, text in texts.items():
         target = home / name
@@ -33,12 +33,12 @@ def fill(home: Path, texts: Mapping[str, str], words: Mapping[str, str]) -> list
     return sorted(texts)
 
 
-def _texts(folder: Traversable, above: str = "") -> list[tuple[str, str]]:
+def _walk_templates(folder: Traversable, above: str = "") -> list[tuple[str, str]]:
     found = []
     for entry in folder.iterdir():
         name = above + entry.name.removesuffix(".txt")
         if entry.is_dir():
-            found += _texts(entry, f"{name}/")
+            found += _walk_templates(entry, f"{name}/")
         else:
             found.append((name, entry.read_text(encoding="utf-8")))
     return found

@@ -12,7 +12,7 @@ from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.registry import Registry, load_object
 from intercode.core.types import Dataset
 from intercode.datasets import files, hub, preprocess, task_package
-from intercode.datasets.columns import split_options
+from intercode.datasets.columns import parse_options
 from intercode.datasets.harbor import task_directory
 from intercode.datasets.pins import load_pins
 
@@ -36,7 +36,7 @@ STARTER = "starter"
 _SPEC = re.compile(r"(?P<name>[^:@]+)(?::(?P<subset>[^@]+))?(?:@(?P<revision>.+))?")
 
 
-def is_file(spec: str) -> bool:
+def is_dataset_file(spec: str) -> bool:
     """Whether a dataset is a file of the user's own."""
     return spec.partition("?")[0].lower().endswith(files.SUFFIXES)
 
@@ -60,9 +60,9 @@ def load(spec: str, environment: str = "bash") -> Dataset:
         return hub.load(spec)
     if spec.startswith(task_directory.SCHEME):
         return task_directory.load(spec)
-    if is_file(spec):
-        place, columns, options = split_options(spec, ("preprocess",))
-        hook = preprocess.hook(options["preprocess"]) if "preprocess" in options else None
+    if is_dataset_file(spec):
+        place, columns, options = parse_options(spec, ("preprocess",))
+        hook = preprocess.load_hook(options["preprocess"]) if "preprocess" in options else None
         return replace(files.load(Path(place), columns, hook, environment), name=spec)
     if task_package.is_package(Path(spec)) and spec not in datasets:
         return task_package.load(Path(spec))
@@ -77,9 +77,7 @@ def load(spec: str, environment: str = "bash") -> Dataset:
             loader = datasets.load(name)
         except UnknownNameError as e:
             forms = ", ".join(files.SUFFIXES)
-            message = (
-                f"{e}; or the path of a {forms} file, or of a directory with a {task_package.FILE}"
-            )
+            message = f"{e}; or the path of a {forms} file, or of a directory with a {task_package.TASK_FILE}"
             raise UnknownNameError(message) from e
     if spec == STARTER:
         subset = environment

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from intercode.core.errors import DataError, UsageError
-from intercode.core.registry import unknown
+from intercode.core.registry import unknown_name_error
 
 FIELDS = (
     "query", "gold", "id", "also", "setup", "cwd", "group", "hardness", "tags", "flag", "tests",
@@ -23,7 +23,7 @@ class Columns:
 
     names: Mapping[str, str] = field(default_factory=dict)
 
-    def of(self, row: Any, where: str) -> Any:
+    def rename(self, row: Any, where: str) -> Any:
         """A row with its columns renamed. Raises DataError where it lacks one."""
         if not self.names or not isinstance(row, Mapping):
             return row
@@ -36,7 +36,7 @@ class Columns:
         return out
 
 
-def split_options(spec: str, others: tuple[str, ...] = ()) -> tuple[str, Columns, dict[str, str]]:
+def parse_options(spec: str, others: tuple[str, ...] = ()) -> tuple[str, Columns, dict[str, str]]:
     """``place?name=value&…`` as the place, the columns, and those options that are in ``others``.
 
     Raises UnknownNameError for another option, UsageError for one that is there twice or empty.
@@ -48,7 +48,7 @@ def split_options(spec: str, others: tuple[str, ...] = ()) -> tuple[str, Columns
         raise UsageError(f"{spec!r}: write what follows the question mark as name=value")
     for name, value in pairs:
         if name not in (*others, *FIELDS):
-            raise unknown(f"option of {place}", name, [*others, *FIELDS])
+            raise unknown_name_error(f"option of {place}", name, [*others, *FIELDS])
         chosen = options if name in others else columns
         if not value or name in chosen:
             raise UsageError(f"{spec!r}: {name!r} needs one value, written once")

@@ -9,48 +9,48 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from intercode.core.errors import UsageError
-from intercode.datasets.fetch import default_dest
+from intercode.datasets.fetch import fetched_data_root
 
-_ONLY: ContextVar[Path | None] = ContextVar("_ONLY", default=None)
+_OVERRIDE: ContextVar[Path | None] = ContextVar("_ONLY", default=None)
 
 
 @contextmanager
-def looking_in(root: Path) -> Iterator[None]:
+def use_data_root(root: Path) -> Iterator[None]:
     """Look for data in one directory alone, for a while and in this thread."""
-    before = _ONLY.set(root)
+    before = _OVERRIDE.set(root)
     try:
         yield
     finally:
-        _ONLY.reset(before)
+        _OVERRIDE.reset(before)
 
 
-def roots() -> list[Path]:
+def data_roots() -> list[Path]:
     """Where data are looked for: ``INTERCODE_DATA`` first, then where ``fetch`` puts them; or
     where ``looking_in`` says.
 
     Raises UsageError where ``INTERCODE_DATA`` is no directory.
     """
-    if (only := _ONLY.get()) is not None:
+    if (only := _OVERRIDE.get()) is not None:
         return [only.absolute()]
     given = os.environ.get("INTERCODE_DATA")
     if given and not Path(given).is_dir():
         raise UsageError(f"INTERCODE_DATA is {given!r}, which is no directory")
-    return [*([Path(given).absolute()] if given else []), default_dest()]
+    return [*([Path(given).absolute()] if given else []), fetched_data_root()]
 
 
-def find(name: str, *paths: str, how: str = "") -> Path:
+def find_data_file(name: str, *paths: str, hint: str = "") -> Path:
     """The first of some files that is there, each below the authors' repository's ``data``, or
     below a data directory alone. ``how``: how to get them, if not by ``fetch``.
 
     Raises UsageError that says so.
     """
-    for root in roots():
+    for root in data_roots():
         for place in (root, root / "data"):
             for path in paths:
                 if (place / path).is_file():
                     return place / path
-    how = how or f"run `intercode data fetch {name}`"
+    hint = hint or f"run `intercode data fetch {name}`"
     raise UsageError(
-        f"no {name} data in {' and '.join(map(str, roots()))} (such as {paths[0]}): {how}, or set "
+        f"no {name} data in {' and '.join(map(str, data_roots()))} (such as {paths[0]}): {hint}, or set "
         "INTERCODE_DATA to a checkout of the authors' repository"
     )

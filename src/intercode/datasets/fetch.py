@@ -12,10 +12,10 @@ import httpx
 
 from intercode.core.errors import DataError, InfrastructureError, UsageError
 from intercode.core.paths import cache_root
-from intercode.core.registry import unknown
+from intercode.core.registry import unknown_name_error
 from intercode.datasets.pins import Pin, PinnedFile, load_pins
 
-ATTEMPTS = 4
+MAX_ATTEMPTS = 4
 """How often a file is asked for before the connection counts as broken."""
 TIMEOUT = httpx.Timeout(30.0, connect=10.0)
 """Seconds without a byte before an attempt counts as failed."""
@@ -24,7 +24,7 @@ Progress = Callable[[str, int, int], None]
 """Called with a file's path, the bytes that are here and the bytes it has."""
 
 
-def default_dest() -> Path:
+def fetched_data_root() -> Path:
     """Where fetched files are kept, laid out as in the authors' repository."""
     return cache_root() / "data"
 
@@ -36,7 +36,7 @@ def fetch(
     progress: Progress | None = None,
     *,
     pins: Mapping[str, Pin] | None = None,
-    pause: float = 1.0,
+    retry_delay: float = 1.0,
 ) -> Path:
     """Get the files of dataset ``name`` and return the directory that holds them.
 
@@ -50,31 +50,31 @@ def fetch(
     """
     pins = load_pins() if pins is None else pins
     if name not in pins:
-        raise unknown("dataset to fetch", name, list(pins))
+        raise unknown_name_error("dataset to fetch", name, list(pins))
     pin = pins[name]
     base = (mirror or pin.base_url).rstrip("/")
     if not base.startswith(("http://", "https://")):
         raise UsageError(f"the mirror {mirror!r} is no http:// or https:// address")
-    root = default_dest() if dest is None else dest
-    report = progress or _silent
+    root = fetched_data_root() if dest is None else dest
+    report = progress or _ignore_progress
     root.mkdir(parents=True, exist_ok=True)
-    with _alone(root), httpx.Client(timeout=TIMEOUT, follow_redirects=True) as client:
+    with _directory_lock(root), httpx.Client(timeout=TIMEOUT, follow_redirects=True) as client:
         for file in pin.files:
             target = root / file.path
             target.parent.mkdir(parents=True, exist_ok=True)
-            if not _is_right(target, file):
-                _get(client, f"{base}/{file.path}", target, file, report, pause)
+            if not _is_complete(target, file):
+                _fetch_file(client, f"{base}/{file.path}", target, file, report, retry_delay)
             size = target.stat().st_size
             report(file.path, size, size)
     return root
 
 
-def _silent(path: str, done: int, total: int) -> None:
+def _ignore_progress(path: str, done: int, total: int) -> None:
     del path, done, total
 
 
 @contextmanager
-def _alone(root: Path) -> Iterator[None]:
+def _directory_lock(root: Path) -> Iterator[None]:
     """Make other processes that fetch to ``root`` wait, where the system has locks."""
     try:
         import fcntl
@@ -86,7 +86,7 @@ def _alone(root: Path) -> Iterator[None]:
         yield
 
 
-def _digest(path: Path, file: PinnedFile) -> str:
+def _file_digest(path: Path, file: PinnedFile) -> str:
     """The checksum of a file by which ``file`` is known: its SHA-256, else that of git's blob."""
     with path.open("rb") as f:
         if file.sha256:
@@ -97,17 +97,17 @@ def _digest(path: Path, file: PinnedFile) -> str:
         return sum_.hexdigest()
 
 
-def _expected(file: PinnedFile) -> str:
+def _expected_digest(file: PinnedFile) -> str:
     return file.sha256 or file.git_blob_sha1
 
 
-def _is_right(path: Path, file: PinnedFile) -> bool:
+def _is_complete(path: Path, file: PinnedFile) -> bool:
     if not path.is_file() or file.size not in (None, path.stat().st_size):
         return False
-    return _digest(path, file) == _expected(file)
+    return _file_digest(path, file) == _expected_digest(file)
 
 
-def _get(
+def _fetch_file(
     client: httpx.Client,
     url: str,
     target: Path,
@@ -117,13 +117,13 @@ def _get(
 ) -> None:
     """Fill ``target`` with what ``url`` serves, by way of a ``.part`` file beside it."""
     part = target.with_name(target.name + ".part")
-    leftover, expected = part.is_file(), _expected(file)
+    leftover, expected = part.is_file(), _expected_digest(file)
     _download(client, url, part, file, report, pause)
-    found = _digest(part, file)
+    found = _file_digest(part, file)
     if found != expected and leftover:  # what an earlier run left may be what is wrong
         part.unlink()
         _download(client, url, part, file, report, pause)
-        found = _digest(part, file)
+        found = _file_digest(part, file)
     if found != expected:
         part.unlink()
         kind = "sha256" if file.sha256 else "git's sha1"
@@ -138,22 +138,22 @@ def _download(
     client: httpx.Client, url: str, part: Path, file: PinnedFile, report: Progress, pause: float
 ) -> None:
     """Bring ``part`` to its full size, asking again when the connection breaks."""
-    for attempt in range(1, ATTEMPTS + 1):
+    for attempt in range(1, MAX_ATTEMPTS + 1):
         try:
-            return _continue(client, url, part, file, report)
+            return _resume_download(client, url, part, file, report)
         except httpx.InvalidURL as e:
             raise UsageError(f"{url!r} is no address: {e}; check --mirror") from e
         except httpx.RequestError as e:
-            if attempt == ATTEMPTS:
+            if attempt == MAX_ATTEMPTS:
                 raise InfrastructureError(
-                    f"cannot get {url} after {ATTEMPTS} attempts: {e or type(e).__name__}; run the "
+                    f"cannot get {url} after {MAX_ATTEMPTS} attempts: {e or type(e).__name__}; run the "
                     "same command again to continue, or name another server with --mirror"
                 ) from e
             time.sleep(pause * 2 ** (attempt - 1))
     return None
 
 
-def _continue(
+def _resume_download(
     client: httpx.Client, url: str, part: Path, file: PinnedFile, report: Progress
 ) -> None:
     """One attempt to bring ``part`` to its full size, from where it stands.
@@ -161,7 +161,7 @@ def _continue(
     Raises httpx.RequestError when another attempt may help, UsageError or DataError when none can.
     """
     have = part.stat().st_size if part.is_file() else 0
-    if file.size is None and part.is_file() and _is_right(part, file):
+    if file.size is None and part.is_file() and _is_complete(part, file):
         return
     if file.size is not None and have > file.size:
         part.unlink()
@@ -172,10 +172,10 @@ def _continue(
     if have:
         headers["Range"] = f"bytes={have}-"
     with client.stream("GET", url, headers=headers) as response:
-        resumed = _resumes(response, have)
+        resumed = _is_resumed(response, have)
         _check_status(response, url, part, resumed)
         done = have if resumed else 0
-        size = file.size if file.size is not None else _told_size(response, done)
+        size = file.size if file.size is not None else _announced_size(response, done)
         with part.open("ab" if resumed else "wb") as f:
             for chunk in response.iter_bytes():
                 done += len(chunk)
@@ -193,7 +193,7 @@ def _continue(
         raise httpx.ReadError(f"the connection ended after {done} of {size} bytes")
 
 
-def _told_size(response: httpx.Response, done: int) -> int:
+def _announced_size(response: httpx.Response, done: int) -> int:
     """How large a file of unknown size is, by what the server says is still to come."""
     length = response.headers.get("Content-Length", "")
     if not length.isdigit():
@@ -203,7 +203,7 @@ def _told_size(response: httpx.Response, done: int) -> int:
     return done + int(length)
 
 
-def _resumes(response: httpx.Response, have: int) -> bool:
+def _is_resumed(response: httpx.Response, have: int) -> bool:
     """Whether the answer goes on at byte ``have``; a server without ranges starts anew."""
     start = response.headers.get("Content-Range", "")
     return response.status_code == 206 and start.startswith(f"bytes {have}-")

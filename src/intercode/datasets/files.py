@@ -12,16 +12,16 @@ from typing import Any, get_args, get_type_hints
 from intercode.core.errors import DataError
 from intercode.core.types import DatabaseSpec, Dataset, LayerSpec, Task
 from intercode.datasets.columns import Columns
-from intercode.datasets.hidden_tests import tests_of
-from intercode.datasets.parquet import parquet_rows
-from intercode.datasets.preprocess import Hook, prepared
-from intercode.datasets.program_tests import code_of
+from intercode.datasets.hidden_tests import python_tests
+from intercode.datasets.parquet import read_parquet
+from intercode.datasets.preprocess import PreprocessHook, prepare_rows
+from intercode.datasets.program_tests import program_tests
 
 SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".parquet")
 
 CODE = "code"
-_TEXT = ("query", "gold", "id", "setup", "cwd", "group", "hardness", "flag", "look")
-_LISTS = ("also", "tags", "files", "look_at")
+_TEXT_KEYS = ("query", "gold", "id", "setup", "cwd", "group", "hardness", "flag", "look")
+_LIST_KEYS = ("also", "tags", "files", "look_at")
 
 
 def read_text(path: Path) -> str:
@@ -36,10 +36,10 @@ def read_text(path: Path) -> str:
 
 def read_json(path: Path) -> Any:
     """A JSON file's value. Raises DataError that names file, line and column."""
-    return _parse(read_text(path), path, 1)
+    return _parse_json(read_text(path), path, 1)
 
 
-def _parse(text: str, path: Path, line: int) -> Any:
+def _parse_json(text: str, path: Path, line: int) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError as e:
@@ -58,9 +58,9 @@ def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
     elif kind == ".jsonl":
         for number, text in enumerate(read_text(path).split("\n"), 1):
             if text.strip():
-                yield f"line {number}", _parse(text, path, number)
+                yield f"line {number}", _parse_json(text, path, number)
     elif kind == ".parquet":
-        yield from parquet_rows(path)
+        yield from read_parquet(path)
     else:
         delimiter = "\t" if kind == ".tsv" else ","
         reader = csv.DictReader(
@@ -77,7 +77,7 @@ def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
             raise DataError(f"{path}, line {reader.line_num}: {e}") from e
 
 
-def _script(text: str, folder: Path, where: str) -> str:
+def _probe_script(text: str, folder: Path, where: str) -> str:
     """A look: the script itself, or that in the file beside the rows that it names."""
     if not text.endswith(".sh") or set(text) & set(" \n"):
         return text
@@ -93,7 +93,7 @@ def _strings(value: Any, key: str, where: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _layer(text: str, folder: Path, where: str) -> LayerSpec:
+def _layer_spec(text: str, folder: Path, where: str) -> LayerSpec:
     path = (folder / text).absolute()
     if path.is_dir():
         return LayerSpec("dir", path)
@@ -102,7 +102,7 @@ def _layer(text: str, folder: Path, where: str) -> LayerSpec:
     raise DataError(f"{where}: 'files' names {text!r}, and there is no {path}")
 
 
-def _database(value: Any, folder: Path, where: str) -> DatabaseSpec:
+def _database_spec(value: Any, folder: Path, where: str) -> DatabaseSpec:
     """A row's ``{"kind", "path", "name"}`` with the path beside the file."""
     kinds = get_args(get_type_hints(DatabaseSpec)["kind"])
     texts = value if isinstance(value, Mapping) else {}
@@ -140,7 +140,7 @@ def to_task(
     for key in ("query", "gold"):
         if key not in row:
             raise DataError(f"{where}: no {key!r}; found {', '.join(map(str, row)) or 'nothing'}")
-    texts = {k: row[k] for k in _TEXT if k in row and k != "gold" and row[k] is not None}
+    texts = {k: row[k] for k in _TEXT_KEYS if k in row and k != "gold" and row[k] is not None}
     if "id" in texts:
         texts["id"] = str(texts["id"])
     for key, value in texts.items():
@@ -148,25 +148,25 @@ def to_task(
             raise DataError(f"{where}: {key!r} must be a text, not {value!r}")
     if not texts.get("cwd", "/").startswith("/"):
         raise DataError(f"{where}: 'cwd' is a path in the box from /, such as '/{texts['cwd']}'")
-    lists = {k: _strings(row[k], k, where) for k in _LISTS if k in row}
-    layers = tuple(_layer(text, path.parent, where) for text in lists.pop("files", ()))
+    lists = {k: _strings(row[k], k, where) for k in _LIST_KEYS if k in row}
+    layers = tuple(_layer_spec(text, path.parent, where) for text in lists.pop("files", ()))
     if "look" in texts:
-        texts["look"] = _script(texts["look"], path.parent, where)
+        texts["look"] = _probe_script(texts["look"], path.parent, where)
     gold = None if row["gold"] is None else gold_text(row["gold"], where)
-    database = _database(row["database"], path.parent, where) if "database" in row else None
-    rest = {k: v for k, v in row.items() if k not in (*_TEXT, *_LISTS, "database")}
+    database = _database_spec(row["database"], path.parent, where) if "database" in row else None
+    rest = {k: v for k, v in row.items() if k not in (*_TEXT_KEYS, *_LIST_KEYS, "database")}
     fields = {"id": default_id, **texts, **lists}
     if rest.keys() >= {"tests", "language"} or ("tests" in rest and environment == CODE):
-        rest = code_of(rest, where)
+        rest = program_tests(rest, where)
     elif "tests" in rest:  # hidden tests of Python: set-up is code that they need
-        rest = tests_of(rest, gold, fields.pop("setup", ""), where)
+        rest = python_tests(rest, gold, fields.pop("setup", ""), where)
     return Task(**fields, gold=gold, files=layers, database=database, data=rest)
 
 
 def load(
     path: Path,
     columns: Columns | None = None,
-    preprocess: Hook | None = None,
+    preprocess: PreprocessHook | None = None,
     environment: str | None = None,
 ) -> Dataset:
     """The dataset in a .json (a list), .jsonl, .csv or .tsv (with a header) or .parquet file.
@@ -183,11 +183,11 @@ def load(
     the file's columns fill which of these; ``preprocess`` is given each row before that, and
     returns the row to use, or None for none. Raises DataError with the place of the fault.
     """
-    rows = prepared(((where, path, row) for where, row in read_rows(path)), preprocess)
-    return of_rows(rows, str(path), path.stem, columns, environment)
+    rows = prepare_rows(((where, path, row) for where, row in read_rows(path)), preprocess)
+    return build_dataset(rows, str(path), path.stem, columns, environment)
 
 
-def of_rows(
+def build_dataset(
     rows: Iterable[tuple[str, Path, Any]],
     name: str,
     stem: str,
@@ -198,7 +198,7 @@ def of_rows(
     ``environment``: see ``to_task``."""
     columns = columns or Columns()
     tasks = tuple(
-        to_task(columns.of(row, f"{path}, {where}"), f"{stem}/{n}", path, where, environment)
+        to_task(columns.rename(row, f"{path}, {where}"), f"{stem}/{n}", path, where, environment)
         for n, (where, path, row) in enumerate(rows)
     )
     if not tasks:

@@ -9,29 +9,29 @@ from dataclasses import dataclass
 from typing import Any
 
 from intercode.core.errors import DataError
-from intercode.core.python_syntax import parse
+from intercode.core.python_syntax import parse_python
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class EntryPoint:
     """What tests want of a solution: the ``name`` that they call, and the signatures of everything
     of the solution's that they use, ``name(a, b=1)`` for a function and ``class Name``, that of
     ``name`` first."""
 
     name: str
-    wanted: tuple[str, ...]
+    signatures: tuple[str, ...]
 
 
-def entry_of(gold: str, tests: Sequence[str], setup: str, where: str) -> Entry:
+def find_entry_point(gold: str, tests: Sequence[str], setup: str, where: str) -> EntryPoint:
     """The name that ``tests``, or else ``setup``, call and the top level of ``gold`` defines.
 
     Where they use several, a function goes before a class, and what stands outermost in a test
     before what only makes its arguments. Raises DataError that begins with ``where`` for code that
     does not parse and tests that use nothing of the gold's.
     """
-    defined = _definitions(_parsed(gold, where))
-    by_setup = _called(_parsed(setup, where))
-    by_tests = [_called(_parsed(test, where)) for test in tests]
+    defined = _definitions(_parse_code(gold, where))
+    by_setup = _called_names(_parse_code(setup, where))
+    by_tests = [_called_names(_parse_code(test, where)) for test in tests]
     used: dict[str, tuple[bool, int, str]] = {}
     for called in (
         by_tests if any(n in defined for names in by_tests for n in names) else [by_setup]
@@ -44,10 +44,12 @@ def entry_of(gold: str, tests: Sequence[str], setup: str, where: str) -> Entry:
         raise DataError(f"{where}: no test calls what the gold defines: {', '.join(defined)}")
     name = min(used, key=lambda n: used[n])
     also = dict.fromkeys(n for n in (*used, *by_setup) if n in defined and n != name)
-    return Entry(name, tuple(_signature(n, defined[n]) for n in (name, *also)))
+    return EntryPoint(name, tuple(_signature(n, defined[n]) for n in (name, *also)))
 
 
-def tests_of(row: Mapping[str, Any], gold: str | None, setup: str, where: str) -> dict[str, Any]:
+def python_tests(
+    row: Mapping[str, Any], gold: str | None, setup: str, where: str
+) -> dict[str, Any]:
     """``Task.data`` of a Python task that a user wrote: ``row`` with ``tests``, a list of assert
     statements (or a text with one a line) or of ``{"input": …, "output": …}``, and perhaps
     ``entry``, which is else read from the tests and the gold; without it such pairs are what a
@@ -63,7 +65,7 @@ def tests_of(row: Mapping[str, Any], gold: str | None, setup: str, where: str) -
     if all(isinstance(test, str) for test in tests):
         if not entry and gold is None:
             raise DataError(f"{where}: without a gold, 'entry' must name what the tests call")
-        entry, mode = entry or entry_of(str(gold), tests, setup, where).name, "assert"
+        entry, mode = entry or find_entry_point(str(gold), tests, setup, where).name, "assert"
     elif all(isinstance(test, dict) and test.keys() == {"input", "output"} for test in tests):
         mode = "call" if entry else "stdin"
     else:
@@ -82,7 +84,7 @@ def _definitions(tree: ast.Module) -> dict[str, ast.stmt]:
     return found
 
 
-def _called(tree: ast.Module) -> list[str]:
+def _called_names(tree: ast.Module) -> list[str]:
     """Names that are called, outermost first."""
     calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
     return [call.id for call in calls if isinstance(call, ast.Name)]
@@ -94,12 +96,12 @@ def _signature(name: str, node: ast.stmt) -> str:
     return f"class {name}" if isinstance(node, ast.ClassDef) else name
 
 
-def _parsed(code: str, where: str) -> ast.Module:
+def _parse_code(code: str, where: str) -> ast.Module:
     """The syntax tree; what Python finds merely odd in it, such as an unknown escape, is not told
     to whoever loads a dataset."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return parse(code)
+            return parse_python(code)
     except (SyntaxError, ValueError) as e:
         raise DataError(f"{where}: no Python: {e}") from e

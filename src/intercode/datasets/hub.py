@@ -16,13 +16,13 @@ from typing import Any
 from intercode.core.errors import DataError, InfrastructureError, UsageError
 from intercode.core.types import Dataset
 from intercode.datasets import files, preprocess
-from intercode.datasets.columns import split_options
-from intercode.datasets.hub_files import files_of
+from intercode.datasets.columns import parse_options
+from intercode.datasets.hub_files import split_files
 
 SCHEME = "hub:"
-_PLACE = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
+_REPOSITORY = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
 _OPTIONS = ("config", "split", "environment", "image", "preprocess")
-_OURS = ("files", "database", "look")
+_LOCAL_FILE_COLUMNS = ("files", "database", "look")
 """Columns that name files of the machine on which a dataset lies: not for what strangers wrote."""
 
 
@@ -37,17 +37,21 @@ def load(spec: str) -> Dataset:
     Raises UsageError for what is not there or not allowed, DataError for rows that are no tasks,
     InfrastructureError where the hub does not answer.
     """
-    place, columns, options = split_options(spec, _OPTIONS)
-    match = _PLACE.fullmatch(place.removeprefix(SCHEME))
+    place, columns, options = parse_options(spec, _OPTIONS)
+    match = _REPOSITORY.fullmatch(place.removeprefix(SCHEME))
     if match is None:
         raise UsageError(f"{spec!r} is not of the form {SCHEME}OWNER/NAME[@REVISION][?name=value]")
     repo, revision = match.group("repo", "revision")
     commit, paths = _download(repo, revision, options.get("config"), options.get("split"))
-    hook = preprocess.hook(options["preprocess"]) if "preprocess" in options else None
-    given = ((w, path, _checked(row, repo)) for path in paths for w, row in files.read_rows(path))
+    hook = preprocess.load_hook(options["preprocess"]) if "preprocess" in options else None
+    given = (
+        (w, path, _reject_local_files(row, repo))
+        for path in paths
+        for w, row in files.read_rows(path)
+    )
     name = f"{SCHEME}{repo}@{commit}{spec[len(place) :]}"
-    rows = preprocess.prepared(given, hook)
-    dataset = files.of_rows(rows, name, repo.rpartition("/")[2], columns)
+    rows = preprocess.prepare_rows(given, hook)
+    dataset = files.build_dataset(rows, name, repo.rpartition("/")[2], columns)
     return replace(
         dataset,
         environment=options.get("environment", dataset.environment),
@@ -56,9 +60,9 @@ def load(spec: str) -> Dataset:
     )
 
 
-def _checked(row: Any, repo: str) -> Any:
+def _reject_local_files(row: Any, repo: str) -> Any:
     if isinstance(row, Mapping):
-        for name in _OURS:
+        for name in _LOCAL_FILE_COLUMNS:
             if row.get(name):
                 raise DataError(
                     f"{repo} has a column {name!r}, which would name files of this machine: "
@@ -77,19 +81,19 @@ def _download(
         raise UsageError(
             f"{SCHEME}{repo} needs huggingface_hub: pip install 'intercode-gym[hub]'"
         ) from e
-    with _told(repo, revision):
+    with _translate_errors(repo, revision):
         info = HfApi().dataset_info(repo, revision=revision)
         names = [s.rfilename for s in info.siblings or ()]
     configs = info.card_data.get("configs") if info.card_data else None
-    commit, chosen = str(info.sha), files_of(repo, names, configs, config, split)
+    commit, chosen = str(info.sha), split_files(repo, names, configs, config, split)
     get: Callable[..., Any] = hf_hub_download
-    with _told(repo, revision):
+    with _translate_errors(repo, revision):
         paths = [Path(get(repo, name, repo_type="dataset", revision=commit)) for name in chosen]
     return commit, paths
 
 
 @contextmanager
-def _told(repo: str, revision: str | None) -> Iterator[None]:
+def _translate_errors(repo: str, revision: str | None) -> Iterator[None]:
     """The hub's errors in our words."""
     import httpx
     from huggingface_hub import errors

@@ -12,7 +12,7 @@ from intercode.core.errors import DataError, UsageError
 _BATCH = 1024
 
 
-def parquet_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every row with the words that say where it stands; its empty cells are left out.
 
     Raises UsageError without the library, DataError for a file that is absent or broken.

@@ -9,25 +9,27 @@ from typing import Any, cast
 
 from intercode.core.errors import DataError, UsageError
 from intercode.core.registry import load_object
-from intercode.core.types import NOTHING
+from intercode.core.types import EMPTY_MAPPING
 
 Row = tuple[str, Path, Any]
 """A row, after the words for its place and the file it is of."""
-Hook = Callable[[dict[str, Any]], Mapping[str, Any] | None]
+PreprocessHook = Callable[[dict[str, Any]], Mapping[str, Any] | None]
 """From a row to the row to use, or to None for none."""
 
 
-def hook(reference: str) -> Hook:
+def load_hook(reference: str) -> PreprocessHook:
     """The function behind ``package.module:function`` or ``file.py:function``. Raises UsageError
     for what is not there or cannot be called."""
     found = load_object(reference)
     if not callable(found):
         raise UsageError(f"{reference} is no function of a row")
-    return cast(Hook, found)
+    return cast(PreprocessHook, found)
 
 
-def prepared(
-    rows: Iterable[Row], preprocess: Hook | None = None, defaults: Mapping[str, Any] = NOTHING
+def prepare_rows(
+    rows: Iterable[Row],
+    preprocess: PreprocessHook | None = None,
+    defaults: Mapping[str, Any] = EMPTY_MAPPING,
 ) -> Iterator[Row]:
     """Rows with ``defaults`` for the keys that they lack, each as ``preprocess`` returns it.
 

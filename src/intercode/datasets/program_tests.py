@@ -7,10 +7,10 @@ from typing import Any
 
 from intercode.core.errors import DataError
 
-_FORM = {"input", "output"}
+_TEST_KEYS = {"input", "output"}
 
 
-def code_of(row: Mapping[str, Any], where: str) -> dict[str, Any]:
+def program_tests(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     """``Task.data`` of a task in the language that ``row`` names (``language``; which languages
     there are is known to the environment only; code that defines one is not for rows to name).
 
@@ -31,7 +31,7 @@ def code_of(row: Mapping[str, Any], where: str) -> dict[str, Any]:
     if not isinstance(tests, list) or not tests:
         raise DataError(f"{where}: 'tests' must be a list with one test at least, not {tests!r}")
     for test in tests:
-        if not isinstance(test, Mapping) or test.keys() != _FORM:
+        if not isinstance(test, Mapping) or test.keys() != _TEST_KEYS:
             raise DataError(f"{where}: a test has 'input' and 'output' and no more, not {test!r}")
         if called and not isinstance(test["input"], list):
             raise DataError(

@@ -14,7 +14,7 @@ from intercode.datasets import files
 _FOLDERS = {"nl2bash": "bash", "spider": "sql"}
 
 
-def _path(name: str) -> Path:
+def _list_path(name: str) -> Path:
     return Path(
         str(
             resources.files("intercode.datasets").joinpath(
@@ -24,29 +24,29 @@ def _path(name: str) -> Path:
     )
 
 
-def is_there(name: str) -> bool:
+def has_verified_list(name: str) -> bool:
     """Whether the package has a list for that dataset."""
-    return _path(name).is_file()
+    return _list_path(name).is_file()
 
 
-def sound(name: str, tasks: list[Task], listing: Path | None = None) -> list[Task]:
+def verified_tasks(name: str, tasks: list[Task], listing: Path | None = None) -> list[Task]:
     """The tasks that the list of ``name`` (or the file ``listing``) includes, with their further
     golds, in the order of ``tasks``, which must be the whole dataset.
 
     Raises UsageError where there is no list, DataError when it misses a task, names one that is
     not there or names one twice, or when its ``hash`` is not that of the tasks that come out.
     """
-    path = listing or _path(name)
+    path = listing or _list_path(name)
     if not path.is_file():
         raise UsageError(f"this installation has no list of verified tasks ({path})")
     content = files.read_json(path)
-    include, exclude = _part(content, "include", path), _part(content, "exclude", path)
+    include, exclude = _section(content, "include", path), _section(content, "exclude", path)
     known = {task.id for task in tasks}
-    _refuse(path, set(include) & set(exclude), "is both included and excluded")
-    _refuse(path, (set(include) | set(exclude)) - known, f"is not a task of {name}")
-    _refuse(path, known - set(include) - set(exclude), "is neither included nor excluded")
+    _reject(path, set(include) & set(exclude), "is both included and excluded")
+    _reject(path, (set(include) | set(exclude)) - known, f"is not a task of {name}")
+    _reject(path, known - set(include) - set(exclude), "is neither included nor excluded")
     chosen = [
-        replace(task, also=_also(include[task.id], f"{path}, {task.id}"))
+        replace(task, also=_alternative_golds(include[task.id], f"{path}, {task.id}"))
         for task in tasks
         if task.id in include
     ]
@@ -59,20 +59,20 @@ def sound(name: str, tasks: list[Task], listing: Path | None = None) -> list[Tas
     return chosen
 
 
-def _also(entry: Any, where: str) -> tuple[str, ...]:
+def _alternative_golds(entry: Any, where: str) -> tuple[str, ...]:
     golds = entry.get("also", []) if isinstance(entry, dict) else None
     if not isinstance(golds, list):
         raise DataError(f'{where}: expected {{"also": [...]}}, not {entry!r}')
     return tuple(files.gold_text(gold, where) for gold in golds)
 
 
-def _part(content: Any, key: str, path: Path) -> dict[str, Any]:
+def _section(content: Any, key: str, path: Path) -> dict[str, Any]:
     part = content.get(key) if isinstance(content, dict) else None
     if not isinstance(part, dict):
         raise DataError(f"{path}: {key!r} must be an object with task ids as keys")
     return part
 
 
-def _refuse(path: Path, ids: set[str], fault: str) -> None:
+def _reject(path: Path, ids: set[str], fault: str) -> None:
     if ids:
         raise DataError(f"{path}: {min(ids)!r} {fault} ({len(ids)} such in all)")

@@ -20,7 +20,7 @@ ENVIRONMENTS = Registry(
     },
     group="intercode.environments",
 )
-_IDS = {
+_GYMNASIUM_IDS = {
     "intercode/Bash-v1": "intercode.environments.bash.env:BashEnv",
     "intercode/Code-v1": "intercode.environments.code.env:CodeEnv",
     "intercode/CTF-v1": "intercode.environments.ctf.env:CTFEnv",
@@ -39,7 +39,7 @@ def make(environment: str, dataset: Any = "starter", **settings: Any) -> Any:
 
 def register() -> None:
     """Put the environments into Gymnasium's registry."""
-    for identifier, entry_point in _IDS.items():
+    for identifier, entry_point in _GYMNASIUM_IDS.items():
         if identifier not in gym.registry:
             kind = entry_point.split(".")[2]
             many = f"intercode.environments.base.vector:{kind}"

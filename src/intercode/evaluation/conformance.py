@@ -20,8 +20,18 @@ if TYPE_CHECKING:
     from intercode.sandbox.contract import Sandbox
     from intercode.sessions.base import Session
 
-_PATIENCE = 60.0  # seconds for what takes milliseconds on an idle machine
-_FORBIDDEN = ("gold", "golds", "also", "flag", "solution", "time", "seconds", "date", "pid")
+_TIMEOUT = 60.0  # seconds for what takes milliseconds on an idle machine
+_FORBIDDEN_INFO_KEYS = (
+    "gold",
+    "golds",
+    "also",
+    "flag",
+    "solution",
+    "time",
+    "seconds",
+    "date",
+    "pid",
+)
 
 
 def require(holds: bool, sentence: str) -> None:
@@ -30,7 +40,7 @@ def require(holds: bool, sentence: str) -> None:
         raise AssertionError(sentence)
 
 
-def refuses(error: type[BaseException], work: Callable[[], Any], what: str) -> str:
+def expect_error(error: type[BaseException], work: Callable[[], Any], what: str) -> str:
     """The message of the error that ``work`` raises. AssertionError for another or none."""
     try:
         work()
@@ -42,35 +52,37 @@ def refuses(error: type[BaseException], work: Callable[[], Any], what: str) -> s
 
 
 # ------------------------------------------------------------------ sandboxes
-def check_sandbox(open_one: Callable[[], Sandbox]) -> None:
+def check_sandbox(open_sandbox: Callable[[], Sandbox]) -> None:
     """Check a sandbox against ``sandboxes.base.Sandbox``. ``open_one`` opens a box with a shell."""
-    with open_one() as box:
+    with open_sandbox() as box:
         _check_programs(box)
         _check_files(box)
         _check_clone(box)
-    with open_one() as box, open_one() as other:
+    with open_sandbox() as box, open_sandbox() as other:
         box.write_file("/tmp/mine", b"1")
-        refuses(FileNotFoundError, lambda: other.read_file("/tmp/mine"), "reading another box")
+        expect_error(FileNotFoundError, lambda: other.read_file("/tmp/mine"), "reading another box")
     box.close()
-    refuses(InfrastructureError, lambda: box.run(["true"]), "a command in a closed box")
+    expect_error(InfrastructureError, lambda: box.run(["true"]), "a command in a closed box")
 
 
 def _check_programs(box: Sandbox) -> None:
     code = "cat; echo out; echo err >&2; exit 3"
-    result = box.run(["/bin/sh", "-c", code], stdin=b"in\n", timeout=_PATIENCE)
+    result = box.run(["/bin/sh", "-c", code], stdin=b"in\n", timeout=_TIMEOUT)
     require(result.output == "in\nout\nerr\n", f"output comes out of order: {result.output!r}")
     require(result.exit_code == 3, f"`exit 3` gives the status {result.exit_code}")
     require(not result.timed_out, "a command that ends is said to have timed out")
-    result = box.run(["/bin/sh", "-c", r"printf '\377'"], timeout=_PATIENCE)
+    result = box.run(["/bin/sh", "-c", r"printf '\377'"], timeout=_TIMEOUT)
     require(result.ok and result.output != "", "output that is no UTF-8 is lost")
     result = box.run(["/bin/sh", "-c", "echo a; sleep 600 & sleep 600"], timeout=1.0)
     require(result.timed_out and result.exit_code is None, f"no time-out: {result}")
     require(result.output == "a\n", f"output before the time-out is lost: {result.output!r}")
-    refuses(OSError, lambda: box.run(["/no/such/program"]), "a program that is not there")
+    expect_error(OSError, lambda: box.run(["/no/such/program"]), "a program that is not there")
     result = box.run(["/bin/sh", "-c", "while :; do echo 0123456789; done"], timeout=1.0)
     longest = box.spec.limits.output + 200
     require(len(result.output) <= longest, f"{len(result.output)} characters pass the limit")
-    require(result.cut > 0 or len(result.output) < longest, "output is cut and `cut` is 0")
+    require(
+        result.omitted_bytes > 0 or len(result.output) < longest, "output is cut and `cut` is 0"
+    )
 
 
 def _check_files(box: Sandbox) -> None:
@@ -81,14 +93,14 @@ def _check_files(box: Sandbox) -> None:
     require({"/tmp/a b", "/tmp/a b/c"} <= changes.keys(), f"changes() lacks a file: {changes}")
     entry = changes["/tmp/a b/c"]
     require((entry.kind, entry.mode, entry.size) == ("file", 0o640, 2), f"wrong entry: {entry}")
-    box.run(["/bin/sh", "-c", "ln -s /no /tmp/l; mkfifo /tmp/p; mkdir /tmp/d"], timeout=_PATIENCE)
-    refuses(FileNotFoundError, lambda: box.read_file("/tmp/l"), "reading a dangling link")
-    refuses(IsADirectoryError, lambda: box.read_file("/tmp/d"), "reading a directory")
-    refuses(OSError, lambda: box.read_file("/tmp/p"), "reading a FIFO")
+    box.run(["/bin/sh", "-c", "ln -s /no /tmp/l; mkfifo /tmp/p; mkdir /tmp/d"], timeout=_TIMEOUT)
+    expect_error(FileNotFoundError, lambda: box.read_file("/tmp/l"), "reading a dangling link")
+    expect_error(IsADirectoryError, lambda: box.read_file("/tmp/d"), "reading a directory")
+    expect_error(OSError, lambda: box.read_file("/tmp/p"), "reading a FIFO")
     kinds = {path: entry.kind for path, entry in box.changes().items()}
     found = [kinds.get(f"/tmp/{name}") for name in "lpd"]
     require(found == ["link", "fifo", "dir"], f"wrong kinds of changes: {found}")
-    box.run(["/bin/sh", "-c", "rm -r /tmp/*"], timeout=_PATIENCE)
+    box.run(["/bin/sh", "-c", "rm -r /tmp/*"], timeout=_TIMEOUT)
     require(not box.changes(), f"what was made and removed remains: {sorted(box.changes())}")
 
 
@@ -99,24 +111,26 @@ def _check_clone(box: Sandbox) -> None:
         copy.write_file("/tmp/before", b"2")
         box.write_file("/tmp/after", b"3")
         require(box.read_file("/tmp/before") == b"1", "a clone writes into its parent")
-        refuses(FileNotFoundError, lambda: copy.read_file("/tmp/after"), "a clone's parent's file")
+        expect_error(
+            FileNotFoundError, lambda: copy.read_file("/tmp/after"), "a clone's parent's file"
+        )
 
 
 # ------------------------------------------------------------------- sessions
-def check_session(open_one: Callable[[], Session], show: str = "echo {}") -> None:
+def check_session(open_session: Callable[[], Session], show: str = "echo {}") -> None:
     """Check a session against ``sessions.base.Session``.
 
     ``show`` is code that prints the number put into it, a line by itself.
     """
-    with closing(open_one()) as session:
+    with closing(open_session()) as session:
         for number in (1, 2):
-            result = session.run(show.format(number), _PATIENCE)
+            result = session.run(show.format(number), _TIMEOUT)
             require(result.ok, f"{show.format(number)!r} fails: {result}")
             require(result.output == f"{number}\n", f"prints {result.output!r}, not {number}")
         require(session.cwd.startswith("/"), f"cwd is no absolute path: {session.cwd!r}")
         for odd in ("'", '"', "((", "\\", "\0", "# ä 🙂", "", "x" * 50_000):
             session.run(odd, 5.0)
-            result = session.run(show.format(3), _PATIENCE)
+            result = session.run(show.format(3), _TIMEOUT)
             require(result.output == "3\n", f"after {odd[:20]!r} it prints {result.output!r}")
 
 
@@ -135,8 +149,8 @@ def check_env(env: InterCodeEnv) -> None:
     finally:
         env.close()
     env.close()
-    refuses(EnvironmentStateError, lambda: env.step("true"), "step after close")
-    refuses(EnvironmentStateError, env.score, "score after close")
+    expect_error(EnvironmentStateError, lambda: env.step("true"), "step after close")
+    expect_error(EnvironmentStateError, env.score, "score after close")
     env.reset()
     env.close()
 
@@ -166,9 +180,9 @@ def _check_tasks(env: InterCodeEnv) -> None:
         _check_info(env, info)
     for wrong in (len(tasks), -1, 0.5, True, ["x"]):
         what = f"reset with task {wrong!r}"
-        refuses(UsageError, lambda w=wrong: env.reset(options={"task": w}), what)  # type: ignore[misc]
+        expect_error(UsageError, lambda w=wrong: env.reset(options={"task": w}), what)  # type: ignore[misc]
     typo = tasks[0].id + "x"
-    message = refuses(UsageError, lambda: env.reset(options={"task": typo}), "an unknown task")
+    message = expect_error(UsageError, lambda: env.reset(options={"task": typo}), "an unknown task")
     require(tasks[0].id in message, f"the error for {typo!r} gives no near name: {message}")
 
 
@@ -200,11 +214,11 @@ def _check_scoring(env: InterCodeEnv) -> None:
 
 
 def _check_order(env: InterCodeEnv) -> None:
-    refuses(EnvironmentStateError, lambda: env.step("true"), "step after submit")
-    refuses(EnvironmentStateError, env.submit, "submit after submit")
+    expect_error(EnvironmentStateError, lambda: env.step("true"), "step after submit")
+    expect_error(EnvironmentStateError, env.submit, "submit after submit")
     env.reset()
     for wrong in (None, 1, b"true"):
-        refuses(UsageError, lambda w=wrong: env.step(w), f"the action {wrong!r}")  # type: ignore[misc]
+        expect_error(UsageError, lambda w=wrong: env.step(w), f"the action {wrong!r}")  # type: ignore[misc]
     *_, terminated, _, _ = env.step("submitted")
     require(not terminated, "`submitted` counts as `submit`")
 
@@ -215,7 +229,7 @@ def _check_turns(env: InterCodeEnv) -> None:
         env.reset(options={"task": 0})
         ends = [env.step(env.action_space.sample())[2:4] for _ in range(2)]
         require(ends == [(False, False), (False, True)], f"max_turns=2 ends like this: {ends}")
-        refuses(EnvironmentStateError, lambda: env.step("true"), "step after the turn limit")
+        expect_error(EnvironmentStateError, lambda: env.step("true"), "step after the turn limit")
         env.score()
     finally:
         env.max_turns = before
@@ -223,7 +237,7 @@ def _check_turns(env: InterCodeEnv) -> None:
 
 def _check_info(env: InterCodeEnv, info: dict[str, Any]) -> None:
     for key in info:
-        require(key not in _FORBIDDEN, f"info tells the agent {key!r}")
+        require(key not in _FORBIDDEN_INFO_KEYS, f"info tells the agent {key!r}")
     try:
         text = json.dumps(info)
     except TypeError as e:

@@ -11,10 +11,10 @@ from typing import Any
 
 from intercode.agents.base import Agent, Feedback
 from intercode.core.errors import BudgetError
-from intercode.core.types import Brief, EndReason, Move, Score, Step, Trajectory
+from intercode.core.types import AgentOutput, Brief, EndReason, Score, Step, Trajectory
 from intercode.environments.base.env import InterCodeEnv
 
-SAID = ("message", "thought", "usage", "actor", "messages", "context")
+AGENT_OUTPUT_FIELDS = ("message", "thought", "usage", "actor", "messages", "context")
 """What a step keeps of the move that led to it."""
 
 
@@ -40,13 +40,13 @@ def rollout(
     return play(agent, env, max_turns=max_turns, started=started)
 
 
-def branches(
+def rollout_branches(
     env: InterCodeEnv,
-    so_far: Trajectory,
+    parent: Trajectory,
     agents: Iterable[Agent],
     *,
     max_turns: int | None = None,
-    scored: bool = True,
+    score_final: bool = True,
 ) -> Iterator[Trajectory]:
     """Go on from this moment of a running episode once with each agent, each time from the same
     snapshot: a Trajectory for each, which names ``so_far`` as its parent.
@@ -60,12 +60,12 @@ def branches(
         for number, agent in enumerate(agents):
             if number:
                 env.restore(moment)
-            agent.start(informed(env.brief, so_far.steps))
-            ended = play(agent, env, so_far.steps, max_turns=max_turns, scored=scored)
-            yield ended.replace(parent=so_far.id, branched_at=len(so_far.steps))
+            agent.start(brief_with_history(env.brief, parent.steps))
+            ended = play(agent, env, parent.steps, max_turns=max_turns, score_final=score_final)
+            yield ended.replace(parent=parent.id, branched_at=len(parent.steps))
 
 
-def informed(brief: Brief, steps: Sequence[Step]) -> Brief:
+def brief_with_history(brief: Brief, steps: Sequence[Step]) -> Brief:
     """The brief of an agent that takes over after some steps."""
     if not steps:
         return brief
@@ -76,10 +76,10 @@ def informed(brief: Brief, steps: Sequence[Step]) -> Brief:
 def play(
     agent: Agent,
     env: InterCodeEnv,
-    before: Sequence[Step] = (),
+    previous_steps: Sequence[Step] = (),
     *,
     max_turns: int | None = None,
-    scored: bool = True,
+    score_final: bool = True,
     started: float | None = None,
 ) -> Trajectory:
     """Play a running episode to its end with an agent that was started; see ``rollout``.
@@ -88,7 +88,7 @@ def play(
     """
     started = time.monotonic() if started is None else started
     limits = [n for n in (max_turns, agent.max_turns, env.max_turns) if n is not None]
-    steps: list[Step] = list(before)
+    steps: list[Step] = list(previous_steps)
     feedback: Feedback | None = None
     score: Score | None = None
     end: EndReason = "turn_limit"
@@ -96,14 +96,14 @@ def play(
         try:
             move = agent.act(feedback)
         except BudgetError as e:
-            if e.whole:
+            if e.run_limit:
                 raise
             end = "budget"
             break
         if move is None:
             end = "agent_stopped"
             break
-        step, score, done = take(env, move, agent.wants_score)
+        step, score, done = take_turn(env, move, agent.wants_score)
         steps.append(step)
         ends = agent.wants_score and getattr(agent, "ends_when_solved", True)
         if done or (ends and score is not None and score.success):
@@ -111,34 +111,38 @@ def play(
             break
         told = score if agent.wants_score else None
         feedback = Feedback(step.observation, step.valid, step.timed_out, told)
-    if score is None and scored:  # nobody has asked yet what the state is worth
-        steps = score_last(env, steps)
-    return recorded(env, steps, end, time.monotonic() - started)
+    if score is None and score_final:  # nobody has asked yet what the state is worth
+        steps = score_final_state(env, steps)
+    return make_trajectory(env, steps, end, time.monotonic() - started)
 
 
-def recorded(
+def make_trajectory(
     env: InterCodeEnv, steps: Sequence[Step], end: EndReason, seconds: float
 ) -> Trajectory:
     """The record of the episode of ``env`` with these steps, under an id of its own."""
     return Trajectory(
         task=env.task.id, index=env.index, query=env.task.query, steps=tuple(steps), end=end,
         group=env.task.group, hardness=env.task.hardness, tags=env.task.tags,
-        seconds=round(seconds, 4), id=secrets.token_hex(8), seed=env.drawn_from,
+        seconds=round(seconds, 4), id=secrets.token_hex(8), seed=env.task_seed,
     )  # fmt: skip
 
 
-def take(env: InterCodeEnv, move: Move, scored: bool) -> tuple[Step, Score | None, bool]:
+def take_turn(
+    env: InterCodeEnv, output: AgentOutput, with_score: bool
+) -> tuple[Step, Score | None, bool]:
     """One turn: the step, its score where there is one, and whether the episode has ended."""
-    said: dict[str, Any] = {name: getattr(move, name) for name in SAID}
-    if move.action is None:
-        step = Step("", move.reply, executed=False, valid=False, exit_code=None, reward=0.0, **said)
+    said: dict[str, Any] = {name: getattr(output, name) for name in AGENT_OUTPUT_FIELDS}
+    if output.action is None:
+        step = Step(
+            "", output.reply, executed=False, valid=False, exit_code=None, reward=0.0, **said
+        )
         return step, None, False
-    observation, _, done, _, info = env.step(move.action)
+    observation, _, done, _, info = env.step(output.action)
     score = Score(info["score"], info["parts"]) if "score" in info else None
-    if score is None and scored:
+    if score is None and with_score:
         score = env.score()
     step = Step(
-        move.action,
+        output.action,
         observation,
         valid=info["valid"],
         exit_code=info["exit_code"],
@@ -154,7 +158,7 @@ def take(env: InterCodeEnv, move: Move, scored: bool) -> tuple[Step, Score | Non
     return step, score, done
 
 
-def score_last(env: InterCodeEnv, steps: list[Step]) -> list[Step]:
+def score_final_state(env: InterCodeEnv, steps: list[Step]) -> list[Step]:
     """Give the final state's score to the last step, or to an empty one where there is none."""
     score = env.score()
     last = steps.pop() if steps else Step("", "", executed=False, valid=None, exit_code=None)

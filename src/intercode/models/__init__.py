@@ -3,19 +3,35 @@ limits, prices and a cache."""
 
 from __future__ import annotations
 
-from intercode.models.base import Call, Completion, Message, Model, Tool
-from intercode.models.budget import Budget, Limits
-from intercode.models.limited_model import facts_of, limited
+from intercode.models.base import Completion, Message, Model, Tool, ToolCall
+from intercode.models.budget import Budget, SpendingLimits
+from intercode.models.limited_model import limit_model, model_metadata
 from intercode.models.prices import Price, find_price
 from intercode.models.providers.openai import OpenAIModel
 from intercode.models.providers.scripted import ScriptedModel, read_script
-from intercode.models.redaction import hide
+from intercode.models.redaction import redact
 from intercode.models.resolve import PROVIDERS, open_model
 from intercode.models.token_count import count_tokens
 from intercode.models.transport.concurrency import Traffic
 
 __all__ = [
-    "PROVIDERS", "Budget", "Call", "Completion", "Limits", "Message", "Model", "OpenAIModel",
-    "Price", "ScriptedModel", "Tool", "Traffic", "count_tokens", "facts_of", "find_price", "hide",
-    "limited", "open_model", "read_script",
+    "PROVIDERS",
+    "Budget",
+    "Completion",
+    "Message",
+    "Model",
+    "OpenAIModel",
+    "Price",
+    "ScriptedModel",
+    "SpendingLimits",
+    "Tool",
+    "ToolCall",
+    "Traffic",
+    "count_tokens",
+    "find_price",
+    "limit_model",
+    "model_metadata",
+    "open_model",
+    "read_script",
+    "redact",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any, Literal, NotRequired, Protocol, TypedDict
 from intercode.core.types import Usage
 
 
-class Call(TypedDict):
+class ToolCall(TypedDict):
     """One call of a tool in a message, as chat endpoints write it: ``function`` holds ``name`` and
     ``arguments``, the latter as JSON text of the model's own."""
 
@@ -27,7 +27,7 @@ class Message(TypedDict):
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str
-    tool_calls: NotRequired[list[Call]]
+    tool_calls: NotRequired[list[ToolCall]]
     tool_call_id: NotRequired[str]
     reasoning: NotRequired[str]
     provider: NotRequired[Any]
@@ -60,12 +60,12 @@ class Completion:
     usage: Usage = field(default_factory=Usage)
     finish_reason: str | None = None
     model: str = ""
-    calls: tuple[Call, ...] = ()
+    calls: tuple[ToolCall, ...] = ()
     reasoning: str = ""
     provider: Any = None
     tokens: Mapping[str, Any] = field(default_factory=dict)
     cached: bool = False
-    saved: Usage = field(default_factory=Usage)
+    original_usage: Usage = field(default_factory=Usage)
 
     def message(self) -> Message:
         """The answer as a message of the conversation that goes on."""

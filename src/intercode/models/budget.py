@@ -11,15 +11,15 @@ from intercode.core.errors import BudgetError, ConfigError
 from intercode.core.types import Usage
 from intercode.models.prices import Price
 
-UNSET = 16_384
+DEFAULT_RESERVED_TOKENS = 16_384
 """Tokens of an answer that are set aside where the model has no ``max_tokens`` of its own."""
 
-LEAST = 16
+MIN_ANSWER_TOKENS = 16
 """An answer that may have fewer tokens than this is not asked for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SpendingLimits:
     """The most that may be spent; None is no limit.
 
     ``tokens`` counts prompts and answers, ``cost`` US dollars, ``seconds`` the time since the
@@ -57,7 +57,7 @@ class Reservation:
 
     @property
     def cost(self) -> float:
-        return self.price.most(self.prompt, self.completion) if self.price else 0.0
+        return self.price.max_cost(self.prompt, self.completion) if self.price else 0.0
 
 
 class Budget:
@@ -68,22 +68,22 @@ class Budget:
 
     def __init__(
         self,
-        limits: Limits,
-        whole: bool = False,
+        limits: SpendingLimits,
+        whole_run: bool = False,
         spent: Usage = Usage(),  # noqa: B008  (frozen)
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.limits, self.whole = limits, whole
+        self.limits, self.whole_run = limits, whole_run
         self._clock = clock
-        self._began = clock() - (spent.seconds if whole else 0.0)
+        self._started = clock() - (spent.seconds if whole_run else 0.0)
         self._tokens = (spent.prompt_tokens or 0) + (spent.completion_tokens or 0)
         self._cost = spent.cost or 0.0
-        self._held: list[Reservation] = []
+        self._reserved: list[Reservation] = []
         self._lost: list[Reservation] = []
         self._changed = threading.Condition()
 
     def __repr__(self) -> str:
-        return f"Budget({self.limits}, whole={self.whole}, spent={self._tokens} tokens)"
+        return f"Budget({self.limits}, whole={self.whole_run}, spent={self._tokens} tokens)"
 
     @property
     def tokens(self) -> int:
@@ -98,7 +98,7 @@ class Budget:
     @property
     def deadline(self) -> float | None:
         """When the time is up, by the budget's clock."""
-        return None if self.limits.seconds is None else self._began + self.limits.seconds
+        return None if self.limits.seconds is None else self._started + self.limits.seconds
 
     def reserve(
         self, prompt: int, completion: int, price: Price | None = None, *, wait: bool = True
@@ -111,10 +111,10 @@ class Budget:
         """
         with self._changed:
             while True:
-                granted = self._grant(prompt, completion, price)
+                granted = self._granted_tokens(prompt, completion, price)
                 if granted is not None:
                     held = Reservation(prompt, granted, price, lowered=granted < completion)
-                    self._held.append(held)
+                    self._reserved.append(held)
                     return held
                 if not wait:
                     return None
@@ -123,27 +123,27 @@ class Budget:
     def settle(self, held: Reservation, usage: Usage) -> None:
         """Put what was really spent in the place of what was set aside; only the first time."""
         with self._changed:
-            if held not in self._held:
+            if held not in self._reserved:
                 return
-            self._held.remove(held)
+            self._reserved.remove(held)
             self._tokens += (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
             self._cost += usage.cost or 0.0
             self._changed.notify_all()
 
-    def lose(self, held: Reservation) -> None:
+    def mark_lost(self, held: Reservation) -> None:
         """An answer was lost on its way.
 
         Whether the endpoint charges for it cannot be known. The run's budget counts it as if all
         that was set aside had been spent; an episode's does not, because its result must not depend
         on the network.
         """
-        if self.whole and self.limits.metered:
+        if self.whole_run and self.limits.metered:
             with self._changed:
                 self._tokens += held.tokens
                 self._cost += held.cost
                 self._lost.append(held)
 
-    def again(self) -> None:
+    def check_retry(self) -> None:
         """Before the same is asked again. Raises BudgetError where nothing is left for that."""
         self.check()
         with self._changed:
@@ -157,28 +157,28 @@ class Budget:
 
     def _fits(self) -> bool:
         """Whether all that is set aside can still be spent."""
-        tokens = self._tokens + sum(r.tokens for r in self._held)
-        cost = self._cost + sum(r.cost for r in self._held)
+        tokens = self._tokens + sum(r.tokens for r in self._reserved)
+        cost = self._cost + sum(r.cost for r in self._reserved)
         limits = self.limits
         return (limits.tokens is None or tokens <= limits.tokens) and (
             limits.cost is None or cost <= limits.cost + 1e-9
         )
 
-    def _grant(self, prompt: int, completion: int, price: Price | None) -> int | None:
+    def _granted_tokens(self, prompt: int, completion: int, price: Price | None) -> int | None:
         """Tokens of an answer, None where others have to settle first."""
         self.check()
         granted = completion
         if self.limits.tokens is not None:
-            free = self.limits.tokens - self._tokens - sum(r.tokens for r in self._held)
+            free = self.limits.tokens - self._tokens - sum(r.tokens for r in self._reserved)
             granted = min(granted, free - prompt)
         if self.limits.cost is not None and price is not None:
-            dollars = self.limits.cost - self._cost - sum(r.cost for r in self._held)
-            granted = min(granted, price.completion_for(dollars, prompt))
+            dollars = self.limits.cost - self._cost - sum(r.cost for r in self._reserved)
+            granted = min(granted, price.affordable_completion_tokens(dollars, prompt))
         if granted >= completion:
             return completion
-        if self._held:
+        if self._reserved:
             return None
-        if granted < min(LEAST, completion):
+        if granted < min(MIN_ANSWER_TOKENS, completion):
             raise self._error(f"a request of about {prompt} tokens would go beyond it")
         return granted
 
@@ -187,6 +187,6 @@ class Budget:
             self.limits.tokens is not None
         ) + [f"${self._cost:.4f} of ${self.limits.cost}"] * (self.limits.cost is not None)
         lost = f", those of {len(self._lost)} lost answers included" if self._lost else ""
-        whose = "run's" if self.whole else "episode's"
+        whose = "run's" if self.whole_run else "episode's"
         told = f" ({' and '.join(spent)} spent{lost})" if spent else ""
-        return BudgetError(f"the {whose} limit is reached{told}: {why}", self.whole)
+        return BudgetError(f"the {whose} limit is reached{told}: {why}", self.whole_run)

@@ -20,31 +20,33 @@ from intercode.core.types import Usage
 from intercode.models.base import Completion
 from intercode.models.options import CacheMode
 
-FORM = 1
+FORMAT_VERSION = 1
 """Raised when a key or an entry changes its form: older entries are then not found."""
 
-FREE = Usage(prompt_tokens=0, completion_tokens=0, cached_tokens=0, reasoning_tokens=0, cost=0.0)
+ZERO_USAGE = Usage(
+    prompt_tokens=0, completion_tokens=0, cached_tokens=0, reasoning_tokens=0, cost=0.0
+)
 """The usage of an answer from the cache."""
 
-_BUSY = 60.0  # seconds to wait for another process that writes
-_TABLE = "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, made REAL, answer TEXT)"
+_BUSY_TIMEOUT = 60.0  # seconds to wait for another process that writes
+_CREATE_TABLE = "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, made REAL, answer TEXT)"
 
 
-def key_of(asked: Mapping[str, Any]) -> str:
+def cache_key(asked: Mapping[str, Any]) -> str:
     """The name under which the answer to a request is kept."""
-    text = json.dumps([FORM, asked], sort_keys=True, ensure_ascii=True, default=str)
+    text = json.dumps([FORMAT_VERSION, asked], sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
-class Cache:
+class CompletionCache:
     """A file of answers (SQLite), safe with many threads and processes and after ``kill -9``.
 
     ``where`` True means ``answers.sqlite`` in the package's cache directory. Readable by its owner
     only. Raises ConfigError, then and later, for a file that cannot be used as such a cache.
     """
 
-    def __init__(self, where: bool | str | Path, mode: CacheMode = "use") -> None:
-        self.path = cache_root() / "answers.sqlite" if where is True else Path(str(where))
+    def __init__(self, path: bool | str | Path, mode: CacheMode = "use") -> None:
+        self.path = cache_root() / "answers.sqlite" if path is True else Path(str(path))
         self.mode = mode
         self._open: tuple[int, sqlite3.Connection, threading.Lock] | None = None
         self._opening = threading.Lock()
@@ -55,24 +57,24 @@ class Cache:
         if self.mode == "refresh":
             return None
         connection, lock = self._connection()
-        with lock, self._usable():
+        with lock, self._config_errors():
             row = connection.execute("SELECT answer FROM answers WHERE key = ?", (key,)).fetchone()
         if row is None:
             return None
         entry = json.loads(row[0])
         saved = Usage(**entry.pop("usage"))
         entry["calls"] = tuple(entry["calls"])
-        return Completion(**entry, usage=FREE, cached=True, saved=saved)
+        return Completion(**entry, usage=ZERO_USAGE, cached=True, original_usage=saved)
 
     def put(self, key: str, completion: Completion) -> None:
         """Keep an answer. In the modes that only read, nothing happens."""
         if self.mode not in ("use", "refresh"):
             return
-        entry = asdict(replace(completion, cached=False, saved=Usage()))
+        entry = asdict(replace(completion, cached=False, original_usage=Usage()))
         del entry["cached"], entry["saved"]
         text = json.dumps(entry, default=str)
         connection, lock = self._connection()
-        with lock, self._usable(), connection:
+        with lock, self._config_errors(), connection:
             connection.execute(
                 "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)", (key, time.time(), text)
             )
@@ -94,20 +96,20 @@ class Cache:
         return opened[1], opened[2]
 
     def _connect(self) -> sqlite3.Connection:
-        with self._usable():
+        with self._config_errors():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with closing(os.fdopen(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))):
                 pass
             connection = sqlite3.connect(
-                self.path, timeout=_BUSY, check_same_thread=False, isolation_level=None
+                self.path, timeout=_BUSY_TIMEOUT, check_same_thread=False, isolation_level=None
             )
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
-            connection.execute(_TABLE)
+            connection.execute(_CREATE_TABLE)
         return connection
 
     @contextmanager
-    def _usable(self) -> Iterator[None]:
+    def _config_errors(self) -> Iterator[None]:
         """Raise ConfigError where the file fails: no later request would fare better."""
         try:
             yield

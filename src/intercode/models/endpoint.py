@@ -13,27 +13,33 @@ from typing import Any, Self
 
 from intercode.core.errors import ModelRefusedError
 from intercode.models.base import Completion, Message, Tool
-from intercode.models.cache import Cache, key_of
-from intercode.models.call import CUT, FREELY, Allowance, OutOfTimeError, ask
-from intercode.models.options import Conduct, Generation, asdict_flat
+from intercode.models.cache import CompletionCache, cache_key
+from intercode.models.call import (
+    LENGTH_FINISH_REASONS,
+    UNLIMITED,
+    CallLimits,
+    DeadlineExceededError,
+    request_completion,
+)
+from intercode.models.options import GenerationOptions, RequestOptions, shallow_asdict
 from intercode.models.prices import find_price
-from intercode.models.redaction import clean, hide, is_secret_header, secrets_in
-from intercode.models.token_count import Calibration, estimate
+from intercode.models.redaction import find_secrets, is_secret_header, redact, redact_text
+from intercode.models.token_count import Calibration, estimate_tokens
 from intercode.models.transport import event_loop
-from intercode.models.transport.concurrency import Pace, Traffic
+from intercode.models.transport.concurrency import ConcurrencyLimiter, Traffic
 
-__all__ = ["Allowance", "Endpoint", "Lane", "OutOfTimeError"]
+__all__ = ["CallLimits", "Channel", "DeadlineExceededError", "Endpoint"]
 
-OF_ONE_REQUEST = frozenset({400, 413, 422, 451})
+SINGLE_REQUEST_STATUSES = frozenset({400, 413, 422, 451})
 """Refusals that may be of this conversation only: content filters, lengths, forms."""
 
 
-class Lane:
+class Channel:
     """What belongs to one event loop: connections, and how many requests go at once."""
 
-    def __init__(self, client: Any, pace: Pace) -> None:
+    def __init__(self, client: Any, pace: ConcurrencyLimiter) -> None:
         self.loop = asyncio.get_running_loop()
-        self.client, self.pace = client, pace
+        self.client, self.limiter = client, pace
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -42,14 +48,14 @@ class Lane:
             await close()
 
 
-class _Shared:
+class _SharedState:
     """What a model and its views have in common."""
 
-    def __init__(self, conduct: Conduct) -> None:
-        self.lane: Lane | None = None
+    def __init__(self, conduct: RequestOptions) -> None:
+        self.channel: Channel | None = None
         self.traffic = Traffic()
-        self.most = conduct.concurrency
-        self.cache = Cache(conduct.cache, conduct.cache_mode) if conduct.cache else None
+        self.max_concurrency = conduct.concurrency
+        self.cache = CompletionCache(conduct.cache, conduct.cache_mode) if conduct.cache else None
 
 
 class Endpoint(ABC):
@@ -63,21 +69,21 @@ class Endpoint(ABC):
         self,
         name: str,
         endpoint: str,
-        generation: Generation,
-        conduct: Conduct,
+        generation: GenerationOptions,
+        request_options: RequestOptions,
         *,
         provider: str = "",
         secrets: Sequence[str] = (),
     ) -> None:
         self.name, self.endpoint, self.provider = name, endpoint, provider
-        self.generation, self.conduct = generation, conduct
-        self.retry = conduct.settled()
-        self.price = find_price(provider, name, conduct.prices, conduct.price)
+        self.generation, self.request_options = generation, request_options
+        self.retry = request_options.build_retry_policy()
+        self.price = find_price(provider, name, request_options.prices, request_options.price)
         self.calibration: Calibration | None = None
         self.sample = 0
-        hidden = (*secrets, *secrets_in(asdict_flat(generation)))
+        hidden = (*secrets, *find_secrets(shallow_asdict(generation)))
         self._secrets = tuple(sorted({s for s in hidden if s}, key=len, reverse=True))
-        self._shared = _Shared(conduct)
+        self._shared = _SharedState(request_options)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {self.endpoint!r})"
@@ -104,37 +110,39 @@ class Endpoint(ABC):
         messages: Sequence[Message],
         *,
         tools: Sequence[Tool] = (),
-        allowed: Allowance = FREELY,
+        limits: CallLimits = UNLIMITED,
     ) -> Completion:
         """Continue the conversation; see Model. ``allowed``: what a budget leaves."""
-        request, key = self._prepared(messages, tools)
-        answer = self._recall(key)
+        request, key = self._prepare(messages, tools)
+        answer = self._get_cached(key)
         if answer is None:
-            answer = event_loop.run(ask(self, request, allowed))
-            self._keep(key, allowed, answer)
-        return self._learned(messages, tools, answer)
+            answer = event_loop.run_on_loop(request_completion(self, request, limits))
+            self._store(key, limits, answer)
+        return self._calibrate(messages, tools, answer)
 
     async def acomplete(
         self,
         messages: Sequence[Message],
         *,
         tools: Sequence[Tool] = (),
-        allowed: Allowance = FREELY,
+        limits: CallLimits = UNLIMITED,
     ) -> Completion:
         """As ``complete``, for asynchronous callers, whose own event loop is not held up."""
-        request, key = self._prepared(messages, tools)
-        answer = await asyncio.to_thread(self._recall, key) if key else None
+        request, key = self._prepare(messages, tools)
+        answer = await asyncio.to_thread(self._get_cached, key) if key else None
         if answer is None:
-            answer = await event_loop.arun(ask(self, request, allowed))
+            answer = await event_loop.await_on_loop(request_completion(self, request, limits))
             if key:
-                await asyncio.to_thread(self._keep, key, allowed, answer)
-        return self._learned(messages, tools, answer)
+                await asyncio.to_thread(self._store, key, limits, answer)
+        return self._calibrate(messages, tools, answer)
 
-    def recall(self, messages: Sequence[Message], tools: Sequence[Tool] = ()) -> Completion | None:
+    def get_cached(
+        self, messages: Sequence[Message], tools: Sequence[Tool] = ()
+    ) -> Completion | None:
         """The answer in the cache, None where there is none; nothing is asked."""
-        return self._recall(self._prepared(messages, tools)[1]) if self._shared.cache else None
+        return self._get_cached(self._prepare(messages, tools)[1]) if self._shared.cache else None
 
-    def sampled(self, sample: int) -> Self:
+    def for_sample(self, sample: int) -> Self:
         """This model for one more sample of the same tasks: the cache keeps its answers apart, and
         a ``seed`` is raised by ``sample``. Connections are shared."""
         view = copy.copy(self)
@@ -145,46 +153,50 @@ class Endpoint(ABC):
             view.generation = replace(self.generation, seed=seed - self.sample + sample)
         return view
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """What a run records of its model: everything that can change an answer, no secret."""
         return {
             "name": self.name,
             "provider": self.provider,
             "endpoint": self.endpoint,
-            "generation": self.generation.facts(),
-            "timeout": self.conduct.timeout,
+            "generation": self.generation.metadata(),
+            "timeout": self.request_options.timeout,
             "max_attempts": self.retry.max_attempts,
-            "concurrency": self.conduct.concurrency,
-            "cache": self.conduct.cache_mode if self.conduct.cache else None,
-            "price": self.price.facts() if self.price else None,
+            "concurrency": self.request_options.concurrency,
+            "cache": self.request_options.cache_mode if self.request_options.cache else None,
+            "price": self.price.metadata() if self.price else None,
         }
 
     def traffic(self) -> Traffic:
         """What went to and fro so far, for progress reports."""
-        told, lane = self._shared.traffic, self._shared.lane
+        told, lane = self._shared.traffic, self._shared.channel
         if lane is not None:
-            told.limit, told.in_flight = int(lane.pace.limit), lane.pace.in_flight
-            told.waiting = lane.pace.waiting
+            told.limit, told.in_flight = int(lane.limiter.limit), lane.limiter.in_flight
+            told.waiting = lane.limiter.waiting
         return told
 
-    def clean(self, text: str) -> str:
+    def redact(self, text: str) -> str:
         """The text without this model's secrets."""
-        return clean(text, self._secrets)
+        return redact_text(text, self._secrets)
 
-    def lane(self) -> Lane:
+    def channel(self) -> Channel:
         """Connections and pace of the running loop; made where there are none."""
-        lane = self._shared.lane
+        lane = self._shared.channel
         if lane is None or lane.loop is not asyncio.get_running_loop():
-            pace = Pace(self._shared.most) if lane is None else lane.pace.again()
-            lane = self._shared.lane = Lane(self.connect(), pace)
-            event_loop.hold(lane)
+            pace = (
+                ConcurrencyLimiter(self._shared.max_concurrency)
+                if lane is None
+                else lane.limiter.copy_for_loop()
+            )
+            lane = self._shared.channel = Channel(self.connect(), pace)
+            event_loop.add_resource(lane)
         return lane
 
     def close(self) -> None:
         """Close the connections and the cache, of all views. May be called again."""
-        lane, self._shared.lane = self._shared.lane, None
+        lane, self._shared.channel = self._shared.channel, None
         if lane is not None:
-            event_loop.release(lane)
+            event_loop.close_resource(lane)
         if self._shared.cache is not None:
             self._shared.cache.close()
 
@@ -199,44 +211,44 @@ class Endpoint(ABC):
     ) -> None:
         self.close()
 
-    def _prepared(
+    def _prepare(
         self, messages: Sequence[Message], tools: Sequence[Tool]
     ) -> tuple[dict[str, Any], str]:
         request = self.request(messages, tools)
         if self._shared.cache is None:
             return request, ""
         headers = {k: v for k, v in self.generation.headers.items() if not is_secret_header(k)}
-        asked = [type(self).__name__, self.address, headers, hide(request), self.sample]
-        return request, key_of({"asked": json.loads(json.dumps(asked, default=str))})
+        asked = [type(self).__name__, self.address, headers, redact(request), self.sample]
+        return request, cache_key({"asked": json.loads(json.dumps(asked, default=str))})
 
-    def _recall(self, key: str) -> Completion | None:
+    def _get_cached(self, key: str) -> Completion | None:
         cache = self._shared.cache
         known = cache.get(key) if cache is not None and key else None
         if known is not None:
             self._shared.traffic.from_cache += 1
         elif cache is not None and cache.mode == "only":
-            raise self.refused(f"cache_mode is 'only' and {cache.path} has no answer to this")
+            raise self.refusal(f"cache_mode is 'only' and {cache.path} has no answer to this")
         return known
 
-    def _keep(self, key: str, allowed: Allowance, answer: Completion) -> None:
+    def _store(self, key: str, allowed: CallLimits, answer: Completion) -> None:
         """Put an answer into the cache, unless it was cut short by what a budget has left."""
-        most, own = allowed.max_tokens, self.generation.longest
+        most, own = allowed.max_tokens, self.generation.max_answer_tokens
         lowered = most is not None and (own is None or most < own)
-        cut = lowered and answer.finish_reason in CUT
+        cut = lowered and answer.finish_reason in LENGTH_FINISH_REASONS
         if self._shared.cache is not None and key and not cut:
             self._shared.cache.put(key, answer)
 
-    def _learned(
+    def _calibrate(
         self, messages: Sequence[Message], tools: Sequence[Tool], answer: Completion
     ) -> Completion:
         """The answer, after this view has compared its estimate with the endpoint's count."""
         if self.calibration is not None:
-            told = answer.saved if answer.cached else answer.usage
-            self.calibration.learn(estimate(messages, self.name, tools), told.prompt_tokens)
+            told = answer.original_usage if answer.cached else answer.usage
+            self.calibration.update(estimate_tokens(messages, self.name, tools), told.prompt_tokens)
         return answer
 
-    def refused(self, what: str, status: int | None = None) -> ModelRefusedError:
+    def refusal(self, what: str, status: int | None = None) -> ModelRefusedError:
         """The error for a refusal that asking again does not change. ``status``: the answer's; some
         speak of one request only."""
-        text = self.clean(f"{self.name!r} at {self.endpoint} refused: {what}")
-        return ModelRefusedError(text, whole=status not in OF_ONE_REQUEST)
+        text = self.redact(f"{self.name!r} at {self.endpoint} refused: {what}")
+        return ModelRefusedError(text, affects_all_requests=status not in SINGLE_REQUEST_STATUSES)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from intercode.core.errors import ConfigError
-from intercode.core.registry import unknown
-from intercode.models.redaction import hide
-from intercode.models.transport.retry import Retry
+from intercode.core.registry import unknown_name_error
+from intercode.models.redaction import redact
+from intercode.models.transport.retry import RetryPolicy
 
 CacheMode = Literal["use", "read-only", "refresh", "only"]
 """What is done with a cache: read and fill it; only read it; ask anew and fill it; take answers
@@ -18,7 +18,7 @@ from nowhere else."""
 
 
 @dataclass(frozen=True, slots=True)
-class Generation:
+class GenerationOptions:
     """Generation parameters. None leaves a parameter out, so that the endpoint's own default holds.
 
     ``max_tokens`` and ``max_completion_tokens`` are one limit under its two names; the second also
@@ -43,18 +43,18 @@ class Generation:
     headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def longest(self) -> int | None:
+    def max_answer_tokens(self) -> int | None:
         """The limit on an answer's tokens, whatever its name."""
         given = self.max_completion_tokens
         return self.max_tokens if given is None else given
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """Every parameter, secrets hidden."""
-        return hide(asdict_flat(self))
+        return redact(shallow_asdict(self))
 
 
 @dataclass(frozen=True, slots=True)
-class Conduct:
+class RequestOptions:
     """How an endpoint is asked.
 
     ``timeout`` bounds one attempt and ``patience`` a whole call, in seconds; ``retry`` overrides
@@ -71,11 +71,11 @@ class Conduct:
     cache_mode: CacheMode = "use"
     prices: str | Path | None = None
     price: Mapping[str, float] | None = None
-    retry: Retry | None = None
+    retry: RetryPolicy | None = None
 
-    def settled(self) -> Retry:
+    def build_retry_policy(self) -> RetryPolicy:
         """How often and how long is tried. Raises ConfigError."""
-        retry = self.retry or Retry(max_attempts=self.max_attempts, patience=self.patience)
+        retry = self.retry or RetryPolicy(max_attempts=self.max_attempts, patience=self.patience)
         if retry.max_attempts < 1 or self.timeout <= 0 or self.concurrency < 1:
             raise ConfigError(
                 f"max_attempts = {retry.max_attempts}, timeout = {self.timeout} s, concurrency = "
@@ -87,20 +87,20 @@ class Conduct:
         return retry
 
 
-def asdict_flat(values: Any) -> dict[str, Any]:
+def shallow_asdict(values: Any) -> dict[str, Any]:
     """The fields of a dataclass by name, one level deep."""
     return {f.name: getattr(values, f.name) for f in fields(values)}
 
 
-def sort_out(
+def split_options(
     options: Mapping[str, Any], own: Sequence[str] = ()
-) -> tuple[Generation, Conduct, dict[str, Any]]:
+) -> tuple[GenerationOptions, RequestOptions, dict[str, Any]]:
     """Options by what they are about: generation, conduct, and those of the model's ``own``.
 
     ``"none"`` as a value means None (TOML has no other word for it). Raises UnknownNameError for an
     option that does not exist, ConfigError for a value of the wrong form.
     """
-    names = {f.name for f in fields(Generation)}, {f.name for f in fields(Conduct)}
+    names = {f.name for f in fields(GenerationOptions)}, {f.name for f in fields(RequestOptions)}
     parts: tuple[dict[str, Any], ...] = ({}, {}, {})
     for name, value in options.items():
         value = None if value == "none" else value
@@ -109,27 +109,31 @@ def sort_out(
                 part[name] = value
                 break
         else:
-            raise unknown("model option", name, [*names[0], *names[1], *own])
-    generation = Generation(**parts[0])
-    conduct = Conduct(**{name: value for name, value in parts[1].items() if value is not None})
-    for name, kinds in _KINDS.items():
+            raise unknown_name_error("model option", name, [*names[0], *names[1], *own])
+    generation = GenerationOptions(**parts[0])
+    conduct = RequestOptions(
+        **{name: value for name, value in parts[1].items() if value is not None}
+    )
+    for name, kinds in _OPTION_TYPES.items():
         value = getattr(generation, name, None)
         value = getattr(conduct, name, None) if value is None else value
         if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
             wanted = " or ".join(k.__name__ for k in kinds)
             raise ConfigError(f"the model option {name} = {value!r} is no {wanted}")
-    if generation.longest is not None and generation.longest < 1:
-        raise ConfigError(f"max_tokens = {generation.longest}: an answer has at least 1 token")
+    if generation.max_answer_tokens is not None and generation.max_answer_tokens < 1:
+        raise ConfigError(
+            f"max_tokens = {generation.max_answer_tokens}: an answer has at least 1 token"
+        )
     for name, text in generation.headers.items():
         if not isinstance(text, str) or not (name + text).isascii() or not text.isprintable():
             raise ConfigError(f"the header {name!r} of the option headers is no plain text")
     return generation, conduct, parts[2]
 
 
-_NUMBER, _WHOLE = (int, float), (int,)
-_KINDS: dict[str, tuple[type, ...]] = {
-    "temperature": _NUMBER, "top_p": _NUMBER, "seed": _WHOLE, "max_tokens": _WHOLE,
-    "max_completion_tokens": _WHOLE, "frequency_penalty": _NUMBER, "presence_penalty": _NUMBER,
-    "top_logprobs": _WHOLE, "extra": (Mapping,), "headers": (Mapping,), "timeout": _NUMBER,
-    "max_attempts": _WHOLE, "patience": _NUMBER, "concurrency": _WHOLE, "price": (Mapping,),
+_NUMBER_TYPES, _INTEGER_TYPES = (int, float), (int,)
+_OPTION_TYPES: dict[str, tuple[type, ...]] = {
+    "temperature": _NUMBER_TYPES, "top_p": _NUMBER_TYPES, "seed": _INTEGER_TYPES, "max_tokens": _INTEGER_TYPES,
+    "max_completion_tokens": _INTEGER_TYPES, "frequency_penalty": _NUMBER_TYPES, "presence_penalty": _NUMBER_TYPES,
+    "top_logprobs": _INTEGER_TYPES, "extra": (Mapping,), "headers": (Mapping,), "timeout": _NUMBER_TYPES,
+    "max_attempts": _INTEGER_TYPES, "patience": _NUMBER_TYPES, "concurrency": _INTEGER_TYPES, "price": (Mapping,),
 }  # fmt: skip

@@ -13,11 +13,11 @@ from typing import Any
 
 from intercode.core.errors import ConfigError
 
-VARIABLE = "INTERCODE_PRICES"
-OWN = Path(__file__).with_name("prices.toml")
+PRICES_VARIABLE = "INTERCODE_PRICES"
+PACKAGED_PRICES = Path(__file__).with_name("prices.toml")
 MILLION = 1_000_000
 
-_DATE = re.compile(r"(?:[-@](?:20\d{2}-?\d{2}-?\d{2}|\d{4}|latest|\d{3}))+$")
+_DATE_SUFFIX = re.compile(r"(?:[-@](?:20\d{2}-?\d{2}-?\d{2}|\d{4}|latest|\d{3}))+$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +50,22 @@ class Price:
         )
         return sum(tokens * rate for tokens, rate in rates) / MILLION
 
-    def most(self, prompt: int, completion: int) -> float:
+    def max_cost(self, prompt: int, completion: int) -> float:
         """The most that a request can cost."""
         return max(self.cost(prompt, completion), self.cost(prompt, completion, 0, prompt))
 
-    def completion_for(self, dollars: float, prompt: int) -> int:
+    def affordable_completion_tokens(self, dollars: float, prompt: int) -> int:
         """How many tokens of an answer to ``prompt`` tokens these dollars pay for; may be < 0."""
-        left = dollars - self.most(prompt, 0)
+        left = dollars - self.max_cost(prompt, 0)
         long = prompt > (self.long_from or prompt) and self.long is not None
         rate = self.long.output if long and self.long is not None else self.output
         return int(left * MILLION / rate + 1e-6) if rate > 0 else (1 << 31 if left >= 0 else -1)
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """What is recorded with a run."""
         told = {name: getattr(self, name) for name in ("input", "output", "cached", "written")}
         told |= {"long_from": self.long_from, "source": self.source, "date": self.date}
-        told["long"] = self.long.facts() if self.long else None
+        told["long"] = self.long.metadata() if self.long else None
         return {k: v for k, v in told.items() if v not in (None, "")}
 
 
@@ -81,18 +81,18 @@ def find_price(
     form.
     """
     if given is not None:
-        return read_price(given, "the option price")
-    files = [Path(f) for f in (file, os.environ.get(VARIABLE)) if f]
+        return parse_price(given, "the option price")
+    files = [Path(f) for f in (file, os.environ.get(PRICES_VARIABLE)) if f]
     full = f"{provider}/{name}" if provider else name
-    for table in [*map(read_prices, files), *([_own()] if provider else [])]:
-        if (price := look_up(table, full)) is not None:
+    for table in [*map(read_prices, files), *([_packaged_prices()] if provider else [])]:
+        if (price := find_in_table(table, full)) is not None:
             return price
     return None
 
 
-def look_up(table: Mapping[str, Price], name: str) -> Price | None:
+def find_in_table(table: Mapping[str, Price], name: str) -> Price | None:
     """The entry of a table for a name; see ``find_price``."""
-    for candidate in (name, _DATE.sub("", name)):
+    for candidate in (name, _DATE_SUFFIX.sub("", name)):
         if candidate in table:
             return table[candidate]
     stems = [k for k in table if k.endswith("*") and name.startswith(k[:-1])]
@@ -108,16 +108,16 @@ def read_prices(path: Path) -> dict[str, Price]:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
         raise ConfigError(f"cannot read the prices in {path}: {e}") from e
-    return {name: read_price(entry, f"{path}: {name!r}") for name, entry in data.items()}
+    return {name: parse_price(entry, f"{path}: {name!r}") for name, entry in data.items()}
 
 
-def read_price(entry: Any, where: str) -> Price:
+def parse_price(entry: Any, where: str) -> Price:
     """A price from a table of its fields. Raises ConfigError."""
     if not isinstance(entry, Mapping):
         raise ConfigError(f"{where} is no table of input, output, cached, ... in $ per million")
     values = dict(entry)
     if "long" in values:
-        values["long"] = read_price(values["long"], f"{where}, long")
+        values["long"] = parse_price(values["long"], f"{where}, long")
     try:
         price = Price(**values)
     except TypeError as e:
@@ -132,5 +132,5 @@ def read_price(entry: Any, where: str) -> Price:
 
 
 @cache
-def _own() -> dict[str, Price]:
-    return read_prices(OWN)
+def _packaged_prices() -> dict[str, Price]:
+    return read_prices(PACKAGED_PRICES)

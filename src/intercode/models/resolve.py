@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 from intercode.core.errors import ConfigError
 from intercode.core.registry import Registry
 from intercode.models.base import Model
-from intercode.models.options import sort_out
-from intercode.models.providers.openai import OPTIONS, OpenAIModel
+from intercode.models.options import split_options
+from intercode.models.providers.openai import OPENAI_OPTIONS, OpenAIModel
 from intercode.models.providers.scripted import read_script
 
 
@@ -21,7 +21,7 @@ class Provider:
     """An OpenAI-compatible endpoint. ``variable`` holds its key; "" where none is needed."""
 
     base_url: str
-    variable: str = ""
+    key_variable: str = ""
 
 
 PROVIDERS = {
@@ -42,7 +42,7 @@ PROVIDERS = {
 }
 """Providers that speak OpenAI's protocol. Those without a variable run on this machine."""
 
-NATIVE = Registry(
+NATIVE_PROVIDERS = Registry(
     "provider",
     {
         "anthropic": "intercode.models.providers.anthropic:AnthropicModel",
@@ -52,7 +52,7 @@ NATIVE = Registry(
 )
 """Providers with a client library of their own: extras of the same names."""
 
-KEYS = {"anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY", "litellm": ""}
+KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY", "litellm": ""}
 """Which variable holds their key; LiteLLM looks for its providers' own."""
 
 
@@ -77,46 +77,48 @@ def open_model(name: str, base_url: str | None = None, **options: Any) -> Model:
     options = {k: v for k, v in options.items() if v is not None or k == "temperature"}
     provider, _, short = name.partition("/")
     given = options.pop("api_key", None) or os.environ.get("INTERCODE_API_KEY")
-    if provider in NATIVE and short:
-        return _native(provider, short, base_url, given, options)
+    if provider in NATIVE_PROVIDERS and short:
+        return _open_native(provider, short, base_url, given, options)
     base_url = base_url or os.environ.get("OPENAI_BASE_URL")
-    sort_out(options, OPTIONS)
+    split_options(options, OPENAI_OPTIONS)
     if base_url:
         key = given or os.environ.get("OPENAI_API_KEY")
-        known = _provider_at(base_url)
+        known = _provider_of_url(base_url)
         return OpenAIModel(name, base_url, api_key=key, provider=known, **options)
     if provider not in PROVIDERS or not short:
-        raise ConfigError(_no_endpoint(name))
+        raise ConfigError(_unknown_endpoint_message(name))
     place = PROVIDERS[provider]
-    key = given or (os.environ.get(place.variable) if place.variable else None)
-    if place.variable and not key:
-        raise ConfigError(f"no key for {place.base_url}: set {place.variable} or INTERCODE_API_KEY")
+    key = given or (os.environ.get(place.key_variable) if place.key_variable else None)
+    if place.key_variable and not key:
+        raise ConfigError(
+            f"no key for {place.base_url}: set {place.key_variable} or INTERCODE_API_KEY"
+        )
     return OpenAIModel(short, place.base_url, api_key=key, provider=provider, **options)
 
 
-def _native(
+def _open_native(
     provider: str, name: str, base_url: str | None, key: str | None, options: dict[str, Any]
 ) -> Model:
     """A model through the client library of its provider."""
-    variable = KEYS[provider]
+    variable = KEY_VARIABLES[provider]
     key = key or (os.environ.get(variable) if variable else None)
     if variable and not key:
         raise ConfigError(f"no key for {provider}/{name}: set {variable} or INTERCODE_API_KEY")
-    model: Model = NATIVE.load(provider)(name, base_url, api_key=key, **options)
+    model: Model = NATIVE_PROVIDERS.load(provider)(name, base_url, api_key=key, **options)
     return model
 
 
-def _provider_at(base_url: str) -> str:
+def _provider_of_url(base_url: str) -> str:
     """The provider whose address this is: its prices hold; "" for any other."""
     host = urlsplit(base_url).hostname
     found = [
-        n for n, p in PROVIDERS.items() if p.variable and urlsplit(p.base_url).hostname == host
+        n for n, p in PROVIDERS.items() if p.key_variable and urlsplit(p.base_url).hostname == host
     ]
     return found[0] if found else ""
 
 
-def _no_endpoint(name: str) -> str:
-    known = ", ".join(f"{p}/NAME" for p in (*PROVIDERS, *NATIVE))
+def _unknown_endpoint_message(name: str) -> str:
+    known = ", ".join(f"{p}/NAME" for p in (*PROVIDERS, *NATIVE_PROVIDERS))
     return (
         f"no endpoint is known for the model {name!r}: give --base-url URL (an OpenAI-compatible "
         f"address such as http://localhost:8000/v1), set OPENAI_BASE_URL, or use {known}"

@@ -15,11 +15,11 @@ from typing import Any
 from intercode.models.base import Message, Tool
 
 BYTES_PER_TOKEN = 3.5
-PER_MESSAGE = 4
+TOKENS_PER_MESSAGE = 4
 """Tokens that a chat endpoint puts around a message (OpenAI's guide to counting tokens: 3, and the
 role)."""
 
-_TABLES = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
+_TABLE_URL = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
 
 
 class Calibration:
@@ -32,7 +32,7 @@ class Calibration:
     def __init__(self) -> None:
         self.ratio = 1.0
 
-    def learn(self, estimated: int, counted: int | None) -> None:
+    def update(self, estimated: int, counted: int | None) -> None:
         """Take a prompt's count as the endpoint gave it; of no use where it is not plausible."""
         if counted and estimated > 0 and 0.1 <= counted / estimated <= 10:
             self.ratio = counted / estimated
@@ -54,30 +54,30 @@ def count_tokens(model: Any, content: str | Sequence[Message] | Mapping[str, Any
     calibration = getattr(model, "calibration", None)
     ratio = calibration.ratio if isinstance(calibration, Calibration) else 1.0
     name = str(getattr(model, "name", "") or "")
-    return math.ceil(estimate(content, name) * ratio)
+    return math.ceil(estimate_tokens(content, name) * ratio)
 
 
-def estimate(
+def estimate_tokens(
     content: str | Sequence[Message] | Mapping[str, Any], name: str = "", tools: Sequence[Tool] = ()
 ) -> int:
     """The count before any calibration; ``tools`` are described to the model as well."""
     if isinstance(content, str):
-        return _text(content, name)
+        return _estimate_text(content, name)
     messages = [content] if isinstance(content, Mapping) else list(content)
     total = 3 if messages and not isinstance(content, Mapping) else 0  # the answer's beginning
     for message in messages:
-        total += PER_MESSAGE + _text(str(message.get("content") or ""), name)
+        total += TOKENS_PER_MESSAGE + _estimate_text(str(message.get("content") or ""), name)
         if calls := message.get("tool_calls"):
-            total += _text(json.dumps(calls, default=str), name)
+            total += _estimate_text(json.dumps(calls, default=str), name)
         if provider := message.get("provider"):
-            total += _text(json.dumps(provider, default=str), name)
+            total += _estimate_text(json.dumps(provider, default=str), name)
     for tool in tools:
         described = [tool.name, tool.description, dict(tool.parameters)]
-        total += PER_MESSAGE + _text(json.dumps(described, default=str), name)
+        total += TOKENS_PER_MESSAGE + _estimate_text(json.dumps(described, default=str), name)
     return total
 
 
-def _text(text: str, name: str) -> int:
+def _estimate_text(text: str, name: str) -> int:
     encoding = _encoding(name.rpartition("/")[2]) if name else None
     if encoding is not None:
         return len(encoding.encode(text, disallowed_special=()))
@@ -91,17 +91,17 @@ def _encoding(name: str) -> Any:
         import tiktoken
 
         kind = tiktoken.encoding_name_for_model(name)
-        if not _table(kind).is_file():
+        if not _table_path(kind).is_file():
             return None
         return tiktoken.get_encoding(kind)
     except (ImportError, KeyError, ValueError, OSError):
         return None
 
 
-def _table(kind: str) -> Path:
+def _table_path(kind: str) -> Path:
     """Where tiktoken keeps the table of an encoding: under the SHA-1 of its address."""
     kind = {"o200k_harmony": "o200k_base", "p50k_edit": "p50k_base"}.get(kind, kind)
     known = (os.environ.get(v) for v in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"))
     folder = next((v for v in known if v is not None), None)
     where = Path(folder) if folder else Path(tempfile.gettempdir()) / "data-gym-cache"
-    return where / hashlib.sha1(_TABLES.format(kind).encode()).hexdigest()
+    return where / hashlib.sha1(_TABLE_URL.format(kind).encode()).hexdigest()

@@ -10,60 +10,60 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from intercode.results.tables import Table
 
-_SPECIAL = {
+_ESCAPES = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$",
     "#": r"\#", "_": r"\_", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
 }  # fmt: skip
-_LEAST = 3
+_MIN_GROUPED_COLUMNS = 3
 """So many neighbouring columns whose names share their first word get a heading of their own."""
 
 
-def latex(tables: Sequence[Table]) -> str:
+def render_latex(tables: Sequence[Table]) -> str:
     """Every table as a float with caption, label and notes. Needs ``booktabs`` in the preamble."""
     head = "% In the preamble: \\usepackage[T1]{fontenc} \\usepackage{booktabs}\n"
-    return head + "\n".join(map(_table, tables))
+    return head + "\n".join(map(_render_table, tables))
 
 
-def escaped(text: str) -> str:
+def escape_latex(text: str) -> str:
     """A text as LaTeX prints it: every character that LaTeX gives a meaning is taken literally."""
-    return "".join(_SPECIAL.get(c, c) for c in " ".join(text.split()))
+    return "".join(_ESCAPES.get(c, c) for c in " ".join(text.split()))
 
 
-def _table(table: Table) -> str:
+def _render_table(table: Table) -> str:
     label = re.sub(r"[^A-Za-z0-9-]+", "-", table.name).strip("-")
-    kinds = "".join("r" if numeric else "l" for numeric in table.numeric())
+    kinds = "".join("r" if numeric else "l" for numeric in table.numeric_columns())
     lines = [
         "\\begin{table}",
         "\\centering\\small",
-        f"\\caption{{{escaped(table.title)}}}",
+        f"\\caption{{{escape_latex(table.title)}}}",
         f"\\label{{tab:{label}}}",
         f"\\begin{{tabular}}{{{kinds}}}",
         "\\toprule",
-        *_heading(table.columns),
+        *_render_heading(table.columns),
         "\\midrule",
-        *(_row(cells) for cells in table.shown()),
+        *(_render_row(cells) for cells in table.formatted_rows()),
         "\\bottomrule",
         "\\end{tabular}",
-        *(f"\\par\\footnotesize {escaped(note)}" for note in table.notes),
+        *(f"\\par\\footnotesize {escape_latex(note)}" for note in table.notes),
         "\\end{table}",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _row(cells: Sequence[str]) -> str:
-    return " & ".join(map(escaped, cells)) + r" \\"
+def _render_row(cells: Sequence[str]) -> str:
+    return " & ".join(map(escape_latex, cells)) + r" \\"
 
 
-def _heading(columns: Sequence[str]) -> Iterator[str]:
+def _render_heading(columns: Sequence[str]) -> Iterator[str]:
     """The columns' names; above neighbours with one first word, that word once."""
     spans = [list(same) for _, same in groupby(columns, key=lambda c: c.split(" ")[0])]
-    grouped = [len(s) >= _LEAST and all(" " in c for c in s) for s in spans]
+    grouped = [len(s) >= _MIN_GROUPED_COLUMNS and all(" " in c for c in s) for s in spans]
     if any(grouped):
         above, rules, at = [], "", 1
         for span, is_group in zip(spans, grouped, strict=True):
             if is_group:
-                word = escaped(span[0].split(" ")[0])
+                word = escape_latex(span[0].split(" ")[0])
                 above.append(f"\\multicolumn{{{len(span)}}}{{c}}{{{word}}}")
                 rules += f"\\cmidrule(lr){{{at}-{at + len(span) - 1}}}"
             else:
@@ -76,4 +76,4 @@ def _heading(columns: Sequence[str]) -> Iterator[str]:
         for span, is_group in zip(spans, grouped, strict=True)
         for column in span
     ]
-    yield _row(names)
+    yield _render_row(names)

@@ -12,10 +12,10 @@ from typing import Any
 from intercode.core import logs, trajectories
 from intercode.core.errors import ConfigError, UsageError
 from intercode.core.types import Step, Trajectory
-from intercode.results.statistics.metrics import is_failed, settled
+from intercode.results.statistics.metrics import drop_retried_failures, is_failed
 from intercode.results.statistics.samples import turn_count
 
-_NAMED = ("environment", "dataset", "agent", "model", "profile")
+_REPEATED_METADATA = ("environment", "dataset", "agent", "model", "profile")
 """Facts that every row repeats, so that the tables of several runs can be joined."""
 
 
@@ -27,17 +27,17 @@ class Run:
     path: Path
 
     @cached_property
-    def facts(self) -> Mapping[str, Any]:
+    def metadata(self) -> Mapping[str, Any]:
         """What the results were obtained with: run.json, else what the first episode says."""
         if (self.path / trajectories.RUN_FILE).is_file():
-            return trajectories.read_run(self.path)
+            return trajectories.read_run_metadata(self.path)
         return self.episodes[0].run if self.episodes else {}
 
     @cached_property
     def episodes(self) -> tuple[Trajectory, ...]:
         """One for each task and epoch, in the order in which they ended: where another try has
         succeeded, those that ended in an error are left out. Branches stand beside them."""
-        return tuple(settled(logs.load(self.path)))
+        return tuple(drop_retried_failures(logs.load_log(self.path)))
 
     def episode_rows(self) -> list[dict[str, Any]]:
         """One row an episode. Unknown values are None; ``success`` and ``reward`` are None for an
@@ -48,18 +48,18 @@ class Run:
     def step_rows(self) -> list[dict[str, Any]]:
         """One row a turn, turns counted from 1."""
         return [
-            {**_key(t), **_step_row(step), "turn": n}
+            {**_episode_key(t), **_step_row(step), "turn": n}
             for t in self.episodes
             for n, step in enumerate(t.steps, 1)
         ]
 
     def to_pandas(self) -> Any:
         """``episode_rows`` as a DataFrame. Raises ConfigError where pandas is not installed."""
-        return _frame(self.episode_rows())
+        return _to_frame(self.episode_rows())
 
     def steps_to_pandas(self) -> Any:
         """``step_rows`` as a DataFrame. Raises ConfigError where pandas is not installed."""
-        return _frame(self.step_rows())
+        return _to_frame(self.step_rows())
 
 
 def load_run(path: str | Path) -> Run:
@@ -68,7 +68,7 @@ def load_run(path: str | Path) -> Run:
     Raises UsageError where there is none, naming the runs below it.
     """
     path = Path(path).expanduser()
-    found = logs.discover([path])
+    found = logs.find_logs([path])
     if [p.resolve() for p in found] != [path.resolve()]:
         if len(found) == 1:
             return Run(found[0])
@@ -77,7 +77,7 @@ def load_run(path: str | Path) -> Run:
     return Run(path)
 
 
-def _key(episode: Trajectory) -> dict[str, Any]:
+def _episode_key(episode: Trajectory) -> dict[str, Any]:
     return {"task": episode.task, "epoch": episode.epoch, "episode": episode.id or None}
 
 
@@ -86,14 +86,14 @@ def _episode_row(t: Trajectory) -> dict[str, Any]:
     usage = asdict(t.usage)
     usage["model_seconds"] = usage.pop("seconds")
     return {
-        **_key(t), "index": t.index, "group": t.group, "hardness": t.hardness,
+        **_episode_key(t), "index": t.index, "group": t.group, "hardness": t.hardness,
         "success": t.success if played else None, "reward": t.reward if played else None,
         "turns": int(turn_count(t)), "end": t.end, "error": t.error,
         "invalid": sum(step.valid is False for step in t.steps),
         "refused": sum(step.refused for step in t.steps),
         "seconds": t.seconds, **usage, "attempts": t.run.get("attempts", 1), "seed": t.seed,
         "parent": t.parent, "branched_at": t.branched_at, "query": t.query,
-        **{name: t.run.get(name) for name in _NAMED},
+        **{name: t.run.get(name) for name in _REPEATED_METADATA},
     }  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def _step_row(step: Step) -> dict[str, Any]:
     return {**fields, "changes": len(step.changes), **usage, **parts}
 
 
-def _frame(rows: Iterable[dict[str, Any]]) -> Any:
+def _to_frame(rows: Iterable[dict[str, Any]]) -> Any:
     try:
         pandas = importlib.import_module("pandas")
     except ImportError as e:

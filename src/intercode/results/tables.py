@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from intercode.core.errors import UsageError
-from intercode.core.registry import unknown
-from intercode.results.latex import latex
+from intercode.core.registry import unknown_name_error
+from intercode.results.latex import render_latex
 
 Cell = str | int | float | None
 MISSING = "-"
@@ -43,22 +43,25 @@ class Table:
         """
         for name in (column, *where):
             if name not in self.columns:
-                raise unknown(f"column of {self.name}", name, list(self.columns))
+                raise unknown_name_error(f"column of {self.name}", name, list(self.columns))
         for row in self.rows:
             values = dict(zip(self.columns, row, strict=True))
             if all(values[k] == v for k, v in where.items()):
                 return values[column]
         raise UsageError(f"table {self.name!r} has no row with {where}")
 
-    def shown(self) -> list[list[str]]:
+    def formatted_rows(self) -> list[list[str]]:
         """The rows as people read them: rounded, ``-`` for what is missing."""
         digits = dict(self.digits)
         return [
-            [_shown(cell, digits.get(c, 1)) for c, cell in zip(self.columns, row, strict=True)]
+            [
+                _format_cell(cell, digits.get(c, 1))
+                for c, cell in zip(self.columns, row, strict=True)
+            ]
             for row in self.rows
         ]
 
-    def numeric(self) -> list[bool]:
+    def numeric_columns(self) -> list[bool]:
         """Which columns hold figures (they are set flush right)."""
         columns = [[row[i] for row in self.rows] for i in range(len(self.columns))]
         return [bool(c) and not any(isinstance(v, str) for v in c) for c in columns]
@@ -72,25 +75,25 @@ def render(tables: Sequence[Table], style: str = "text") -> str:
     figures rounded as shown and empty fields for what is missing. JSON holds full figures and null.
     Raises UnknownNameError for another style.
     """
-    if style not in STYLES:
-        raise unknown("format", style, list(STYLES))
-    return STYLES[style](tables)
+    if style not in RENDERERS:
+        raise unknown_name_error("format", style, list(RENDERERS))
+    return RENDERERS[style](tables)
 
 
-def _shown(cell: Cell, digits: int) -> str:
+def _format_cell(cell: Cell, digits: int) -> str:
     if cell is None:
         return MISSING
     return f"{cell:.{digits}f}" if isinstance(cell, float) else str(cell)
 
 
-def _text(tables: Sequence[Table]) -> str:
-    return "\n".join(_text_table(t) for t in tables)
+def _render_text(tables: Sequence[Table]) -> str:
+    return "\n".join(_render_text_table(t) for t in tables)
 
 
-def _text_table(table: Table) -> str:
-    lines = [list(table.columns), *table.shown()]
+def _render_text_table(table: Table) -> str:
+    lines = [list(table.columns), *table.formatted_rows()]
     widths = [max(len(line[i]) for line in lines) for i in range(len(table.columns))]
-    right = table.numeric()
+    right = table.numeric_columns()
     out = [table.title]
     for number, line in enumerate(lines):
         cells = [
@@ -102,35 +105,41 @@ def _text_table(table: Table) -> str:
     return "\n".join([*out, *(f"Note: {n}" for n in table.notes)]) + "\n"
 
 
-def _markdown(tables: Sequence[Table]) -> str:
-    return "\n".join(_markdown_table(t) for t in tables)
+def _render_markdown(tables: Sequence[Table]) -> str:
+    return "\n".join(_render_markdown_table(t) for t in tables)
 
 
-def _markdown_table(table: Table) -> str:
+def _render_markdown_table(table: Table) -> str:
     def line(cells: Sequence[str]) -> str:
         return "| " + " | ".join(c.replace("|", "\\|").replace("\n", " ") for c in cells) + " |"
 
-    rule = ["---:" if right else "---" for right in table.numeric()]
-    out = [f"### {table.title}", "", line(table.columns), line(rule), *map(line, table.shown())]
+    rule = ["---:" if right else "---" for right in table.numeric_columns()]
+    out = [
+        f"### {table.title}",
+        "",
+        line(table.columns),
+        line(rule),
+        *map(line, table.formatted_rows()),
+    ]
     if table.notes:
         out += ["", *(f"- {note}" for note in table.notes)]
     return "\n".join(out) + "\n"
 
 
-def _csv(tables: Sequence[Table]) -> str:
+def _render_csv(tables: Sequence[Table]) -> str:
     blocks = []
     for table in tables:
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow([table.name])
         writer.writerow(table.columns)
-        for row, shown in zip(table.rows, table.shown(), strict=True):
+        for row, shown in zip(table.rows, table.formatted_rows(), strict=True):
             writer.writerow(["" if c is None else s for c, s in zip(row, shown, strict=True)])
         blocks.append(out.getvalue())
     return "\n".join(blocks)
 
 
-def _json(tables: Sequence[Table]) -> str:
+def _render_json(tables: Sequence[Table]) -> str:
     rows = [
         {
             "name": t.name,
@@ -143,10 +152,10 @@ def _json(tables: Sequence[Table]) -> str:
     return json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
 
 
-STYLES: dict[str, Callable[[Sequence[Table]], str]] = {
-    "text": _text,
-    "markdown": _markdown,
-    "latex": latex,
-    "csv": _csv,
-    "json": _json,
+RENDERERS: dict[str, Callable[[Sequence[Table]], str]] = {
+    "text": _render_text,
+    "markdown": _render_markdown,
+    "latex": render_latex,
+    "csv": _render_csv,
+    "json": _render_json,
 }

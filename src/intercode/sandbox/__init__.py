@@ -9,37 +9,39 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from intercode.core.errors import SandboxUnavailableError
-from intercode.core.registry import Registry, load_object, unknown
+from intercode.core.registry import Registry, load_object, unknown_name_error
 from intercode.sandbox.contract import Limits, Sandbox, SandboxSpec
 
 if TYPE_CHECKING:
-    from intercode.sandbox.supervisor.client import KeptSandbox
+    from intercode.sandbox.supervisor.client import SupervisedSandbox
 
 SANDBOXES = Registry(
     "sandbox",
     {
-        "namespace": "intercode.sandbox.namespace.tiers:either",
-        "namespace/1": "intercode.sandbox.namespace.tiers:grouped",
-        "namespace/2": "intercode.sandbox.namespace.tiers:ungrouped",
-        "container": "intercode.sandbox.container.tiers:either",
-        "docker": "intercode.sandbox.container.tiers:docker",
-        "podman": "intercode.sandbox.container.tiers:podman",
-        "container/docker": "intercode.sandbox.container.tiers:docker",
-        "container/podman": "intercode.sandbox.container.tiers:podman",
+        "namespace": "intercode.sandbox.namespace.tiers:open_strongest",
+        "namespace/1": "intercode.sandbox.namespace.tiers:open_with_cgroups",
+        "namespace/2": "intercode.sandbox.namespace.tiers:open_with_watchdog",
+        "container": "intercode.sandbox.container.tiers:open_first_engine",
+        "docker": "intercode.sandbox.container.tiers:open_docker",
+        "podman": "intercode.sandbox.container.tiers:open_podman",
+        "container/docker": "intercode.sandbox.container.tiers:open_docker",
+        "container/podman": "intercode.sandbox.container.tiers:open_podman",
     },
     group="intercode.sandbox",
 )
 
 
-SWITCH = "INTERCODE_SANDBOX"
+ENVIRONMENT_VARIABLE = "INTERCODE_SANDBOX"
 """An environment variable: the kind that ``auto`` means, if it is set."""
-_TIERS = {
-    "namespace": "intercode.sandbox.namespace.tiers:strongest",
-    "container": "intercode.sandbox.container.tiers:strongest",
+_STRONGEST_TIER = {
+    "namespace": "intercode.sandbox.namespace.tiers:strongest_tier",
+    "container": "intercode.sandbox.container.tiers:strongest_tier",
 }
 
 
-def open_sandbox(spec: SandboxSpec, kind: str = "auto", files: Path | None = None) -> KeptSandbox:
+def open_sandbox(
+    spec: SandboxSpec, kind: str = "auto", files: Path | None = None
+) -> SupervisedSandbox:
     """A new sandbox of the kind asked for; ``auto`` takes the strongest that this machine has, or
     what the environment variable INTERCODE_SANDBOX names.
 
@@ -47,8 +49,8 @@ def open_sandbox(spec: SandboxSpec, kind: str = "auto", files: Path | None = Non
     ``KeptSandbox.write_upper`` fills it, with a copy of which the box begins.
     Raises UnknownNameError for an unknown kind, SandboxError where it cannot be set up.
     """
-    make = SANDBOXES.load(_meant(kind))
-    sandbox: KeptSandbox = make(spec) if files is None else make(spec, files)
+    make = SANDBOXES.load(_resolve_kind(kind))
+    sandbox: SupervisedSandbox = make(spec) if files is None else make(spec, files)
     return sandbox
 
 
@@ -57,30 +59,30 @@ def tier_of(kind: str = "auto") -> str:
 
     Raises UnknownNameError for an unknown kind, SandboxError where boxes cannot be made.
     """
-    name = _meant(kind)
-    if name in _TIERS:
-        return str(load_object(_TIERS[name])())
+    name = _resolve_kind(kind)
+    if name in _STRONGEST_TIER:
+        return str(load_object(_STRONGEST_TIER[name])())
     if name not in SANDBOXES:
-        raise unknown(SANDBOXES.kind, name, ["auto", *SANDBOXES])
+        raise unknown_name_error(SANDBOXES.kind, name, ["auto", *SANDBOXES])
     return f"container/{name}" if name in ("docker", "podman") else name
 
 
-def _meant(kind: str) -> str:
+def _resolve_kind(kind: str) -> str:
     """The kind that ``auto`` stands for on this machine, or the kind itself."""
     if kind != "auto":
         return kind
-    return os.environ.get(SWITCH) or strongest()
+    return os.environ.get(ENVIRONMENT_VARIABLE) or strongest_kind()
 
 
 @functools.cache
-def strongest() -> str:
+def strongest_kind() -> str:
     """The strongest kind of this machine: namespaces; containers where it forbids those and has an
     engine that answers."""
     try:
-        load_object(_TIERS["namespace"])()
+        load_object(_STRONGEST_TIER["namespace"])()
     except SandboxUnavailableError:
         with suppress(SandboxUnavailableError):
-            load_object(_TIERS["container"])()
+            load_object(_STRONGEST_TIER["container"])()
             return "container"
     return "namespace"
 
@@ -91,6 +93,6 @@ __all__ = [
     "Sandbox",
     "SandboxSpec",
     "open_sandbox",
-    "strongest",
+    "strongest_kind",
     "tier_of",
 ]

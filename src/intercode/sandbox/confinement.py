@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_FORBIDDING = (
+_SYSCTLS = (
     ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),  # Ubuntu 24.04
     ("kernel.unprivileged_userns_clone", "0", "1"),  # Debian before 11
     ("user.max_user_namespaces", "0", "10000"),
@@ -17,17 +17,17 @@ _KUBERNETES = {
 }
 
 
-def user_namespaces_off(proc: Path = Path("/proc/sys")) -> str:
+def user_namespace_fix(proc: Path = Path("/proc/sys")) -> str:
     """The settings of this machine that forbid user namespaces, as commands that allow them."""
     found = []
-    for name, forbids, allows in _FORBIDDING:
+    for name, forbids, allows in _SYSCTLS:
         file = proc / name.replace(".", "/")
         if file.is_file() and file.read_text().strip() == forbids:
             found.append(f"sysctl -w {name}={allows}")
     return " and ".join(found)
 
 
-def confined_by(proc: Path = Path("/proc/self")) -> list[str]:
+def detect_confinement(proc: Path = Path("/proc/self")) -> list[str]:
     """What a container's runtime has put around this process, by the names of its options: a
     ``seccomp`` filter, an ``apparmor`` profile, covered ``systempaths`` (the kernel mounts no new
     /proc or /sys for one that sees only parts of the old)."""
@@ -54,7 +54,7 @@ def _field(file: Path, name: str) -> str:
     return ""
 
 
-def to_ask_for(confined: list[str]) -> str:
+def container_options_hint(confined: list[str]) -> str:
     """How to start a container without these; empty for none."""
     if not confined:
         return ""

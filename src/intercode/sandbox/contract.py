@@ -14,11 +14,11 @@ from intercode.sandbox.determinism import Determinism
 
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-SCRIPT_NAME = "bash"
+SCRIPT_LINK = "bash"
 """A link in a box's /dev to descriptor 62: a shell that reads its script there calls itself so."""
 
 
-Breach = Literal["", "memory", "cpu", "processes", "crowd", "disk", "inodes"]
+LimitExceeded = Literal["", "memory", "cpu", "processes", "crowd", "disk", "inodes"]
 """A limit that was met, and cost a process: its life, or a child."""
 
 
@@ -41,7 +41,7 @@ class Limits:
     output: int = 1 << 20
     memory: int = 1 << 30
     cpu_seconds: float | None = None
-    groups: bool = True
+    cgroups: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +60,12 @@ class SandboxSpec:
     limits: Limits = Limits()
     hostname: str = "intercode"
     env: Mapping[str, str] = field(default_factory=dict)
-    look: Literal["plain", "docker"] = "plain"
+    appearance: Literal["plain", "docker"] = "plain"
     upper: Path | None = None
     determinism: Determinism | None = None
 
     @property
-    def stacked(self) -> tuple[Layer, ...]:
+    def all_layers(self) -> tuple[Layer, ...]:
         """Every layer over the image's tree, the image's own among them, the lowest first."""
         return (*self.image.layers, *self.layers)
 
@@ -120,13 +120,13 @@ class Sandbox(ABC):
         every process it started are killed, and what it printed is returned."""
 
     @abstractmethod
-    def changes(self, digests: bool = True, still: bool = False) -> dict[str, FileEntry]:
+    def changes(self, digests: bool = True, pause: bool = False) -> dict[str, FileEntry]:
         """Every path that differs from the image and its layers, sorted. Without ``digests`` the
         content of new files is not read, and their digest is empty. ``still``: halt what runs in
         the background meanwhile."""
 
     @abstractmethod
-    def changed(self) -> list[str]:
+    def changed_paths(self) -> list[str]:
         """The paths of ``changes``, sorted."""
 
     @abstractmethod
@@ -161,12 +161,12 @@ class Sandbox(ABC):
     def mark(self) -> int:
         """A point in the box's life, for ``kill_since``."""
 
-    def breach(self) -> Breach:
+    def limit_exceeded(self) -> LimitExceeded:
         """The limit that a process of the box was killed for, or refused, since this was last
         asked. Where the machine does not count it, a refused process is told by its parent only."""
         return ""
 
-    def full(self) -> Literal["", "disk", "inodes"]:
+    def storage_exhausted(self) -> Literal["", "disk", "inodes"]:
         """What the box's own files have used up: the room that they have, or their number."""
         return ""
 

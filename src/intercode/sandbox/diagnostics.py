@@ -16,28 +16,32 @@ from intercode.core.errors import SandboxError
 from intercode.core.paths import cache_root, sandbox_uid
 from intercode.core.types import Image
 from intercode.sandbox import SandboxSpec, isolation_tiers, open_sandbox
-from intercode.sandbox.confinement import confined_by, to_ask_for, user_namespaces_off
+from intercode.sandbox.confinement import (
+    container_options_hint,
+    detect_confinement,
+    user_namespace_fix,
+)
 from intercode.sandbox.isolation_tiers import Finding
 from intercode.sandbox.supervisor import runtime
 
-_BOOT = "import sys;sys.path.insert(0,sys.argv[1]);from runtime.kernel_check import main;" \
+_BOOTSTRAP = "import sys;sys.path.insert(0,sys.argv[1]);from runtime.kernel_check import main;" \
     "main(int(sys.argv[2]),sys.argv[3])"  # fmt: skip
 _SECONDS = 30.0
 
 
-def probe() -> list[Finding]:
+def diagnose() -> list[Finding]:
     """Everything that sandboxes need or can use on this machine. Takes a few seconds where there
     are engines of containers."""
     if sys.platform != "linux":
         fix = "run on Linux (a virtual machine or WSL 2 will do); reports work everywhere"
         return [Finding("Linux", False, platform.system(), fix, needed=True)]
-    errors = _trials()
-    sandbox = _sandbox()
-    rungs = isolation_tiers.rungs(errors, sandbox.ok)
-    return [*_kernel(errors), *_cache(), *_programs(), *rungs, sandbox]
+    errors = _try_kernel_features()
+    sandbox = _check_sandbox()
+    rungs = isolation_tiers.check_tiers(errors, sandbox.ok)
+    return [*_check_kernel(errors), *_check_cache(), *_check_programs(), *rungs, sandbox]
 
 
-_KERNEL = {
+_KERNEL_FEATURES = {
     "user": ("user namespaces", True),
     "overlay": ("overlay in a user namespace", True),
     "xattr": ("extended attributes on tmpfs", False),
@@ -47,27 +51,27 @@ _KERNEL = {
 }
 
 
-def _trials() -> dict[str, str]:
+def _try_kernel_features() -> dict[str, str]:
     """What box/probing.py could not do: the error by name, empty where there was none."""
     stage = cache_root() / "stage"
     stage.mkdir(exist_ok=True)
     here = str(Path(runtime.__file__).parent.parent)
-    argv = [sys.executable, "-I", "-S", "-c", _BOOT, here, str(sandbox_uid()), str(stage)]
+    argv = [sys.executable, "-I", "-S", "-c", _BOOTSTRAP, here, str(sandbox_uid()), str(stage)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=_SECONDS, check=False)
     try:
         errors: dict[str, str] = json.loads(done.stdout)
     except ValueError:
         last = (done.stderr.strip() or f"status {done.returncode}").splitlines()[-1]
-        return dict.fromkeys((*_KERNEL, "landlock"), f"the trial itself failed: {last}")
+        return dict.fromkeys((*_KERNEL_FEATURES, "landlock"), f"the trial itself failed: {last}")
     return errors
 
 
-def _kernel(errors: dict[str, str]) -> list[Finding]:
+def _check_kernel(errors: dict[str, str]) -> list[Finding]:
     return [
         Finding(
             what, not errors[key], errors[key], _fix(key, errors) if errors[key] else "", needed
         )
-        for key, (what, needed) in _KERNEL.items()
+        for key, (what, needed) in _KERNEL_FEATURES.items()
     ]
 
 
@@ -79,19 +83,19 @@ def _fix(key: str, errors: dict[str, str]) -> str:
         return f"kernel 6.6 or newer (this is {platform.release()}); else removed directories " \
             "that are made again may show old files"  # fmt: skip
     needs = {
-        "user": user_namespaces_off() or "a kernel with CONFIG_USER_NS",
+        "user": user_namespace_fix() or "a kernel with CONFIG_USER_NS",
         "overlay": f"kernel 5.11 or newer (this is {platform.release()})",
         "proc": "a /proc of which no part is covered",
         "network": "a kernel with CONFIG_NET_NS",
         "seccomp": "a kernel with CONFIG_SECCOMP_FILTER, on x86_64 or aarch64",
     }
-    return to_ask_for(confined_by()) or needs[key]
+    return container_options_hint(detect_confinement()) or needs[key]
 
 
-def _cache() -> list[Finding]:
+def _check_cache() -> list[Finding]:
     uid, root = sandbox_uid(), cache_root()
     out = [Finding("sandbox id", uid != 0, str(uid), "" if uid else "set INTERCODE_SANDBOX_UID")]
-    shut = [p for p in (root, *root.parents) if not _enters(p, uid)]
+    shut = [p for p in (root, *root.parents) if not _can_enter(p, uid)]
     fix = f"chmod o+x {shut[0]}, or set INTERCODE_CACHE to another directory" if shut else ""
     out.append(Finding("cache reachable by it", not shut, str(root), fix, needed=True))
     writable = os.access(root, os.W_OK)
@@ -101,13 +105,13 @@ def _cache() -> list[Finding]:
     return out
 
 
-def _enters(directory: Path, uid: int) -> bool:
+def _can_enter(directory: Path, uid: int) -> bool:
     found = directory.stat()
     bit = stat.S_IXUSR if found.st_uid == uid else stat.S_IXOTH
     return bool(found.st_mode & bit) or (uid == os.geteuid() and os.access(directory, os.X_OK))
 
 
-def _programs() -> list[Finding]:
+def _check_programs() -> list[Finding]:
     wanted = (
         ("bash", "install bash: tasks on the image `host` need it", True),
         ("git", "install git: the profile `original` on the image `host` needs it", False),
@@ -119,7 +123,7 @@ def _programs() -> list[Finding]:
     ]
 
 
-def _sandbox() -> Finding:
+def _check_sandbox() -> Finding:
     """Make a real one, twice (the first starts the launcher), and run a command in it."""
     spec = SandboxSpec(Image("host", ""))
     try:

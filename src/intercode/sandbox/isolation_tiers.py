@@ -20,10 +20,10 @@ from intercode.core.types import Image
 from intercode.sandbox.container import engine
 from intercode.sandbox.container.sandbox import ContainerSandbox
 from intercode.sandbox.contract import SandboxSpec
-from intercode.sandbox.namespace.tiers import HOW_TO_GET_GROUPS
+from intercode.sandbox.namespace.tiers import CGROUPS_HINT
 from intercode.sandbox.supervisor.runtime import cgroup_paths
 
-_NOT_BUILT = "nothing to do: intercode has no such box yet"
+_NOT_IMPLEMENTED = "nothing to do: intercode has no such box yet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,41 +37,41 @@ class Finding:
     needed: bool = False
 
 
-def rungs(errors: Mapping[str, str], works: bool) -> list[Finding]:
+def check_tiers(errors: Mapping[str, str], works: bool) -> list[Finding]:
     """Every rung, strongest first. ``errors`` is what the kernel refused, by the names of
     box/probing.py; ``works`` whether a box could be made."""
     below = "needs what is missing above"
-    groups = cgroups()
+    groups = check_cgroups()
     first = "tier namespace/1", works and groups.ok, groups.detail, groups.fix or below
     second = "tier namespace/2", works, "bounds per process, and a watchdog", below
     return [
         Finding(*first), Finding(*second),
-        _without_overlay(errors), _containers(), _accidents(errors),
+        _check_no_overlay_tier(errors), _check_containers(), _check_unisolated_tier(errors),
     ]  # fmt: skip
 
 
-def cgroups() -> Finding:
+def check_cgroups() -> Finding:
     """Whether control groups can be made from here, and if not, why."""
     try:
-        version, parents = cgroup_paths.usable(cgroup_paths.here())
+        version, parents = cgroup_paths.usable_parents(cgroup_paths.own_groups())
     except OSError as e:
-        return Finding("control groups", False, e.strerror or str(e), HOW_TO_GET_GROUPS)
+        return Finding("control groups", False, e.strerror or str(e), CGROUPS_HINT)
     where = parents.get("memory", parents.get(""))
     return Finding("control groups", True, f"control groups v{version}, below {where}")
 
 
-def _without_overlay(errors: Mapping[str, str]) -> Finding:
+def _check_no_overlay_tier(errors: Mapping[str, str]) -> Finding:
     lacking = [name for name in ("user", "proc", "network", "seccomp") if errors[name]]
     detail = f"could not work: no {', '.join(lacking)}" if lacking else "could work"
-    return Finding("tier 3, without overlay", False, f"{detail}; not built", _NOT_BUILT)
+    return Finding("tier 3, without overlay", False, f"{detail}; not built", _NOT_IMPLEMENTED)
 
 
-def _containers() -> Finding:
+def _check_containers() -> Finding:
     """Whether a container can be made: really, with every engine that answers."""
     works, told, fixes = False, [], []
-    for name in engine.NAMES:
+    for name in engine.ENGINE_NAMES:
         try:
-            detail = _tried(engine.get(name))
+            detail = _time_container(engine.get_engine(name))
             works = True
         except SandboxError as e:
             detail, _, fix = str(e).partition("; ")
@@ -80,7 +80,7 @@ def _containers() -> Finding:
     return Finding("tier 4, containers", works, "; ".join(told), "" if works else "; ".join(fixes))
 
 
-def _tried(by: engine.Engine) -> str:
+def _time_container(by: engine.Engine) -> str:
     """Make a box of an engine twice (the second container of a kind may have served before), and
     say how long it took. Raises SandboxError."""
     spec = SandboxSpec(Image("host", ""))
@@ -92,12 +92,12 @@ def _tried(by: engine.Engine) -> str:
             result = box.run(["/bin/bash", "-c", "true"])
             if not result.ok:
                 raise SandboxError(
-                    f"{by.name}: `true` ended with {result.exit_code}: {result.shown}"
+                    f"{by.name}: `true` ended with {result.exit_code}: {result.observation}"
                 )
     return f"{by.name} {by.version}: started in {times[0]:.0f} ms, renewed in {times[1]:.0f} ms"
 
 
-def _accidents(errors: Mapping[str, str]) -> Finding:
+def _check_unisolated_tier(errors: Mapping[str, str]) -> Finding:
     lacking = [name for name in ("landlock", "seccomp") if errors[name]]
     detail = f"could not work: no {', '.join(lacking)}" if lacking else "could work"
-    return Finding("tier 5, accidents only", False, f"{detail}; not built", _NOT_BUILT)
+    return Finding("tier 5, accidents only", False, f"{detail}; not built", _NOT_IMPLEMENTED)

@@ -24,7 +24,7 @@ class Collector:
         self._head: list[bytes] = []
         self._tail: deque[bytes] = deque()
         self._tail_size = 0
-        self.cut = 0
+        self.dropped = 0
 
     def add(self, data: bytes) -> None:
         """Take more output."""
@@ -43,11 +43,11 @@ class Collector:
                 self._tail.appendleft(first[surplus:])
             dropped = min(surplus, len(first))
             self._tail_size -= dropped
-            self.cut += dropped
+            self.dropped += dropped
 
     def bytes(self) -> bytes:
         """What was kept, with a line that says how much is missing where something is."""
-        note = f"\n[... {self.cut} bytes left out ...]\n".encode() if self.cut else b""
+        note = f"\n[... {self.dropped} bytes left out ...]\n".encode() if self.dropped else b""
         return b"".join(self._head) + note + b"".join(self._tail)
 
 
@@ -72,7 +72,7 @@ def communicate(
     process: Process,
     streams: Mapping[int, Collector],
     timeout: float | None,
-    to_the_end: bool = False,
+    until_eof: bool = False,
 ) -> bool:
     """Read what a program writes until it ends. False when ``timeout`` seconds ran out first (None:
     never).
@@ -91,11 +91,11 @@ def communicate(
         for fd in [fd for fd in unread & ready if not drain_once(fd, streams[fd])]:
             unread.discard(fd)
             poll.unregister(fd)
-        if to_the_end and not unread:
+        if until_eof and not unread:
             return process.wait(None if timeout is None else left) is not None
         if process.fileno() in ready:
             unread = {fd for fd in unread if drain(fd, streams[fd])}
-            if not unread or not to_the_end:
+            if not unread or not until_eof:
                 return True
             poll.unregister(process.fileno())
     return False

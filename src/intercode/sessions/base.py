@@ -19,7 +19,7 @@ class Session(Protocol):
         """What another session of this kind can be given to go on where this one stands."""
         ...
 
-    def told(self) -> str:
+    def state_text(self) -> str:
         """What the interpreter knows, as text to make a fingerprint of; empty where it does not
         tell or carries nothing over."""
         ...

@@ -10,7 +10,7 @@ from typing import Literal
 
 from intercode.core.errors import UsageError
 from intercode.core.registry import Registry
-from intercode.sql.base import KeptDatabase, SqlEngine, SqlLimits, SqlSession
+from intercode.sql.base import DatabaseSnapshot, SqlEngine, SqlLimits, SqlSession
 
 EngineKind = Literal["embedded", "mysql", "sqlite"]
 
@@ -25,7 +25,13 @@ ENGINES = Registry(
 """Names to functions that open an engine; that of ``mysql`` takes a DSN or None."""
 
 __all__ = [
-    "ENGINES", "EngineKind", "KeptDatabase", "SqlEngine", "SqlLimits", "SqlSession", "open_engine",
+    "ENGINES",
+    "DatabaseSnapshot",
+    "EngineKind",
+    "SqlEngine",
+    "SqlLimits",
+    "SqlSession",
+    "open_engine",
 ]  # fmt: skip
 
 

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 from intercode.core.types import DatabaseSpec, ExecResult
 
-FAILED = "Error executing query: "
+ERROR_PREFIX = "Error executing query: "
 """What stands before an error's message."""
-TIMED_OUT = "Query execution was interrupted, maximum statement execution time exceeded"
+TIMEOUT_MESSAGE = "Query execution was interrupted, maximum statement execution time exceeded"
 """MySQL's message (3024) for a statement that took too long."""
 
 
@@ -53,7 +53,7 @@ class SqlSession(Protocol):
         """
         ...
 
-    def snapshot(self) -> KeptDatabase:
+    def snapshot(self) -> DatabaseSnapshot:
         """Keep data, default database, user variables and session settings as they are now. The
         session goes on undisturbed; an open transaction's changes are kept as if committed."""
         ...
@@ -64,7 +64,7 @@ class SqlSession(Protocol):
         after every statement."""
         ...
 
-    def told(self) -> str:
+    def state_text(self) -> str:
         """The whole state as text to make a fingerprint of: default database, settings, variables,
         and what changed of the data with a digest of its content. Equal for equal states."""
         ...
@@ -80,19 +80,19 @@ class SqlSession(Protocol):
         ...
 
 
-class KeptDatabase(Protocol):
+class DatabaseSnapshot(Protocol):
     """A session's state that does not change any more.
 
     ``left_behind`` names what of it could not be kept: ``temporary table x``.
     """
 
-    left_behind: tuple[str, ...]
+    omitted_tables: tuple[str, ...]
 
     def open(self) -> SqlSession:
         """A new session that begins with it."""
         ...
 
-    def take(self) -> SqlSession:
+    def open_last(self) -> SqlSession:
         """As ``open``, where nobody will ask again: what is held need not be copied."""
         ...
 
@@ -115,7 +115,7 @@ class SqlEngine(Protocol):
         with that of the dialect's translator where there is one."""
         ...
 
-    def facts(self) -> Mapping[str, Any]:
+    def metadata(self) -> Mapping[str, Any]:
         """What else a result has to name (modes of the server, say), as JSON types."""
         ...
 
@@ -136,7 +136,7 @@ class SqlEngine(Protocol):
 
 
 # ------------------------------------------------------------ results as text
-def answered(
+def success_result(
     rows: Sequence[tuple[Any, ...]] | None, limits: SqlLimits, more: bool = False
 ) -> ExecResult:
     """A statement that worked. ``rows`` are those fetched, None where there is no result;
@@ -147,28 +147,28 @@ def answered(
     text = str(list(kept))
     if len(kept) < len(rows) or more:
         note = f"[the result is cut: {len(kept)} rows are shown, there are more]\n"
-        return ExecResult(text[: limits.size], 0, cut=1, note=note, rows=kept)
+        return ExecResult(text[: limits.size], 0, omitted_bytes=1, note=note, rows=kept)
     if len(text) <= limits.size:
         return ExecResult(text, 0, rows=kept)
     cut = len(text) - limits.size
     note = f"[the result is cut: {cut} characters of {len(kept)} rows are left out]\n"
-    return ExecResult(text[: limits.size], 0, cut=cut, note=note, rows=kept)
+    return ExecResult(text[: limits.size], 0, omitted_bytes=cut, note=note, rows=kept)
 
 
-def failed(message: str) -> ExecResult:
+def error_result(message: str) -> ExecResult:
     """A statement that failed with the server's message (without its number)."""
-    return ExecResult(FAILED + message, 1)
+    return ExecResult(ERROR_PREFIX + message, 1)
 
 
-def timed_out(message: str = TIMED_OUT) -> ExecResult:
+def timeout_result(message: str = TIMEOUT_MESSAGE) -> ExecResult:
     """A statement that was ended because its time was over."""
-    return ExecResult(FAILED + message, None, timed_out=True)
+    return ExecResult(ERROR_PREFIX + message, None, timed_out=True)
 
 
-_LONG = (str, bytes, bytearray)
+_SIZED_TYPES = (str, bytes, bytearray)
 
 
-def fetched(
+def fetch_rows(
     cursor: Iterable[tuple[Any, ...]], limits: SqlLimits
 ) -> tuple[list[tuple[Any, ...]], bool]:
     """Rows of a cursor until one of the limits is met, and whether there are more.
@@ -183,5 +183,5 @@ def fetched(
             return rows, True
         rows.append(row)
         for value in row:
-            size += len(value) if isinstance(value, _LONG) else 8
+            size += len(value) if isinstance(value, _SIZED_TYPES) else 8
     return rows, False

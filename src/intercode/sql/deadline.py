@@ -8,25 +8,25 @@ from dataclasses import dataclass
 from intercode.core.errors import DatabaseLostError
 
 
-def aborted() -> DatabaseLostError:
+def abort_error() -> DatabaseLostError:
     """What a session raises after ``abort``."""
     return DatabaseLostError("the statement was ended from outside, and the episode with it")
 
 
 @dataclass(slots=True)
-class Clock:
+class Deadline:
     """Of one session. ``deadline``: of the running statement, in seconds of the monotonic clock;
     ``over``: the session was aborted, which no thread takes back."""
 
-    deadline: float = float("inf")
-    over: bool = False
+    expires_at: float = float("inf")
+    aborted: bool = False
 
     @property
-    def late(self) -> bool:
+    def expired(self) -> bool:
         """Whether what runs has to end now."""
-        return self.over or time.monotonic() > self.deadline
+        return self.aborted or time.monotonic() > self.expires_at
 
-    def check(self) -> None:
+    def raise_if_aborted(self) -> None:
         """Raises DatabaseLostError where the session was aborted."""
-        if self.over:
-            raise aborted()
+        if self.aborted:
+            raise abort_error()

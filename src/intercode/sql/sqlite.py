@@ -22,23 +22,23 @@ from urllib.parse import quote
 
 from intercode.core.errors import DataError, EnvironmentStateError, UsageError
 from intercode.core.types import DatabaseSpec, ExecResult
-from intercode.sql.base import SqlLimits, answered, failed, fetched, timed_out
-from intercode.sql.deadline import Clock
-from intercode.sql.dialect.keywords import words
+from intercode.sql.base import SqlLimits, error_result, fetch_rows, success_result, timeout_result
+from intercode.sql.deadline import Deadline
+from intercode.sql.dialect.keywords import word_set
 
-_STEPS = 5000
-_READS = {
+_PROGRESS_STEPS = 5000
+_READ_ACTIONS = {
     sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE,
 }  # fmt: skip
-_NEVER = {sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH}
-_PRAGMAS = words("""
+_DENIED_ACTIONS = {sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH}
+_ALLOWED_PRAGMAS = word_set("""
     table_info table_xinfo table_list index_list index_info index_xinfo foreign_key_list
     database_list page_count collation_list function_list compile_options""")
-_FUNCTIONS = words("load_extension readfile writefile edit fts3_tokenizer sqlite_dbpage")
-_TABLES = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
+_DENIED_FUNCTIONS = word_set("load_extension readfile writefile edit fts3_tokenizer sqlite_dbpage")
+_TABLES_QUERY = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
 
 
-class _Writes(Exception):  # noqa: N818
+class _WriteToPristineError(Exception):
     """A statement wants to write to the pristine file."""
 
 
@@ -49,12 +49,12 @@ class SqliteSession:
         self, path: Path, name: str, limits: SqlLimits, content: Path | None = None
     ) -> None:
         self._path, self._name, self._limits = path, name, limits
-        self._clock = Clock()
+        self._deadline = Deadline()
         self._copy: Path | None = None
-        self._writing = False
+        self._write_denied = False
         self._connection: sqlite3.Connection | None = self._connect(path, True)
         if content is not None:
-            self._own(content)
+            self._switch_to_copy(content)
 
     @property
     def database(self) -> str:
@@ -81,74 +81,74 @@ class SqliteSession:
         connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000)
         connection.set_authorizer(self._authorize)
-        connection.set_progress_handler(self._late, _STEPS)
+        connection.set_progress_handler(self._is_expired, _PROGRESS_STEPS)
         return connection
 
     def _authorize(self, action: int, first: Any, second: Any, *_: Any) -> int:
-        if action in _NEVER:
+        if action in _DENIED_ACTIONS:
             return sqlite3.SQLITE_DENY
         if action == sqlite3.SQLITE_PRAGMA:
-            allowed = str(first).lower() in _PRAGMAS
+            allowed = str(first).lower() in _ALLOWED_PRAGMAS
             return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
-        if action == sqlite3.SQLITE_FUNCTION and str(second).lower() in _FUNCTIONS:
+        if action == sqlite3.SQLITE_FUNCTION and str(second).lower() in _DENIED_FUNCTIONS:
             return sqlite3.SQLITE_DENY
-        if action not in _READS and self._copy is None:
-            self._writing = True
+        if action not in _READ_ACTIONS and self._copy is None:
+            self._write_denied = True
             return sqlite3.SQLITE_DENY
         return sqlite3.SQLITE_OK
 
-    def _late(self) -> int:
-        return int(self._clock.late)
+    def _is_expired(self) -> int:
+        return int(self._deadline.expired)
 
     def run(self, code: str, timeout: float) -> ExecResult:
         """Run one statement."""
         if self._connection is None:
             raise EnvironmentStateError("the SQL session is closed: open another one")
-        self._clock.deadline = time.monotonic() + timeout
+        self._deadline.expires_at = time.monotonic() + timeout
         try:
             try:
                 return self._execute(code)
-            except _Writes:
-                self._own(self._path)
+            except _WriteToPristineError:
+                self._switch_to_copy(self._path)
                 return self._execute(code)
         except (sqlite3.Error, sqlite3.Warning) as e:
             if str(e) == "interrupted":
-                return timed_out()
-            return failed(self._shown(e))
+                return timeout_result()
+            return error_result(self._error_message(e))
         except (MemoryError, OverflowError, ValueError) as e:
-            return failed(f"the statement asks for too much ({e})")
+            return error_result(f"the statement asks for too much ({e})")
         finally:
-            self._clock.deadline = float("inf")
-            self._clock.check()
+            self._deadline.expires_at = float("inf")
+            self._deadline.raise_if_aborted()
 
     def abort(self) -> None:
         """End what runs; the connection looks at the clock every few thousand instructions."""
-        self._clock.over = True
+        self._deadline.aborted = True
 
     @staticmethod
-    def _shown(error: Exception) -> str:
+    def _error_message(error: Exception) -> str:
         if "not authorized" in str(error):
             return "not authorized: files, other databases and settings are not reached from here"
         return str(error)
 
     def _execute(self, code: str) -> ExecResult:
         assert self._connection is not None
-        self._writing = False
+        self._write_denied = False
         try:
             cursor = self._connection.execute(code)
         except sqlite3.DatabaseError:
-            if self._writing and self._copy is None:
-                raise _Writes from None
+            if self._write_denied and self._copy is None:
+                raise _WriteToPristineError from None
             raise
         try:
             if cursor.description is None:
-                return answered(None, self._limits)
-            rows, more = fetched(cursor, self._limits)
+                return success_result(None, self._limits)
+            rows, more = fetch_rows(cursor, self._limits)
         finally:
             cursor.close()
-        return answered(rows, self._limits, more)
+        return success_result(rows, self._limits, more)
 
-    def _own(self, source: Path) -> None:
+    def _switch_to_copy(self, source: Path) -> None:
         """Move to a copy that is this episode's alone."""
         if self._connection is not None:
             self._connection.close()
@@ -158,16 +158,16 @@ class SqliteSession:
         self._connection = self._connect(self._copy, False)
 
     # ------------------------------------------------------------ state
-    def snapshot(self) -> KeptSqlite:
+    def snapshot(self) -> SqliteSnapshot:
         """Keep the content as it is now."""
         content = None
         if self._copy is not None and self._connection is not None:
             with tempfile.NamedTemporaryFile(prefix="intercode-sql-", delete=False) as file:
                 content = Path(file.name)
-            self._write(content)
-        return KeptSqlite(self._path, self._name, self._limits, content)
+            self._write_content(content)
+        return SqliteSnapshot(self._path, self._name, self._limits, content)
 
-    def _write(self, target: Path) -> None:
+    def _write_content(self, target: Path) -> None:
         """The content as this connection sees it, an open transaction's changes with it."""
         assert self._connection is not None
         assert self._copy is not None
@@ -180,7 +180,10 @@ class SqliteSession:
         """What the episode has changed."""
         if self._copy is None:
             return []
-        before, after = self._digests(self._connect(self._path, True)), self._digests(None)
+        before, after = (
+            self._table_digests(self._connect(self._path, True)),
+            self._table_digests(None),
+        )
         out = [f"table {n}: gone" for n in before.keys() - after.keys()]
         out += [f"table {n}: new" for n in after.keys() - before.keys()]
         out += [
@@ -188,16 +191,16 @@ class SqliteSession:
         ]
         return sorted(out)
 
-    def told(self) -> str:
+    def state_text(self) -> str:
         """The whole state as text."""
-        changed = {} if self._copy is None else self._digests(None)
+        changed = {} if self._copy is None else self._table_digests(None)
         return json.dumps({"database": self._name, "tables": changed}, sort_keys=True)
 
-    def _digests(self, connection: sqlite3.Connection | None) -> dict[str, str]:
+    def _table_digests(self, connection: sqlite3.Connection | None) -> dict[str, str]:
         chosen = connection or self._connection
         assert chosen is not None
         out = {}
-        for (name,) in chosen.execute(_TABLES).fetchall():
+        for (name,) in chosen.execute(_TABLES_QUERY).fetchall():
             digest = hashlib.sha256()
             quoted = '"' + name.replace('"', '""') + '"'
             with suppress(sqlite3.Error):
@@ -210,7 +213,7 @@ class SqliteSession:
             out[name] = digest.hexdigest()
         if connection is not None:
             connection.close()
-        self._clock.check()
+        self._deadline.raise_if_aborted()
         return out
 
     def close(self) -> None:
@@ -223,10 +226,10 @@ class SqliteSession:
             self._copy = None
 
 
-class KeptSqlite:
+class SqliteSnapshot:
     """See ``sessions.sql.base.KeptDatabase``."""
 
-    left_behind: tuple[str, ...] = ()
+    omitted_tables: tuple[str, ...] = ()
 
     def __init__(self, path: Path, name: str, limits: SqlLimits, content: Path | None) -> None:
         self._path, self._name, self._limits, self._content = path, name, limits, content
@@ -235,7 +238,7 @@ class KeptSqlite:
         """A new session that begins with it."""
         return SqliteSession(self._path, self._name, self._limits, self._content)
 
-    def take(self) -> SqliteSession:
+    def open_last(self) -> SqliteSession:
         """As ``open``, for the last time."""
         session = self.open()
         self.close()
@@ -254,7 +257,7 @@ class SqliteEngine:
     kind = "sqlite"
     version = f"SQLite {sqlite3.sqlite_version}"
 
-    def facts(self) -> Mapping[str, Any]:
+    def metadata(self) -> Mapping[str, Any]:
         """Nothing else: a file has no settings."""
         return {}
 

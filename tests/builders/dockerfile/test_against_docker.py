@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from intercode.core.types import Image
-from intercode.sandbox.images.build.on_demand import resolve
-from intercode.sandbox.images.build.steps import Ground
+from intercode.sandbox.images.build.on_demand import resolve_or_build
+from intercode.sandbox.images.build.steps import BuildBase
 from support.containers import require_docker
 
 pytestmark = [pytest.mark.docker, pytest.mark.sandbox]
@@ -135,7 +135,7 @@ def of_docker(context: Path) -> Tree:
 
 def of_ours(image: Image) -> Tree:
     found: Tree = {}
-    for name, path, status in Ground(image).stack.walk():
+    for name, path, status in BuildBase(image).stack.walk():
         held = ""
         if os.path.islink(path):
             held = os.readlink(path)
@@ -154,7 +154,7 @@ def kept(tree: Tree) -> Tree:
 
 
 def test_the_same_tree(base: None, context: Path) -> None:
-    ours = of_ours(resolve(f"dockerfile:{context}"))
+    ours = of_ours(resolve_or_build(f"dockerfile:{context}"))
     docker_s = of_docker(context)
     assert "work/other/files/a.txt" in ours and "work/sub/x" in ours
     assert "work/other/files/sub/deep/link" in ours and "work/other/left.log" not in ours

@@ -14,8 +14,8 @@ from intercode.core.types import Image
 from intercode.sandbox import SandboxSpec, open_sandbox
 from intercode.sandbox.images import dockerfile
 from intercode.sandbox.images.build import built_images, steps
-from intercode.sandbox.images.build.base_images import Bases
-from intercode.sandbox.images.build.on_demand import resolve
+from intercode.sandbox.images.build.base_images import BaseImageResolver
+from intercode.sandbox.images.build.on_demand import resolve_or_build
 
 pytestmark = pytest.mark.sandbox
 
@@ -36,7 +36,7 @@ def context(tmp_path: Path) -> Path:
 
 def build(context: Path, text: str, **more: object) -> Image:
     (context / "Dockerfile").write_text(text)
-    return resolve(f"dockerfile:{context}", **more)  # type: ignore[arg-type]
+    return resolve_or_build(f"dockerfile:{context}", **more)  # type: ignore[arg-type]
 
 
 def shown(image: Image, code: str) -> str:
@@ -82,11 +82,11 @@ CMD ["bash"]
     ]  # fmt: skip
     code = "stat -c %A,%U run.sh more/l l; cat /opt/packed/sub/y; readlink /opt/packed/l"
     assert shown(image, code) == "-rwxr-x---,root\n-rw-r--r--,root\nlrwxrwxrwx,root\ny\nx\n"
-    record = next(r for r in built_images.records() if r.digest == image.digest)
+    record = next(r for r in built_images.built_images() if r.digest == image.digest)
     assert record.notes == ("EXPOSE 80", 'CMD ["bash"]')
     assert lines[0] == "Dockerfile:2: ARG WHO=world"
     assert build(context, text) == image
-    assert resolve(f"dockerfile:{context}/Dockerfile") == image
+    assert resolve_or_build(f"dockerfile:{context}/Dockerfile") == image
     changed = build(context, text, args={"WHO": "you"})
     assert changed.env["GREETING"] == "hello you" and changed.digest != image.digest
     with pytest.raises(UsageError, match="--build-arg NONE: no ARG"):
@@ -187,7 +187,7 @@ def test_what_cannot_be_names_the_line(context: Path, text: str, why: str) -> No
 
 def test_a_file_that_is_not_there_or_builds_on_itself(context: Path) -> None:
     with pytest.raises(UsageError, match="name a directory with a Dockerfile"):
-        resolve(f"dockerfile:{context}/none")
+        resolve_or_build(f"dockerfile:{context}/none")
     with pytest.raises(UsageError, match="built on itself"):
         build(context, f"FROM dockerfile:{context}/Dockerfile\n")
 
@@ -196,13 +196,13 @@ def test_a_stage_that_is_none_is_told_with_the_near_one(context: Path) -> None:
     def only_host(spec: str) -> Image:
         if spec != "host":
             raise UsageError(f"no {spec}")
-        return resolve(spec)
+        return resolve_or_build(spec)
 
     text = "FROM host AS builder\nFROM host\nCOPY --from=bilder /a /b\n"
     (context / "Dockerfile").write_text(text)
     why = r"Dockerfile:3: no stage above is called 'bilder'; did you mean 'builder'\? .*COPY --from"
     with pytest.raises(UsageError, match=why):
-        dockerfile.build(context, Bases(only_host), lambda _: None)
+        dockerfile.build(context, BaseImageResolver(only_host), lambda _: None)
 
 
 def test_no_detour_leads_to_files_of_this_machine(context: Path) -> None:
@@ -277,9 +277,9 @@ def test_commands_see_nothing_of_this_machine(
 def test_what_nobody_could_read_is_refused_and_removed(context: Path) -> None:
     """Directories deeper than a path is long."""
     text = "FROM host\nRUN cd /tmp; for i in $(seq {}); do mkdir aaa && cd aaa; done; true\n"
-    before = set(steps.home().glob("*.half-*"))
+    before = set(steps.steps_directory().glob("*.half-*"))
     for levels in (600, 3000):
         with pytest.raises(DataError, match=r"Dockerfile:2: .* more than 500 directories deep"):
             build(context, text.format(levels))
-    assert set(steps.home().glob("*.half-*")) <= before
+    assert set(steps.steps_directory().glob("*.half-*")) <= before
     assert shown(build(context, text.format(400)), "find /tmp -type d | wc -l") == "401\n"

@@ -5,10 +5,15 @@ from __future__ import annotations
 import pytest
 
 from intercode.core.errors import DataError, UsageError
-from intercode.sandbox.images.dockerfile.dockerignore import Ignored, matching
-from intercode.sandbox.images.dockerfile.parser import read
-from intercode.sandbox.images.dockerfile.stages import split, wanted
-from intercode.sandbox.images.dockerfile.substitution import document, expand, pairs, words
+from intercode.sandbox.images.dockerfile.dockerignore import IgnoreRules, match_names
+from intercode.sandbox.images.dockerfile.parser import parse_dockerfile
+from intercode.sandbox.images.dockerfile.stages import required_stages, split_stages
+from intercode.sandbox.images.dockerfile.substitution import (
+    expand,
+    expand_document,
+    parse_pairs,
+    split_words,
+)
 
 TEXT = """\
 # syntax=docker/dockerfile:1
@@ -35,7 +40,7 @@ CMD ["a", "b"]
 
 
 def test_lines() -> None:
-    script = read(TEXT)
+    script = parse_dockerfile(TEXT)
     assert [(i.name, i.line) for i in script.instructions] == [
         ("ARG", 3), ("FROM", 5), ("RUN", 6), ("COPY", 10), ("RUN", 11), ("RUN", 15), ("CMD", 20)
     ]  # fmt: skip
@@ -43,13 +48,13 @@ def test_lines() -> None:
     assert argument.text.split() == ["TAG=1", "OTHER=2"]
     assert run.text.split("&&")[1].strip() == "echo 'b # no comment'"
     assert copy.flags == (("from", "x"), ("chmod", "0755")) and copy.text == "a b /c/"
-    assert [(d.name, d.text, d.plain) for d in sort.documents] == [("EOT", "b\na\n", False)]
-    assert [(d.text, d.plain) for d in cat.documents] == [("one $x\n", True), ("two\n", False)]
-    assert cmd.listed() == ["a", "b"] and run.listed() is None
+    assert [(d.name, d.text, d.quoted) for d in sort.documents] == [("EOT", "b\na\n", False)]
+    assert [(d.text, d.quoted) for d in cat.documents] == [("one $x\n", True), ("two\n", False)]
+    assert cmd.exec_form() == ["a", "b"] and run.exec_form() is None
 
 
 def test_the_escape_sign_may_be_another() -> None:
-    script = read("# escape=`\nFROM a\nRUN dir c:\\ `\n  d\n")
+    script = parse_dockerfile("# escape=`\nFROM a\nRUN dir c:\\ `\n  d\n")
     assert script.escape == "`" and script.instructions[1].text == "dir c:\\   d"
 
 
@@ -64,25 +69,31 @@ def test_the_escape_sign_may_be_another() -> None:
 )
 def test_faults_name_the_line(text: str, why: str) -> None:
     with pytest.raises(DataError, match=why):
-        read(text)
+        parse_dockerfile(text)
 
 
 def test_variables_and_quotes() -> None:
     values = {"a": "1", "empty": "", "path": "/x y"}
     assert expand("$a-${a}-\\$a-${none}-${none:-d$a}-${empty-d}-${empty:+x}", values) == \
         "1-1-$a--d1--"  # fmt: skip
-    assert words("$path 'a $a' \"b $a\" c\\ d ''", values) == ["/x y", "a $a", "b 1", "c d", ""]
+    assert split_words("$path 'a $a' \"b $a\" c\\ d ''", values) == [
+        "/x y",
+        "a $a",
+        "b 1",
+        "c d",
+        "",
+    ]
     assert expand("${a:+${path}}$", values) == "/x y$"
-    assert document("it's $a \\$a\n", values) == "it's 1 $a\n"
-    assert pairs('A=1 B="x y" C=$a', values, "\\", "ENV") == {"A": "1", "B": "x y", "C": "1"}
-    assert pairs("A the rest $a", values, "\\", "ENV") == {"A": "the rest 1"}
+    assert expand_document("it's $a \\$a\n", values) == "it's 1 $a\n"
+    assert parse_pairs('A=1 B="x y" C=$a', values, "\\", "ENV") == {"A": "1", "B": "x y", "C": "1"}
+    assert parse_pairs("A the rest $a", values, "\\", "ENV") == {"A": "the rest 1"}
     for text, why in (("'x", "quote ' has no end"), ("${a", "brace"), ("${a#b}", "not known here")):
         with pytest.raises(DataError, match=why):
             expand(text, values)
     with pytest.raises(DataError, match="variable b is needed: say it"):
         expand("${b:?say it}", values)
     with pytest.raises(DataError, match="there is no value"):
-        pairs("A", {}, "\\", "ENV")
+        parse_pairs("A", {}, "\\", "ENV")
 
 
 def test_only_the_stages_that_are_needed_are_built() -> None:
@@ -90,31 +101,31 @@ def test_only_the_stages_that_are_needed_are_built() -> None:
         "ARG B=deb\nFROM $B AS one\nFROM x AS unused\nRUN false\nFROM one AS two\n"
         "FROM y\nCOPY --from=TWO /a /b\n"
     )
-    stages, outer = split(read(text), {"B": "given"})
+    stages, outer = split_stages(parse_dockerfile(text), {"B": "given"})
     assert outer["B"] == "given" and outer["TARGETPLATFORM"] == f"linux/{outer['TARGETARCH']}"
-    assert [s.name for s in wanted(stages, None)] == ["one", "two", "3"]
-    assert [s.base for s in wanted(stages, "Two")] == ["given", "one"]
+    assert [s.name for s in required_stages(stages, None)] == ["one", "two", "3"]
+    assert [s.base for s in required_stages(stages, "Two")] == ["given", "one"]
     with pytest.raises(UsageError, match="did you mean 'two'"):
-        wanted(stages, "twoo")
+        required_stages(stages, "twoo")
     with pytest.raises(DataError, match="Dockerfile:1: RUN stands before the first FROM"):
-        split(read("RUN a\n"), {})
+        split_stages(parse_dockerfile("RUN a\n"), {})
     with pytest.raises(DataError, match="no FROM"):
-        split(read("ARG a=1\n"), {})
+        split_stages(parse_dockerfile("ARG a=1\n"), {})
     with pytest.raises(DataError, match=r"Dockerfile:1: FROM \$A: a variable in it has no value"):
-        split(read("FROM $A\n"), {})
+        split_stages(parse_dockerfile("FROM $A\n"), {})
 
 
 def test_ignored_files() -> None:
-    ignored = Ignored(
+    ignored = IgnoreRules(
         ["# no rule", "*.log", "node_modules", "**/*.tmp", "!keep.log", "a/[bc]?", ""]
     )
     out = {"x.log", "node_modules/deep/file", "d/e/x.tmp", "x.tmp", "a/b1", "a/c2/below"}
     kept = {"keep.log", "d/x.log", "nodes", "a/d1", "# no rule"}
     assert {path for path in out | kept if ignored(path)} == out
-    again = Ignored(["dir", "!dir/in"])
+    again = IgnoreRules(["dir", "!dir/in"])
     assert again("dir/other") and not again("dir/in") and not again("dir/in/below")
 
 
 def test_patterns() -> None:
-    assert matching("*.py", ["b.py", "a.py", "c.txt", ".py"]) == [".py", "a.py", "b.py"]
-    assert matching("[ab]?", ["a1", "b", "c1"]) == ["a1"]
+    assert match_names("*.py", ["b.py", "a.py", "c.txt", ".py"]) == [".py", "a.py", "b.py"]
+    assert match_names("[ab]?", ["a1", "b", "c1"]) == ["a1"]

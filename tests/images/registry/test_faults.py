@@ -75,11 +75,11 @@ def test_busy_then_well(tmp_path: Path) -> None:
 
 def test_busy_for_good(tmp_path: Path) -> None:
     with (
-        serving(statuses=[(503, {})] * client.ATTEMPTS) as (host, faults),
+        serving(statuses=[(503, {})] * client.MAX_ATTEMPTS) as (host, faults),
         pytest.raises(InfrastructureError, match=f"{host} did not answer after 5 attempts.* 503"),
     ):
         resolve(f"registry:{host}/x:1", tmp_path)
-    assert len(faults.asked) == client.ATTEMPTS
+    assert len(faults.asked) == client.MAX_ATTEMPTS
 
 
 def test_nobody_there(tmp_path: Path) -> None:

@@ -15,21 +15,21 @@ DIGEST = "sha256:" + "a" * 64
 
 
 def test_references() -> None:
-    found = reference.parse("docker.io/debian")
+    found = reference.parse_reference("docker.io/debian")
     assert (found.host, found.name, found.tag) == (
         "registry-1.docker.io",
         "library/debian",
         "latest",
     )
-    assert reference.parse("docker.io/me/tool:1").name == "me/tool"
-    found = reference.parse(f"[::1]:5000/a/b_c:x.Y@{DIGEST}")
-    assert (found.host, found.name, found.tag, found.wanted) == (
+    assert reference.parse_reference("docker.io/me/tool:1").name == "me/tool"
+    found = reference.parse_reference(f"[::1]:5000/a/b_c:x.Y@{DIGEST}")
+    assert (found.host, found.name, found.tag, found.tag_or_digest) == (
         "[::1]:5000",
         "a/b_c",
         "x.Y",
         DIGEST,
     )
-    assert str(reference.parse("localhost/x")) == "localhost/x:latest"
+    assert str(reference.parse_reference("localhost/x")) == "localhost/x:latest"
 
 
 @pytest.mark.parametrize(
@@ -40,29 +40,29 @@ def test_references() -> None:
 )  # fmt: skip
 def test_what_names_no_image(text: str) -> None:
     if text == "host.example/x:":
-        assert reference.parse(text).tag == "latest"
+        assert reference.parse_reference(text).tag == "latest"
         return
     with pytest.raises(UsageError, match="names no image in a registry; write registry:host"):
-        reference.parse(text)
+        reference.parse_reference(text)
 
 
 def test_where_https_may_be_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     for host in ("127.0.0.1:5000", "localhost", "[::1]:80", "127.8.9.1"):
-        assert reference.is_plain(host)
+        assert reference.uses_http(host)
     for host in ("10.0.0.1:5000", "localhost.example", "127.0.0.1.example", "example"):
-        assert not reference.is_plain(host)
-    monkeypatch.setenv(reference.PLAIN, "10.0.0.1:5000, box.lan")
-    assert reference.is_plain("10.0.0.1:5000") and reference.is_plain("box.lan")
-    assert not reference.is_plain("10.0.0.1")
+        assert not reference.uses_http(host)
+    monkeypatch.setenv(reference.HTTP_REGISTRIES_VARIABLE, "10.0.0.1:5000, box.lan")
+    assert reference.uses_http("10.0.0.1:5000") and reference.uses_http("box.lan")
+    assert not reference.uses_http("10.0.0.1")
 
 
 def test_challenges() -> None:
     header = 'Bearer realm="https://a.example/t?x=1",service="s, t", scope=repository:x:pull'
-    assert credentials.challenge(header) == (
+    assert credentials.parse_challenge(header) == (
         "bearer",
         {"realm": "https://a.example/t?x=1", "service": "s, t", "scope": "repository:x:pull"},
     )
-    assert credentials.challenge("") == ("", {})
+    assert credentials.parse_challenge("") == ("", {})
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def encoded(text: str) -> dict[str, str]:
 
 
 def test_logins_of_docker_and_podman(file: Path, tmp_path: Path) -> None:
-    assert credentials.find("a.example") is None
+    assert credentials.find_credentials("a.example") is None
     auths = {
         "a.example": encoded("me:pass:word"),
         "https://index.docker.io/v1/": encoded("hub:x"),
@@ -89,15 +89,17 @@ def test_logins_of_docker_and_podman(file: Path, tmp_path: Path) -> None:
         "c.example": {},
     }
     file.write_text(json.dumps({"auths": auths}))
-    assert credentials.find("a.example") == credentials.Login("me", "pass:word")
-    assert credentials.find("registry-1.docker.io") == credentials.Login("hub", "x")
-    assert credentials.find("b.example") == credentials.Login(token="t")
-    assert credentials.find("c.example") is None
-    assert "word" not in repr(credentials.find("a.example"))
+    assert credentials.find_credentials("a.example") == credentials.Credentials("me", "pass:word")
+    assert credentials.find_credentials("registry-1.docker.io") == credentials.Credentials(
+        "hub", "x"
+    )
+    assert credentials.find_credentials("b.example") == credentials.Credentials(token="t")
+    assert credentials.find_credentials("c.example") is None
+    assert "word" not in repr(credentials.find_credentials("a.example"))
     other = tmp_path / "run" / "containers" / "auth.json"
     other.parent.mkdir(parents=True)
     other.write_text(json.dumps({"auths": {"d.example": encoded("pod:man")}}))
-    assert credentials.find("d.example") == credentials.Login("pod", "man")
+    assert credentials.find_credentials("d.example") == credentials.Credentials("pod", "man")
 
 
 def test_helper_programs(file: Path, tmp_path: Path) -> None:
@@ -111,18 +113,20 @@ def test_helper_programs(file: Path, tmp_path: Path) -> None:
     file.write_text(json.dumps({"credHelpers": helpers, "credsStore": "mine",
                                 "auths": {"a.second": {}}}))  # fmt: skip
     assert (
-        credentials.find("a.example") == credentials.Login("u", "s") == credentials.find("a.second")
+        credentials.find_credentials("a.example")
+        == credentials.Credentials("u", "s")
+        == credentials.find_credentials("a.second")
     )
-    assert credentials.find("b.example") == credentials.Login(token="t")
-    assert credentials.find("c.example") is None
+    assert credentials.find_credentials("b.example") == credentials.Credentials(token="t")
+    assert credentials.find_credentials("c.example") is None
     with pytest.raises(ConfigError, match="what is no login"):
-        credentials.find("d.example")
+        credentials.find_credentials("d.example")
     with pytest.raises(ConfigError, match="which is not here"):
-        credentials.find("e.example")
+        credentials.find_credentials("e.example")
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"auths": {"a.example": {"auth": "%%"}}}'])
 def test_files_that_are_broken(file: Path, text: str) -> None:
     file.write_text(text)
     with pytest.raises(ConfigError, match=r"config\.json"):
-        credentials.find("a.example")
+        credentials.find_credentials("a.example")

@@ -50,7 +50,7 @@ def test_by_tag_and_by_digest(host: str, tmp_path: Path) -> None:
         "fetching layer 1", "fetching layer 2", "unpacking layer 1", "unpacking layer 2",
     ]  # fmt: skip
     assert resolve(f"registry:{host}/some/name@{digest}", tmp_path).root == image.root
-    record = records.find(tmp_path, f"registry:{host}/some/name:v1")
+    record = records.find_record(tmp_path, f"registry:{host}/some/name:v1")
     assert record is not None and record.source == f"{host}/some/name@{digest}"
 
 
@@ -61,7 +61,7 @@ def test_a_tag_is_asked_for_again_only_when_told(host: str, tmp_path: Path) -> N
     push(base, OTHER, "latest")
     assert resolve(f"registry:{host}/moving", tmp_path) == first
     lines: list[str] = []
-    second = registry.pull(f"{host}/moving", tmp_path, lines.append, again=True)
+    second = registry.pull(f"{host}/moving", tmp_path, lines.append, force=True)
     assert second.digest == OTHER.digest == resolve(f"registry:{host}/moving", tmp_path).digest
     assert second.root is not None and listing(second.root) == {"a", "c"}
     assert len(list((tmp_path / "blobs").glob("[!.]*"))) == 3, "the layer in common came once"

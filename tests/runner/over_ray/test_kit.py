@@ -10,8 +10,8 @@ import pytest
 import intercode
 from intercode import datasets
 from intercode.environments.base.env import InterCodeEnv
-from intercode.evaluation.ray.env_host import Host
-from intercode.evaluation.ray.environment_spec import make_kit
+from intercode.evaluation.ray.env_host import EnvHost
+from intercode.evaluation.ray.environment_spec import make_environment_spec
 
 pytestmark = pytest.mark.sandbox
 
@@ -20,13 +20,13 @@ pytestmark = pytest.mark.sandbox
 def test_a_host_plays_what_the_driver_would(environment: str) -> None:
     """By what would travel to another machine, without one."""
     with intercode.make(environment) as env:
-        kit = make_kit(env, environment, {}, range(len(env.dataset)))
+        kit = make_environment_spec(env, environment, {}, range(len(env.dataset)))
         facts = env.facts()
-    host = Host(pickle.loads(pickle.dumps(kit)))
-    for number, parcel in enumerate(kit.parcels):
-        if number in host.lacks():
+    host = EnvHost(pickle.loads(pickle.dumps(kit)))
+    for number, parcel in enumerate(kit.artifacts):
+        if number in host.missing_artifacts():
             _bring(host, number, parcel.path, environment)
-    assert host.ready().facts == facts
+    assert host.prepare().metadata == facts
     task = env.dataset.tasks[0]
     with intercode.make(environment) as env:
         told = env.reset(seed=3, options={"task": 0})
@@ -39,13 +39,13 @@ def test_a_host_plays_what_the_driver_would(environment: str) -> None:
     host.close()
 
 
-def _bring(host: Host, number: int, path: Path, environment: str) -> None:
-    from intercode.evaluation.ray.transfer import send
+def _bring(host: EnvHost, number: int, path: Path, environment: str) -> None:
+    from intercode.evaluation.ray.transfer import send_artifact
 
     assert path.exists(), environment
-    kit = host._kit
-    told = send(kit.parcels[number], lambda piece: host.take(number, piece))
-    host.settle(number, *told)
+    kit = host._spec
+    told = send_artifact(kit.artifacts[number], lambda piece: host.receive(number, piece))
+    host.unpack(number, *told)
 
 
 def test_a_reward_of_ones_own_travels_and_keeps_its_name(tmp_path: Path) -> None:
@@ -56,12 +56,14 @@ def test_a_reward_of_ones_own_travels_and_keeps_its_name(tmp_path: Path) -> None
     )
     reward = f"{file}:half"
     with intercode.make("bash", reward=reward) as env:
-        kit = make_kit(env, "bash", {"reward": reward}, [0])
+        kit = make_environment_spec(env, "bash", {"reward": reward}, [0])
         name = env.facts()["reward"]
-    elsewhere = {p.path: p.path for p in kit.parcels} | {file: tmp_path / "b" / "mine" / file.name}
+    elsewhere = {p.path: p.path for p in kit.artifacts} | {
+        file: tmp_path / "b" / "mine" / file.name
+    }
     (tmp_path / "b" / "mine").mkdir(parents=True)
     (tmp_path / "b" / "mine" / file.name).write_text(file.read_text())
-    with kit.make(elsewhere) as far:
+    with kit.make_env(elsewhere) as far:
         assert far.facts()["reward"] == name
         far.reset(options={"task": 0})
         assert far.score().value == 0.5
@@ -71,10 +73,10 @@ def test_a_policy_travels_by_its_rules(tmp_path: Path) -> None:
     rules = tmp_path / "rules.toml"
     rules.write_text('deny = ["command:rm"]\n')
     with intercode.make("bash", policy=str(rules)) as env:
-        kit = make_kit(env, "bash", {"policy": str(rules)}, [])
+        kit = make_environment_spec(env, "bash", {"policy": str(rules)}, [])
         facts = env.facts()
     rules.unlink()
-    with kit.make({}) as far:
+    with kit.make_env({}) as far:
         assert far.facts()["policy"] == facts["policy"]
 
 
@@ -82,7 +84,7 @@ def test_only_the_files_of_chosen_tasks_travel(squares: str) -> None:
     starter = datasets.load("starter")
     env: InterCodeEnv
     with intercode.make("bash", dataset=starter) as env:
-        none = make_kit(env, "bash", {}, [])
-        some = make_kit(env, "bash", {}, [0])
-    assert none.parcels == ()
-    assert [p.path for p in some.parcels] == [spec.path for spec in starter.tasks[0].files]
+        none = make_environment_spec(env, "bash", {}, [])
+        some = make_environment_spec(env, "bash", {}, [0])
+    assert none.artifacts == ()
+    assert [p.path for p in some.artifacts] == [spec.path for spec in starter.tasks[0].files]

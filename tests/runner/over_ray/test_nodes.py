@@ -27,14 +27,14 @@ from intercode.core.errors import (
     UnknownNameError,
     UsageError,
 )
-from intercode.core.types import Trajectory, plain
+from intercode.core.types import Trajectory, to_jsonable
 from intercode.evaluation.evaluate.plan import make_plan
 from intercode.evaluation.evaluate.run import evaluate
 from intercode.evaluation.ray import host_handle
-from intercode.evaluation.ray.cluster import connected
-from intercode.evaluation.ray.environment_spec import Kit, make_kit
-from intercode.evaluation.ray.host_manager import Hosts
-from intercode.evaluation.ray.remote_env import FarEnv
+from intercode.evaluation.ray.cluster import connect
+from intercode.evaluation.ray.environment_spec import EnvironmentSpec, make_environment_spec
+from intercode.evaluation.ray.host_manager import HostManager
+from intercode.evaluation.ray.remote_env import RemoteEnv
 from support import traces
 from support.boxes import eventually
 from support.faulty_endpoint import FaultyEndpoint, ok
@@ -49,7 +49,7 @@ def told(episodes: list[Trajectory]) -> dict[tuple[str, int], Any]:
     found = {}
     for t in episodes:
         run = {k: v for k, v in t.run.items() if k != "attempts"}
-        found[t.task, t.epoch] = plain(t.replace(id="", seconds=None, run=run))
+        found[t.task, t.epoch] = to_jsonable(t.replace(id="", seconds=None, run=run))
     return found
 
 
@@ -101,9 +101,9 @@ def test_a_process_that_hangs_is_given_up_with_its_boxes(
     raylets: Raylets, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with intercode.make("bash") as env:
-        dataset, kit = env.dataset, make_kit(env, "bash", {}, [0])
-    with connected(raylets.address) as ray, Hosts(kit, ray, 1) as hosts:
-        far = FarEnv(dataset, hosts=hosts)
+        dataset, kit = env.dataset, make_environment_spec(env, "bash", {}, [0])
+    with connect(raylets.address) as ray, HostManager(kit, ray, 1) as hosts:
+        far = RemoteEnv(dataset, manager=hosts)
         far.reset(options={"task": 0})
         assert far.step("echo here")[0] == "here\n"
         families = raylets.families()
@@ -111,7 +111,7 @@ def test_a_process_that_hangs_is_given_up_with_its_boxes(
         for pid in hung:
             os.kill(pid, signal.SIGSTOP)
         with monkeypatch.context() as impatient:
-            impatient.setattr(host_handle, "SILENCE", 3.0)
+            impatient.setattr(host_handle, "HEARTBEAT_TIMEOUT", 3.0)
             with pytest.raises(SandboxLostError, match=r"nothing was heard of it for 3 s"):
                 far.step("echo there")
         far.reset(options={"task": 0})
@@ -125,25 +125,25 @@ def test_a_process_that_hangs_while_it_starts_is_given_up(
 ) -> None:
     first = tmp_path / "first"
 
-    def arrive(kit: Kit) -> Kit:
+    def arrive(kit: EnvironmentSpec) -> EnvironmentSpec:
         """The process that receives it first stands still."""
         if not first.exists():
             first.write_text(str(os.getpid()))
             os.kill(os.getpid(), signal.SIGSTOP)
         return kit
 
-    class HangingKit(Kit):
+    class HangingKit(EnvironmentSpec):
         def __reduce__(self) -> tuple[Any, ...]:
-            return arrive, (Kit(**vars(self)),)
+            return arrive, (EnvironmentSpec(**vars(self)),)
 
     with intercode.make("bash") as env:
-        kit = make_kit(env, "bash", {}, [0])
-    with connected(raylets.address) as ray, Hosts(HangingKit(**vars(kit)), ray, 1) as hosts:
+        kit = make_environment_spec(env, "bash", {}, [0])
+    with connect(raylets.address) as ray, HostManager(HangingKit(**vars(kit)), ray, 1) as hosts:
         eventually(lambda: first.exists() and first.read_text() != "", "a process begins", 240)
         with monkeypatch.context() as impatient:
-            impatient.setattr(host_handle, "OPENING", 3.0)
+            impatient.setattr(host_handle, "START_TIMEOUT", 3.0)
             eventually(lambda: not traces.started(int(first.read_text())), "it is given up", 60)
-        far = FarEnv(kit.dataset, hosts=hosts)
+        far = RemoteEnv(kit.dataset, manager=hosts)
         far.reset(options={"task": 0})
         assert far.step("echo there")[0] == "there\n"
         far.close()
@@ -185,7 +185,7 @@ def test_an_image_reaches_a_node_by_its_content(
         squares, "gold", limit=2, parallel=2, image=f"tar:{image}", runner="ray",
         address=raylets.address, out=tmp_path / "run",
     )  # fmt: skip
-    digest = make_plan(config).facts["image_digest"].removeprefix("sha256:")
+    digest = make_plan(config).metadata["image_digest"].removeprefix("sha256:")
     layers = raylets.cache(raylets.nodes[0]) / "layers"
     assert not list(layers.glob(f"{digest[:32]}-*"))
     episodes = episodes_of(evaluate(config, quiet=True))
@@ -219,7 +219,7 @@ def test_limits_and_going_on_are_as_on_one_machine(
     with FaultyEndpoint(answer) as server:
         local = EvalConfig(
             squares, "try-again", model="m", base_url=server.base_url, max_turns=2, out=out,
-            model_options={"max_tokens": 100}, parallel=2, diffs=True, hashes=True,
+            model_options={"max_tokens": 100}, parallel=2, record_diffs=True, hashes=True,
         )  # fmt: skip
         far = replace(local, runner="ray", address=raylets.address)
         with pytest.raises(BudgetError, match="run's limit"):
@@ -243,29 +243,29 @@ def test_limits_and_going_on_are_as_on_one_machine(
 
 def test_a_node_that_differs_is_left_out(raylets: Raylets) -> None:
     with intercode.make("bash") as env:
-        kit = replace(make_kit(env, "bash", {}, [0]), version="0.0.1")
+        kit = replace(make_environment_spec(env, "bash", {}, [0]), version="0.0.1")
     said: list[str] = []
-    with connected(raylets.address) as ray, Hosts(kit, ray, 2, said.append) as hosts:
+    with connect(raylets.address) as ray, HostManager(kit, ray, 2, said.append) as hosts:
         begun = time.monotonic()
         with pytest.raises(SandboxUnavailableError, match=r"its version is '.*', here '0\.0\.1'"):
-            hosts.pick()
+            hosts.acquire()
         assert said and "is left out: its version" in said[0]
         assert time.monotonic() - begun < 120
 
 
 def test_what_a_host_cannot_make_is_told(raylets: Raylets) -> None:
     with intercode.make("bash") as env:
-        kit = make_kit(env, "bash", {"reward": "no.such.module:reward"}, [])
+        kit = make_environment_spec(env, "bash", {"reward": "no.such.module:reward"}, [])
     with (
-        connected(raylets.address) as ray,
-        Hosts(kit, ray, 1, lambda _: None) as hosts,
+        connect(raylets.address) as ray,
+        HostManager(kit, ray, 1, lambda _: None) as hosts,
         pytest.raises(SandboxUnavailableError, match=r"cannot import 'no\.such\.module'"),
     ):
-        hosts.pick()
+        hosts.acquire()
 
 
 def test_a_connection_lasts_until_its_last_user_leaves(raylets: Raylets) -> None:
-    first, second = connected(raylets.address), connected(raylets.address)
+    first, second = connect(raylets.address), connect(raylets.address)
     ray = first.__enter__()
     assert second.__enter__() is ray
     first.__exit__(None, None, None)
@@ -273,7 +273,7 @@ def test_a_connection_lasts_until_its_last_user_leaves(raylets: Raylets) -> None
     second.__exit__(None, None, None)
     assert not ray.is_initialized()
     ray.init(address=raylets.address, log_to_driver=False)
-    with connected(raylets.address):
+    with connect(raylets.address):
         pass
     assert ray.is_initialized()  # it was there before
     ray.shutdown()
@@ -291,5 +291,5 @@ def test_no_cluster_is_told() -> None:
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(UsageError, match=f"no Ray cluster answers at {address}") as told:
-            connected(address).__enter__()
+            connect(address).__enter__()
     assert "--address local" in str(told.value)

@@ -35,7 +35,7 @@ def test_episodes_are_as_those_of_the_environment(raylets: Raylets) -> None:
     async def all_of_them() -> list[list[Any]]:
         async with RayPool("bash", 4, address=raylets.address) as pool:
             with intercode.make("bash") as env:
-                assert pool.facts() == env.facts()
+                assert pool.result_metadata() == env.facts()
             return await asyncio.gather(*(play(pool, i) for i in range(12)))
 
     for i, found in enumerate(run(all_of_them())):
@@ -96,11 +96,11 @@ def test_a_lost_node_costs_its_episodes_only(raylets: Raylets) -> None:
     async def work() -> None:
         async with RayPool("bash", 4, address=raylets.address) as pool:
             end = time.monotonic() + 150
-            while len(pool.hosts.spread()) < 2:  # until both nodes are ready
+            while len(pool.manager.episodes_by_node()) < 2:  # until both nodes are ready
                 assert time.monotonic() < end
                 await asyncio.sleep(0.1)
             episodes = [await pool.begin(i) for i in range(4)]
-            assert sorted(pool.hosts.spread().values()) == [2, 2]
+            assert sorted(pool.manager.episodes_by_node().values()) == [2, 2]
             families = raylets.families()
             await asyncio.to_thread(raylets.kill, second)
             found = await asyncio.gather(

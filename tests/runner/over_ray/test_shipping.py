@@ -10,8 +10,8 @@ import pytest
 
 from intercode.core.errors import DataError, SandboxError
 from intercode.core.paths import cache_root, sandbox_uid
-from intercode.evaluation.ray.environment_spec import Parcel
-from intercode.evaluation.ray.transfer import PIECE, Arrivals, send
+from intercode.evaluation.ray.environment_spec import Artifact
+from intercode.evaluation.ray.transfer import CHUNK_SIZE, ArtifactReceiver, send_artifact
 
 MOMENT = 1_700_000_000_123_456_789
 
@@ -21,7 +21,7 @@ def tree(tmp_path: Path) -> Path:
     """A directory with one of everything."""
     root = tmp_path / "tree"
     (root / "deep" / "er").mkdir(parents=True)
-    (root / "deep" / "er" / "large").write_bytes(os.urandom(PIECE + 17))
+    (root / "deep" / "er" / "large").write_bytes(os.urandom(CHUNK_SIZE + 17))
     (root / "script").write_text("#!/bin/sh\n")
     (root / "script").chmod(0o751)
     os.link(root / "script", root / "deep" / "same")
@@ -33,19 +33,19 @@ def tree(tmp_path: Path) -> Path:
     return root
 
 
-def arrived(parcel: Parcel, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def arrived(parcel: Artifact, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where a parcel is in another machine's cache, sent as it is over a network."""
     pieces: list[bytes] = []
-    told = send(parcel, pieces.append)
+    told = send_artifact(parcel, pieces.append)
     monkeypatch.setenv("INTERCODE_CACHE", str(cache))
-    arrivals = Arrivals([parcel])
-    assert arrivals.lacks() == [0]
+    arrivals = ArtifactReceiver([parcel])
+    assert arrivals.missing_artifacts() == [0]
     for piece in pieces:
-        assert len(piece) <= PIECE
-        arrivals.take(0, piece)
-    arrivals.settle(0, *told)
-    assert arrivals.lacks() == []
-    return arrivals.places()[parcel.path]
+        assert len(piece) <= CHUNK_SIZE
+        arrivals.receive(0, piece)
+    arrivals.unpack(0, *told)
+    assert arrivals.missing_artifacts() == []
+    return arrivals.local_paths()[parcel.path]
 
 
 def look(root: Path) -> dict[str, tuple[object, ...]]:
@@ -65,7 +65,7 @@ def look(root: Path) -> dict[str, tuple[object, ...]]:
 def test_a_tree_arrives_as_it_is(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    there = arrived(Parcel("a" * 32, tree, "tree"), tmp_path / "cache", monkeypatch)
+    there = arrived(Artifact("a" * 32, tree, "tree"), tmp_path / "cache", monkeypatch)
     assert there == tmp_path / "cache" / "layers" / f"{'a' * 32}-{sandbox_uid()}"
     assert look(there) == look(tree)
     assert {path.lstat().st_uid for path in there.rglob("*")} == {sandbox_uid()}
@@ -76,7 +76,7 @@ def test_what_an_overlay_marks_as_deleted_stays_so(
 ) -> None:
     os.mknod(tree / "deep" / "gone", stat.S_IFCHR, 0)
     os.setxattr(tree / "deep", "user.overlay.opaque", b"y")
-    there = arrived(Parcel("b" * 32, tree, "upper"), tmp_path / "cache", monkeypatch)
+    there = arrived(Artifact("b" * 32, tree, "upper"), tmp_path / "cache", monkeypatch)
     gone = (there / "deep" / "gone").lstat()
     assert stat.S_ISCHR(gone.st_mode) and gone.st_rdev == 0
     assert os.getxattr(there / "deep", "user.overlay.opaque") == b"y"
@@ -92,7 +92,7 @@ def test_a_file_keeps_its_name_and_its_folders(
     file = tmp_path / "mine" / "rewards.py"
     file.parent.mkdir()
     file.write_text("x = 1\n")
-    there = arrived(Parcel("c" * 32, file, "file"), tmp_path / "cache", monkeypatch)
+    there = arrived(Artifact("c" * 32, file, "file"), tmp_path / "cache", monkeypatch)
     assert there.parts[-2:] == ("mine", "rewards.py")
     assert there.read_text() == "x = 1\n"
 
@@ -100,19 +100,19 @@ def test_a_file_keeps_its_name_and_its_folders(
 def test_what_does_not_arrive_whole_is_refused(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    parcel, pieces = Parcel("d" * 32, tree, "tree"), list[bytes]()
-    digest, mode, when = send(parcel, pieces.append)
+    parcel, pieces = Artifact("d" * 32, tree, "tree"), list[bytes]()
+    digest, mode, when = send_artifact(parcel, pieces.append)
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
-    arrivals = Arrivals([parcel])
-    arrivals.take(0, pieces[0])
+    arrivals = ArtifactReceiver([parcel])
+    arrivals.receive(0, pieces[0])
     with pytest.raises(DataError, match="did not arrive whole"):
-        arrivals.settle(0, digest, mode, when)
-    assert arrivals.lacks() == [0]
+        arrivals.unpack(0, digest, mode, when)
+    assert arrivals.missing_artifacts() == [0]
     with pytest.raises(SandboxError, match="was removed while"):
-        arrivals.places()
+        arrivals.local_paths()
     assert list((cache_root() / "layers").glob("*.half")) == []
 
 
 def test_what_cannot_be_read_is_told(tmp_path: Path) -> None:
     with pytest.raises(SandboxError, match=r"absent cannot be sent to a node"):
-        send(Parcel("e" * 32, tmp_path / "absent", "tree"), lambda _: None)
+        send_artifact(Artifact("e" * 32, tmp_path / "absent", "tree"), lambda _: None)

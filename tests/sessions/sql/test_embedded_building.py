@@ -9,8 +9,8 @@ import pytest
 
 from intercode.core.errors import DataError
 from intercode.sql.embedded.load import build
-from intercode.sql.embedded.load.build import built
-from intercode.sql.embedded.load.dump import inserted, statements
+from intercode.sql.embedded.load.build import build_databases
+from intercode.sql.embedded.load.dump import parse_insert, read_statements
 from support.shop import shop_in
 
 
@@ -27,28 +27,28 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_tables_keep_what_mysql_knows_of_them(tmp_path: Path) -> None:
-    found = built(shop_in(tmp_path).path).catalog
+    found = build_databases(shop_in(tmp_path).path).catalog
     assert sorted(found.databases) == ["shop", "vault"]
     sale = found.databases["shop"]["sale"]
     assert [c.declared for c in sale.columns] == ["int", "int", "decimal(8,2)", "date"]
     assert (sale.primary, sale.rows, sale.last) == (("id",), 3, 3)
     assert [(k.name, k.parent) for k in sale.foreign] == [("sale_fk", "customer")]
-    assert sale.key_of("customer_id") == "MUL"  # a foreign key makes its own index
+    assert sale.key_label("customer_id") == "MUL"  # a foreign key makes its own index
     customer = found.databases["shop"]["customer"]
     assert (customer.auto_increment, customer.collation) == (4, "utf8mb4_general_ci")
 
 
 def test_the_same_dump_is_built_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     spec = shop_in(tmp_path)
-    first = built(spec.path)
+    first = build_databases(spec.path)
     monkeypatch.setattr(build, "_build", None)
-    again = built(spec.path)
+    again = build_databases(spec.path)
     assert again == first
     assert again.file("shop").is_file()
 
 
 def _build_it(path: str, answers: multiprocessing.Queue[str]) -> None:
-    answers.put(str(built(Path(path)).folder))
+    answers.put(str(build_databases(Path(path)).folder))
 
 
 def test_processes_build_it_together(tmp_path: Path, cache: Path) -> None:
@@ -71,9 +71,9 @@ def test_statements_and_rows_of_a_dump(tmp_path: Path) -> None:
         "INSERT INTO `t` VALUES (1,'a;b','it''s \\\\ \\n'),\n (-2.5e3,NULL,0x41); # the end\n"
         "/* a ; comment */ USE `x`;"
     )
-    found = list(statements(written(tmp_path, text)))
+    found = list(read_statements(written(tmp_path, text)))
     assert [s.split()[0] for s in found] == ["SET", "INSERT", "USE"]
-    database, table, columns, rows = inserted(found[1])
+    database, table, columns, rows = parse_insert(found[1])
     assert (database, table, columns) == (None, "t", None)
     assert list(rows) == [[1, "a;b", "it's \\ \n"], ["-2.5e3", None, b"A"]]
 
@@ -92,7 +92,7 @@ def test_statements_and_rows_of_a_dump(tmp_path: Path) -> None:
 def test_faults_name_the_file_and_the_statement(tmp_path: Path, text: str, message: str) -> None:
     path = written(tmp_path, text)
     with pytest.raises(DataError, match=message) as caught:
-        built(path)
+        build_databases(path)
     assert str(path) in str(caught.value)
 
 
@@ -101,7 +101,7 @@ def test_rows_lie_in_the_order_of_the_primary_key(tmp_path: Path) -> None:
         "CREATE DATABASE d; USE d; CREATE TABLE t (a varchar(9), b int, PRIMARY KEY (a, b));"
         "INSERT INTO t VALUES ('b', 1), ('A', 2), ('a', 1);"
     )
-    found = built(written(tmp_path, text))
+    found = build_databases(written(tmp_path, text))
     import sqlite3
 
     with sqlite3.connect(found.file("d")) as connection:

@@ -12,7 +12,7 @@ import pytest
 
 from intercode.core.types import DatabaseSpec
 from intercode.sql import SqlSession, open_engine
-from intercode.sql.embedded.execute.settings import MODES
+from intercode.sql.embedded.execute.settings import DEFAULT_MODES
 
 DUMP = """
 CREATE DATABASE `zoo` DEFAULT CHARACTER SET utf8mb4;
@@ -226,7 +226,7 @@ def test_syntax_errors(zoo: SqlSession, code: str, near: str) -> None:
 
 def test_a_blank_before_the_bracket_is_a_mode(zoo: SqlSession) -> None:
     assert rows(zoo, "SELECT COUNT (*), MAX (id) FROM keeper") == [(3, 3)]
-    zoo.run(f"SET sql_mode = '{MODES}'", 10.0)
+    zoo.run(f"SET sql_mode = '{DEFAULT_MODES}'", 10.0)
     assert "does not exist" in zoo.run("SELECT MAX (id) FROM keeper", 10.0).output
     assert "near '*) FROM keeper'" in zoo.run("SELECT COUNT (*) FROM keeper", 10.0).output
     zoo.run("SET sql_mode = DEFAULT", 10.0)

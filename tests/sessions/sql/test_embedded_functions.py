@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from intercode.sql.dialect.errors import StatementError
-from intercode.sql.embedded.catalog.collations import general, plainness, uca
-from intercode.sql.embedded.catalog.values import moment_of, number_of
-from intercode.sql.embedded.functions.datetimes import date_add, difference, parsed, week
-from intercode.sql.embedded.functions.numeric import double_text, rounded
+from intercode.sql.embedded.catalog.collations import general_key, nocase_level, uca_key
+from intercode.sql.embedded.catalog.values import leading_number, parse_datetime_text
+from intercode.sql.embedded.functions.datetimes import date_add, parse_datetime, timestampdiff, week
+from intercode.sql.embedded.functions.numeric import double_text, round_number
 from intercode.sql.embedded.functions.patterns import like, regexp
 
 WORDS = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=8)
@@ -36,8 +36,8 @@ def test_like_is_what_its_definition_says(text: str, pattern: str) -> None:
 
 @given(WORDS, WORDS)
 def test_plain_strings_compare_as_nocase_does(a: str, b: str) -> None:
-    for collation, key in (("general", general), ("uca", uca)):
-        level = min(plainness(a, collation), plainness(b, collation))  # type: ignore[arg-type]
+    for collation, key in (("general", general_key), ("uca", uca_key)):
+        level = min(nocase_level(a, collation), nocase_level(b, collation))  # type: ignore[arg-type]
         x, y = a.lower(), b.lower()
         if level >= 1:
             assert (key(a) == key(b)) == (x == y)
@@ -46,18 +46,18 @@ def test_plain_strings_compare_as_nocase_does(a: str, b: str) -> None:
 
 
 def test_orders_of_strings() -> None:
-    assert general("Zoë ") == general("ZOE")
-    assert general("straße") == general("STRASE")
-    assert uca("straße") == uca("STRASSE")
-    assert uca("a") != uca("a ")
-    assert uca("_") < uca("-") < uca("1") < uca("A") < uca("b")
-    assert general("a") < general("[")
+    assert general_key("Zoë ") == general_key("ZOE")
+    assert general_key("straße") == general_key("STRASE")
+    assert uca_key("straße") == uca_key("STRASSE")
+    assert uca_key("a") != uca_key("a ")
+    assert uca_key("_") < uca_key("-") < uca_key("1") < uca_key("A") < uca_key("b")
+    assert general_key("a") < general_key("[")
 
 
 @given(st.decimals(-(10**6), 10**6, places=4), st.integers(0, 4))
 def test_exact_numbers_round_away_from_zero(value: Decimal, places: int) -> None:
     expected = value.quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_UP)
-    assert Decimal(repr(rounded(float(value), places, 1))) == expected
+    assert Decimal(repr(round_number(float(value), places, 1))) == expected
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
@@ -69,14 +69,14 @@ def test_a_double_reads_back_from_its_text(value: float) -> None:
 def test_days_added_are_days_apart(day: object, days: int) -> None:
     moved = date_add(str(day), days, "DAY", 1)
     if moved is not None:
-        assert difference("DAY", str(day), moved) == days
+        assert timestampdiff("DAY", str(day), moved) == days
 
 
-@given(st.datetimes(min_value=parsed("1000-01-01")))  # type: ignore[arg-type]
+@given(st.datetimes(min_value=parse_datetime("1000-01-01")))  # type: ignore[arg-type]
 def test_moments_are_read_back(moment: object) -> None:
-    found = moment_of(str(moment))
+    found = parse_datetime_text(str(moment))
     assert found is not None
-    assert parsed(" ".join(found)) == moment
+    assert parse_datetime(" ".join(found)) == moment
 
 
 @pytest.mark.parametrize(("mode", "expected"), [(0, 7), (1, 8), (2, 7), (3, 8), (4, 8), (5, 7)])
@@ -88,7 +88,7 @@ def test_weeks_by_their_mode(mode: int, expected: int) -> None:
     ("12abc", 12.0), (" -1.5e2x", -150.0), ("abc", 0.0), ("", 0.0), (".5", 0.5), ("1e", 1.0),
 ])  # fmt: skip
 def test_the_number_that_a_string_begins_with(text: str, value: float) -> None:
-    assert number_of(text) == value
+    assert leading_number(text) == value
 
 
 def test_regular_expressions_are_bounded_before_they_run() -> None:

@@ -119,13 +119,13 @@ def test_a_statement_that_fails_leaves_nothing(sql: SqlSession) -> None:
 def test_snapshots_hold_everything(sql: SqlSession) -> None:
     for code in ("INSERT INTO sale (id) VALUES (7)", "SET @x = 5", "SET sql_mode = ''"):
         shown(sql, code)
-    kept, told = sql.snapshot(), sql.told()
+    kept, told = sql.snapshot(), sql.state_text()
     shown(sql, "DROP TABLE sale")
-    assert sql.told() != told
-    first, second = kept.open(), kept.take()
+    assert sql.state_text() != told
+    first, second = kept.open(), kept.open_last()
     shown(first, "DELETE FROM sale")
     assert shown(second, "SELECT COUNT(*), @x, @@sql_mode FROM sale") == "[(4, 5, '')]"
-    assert second.told() == told
+    assert second.state_text() == told
     assert second.changes() == ["setting sql_mode", "table sale: changed"]
     first.close()
     second.close()
@@ -144,7 +144,7 @@ def test_the_clock_ends_a_statement(sql: SqlSession) -> None:
 def test_limits_are_said(engine: SqlEngine, shop: DatabaseSpec) -> None:
     session = engine.open(shop, SqlLimits(rows=2, size=40, storage=1 << 20))
     result = session.run("SELECT id FROM sale", 10.0)
-    assert (result.output, result.cut > 0) == ("[(1,), (2,)]", True)
+    assert (result.output, result.omitted_bytes > 0) == ("[(1,), (2,)]", True)
     assert "2 rows are shown, there are more" in result.note
     assert "characters" in session.run("SELECT REPEAT('x', 100)", 10.0).note
     for code in (

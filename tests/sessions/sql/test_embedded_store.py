@@ -13,7 +13,7 @@ import pytest
 from intercode.core.types import DatabaseSpec
 from intercode.sql import SqlEngine, open_engine
 from intercode.sql.dialect.errors import StatementError
-from intercode.sql.embedded.catalog.result_values import reader
+from intercode.sql.embedded.catalog.result_values import result_converter
 from intercode.sql.embedded.catalog.types import INT, STRING, Type
 from intercode.sql.embedded.compile.translation import Key, Translation
 from intercode.sql.embedded.execute import translation_store
@@ -21,13 +21,13 @@ from intercode.sql.embedded.execute.translation_store import (
     FileStore,
     NoStore,
     open_store,
-    translator,
+    translator_digest,
 )
 from support.sql_engines import shown
 
 KINDS = (INT, STRING, Type("string", 3, words=("a", "ä\n"), strong=True))
 MADE = Translation(
-    "SELECT 'ä\n', \"x y\" AS c0", ("n", "ü", "m"), KINDS, tuple(map(reader, KINDS)),
+    "SELECT 'ä\n', \"x y\" AS c0", ("n", "ü", "m"), KINDS, tuple(map(result_converter, KINDS)),
     frozenset({"shop"}),
 )  # fmt: skip
 FAULT = StatementError(1054, "Unknown column 'ä\n' in 'field list'")
@@ -40,7 +40,7 @@ def key(text: str) -> Key:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "kept"
-    monkeypatch.setenv(translation_store.FOLDER, str(path))
+    monkeypatch.setenv(translation_store.DIRECTORY_VARIABLE, str(path))
     return path
 
 
@@ -48,8 +48,8 @@ def filled(folder: Path) -> Path:
     """A store with a translation and an error; its file."""
     folder.mkdir(exist_ok=True)
     one = FileStore(folder)
-    one.keep(key("SELECT 1"), MADE)
-    one.keep(key("SELECT x"), FAULT)
+    one.add(key("SELECT 1"), MADE)
+    one.add(key("SELECT x"), FAULT)
     one.flush()
     return Path(one.path)
 
@@ -65,8 +65,8 @@ def test_another_process_finds_what_was_kept(folder: Path) -> None:
     found, error = other.find(key("SELECT 1")), other.find(key("SELECT x"))
     assert isinstance(found, Translation) and isinstance(error, StatementError)
     assert (found.sql, found.names, found.types) == (MADE.sql, MADE.names, MADE.types)
-    assert (found.used, found.volatile) == (MADE.used, False)
-    assert [r is None for r in found.readers] == [r is None for r in MADE.readers]
+    assert (found.databases, found.volatile) == (MADE.databases, False)
+    assert [r is None for r in found.converters] == [r is None for r in MADE.converters]
     assert (error.number, error.message) == (FAULT.number, FAULT.message)
     assert other.find(key("SELECT 2")) is None
     assert other.find(("digest/shop", "shop", "", "SELECT 1")) is None  # other modes
@@ -76,7 +76,7 @@ def test_what_others_append_later_is_seen(folder: Path) -> None:
     path = filled(folder)
     reading, writing = FileStore(folder), FileStore(folder)
     assert reading.find(key("SELECT 1")) and reading.find(key("late")) is None
-    writing.keep(key("late"), MADE)
+    writing.add(key("late"), MADE)
     assert reading.find(key("late")) is None  # it waits for others to be written with it
     writing.flush()
     assert reading.find(key("late"))
@@ -101,7 +101,7 @@ def test_a_line_that_was_not_finished_costs_itself_alone(folder: Path) -> None:
     path = filled(folder)
     path.write_bytes(path.read_bytes()[:-9])  # its writer was killed
     after = FileStore(folder)
-    after.keep(key("SELECT 3"), MADE)
+    after.add(key("SELECT 3"), MADE)
     after.flush()
     found = FileStore(folder)
     assert found.find(key("SELECT x")) is None
@@ -123,7 +123,7 @@ def test_what_others_can_write_to_is_left_alone(folder: Path) -> None:
     assert FileStore(folder).find(key("SELECT 1")) is None
     size = path.stat().st_size
     other = FileStore(folder)
-    other.keep(key("SELECT 4"), MADE)
+    other.add(key("SELECT 4"), MADE)
     other.flush()
     assert path.stat().st_size == size
     folder.chmod(0o777)
@@ -135,12 +135,15 @@ def test_what_others_can_write_to_is_left_alone(folder: Path) -> None:
 def test_a_file_has_its_bounds(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = filled(folder)
     one = FileStore(folder)
-    one.keep(key("long"), Translation("x" * translation_store.LONGEST, (), (), (), frozenset()))
+    one.add(
+        key("long"),
+        Translation("x" * translation_store.MAX_ENTRY_CHARACTERS, (), (), (), frozenset()),
+    )
     one.flush()
     assert FileStore(folder).find(key("long")) is None
     with monkeypatch.context() as smaller:
-        smaller.setattr(translation_store, "MOST", 10)
-        one.keep(key("SELECT 5"), MADE)
+        smaller.setattr(translation_store, "MAX_FILE_BYTES", 10)
+        one.add(key("SELECT 5"), MADE)
         one.flush()
     assert not path.exists()
     filled(folder)
@@ -156,16 +159,16 @@ def test_files_of_other_versions_make_room(folder: Path) -> None:
     path = filled(folder)
     kept = {f"translations-{n}" for n in (3, 4, 5)}
     assert {p.name for p in folder.iterdir()} == {path.name} | kept
-    assert translator() in path.name
+    assert translator_digest() in path.name
 
 
 def test_without_a_place_nothing_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv(translation_store.FOLDER, "")
+    monkeypatch.setenv(translation_store.DIRECTORY_VARIABLE, "")
     assert isinstance(open_store(), NoStore)
-    monkeypatch.setenv(translation_store.FOLDER, str(tmp_path / "file"))
+    monkeypatch.setenv(translation_store.DIRECTORY_VARIABLE, str(tmp_path / "file"))
     (tmp_path / "file").write_text("")
     assert isinstance(open_store(), NoStore)
-    monkeypatch.delenv(translation_store.FOLDER)
+    monkeypatch.delenv(translation_store.DIRECTORY_VARIABLE)
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
     assert isinstance(open_store(), FileStore)
     assert (tmp_path / "cache" / "sql" / "translations").stat().st_mode & 0o077 == 0
@@ -175,7 +178,7 @@ def engine_in(folder: Path) -> SqlEngine:
     """An engine with that store, as in a new process."""
     from intercode.sql.embedded.execute import shared_caches
 
-    shared_caches._of.cache_clear()
+    shared_caches._caches_for.cache_clear()
     return open_engine("embedded")
 
 
@@ -204,8 +207,8 @@ def test_a_second_process_answers_alike_and_reads_nothing_anew(
     from intercode.sql.embedded.execute import dispatch
 
     parsed: list[str] = []
-    parse = dispatch.parsed
-    monkeypatch.setattr(dispatch, "parsed", lambda code, *a: parsed.append(code) or parse(code, *a))
+    parse = dispatch.parse
+    monkeypatch.setattr(dispatch, "parse", lambda code, *a: parsed.append(code) or parse(code, *a))
     second = engine_in(folder)
     two = second.open(shop)
     for (code, lasts), before in zip(ASKED, told, strict=True):

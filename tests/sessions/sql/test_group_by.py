@@ -9,15 +9,15 @@ import pytest
 
 from intercode.core.types import DatabaseSpec
 from intercode.sql import open_engine
-from intercode.sql.dialect.group_by import Keyed, group_by_fault
-from intercode.sql.dialect.parser import parsed
-from intercode.sql.embedded.execute.settings import MODES
+from intercode.sql.dialect.group_by import TableKeys, group_by_error
+from intercode.sql.dialect.parser import parse
+from intercode.sql.embedded.execute.settings import DEFAULT_MODES
 
 SCHEMA = {
     "d": {
-        "t": Keyed(("id", "a", "b", "u"), (frozenset({"id"}), frozenset({"u"}))),
-        "s": Keyed(("id", "t_id", "c"), (frozenset({"id"}),)),
-        "w": Keyed(("x", "y")),
+        "t": TableKeys(("id", "a", "b", "u"), (frozenset({"id"}), frozenset({"u"}))),
+        "s": TableKeys(("id", "t_id", "c"), (frozenset({"id"}),)),
+        "w": TableKeys(("x", "y")),
     }
 }
 REFUSED_GOLDS = [
@@ -27,7 +27,7 @@ REFUSED_GOLDS = [
 
 
 def number(code: str) -> int | None:
-    fault = group_by_fault(parsed(code), SCHEMA, "d")
+    fault = group_by_error(parse(code), SCHEMA, "d")
     return None if fault is None else fault.number
 
 
@@ -74,7 +74,7 @@ def test_what_is_not(code: str, expected: int) -> None:
 
 
 def test_the_words_name_place_clause_and_column() -> None:
-    fault = group_by_fault(parsed("SELECT x.a, x.b FROM t x GROUP BY a"), SCHEMA, "d")
+    fault = group_by_error(parse("SELECT x.a, x.b FROM t x GROUP BY a"), SCHEMA, "d")
     assert fault is not None
     assert fault.message == (
         "Expression #2 of SELECT list is not in GROUP BY clause and contains nonaggregated column "
@@ -91,7 +91,7 @@ def test_exactly_the_golds_that_failed_on_the_authors_server_fail(data_dir: Path
     for place, row in enumerate(rows):
         spec = DatabaseSpec("mysql-dump", folder / "ic_spider_dbs.sql", row["db"])
         session = engine.open(spec)
-        session.run(f"SET sql_mode = '{MODES}'", 10.0)
+        session.run(f"SET sql_mode = '{DEFAULT_MODES}'", 10.0)
         if not session.run(row["gold"], 10.0).ok:
             failed.append(place)
         session.close()

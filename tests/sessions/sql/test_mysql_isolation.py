@@ -9,7 +9,7 @@ import pytest
 from intercode.core.errors import DatabaseLostError
 from intercode.core.types import DatabaseSpec
 from intercode.sql import SqlEngine, SqlSession
-from intercode.sql.server.connection import Link
+from intercode.sql.server.connection import ServerConnection
 from intercode.sql.server.engine import MysqlEngine
 
 pytestmark = pytest.mark.mysql
@@ -95,14 +95,16 @@ def test_an_account_is_not_used_again_while_a_connection_of_its_last_episode_liv
 ) -> None:
     first = mysql.open(shop)
     assert first.run("CREATE TABLE mine (a int)", 20.0).ok
-    slot, server = first._own.slot, first._server
-    late = Link(server.address, slot.account, slot.password)  # as one whose end takes its time
+    slot, server = first._private.account, first._server
+    late = ServerConnection(
+        server.address, slot.user, slot.password
+    )  # as one whose end takes its time
     first.close()
     with pytest.raises(DatabaseLostError):
         late.query("SELECT 1")
     second = mysql.open(shop)
     assert second.run("CREATE TABLE mine (a int)", 20.0).ok
-    assert second._own.slot == slot
+    assert second._private.account == slot
     seen = second.run("SELECT COUNT(*) FROM information_schema.PROCESSLIST", 20.0)
     assert seen.output == "[(1,)]"
     second.close()

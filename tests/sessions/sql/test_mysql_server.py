@@ -20,7 +20,7 @@ from intercode.core.errors import DatabaseLostError, SandboxUnavailableError
 from intercode.core.types import DatabaseSpec
 from intercode.sql import SqlEngine, open_engine
 from intercode.sql.server import private_server
-from intercode.sql.server.connection import Address, Link
+from intercode.sql.server.connection import Address, ServerConnection
 from support.boxes import eventually
 from support.shop import CUSTOMERS, shop_in
 
@@ -33,7 +33,7 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where the servers of this test live: apart from those of other tests."""
     path = Path(tempfile.mkdtemp(prefix="intercode-sql-"))  # within reach of root's server
     path.chmod(0o711)
-    monkeypatch.setenv(private_server.RUNTIME, str(path / "run"))
+    monkeypatch.setenv(private_server.RUNTIME_VARIABLE, str(path / "run"))
     yield path / "run"
     eventually(lambda: not (path / "run").exists(), "the servers' directory is removed", 20.0)
     path.rmdir()
@@ -112,7 +112,7 @@ def test_what_a_killed_process_left_on_a_shared_server_is_removed(
     home: Path, own: DatabaseSpec
 ) -> None:
     with owner(own) as staying:
-        address = private_server.lease(own.path).address
+        address = private_server.lease_server(own.path).address
         with owner(own) as going:
             assert len(_ours(address)) == 2
             going.kill()
@@ -125,7 +125,7 @@ def test_what_a_killed_process_left_on_a_shared_server_is_removed(
 
 
 def _ours(address: Address) -> list[str]:
-    link = Link(address)
+    link = ServerConnection(address)
     rows, _ = link.query("SHOW DATABASES LIKE 'ic%'")
     link.close()
     return [str(name) for (name,) in rows or ()]
@@ -153,7 +153,7 @@ def test_a_given_server_is_used_under_names_of_ours_and_left_as_it_was(
     mysql: SqlEngine, shop: DatabaseSpec
 ) -> None:
     mysql.open(shop).close()
-    theirs = private_server.lease(shop.path)
+    theirs = private_server.lease_server(shop.path)
     before = _everything(theirs.address)
     engine = open_engine("mysql", f"mysql://root@/?unix_socket={theirs.address.unix_socket}")
     assert engine.version.startswith(("MariaDB ", "MySQL "))
@@ -174,11 +174,11 @@ def test_a_given_server_is_used_under_names_of_ours_and_left_as_it_was(
     session.close()
     engine.close()
     assert _everything(theirs.address) == before
-    theirs.give_back()
+    theirs.release()
 
 
 def _everything(address: Address) -> tuple[object, object]:
-    link = Link(address)
+    link = ServerConnection(address)
     found = link.query("SHOW DATABASES")[0], link.query("SELECT User FROM mysql.user")[0]
     link.close()
     return found
@@ -188,11 +188,11 @@ def test_loaded_data_are_kept_and_those_used_longest_ago_forgotten(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(private_server, "_KEPT", 2)
+    monkeypatch.setattr(private_server, "_MAX_CACHED_DIRECTORIES", 2)
     for n in range(3):
         dump = tmp_path / f"{n}.sql"
         dump.write_text(f"CREATE DATABASE a; USE a; CREATE TABLE t (a int DEFAULT {n});")
-        private_server.lease(dump).control.close()
+        private_server.lease_server(dump).control.close()
     kept = [p for p in (tmp_path / "cache" / "mysql").iterdir() if p.is_dir()]
     assert len([p for p in kept if not p.name.startswith("empty-")]) == 2
 
@@ -218,7 +218,7 @@ def test_threads_open_one_server(home: Path, own: DatabaseSpec) -> None:
 
 def test_a_machine_without_a_server_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     private_server.server_program.cache_clear()
-    monkeypatch.setattr(private_server, "_SEARCH", "")
+    monkeypatch.setattr(private_server, "_EXTRA_PATH", "")
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(SandboxUnavailableError, match="apt-get install mariadb-server"):
         open_engine("mysql")
@@ -242,7 +242,13 @@ def test_an_ordinary_user_has_a_server_too(shop: DatabaseSpec) -> None:
     with ordinary_home() as home:
         (home / "shop.sql").write_bytes(shop.path.read_bytes())
         drop = _drop(home)
-        argv = [*drop, f"{private_server.RUNTIME}={home}/run", _interpreter(drop), "-c", ORDINARY]
+        argv = [
+            *drop,
+            f"{private_server.RUNTIME_VARIABLE}={home}/run",
+            _interpreter(drop),
+            "-c",
+            ORDINARY,
+        ]
         done = subprocess.run(
             [*argv, str(home / "shop.sql")], cwd="/", capture_output=True, text=True, timeout=120
         )

@@ -93,9 +93,9 @@ def test_what_is_undone_is_no_change_of_the_state(
 ) -> None:
     other = mysql.open(shop)
     session.run("INSERT INTO shop VALUES (2, 'x')", 10.0)
-    assert session.told() != other.told()
+    assert session.state_text() != other.state_text()
     session.run("DELETE FROM shop WHERE id = 2", 10.0)
-    assert session.told() == other.told()
+    assert session.state_text() == other.state_text()
     other.close()
 
 
@@ -154,9 +154,11 @@ def test_what_the_server_does_not_stop_is_killed(
     session: SqlSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a server that has no limit of its own."""
-    from intercode.sql.server.connection import Link
+    from intercode.sql.server.connection import ServerConnection
 
-    monkeypatch.setattr(Link, "_bounds", lambda self, seconds: "SET @unlimited = 1")
+    monkeypatch.setattr(
+        ServerConnection, "_limit_statement", lambda self, seconds: "SET @unlimited = 1"
+    )
     shown(session, "CREATE TABLE mine (a int)")
     began = time.monotonic()
     result = session.run("SELECT SLEEP(60)", 0.5)
@@ -179,7 +181,7 @@ def test_large_results_are_cut_and_say_so(mysql: SqlEngine, shop: DatabaseSpec) 
     assert len(result.rows) == 4
     assert "4 rows are shown" in result.note
     result = session.run("SELECT REPEAT('x', 5000)", 10.0)
-    assert (len(result.output), result.cut) == (1000, 4007)
+    assert (len(result.output), result.omitted_bytes) == (1000, 4007)
     assert shown(session, "SELECT 1") == "[(1,)]"
     session.close()
 

@@ -21,13 +21,13 @@ def test_a_snapshot_keeps_data_settings_and_variables(session: SqlSession) -> No
         "INSERT INTO fresh VALUES (2)",
     ):  # fmt: skip
         assert session.run(code, 10.0).exit_code == 0, code
-    with_told = session.told()
+    with_told = session.state_text()
     kept = session.snapshot()
     shown(session, "ROLLBACK")
     assert shown(session, "SELECT * FROM fresh") == "[(1,)]"
-    for open_one in (kept.open, kept.take):
+    for open_one in (kept.open, kept.open_last):
         again = open_one()
-        assert again.told() == with_told
+        assert again.state_text() == with_told
         assert shown(again, 'SELECT @x, @y, "a" FROM fresh') == (
             '[("ä\'\\\\", 5, 1), ("ä\'\\\\", 5, 2)]'
         )
@@ -46,7 +46,7 @@ def test_variables_are_kept_on_a_server_that_does_not_list_them(
     """MySQL is such a one: here MariaDB is asked as if it were."""
     from intercode.sql.server import session_settings
 
-    taken = session_settings.taken
+    taken = session_settings.changed_settings
 
     class Unlisted:
         is_mariadb = False
@@ -60,9 +60,9 @@ def test_variables_are_kept_on_a_server_that_does_not_list_them(
     monkeypatch.setattr(
         session_settings, "_SCHEMA", dict.fromkeys((True, False), "information_schema")
     )
-    monkeypatch.setattr(session_settings, "taken", ask)
+    monkeypatch.setattr(session_settings, "changed_settings", ask)
     shown(session, 'SET @x = "ä\'", @y = 2.50, @z = NULL')
-    again = session.snapshot().take()
+    again = session.snapshot().open_last()
     assert shown(again, "SELECT @x, @y, @z") == "[(\"ä'\", Decimal('2.50'), None)]"
     again.close()
 
@@ -71,8 +71,8 @@ def test_a_snapshot_names_the_temporary_tables_that_it_lacks(session: SqlSession
     shown(session, "CREATE TEMPORARY TABLE IF NOT EXISTS `mine` (a int)")
     assert shown(session, "SELECT * FROM mine") == "[]"
     kept = session.snapshot()
-    assert kept.left_behind == ("temporary table mine",)
-    again = kept.take()
+    assert kept.omitted_tables == ("temporary table mine",)
+    again = kept.open_last()
     assert "Table 'shop.mine' doesn't exist" in shown(again, "SELECT * FROM mine")
     again.close()
 
@@ -80,7 +80,7 @@ def test_a_snapshot_names_the_temporary_tables_that_it_lacks(session: SqlSession
 def test_a_snapshot_of_a_reader_costs_nothing(mysql: SqlEngine, shop: DatabaseSpec) -> None:
     session = mysql.open(shop)
     kept = session.snapshot()
-    again = kept.take()
+    again = kept.open_last()
     session.close()
     assert shown(again, "SELECT COUNT(*) FROM sale") == "[(3,)]"
     assert again.changes() == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from intercode.sql import SqlSession
-from intercode.sql.server.statement_rewrites import unsorted
+from intercode.sql.server.statement_rewrites import add_order_by_null
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from intercode.sql.server.statement_rewrites import unsorted
     ],
 )
 def test_a_query_that_groups_and_orders_nothing(code: str, expected: str) -> None:
-    assert unsorted(code) == expected
+    assert add_order_by_null(code) == expected
 
 
 BOTH = (
@@ -60,4 +60,4 @@ def test_what_two_queries_have_in_common_is_found_in_a_subquery(session: SqlSess
     ],
 )
 def test_others_stay_as_they_are(code: str) -> None:
-    assert unsorted(code) == code
+    assert add_order_by_null(code) == code

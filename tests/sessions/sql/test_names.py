@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.sql.dialect.tokens import tokens
-from intercode.sql.server.database_names import Names
+from intercode.sql.dialect.tokens import tokenize
+from intercode.sql.server.database_names import DatabaseNames
 
-NAMES = Names("shop", "ic12_w1", "ic12")
+NAMES = DatabaseNames("shop", "ic12_w1", "ic12")
 
 
 @pytest.mark.parametrize(("code", "expected"), [
@@ -33,18 +33,18 @@ NAMES = Names("shop", "ic12_w1", "ic12")
 def test_names_on_their_way_in(code: str, expected: str | None) -> None:
     if expected is None:
         expected = "SELECT x FROM (SELECT shop.id FROM `ic12_w1`.shop) t"
-    assert NAMES.inward(code, tuple(tokens(code))) == expected
+    assert NAMES.to_server(code, tuple(tokenize(code))) == expected
 
 
 def test_names_on_their_way_out() -> None:
     text = "Table 'ic12_w1.x' is denied to 'ic12_w1u'@'localhost'"
-    assert NAMES.hides(text)
-    assert NAMES.outward(text) == "Table 'shop.x' is denied to 'agent'@'localhost'"
-    assert not NAMES.hides("Table 'shop.x'")
+    assert NAMES.has_private_name(text)
+    assert NAMES.to_agent(text) == "Table 'shop.x' is denied to 'agent'@'localhost'"
+    assert not NAMES.has_private_name("Table 'shop.x'")
 
 
 def test_a_database_under_its_own_name_is_left_alone() -> None:
-    same = Names("shop", "shop")
+    same = DatabaseNames("shop", "shop")
     code = "SELECT * FROM shop.sale"
-    assert same.inward(code, tuple(tokens(code))) == code
-    assert not same.hides("shop")
+    assert same.to_server(code, tuple(tokenize(code))) == code
+    assert not same.has_private_name("shop")

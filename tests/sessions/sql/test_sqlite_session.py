@@ -60,12 +60,12 @@ def test_snapshots(session: SqlSession) -> None:
     shown(session, "DELETE FROM pet WHERE id = 1")
     shown(session, "BEGIN")
     shown(session, "INSERT INTO pet VALUES (9, 'Bo')")
-    kept, told = session.snapshot(), session.told()
+    kept, told = session.snapshot(), session.state_text()
     shown(session, "ROLLBACK")
-    first, second, third = kept.open(), kept.take(), before.take()
+    first, second, third = kept.open(), kept.open_last(), before.open_last()
     shown(first, "DROP TABLE pet")
     assert shown(second, "SELECT id FROM pet") == "[(2,), (9,)]"
-    assert second.told() == told
+    assert second.state_text() == told
     assert shown(third, "SELECT id FROM pet") == "[(1,), (2,)]"
     assert shown(session, "SELECT id FROM pet") == "[(2,)]"
     for opened in (first, second, third):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from intercode.sql.server.statement_analysis import read
+from intercode.sql.server.statement_analysis import analyze_statement
 
 
 @pytest.mark.parametrize("code", [
@@ -14,7 +14,7 @@ from intercode.sql.server.statement_analysis import read
     "SELECT table_name FROM information_schema.tables", "VALUES (1), (2)",
 ])  # fmt: skip
 def test_what_any_connection_may_run(code: str) -> None:
-    assert read(code).kind == "plain"
+    assert analyze_statement(code).kind == "plain"
 
 
 @pytest.mark.parametrize("code", [
@@ -27,7 +27,7 @@ def test_what_any_connection_may_run(code: str) -> None:
     "SELECT * FROM information_schema.processlist", "TRUNCATE t", "DO SLEEP(1)",
 ])  # fmt: skip
 def test_what_needs_a_connection_of_the_episodes_own(code: str) -> None:
-    assert read(code).kind == "own"
+    assert analyze_statement(code).kind == "own"
 
 
 @pytest.mark.parametrize("code", [
@@ -44,7 +44,7 @@ def test_what_needs_a_connection_of_the_episodes_own(code: str) -> None:
     "FLUSH TABLES WITH READ LOCK", "BACKUP STAGE START", "START SLAVE", "RESET MASTER",
 ])  # fmt: skip
 def test_what_is_not_run(code: str) -> None:
-    reading = read(code)
+    reading = analyze_statement(code)
     assert reading.kind == "refused"
     assert "not allowed here" in reading.argument
 
@@ -54,24 +54,31 @@ def test_what_is_harmless_is_not_refused() -> None:
         "SELECT get_lock FROM t", "SELECT 'KILL 5'", "SELECT `kill`, password, event FROM user",
         "INSERT INTO t (connection) VALUES ('LOAD_FILE')", "ALTER TABLE t ADD COLUMN user int",
     ):  # fmt: skip
-        assert read(code).kind != "refused", code
+        assert analyze_statement(code).kind != "refused", code
 
 
 def test_dangerous_words_count_anywhere_once_settings_were_changed() -> None:
     hidden = r"SELECT 'a\', GET_LOCK('x',1), '"
-    assert read(hidden).kind == "plain"
-    assert read(hidden, careful=True).kind == "refused"
+    assert analyze_statement(hidden).kind == "plain"
+    assert analyze_statement(hidden, careful=True).kind == "refused"
 
 
 def test_use_locks_nonsense_and_nothing() -> None:
-    assert (read("USE `a`;").kind, read("USE `a`;").argument) == ("use", "a")
-    assert read("LOCK TABLES t WRITE").kind == read("unlock tables").kind == "nothing"
-    assert read("Can you show me the tables?").kind == "nonsense"
-    assert read(" -- x").argument == "Query was empty"
+    assert (analyze_statement("USE `a`;").kind, analyze_statement("USE `a`;").argument) == (
+        "use",
+        "a",
+    )
+    assert (
+        analyze_statement("LOCK TABLES t WRITE").kind
+        == analyze_statement("unlock tables").kind
+        == "nothing"
+    )
+    assert analyze_statement("Can you show me the tables?").kind == "nonsense"
+    assert analyze_statement(" -- x").argument == "Query was empty"
 
 
 def test_what_a_statement_assigns() -> None:
-    assert read("SET sql_mode = 'x', @a := 5").assigned == {"sql_mode", "@a"}
-    assert read("SELECT @a, @b := 1").assigned == {"@b"}
-    assert read("SET NAMES latin1").assigned == {"names"}
-    assert read("SELECT @a").assigned == frozenset()
+    assert analyze_statement("SET sql_mode = 'x', @a := 5").assigned_names == {"sql_mode", "@a"}
+    assert analyze_statement("SELECT @a, @b := 1").assigned_names == {"@b"}
+    assert analyze_statement("SET NAMES latin1").assigned_names == {"names"}
+    assert analyze_statement("SELECT @a").assigned_names == frozenset()

@@ -8,11 +8,11 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from intercode.sql.dialect.tokens import statements, tokens
+from intercode.sql.dialect.tokens import split_statements, tokenize
 
 
 def kinds(code: str) -> list[tuple[str, str]]:
-    return [(t.kind, t.text) for t in tokens(code)]
+    return [(t.kind, t.text) for t in tokenize(code)]
 
 
 def test_texts_names_variables_and_signs() -> None:
@@ -24,16 +24,16 @@ def test_texts_names_variables_and_signs() -> None:
 
 
 def test_comments_are_left_out_but_not_what_a_server_would_execute() -> None:
-    assert [t.text for t in tokens("a -- b\nc # d\ne /* f ' */ g --h")] == [
+    assert [t.text for t in tokenize("a -- b\nc # d\ne /* f ' */ g --h")] == [
         "a", "c", "e", "g", "-", "-", "h",
     ]  # fmt: skip
-    assert [t.text for t in tokens("/*!50001 KILL 5 */ /*M!100 DO */ x")] == [
+    assert [t.text for t in tokenize("/*!50001 KILL 5 */ /*M!100 DO */ x")] == [
         "KILL", "5", "DO", "x",
     ]  # fmt: skip
 
 
 def test_names_are_known_without_their_quotes() -> None:
-    assert [t.name for t in tokens("`a``b` 'c''d' e")] == ["a`b", "c'd", "e"]
+    assert [t.name for t in tokenize("`a``b` 'c''d' e")] == ["a`b", "c'd", "e"]
 
 
 def test_what_is_unterminated_reaches_to_the_end() -> None:
@@ -43,7 +43,7 @@ def test_what_is_unterminated_reaches_to_the_end() -> None:
 
 def test_a_dump_is_cut_at_its_semicolons_only() -> None:
     script = "-- first;\nINSERT INTO t VALUES ('a;b',\"c;\"); ;\n/*!40101 SET x=1 */;\nUSE `d;e`"
-    assert list(statements(script)) == [
+    assert list(split_statements(script)) == [
         "-- first;\nINSERT INTO t VALUES ('a;b',\"c;\")", "/*!40101 SET x=1 */", "USE `d;e`",
     ]  # fmt: skip
 
@@ -51,12 +51,12 @@ def test_a_dump_is_cut_at_its_semicolons_only() -> None:
 def test_no_text_takes_it_long() -> None:
     began = time.process_time()
     for odd in ("'\\" * 60_000, "'" * 120_001, "/*" * 60_000, "`'\"" * 40_000, "@" * 120_000):
-        list(tokens(odd))
+        list(tokenize(odd))
     assert time.process_time() - began < 20  # quadratic ones would take hours
 
 
 @given(st.text(alphabet="ab'\"`\\;/*!-# \n@.()", max_size=40))
 def test_tokens_are_pieces_of_the_code_in_their_order(code: str) -> None:
-    found = list(tokens(code))
+    found = list(tokenize(code))
     assert all(code[t.start : t.end] == t.text for t in found)
     assert all(a.end <= b.start for a, b in pairwise(found))

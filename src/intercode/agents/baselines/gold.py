@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from intercode.agents.base import Feedback
 from intercode.core.errors import GoldError
-from intercode.core.types import Brief, Move
+from intercode.core.types import AgentOutput, Brief
 
 
 class GoldAgent:
@@ -20,21 +20,21 @@ class GoldAgent:
 
     def __init__(self, *, golds: Mapping[str, Sequence[str]]) -> None:
         self.golds = golds
-        self._left: list[str] = []
-        self._answers = False
+        self._remaining: list[str] = []
+        self._expects_answer = False
 
     def start(self, brief: Brief) -> None:
         """Begin an episode. Raises GoldError for a task that has no gold."""
         actions = self.golds.get(brief.task)
         if not actions:
             raise GoldError(f"the task {brief.task!r} has no gold to play")
-        self._left, self._answers = [*actions, "submit"], brief.answers
+        self._remaining, self._expects_answer = [*actions, "submit"], brief.expects_answer
 
-    def act(self, feedback: Feedback | None) -> Move | None:
+    def act(self, feedback: Feedback | None) -> AgentOutput | None:
         """The next action of the gold; None once it has submitted."""
-        if not self._left:
+        if not self._remaining:
             return None
-        action = self._left.pop(0)
-        if self._answers and feedback is not None and not self._left:
+        action = self._remaining.pop(0)
+        if self._expects_answer and feedback is not None and not self._remaining:
             action = f"{action} {feedback.observation.strip()}"
-        return Move(action=action)
+        return AgentOutput(action=action)

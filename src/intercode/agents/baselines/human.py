@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from intercode.agents.base import Feedback
 from intercode.core.errors import UsageError
-from intercode.core.types import Brief, Move
+from intercode.core.types import AgentOutput, Brief
 
 
 class HumanAgent:
@@ -25,16 +25,16 @@ class HumanAgent:
     def __init__(
         self, *, read: Callable[[str], str] | None = None, show: Callable[[str], None] | None = None
     ) -> None:
-        self._terminal = read is None
+        self._uses_terminal = read is None
         self._read, self._show = read or input, show or print
 
     def start(self, brief: Brief) -> None:
         """Show the task. Raises UsageError where several episodes would ask at one terminal."""
-        if self._terminal and threading.current_thread() is not threading.main_thread():
+        if self._uses_terminal and threading.current_thread() is not threading.main_thread():
             raise UsageError("a person can only play one episode at a time: use `intercode play`")
         self._show("\n".join(filter(None, [f"[{brief.task}] {brief.query}", brief.notes])))
 
-    def act(self, feedback: Feedback | None) -> Move | None:
+    def act(self, feedback: Feedback | None) -> AgentOutput | None:
         """Show what happened and read the next action; None at the end of the input."""
         if feedback is not None:
             stopped = "\n(stopped at the time limit)" if feedback.timed_out else ""
@@ -44,4 +44,4 @@ class HumanAgent:
                 continue
         except EOFError:
             return None
-        return Move(line, actor="person")
+        return AgentOutput(line, actor="person")

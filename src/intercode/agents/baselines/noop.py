@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from intercode.agents.base import Feedback
-from intercode.core.types import Brief, Move
+from intercode.core.types import AgentOutput, Brief
 
 
 class NoopAgent:
@@ -16,15 +16,15 @@ class NoopAgent:
     max_turns: int | None = None
 
     def __init__(self) -> None:
-        self._done = False
+        self._submitted = False
 
     def start(self, brief: Brief) -> None:  # noqa: ARG002
         """Begin an episode."""
-        self._done = False
+        self._submitted = False
 
-    def act(self, feedback: Feedback | None) -> Move | None:  # noqa: ARG002
+    def act(self, feedback: Feedback | None) -> AgentOutput | None:  # noqa: ARG002
         """``submit``, then None."""
-        if self._done:
+        if self._submitted:
             return None
-        self._done = True
-        return Move(action="submit")
+        self._submitted = True
+        return AgentOutput(action="submit")

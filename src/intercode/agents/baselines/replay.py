@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from intercode.agents.base import Feedback
 from intercode.core.errors import UsageError
-from intercode.core.types import Brief, Move
+from intercode.core.types import AgentOutput, Brief
 
 NO_CODE = "No code was recorded for this turn."
 
@@ -27,7 +27,7 @@ class ReplayAgent:
     ) -> None:
         self.actions = actions
         self.wants_score = wants_score
-        self._left: list[str | None] = []
+        self._remaining: list[str | None] = []
 
     def start(self, brief: Brief) -> None:
         """Begin an episode. Raises UsageError for a task that was not recorded."""
@@ -36,11 +36,11 @@ class ReplayAgent:
                 f"no actions are recorded for the task {brief.task!r}; "
                 f"the record holds {len(self.actions)} other tasks"
             )
-        self._left = list(self.actions[brief.task])
+        self._remaining = list(self.actions[brief.task])
 
-    def act(self, feedback: Feedback | None) -> Move | None:  # noqa: ARG002
+    def act(self, feedback: Feedback | None) -> AgentOutput | None:  # noqa: ARG002
         """The next recorded action, or None after the last."""
-        if not self._left:
+        if not self._remaining:
             return None
-        action = self._left.pop(0)
-        return Move(action=action, reply=NO_CODE if action is None else "")
+        action = self._remaining.pop(0)
+        return AgentOutput(action=action, reply=NO_CODE if action is None else "")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from intercode.cli.evaluate.options import add_options, settings
+from intercode.cli.evaluate.options import add_options, read_settings
 from intercode.core.config import make_config
 from intercode.core.errors import BudgetError, InterCodeError, TooManyErrorsError, UsageError
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from intercode.evaluation.evaluate.grid import Grid
     from intercode.evaluation.evaluate.plan import Plan
 
-MOST_ERRORS = 3
+MAX_SHOWN_ERRORS = 3
 FAILED, ERRORS_LEFT, STOPPED = 1, 3, 4
 """Exit statuses: a run of an experiment could not be played; episodes remain that an error kept
 from being played; stopped early, at a limit or by --fail-on-error."""
@@ -50,9 +50,9 @@ def handle(args: argparse.Namespace) -> int:
     """Play, then print where the files are and the tables."""
     given = dict(vars(args))
     dry, file = given.pop("dry_run"), given.get("config")
-    values = settings(given)
+    values = read_settings(given)
     if values.get("grid"):
-        return _experiment(values, file, dry)
+        return _run_grid(values, file, dry)
     values.pop("grid", None)
     return _run(values, dry, file)
 
@@ -69,41 +69,41 @@ def _run(values: dict[str, Any], dry: bool, file: str | Path | None) -> int:
     if dry:
         from intercode.cli.evaluate import dry_run
 
-        dry_run.show(plan)
+        dry_run.print_estimate(plan)
         return 0
-    _say_before(plan)
+    _print_finished(plan)
     stopped: InterCodeError | None = None
     try:
         run_plan(plan)
     except KeyboardInterrupt:
-        _say(f"\nstopped; `--out {plan.out}` with the same settings plays the rest")
+        _log(f"\nstopped; `--out {plan.out}` with the same settings plays the rest")
         raise
     except (BudgetError, TooManyErrorsError) as e:
         stopped = e
-    if plan.file.exists():
+    if plan.trajectories_file.exists():
         print(report.render(report.build([plan.out])))
-    print(f"Trajectories: {plan.file}\nSettings:     {plan.out / 'run.json'}")
-    left = plan.failures()
+    print(f"Trajectories: {plan.trajectories_file}\nSettings:     {plan.out / 'run.json'}")
+    left = plan.episode_errors()
     if left:
-        _say(_errors(left, plan.out))
+        _log(_error_summary(left, plan.out))
     if stopped is not None:
-        _say(_stopped(stopped, plan))
+        _log(_stop_message(stopped, plan))
         return STOPPED
     return ERRORS_LEFT if left else 0
 
 
-def _say_before(plan: Plan) -> None:
+def _print_finished(plan: Plan) -> None:
     """What of the run is finished already."""
     samples = len(plan.samples)
-    before = samples - len(plan.waiting())
+    before = samples - len(plan.pending_samples())
     if before:
         what = "tasks" if plan.config.epochs == 1 else "episodes"
-        _say(f"{before} of {samples} {what} are finished already in {plan.out}")
+        _log(f"{before} of {samples} {what} are finished already in {plan.out}")
 
 
-def _stopped(error: InterCodeError, plan: Plan) -> str:
+def _stop_message(error: InterCodeError, plan: Plan) -> str:
     """Why a run has stopped early, and how to go on."""
-    left = len(plan.waiting())
+    left = len(plan.pending_samples())
     how = "a higher limit" if isinstance(error, BudgetError) else "the cause mended"
     return (
         f"stopped with {left} of {len(plan.samples)} episodes still to be played: {error}\n"
@@ -111,17 +111,17 @@ def _stopped(error: InterCodeError, plan: Plan) -> str:
     )
 
 
-def _errors(texts: Sequence[str], out: Path) -> str:
+def _error_summary(texts: Sequence[str], out: Path) -> str:
     """How many episodes had errors, the commonest ones, and what to do."""
     lines = [f"errors in {len(texts)} of the episodes (they count in no figure):"]
-    for text, times in Counter(" ".join(t.split()) for t in texts).most_common(MOST_ERRORS):
+    for text, times in Counter(" ".join(t.split()) for t in texts).most_common(MAX_SHOWN_ERRORS):
         lines.append(f"  {times} x {text}")
     if any(text.startswith("Sandbox") for text in texts):
         lines.append("`intercode doctor` says what this machine lacks.")
     return "\n".join([*lines, f"The same command with --out {out} plays these again."])
 
 
-def _experiment(values: dict[str, Any], file: Path | None, dry: bool) -> int:
+def _run_grid(values: dict[str, Any], file: Path | None, dry: bool) -> int:
     """Play every cell of a grid."""
     from intercode.evaluation.evaluate.grid import read_grid, run_grid
     from intercode.results import report
@@ -130,33 +130,33 @@ def _experiment(values: dict[str, Any], file: Path | None, dry: bool) -> int:
     out = Path(values.get("out") or Path("runs") / name).expanduser()
     grid = read_grid(values, out, str(file or "the settings"))
     if dry:
-        return _dry_experiment(grid)
-    results = run_grid(grid, say=_say)
+        return _dry_run_grid(grid)
+    results = run_grid(grid, log=_log)
     if any(out.glob("*/trajectories.jsonl")):
         print(report.render(report.build([out])))
     states = [result.state for result in results]
     told = ", ".join(f"{n} {state}" for state, n in Counter(states).items())
     print(f"{len(results)} runs in {out}: {told}")
     if set(states) - {"done"}:
-        _say("The same command plays what is missing.")
+        _log("The same command plays what is missing.")
     worst = {"failed": FAILED, "stopped": STOPPED, "errors": ERRORS_LEFT}
     return next((status for state, status in worst.items() if state in states), 0)
 
 
-def _dry_experiment(grid: Grid) -> int:
+def _dry_run_grid(grid: Grid) -> int:
     from intercode.cli.evaluate import dry_run
-    from intercode.evaluation.evaluate.grid import plans
+    from intercode.evaluation.evaluate.grid import make_plans
 
     found, failed = [], 0
-    for cell, plan in plans(grid):
+    for cell, plan in make_plans(grid):
         if isinstance(plan, InterCodeError):
             failed += 1
-            _say(f"{cell.name} cannot be played: {plan}")
+            _log(f"{cell.name} cannot be played: {plan}")
         else:
-            found.append(dry_run.show(plan, cell.name))
-    dry_run.total(found)
+            found.append(dry_run.print_estimate(plan, cell.name))
+    dry_run.print_total(found)
     return FAILED if failed else 0
 
 
-def _say(message: str) -> None:
+def _log(message: str) -> None:
     print(message, file=sys.stderr)

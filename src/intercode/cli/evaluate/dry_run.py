@@ -9,14 +9,14 @@ from intercode.evaluation.evaluate.estimate import Estimate, estimate
 from intercode.evaluation.evaluate.plan import Plan
 
 
-def show(plan: Plan, name: str = "") -> Estimate:
+def print_estimate(plan: Plan, name: str = "") -> Estimate:
     """Print what a run would take and give it."""
     found = estimate(plan)
     print("\n".join([name or str(plan.out), *(f"  {line}" for line in _lines(plan, found))]))
     return found
 
 
-def total(found: Sequence[Estimate]) -> None:
+def print_total(found: Sequence[Estimate]) -> None:
     """Print the sum over several runs."""
     costs = [e.cost for e in found]
     known = sum(c for c in costs if c is not None)
@@ -31,22 +31,22 @@ def total(found: Sequence[Estimate]) -> None:
 
 
 def _lines(plan: Plan, e: Estimate) -> list[str]:
-    tasks, epochs = len(plan.chosen), plan.config.epochs
+    tasks, epochs = len(plan.task_indices), plan.config.epochs
     of = f"{tasks:,} tasks" + (f" x {epochs} epochs" if epochs > 1 else "")
-    facts = plan.facts
+    facts = plan.metadata
     lines = [
         f"dataset   {facts['dataset']} ({facts['dataset_hash']}), {facts['profile']} profile, "
         f"{facts.get('tier') or facts.get('engine') or 'no box'}",
         f"episodes  {e.episodes:,} to play, {e.finished:,} finished: {of}",
     ]
-    if plan.takes_model:
+    if plan.uses_model:
         bound = "unbounded" if e.requests is None else f"at most {e.requests:,}"
         lines += [f"requests  {bound}", f"tokens    {_tokens(e)}", f"cost      {_cost(e)}"]
     return [*lines, *(f"note      {note}" for note in e.notes)]
 
 
 def _tokens(e: Estimate) -> str:
-    least = f"at least {e.least:,} (each first prompt once)"
+    least = f"at least {e.min_prompt_tokens:,} (each first prompt once)"
     if e.prompt_tokens is None or e.completion_tokens is None:
         return least
     return f"{least}, at most {e.prompt_tokens:,} in prompts and {e.completion_tokens:,} in answers"

@@ -67,8 +67,8 @@ def handle(args: argparse.Namespace) -> int:
         "build": build_image.handle,
         "pull": _pull,
         "import": _import,
-        "list": inventory.show_all,
-        "show": inventory.show_one,
+        "list": inventory.print_images,
+        "show": inventory.print_image,
         "remove": _remove,
         "prune": _prune,
     }
@@ -78,14 +78,16 @@ def handle(args: argparse.Namespace) -> int:
 def _pull(args: argparse.Namespace) -> int:
     from intercode.core.paths import cache_root
     from intercode.sandbox.images import registry
-    from intercode.sandbox.images.registry.reference import PLAIN
+    from intercode.sandbox.images.registry.reference import HTTP_REGISTRIES_VARIABLE
 
     text = args.name.removeprefix("registry:")
-    reference = registry.parse(text)
+    reference = registry.parse_reference(text)
     if args.http:
-        before = os.environ.get(PLAIN)
-        os.environ[PLAIN] = f"{before},{reference.host}" if before else reference.host
-    image = registry.pull(text, cache_root(), _say, again=True)
+        before = os.environ.get(HTTP_REGISTRIES_VARIABLE)
+        os.environ[HTTP_REGISTRIES_VARIABLE] = (
+            f"{before},{reference.host}" if before else reference.host
+        )
+    image = registry.pull(text, cache_root(), _log, force=True)
     print(f"{image.name}\t{image.digest}")
     return 0
 
@@ -95,7 +97,9 @@ def _import(args: argparse.Namespace) -> int:
     from intercode.sandbox.images.build import on_demand
     from intercode.sandbox.images.oci import saved_images
 
-    image = saved_images.keep(on_demand.resolve(args.spec, _say), args.name, cache_root())
+    image = saved_images.import_image(
+        on_demand.resolve_or_build(args.spec, _log), args.name, cache_root()
+    )
     print(f"{image.name}\t{image.digest}")
     return 0
 
@@ -106,18 +110,18 @@ def _remove(args: argparse.Namespace) -> int:
     from intercode.sandbox.images.recipes import packaged
 
     cache, found = cache_root(), False
-    name = f"recipe:{args.name}" if args.name in packaged.names() else args.name
+    name = f"recipe:{args.name}" if args.name in packaged.recipe_names() else args.name
     if name.startswith("recipe:") and "/" not in name:
         built = packaged.built_path(name.removeprefix("recipe:"), cache)
         for path in (built, built.with_suffix(".json")):
             found = path.is_file() or found
             path.unlink(missing_ok=True)
-    for made in inventory.made(name):
-        from intercode.sandbox.images.build.built_images import forget
+    for made in inventory.built_images(name):
+        from intercode.sandbox.images.build.built_images import delete_built_image
 
-        forget(made)
+        delete_built_image(made)
         found = True
-    gone = pruning.remove(cache, name, inventory.kept())
+    gone = pruning.remove_image(cache, name, inventory.paths_in_use())
     if not found and gone is None:
         print(
             f"intercode: there is no image {args.name!r}: nothing to remove; see `intercode image "
@@ -125,7 +129,7 @@ def _remove(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
         return 1
-    freed = f", {inventory.human(gone.bytes)} given back" if gone and gone.trees else ""
+    freed = f", {inventory.format_size(gone.bytes)} given back" if gone and gone.trees else ""
     used = "; its files stay while something uses them" if gone and not gone.trees else ""
     print(f"removed {name}{freed}{used}")
     return 0
@@ -135,31 +139,31 @@ def _engines() -> Iterator[Engine]:
     """Docker and Podman, as far as they answer."""
     from intercode.sandbox.container import engine
 
-    for name in engine.NAMES:
+    for name in engine.ENGINE_NAMES:
         with suppress(SandboxUnavailableError):
-            yield engine.get(name)
+            yield engine.get_engine(name)
 
 
 def _prune(args: argparse.Namespace) -> int:
     from intercode.core.paths import cache_root
-    from intercode.sandbox.container.image_prune import prune as pruned
+    from intercode.sandbox.container.image_prune import prune_images as pruned
     from intercode.sandbox.images.cache import prune as pruning
 
     cache = cache_root()
-    for made in inventory.orphans():
-        from intercode.sandbox.images.build.built_images import forget
+    for made in inventory.orphaned_images():
+        from intercode.sandbox.images.build.built_images import delete_built_image
 
-        forget(made)
+        delete_built_image(made)
         print(f"removed {made.spec}, whose source is gone")
-    done = pruning.prune(cache, inventory.kept(), everything=args.all)
+    done = pruning.prune(cache, inventory.paths_in_use(), everything=args.all)
     for name in done.images:
         print(f"removed {name}")
     for engine in _engines():
         if gone := pruned(engine, cache, args.all):
             print(f"{len(gone)} images removed from {engine.name}")
-    print(f"{done.trees} trees and files removed, {inventory.human(done.bytes)} given back")
+    print(f"{done.trees} trees and files removed, {inventory.format_size(done.bytes)} given back")
     return 0
 
 
-def _say(line: str) -> None:
+def _log(line: str) -> None:
     print(line, file=sys.stderr)

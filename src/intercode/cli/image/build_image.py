@@ -55,46 +55,46 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _build(args: argparse.Namespace) -> str:
-    spec = spec_of(args.name)
-    chosen = pairs("--from", args.table), pairs("--build-arg", args.build_arg)
+    spec = image_spec(args.name)
+    chosen = name_value_pairs("--from", args.table), name_value_pairs("--build-arg", args.build_arg)
     kind = spec.partition(":")[0]
     if kind != "dockerfile" and (any(chosen) or args.target or args.engine):
         raise UsageError(
             f"{args.name} is no Dockerfile: --from, --build-arg, --target and --engine go with one"
         )
     if args.engine:
-        return _by_engine(args, Path(spec.partition(":")[2]), chosen[1])
+        return _build_with_engine(args, Path(spec.partition(":")[2]), chosen[1])
     if spec == f"recipe:{args.name}" and "/" not in args.name:
-        from intercode.sandbox.images.recipes.mmdebstrap import build
+        from intercode.sandbox.images.recipes.mmdebstrap import build_recipe
 
-        return str(build(args.name, args.mirror, _show, again=args.again))
-    from intercode.sandbox.images.build.on_demand import resolve
+        return str(build_recipe(args.name, args.mirror, _log, force=args.again))
+    from intercode.sandbox.images.build.on_demand import resolve_or_build
 
-    image = resolve(
-        spec, _show, table=chosen[0], args=chosen[1], target=args.target, mirrors=args.mirror,
-        again=args.again,
+    image = resolve_or_build(
+        spec, _log, aliases=chosen[0], args=chosen[1], target=args.target, mirrors=args.mirror,
+        force=args.again,
     )  # fmt: skip
     special = any(chosen) or args.target or args.mirror
     return f"built:{image.digest.removeprefix('sha256:')[:16]}" if special else spec
 
 
-def _by_engine(args: argparse.Namespace, path: Path, given: dict[str, str]) -> str:
+def _build_with_engine(args: argparse.Namespace, path: Path, given: dict[str, str]) -> str:
     from intercode.sandbox.images.build.container_engines import build_with_engine
-    from intercode.sandbox.images.build.on_demand import resolve
-    from intercode.sandbox.images.dockerfile.build import located
+    from intercode.sandbox.images.build.on_demand import resolve_or_build
+    from intercode.sandbox.images.dockerfile.build import locate_dockerfile
 
     if args.table:
         raise UsageError("--from goes with builds without an engine, which has its own images")
-    file, context = located(path)
+    file, context = locate_dockerfile(path)
     made = build_with_engine(
-        file, context, _show, args=given, target=args.target, engine=args.engine
+        file, context, _log, args=given, target=args.target, engine=args.engine
     )
     spec = f"docker-archive:{made}"
-    resolve(spec, _show)
+    resolve_or_build(spec, _log)
     return spec
 
 
-def spec_of(name: str) -> str:
+def image_spec(name: str) -> str:
     """The image specification that a name or a path on the command line means.
 
     Raises UsageError for a path that is neither a recipe nor a Dockerfile.
@@ -112,7 +112,7 @@ def spec_of(name: str) -> str:
     return f"recipe:{name}"
 
 
-def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
+def name_value_pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     """``NAME=VALUE`` texts as a dictionary. Raises UsageError for one without a value."""
     found = {}
     for text in texts:
@@ -123,5 +123,5 @@ def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _show(line: str) -> None:
+def _log(line: str) -> None:
     print(line, file=sys.stderr)

@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from intercode.core.errors import UsageError
-from intercode.core.registry import unknown
+from intercode.core.registry import unknown_name_error
 
 if TYPE_CHECKING:
-    from intercode.sandbox.images.build.built_images import Made
+    from intercode.sandbox.images.build.built_images import BuiltImage
 
 
-def show_all(args: argparse.Namespace) -> int:
+def print_images(args: argparse.Namespace) -> int:
     """Print every image, a line each, and what else the cache holds."""
     from intercode.core.paths import cache_root
 
     cache = cache_root()
-    rows = list(_rows(cache))
+    rows = list(_image_rows(cache))
     if args.json:
         print(json.dumps(rows, indent=1))
         return 0
@@ -31,41 +31,45 @@ def show_all(args: argparse.Namespace) -> int:
     for row in rows:
         digest = row["digest"].partition(":")[2][:12]
         when = time.strftime("%Y-%m-%d", time.localtime(row["made"])) if row["made"] else ""
-        size = human(row["size"]) if row["digest"] else "-"
+        size = format_size(row["size"]) if row["digest"] else "-"
         print(f"{row['name']:<{wide}}  {digest:<12}  {size:>8}  {when or row['note']}")
-    print(f"\n{_rest(cache)}")
+    print(f"\n{_other_usage(cache)}")
     return 0
 
 
-def show_one(args: argparse.Namespace) -> int:
+def print_image(args: argparse.Namespace) -> int:
     """Print all that is known of one image as JSON."""
     from intercode.core.paths import cache_root
     from intercode.sandbox.images.recipes import packaged
 
     cache = cache_root()
-    name = f"recipe:{args.name}" if args.name in packaged.names() else args.name
-    rows = [row for row in _rows(cache) if row["name"] == name]
+    name = f"recipe:{args.name}" if args.name in packaged.recipe_names() else args.name
+    rows = [row for row in _image_rows(cache) if row["name"] == name]
     if not rows:
-        raise _absent(name, [row["name"] for row in _rows(cache)])
+        raise _unknown_image(name, [row["name"] for row in _image_rows(cache)])
     facts = dict(rows[0])
-    if name.startswith("recipe:") and name.removeprefix("recipe:") in packaged.names():
-        known = packaged.load(name.removeprefix("recipe:"))
+    if name.startswith("recipe:") and name.removeprefix("recipe:") in packaged.recipe_names():
+        known = packaged.load_recipe(name.removeprefix("recipe:"))
         facts |= {"description": known.description, "suite": known.suite, "date": known.date}
-        facts |= {"packages": list(known.packages), **_built(known.name, cache)}
+        facts |= {"packages": list(known.packages), **_recipe_build(known.name, cache)}
     print(json.dumps(facts, indent=1))
     return 0
 
 
-def _absent(name: str, known: list[str]) -> UsageError:
+def _unknown_image(name: str, known: list[str]) -> UsageError:
     if ":" in name and not name.startswith(("recipe:", "image:")):
         return UsageError(
             f"{name!r} is not in the cache under this name: what is, tells `intercode image list`; "
             "an image comes in when it is first used, or by `intercode image import SPEC NAME`"
         )
-    return unknown("image", name, known) if known else UsageError(f"there is no image {name!r}")
+    return (
+        unknown_name_error("image", name, known)
+        if known
+        else UsageError(f"there is no image {name!r}")
+    )
 
 
-def _built(name: str, cache: Path) -> dict[str, Any]:
+def _recipe_build(name: str, cache: Path) -> dict[str, Any]:
     from intercode.sandbox.images.recipes import packaged
 
     record = packaged.built_path(name, cache).with_suffix(".json")
@@ -75,7 +79,7 @@ def _built(name: str, cache: Path) -> dict[str, Any]:
     return {"archive": told["digest"], "pinned": told["pinned"], "differences": told["differences"]}
 
 
-def _rows(cache: Path) -> Iterator[dict[str, Any]]:
+def _image_rows(cache: Path) -> Iterator[dict[str, Any]]:
     """What is shown of each image: unpacked here, built here, recipes that are neither."""
     from intercode.sandbox.images.cache import prune, records
     from intercode.sandbox.images.recipes import packaged
@@ -84,51 +88,51 @@ def _rows(cache: Path) -> Iterator[dict[str, Any]]:
     for record in records.all_records(cache):
         seen.add(record.name)
         place = cache / "layers" / record.tree
-        yield {**asdict(record), "size": prune.size(place), "path": str(place), "note": ""}
-    for made_ in made():
+        yield {**asdict(record), "size": prune.disk_usage(place), "path": str(place), "note": ""}
+    for made_ in built_images():
         if made_.spec not in seen:
             seen.add(made_.spec)
             yield {
-                **asdict(made_), "name": made_.spec, "made": made_.when, "note": "",
+                **asdict(made_), "name": made_.spec, "made": made_.built_at, "note": "",
                 "path": str(made_.path),
             }  # fmt: skip
-    for name in packaged.names():
+    for name in packaged.recipe_names():
         if f"recipe:{name}" not in seen:
             path = packaged.built_path(name, cache)
             there = path.is_file()
             yield {
                 "name": f"recipe:{name}", "digest": "", "made": 0.0, "path": str(path),
-                "size": prune.size(path) if there else 0,
+                "size": prune.disk_usage(path) if there else 0,
                 "note": "built, not unpacked yet" if there else "not built",
             }  # fmt: skip
 
 
-def made(name: str | None = None) -> list[Made]:
+def built_images(name: str | None = None) -> list[BuiltImage]:
     """Images that were built here from a recipe of somebody's own or a Dockerfile."""
-    from intercode.sandbox.images.build.built_images import records
+    from intercode.sandbox.images.build.built_images import built_images
 
-    return [one for one in records() if name in (None, one.spec)]
+    return [one for one in built_images() if name in (None, one.spec)]
 
 
-def orphans() -> list[Made]:
+def orphaned_images() -> list[BuiltImage]:
     """Images that were built here from a file that is gone, so that nobody can ask for them."""
     found = []
-    for one in made():
+    for one in built_images():
         kind, _, path = one.spec.partition(":")
         if kind in ("recipe", "dockerfile") and not Path(path).exists():
             found.append(one)
     return found
 
 
-def kept() -> set[str]:
+def paths_in_use() -> set[str]:
     """What images that were built here need, as paths in the cache."""
     from intercode.sandbox.images.oci.assemble import tree_key
 
-    steps = {f"built/{step}" for one in made() for step in one.steps}
-    return steps | {f"layers/{tree_key(one.base_digest)}" for one in made()}
+    steps = {f"built/{step}" for one in built_images() for step in one.steps}
+    return steps | {f"layers/{tree_key(one.base_digest)}" for one in built_images()}
 
 
-def human(size: int) -> str:
+def format_size(size: int) -> str:
     """A number of bytes for people."""
     value, units = float(size), ["B", "KB", "MB", "GB"]
     while value >= 1000 and len(units) > 1:
@@ -136,10 +140,10 @@ def human(size: int) -> str:
     return f"{value:.0f} B" if units[0] == "B" else f"{value:.1f} {units[0]}"
 
 
-def _rest(cache: Path) -> str:
+def _other_usage(cache: Path) -> str:
     """What the cache holds beside images."""
     from intercode.sandbox.images.cache import prune
 
     parts = [("downloads", "blobs"), ("set-up of tasks and steps of builds", "built")]
-    told = [f"{what} {human(prune.size(cache / home))}" for what, home in parts]
+    told = [f"{what} {format_size(prune.disk_usage(cache / home))}" for what, home in parts]
     return f"In {cache}: {', '.join(told)} (intercode image prune)."

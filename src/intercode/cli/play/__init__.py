@@ -5,8 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from intercode.cli.parser import add_diffs, add_place, add_who, count, path, take_pairs
-from intercode.cli.policy_options import add_policy, take_policy
+from intercode.cli.parser import (
+    add_agent_options,
+    add_environment_options,
+    add_record_diffs,
+    path,
+    pop_key_value_options,
+    positive_int,
+)
+from intercode.cli.policy_options import add_policy_options, pop_policy_options
 from intercode.core.errors import UsageError
 
 EXAMPLE = """\
@@ -40,36 +47,36 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="go on with the session that was left last (of DATASET, if it is given)",
     )  # fmt: skip
     parser.add_argument(
-        "--max-turns", type=count, default=absent, metavar="N",
+        "--max-turns", type=positive_int, default=absent, metavar="N",
         help="actions a task may take (default: any number)",
     )  # fmt: skip
     parser.add_argument(
         "--out", type=path, default=absent, metavar="DIR",
         help="where your trajectories go (default: runs/<dataset>-<agent>-<date>)",
     )  # fmt: skip
-    add_diffs(parser)
-    add_who(parser, "an agent plays, and you may step in")
-    add_place(parser)
-    add_policy(parser)
+    add_record_diffs(parser)
+    add_agent_options(parser, "an agent plays, and you may step in")
+    add_environment_options(parser)
+    add_policy_options(parser)
 
 
 def handle(args: argparse.Namespace) -> int:
     """Play one task after another until they or the person are through."""
-    from intercode.cli.play.play_session import begun, play, resumed
+    from intercode.cli.play.play_session import resume_session, run_session, start_session
 
     given = dict(vars(args))
     if not given.pop("resume"):
-        return play(begun(_settings(given)))
+        return run_session(start_session(_settings(given)))
     dataset = given.pop("dataset", None)
     if more := [name for name, value in given.items() if value]:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in more)
         raise UsageError(f"--resume goes on with a session as it was: leave out {names}")
-    return play(resumed(dataset))
+    return run_session(resume_session(dataset))
 
 
 def _settings(given: dict[str, Any]) -> dict[str, Any]:
-    take_pairs(given, {})
-    take_policy(given)
+    pop_key_value_options(given, {})
+    pop_policy_options(given)
     if tasks := given.pop("task"):
         given["tasks"] = tasks
     return {"agent": "human", **given}

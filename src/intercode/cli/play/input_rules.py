@@ -8,32 +8,32 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-_HERE = re.compile(r"(?<!<)<<(?!<)-?\s*(['\"]?)(\w+)\1")
+_HERE_DOCUMENT = re.compile(r"(?<!<)<<(?!<)-?\s*(['\"]?)(\w+)\1")
 
-_TEXTS = re.compile(
+_QUOTED = re.compile(
     r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`[^`]*`|--\s[^\n]*|#[^\n]*""", re.DOTALL
 )
-_OPEN = re.compile(r"['\"`]")
+_OPEN_QUOTE = re.compile(r"['\"`]")
 
 
 @dataclass(frozen=True, slots=True)
-class Typing:
+class InputRules:
     """How a language is typed in: the prompts, where ``{}`` stands for the working directory, and
     whether lines so far call for more. ``aside`` is what `help` says beside the rest."""
 
     prompt: str
-    more: str
+    continuation_prompt: str
     is_unfinished: Callable[[Sequence[str]], bool]
-    aside: str = ""
+    help_note: str = ""
 
 
-def of_shell(lines: Sequence[str]) -> bool:
+def is_unfinished_shell(lines: Sequence[str]) -> bool:
     """A final backslash goes on in the next line, and so does a here-document up to its end."""
     if lines[-1].endswith("\\"):
         return True
     at = 0
     for number, line in enumerate(lines):
-        for _, word in _HERE.findall(line) if number >= at else ():
+        for _, word in _HERE_DOCUMENT.findall(line) if number >= at else ():
             ends = [n for n, text in enumerate(lines) if n > number and text.strip() == word]
             if not ends:
                 return True
@@ -41,7 +41,7 @@ def of_shell(lines: Sequence[str]) -> bool:
     return False
 
 
-def of_python(lines: Sequence[str]) -> bool:
+def is_unfinished_python(lines: Sequence[str]) -> bool:
     """As at Python's own prompt: what is open goes on, and an empty line ends a block."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -51,28 +51,30 @@ def of_python(lines: Sequence[str]) -> bool:
             return False  # the interpreter says what is wrong with it
 
 
-def of_sql(lines: Sequence[str]) -> bool:
+def is_unfinished_sql(lines: Sequence[str]) -> bool:
     """What has an open bracket or an open quote goes on."""
-    rest = _TEXTS.sub("''", "\n".join(lines))
-    return rest.count("(") > rest.count(")") or bool(_OPEN.search(rest.replace("''", "")))
+    rest = _QUOTED.sub("''", "\n".join(lines))
+    return rest.count("(") > rest.count(")") or bool(_OPEN_QUOTE.search(rest.replace("''", "")))
 
 
-def of_code(lines: Sequence[str]) -> bool:
+def is_unfinished_program(lines: Sequence[str]) -> bool:
     """What begins like a program goes on up to an empty line."""
     first = lines[0].rstrip()
-    begins = first.endswith(_GOES_ON) or first.startswith(_BEGINS) or first == "run"
+    begins = (
+        first.endswith(_CONTINUATION_ENDS) or first.startswith(_PROGRAM_STARTS) or first == "run"
+    )
     return lines[-1] != "" and (begins or len(lines) > 1)
 
 
-_BEGINS, _GOES_ON = ("#", "import ", "package "), ("{", "(", "[", ",", "\\")
-_SHELL = Typing("{}$ ", "> ", of_shell, " (Bash's own is `builtin help`)")
-_TYPING = {
-    "code": Typing("> ", ". ", of_code, " (an empty line ends a program)"),
-    "python": Typing(">>> ", "... ", of_python, " (Python's own is `help()`)"),
-    "sql": Typing("{}> ", "  -> ", of_sql),
+_PROGRAM_STARTS, _CONTINUATION_ENDS = ("#", "import ", "package "), ("{", "(", "[", ",", "\\")
+_SHELL = InputRules("{}$ ", "> ", is_unfinished_shell, " (Bash's own is `builtin help`)")
+_INPUT_RULES = {
+    "code": InputRules("> ", ". ", is_unfinished_program, " (an empty line ends a program)"),
+    "python": InputRules(">>> ", "... ", is_unfinished_python, " (Python's own is `help()`)"),
+    "sql": InputRules("{}> ", "  -> ", is_unfinished_sql),
 }
 
 
-def typing_of(environment: str) -> Typing:
+def input_rules_for(environment: str) -> InputRules:
     """How the language of an environment is typed in."""
-    return _TYPING.get(environment.partition(":")[0], _SHELL)
+    return _INPUT_RULES.get(environment.partition(":")[0], _SHELL)

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-PATIENCE = 5
+MAX_PRESSES = 5
 """So many times pressed where nothing may be stopped, Ctrl-C ends the session all the same."""
 
 
-class Gate:
+class InterruptGate:
     """Lets Ctrl-C through only while it is open; one that came before is let through then, unless
     the person has been asked for something since."""
 
     def __init__(self) -> None:
-        self._open = False
+        self._allowed = False
         self._pressed = 0
 
     @contextmanager
@@ -29,21 +29,21 @@ class Gate:
             signal.signal(signal.SIGINT, before)
 
     @contextmanager
-    def opened(self) -> Iterator[None]:
+    def allowed(self) -> Iterator[None]:
         """What runs in the block may be stopped."""
-        self._open = True
+        self._allowed = True
         try:
             if self._pressed:
                 raise KeyboardInterrupt
             yield
         finally:
-            self._open, self._pressed = False, 0
+            self._allowed, self._pressed = False, 0
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """What was pressed so far was not meant for what comes."""
         self._pressed = 0
 
     def _decide(self, number: int, frame: Any) -> None:  # noqa: ARG002
         self._pressed += 1
-        if self._open or self._pressed >= PATIENCE:
+        if self._allowed or self._pressed >= MAX_PRESSES:
             raise KeyboardInterrupt

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from intercode.cli.play.input_rules import Typing
-from intercode.cli.play.interrupts import Gate
+from intercode.cli.play.input_rules import InputRules
+from intercode.cli.play.interrupts import InterruptGate
 from intercode.cli.play.terminal_player import Quit
 
 
@@ -13,15 +13,15 @@ class PlainConsole:
     """Reads standard input and prints. What was read is printed as well, so that a scripted session
     reads like a typed one."""
 
-    gate: Gate | None = None
+    gate: InterruptGate | None = None
 
-    def ask(self, prompt: str, typing: Typing, default: str = "") -> str:
+    def ask(self, prompt: str, typing: InputRules, default: str = "") -> str:
         """See Console. What is to be edited has to be typed anew."""
         if default:
             self.say("(type it anew)")
         lines = [self._line(prompt)]
         while lines[0].strip() and typing.is_unfinished(lines):
-            lines.append(self._line(typing.more))
+            lines.append(self._line(typing.continuation_prompt))
         return "\n".join(lines)
 
     def say(self, text: str) -> None:

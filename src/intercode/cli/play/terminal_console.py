@@ -18,21 +18,21 @@ from pygments import highlight  # type: ignore[import-untyped]
 from pygments.formatters import TerminalFormatter  # type: ignore[import-untyped]
 from pygments.lexers import BashLexer, MySqlLexer, PythonLexer  # type: ignore[import-untyped]
 
-from intercode.cli.play.input_rules import Typing, typing_of
-from intercode.cli.play.interrupts import Gate
-from intercode.cli.play.terminal_player import Quit, is_word
+from intercode.cli.play.input_rules import InputRules, input_rules_for
+from intercode.cli.play.interrupts import InterruptGate
+from intercode.cli.play.terminal_player import Quit, is_command
 from intercode.core.paths import state_root
 
 _LEXERS: dict[str, Any] = {"python": PythonLexer, "sql": MySqlLexer}
 _INDENT = "    "
 
 
-class Kept(FileHistory):
+class ActionHistory(FileHistory):
     """The actions of all sessions in one environment, without the words that are no code."""
 
     def store_string(self, string: str) -> None:
         """Keep an action."""
-        if not is_word(string):
+        if not is_command(string):
             super().store_string(string)
 
 
@@ -42,14 +42,14 @@ class TerminalConsole:
     ``status`` gives the line at the bottom, ``gate`` says what else Ctrl-C stops."""
 
     def __init__(
-        self, environment: str, status: Callable[[], str], words: Iterable[str], gate: Gate
+        self, environment: str, status: Callable[[], str], words: Iterable[str], gate: InterruptGate
     ) -> None:
-        self.gate: Gate | None = gate
-        self._typing = typing_of(environment)
+        self.gate: InterruptGate | None = gate
+        self._rules = input_rules_for(environment)
         self._lexer = _LEXERS.get(environment, BashLexer)
         self._python = environment == "python"
         self._session: PromptSession[str] = PromptSession(
-            history=Kept(str(history_file(environment))),
+            history=ActionHistory(str(history_file(environment))),
             lexer=PygmentsLexer(self._lexer),
             auto_suggest=AutoSuggestFromHistory(),
             completer=WordCompleter(list(words), sentence=True),
@@ -57,14 +57,14 @@ class TerminalConsole:
             complete_style=CompleteStyle.READLINE_LIKE,
             multiline=True,
             key_bindings=self._keys(),
-            prompt_continuation=self._typing.more,
+            prompt_continuation=self._rules.continuation_prompt,
             bottom_toolbar=status,
         )
 
-    def ask(self, prompt: str, typing: Typing, default: str = "") -> str:  # noqa: ARG002
+    def ask(self, prompt: str, typing: InputRules, default: str = "") -> str:  # noqa: ARG002
         """See Console."""
         if self.gate:
-            self.gate.forget()
+            self.gate.clear()
         while True:
             try:
                 return self._session.prompt(prompt, default=default)
@@ -84,12 +84,12 @@ class TerminalConsole:
             text = highlight(text, lexer, TerminalFormatter())
         self.say(text)
 
-    def is_whole(self, text: str) -> bool:
+    def is_complete(self, text: str) -> bool:
         """Whether a text is an action, not the beginning of one."""
         lines = text.split("\n")
         if self._python and not lines[-1].strip():
             lines[-1] = ""
-        return not text.strip() or not self._typing.is_unfinished(lines)
+        return not text.strip() or not self._rules.is_unfinished(lines)
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
@@ -97,10 +97,10 @@ class TerminalConsole:
         @keys.add("enter")
         def enter(event: KeyPressEvent) -> None:
             buffer = event.current_buffer
-            if buffer.document.is_cursor_at_the_end and self.is_whole(buffer.text):
+            if buffer.document.is_cursor_at_the_end and self.is_complete(buffer.text):
                 buffer.text = buffer.text.rstrip(" \t") if self._python else buffer.text
                 buffer.validate_and_handle()
-            elif "\n" in buffer.document.text_after_cursor or not self.is_whole(buffer.text):
+            elif "\n" in buffer.document.text_after_cursor or not self.is_complete(buffer.text):
                 self._new_line(buffer)
             else:
                 buffer.validate_and_handle()

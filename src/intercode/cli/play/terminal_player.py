@@ -9,12 +9,12 @@ from typing import Any, Protocol
 
 from intercode.agents.base import Feedback
 from intercode.agents.languages import language_of
-from intercode.cli.play.input_rules import Typing, typing_of
-from intercode.cli.play.interrupts import Gate
+from intercode.cli.play.input_rules import InputRules, input_rules_for
+from intercode.cli.play.interrupts import InterruptGate
 from intercode.core.errors import InterCodeError
-from intercode.core.types import Brief, Move, Score, Step, Trajectory
-from intercode.evaluation.play.interactive_episode import Sitting
-from intercode.evaluation.play.player import Choice, Guide, Leads
+from intercode.core.types import AgentOutput, Brief, Score, Step, Trajectory
+from intercode.evaluation.play.interactive_episode import InteractiveEpisode
+from intercode.evaluation.play.player import Choice, Leader, Player
 
 HELP = """\
   submit    hand in: the task is scored and the next one begins
@@ -25,7 +25,7 @@ HELP = """\
   quit      stop; the task you are in is not recorded
   help      this list{aside}
 {more}Everything else is run as {title}. So are these words with a blank before them."""
-WITH_AGENT = """\
+AGENT_HELP = """\
 With an agent:
   Enter     let it do what it proposes
   (code)    run this in its place; the agent is told, and goes on from there
@@ -34,15 +34,15 @@ With an agent:
   back      the agent leads again
   run       it goes on to the end without asking (Ctrl-C stops it)
 """
-WORDS = ("submit", "score", "undo", "show", "skip", "quit", "help")
-AGENT_WORDS = ("edit", "take", "back", "run")
+PLAY_COMMANDS = ("submit", "score", "undo", "show", "skip", "quit", "help")
+AGENT_COMMANDS = ("edit", "take", "back", "run")
 _UNDO = re.compile(r"undo(?:\s+([1-9]\d*))?")
 
 
-def is_word(text: str) -> bool:
+def is_command(text: str) -> bool:
     """Whether a text asks for something and is no code."""
     word = text.strip()
-    return word in (*WORDS, *AGENT_WORDS) or _UNDO.fullmatch(word) is not None
+    return word in (*PLAY_COMMANDS, *AGENT_COMMANDS) or _UNDO.fullmatch(word) is not None
 
 
 class Quit(Exception):  # noqa: N818
@@ -52,9 +52,9 @@ class Quit(Exception):  # noqa: N818
 class Console(Protocol):
     """Where a person types and reads. ``gate``: what Ctrl-C stops; None: the whole session."""
 
-    gate: Gate | None
+    gate: InterruptGate | None
 
-    def ask(self, prompt: str, typing: Typing, default: str = "") -> str:
+    def ask(self, prompt: str, typing: InputRules, default: str = "") -> str:
         """One action or word, which may take several lines. Raises Quit at the end of the input."""
         ...
 
@@ -67,7 +67,7 @@ class Console(Protocol):
         ...
 
 
-class Person(Guide):
+class TerminalPlayer(Player):
     """Reads what is to be done. ``saved`` is called after every turn; ``agent``: the name of the
     agent that plays as well, if any."""
 
@@ -76,17 +76,17 @@ class Person(Guide):
         console: Console,
         *,
         agent: str | None = None,
-        saved: Callable[[Sitting], None] | None = None,
+        on_turn: Callable[[InteractiveEpisode], None] | None = None,
     ) -> None:
-        self.console, self.agent, self._saved = console, agent, saved
-        self._sitting: Sitting | None = None
-        self._shown: Move | None = None
+        self.console, self.agent, self._on_turn = console, agent, on_turn
+        self._episode: InteractiveEpisode | None = None
+        self._shown_proposal: AgentOutput | None = None
         self._environment = "bash"
 
     # ------------------------------------------------------------- what is shown
-    def start(self, brief: Brief, sitting: Sitting) -> None:
+    def start(self, brief: Brief, sitting: InteractiveEpisode) -> None:
         """Show the task, and the turns that were taken before."""
-        self._environment, self._sitting = brief.environment, sitting
+        self._environment, self._episode = brief.environment, sitting
         self.console.say(f"\n[{brief.task}] {brief.query}")
         if brief.notes:
             self.console.say(brief.notes)
@@ -94,34 +94,34 @@ class Person(Guide):
             self.console.say(f"(at most {brief.max_turns} actions)")
         self._show(sitting.steps)
 
-    def told(self, sitting: Sitting, feedback: Feedback) -> None:
+    def observe(self, sitting: InteractiveEpisode, feedback: Feedback) -> None:
         """Print an observation as a terminal would."""
         if feedback.observation:
             self.console.say(feedback.observation)
         if feedback.timed_out:
             self.console.say("(stopped at the time limit)")
-        self._save(sitting)
+        self._save_session(sitting)
 
     def status(self, limit: int | None) -> str:
         """The task, the turns and, where it was asked for, the score, in one line."""
-        sitting = self._sitting
+        sitting = self._episode
         if sitting is None:
             return ""
         parts = [sitting.env.task.id, f"turn {len(sitting.steps) + 1}"]
         parts[-1] += f" of {limit}" if limit else ""
-        if sitting.scored is not None:
-            after, score = sitting.scored
+        if sitting.last_score is not None:
+            after, score = sitting.last_score
             when = "" if after == len(sitting.steps) else f" after turn {after}"
-            parts.append(f"score {number(score.value)}{when}")
+            parts.append(f"score {format_number(score.value)}{when}")
         return "  |  ".join([*parts, "help"])
 
     def note(self, text: str) -> None:
         """Print a remark."""
         self.console.say(f"({text})")
 
-    def stoppable(self) -> AbstractContextManager[None]:
+    def interruptible(self) -> AbstractContextManager[None]:
         """Ctrl-C is let through."""
-        return self.console.gate.opened() if self.console.gate else nullcontext()
+        return self.console.gate.allowed() if self.console.gate else nullcontext()
 
     def interrupted(self) -> None:
         """Go on at the prompt where there is a terminal; else the session ends."""
@@ -129,7 +129,7 @@ class Person(Guide):
             raise KeyboardInterrupt
         self.console.say("(stopped; nothing of it is kept)")
 
-    def tell(self, trajectory: Trajectory) -> None:
+    def print_result(self, trajectory: Trajectory) -> None:
         """Say how it went."""
         if trajectory.end == "turn_limit":
             self.console.say("(no turns left)")
@@ -137,9 +137,9 @@ class Person(Guide):
         parts = trajectory.steps[-1].parts if trajectory.steps else {}
         self.console.say(f"{verdict}: {score_line(Score(trajectory.reward, parts))}")
 
-    def _save(self, sitting: Sitting) -> None:
-        if self._saved:
-            self._saved(sitting)
+    def _save_session(self, sitting: InteractiveEpisode) -> None:
+        if self._on_turn:
+            self._on_turn(sitting)
 
     def _show(self, steps: list[Step]) -> None:
         for number, step in enumerate(steps, 1):
@@ -150,23 +150,27 @@ class Person(Guide):
                 self.console.say(step.observation)
 
     # ------------------------------------------------------------- what is decided
-    def choose(self, sitting: Sitting, proposal: Move | None, leads: Leads) -> Choice:
+    def choose(
+        self, sitting: InteractiveEpisode, proposal: AgentOutput | None, leads: Leader
+    ) -> Choice:
         """Read until there is something to do. Raises Quit."""
-        self._save(sitting)
+        self._save_session(sitting)
         offered = proposal if leads == "agent" else None
-        if offered is not None and offered is not self._shown:
+        if offered is not None and offered is not self._shown_proposal:
             self._propose(offered)
-        self._shown = offered
+        self._shown_proposal = offered
         while True:
             text = self._ask(sitting, offered)
-            choice = self._understood(text, sitting, offered)
+            choice = self._parse_input(text, sitting, offered)
             if choice is not None:
                 return choice
 
-    def _understood(self, text: str, sitting: Sitting, offered: Move | None) -> Choice | None:
+    def _parse_input(
+        self, text: str, sitting: InteractiveEpisode, offered: AgentOutput | None
+    ) -> Choice | None:
         """What a text means; None where it only asked for something, which is done then."""
         word = text.strip()
-        if text[:1] in (" ", "\t") and is_word(word):
+        if text[:1] in (" ", "\t") and is_command(word):
             return Choice("act", word)
         if word == "quit":
             raise Quit
@@ -175,19 +179,19 @@ class Person(Guide):
         if undo := _UNDO.fullmatch(word):
             return Choice("undo", count=int(undo.group(1) or 1))
         if word in ("help", "show", "score"):
-            self._answer(word, sitting)
+            self._run_command(word, sitting)
             return None
-        if self.agent and word in AGENT_WORDS:
-            return self._lead(word, sitting, offered)
+        if self.agent and word in AGENT_COMMANDS:
+            return self._run_agent_command(word, sitting, offered)
         if text.strip():
             return Choice("act", text)
         return Choice("go") if offered else None
 
-    def _answer(self, word: str, sitting: Sitting) -> None:
+    def _run_command(self, word: str, sitting: InteractiveEpisode) -> None:
         if word == "help":
-            typing, title = typing_of(self._environment), language_of(self._environment).title
-            more = WITH_AGENT if self.agent else ""
-            self.console.say(HELP.format(aside=typing.aside, title=title, more=more))
+            typing, title = input_rules_for(self._environment), language_of(self._environment).title
+            more = AGENT_HELP if self.agent else ""
+            self.console.say(HELP.format(aside=typing.help_note, title=title, more=more))
         elif word == "show":
             self.console.say(sitting.env.task.query)
             self._show(sitting.steps)
@@ -197,7 +201,9 @@ class Person(Guide):
             except InterCodeError as e:
                 self.console.say(f"(no score: {e})")
 
-    def _lead(self, word: str, sitting: Sitting, offered: Move | None) -> Choice | None:
+    def _run_agent_command(
+        self, word: str, sitting: InteractiveEpisode, offered: AgentOutput | None
+    ) -> Choice | None:
         if word == "take":
             return Choice("take")
         if word in ("back", "run"):
@@ -208,7 +214,7 @@ class Person(Guide):
         text = self._ask(sitting, None, offered.action)
         return Choice("act", text) if text.strip() else None
 
-    def _propose(self, proposal: Move) -> None:
+    def _propose(self, proposal: AgentOutput) -> None:
         self.console.say(f"{self.agent} proposes:")
         if proposal.thought:
             self.console.say("\n".join(f"  # {line}" for line in proposal.thought.splitlines()))
@@ -217,8 +223,10 @@ class Person(Guide):
         else:
             self.console.code("\n".join(f"  {line}" for line in proposal.action.splitlines()))
 
-    def _ask(self, sitting: Sitting, offered: Move | None, default: str = "") -> str:
-        typing = typing_of(self._environment)
+    def _ask(
+        self, sitting: InteractiveEpisode, offered: AgentOutput | None, default: str = ""
+    ) -> str:
+        typing = input_rules_for(self._environment)
         prompt = typing.prompt.format(sitting.env.working_directory)
         if offered is not None:
             prompt = f"[Enter: run it] {prompt}"
@@ -227,10 +235,10 @@ class Person(Guide):
 
 def score_line(score: Score) -> str:
     """A reward and its parts."""
-    parts = ", ".join(f"{name} {number(value)}" for name, value in score.parts.items())
-    return f"reward {number(score.value)}" + (f" ({parts})" if parts else "")
+    parts = ", ".join(f"{name} {format_number(value)}" for name, value in score.parts.items())
+    return f"reward {format_number(score.value)}" + (f" ({parts})" if parts else "")
 
 
-def number(value: Any) -> str:
+def format_number(value: Any) -> str:
     """A figure with three digits."""
     return f"{value:.3g}"

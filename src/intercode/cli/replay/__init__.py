@@ -12,12 +12,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from intercode.cli.parser import add_pairs, count, path, seconds
+from intercode.cli.parser import add_key_value_option, path, positive_int, positive_seconds
 from intercode.cli.replay import branch
-from intercode.core.config import parse_pairs
+from intercode.core.config import parse_key_values
 
 if TYPE_CHECKING:
-    from intercode.evaluation.replay.log_replay import FileReport
+    from intercode.evaluation.replay.log_replay import ReplayReport
     from intercode.results.tables import Table
 
 EXAMPLE = """\
@@ -48,10 +48,14 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--network", help="none or host (default: as recorded, else none)")
     parser.add_argument("--dataset", help="where the record does not tell: name[:subset] or file")
     parser.add_argument(
-        "--timeout", type=seconds, help="seconds per action (default: as recorded, else 10)"
+        "--timeout",
+        type=positive_seconds,
+        help="seconds per action (default: as recorded, else 10)",
     )
-    parser.add_argument("--parallel", type=count, default=2, help="episodes side by side (2)")
-    add_pairs(parser, "env")
+    parser.add_argument(
+        "--parallel", type=positive_int, default=2, help="episodes side by side (2)"
+    )
+    add_key_value_option(parser, "env")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
     parser.add_argument(
         "--out", type=path, metavar="PATH",
@@ -66,43 +70,45 @@ def handle(args: argparse.Namespace) -> int:
     from intercode.evaluation.replay import log_replay
     from intercode.results import report
 
-    options = log_replay.Options(
+    options = log_replay.ReplayOptions(
         profile=args.profile, image=args.image, network=args.network, dataset=args.dataset,
-        timeout=args.timeout, parallel=args.parallel, env_options=parse_pairs(args.env_option),
+        timeout=args.timeout, parallel=args.parallel, env_options=parse_key_values(args.env_option),
     )  # fmt: skip
-    if branch.wanted(args):
+    if branch.is_requested(args):
         return branch.handle(args, options)
-    reports = log_replay.run(args.files, options, _progress if sys.stderr.isatty() else _silent)
+    reports = log_replay.replay_logs(
+        args.files, options, _progress if sys.stderr.isatty() else _no_progress
+    )
     if args.out is not None:
         _write(args.out, reports)
     if args.json:
-        print(json.dumps([_plain(r) for r in reports], indent=1))
+        print(json.dumps([_as_json(r) for r in reports], indent=1))
     else:
         print(report.render([_table(reports), _causes(reports)], "text"))
-        _verdict(reports)
-    return NOT_EQUAL if any(r.disproved for r in reports) else 0
+        _print_native_results(reports)
+    return NOT_EQUAL if any(r.native_mismatches for r in reports) else 0
 
 
-def _verdict(reports: Sequence[FileReport]) -> None:
+def _print_native_results(reports: Sequence[ReplayReport]) -> None:
     """What the replay of our own episodes has shown."""
     for report in reports:
-        if not report.own:
+        if not report.native:
             continue
-        for check in report.disproved:
+        for check in report.native_mismatches:
             name = f"{check.task} {check.episode}".strip()
             what = ", ".join(check.differs_in)
             print(f"DIFFERS  {name}, step {check.turn + 1}, in {what} ({check.cause})")
-            print(branch.indented(branch.difference(check)))
+            print(branch.indent(branch.format_difference(check)))
         hashed = sum(bool(step.recorded_hashes) for step in report.steps)
         also = f", {hashed} with hashes" if hashed else " (no hashes recorded)"
         shown = f"{report.episodes} episodes, {len(report.steps)} steps{also}"
-        if not report.disproved:
+        if not report.native_mismatches:
             print(f"EQUAL    {report.file}: {shown}: every observation, reward and hash again")
         elif not report.deterministic:
             print("         not recorded as deterministic: see `intercode eval --deterministic`")
 
 
-def _silent(_done: int, _total: int) -> None:
+def _no_progress(_done: int, _total: int) -> None:
     pass
 
 
@@ -111,7 +117,7 @@ def _progress(done: int, total: int) -> None:
     print(f"\r{done}/{total} episodes", end=end, file=sys.stderr, flush=True)
 
 
-def _plain(report: FileReport) -> dict[str, Any]:
+def _as_json(report: ReplayReport) -> dict[str, Any]:
     return {
         "file": report.file,
         "episodes": report.episodes,
@@ -124,12 +130,12 @@ def _plain(report: FileReport) -> dict[str, Any]:
         "notes": report.notes,
         "differs": [
             {"task": s.task, "episode": s.episode, "step": s.turn + 1, "in": s.differs_in}
-            for s in report.disproved
+            for s in report.native_mismatches
         ],
     }
 
 
-def _write(out: Path, reports: Sequence[FileReport]) -> None:
+def _write(out: Path, reports: Sequence[ReplayReport]) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     with out.open("w", encoding="utf-8") as f:
         for report in reports:
@@ -138,7 +144,7 @@ def _write(out: Path, reports: Sequence[FileReport]) -> None:
     print(f"wrote {out}", file=sys.stderr)
 
 
-def _table(reports: Sequence[FileReport]) -> Table:
+def _table(reports: Sequence[ReplayReport]) -> Table:
     from intercode.results.tables import Table
 
     rows = [_row(r.file, [r]) for r in reports]
@@ -156,10 +162,10 @@ def _table(reports: Sequence[FileReport]) -> Table:
     )  # fmt: skip
 
 
-def _row(name: str, reports: Sequence[FileReport]) -> tuple[Any, ...]:
-    from intercode.evaluation.replay.log_replay import FileReport
+def _row(name: str, reports: Sequence[ReplayReport]) -> tuple[Any, ...]:
+    from intercode.evaluation.replay.log_replay import ReplayReport
 
-    whole = FileReport(name, steps=[s for r in reports for s in r.steps])
+    whole = ReplayReport(name, steps=[s for r in reports for s in r.steps])
     every, stable = whole.shares(), whole.shares(stable_only=True)
     return (
         name, sum(r.episodes for r in reports), every["steps"],
@@ -173,7 +179,7 @@ def _percent(share: float | None) -> float | None:
     return None if share is None else 100.0 * share
 
 
-def _causes(reports: Sequence[FileReport]) -> Table:
+def _causes(reports: Sequence[ReplayReport]) -> Table:
     from intercode.results.tables import Table
 
     steps = [s for r in reports for s in r.mismatches]

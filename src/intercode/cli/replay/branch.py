@@ -7,14 +7,14 @@ import difflib
 import sys
 from typing import TYPE_CHECKING
 
-from intercode.cli.parser import count
-from intercode.core.config import parse_pairs
+from intercode.cli.parser import positive_int
+from intercode.core.config import parse_key_values
 
 if TYPE_CHECKING:
     from intercode.core.types import Step
-    from intercode.evaluation.replay.branching import Branch, Branched
-    from intercode.evaluation.replay.log_replay import StepCheck
-    from intercode.evaluation.replay.recorded_environments import Options
+    from intercode.evaluation.replay.branching import BranchOptions, BranchResult
+    from intercode.evaluation.replay.log_replay import StepComparison
+    from intercode.evaluation.replay.recorded_environments import ReplayOptions
 
 _SHOWN_LINES = 12
 _ACTION_SHOWN = 60
@@ -38,7 +38,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--model", metavar="PROVIDER/NAME", help="the model that the agent asks")
     group.add_argument("--base-url", metavar="URL", help="address of the model's endpoint")
     group.add_argument("--agent-option", action="append", default=[], metavar="K=V")
-    group.add_argument("--max-turns", type=count, metavar="N", help="steps in all")
+    group.add_argument("--max-turns", type=positive_int, metavar="N", help="steps in all")
 
 
 def _edit(text: str) -> tuple[int, str]:
@@ -54,17 +54,17 @@ def _step(text: str) -> int:
     return int(text)
 
 
-def wanted(args: argparse.Namespace) -> bool:
+def is_requested(args: argparse.Namespace) -> bool:
     """Whether the command line asks for a branch."""
     return bool(args.edit) or args.after is not None or args.agent is not None
 
 
-def handle(args: argparse.Namespace, options: Options) -> int:
+def handle(args: argparse.Namespace, options: ReplayOptions) -> int:
     """Branch, save, and print what changed."""
-    from intercode.evaluation.replay.branching import Branch, branch
+    from intercode.evaluation.replay.branching import BranchOptions, branch
 
-    asked = Branch(
-        args.episode, dict(args.edit), args.after, args.agent, parse_pairs(args.agent_option),
+    asked = BranchOptions(
+        args.episode, dict(args.edit), args.after, args.agent, parse_key_values(args.agent_option),
         args.model, args.base_url, args.max_turns,
     )  # fmt: skip
     done = branch(args.files, asked, options, args.out)
@@ -72,24 +72,24 @@ def handle(args: argparse.Namespace, options: Options) -> int:
         if not check.same:
             what = ", ".join(check.differs_in)
             print(f"warning: step {check.turn + 1} did not come again ({what})", file=sys.stderr)
-    _print(done, asked)
+    _print_branch(done, asked)
     return 0
 
 
-def _print(done: Branched, asked: Branch) -> None:
-    parent, made = done.parent, done.made
-    print(f"{parent.task}: {done.shared} steps in common, then {asked.agent or 'as edited'}")
-    for k in range(done.shared, max(made.turns, parent.turns)):
+def _print_branch(done: BranchResult, asked: BranchOptions) -> None:
+    parent, made = done.parent, done.trajectory
+    print(f"{parent.task}: {done.shared_steps} steps in common, then {asked.agent or 'as edited'}")
+    for k in range(done.shared_steps, max(made.turns, parent.turns)):
         old = parent.steps[k] if k < parent.turns else None
         new = made.steps[k] if k < made.turns else None
-        print(f"  step {k + 1}: {_change(old, new)}")
+        print(f"  step {k + 1}: {_format_change(old, new)}")
         if old and new and old.observation != new.observation:
-            print(indented(_diff(old.observation, new.observation)))
+            print(indent(_diff(old.observation, new.observation)))
     print(f"reward {parent.reward:g} -> {made.reward:g}; ended: {parent.end} -> {made.end}")
     print(f"Trajectory: {made.id} in {done.out}")
 
 
-def _change(old: Step | None, new: Step | None) -> str:
+def _format_change(old: Step | None, new: Step | None) -> str:
     if new is None:
         return "not played"
     shown = " ".join(new.action.split())[:_ACTION_SHOWN] or "(no code)"
@@ -100,21 +100,21 @@ def _change(old: Step | None, new: Step | None) -> str:
     if old.hashes and old.hashes.get("state") != new.hashes.get("state"):
         found.append("state")
     if old.reward != new.reward:
-        found.append(f"reward {_number(old.reward)} -> {_number(new.reward)}")
+        found.append(f"reward {_format_reward(old.reward)} -> {_format_reward(new.reward)}")
     return f"{shown}: {', '.join(found) + ' changed' if found else 'the same'}"
 
 
-def _number(reward: float | None) -> str:
+def _format_reward(reward: float | None) -> str:
     return "none" if reward is None else f"{reward:g}"
 
 
-def difference(check: StepCheck) -> str:
+def format_difference(check: StepComparison) -> str:
     """What differs in a step, in a few lines."""
     lines = [f"$ {check.action}"]
     if not check.same_observation:
         lines.append(_diff(check.recorded, check.replayed))
     if not check.same_reward:
-        old, new = _number(check.recorded_reward), _number(check.replayed_reward)
+        old, new = _format_reward(check.recorded_reward), _format_reward(check.replayed_reward)
         lines.append(f"reward {old}, now {new}")
     if "state" in check.differs_in:
         old, new = (h.get("state", "none") for h in (check.recorded_hashes, check.replayed_hashes))
@@ -122,7 +122,7 @@ def difference(check: StepCheck) -> str:
     return "\n".join(lines)
 
 
-def indented(text: str) -> str:
+def indent(text: str) -> str:
     """Text set in under the line above it."""
     return "\n".join(f"      {line}" for line in text.splitlines())
 

@@ -13,37 +13,37 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import DataError
-from intercode.core.logs.file_names import FileName, parse_name
-from intercode.core.types import SUCCESS, EndReason, Step, Trajectory
+from intercode.core.logs.file_names import LogName, parse_log_name
+from intercode.core.types import SUCCESS_THRESHOLD, EndReason, Step, Trajectory
 
-BLOCKED = "blocked"
+BLOCKED_ACTION = "blocked"
 """The action of a turn in which the endpoint gave nothing; it has no observation and no flag."""
-SKIP = "skip"
+SKIP_ACTION = "skip"
 """The action with which an agent gave a task up."""
 
-TASKS = {"bash": "nl2bash", "sql": "spider", "python": "mbpp", "ctf": "ic-ctf"}
+DATASETS = {"bash": "nl2bash", "sql": "spider", "python": "mbpp", "ctf": "ic-ctf"}
 
-_FIRST = {"mbpp": 1}
+_FIRST_TASK_NUMBER = {"mbpp": 1}
 """The number in the id of a dataset's first task, where it is not 0; the authors count from 0."""
 
 # What an agent was told instead of an observation when its answer held no code. The first two are
 # the beginnings of Try Again's and Plan & Solve's message (two versions), the third is ReAct's.
-_NO_CODE = re.compile(
+_NO_CODE_MESSAGE = re.compile(
     r"No \w+ code was found in your last response"
     r"|Format your \w+ command as follows:"
     r"|Error executing query: Your last `execute` action did not contain \w+ code"
 )
 
 
-def no_code(step: Step) -> bool:
+def lacks_code(step: Step) -> bool:
     """Whether a turn held no code though the agent said something.
 
     A blocked turn and a ``skip``, with which an agent gives a task up, are not such turns.
     """
-    return not step.executed and step.action not in (BLOCKED, SKIP)
+    return not step.executed and step.action not in (BLOCKED_ACTION, SKIP_ACTION)
 
 
-def parse_upstream(document: Mapping[str, Any], path: Path) -> list[Trajectory]:
+def parse_authors_log(document: Mapping[str, Any], path: Path) -> list[Trajectory]:
     """Every episode of a decoded log, in the log's order. ``path`` gives what only the name tells.
 
     Trajectory.run holds source, file, environment, dataset, profile, agent, model, max_turns,
@@ -53,28 +53,28 @@ def parse_upstream(document: Mapping[str, Any], path: Path) -> list[Trajectory]:
     logs = document.get("logs", document) if "meta" in document else document
     if not isinstance(logs, Mapping) or not logs:
         raise DataError(f"{path}: no episodes in it")
-    name = parse_name(path)
+    name = parse_log_name(path)
     out = []
     for key, episode in logs.items():
         try:
-            out.append(_episode(episode, name, path))
+            out.append(_parse_episode(episode, name, path))
         except (KeyError, TypeError, ValueError, AttributeError) as e:
             what = f"no {e}" if isinstance(e, KeyError) else str(e)
             raise DataError(f"{path}: episode {key!r} is not in the authors' form ({what})") from e
     return out
 
 
-def _episode(episode: Mapping[str, Any], name: FileName, path: Path) -> Trajectory:
+def _parse_episode(episode: Mapping[str, Any], name: LogName, path: Path) -> Trajectory:
     if "trajectory" in episode:
-        steps, index, summary = _human(episode), int(episode["query_idx"]), {}
+        steps, index, summary = _parse_human_session(episode), int(episode["query_idx"]), {}
         turns = len(steps)
     else:
         history, summary = episode["turn_history"], episode["summary"]
-        steps, index = _steps(history), int(episode["task_id"])
+        steps, index = _parse_turns(history), int(episode["task_id"])
         turns = int(summary.get("turns_taken", len(history["actions"])))
     environment = str(episode["environment"]).removeprefix("ic_")
-    group = _group(str(episode.get("dataset", "")), name)
-    dataset = TASKS.get(environment, environment)
+    group = _group_of(str(episode.get("dataset", "")), name)
+    dataset = DATASETS.get(environment, environment)
     limit = summary.get("turns_max", name.max_turns)
     run: dict[str, Any] = {
         "source": "authors",
@@ -82,25 +82,27 @@ def _episode(episode: Mapping[str, Any], name: FileName, path: Path) -> Trajecto
         "environment": environment,
         "dataset": dataset if group is None else f"{dataset}:{group}",
         "profile": "original",
-        "agent": name.agent or _agent(episode, limit),
+        "agent": name.agent or _infer_agent(episode, limit),
         "model": name.model,
         "max_turns": limit,
         "schema_given": name.schema_given,
         "turns_taken": turns,
     }
     return Trajectory(
-        task="/".join(p for p in (dataset, group, str(index + _FIRST.get(dataset, 0))) if p),
+        task="/".join(
+            p for p in (dataset, group, str(index + _FIRST_TASK_NUMBER.get(dataset, 0))) if p
+        ),
         index=index,
         query=episode["query"],
         steps=steps,
-        end=_end(steps, turns, limit),
+        end=_infer_end(steps, turns, limit),
         group=group,
         hardness=episode.get("hardness"),
         run=run,
     )
 
 
-def _steps(history: Mapping[str, Any]) -> tuple[Step, ...]:
+def _parse_turns(history: Mapping[str, Any]) -> tuple[Step, ...]:
     """The turns. The lists may differ in length: a blocked turn has an action and a reward only."""
     none: list[Any] = []
     rows = zip_longest(
@@ -111,10 +113,10 @@ def _steps(history: Mapping[str, Any]) -> tuple[Step, ...]:
         history.get("thoughts", history.get("steps", none)),
         history.get("executed", none),  # ours, where the text alone does not tell
     )
-    return tuple(_step(*row) for row in rows)
+    return tuple(_parse_turn(*row) for row in rows)
 
 
-def _step(
+def _parse_turn(
     action: str | None,
     observation: str | None,
     reward: float | None,
@@ -124,12 +126,12 @@ def _step(
 ) -> Step:
     """One turn. ``valid`` stays as recorded, even where the authors' flag was a stale one."""
     shown = observation or ""
-    skipped = action == SKIP and shown == "skipped"
+    skipped = action == SKIP_ACTION and shown == "skipped"
     nothing = action is None or observation is None
     return Step(
         action=action or "",
         observation=shown,
-        executed=not (nothing or skipped or _NO_CODE.match(shown)) if ran is None else ran,
+        executed=not (nothing or skipped or _NO_CODE_MESSAGE.match(shown)) if ran is None else ran,
         valid=valid,
         exit_code=None,
         timed_out=shown == "Command timed out",
@@ -138,7 +140,7 @@ def _step(
     )
 
 
-def _human(episode: Mapping[str, Any]) -> tuple[Step, ...]:
+def _parse_human_session(episode: Mapping[str, Any]) -> tuple[Step, ...]:
     """A person's session: nothing but the last turn is scored, and no validity is recorded."""
     turns = episode["trajectory"]
     return tuple(
@@ -153,12 +155,12 @@ def _human(episode: Mapping[str, Any]) -> tuple[Step, ...]:
     )
 
 
-def _group(dataset: str, name: FileName) -> str | None:
+def _group_of(dataset: str, name: LogName) -> str | None:
     found = re.search(r"fs_\d+", dataset)
     return found.group() if found else name.group
 
 
-def _agent(episode: Mapping[str, Any], limit: int | None) -> str:
+def _infer_agent(episode: Mapping[str, Any], limit: int | None) -> str:
     """The strategy by the form of an episode, for files whose name does not tell."""
     if "trajectory" in episode:
         return "human"
@@ -169,11 +171,11 @@ def _agent(episode: Mapping[str, Any], limit: int | None) -> str:
     return "single-turn" if limit == 1 else "try-again"
 
 
-def _end(steps: tuple[Step, ...], turns: int, limit: int | None) -> EndReason:
+def _infer_end(steps: tuple[Step, ...], turns: int, limit: int | None) -> EndReason:
     last = steps[-1] if steps else None
-    if last is not None and (last.reward or 0.0) >= SUCCESS:
+    if last is not None and (last.reward or 0.0) >= SUCCESS_THRESHOLD:
         return "solved"
-    if last is not None and last.action in (BLOCKED, SKIP):
+    if last is not None and last.action in (BLOCKED_ACTION, SKIP_ACTION):
         return "agent_stopped"
     if limit is not None and turns >= limit:
         return "turn_limit"

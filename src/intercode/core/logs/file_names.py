@@ -9,18 +9,20 @@ from pathlib import Path
 PAPER_MODEL = "gpt-3.5"
 """ReAct and Plan & Solve files name no model; the paper lists them under gpt-3.5-turbo."""
 
-_TURNS = re.compile(
+_TRY_AGAIN_NAME = re.compile(
     r"ic_(?P<environment>[a-z]+)_(?:multiturn_)?(?P<model>.+?)[-_](?P<turns>\d+)_turns"
     r"(?P<schema>_handicap)?(?:_(?P<group>fs_\d+))?"
 )
-_REACT = re.compile(r"ic_(?P<environment>[a-z]+)_react_(?P<turns>\d+)_turns(?:_(?P<group>fs_\d+))?")
-_PLAN = re.compile(
+_REACT_NAME = re.compile(
+    r"ic_(?P<environment>[a-z]+)_react_(?P<turns>\d+)_turns(?:_(?P<group>fs_\d+))?"
+)
+_PLAN_SOLVE_NAME = re.compile(
     r"ic_(?P<environment>[a-z]+)_plan_solve(?P<refine>_refine_\d+_turns)?(?:_(?P<group>fs_\d+))?"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class FileName:
+class LogName:
     """The parts of a file name; None for what it does not say."""
 
     environment: str | None = None
@@ -31,22 +33,22 @@ class FileName:
     schema_given: bool = False
 
 
-def parse_name(path: Path) -> FileName:
+def parse_log_name(path: Path) -> LogName:
     """Read a name such as ``ic_bash_multiturn_gpt-4_10_turns_fs_2.json``.
 
     A name of another form gives an empty FileName.
     """
     stem = path.stem
-    if found := _PLAN.fullmatch(stem):
+    if found := _PLAN_SOLVE_NAME.fullmatch(stem):
         agent = "plan-solve-refine" if found["refine"] else "plan-solve"
-        return FileName(found["environment"], agent, PAPER_MODEL, None, found["group"])
-    if found := _REACT.fullmatch(stem):
+        return LogName(found["environment"], agent, PAPER_MODEL, None, found["group"])
+    if found := _REACT_NAME.fullmatch(stem):
         turns = int(found["turns"])
-        return FileName(found["environment"], "react", PAPER_MODEL, turns, found["group"])
-    if found := _TURNS.fullmatch(stem):
+        return LogName(found["environment"], "react", PAPER_MODEL, turns, found["group"])
+    if found := _TRY_AGAIN_NAME.fullmatch(stem):
         turns = int(found["turns"])
         agent = "single-turn" if turns == 1 else "try-again"
         agent = "human" if found["model"] == "human" else agent
         schema = found["schema"] is not None
-        return FileName(found["environment"], agent, found["model"], turns, found["group"], schema)
-    return FileName()
+        return LogName(found["environment"], agent, found["model"], turns, found["group"], schema)
+    return LogName()

@@ -12,7 +12,7 @@ from intercode.core.types import Step, Trajectory
 Row = dict[str, Any]
 
 
-def split_reference(rows: object, path: Path) -> list[list[Row]]:
+def split_reference_episodes(rows: object, path: Path) -> list[list[Row]]:
     """Rows with the same file system and task, one list an episode, in the file's order.
 
     A row keeps every key that it has: ``stable``, ``gold_obs``, ``recorded_obs``, ``miss`` ...
@@ -26,20 +26,23 @@ def split_reference(rows: object, path: Path) -> list[list[Row]]:
     return [list(g) for _, g in groupby(rows, key=lambda r: (r["fs"], r["task"]))]
 
 
-def parse_reference(rows: object, path: Path) -> list[Trajectory]:
+def parse_reference_log(rows: object, path: Path) -> list[Trajectory]:
     """The episodes of a reference file. The query is not in it and stays empty."""
     model = path.stem.rpartition("_")[0] or None
-    return [_trajectory(episode, model, path) for episode in split_reference(rows, path)]
+    return [
+        _trajectory_from_rows(episode, model, path)
+        for episode in split_reference_episodes(rows, path)
+    ]
 
 
-def _trajectory(episode: list[Row], model: str | None, path: Path) -> Trajectory:
+def _trajectory_from_rows(episode: list[Row], model: str | None, path: Path) -> Trajectory:
     first = episode[0]
     group = f"fs_{first['fs']}"
     return Trajectory(
         task=f"nl2bash/{group}/{first['task']}",
         index=int(first["task"]),
         query="",
-        steps=tuple(_step(row) for row in episode),
+        steps=tuple(_step_from_row(row) for row in episode),
         group=group,
         run={
             "source": "reference",
@@ -53,7 +56,7 @@ def _trajectory(episode: list[Row], model: str | None, path: Path) -> Trajectory
     )
 
 
-def _step(row: Row) -> Step:
+def _step_from_row(row: Row) -> Step:
     """One row. The reward is None where the authors' code raised."""
     reward, parts = row.get("reward"), row.get("parts") or {}
     return Step(

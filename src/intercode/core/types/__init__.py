@@ -8,15 +8,15 @@ from types import MappingProxyType
 from typing import Any
 
 from intercode.core.types.execution import (
-    SUCCESS,
+    SUCCESS_THRESHOLD,
     ExecResult,
     FileEntry,
     Rows,
     Score,
     State,
-    TestRun,
+    TestResult,
 )
-from intercode.core.types.records import EndReason, Move, Step, Trajectory, Usage
+from intercode.core.types.records import AgentOutput, EndReason, Step, Trajectory, Usage
 from intercode.core.types.tasks import (
     Brief,
     DatabaseSpec,
@@ -30,20 +30,40 @@ from intercode.core.types.tasks import (
 )
 
 __all__ = [
-    "NOTHING", "SUCCESS", "Brief", "DatabaseSpec", "Dataset", "EndReason", "ExecResult",
-    "FileEntry", "Image", "Layer", "LayerSpec", "Move", "Network", "Profile", "Rows", "Score",
-    "State", "Step", "Task", "TestRun", "Trajectory", "Usage", "plain",
+    "EMPTY_MAPPING",
+    "SUCCESS_THRESHOLD",
+    "AgentOutput",
+    "Brief",
+    "DatabaseSpec",
+    "Dataset",
+    "EndReason",
+    "ExecResult",
+    "FileEntry",
+    "Image",
+    "Layer",
+    "LayerSpec",
+    "Network",
+    "Profile",
+    "Rows",
+    "Score",
+    "State",
+    "Step",
+    "Task",
+    "TestResult",
+    "Trajectory",
+    "Usage",
+    "to_jsonable",
 ]  # fmt: skip
 
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+EMPTY_MAPPING: Mapping[str, Any] = MappingProxyType({})
 
 
-def plain(value: Any) -> Any:
+def to_jsonable(value: Any) -> Any:
     """A dataclass of this module as JSON types."""
     if hasattr(value, "__dataclass_fields__"):
-        return {k: plain(getattr(value, k)) for k in value.__dataclass_fields__}
+        return {k: to_jsonable(getattr(value, k)) for k in value.__dataclass_fields__}
     if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
+        return {str(k): to_jsonable(v) for k, v in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [plain(v) for v in value]
+        return [to_jsonable(v) for v in value]
     return str(value) if isinstance(value, Path) else value

@@ -9,7 +9,7 @@ from typing import Any, Literal
 Rows = tuple[tuple[Any, ...], ...]
 """The result of a statement: its rows, each with its values in their own types."""
 
-SUCCESS = 1.0 - 1e-9
+SUCCESS_THRESHOLD = 1.0 - 1e-9
 """A reward of at least this counts as solved (rewards are sums of rounded parts)."""
 
 
@@ -26,7 +26,7 @@ class ExecResult:
     output: str
     exit_code: int | None
     timed_out: bool = False
-    cut: int = 0
+    omitted_bytes: int = 0
     stderr: str | None = None
     note: str = ""
     rows: Rows | None = None
@@ -36,7 +36,7 @@ class ExecResult:
         return self.exit_code == 0
 
     @property
-    def shown(self) -> str:
+    def observation(self) -> str:
         """What whoever acts is told: output, stderr, and the note on lines of its own."""
         said = self.output + (self.stderr or "")
         return said + "\n" * bool(self.note and said and not said.endswith("\n")) + self.note
@@ -59,7 +59,7 @@ class FileEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class TestRun:
+class TestResult:
     """How one hidden test of a task went, run on what an agent or a gold has defined.
 
     ``test`` is its text; ``passed`` is the grader's verdict, reached out of reach of the code under
@@ -98,8 +98,8 @@ class State:
     failed: bool = False
     rows: Rows | None = None
     ranks: tuple[int, ...] | None = None
-    tests: tuple[TestRun, ...] = ()
-    look: str = ""
+    tests: tuple[TestResult, ...] = ()
+    probe_output: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,4 +112,4 @@ class Score:
 
     @property
     def success(self) -> bool:
-        return self.value >= SUCCESS
+        return self.value >= SUCCESS_THRESHOLD

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from intercode.core.types.execution import SUCCESS
+from intercode.core.types.execution import SUCCESS_THRESHOLD
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class AgentOutput:
     """What an agent decided: an action, or None when there was no code in what the model wrote.
 
     ``reply`` is what the agent is told in place of an observation when ``action`` is None.
@@ -127,7 +127,7 @@ class Trajectory:
 
     @property
     def success(self) -> bool:
-        return self.reward >= SUCCESS
+        return self.reward >= SUCCESS_THRESHOLD
 
     @property
     def turns(self) -> int:

@@ -27,9 +27,9 @@ class LayerSpec:
 
     kind: Literal["dir", "tar", "script"]
     path: Path
-    fresh: bool = False
-    at: str = "/"
-    without: tuple[str, ...] = ()
+    shift_dates: bool = False
+    destination: str = "/"
+    exclude: tuple[str, ...] = ()
     executable: tuple[str, ...] = ()
 
 
@@ -77,10 +77,10 @@ class Task:
     tags: tuple[str, ...] = ()
     data: Mapping[str, Any] = field(default_factory=dict)
     flag: str | None = None
-    draw: Callable[[Task, int], Task] | None = None
-    contents: Mapping[str, tuple[bytes, int]] = field(default_factory=dict)
-    look: str | None = None
-    look_at: tuple[str, ...] = ()
+    instantiate: Callable[[Task, int], Task] | None = None
+    initial_files: Mapping[str, tuple[bytes, int]] = field(default_factory=dict)
+    probe: str | None = None
+    probe_paths: tuple[str, ...] = ()
 
     @property
     def golds(self) -> tuple[str, ...]:
@@ -122,12 +122,12 @@ class Dataset:
     def hash(self) -> str:
         """First 16 hex digits of a SHA-256 over every id, query and gold, and over the hidden
         tests and the look where there are such, in order."""
-        rows = [[t.id, t.query, list(t.golds), *_tested(t)] for t in self.tasks]
+        rows = [[t.id, t.query, list(t.golds), *_hidden_test_values(t)] for t in self.tasks]
         return hashlib.sha256(json.dumps(rows, ensure_ascii=False).encode()).hexdigest()[:16]
 
 
-def _tested(task: Task) -> list[Any]:
-    seen = [task.look, list(task.look_at)] if task.look is not None else []
+def _hidden_test_values(task: Task) -> list[Any]:
+    seen = [task.probe, list(task.probe_paths)] if task.probe is not None else []
     tests = [task.data["tests"], task.data.get("setup", "")] if "tests" in task.data else []
     return tests + seen
 
@@ -144,7 +144,7 @@ class Brief:
     environment: str
     max_turns: int | None = None
     notes: str = ""
-    answers: bool = False
+    expects_answer: bool = False
 
 
 @dataclass(frozen=True, slots=True)

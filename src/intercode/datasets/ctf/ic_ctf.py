@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import DataError
-from intercode.core.registry import unknown
+from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, LayerSpec, Task
 from intercode.datasets import files
-from intercode.datasets.data_files import find
+from intercode.datasets.data_files import find_data_file
 
 IMAGE = "recipe:ctf"
-SOLUTIONS = "solution"
+SOLUTION_DIRECTORY = "solution"
 """Directories of a fetched copy that are never laid out."""
 EXECUTABLE = ("ltdis.sh",)
 """Files that are executable in the authors' repository (a download does not carry that over)."""
@@ -25,25 +25,25 @@ PROGRAMS = (
     "pdftotext", "convert", "mmls", "nc", "curl", "wget",
 )  # fmt: skip
 
-NETWORK = frozenset({
+NETWORK_TASKS = frozenset({
     7, 9, 16, 20, 28, 29, 35, 39, 41, 42, 43, 54, 57, 62, 66, 73, 87, 88, 89, 95,
 })  # fmt: skip
 """Tasks that ask a server, most of them one that is gone."""
-NETWORK_SETUP = frozenset({1, 14})
+NETWORK_SETUP_TASKS = frozenset({1, 14})
 """Tasks whose set-up downloads; what it gets for 14 is a tool that the task can do without."""
 
-LOST_SIGN = {15: ("/", "\\/")}
+LOST_BACKSLASH = {15: ("/", "\\/")}
 """Tasks whose recorded flag lacks a backslash, as JSON reads ``\\/`` as ``/``: what was meant."""
-PICTURES = frozenset({55, 56})
+IMAGE_TASKS = frozenset({55, 56})
 """Tasks that ask to look at a picture."""
-_MARKS = {
-    "network": NETWORK, "network-setup": NETWORK_SETUP, "lost-sign": frozenset(LOST_SIGN),
-    "picture": PICTURES,
+_TASK_TAGS = {
+    "network": NETWORK_TASKS, "network-setup": NETWORK_SETUP_TASKS, "lost-sign": frozenset(LOST_BACKSLASH),
+    "picture": IMAGE_TASKS,
 }  # fmt: skip
 
 _EXCLUDED = {
     "all": frozenset[int](),
-    "inspect": NETWORK | NETWORK_SETUP,
+    "inspect": NETWORK_TASKS | NETWORK_SETUP_TASKS,
     "cyber-zero": frozenset({28, 29, 55, 56, 66, 87, 88, 89, 95}),
 }
 SUBSETS = (*_EXCLUDED, "offline")
@@ -51,7 +51,7 @@ SUBSETS = (*_EXCLUDED, "offline")
 
 def find_data() -> Path:
     """The directory of the data. Raises UsageError that says how to get it."""
-    return find("ic-ctf", "ctf/ic_ctf.json").parent
+    return find_data_file("ic-ctf", "ctf/ic_ctf.json").parent
 
 
 def load(subset: str | None = None) -> Dataset:
@@ -63,7 +63,7 @@ def load(subset: str | None = None) -> Dataset:
     data, DataError for broken files.
     """
     if subset is not None and subset not in SUBSETS:
-        raise unknown("subset of ic-ctf", subset, list(SUBSETS))
+        raise unknown_name_error("subset of ic-ctf", subset, list(SUBSETS))
     folder = find_data()
     path = folder / "ic_ctf.json"
     rows = files.read_json(path)
@@ -71,7 +71,7 @@ def load(subset: str | None = None) -> Dataset:
         raise DataError(f"{path}: expected a list of rows, found {type(rows).__name__}")
     tasks = [_task(row, n, path) for n, row in enumerate(rows)]
     if subset == "offline":
-        tasks = [t for n, t in enumerate(tasks) if n in solutions()]
+        tasks = [t for n, t in enumerate(tasks) if n in load_solutions()]
     elif subset is not None:
         tasks = [t for n, t in enumerate(tasks) if n not in _EXCLUDED[subset]]
     label = f"ic-ctf:{subset}" if subset else "ic-ctf"
@@ -84,30 +84,30 @@ def _task(row: Any, number: int, path: Path) -> Task:
         raise DataError(f"{path}, row {number}: expected an object with the texts query and gold")
     where = f"/ctf/{number}"
     layer = LayerSpec(
-        "dir", path.parent / "task_assets" / str(number), at=where,
-        without=(SOLUTIONS,), executable=EXECUTABLE,
+        "dir", path.parent / "task_assets" / str(number), destination=where,
+        exclude=(SOLUTION_DIRECTORY,), executable=EXECUTABLE,
     )  # fmt: skip
     flag, query, setup = row["gold"], row["query"], row.get("setup")
     data = {key: row[key] for key in ("source", "hint") if key in row}
-    if setup is not None and number in NETWORK_SETUP:
+    if setup is not None and number in NETWORK_SETUP_TASKS:
         data["network_setup"], setup = setup, None
     prefix, brace, rest = flag.partition("{")
     if "lowercase" in query and rest != rest.lower():  # the query asks for what its gold is not
         data["also_flags"] = (prefix + brace + rest.lower(),)
-    if number in LOST_SIGN:
-        data["also_flags"] = (flag.replace(*LOST_SIGN[number], 1),)
-    if number in solutions():
-        data["solution"] = f"QUERY={shlex.quote(query)}\n{solutions()[number]}"
+    if number in LOST_BACKSLASH:
+        data["also_flags"] = (flag.replace(*LOST_BACKSLASH[number], 1),)
+    if number in load_solutions():
+        data["solution"] = f"QUERY={shlex.quote(query)}\n{load_solutions()[number]}"
     kinds = tuple(row.get("tags", ()))
     return Task(
         f"ic-ctf/{number}", query, f"submit {flag}", files=(layer,), setup=setup, cwd=where,
         group=next(iter(kinds), None), data=data, flag=flag,
-        tags=kinds + tuple(mark for mark, tasks in _MARKS.items() if number in tasks),
+        tags=kinds + tuple(mark for mark, tasks in _TASK_TAGS.items() if number in tasks),
     )  # fmt: skip
 
 
 @cache
-def solutions() -> Mapping[int, str]:
+def load_solutions() -> Mapping[int, str]:
     """Programs of our own, by task, that print the flag from what the task gives: Bash, run in the
     task's folder with the query in ``$QUERY``."""
     text = (

@@ -16,7 +16,7 @@ from typing import Any
 
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Dataset, Task
-from intercode.datasets.columns import split_options
+from intercode.datasets.columns import parse_options
 from intercode.datasets.files import read_text
 from intercode.datasets.harbor.task_toml import Config, read_config
 
@@ -24,11 +24,11 @@ SCHEME = "harbor:"
 SOLUTION, TESTS = "/solution", "/tests"
 """Where Harbor lays the two directories out."""
 UNPLAYABLE = "unplayable"
-LARGEST = 64 << 20
+MAX_FILES_SIZE = 64 << 20
 """Bytes that the files of one of them may have together."""
-_END = "END-OF-SOLUTION-FILE"
-_OF_HERE = re.compile(r"(?:dir|tar|recipe|docker-archive|oci|dockerfile|built|image):")
-_LONGEST = 120_000  # characters of a solution as one action
+_HEREDOC_END = "END-OF-SOLUTION-FILE"
+_LOCAL_IMAGE = re.compile(r"(?:dir|tar|recipe|docker-archive|oci|dockerfile|built|image):")
+_MAX_SOLUTION_LENGTH = 120_000  # characters of a solution as one action
 
 Files = dict[str, tuple[bytes, int]]
 
@@ -40,7 +40,7 @@ def load(spec: str) -> Dataset:
     is not here: several containers, several steps, a verifier in an image of its own, GPUs. With
     ``?skip=unplayable`` these are left out, and the dataset's notes name them.
     """
-    place, columns, options = split_options(spec, ("skip",))
+    place, columns, options = parse_options(spec, ("skip",))
     if columns.names or options.get("skip", UNPLAYABLE) != UNPLAYABLE:
         raise UsageError(f"{spec!r}: what may follow the question mark is skip={UNPLAYABLE}")
     root = Path(place.removeprefix(SCHEME)).expanduser().absolute()
@@ -81,16 +81,16 @@ def read_task(folder: Path, name: str) -> Task:
     query = read_text(folder / "instruction.md").strip()
     if not query:
         raise DataError(f"{folder / 'instruction.md'} is empty: it is what the agent is asked")
-    tests = files_of(folder / "tests")
+    tests = read_files(folder / "tests")
     if "test.sh" not in tests:
         raise DataError(f"{folder} has no tests/test.sh: nothing says when its task is done")
-    solution = files_of(folder / "solution")
+    solution = read_files(folder / "solution")
     data: dict[str, Any] = {
-        "image": _image(folder, config),
+        "image": _image_reference(folder, config),
         "dockerfile": _dockerfile(folder) or "",
         "config": config,
         "folder": str(folder),
-        "tests": tuple(_shown(content) for content, _ in tests.values()),
+        "tests": tuple(_text_or_digest(content) for content, _ in tests.values()),
         "setup": _checksum(folder, config),
     }
     return Task(
@@ -99,7 +99,7 @@ def read_task(folder: Path, name: str) -> Task:
     )  # fmt: skip
 
 
-def files_of(folder: Path) -> Files:
+def read_files(folder: Path) -> Files:
     """Path within a directory to content and mode, sorted; nothing where there is none.
 
     Raises DataError for links that lead out of it and for more than LARGEST bytes.
@@ -112,8 +112,8 @@ def files_of(folder: Path) -> Files:
         if not path.is_file():
             continue
         total += path.stat().st_size
-        if total > LARGEST:
-            raise DataError(f"the files of {folder} have more than {LARGEST >> 20} MiB")
+        if total > MAX_FILES_SIZE:
+            raise DataError(f"the files of {folder} have more than {MAX_FILES_SIZE >> 20} MiB")
         mode = 0o755 if path.stat().st_mode & 0o100 or path.suffix == ".sh" else 0o644
         found[str(path.relative_to(folder))] = path.read_bytes(), mode
     return found
@@ -128,28 +128,28 @@ def solution_action(files: Files, env: Mapping[str, str]) -> str | None:
     for name, (content, mode) in files.items():
         path = shlex.quote(f"{SOLUTION}/{name}")
         lines.append(f"mkdir -p {shlex.quote(str(Path(SOLUTION, name).parent))}")
-        text = _text(content)
-        if text is not None and _END not in text and (not text or text.endswith("\n")):
-            lines.append(f"cat > {path} <<'{_END}'\n{text}{_END}")
+        text = _decode(content)
+        if text is not None and _HEREDOC_END not in text and (not text or text.endswith("\n")):
+            lines.append(f"cat > {path} <<'{_HEREDOC_END}'\n{text}{_HEREDOC_END}")
         else:
             coded = base64.b64encode(content).decode()
-            lines.append(f"base64 -d > {path} <<'{_END}'\n{coded}\n{_END}")
+            lines.append(f"base64 -d > {path} <<'{_HEREDOC_END}'\n{coded}\n{_HEREDOC_END}")
         lines.append(f"chmod {mode:o} {path}")
     given = "".join(f"{k}={shlex.quote(v)} " for k, v in env.items())
     lines.append(f"{given}sh -c {SOLUTION}/solve.sh < /dev/null")
     lines.append(f"( s=$?; rm -rf {SOLUTION}; exit $s )")
     action = "\n".join(lines)
-    return action if len(action) <= _LONGEST else None
+    return action if len(action) <= _MAX_SOLUTION_LENGTH else None
 
 
-def _image(folder: Path, config: Config) -> str:
+def _image_reference(folder: Path, config: Config) -> str:
     environment = folder / "environment"
     for name in ("docker-compose.yaml", "docker-compose.yml"):
         if (environment / name).exists():
             raise DataError(
                 f"{environment / name} asks for several containers, and a task here has one box"
             )
-    if _OF_HERE.match(config.docker_image):
+    if _LOCAL_IMAGE.match(config.docker_image):
         raise DataError(
             f"{folder / 'task.toml'}: docker_image = {config.docker_image!r} means files of this "
             "machine, which are none of a task's: if you want them, give them with --image"
@@ -172,16 +172,16 @@ def _checksum(folder: Path, config: Config) -> str:
     """Over all that decides how an episode goes and what it is paid."""
     sum_ = hashlib.sha256(repr(config).encode())
     for part in ("environment", "tests"):
-        for name, (content, mode) in files_of(folder / part).items():
+        for name, (content, mode) in read_files(folder / part).items():
             sum_.update(f"\0{part}/{name}\0{mode:o}\0{len(content)}\0".encode() + content)
     return f"sha256:{sum_.hexdigest()}"
 
 
-def _shown(content: bytes) -> str:
-    return _text(content) or f"sha256:{hashlib.sha256(content).hexdigest()}"
+def _text_or_digest(content: bytes) -> str:
+    return _decode(content) or f"sha256:{hashlib.sha256(content).hexdigest()}"
 
 
-def _text(content: bytes) -> str | None:
+def _decode(content: bytes) -> str | None:
     try:
         return None if b"\0" in content else content.decode()
     except UnicodeDecodeError:

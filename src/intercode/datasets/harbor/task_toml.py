@@ -55,7 +55,7 @@ def read_config(path: Path) -> Config:
         if not isinstance(section, dict):
             raise DataError(f"{path}: [{name}] must be a table, not {section!r}")
     box, verifier = sections["environment"], sections["verifier"]
-    _refuse(path, table, box, verifier)
+    _reject_unsupported(path, table, box, verifier)
     metadata = sections["metadata"]
     tags = metadata.get("tags") or sections["task"].get("keywords") or []
     return Config(
@@ -70,14 +70,14 @@ def read_config(path: Path) -> Config:
         memory=_size(path, box, "memory", _MEMORY),
         storage=_size(path, box, "storage", _STORAGE),
         internet=bool(box.get("allow_internet", box.get("network_mode") != "none")),
-        difficulty=_word(metadata.get("difficulty")),
-        category=_word(metadata.get("category")),
+        difficulty=_optional_text(metadata.get("difficulty")),
+        category=_optional_text(metadata.get("category")),
         tags=tuple(str(tag) for tag in tags) if isinstance(tags, list) else (),
-        noted=tuple(_noted(sections)),
+        noted=tuple(_ignored_settings(sections)),
     )
 
 
-def _refuse(
+def _reject_unsupported(
     path: Path, table: Mapping[str, Any], box: Mapping[str, Any], verifier: Mapping[str, Any]
 ) -> None:
     """Raise DataError for what would make another task of it if it were passed over."""
@@ -95,7 +95,7 @@ def _refuse(
             raise DataError(f"{path} asks for {what}, which is not to be had here")
 
 
-def _noted(sections: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _ignored_settings(sections: Mapping[str, Mapping[str, Any]]) -> list[str]:
     found = [
         f"the {name} runs as the box's one user, not as {section['user']!r}"
         for name, section in sections.items()
@@ -145,5 +145,5 @@ def _env(path: Path, section: Mapping[str, Any], name: str) -> dict[str, str]:
     return found
 
 
-def _word(value: Any) -> str | None:
+def _optional_text(value: Any) -> str | None:
     return str(value) if value else None

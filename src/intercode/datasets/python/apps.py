@@ -13,14 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import DataError
-from intercode.core.registry import unknown
+from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, Task
 from intercode.datasets import files
-from intercode.datasets.data_files import find
+from intercode.datasets.data_files import find_data_file
 
 IMAGE = "recipe:python"
 LEVELS = ("introductory", "interview", "competition")
-_PLACES = ("apps/test.jsonl", "apps/apps.jsonl", "apps/ic_apps.json", "python/apps/ic_apps.json")
+_FILE_NAMES = (
+    "apps/test.jsonl",
+    "apps/apps.jsonl",
+    "apps/ic_apps.json",
+    "python/apps/ic_apps.json",
+)
 
 PRELUDE = """\
 import collections, fractions, functools, heapq, itertools, math, random, sys, time
@@ -42,8 +47,8 @@ _PROGRAM = (
 def find_file() -> Path:
     """``apps/test.jsonl`` or ``apps/apps.jsonl`` in the published form, or ``ic_apps.json`` as the
     InterCode authors make it. Raises UsageError that says where to put it."""
-    how = f"get the benchmark's test.jsonl from its authors and put it there as {_PLACES[0]}"
-    return find("apps", *_PLACES, how=how)
+    how = f"get the benchmark's test.jsonl from its authors and put it there as {_FILE_NAMES[0]}"
+    return find_data_file("apps", *_FILE_NAMES, hint=how)
 
 
 def load(subset: str | None = None, *, path: Path | None = None) -> Dataset:
@@ -60,7 +65,7 @@ def load(subset: str | None = None, *, path: Path | None = None) -> Dataset:
     place of the fault.
     """
     if subset is not None and subset not in LEVELS:
-        raise unknown("subset of apps", subset, list(LEVELS))
+        raise unknown_name_error("subset of apps", subset, list(LEVELS))
     path = find_file() if path is None else path
     tasks, left_out = [], 0
     for n, (where, row) in enumerate(files.read_rows(path)):
@@ -82,9 +87,9 @@ def _task(row: Any, n: int, where: str) -> Task | None:
         raise DataError(f"{where}: expected an object, found {type(row).__name__}")
     meta = row.get("meta") or row
     query = row.get("question", row.get("query"))
-    golds = row["gold"] if "gold" in row else _decoded(row.get("solutions"), "solutions", where)
+    golds = row["gold"] if "gold" in row else _decode_json(row.get("solutions"), "solutions", where)
     golds = [golds] if isinstance(golds, str) else golds or []
-    tests = _decoded(row.get("input_output"), "input_output", where)
+    tests = _decode_json(row.get("input_output"), "input_output", where)
     if not isinstance(query, str) or not query.strip():
         raise DataError(f"{where}: no 'question'; found {', '.join(map(str, row)) or 'nothing'}")
     if not golds or not tests or not tests.get("inputs"):
@@ -100,13 +105,13 @@ def _task(row: Any, n: int, where: str) -> Task | None:
         "setup": "",
         "prelude": PRELUDE,
         "starter": starter,
-        "notes": _notes(entry, starter),
+        "notes": _instructions(entry, starter),
     }
     level = meta.get("difficulty") if isinstance(meta, dict) else None
     return Task(f"apps/{number}", query, gold=str(golds[0]), hardness=level, data=data)
 
 
-def _decoded(value: Any, key: str, where: str) -> Any:
+def _decode_json(value: Any, key: str, where: str) -> Any:
     """The published form keeps JSON inside JSON; an empty text means that there is nothing."""
     if not isinstance(value, str):
         return value
@@ -125,15 +130,15 @@ def _tests(tests: dict[str, Any], called: bool, where: str) -> tuple[dict[str, A
     pairs = zip(inputs, outputs, strict=True)
     if called:
         return tuple({"input": i, "output": o} for i, o in pairs)
-    return tuple({"input": _joined(i), "output": _joined(o)} for i, o in pairs)
+    return tuple({"input": _join_lines(i), "output": _join_lines(o)} for i, o in pairs)
 
 
-def _joined(value: Any) -> str:
+def _join_lines(value: Any) -> str:
     """A text, which the published form may hold as its lines."""
     return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _notes(entry: str, starter: str) -> str:
+def _instructions(entry: str, starter: str) -> str:
     if not entry:
         return _PROGRAM
     begin = f" Begin with:\n{starter}" if starter.strip() else ""

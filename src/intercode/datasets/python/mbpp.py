@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from intercode.core.errors import DataError
-from intercode.core.registry import unknown
+from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, Task
 from intercode.datasets import files
-from intercode.datasets.data_files import find
-from intercode.datasets.hidden_tests import entry_of
+from intercode.datasets.data_files import find_data_file
+from intercode.datasets.hidden_tests import find_entry_point
 
 IMAGE = "recipe:python"
 SPLITS = {
@@ -24,7 +24,7 @@ SPLITS = {
 }
 """The benchmark's own splits: its task ids."""
 _FILE = "python/mbpp/ic_mbpp.json"
-_TEXTS = ("query", "gold", "test_setup_code")
+_TEXT_KEYS = ("query", "gold", "test_setup_code")
 
 
 def load(subset: str | None = None) -> Dataset:
@@ -38,8 +38,8 @@ def load(subset: str | None = None) -> Dataset:
     file.
     """
     if subset is not None and subset not in SPLITS:
-        raise unknown("subset of mbpp", subset, list(SPLITS))
-    path = find("mbpp", _FILE)
+        raise unknown_name_error("subset of mbpp", subset, list(SPLITS))
+    path = find_data_file("mbpp", _FILE)
     rows = files.read_json(path)
     if not isinstance(rows, list):
         raise DataError(f"{path}: expected a list of rows, found {type(rows).__name__}")
@@ -52,11 +52,11 @@ def load(subset: str | None = None) -> Dataset:
 def _task(row: Any, where: str) -> Task:
     if not isinstance(row, dict) or not isinstance(row.get("task_id"), int):
         raise DataError(f"{where}: expected an object with a whole number as 'task_id'")
-    query, gold, setup = (_text(row, key, where) for key in _TEXTS)
+    query, gold, setup = (_text(row, key, where) for key in _TEXT_KEYS)
     tests = _tests(row, where)
     if not tests:
         raise DataError(f"{where}: 'tests' is empty; a task needs one at least")
-    entry = entry_of(gold, tests, setup, where)
+    entry = find_entry_point(gold, tests, setup, where)
     number = row["task_id"]
     data = {
         "task_id": number,
@@ -64,7 +64,7 @@ def _task(row: Any, where: str) -> Task:
         "tests": tests,
         "setup": setup,
         "mode": "assert",
-        "notes": f"Define {' and '.join(entry.wanted)}.",
+        "notes": f"Define {' and '.join(entry.signatures)}.",
     }
     group = next((name for name, ids in SPLITS.items() if number in ids), None)
     return Task(f"mbpp/{number}", query, gold=gold, group=group, data=data)

@@ -13,17 +13,17 @@ from functools import lru_cache
 from pathlib import Path
 
 from intercode.core.errors import DataError, UsageError
-from intercode.core.registry import unknown
+from intercode.core.registry import unknown_name_error
 from intercode.core.types import DatabaseSpec, Dataset, Task
 from intercode.datasets import files, verified
-from intercode.datasets.data_files import find
+from intercode.datasets.data_files import find_data_file
 
 SCHEMA = "schema"
 """The subset's word for the paper's `handicap`: the agent is told the tables and their columns."""
 
 Tables = Mapping[str, Sequence[str]]
 """Tables, each with its columns, in the database's order."""
-Word = Callable[[Task], Task | None]
+SubsetFilter = Callable[[Task], Task | None]
 """What a word of a subset makes of a task: the task, another one, or None to leave it out."""
 
 _DATABASE = re.compile(r"^\s*(?:CREATE\s+DATABASE|USE)\b[^`;]*`([^`]+)`", re.IGNORECASE)
@@ -32,21 +32,21 @@ _COLUMN = re.compile(r"^\s*`([^`]+)` ")
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class DatabaseFiles:
     """The two files of a dataset: its rows, and the dump of its databases."""
 
     rows: Path
     dump: Path
 
 
-def find_places(name: str, rows: str, dump: str) -> Places:
+def find_files(name: str, rows: str, dump: str) -> DatabaseFiles:
     """The files ``rows`` and ``dump`` of a dataset, in ``INTERCODE_DATA`` or where ``fetch`` put
     them.
 
     Both the authors' repository (``data/sql/NAME``) and its data directory alone (``sql/NAME``)
     will do. Raises UsageError that says how to get the data.
     """
-    found = Places(path := find(name, f"sql/{name}/{rows}"), path.with_name(dump))
+    found = DatabaseFiles(path := find_data_file(name, f"sql/{name}/{rows}"), path.with_name(dump))
     if not found.dump.is_file():
         raise UsageError(
             f"no {name} data ({found.dump} is not there): run `intercode data fetch {name}`, or "
@@ -56,7 +56,7 @@ def find_places(name: str, rows: str, dump: str) -> Places:
 
 
 def read_tasks(
-    name: str, places: Places, hardness: str | None, known: Mapping[str, Tables]
+    name: str, places: DatabaseFiles, hardness: str | None, known: Mapping[str, Tables]
 ) -> list[Task]:
     """The tasks in a file of rows with ``db``, ``query`` and ``gold``, in its order.
 
@@ -86,7 +86,7 @@ def read_tasks(
 
 
 @lru_cache(maxsize=8)
-def _tables_at(path: Path, _mtime: int) -> dict[str, dict[str, list[str]]]:
+def _parse_dump(path: Path, _mtime: int) -> dict[str, dict[str, list[str]]]:
     out: dict[str, dict[str, list[str]]] = {}
     database: dict[str, list[str]] = {}
     table: list[str] | None = None
@@ -103,13 +103,13 @@ def _tables_at(path: Path, _mtime: int) -> dict[str, dict[str, list[str]]]:
     return out
 
 
-def tables_of(dump: Path) -> Mapping[str, Tables]:
+def dump_schemas(dump: Path) -> Mapping[str, Tables]:
     """Every database of a dump of MySQL's with its tables and columns, in the dump's order.
 
     Raises DataError for a file that cannot be read or makes no database.
     """
     try:
-        found = _tables_at(dump, dump.stat().st_mtime_ns)
+        found = _parse_dump(dump, dump.stat().st_mtime_ns)
     except OSError as e:
         raise DataError(f"cannot read {dump}: {e.strerror}") from e
     except UnicodeDecodeError as e:
@@ -125,7 +125,7 @@ def schema_text(tables: Tables) -> str:
     return "\n".join(["The database has these tables, each with its columns:", *lines])
 
 
-def told(task: Task, text: str) -> Task:
+def with_note(task: Task, text: str) -> Task:
     """The task with a text more in what the agent is told."""
     notes = f"{task.data.get('notes', '')}\n{text}".strip()
     return replace(task, data={**task.data, "notes": notes})
@@ -133,10 +133,12 @@ def told(task: Task, text: str) -> Task:
 
 def with_schema(task: Task) -> Task:
     """The task whose agent is told the schema."""
-    return told(task, schema_text(task.data["schema"]))
+    return with_note(task, schema_text(task.data["schema"]))
 
 
-def choose(name: str, tasks: list[Task], subset: str | None, **words: Word) -> Dataset:
+def select_tasks(
+    name: str, tasks: list[Task], subset: str | None, **words: SubsetFilter
+) -> Dataset:
     """The dataset of the tasks that ``subset`` chooses. ``words`` are words of one dataset's own.
 
     Raises UnknownNameError for a word that means nothing here, UsageError for a choice that leaves
@@ -153,12 +155,12 @@ def choose(name: str, tasks: list[Task], subset: str | None, **words: Word) -> D
             chosen = [task for task in chosen if task.hardness == word]
         elif word in groups:
             chosen = [task for task in chosen if task.group == word]
-        elif word == "verified" and verified.is_there(name):
-            sound = {t.id: t for t in verified.sound(name, tasks)}
+        elif word == "verified" and verified.has_verified_list(name):
+            sound = {t.id: t for t in verified.verified_tasks(name, tasks)}
             chosen = [replace(t, also=sound[t.id].also) for t in chosen if t.id in sound]
         else:
-            lists = ["verified"] if verified.is_there(name) else []
-            raise unknown(f"subset of {name}", word, [*grades, *lists, *known, *groups])
+            lists = ["verified"] if verified.has_verified_list(name) else []
+            raise unknown_name_error(f"subset of {name}", word, [*grades, *lists, *known, *groups])
     if not chosen:
         raise UsageError(f"{name}:{subset} holds no task")
     label = f"{name}:{subset}" if subset else name

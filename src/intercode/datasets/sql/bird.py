@@ -23,12 +23,12 @@ def load(subset: str | None = None) -> Dataset:
     ``Task.data`` holds ``schema``, ``evidence`` and ``question_id``. Raises UnknownNameError for
     another subset, UsageError without the data, DataError for broken files.
     """
-    places = base.find_places("bird", "ic_bird.json", "ic_bird_dbs.sql")
-    known = base.tables_of(places.dump)
+    places = base.find_files("bird", "ic_bird.json", "ic_bird_dbs.sql")
+    known = base.dump_schemas(places.dump)
     tasks = base.read_tasks("bird", places, "difficulty", known)
-    return base.choose("bird", tasks, subset, evidence=_with_evidence)
+    return base.select_tasks("bird", tasks, subset, evidence=_with_evidence)
 
 
 def _with_evidence(task: Task) -> Task:
     evidence = str(task.data.get("evidence") or "").strip()
-    return base.told(task, f"What is known: {evidence}") if evidence else task
+    return base.with_note(task, f"What is known: {evidence}") if evidence else task

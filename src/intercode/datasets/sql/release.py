@@ -13,7 +13,7 @@ from intercode.core.errors import DataError, UsageError
 from intercode.datasets import files
 
 
-def rows_in(path: Path) -> list[dict[str, Any]]:
+def read_objects(path: Path) -> list[dict[str, Any]]:
     """The rows of a JSON list. Raises DataError for anything else."""
     rows = files.read_json(path)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -21,7 +21,7 @@ def rows_in(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def text(row: Mapping[str, Any], key: str, where: str) -> str:
+def required_text(row: Mapping[str, Any], key: str, where: str) -> str:
     """The text under ``key``. Raises DataError where there is none."""
     value = row.get(key)
     if not isinstance(value, str) or not value.strip():
@@ -29,7 +29,7 @@ def text(row: Mapping[str, Any], key: str, where: str) -> str:
     return value
 
 
-def whole(release: Path, wanted: Iterable[str], name: str) -> list[Path]:
+def find_release_files(release: Path, wanted: Iterable[str], name: str) -> list[Path]:
     """The files among ``wanted`` that the release has, directly or one directory below.
 
     Raises UsageError where it has none of them.
@@ -44,10 +44,10 @@ def whole(release: Path, wanted: Iterable[str], name: str) -> list[Path]:
     raise UsageError(f"{release} is no release of {name}: none of {', '.join(names)} is there")
 
 
-def schemas(path: Path) -> dict[str, dict[str, list[str]]]:
+def table_schemas(path: Path) -> dict[str, dict[str, list[str]]]:
     """The databases of a ``tables.json`` as Spider and BIRD have it: tables with their columns."""
     out: dict[str, dict[str, list[str]]] = {}
-    for row in rows_in(path):
+    for row in read_objects(path):
         tables = row.get("table_names_original")
         columns = row.get("column_names_original")
         if not isinstance(tables, list) or not isinstance(columns, list):
@@ -78,19 +78,19 @@ class Release:
         looked = " and ".join(map(str, tried))
         raise DataError(f"{where}: no database {name!r}; looked for {looked}")
 
-    def write(self, path: Path, name: str, task: MakeTask) -> Path:
+    def write_tasks(self, path: Path, name: str, task: TaskBuilder) -> Path:
         """Write the tasks that a file of rows gives as ``NAME.jsonl``. ``task`` makes one of this
         release, a row, its id, and where it stands. Raises as ``rows_in``, ``write`` and ``task``
         do."""
-        found = enumerate(rows_in(path))
+        found = enumerate(read_objects(path))
         rows = [task(self, row, f"{name}/{n}", f"{path}, row {n}") for n, row in found]
-        return write(self.out / f"{name}.jsonl", rows)
+        return write_jsonl(self.out / f"{name}.jsonl", rows)
 
 
-MakeTask = Callable[[Release, dict[str, Any], str, str], dict[str, Any]]
+TaskBuilder = Callable[[Release, dict[str, Any], str, str], dict[str, Any]]
 
 
-def write(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
+def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
     """Write tasks as JSON lines, whole or not at all. Raises UsageError where that cannot be."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,7 @@ def load(subset: str | None = None) -> Dataset:
     ``Task.data`` holds the ``schema``. Raises UnknownNameError for another subset, UsageError
     without the data, DataError for broken files.
     """
-    places = base.find_places("spider", "ic_spider_dev.json", "ic_spider_dbs.sql")
-    known = base.tables_of(places.dump)
+    places = base.find_files("spider", "ic_spider_dev.json", "ic_spider_dbs.sql")
+    known = base.dump_schemas(places.dump)
     tasks = base.read_tasks("spider", places, "hardness", known)
-    return base.choose("spider", tasks, subset)
+    return base.select_tasks("spider", tasks, subset)

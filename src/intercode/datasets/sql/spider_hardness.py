@@ -19,7 +19,11 @@ Clauses = Mapping[str, Any]
 def hardness(sql: Clauses) -> str:
     """``easy``, ``medium``, ``hard`` or ``extra``. Raises KeyError, TypeError or IndexError for a
     tree of another form."""
-    first, nested, others = _clauses(sql), sum(1 for _ in _nested(sql)), _others(sql)
+    first, nested, others = (
+        _count_clauses(sql),
+        sum(1 for _ in _nested_queries(sql)),
+        _count_others(sql),
+    )
     if first <= 1 and others == 0 and nested == 0:
         return "easy"
     if nested == 0 and ((others <= 2 and first <= 1) or (first <= 2 and others < 2)):
@@ -33,7 +37,7 @@ def _conditions(sql: Clauses) -> list[Any]:
     return [*sql["from"]["conds"], *sql["where"], *sql["having"]]
 
 
-def _clauses(sql: Clauses) -> int:
+def _count_clauses(sql: Clauses) -> int:
     """WHERE, GROUP BY, ORDER BY, LIMIT, each further table, each OR, each LIKE."""
     count = sum(bool(sql[key]) for key in ("where", "groupBy", "orderBy"))
     count += sql["limit"] is not None
@@ -48,7 +52,7 @@ def _is_like(part: Any) -> bool:
     return not isinstance(part, str) and part[1] == _LIKE
 
 
-def _nested(sql: Clauses) -> Iterator[Any]:
+def _nested_queries(sql: Clauses) -> Iterator[Any]:
     """Queries inside conditions, and those joined by INTERSECT, EXCEPT and UNION."""
     for part in _conditions(sql):
         if not isinstance(part, str):
@@ -56,7 +60,7 @@ def _nested(sql: Clauses) -> Iterator[Any]:
     yield from (sql[key] for key in ("intersect", "except", "union") if sql[key] is not None)
 
 
-def _others(sql: Clauses) -> int:
+def _count_others(sql: Clauses) -> int:
     """One each for more than one aggregate, column shown, condition, column grouped by."""
     select = sql["select"][1]
     aggregates = sum(unit[0] != 0 for unit in select)

@@ -16,26 +16,26 @@ _FOLDERS = ("database", "test_database")
 
 def convert(release: Path, out: Path) -> list[Path]:
     """One file of tasks per split that is there. Raises what ``convert.convert`` names."""
-    splits = writing.whole(release, SPLITS, "Spider")
+    splits = writing.find_release_files(release, SPLITS, "Spider")
     root = splits[0].parent
-    known = writing.schemas(root / "tables.json")
+    known = writing.table_schemas(root / "tables.json")
     if (root / "test_tables.json").is_file():
-        known |= writing.schemas(root / "test_tables.json")
+        known |= writing.table_schemas(root / "test_tables.json")
     folders = [root / name for name in _FOLDERS]
     found = writing.Release(known, folders, out)
-    return [found.write(path, f"spider-{path.stem}", _task) for path in splits]
+    return [found.write_tasks(path, f"spider-{path.stem}", _task) for path in splits]
 
 
 def _task(
     release: writing.Release, row: dict[str, Any], identifier: str, where: str
 ) -> dict[str, Any]:
-    name = writing.text(row, "db_id", where)
+    name = writing.required_text(row, "db_id", where)
     if name not in release.tables:
         raise DataError(f"{where}: {name!r} is not in tables.json")
     task = {
         "id": identifier,
-        "query": writing.text(row, "question", where),
-        "gold": writing.text(row, "query", where),
+        "query": writing.required_text(row, "question", where),
+        "gold": writing.required_text(row, "query", where),
         "group": name,
         "database": release.database(name, where),
         "schema": release.tables[name],

@@ -22,7 +22,7 @@ AGGREGATES = ("", "MAX", "MIN", "COUNT", "SUM", "AVG")
 OPERATORS = ("=", ">", "<")
 """WikiSQL's own numbers for how a column is compared."""
 
-_TEXT = re.compile(
+_GOLD = re.compile(
     r"SELECT (?:(?P<aggregate>MAX|MIN|COUNT|SUM|AVG) )?(?P<column>.+?) FROM (?P<table>\w+)"
     r"(?: WHERE (?P<where>.+))?",
     re.DOTALL,
@@ -59,33 +59,33 @@ def load(subset: str | None = None) -> Dataset:
     ``Task.data`` holds the ``published`` gold and the ``schema``. Raises UnknownNameError for
     another subset, UsageError without the data, DataError for broken files.
     """
-    places = base.find_places("wikisql", "ic_wikisql_dev.json", "ic_wikisql_dev.sql")
-    known = base.tables_of(places.dump)
+    places = base.find_files("wikisql", "ic_wikisql_dev.json", "ic_wikisql_dev.sql")
+    known = base.dump_schemas(places.dump)
     tasks = base.read_tasks("wikisql", places, None, known)
-    mended = [mend(task, known[str(task.group)]) for task in tasks]
-    return base.choose("wikisql", mended, subset, published=_published)
+    mended = [restore_gold(task, known[str(task.group)]) for task in tasks]
+    return base.select_tasks("wikisql", mended, subset, published=_with_published_gold)
 
 
-def _published(task: Task) -> Task:
+def _with_published_gold(task: Task) -> Task:
     return replace(task, gold=task.data["published"], also=())
 
 
-def mend(task: Task, tables: Tables) -> Task:
+def restore_gold(task: Task, tables: Tables) -> Task:
     """The task with its gold as SQL, on the schema of its one table.
 
     Raises DataError for a gold that is not of WikiSQL's form or names what is not there.
     """
     published = str(task.gold)
-    question = read(published, tables, task.id)
+    question = parse_gold(published, tables, task.id)
     schema = {question.table: tables[question.table]}
-    gold, *also = statements(question)
+    gold, *also = to_sql(question)
     data = {**task.data, "published": published, "schema": schema}
     return replace(task, gold=gold, also=tuple(also), data=data)
 
 
-def read(text: str, tables: Tables, where: str) -> Question:
+def parse_gold(text: str, tables: Tables, where: str) -> Question:
     """What a published gold says, read with the columns of its table."""
-    found = _TEXT.fullmatch(text.strip())
+    found = _GOLD.fullmatch(text.strip())
     columns = tables.get(found["table"], ()) if found else ()
     if not found or found["column"] not in columns:
         raise DataError(f"{where}: {text!r} does not name a table and column that are there")
@@ -112,14 +112,14 @@ def _value(text: str) -> str:
     return "".join(c for c in text if c.isascii())
 
 
-def statements(question: Question, numeric: bool = False) -> tuple[str, ...]:
+def to_sql(question: Question, numeric: bool = False) -> tuple[str, ...]:
     """The question in MySQL's dialect, the first being the gold.
 
     ``numeric`` says that the chosen column holds numbers by its type. Where it holds them as text,
     the largest and smallest are found by their value, and may be given as number or as text.
     """
-    column, table = _name(question.column), _name(question.table)
-    where = " AND ".join(_compared(c) for c in question.conditions)
+    column, table = _quote(question.column), _quote(question.table)
+    where = " AND ".join(_comparison(c) for c in question.conditions)
     rest = f"FROM {table}" + (f" WHERE {where}" if where else "")
     if not question.aggregate:
         return (f"SELECT {column} {rest}",)
@@ -133,12 +133,12 @@ def statements(question: Question, numeric: bool = False) -> tuple[str, ...]:
     return (f"SELECT {question.aggregate}({column}) {rest}",)
 
 
-def _compared(condition: Condition) -> str:
+def _comparison(condition: Condition) -> str:
     value = "'" + condition.value.replace("\\", "\\\\").replace("'", "''") + "'"
     if condition.operator != "=" and _NUMBER.fullmatch(condition.value):
         value = condition.value
-    return f"{_name(condition.column)} {condition.operator} {value}"
+    return f"{_quote(condition.column)} {condition.operator} {value}"
 
 
-def _name(name: str) -> str:
+def _quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"

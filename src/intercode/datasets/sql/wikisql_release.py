@@ -15,11 +15,11 @@ from typing import Any
 from intercode.core.errors import DataError
 from intercode.datasets import files
 from intercode.datasets.sql import release as writing
-from intercode.datasets.sql.wikisql import AGGREGATES, OPERATORS, Condition, Question, statements
+from intercode.datasets.sql.wikisql import AGGREGATES, OPERATORS, Condition, Question, to_sql
 
 SPLITS = ("dev.jsonl", "train.jsonl", "test.jsonl")
 
-_TEXT = "TEXT COLLATE NOCASE"
+_TEXT_COLUMN = "TEXT COLLATE NOCASE"
 """Golds write some values in another case than the table, which WikiSQL's own scorer overlooks."""
 
 Tables = dict[str, dict[str, Any]]
@@ -29,17 +29,17 @@ def convert(release: Path, out: Path) -> list[Path]:
     """A file of tasks and a SQLite file per split that is there. Raises what ``convert.convert``
     names."""
     written = []
-    for path in writing.whole(release, SPLITS, "WikiSQL"):
+    for path in writing.find_release_files(release, SPLITS, "WikiSQL"):
         split = path.stem
-        tables = _tables(path.with_name(f"{split}.tables.jsonl"))
+        tables = _read_tables(path.with_name(f"{split}.tables.jsonl"))
         out.mkdir(parents=True, exist_ok=True)
         database = out / f"wikisql-{split}.sqlite"
-        _build(database, tables)
+        _build_database(database, tables)
         rows = (
             _task(row, f"wikisql-{split}/{n}", f"{path}, {where}", tables, database.name)
             for n, (where, row) in enumerate(files.read_rows(path))
         )
-        written.append(writing.write(out / f"wikisql-{split}.jsonl", rows))
+        written.append(writing.write_jsonl(out / f"wikisql-{split}.jsonl", rows))
     return written
 
 
@@ -60,7 +60,7 @@ def column_names(header: Iterable[str]) -> list[str]:
     return out
 
 
-def _tables(path: Path) -> Tables:
+def _read_tables(path: Path) -> Tables:
     out: Tables = {}
     for where, row in files.read_rows(path):
         if not isinstance(row, dict) or not {"id", "header", "types", "rows"} <= row.keys():
@@ -69,18 +69,17 @@ def _tables(path: Path) -> Tables:
     return out
 
 
-def _build(path: Path, tables: Tables) -> None:
+def _build_database(path: Path, tables: Tables) -> None:
     aside = path.with_name(f".{path.name}.part")
     aside.unlink(missing_ok=True)
     connection = sqlite3.connect(aside)
     try:
         for identifier, table in tables.items():
-            kinds = ["REAL" if kind == "real" else _TEXT for kind in table["types"]]
+            kinds = ["REAL" if kind == "real" else _TEXT_COLUMN for kind in table["types"]]
             columns = ", ".join(
-                f"{_quoted(name)} {kind}"
-                for name, kind in zip(table["columns"], kinds, strict=True)
+                f"{_quote(name)} {kind}" for name, kind in zip(table["columns"], kinds, strict=True)
             )
-            name = _quoted(table_name(identifier))
+            name = _quote(table_name(identifier))
             connection.execute(f"CREATE TABLE {name} ({columns})")
             marks = ", ".join("?" * len(kinds))
             connection.executemany(f"INSERT INTO {name} VALUES ({marks})", table["rows"])
@@ -92,7 +91,7 @@ def _build(path: Path, tables: Tables) -> None:
     aside.replace(path)
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -101,10 +100,10 @@ def _task(row: Any, identifier: str, where: str, tables: Tables, database: str) 
         table = tables[row["table_id"]]
         question = _question(row["sql"], table)
         name, column = question.table, table["columns"].index(question.column)
-        gold = statements(question, numeric=table["types"][column] == "real")
+        gold = to_sql(question, numeric=table["types"][column] == "real")
     except (KeyError, IndexError, TypeError, ValueError) as e:
         raise DataError(f"{where}: not in WikiSQL's form ({e!r})") from e
-    asked = writing.text(row, "question", where)
+    asked = writing.required_text(row, "question", where)
     task: dict[str, Any] = {
         "id": identifier,
         "query": f"{asked} (Use table {name})",

@@ -13,7 +13,7 @@ from typing import Any
 
 from intercode.core.errors import DataError
 from intercode.core.paths import cache_root
-from intercode.core.registry import unknown
+from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, LayerSpec, Task
 from intercode.datasets.code import starter
 from intercode.datasets.ctf import starter as ctf
@@ -22,11 +22,11 @@ from intercode.datasets.sql import starter as sql
 from intercode.datasets.starter import file_tree
 
 _REQUIRED = {"id", "query", "gold", "hardness", "tags"}
-_MORE = {"also"}
+_OPTIONAL = {"also"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _StarterSuite:
     """How one environment's tasks are had: the files under them, by content, their builder, and
     what makes a row the fields of a task on them; ``keys`` are those of a row beyond the usual,
     ``rows`` where they come from (None: ``tasks.jsonl``), each with the words for its place;
@@ -34,29 +34,31 @@ class _Part:
 
     digest: Callable[[], str]
     build: Callable[[Path], None]
-    place: Callable[[Path, dict[str, Any]], dict[str, Any]]
+    task_fields: Callable[[Path, dict[str, Any]], dict[str, Any]]
     keys: frozenset[str] = frozenset()
     rows: Callable[[], Iterator[tuple[str, dict[str, Any]]]] | None = None
     programs: tuple[str, ...] = ()
 
 
-def _on_files(root: Path, row: dict[str, Any]) -> dict[str, Any]:
+def _with_files(root: Path, row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "files": (LayerSpec("dir", root),)}
 
 
-_PARTS = {
-    "bash": _Part(file_tree.digest, file_tree.build, _on_files),
-    "code": _Part(
+_SUITES = {
+    "bash": _StarterSuite(file_tree.tree_digest, file_tree.write_tree, _with_files),
+    "code": _StarterSuite(
         starter.digest,
         starter.build,
-        starter.place,
+        starter.task_fields,
         frozenset({"data"}),
         starter.rows,
         starter.PROGRAMS,
     ),
-    "ctf": _Part(ctf.digest, ctf.build, ctf.place, frozenset(), ctf.rows),
-    "python": _Part(python.digest, python.build, python.place, frozenset({"data"}), python.rows),
-    "sql": _Part(sql.digest, sql.build, sql.place, frozenset({"database"})),
+    "ctf": _StarterSuite(ctf.digest, ctf.build, ctf.task_fields, frozenset(), ctf.rows),
+    "python": _StarterSuite(
+        python.digest, python.build, python.task_fields, frozenset({"data"}), python.rows
+    ),
+    "sql": _StarterSuite(sql.digest, sql.build, sql.task_fields, frozenset({"database"})),
 }
 
 
@@ -66,10 +68,10 @@ def load(environment: str = "bash") -> Dataset:
     Raises UnknownNameError for an environment that has none, and OSError when the cache cannot be
     written.
     """
-    if environment not in _PARTS:
-        raise unknown("starter environment", environment, list(_PARTS))
-    part = _PARTS[environment]
-    root = _once(cache_root() / "starter" / f"{environment}-{part.digest()}", part.build)
+    if environment not in _SUITES:
+        raise unknown_name_error("starter environment", environment, list(_SUITES))
+    part = _SUITES[environment]
+    root = _build_once(cache_root() / "starter" / f"{environment}-{part.digest()}", part.build)
     return Dataset(
         name=f"starter:{environment}",
         environment=environment,
@@ -81,16 +83,20 @@ def load(environment: str = "bash") -> Dataset:
     )
 
 
-def _tasks(environment: str, part: _Part, root: Path) -> Iterator[Task]:
+def _tasks(environment: str, part: _StarterSuite, root: Path) -> Iterator[Task]:
     required = _REQUIRED | part.keys
-    for where, row in part.rows() if part.rows else _lines(environment):
-        if not isinstance(row, dict) or not row.keys() >= required or row.keys() - required - _MORE:
+    for where, row in part.rows() if part.rows else _read_lines(environment):
+        if (
+            not isinstance(row, dict)
+            or not row.keys() >= required
+            or row.keys() - required - _OPTIONAL
+        ):
             raise DataError(f"{where}: keys must be {sorted(required)} and perhaps 'also'")
         row["tags"], row["also"] = tuple(row["tags"]), tuple(row.get("also", ()))
-        yield Task(**part.place(root, row))
+        yield Task(**part.task_fields(root, row))
 
 
-def _lines(environment: str) -> Iterator[tuple[str, Any]]:
+def _read_lines(environment: str) -> Iterator[tuple[str, Any]]:
     text = (
         files("intercode.datasets")
         .joinpath(environment, "starter", "tasks.jsonl")
@@ -104,7 +110,7 @@ def _lines(environment: str) -> Iterator[tuple[str, Any]]:
             raise DataError(f"{where}: {e.msg} at column {e.colno}; one JSON object a line") from e
 
 
-def _once(path: Path, build: Callable[[Path], None]) -> Path:
+def _build_once(path: Path, build: Callable[[Path], None]) -> Path:
     """``path``, built aside and renamed into place, so that no reader ever sees half of it.
 
     Of several processes that build at once the first to finish wins; their trees are equal.

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 _MTIME = 1714464000  # 2024-04-30 08:00 UTC
 
 
-def tarred(members: Mapping[str, bytes]) -> bytes:
+def make_tar(members: Mapping[str, bytes]) -> bytes:
     """A GNU tar archive of regular files, mode 0644, owned by id 0 without a name."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
@@ -21,7 +21,7 @@ def tarred(members: Mapping[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def gzipped(data: bytes) -> bytes:
+def make_gzip(data: bytes) -> bytes:
     """``data`` as a gzip file of stored blocks (RFC 1951, 3.2.4; RFC 1952, 2.3).
 
     Nothing is compressed, because compressors differ from version to version.

@@ -24,7 +24,7 @@ from pathlib import Path, PurePosixPath
 
 from intercode.core.errors import DataError
 from intercode.datasets.bash.starter import generated_files
-from intercode.datasets.starter.tree_entry import Entry, Kind
+from intercode.datasets.starter.tree_entry import EntryKind, TreeEntry
 
 EPOCH = calendar.timegm((2024, 5, 3, 15, 0, 0))
 """The modification time of directories that are not described (seconds since 1970, UTC)."""
@@ -32,45 +32,45 @@ EPOCH = calendar.timegm((2024, 5, 3, 15, 0, 0))
 _SIGNS = str.maketrans({"␉": "\t", "␠": " ", "␍": "\r"})
 
 
-def entries() -> list[Entry]:
+def entries() -> list[TreeEntry]:
     """Everything in the tree, parents before children, in the order of the paths.
 
     Raises DataError where a description is malformed or names a path twice.
     """
-    found: dict[str, Entry] = {}
+    found: dict[str, TreeEntry] = {}
     for part in sorted(
         files("intercode.datasets.bash.starter").joinpath("description").iterdir(),
         key=lambda p: p.name,
     ):
         if part.name.endswith(".txt"):
-            _add(found, parse(part.read_text(encoding="utf-8"), part.name))
-    _add(found, generated_files.entries())
+            _add_entries(found, parse_description(part.read_text(encoding="utf-8"), part.name))
+    _add_entries(found, generated_files.entries())
     for path in list(found):
         for parent in PurePosixPath(path).parents:
             if str(parent) != "/":
-                found.setdefault(str(parent), Entry("dir", str(parent), 0o755, EPOCH))
+                found.setdefault(str(parent), TreeEntry("dir", str(parent), 0o755, EPOCH))
     return [found[path] for path in sorted(found, key=lambda p: p.split("/"))]
 
 
-def _add(found: dict[str, Entry], more: Iterable[Entry]) -> None:
+def _add_entries(found: dict[str, TreeEntry], more: Iterable[TreeEntry]) -> None:
     for entry in more:
         if entry.path in found:
             raise DataError(f"{entry.path!r} is described twice; remove one of the two")
         found[entry.path] = entry
 
 
-def parse(text: str, name: str) -> Iterator[Entry]:
+def parse_description(text: str, name: str) -> Iterator[TreeEntry]:
     """The entries of one description. ``name`` is used in messages.
 
     Raises DataError with the line for a head that cannot be read, or content that has none.
     """
-    head: Entry | None = None
+    head: TreeEntry | None = None
     body: list[str] = []
     for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
         if line.startswith("@ "):
             if head:
                 yield head.with_data("".join(body))
-            head, body = _head(line, f"{name}:{number}"), []
+            head, body = _parse_head(line, f"{name}:{number}"), []
         elif head is None or head.kind != "file":
             raise DataError(f"{name}:{number}: {line!r} belongs to no file; open one with '@ '")
         else:
@@ -79,20 +79,20 @@ def parse(text: str, name: str) -> Iterator[Entry]:
         yield head.with_data("".join(body))
 
 
-def _head(line: str, where: str) -> Entry:
+def _parse_head(line: str, where: str) -> TreeEntry:
     try:
         _, mode, stamp, path = line.split(" ", 3)
         mtime = calendar.timegm(time.strptime(stamp, "%Y-%m-%dT%H:%M"))
         if mode == "link":
             path, target = path.split(" -> ")
-            return Entry("link", path, 0o777, mtime, target=target)
-        kind: Kind = "dir" if path.endswith("/") else "file"
-        return Entry(kind, path.rstrip("/"), int(mode, 8), mtime)
+            return TreeEntry("link", path, 0o777, mtime, target=target)
+        kind: EntryKind = "dir" if path.endswith("/") else "file"
+        return TreeEntry(kind, path.rstrip("/"), int(mode, 8), mtime)
     except ValueError as e:
         raise DataError(f"{where}: {line!r} is not '@ MODE|link TIME /path' ({e})") from e
 
 
-def digest(found: Sequence[Entry] | None = None) -> str:
+def tree_digest(found: Sequence[TreeEntry] | None = None) -> str:
     """First 16 hex digits of a SHA-256 over every path, kind, mode, time and content, those of
     ``found`` or of this tree."""
     rows = [
@@ -102,7 +102,7 @@ def digest(found: Sequence[Entry] | None = None) -> str:
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
 
 
-def build(dest: Path, found: Sequence[Entry] | None = None) -> None:
+def write_tree(dest: Path, found: Sequence[TreeEntry] | None = None) -> None:
     """Write this tree, or ``found`` (parents before children), below ``dest``, which is made if
     absent.
 

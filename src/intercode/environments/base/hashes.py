@@ -9,38 +9,38 @@ from collections.abc import Mapping
 
 from intercode.core.types import FileEntry
 
-LENGTH = 16
+HASH_LENGTH = 16
 """Hex digits that are kept of a SHA-256."""
 
-_OF_BASH = (
+_VOLATILE_VARIABLES = (
     "_", "BASHPID", "BASH_ARGC", "BASH_ARGV", "BASH_ARGV0", "BASH_COMMAND", "BASH_COMPAT",
     "BASH_LINENO", "BASH_SOURCE", "BASH_SUBSHELL", "COMP_WORDBREAKS", "DIRSTACK", "EPOCHREALTIME",
     "EPOCHSECONDS", "FUNCNAME", "GROUPS", "HISTCMD", "LINENO", "PIPESTATUS", "PPID", "RANDOM",
     "SECONDS", "SRANDOM",
 )  # fmt: skip
 """Variables that bash changes by itself, or makes up when they are looked at."""
-_DECLARED = re.compile(rf"declare -[a-zA-Z-]+ ({'|'.join(_OF_BASH)})(=|$)")
+_VOLATILE_DECLARATION = re.compile(rf"declare -[a-zA-Z-]+ ({'|'.join(_VOLATILE_VARIABLES)})(=|$)")
 
 
-def of_observation(text: str) -> str:
+def observation_hash(text: str) -> str:
     """The fingerprint of an observation."""
     return _digest(text)
 
 
-def of_state(files: Mapping[str, FileEntry], cwd: str, shell: str) -> str:
+def state_hash(files: Mapping[str, FileEntry], cwd: str, shell: str) -> str:
     """The fingerprint of a state: what changed of the files but their dates, the directory, and
     what the shell knows, without the variables that change by themselves."""
     rows = [
         [path, f.kind, f.mode, f.size if f.kind == "file" else 0, f.digest, f.target]
         for path, f in sorted(files.items())
     ]
-    return _digest(json.dumps([rows, cwd, lasting(shell)]))
+    return _digest(json.dumps([rows, cwd, without_volatile_variables(shell)]))
 
 
-def lasting(shell: str) -> str:
+def without_volatile_variables(shell: str) -> str:
     """The dump of a shell without the variables that bash itself changes."""
-    return "\n".join(line for line in shell.split("\n") if not _DECLARED.match(line))
+    return "\n".join(line for line in shell.split("\n") if not _VOLATILE_DECLARATION.match(line))
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:LENGTH]
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_LENGTH]

@@ -12,12 +12,12 @@ from pathlib import Path
 from intercode.core.errors import DataError
 from intercode.core.paths import cache_root, sandbox_uid
 from intercode.core.types import Image, Layer, LayerSpec, Network
-from intercode.sandbox import SandboxSpec, images, open_sandbox, strongest
+from intercode.sandbox import SandboxSpec, images, open_sandbox, strongest_kind
 from intercode.sandbox.images.build import layer_dates, steps
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.bash import git_status
-from intercode.sessions.bash.original import FreshBashSession
+from intercode.sessions.bash.original import OriginalBashSession
 
 _SCRIPT_SECONDS = 600.0
 
@@ -31,22 +31,22 @@ def task_layer(spec: LayerSpec, image: Image, now: int | None = None) -> Layer:
     """
     hour = int(time.time()) // 3600
     key = (spec, image.digest, sandbox_uid(), now)
-    known = _surveyed.get(key)
+    known = _layer_cache.get(key)
     if known is None or known[0] != hour:
-        _surveyed[key] = known = (hour, _task_layer(spec, image, now))
+        _layer_cache[key] = known = (hour, _make_task_layer(spec, image, now))
     return known[1]
 
 
-_surveyed: dict[tuple[LayerSpec, str, int, int | None], tuple[int, Layer]] = {}
+_layer_cache: dict[tuple[LayerSpec, str, int, int | None], tuple[int, Layer]] = {}
 
 
-def _task_layer(spec: LayerSpec, image: Image, now: int | None) -> Layer:
-    layer = _script_layer(spec.path, image) if spec.kind == "script" else images.layer(spec)
-    if not spec.fresh:
+def _make_task_layer(spec: LayerSpec, image: Image, now: int | None) -> Layer:
+    layer = _script_layer(spec.path, image) if spec.kind == "script" else images.resolve_layer(spec)
+    if not spec.shift_dates:
         return layer
     # what is dated for a standing clock does not age: each hour has a home of its own
     home = "dated" if now is None else f"dated-{now // 3600}"
-    return layer_dates.fresh(layer, cache_root() / home, now)
+    return layer_dates.redated_layer(layer, cache_root() / home, now)
 
 
 def _script_layer(path: Path, image: Image) -> Layer:
@@ -56,7 +56,7 @@ def _script_layer(path: Path, image: Image) -> Layer:
     except OSError as e:
         raise DataError(f"the set-up script {path} cannot be read: {e.strerror}") from e
 
-    def work(sandbox: KeptSandbox) -> None:
+    def work(sandbox: SupervisedSandbox) -> None:
         sandbox.write_file("/dev/shm/setup", script, 0o755)
         result = sandbox.run(["/bin/bash", "/dev/shm/setup"], timeout=_SCRIPT_SECONDS)
         if not result.ok:
@@ -64,7 +64,9 @@ def _script_layer(path: Path, image: Image) -> Layer:
                 f"the set-up script {path} failed ({result.exit_code}): {result.output[-500:]!r}"
             )
 
-    return _build(_key("script", image.digest, hashlib.sha256(script).hexdigest()), image, (), work)
+    return _cached_layer(
+        _key("script", image.digest, hashlib.sha256(script).hexdigest()), image, (), work
+    )
 
 
 def setup_layer(
@@ -75,7 +77,7 @@ def setup_layer(
     Raises DataError where it fails.
     """
 
-    def work(sandbox: KeptSandbox) -> None:
+    def work(sandbox: SupervisedSandbox) -> None:
         result = sandbox.run(["/bin/bash", "-c", code], cwd=cwd, timeout=_SCRIPT_SECONDS)
         if not result.ok:
             raise DataError(
@@ -84,40 +86,42 @@ def setup_layer(
             )
 
     parts = (code, cwd, network, image.digest, *(layer.digest for layer in layers))
-    return _build(_key("setup", *parts), image, layers, work, network)
+    return _cached_layer(_key("setup", *parts), image, layers, work, network)
 
 
 def git_layer(image: Image, layers: tuple[Layer, ...]) -> Layer:
     """The repository over an image and its layers as the authors' image has it, reset once."""
 
-    def work(sandbox: KeptSandbox) -> None:
+    def work(sandbox: SupervisedSandbox) -> None:
         sandbox.write_file("/.gitignore", git_status.IGNORE_FILE.encode())
-        git_status.prepare(FreshBashSession(sandbox))
+        git_status.prepare(OriginalBashSession(sandbox))
 
     key = _key("git", image.digest, *(layer.digest for layer in layers))
-    return _build(key, image, layers, work)
+    return _cached_layer(key, image, layers, work)
 
 
 def _key(*parts: str) -> str:
     return hashlib.sha256("\0".join((str(sandbox_uid()), *parts)).encode()).hexdigest()[:32]
 
 
-def _build(
+def _cached_layer(
     key: str,
     image: Image,
     layers: tuple[Layer, ...],
-    work: Callable[[KeptSandbox], None],
+    work: Callable[[SupervisedSandbox], None],
     network: Network = "none",
 ) -> Layer:
     """What ``work`` changes in a fresh box, as a layer. Made once; other processes wait for it."""
-    spec = SandboxSpec(image, layers, network=network, look="docker")
-    return steps.step(key, lambda home: fill(home, spec, work))
+    spec = SandboxSpec(image, layers, network=network, appearance="docker")
+    return steps.cached_step(key, lambda home: capture_changes(home, spec, work))
 
 
-def fill(stage: Path, spec: SandboxSpec, work: Callable[[KeptSandbox], None]) -> None:
+def capture_changes(
+    stage: Path, spec: SandboxSpec, work: Callable[[SupervisedSandbox], None]
+) -> None:
     """Have ``work`` done in a fresh box, and what it changes written to ``upper`` of a directory:
     at once, or from a container afterwards, where this machine has no other boxes."""
-    if strongest() == "container":
+    if strongest_kind() == "container":
         with open_sandbox(spec, "container") as box:
             work(box)
             box.write_upper(stage / "upper")

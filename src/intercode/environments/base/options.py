@@ -10,7 +10,7 @@ from numpy.random import Generator
 from intercode import datasets
 from intercode.core import registry
 from intercode.core.errors import UsageError
-from intercode.core.registry import unknown
+from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset
 from intercode.environments.base.rewards import REWARDS, RewardFunction
 
@@ -33,8 +33,8 @@ def pick_reward(
     for a name, reference or file that is not there, and for one that has changed since.
     """
     own = dataset.reward if profile == "standard" else None
-    if isinstance(reward, str) and own is not None and registry.is_file(own):
-        now = registry.told(own)
+    if isinstance(reward, str) and own is not None and registry.is_file_reference(own):
+        now = registry.portable_reference(own)
         if reward != now and reward.partition("@")[0] == now.partition("@")[0]:
             raise UsageError(f"the reward {reward} is not there any more: the file is now {now}")
         reward = None if reward == now else reward
@@ -43,7 +43,7 @@ def pick_reward(
     if not isinstance(reward, str):
         return reward.__qualname__, reward
     function: RewardFunction = REWARDS.load(reward)
-    return registry.told(reward), function
+    return registry.portable_reference(reward), function
 
 
 def pick_task(dataset: Dataset, options: Mapping[str, Any], random: Generator) -> int:
@@ -55,14 +55,14 @@ def pick_task(dataset: Dataset, options: Mapping[str, Any], random: Generator) -
     """
     for name in options:
         if name != "task":
-            raise unknown("option of reset", name, ["task"])
+            raise unknown_name_error("option of reset", name, ["task"])
     choice, count = options.get("task"), len(dataset)
     if choice is None:
         return int(random.integers(count))
     if isinstance(choice, str):
         ids = [task.id for task in dataset.tasks]
         if choice not in ids:
-            raise unknown(f"task of {dataset.name}", choice, ids)
+            raise unknown_name_error(f"task of {dataset.name}", choice, ids)
         return ids.index(choice)
     if isinstance(choice, bool) or not hasattr(choice, "__index__"):
         raise UsageError(f"a task is an int or a str, not {choice!r}")
@@ -80,8 +80,8 @@ def check_action(action: object) -> None:
 def check_choices(profile: str, network: str, render_mode: str | None) -> None:
     """Raises UnknownNameError for a setting that is none of those there are."""
     if profile not in ("standard", "original"):
-        raise unknown("profile", profile, ["standard", "original"])
+        raise unknown_name_error("profile", profile, ["standard", "original"])
     if network not in ("none", "host"):
-        raise unknown("network", network, ["none", "host"])
+        raise unknown_name_error("network", network, ["none", "host"])
     if render_mode not in (None, "ansi"):
-        raise unknown("render mode", str(render_mode), ["ansi"])
+        raise unknown_name_error("render mode", str(render_mode), ["ansi"])

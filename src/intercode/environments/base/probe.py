@@ -15,40 +15,45 @@ from contextlib import suppress
 
 from intercode.core.errors import GoldError
 from intercode.core.types import FileEntry, Task
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 
-SECONDS = 60.0
+PROBE_TIMEOUT = 60.0
 """What a look may take."""
-MOST = 128 << 20
+MAX_COPIED_BYTES = 128 << 20
 """Bytes of an end state that are carried over to be looked at: what would exceed them is not."""
 _BASH = "/bin/bash"
-_CLEAR = """while IFS= read -r -d '' path; do
+_CLEAR_SCRIPT = """while IFS= read -r -d '' path; do
   case $path in */) [ -d "${path%/}" ] && [ ! -L "${path%/}" ] && continue;; esac
   rm -rf -- "${path%/}"
 done"""
 
 
-def looked(task: Task, box: KeptSandbox, open_fresh: Callable[[], KeptSandbox], gold: bool) -> str:
+def run_probe(
+    task: Task,
+    sandbox: SupervisedSandbox,
+    open_pristine: Callable[[], SupervisedSandbox],
+    gold: bool,
+) -> str:
     """What the look of ``task`` prints of the state of ``box``; empty where the task has none.
 
     ``open_fresh`` opens a box on the pristine image with the task's files. A look that does not end
     in time tells what it has printed by then. Raises GoldError where that, or an exit status above
     0, comes of the state of a gold.
     """
-    if task.look is None:
+    if task.probe is None:
         return ""
-    with box.clone() as copy:
-        if not task.look_at:
-            return _run(task, copy, gold)
-        with open_fresh() as fresh:
-            carry(copy, fresh, task.look_at)
-            return _run(task, fresh, gold)
+    with sandbox.clone() as copy:
+        if not task.probe_paths:
+            return _run_probe_script(task, copy, gold)
+        with open_pristine() as fresh:
+            copy_changes(copy, fresh, task.probe_paths)
+            return _run_probe_script(task, fresh, gold)
 
 
-def _run(task: Task, box: KeptSandbox, gold: bool) -> str:
-    result = box.run([_BASH, "-c", task.look or ""], timeout=SECONDS)
+def _run_probe_script(task: Task, box: SupervisedSandbox, gold: bool) -> str:
+    result = box.run([_BASH, "-c", task.probe or ""], timeout=PROBE_TIMEOUT)
     if gold and not result.ok:
-        how = f"did not end within {SECONDS:g} s" if result.timed_out else "failed"
+        how = f"did not end within {PROBE_TIMEOUT:g} s" if result.timed_out else "failed"
         raise GoldError(
             f"the look at what the gold of {task.id} leaves {how} "
             f"({result.exit_code}): {result.output[-500:]!r}"
@@ -56,7 +61,9 @@ def _run(task: Task, box: KeptSandbox, gold: bool) -> str:
     return result.output
 
 
-def carry(source: KeptSandbox, target: KeptSandbox, paths: tuple[str, ...]) -> None:
+def copy_changes(
+    source: SupervisedSandbox, target: SupervisedSandbox, paths: tuple[str, ...]
+) -> None:
     """Lay what ``source`` has changed at and below ``paths`` over ``target``, which has the same
     image and layers. Nothing may run in either."""
     inside = tuple(f"{path.rstrip('/')}/" for path in paths)
@@ -68,12 +75,14 @@ def carry(source: KeptSandbox, target: KeptSandbox, paths: tuple[str, ...]) -> N
         return
     names = [f"{path}/" if entry.kind == "dir" else path for path, entry in changes.items()]
     target.run(
-        [_BASH, "-c", _CLEAR], stdin="\0".join((*names, "")).encode(errors="surrogateescape")
+        [_BASH, "-c", _CLEAR_SCRIPT], stdin="\0".join((*names, "")).encode(errors="surrogateescape")
     )
-    target.run(["tar", "-xpf", "-", "-C", "/"], stdin=_packed(source, changes), timeout=SECONDS)
+    target.run(
+        ["tar", "-xpf", "-", "-C", "/"], stdin=_tar_changes(source, changes), timeout=PROBE_TIMEOUT
+    )
 
 
-def _packed(box: KeptSandbox, changes: dict[str, FileEntry]) -> bytes:
+def _tar_changes(box: SupervisedSandbox, changes: dict[str, FileEntry]) -> bytes:
     """Files, directories, links and FIFOs of a box as a tar; what is nothing of these stays out."""
     kinds = {"dir": tarfile.DIRTYPE, "link": tarfile.SYMTYPE, "fifo": tarfile.FIFOTYPE}
     whole = io.BytesIO()
@@ -83,7 +92,7 @@ def _packed(box: KeptSandbox, changes: dict[str, FileEntry]) -> bytes:
             info.mode, info.linkname = entry.mode & 0o777, entry.target
             if entry.kind == "file":
                 with suppress(OSError):  # larger than what can be looked at
-                    data = box.read_file(path, limit=max(0, MOST - whole.tell()))
+                    data = box.read_file(path, limit=max(0, MAX_COPIED_BYTES - whole.tell()))
                     info.size = len(data)
                     tar.addfile(info, io.BytesIO(data))
             elif entry.kind in kinds:

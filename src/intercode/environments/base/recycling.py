@@ -11,40 +11,43 @@ from __future__ import annotations
 import os
 
 from intercode.sandbox import SandboxSpec, open_sandbox, tier_of
-from intercode.sandbox.supervisor.client import KeptSandbox
-from intercode.sandbox.supervisor.recycler import Renewals
+from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sandbox.supervisor.recycler import Recycler
 from intercode.sessions.base import Session
 
-_Kind = tuple[SandboxSpec, str]
+_RecycleKey = tuple[SandboxSpec, str]
 
 
-def _kind(spec: SandboxSpec, tier: str) -> _Kind:
+def _recycle_key(spec: SandboxSpec, tier: str) -> _RecycleKey:
     """What must be equal for a box to stand for another: a specification holds the bounds in which
     the tiers of namespaces differ."""
     return spec, "namespace" if tier.startswith("namespace/") else tier
 
 
-_processes: dict[int, Renewals[KeptSandbox]] = {}  # a forked child has boxes of its own
+_recyclers: dict[int, Recycler[SupervisedSandbox]] = {}  # a forked child has boxes of its own
 
 
-def _here() -> Renewals[KeptSandbox]:
+def _process_recycler() -> Recycler[SupervisedSandbox]:
     pid = os.getpid()
-    return _processes.get(pid) or _processes.setdefault(pid, Renewals(KeptSandbox.close))
+    return _recyclers.get(pid) or _recyclers.setdefault(pid, Recycler(SupervisedSandbox.close))
 
 
-def open_box(spec: SandboxSpec, kind: str, reuse: bool) -> KeptSandbox:
+def acquire_sandbox(spec: SandboxSpec, kind: str, recycle: bool) -> SupervisedSandbox:
     """A box that is as new: a renewed one if there is one of these specifications, else a new one.
     Raises as ``open_sandbox``."""
-    if reuse and (renewed := _here().take(_kind(spec, tier_of(kind)))) is not None:
+    if (
+        recycle
+        and (renewed := _process_recycler().take(_recycle_key(spec, tier_of(kind)))) is not None
+    ):
         return renewed
     return open_sandbox(spec, kind)
 
 
-def give_back(box: KeptSandbox, session: Session) -> None:
+def release_sandbox(box: SupervisedSandbox, session: Session) -> None:
     """A box that nobody uses any more: have it renewed, or closed where that cannot be."""
 
-    def renew(box: KeptSandbox) -> None:
+    def renew(box: SupervisedSandbox) -> None:
         session.close()
-        box.renew()
+        box.recycle()
 
-    _here().give(_kind(box.spec, box.tier), box, renew)
+    _process_recycler().recycle(_recycle_key(box.spec, box.tier), box, renew)

@@ -6,7 +6,7 @@ import re
 from typing import Protocol
 
 
-class Differing(Protocol):
+class ComparedStep(Protocol):
     """What is looked at: the action and both observations."""
 
     @property
@@ -17,7 +17,7 @@ class Differing(Protocol):
     def replayed(self) -> str: ...
 
 
-_ACTION = (
+_ACTION_CAUSES = (
     ("network", r"\b(ping|dig|curl|wget|nslookup|host|ifconfig|netstat|ip)\b|/dev/tcp"),
     ("processes and load", r"\b(ps|pstree|top|uptime|w|pgrep|jobs|free)\b|/proc/(loadavg|\d)"),
     ("disk and mounts", r"\b(df|mount|findmnt|lsblk|du)\b|/proc/(self/)?mounts"),
@@ -31,9 +31,9 @@ _DATES = re.compile(
 )
 
 
-def cause(step: Differing) -> str:
+def difference_cause(step: ComparedStep) -> str:
     """One of a fixed set of causes."""
-    for name, pattern in _ACTION:
+    for name, pattern in _ACTION_CAUSES:
         if re.search(pattern, step.action):
             return name
     if "Command timed out" in (step.recorded, step.replayed):

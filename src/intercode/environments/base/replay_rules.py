@@ -11,29 +11,29 @@ from intercode.core.registry import Registry
 from intercode.core.types import Score, Step, Trajectory
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import SUBMIT, InterCodeEnv
-from intercode.environments.base.replay_causes import Differing, cause
+from intercode.environments.base.replay_causes import ComparedStep, difference_cause
 
 if TYPE_CHECKING:
-    from intercode.evaluation.replay.log_replay import StepCheck
+    from intercode.evaluation.replay.log_replay import StepComparison
 
-RULES = Registry(
+REPLAY_RULES = Registry(
     "replay of environment",
     {
-        "bash": "intercode.environments.base.replay_rules:BashRules",
-        "python": "intercode.environments.python.replay:PythonRules",
-        "code": "intercode.environments.base.replay_rules:Rules",
-        "harbor": "intercode.environments.base.replay_rules:Rules",
-        "ctf": "intercode.environments.ctf.replay:CtfRules",
-        "sql": "intercode.environments.sql.replay:SqlRules",
+        "bash": "intercode.environments.base.replay_rules:BashReplayRules",
+        "python": "intercode.environments.python.replay:PythonReplayRules",
+        "code": "intercode.environments.base.replay_rules:ReplayRules",
+        "harbor": "intercode.environments.base.replay_rules:ReplayRules",
+        "ctf": "intercode.environments.ctf.replay:CtfReplayRules",
+        "sql": "intercode.environments.sql.replay:SqlReplayRules",
     },
 )
 
-REACT_LOGGED = 350
+REACT_OBSERVATION_LIMIT = 350
 """Characters of an observation that the authors' ReAct logs keep."""
 _EXECUTE = re.compile(r"execute\[(.*)\]", re.DOTALL)
 
 
-class Rules:
+class ReplayRules:
     """How the steps of a record become actions again, and when two observations count as equal.
 
     One object replays many episodes, side by side in threads: it keeps nothing of an episode.
@@ -51,7 +51,7 @@ class Rules:
         such as the ``reward`` with which it was scored."""
         return {}
 
-    def as_executed(self, trajectory: Trajectory, step: Step) -> Step:
+    def executed_step(self, trajectory: Trajectory, step: Step) -> Step:
         """A step as the environment saw it: the authors' ReAct logs keep the wrapping of the
         action, and a reward of 0 for steps that were never scored."""
         if trajectory.run.get("source") != "authors" or trajectory.run.get("agent") != "react":
@@ -69,20 +69,25 @@ class Rules:
             observation, *_ = env.step(step.action)
         return observation, None if step.reward is None else env.score().value
 
-    def played(self, env: InterCodeEnv, step: Step) -> tuple[str, Score | None]:
+    def play_and_score(self, env: InterCodeEnv, step: Step) -> tuple[str, Score | None]:
         """As ``play``, with the whole score, for rules whose ``settled`` looks at its parts."""
         observation, reward = self.play(env, step)
         return observation, None if reward is None else Score(reward)
 
-    def settled(self, trajectory: Trajectory, checks: list[StepCheck]) -> list[StepCheck]:  # noqa: ARG002
+    def review_checks(
+        self, trajectory: Trajectory, checks: list[StepComparison]
+    ) -> list[StepComparison]:
         """The steps of an episode of others once all of them have been executed: the place to see
         what only the whole episode shows, such as the scorer with which it was recorded."""
         return checks
 
-    def logged(self, trajectory: Trajectory, step: Step, observation: str) -> str:
+    def logged_observation(self, trajectory: Trajectory, step: Step, observation: str) -> str:
         """What the record would have kept of an observation."""
-        if len(step.observation) == REACT_LOGGED and trajectory.run.get("agent") == "react":
-            return observation[:REACT_LOGGED]
+        if (
+            len(step.observation) == REACT_OBSERVATION_LIMIT
+            and trajectory.run.get("agent") == "react"
+        ):
+            return observation[:REACT_OBSERVATION_LIMIT]
         return observation
 
     def same(self, recorded: str, replayed: str) -> bool:
@@ -97,12 +102,12 @@ class Rules:
         """What else the replayed steps of a file (``replay.StepCheck``) show, in sentences."""
         return []
 
-    def cause(self, step: Differing) -> str:
+    def cause(self, step: ComparedStep) -> str:
         """Why a step differs from its record: one of a fixed set of causes."""
-        return cause(step)
+        return difference_cause(step)
 
 
-class BashRules(Rules):
+class BashReplayRules(ReplayRules):
     """Bash: everything as it was recorded."""
 
     _DATASET = re.compile(r"nl2bash_(fs_\d)")
@@ -112,15 +117,15 @@ class BashRules(Rules):
         return f"nl2bash:{found[1]}" if found else name
 
 
-def rules_of(trajectory: Trajectory) -> Rules:
+def replay_rules_for(trajectory: Trajectory) -> ReplayRules:
     """The rules of the environment in which an episode was recorded."""
-    name = environment_of(trajectory)
-    if name not in RULES and name in ENVIRONMENTS:
-        return Rules()
-    rules: Rules = RULES.load(name)()
+    name = recorded_environment(trajectory)
+    if name not in REPLAY_RULES and name in ENVIRONMENTS:
+        return ReplayRules()
+    rules: ReplayRules = REPLAY_RULES.load(name)()
     return rules
 
 
-def environment_of(trajectory: Trajectory) -> str:
+def recorded_environment(trajectory: Trajectory) -> str:
     """Our name of the environment in which an episode was recorded."""
     return str(trajectory.run.get("environment") or "bash").removeprefix("ic_")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from intercode.core.registry import unknown
+from intercode.core.registry import unknown_name_error
 from intercode.core.types import Score
 
-Pay = Literal["end", "every-turn", "difference"]
-PAYS = ("end", "every-turn", "difference")
+RewardMode = Literal["end", "every-turn", "difference"]
+REWARD_MODES = ("end", "every-turn", "difference")
 
 
-class Shaping:
+class RewardShaper:
     """The reward that ``step`` returns.
 
     ``end``: 0 until the episode ends, then the score. ``every-turn``: the score after each turn.
@@ -21,22 +21,22 @@ class Shaping:
     no discount, which leaves the best policy what it was.
     """
 
-    def __init__(self, pay: Pay) -> None:
-        if pay not in PAYS:
-            raise unknown("way of paying", pay, list(PAYS))
-        self.pay = pay
-        self.before = 0.0
+    def __init__(self, mode: RewardMode) -> None:
+        if mode not in REWARD_MODES:
+            raise unknown_name_error("way of paying", mode, list(REWARD_MODES))
+        self.mode = mode
+        self.previous_score = 0.0
         """The score that the last reward was paid up to; 0 when an episode begins."""
 
-    def turn(self, score: Callable[[], Score], info: dict[str, Any]) -> float:
+    def reward_after_turn(self, score: Callable[[], Score], info: dict[str, Any]) -> float:
         """The reward of a turn that did not end the episode; tells ``info`` the score's parts."""
-        if self.pay == "end":
+        if self.mode == "end":
             return 0.0
         now = score()
         info["score"], info["parts"] = now.value, dict(now.parts)
-        return self.of(now)
+        return self.reward_for(now)
 
-    def of(self, score: Score) -> float:
+    def reward_for(self, score: Score) -> float:
         """The reward for a state with this score."""
-        before, self.before = self.before, score.value
-        return score.value - before if self.pay == "difference" else score.value
+        before, self.previous_score = self.previous_score, score.value
+        return score.value - before if self.mode == "difference" else score.value

@@ -17,7 +17,7 @@ REWARDS = Registry(
         "code-standard": "intercode.environments.code.reward:standard",
         "ctf-standard": "intercode.environments.ctf.reward:standard",
         "ctf-original": "intercode.environments.ctf.reward:original",
-        "look": "intercode.environments.base.probe_reward:share",
+        "look": "intercode.environments.base.probe_reward:probe_similarity",
         "harbor-standard": "intercode.environments.harbor.reward:standard",
         "python-standard": "intercode.environments.python.reward:standard",
         "python-original": "intercode.environments.python.reward:original",

@@ -11,30 +11,30 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import UsageError
-from intercode.core.types import Dataset, ExecResult, Image, Layer, Task, plain
+from intercode.core.types import Dataset, ExecResult, Image, Layer, Task, to_jsonable
 from intercode.environments.base.diffs.file_diffs import FileDiffs
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.hashes import of_observation, of_state
+from intercode.environments.base.hashes import observation_hash, state_hash
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.options import pick_task
-from intercode.environments.base.recycling import open_box
+from intercode.environments.base.recycling import acquire_sandbox
 from intercode.environments.base.snapshots import storage
 from intercode.environments.base.snapshots.files import (
     CopiedFiles,
-    KeptFiles,
     SealedFiles,
-    worth_sealing,
+    SnapshotFiles,
+    should_seal,
 )
 from intercode.environments.base.snapshots.snapshot import Snapshot
-from intercode.environments.base.task_instances import drawn
-from intercode.environments.base.workspaces import Place, Spare
+from intercode.environments.base.task_instances import instantiate_task
+from intercode.environments.base.workspaces import Prewarmer, Workspace
 from intercode.sandbox import SandboxSpec, tier_of
-from intercode.sandbox.images.build.on_demand import resolve
-from intercode.sandbox.images.recipes.packaged import pinned
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.images.build.on_demand import resolve_or_build
+from intercode.sandbox.images.recipes.packaged import is_pinned
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.base import Session
 
-_ONCE = 2
+_WORKSPACES_PER_EPISODE = 2
 """Places that one episode takes: the agent's and the gold's. An environment that takes more is used
 again, and gets the next one made ready as well."""
 
@@ -50,52 +50,52 @@ class SandboxedEnv(InterCodeEnv):
         self,
         dataset: str | Dataset = "starter",
         *,
-        reuse: bool = False,
-        diffs: bool = False,
+        recycle: bool = False,
+        record_diffs: bool = False,
         **settings: Any,
     ) -> None:
         super().__init__(dataset, **settings)
-        self.reuse, self.diffs = reuse, diffs
-        self._settings |= {"reuse": reuse, "diffs": diffs}
+        self.recycle, self.record_diffs = recycle, record_diffs
+        self._settings |= {"reuse": recycle, "diffs": record_diffs}
 
-    _watched: tuple[Place, FileDiffs] | None = None
-    _place: Place | None = None
+    _file_diffs: tuple[Workspace, FileDiffs] | None = None
+    _workspace: Workspace | None = None
     _spec: SandboxSpec
-    _opened = 0
+    _workspaces_opened = 0
 
     @cached_property
     def image(self) -> Image:
         """The root file system, built or unpacked when it is first needed."""
-        return resolve(self.image_name)
+        return resolve_or_build(self.image_name)
 
     @cached_property
-    def _spare(self) -> Spare:
-        return Spare()
+    def _prewarmer(self) -> Prewarmer:
+        return Prewarmer()
 
     @cached_property
     def _tier(self) -> str:
         return tier_of(self.sandbox_kind)
 
-    def facts(self) -> dict[str, Any]:
+    def result_metadata(self) -> dict[str, Any]:
         return {
-            **super().facts(),
+            **super().result_metadata(),
             "image": self.image.name,
             "image_digest": self.image.digest,
-            "comparable": self.dataset.comparable and pinned(self.image),
+            "comparable": self.dataset.comparable and is_pinned(self.image),
             "arch": platform.machine(),
             "tier": self._tier,
-            "determinism": plain(self.determinism),
-            "boxes": "renewed" if self._renews else "new",
+            "determinism": to_jsonable(self.determinism),
+            "boxes": "renewed" if self._recycles else "new",
         }
 
     @property
-    def _renews(self) -> bool:
+    def _recycles(self) -> bool:
         """Whether boxes serve again: containers do unasked, unless they have to be repeatable."""
-        return self.determinism is None if self._tier.startswith("container/") else self.reuse
+        return self.determinism is None if self._tier.startswith("container/") else self.recycle
 
     @property
     def working_directory(self) -> str:
-        return self._place.session.cwd if self._place else ""
+        return self._workspace.session.cwd if self._workspace else ""
 
     # ------------------------------------------------------ for the subclass
     @abstractmethod
@@ -103,131 +103,140 @@ class SandboxedEnv(InterCodeEnv):
         """What every box of an episode is made of."""
 
     @abstractmethod
-    def _open_session(self, box: KeptSandbox, task: Task, state: Any) -> Session:
+    def _open_session(self, box: SupervisedSandbox, task: Task, state: Any) -> Session:
         """The session in a box; from a state of ``Session.state`` if one is given."""
 
     # ------------------------------------------------------------- the episode
     def _open_episode(self, task: Task) -> None:
-        self._spec = self._spec_of(task)
-        self._place = self._open_place()
+        self._spec = self._spec_for(task)
+        self._workspace = self._acquire_workspace()
 
-    def _spec_of(self, task: Task) -> SandboxSpec:
+    def _spec_for(self, task: Task) -> SandboxSpec:
         """What every box of an episode of the task is made of."""
         fixed = self.determinism
-        now = fixed.stands_at if fixed else None
+        now = fixed.fixed_time if fixed else None
         spec = self._make_spec(tuple(task_layer(s, self.image, now) for s in task.files))
         if fixed is not None:
             spec = replace(spec, determinism=fixed, hostname=fixed.hostname)
         return spec
 
     @property
-    def _key(self) -> Any:
+    def _prewarm_key(self) -> Any:
         """What a place that was made ready must have been made for."""
         return self._spec, self.task.cwd, self.task.setup
 
-    def _open_place(self) -> Place:
+    def _acquire_workspace(self) -> Workspace:
         """A fresh box with its session; the next one is then made ready in the background."""
         spec, task = self._spec, self.task
-        key = self._key
-        place = self._spare.take(key, lambda: self._make_place(spec, task))
-        self._opened += 1
-        if self._opened % 2 or self._opened > _ONCE:
-            self._spare.prepare(key, lambda: self._make_place(spec, task))
+        key = self._prewarm_key
+        place = self._prewarmer.take(key, lambda: self._create_workspace(spec, task))
+        self._workspaces_opened += 1
+        if self._workspaces_opened % 2 or self._workspaces_opened > _WORKSPACES_PER_EPISODE:
+            self._prewarmer.prepare(key, lambda: self._create_workspace(spec, task))
         return place
 
-    def _make_place(self, spec: SandboxSpec, task: Task) -> Place:
-        box = open_box(spec, self.sandbox_kind, self.reuse)
+    def _create_workspace(self, spec: SandboxSpec, task: Task) -> Workspace:
+        box = acquire_sandbox(spec, self.sandbox_kind, self.recycle)
         try:
-            return Place(box, self._open_session(box, self._begun(task), None), self.reuse)
+            return Workspace(
+                box, self._open_session(box, self._with_image_cwd(task), None), self.recycle
+            )
         except BaseException:
             box.close()
             raise
 
-    def _begun(self, task: Task) -> Task:
+    def _with_image_cwd(self, task: Task) -> Task:
         """A task that names no directory begins in its image's."""
         return replace(task, cwd=self.image.cwd) if task.cwd == "/" else task
 
     def _close_episode(self) -> None:
-        if self._place is not None:
-            self._place.close()
-        self._place = None
+        if self._workspace is not None:
+            self._workspace.close()
+        self._workspace = None
 
     def close(self) -> None:
         super().close()
-        self._spare.close()
+        self._prewarmer.close()
 
-    def observed(self, result: ExecResult) -> None:
+    def set_last_result(self, result: ExecResult) -> None:
         """Take note of what was run in ``box`` by other means than a step: it is what was shown
         last, and what a reward that looks at output looks at."""
-        self._last = result
+        self._last_result = result
 
     @property
-    def box(self) -> KeptSandbox:
+    def sandbox(self) -> SupervisedSandbox:
         """The box of the running episode. Raises EnvironmentStateError where none runs."""
-        self._require_live("box")
-        return self._here.box
+        self._require_running("box")
+        return self._current_workspace.sandbox
 
     def abort(self) -> None:
-        place = self._place
+        place = self._workspace
         if place is not None:
-            place.box.close()
+            place.sandbox.close()
 
     def _is_open(self) -> bool:
-        return self._place is not None
+        return self._workspace is not None
 
     def _execute(self, action: str) -> ExecResult:
-        here = self._here
-        if self.diffs and (self._watched is None or self._watched[0] is not here):
-            self._watched = here, FileDiffs(here.box)  # an episode that begins, or is gone back to
+        here = self._current_workspace
+        if self.record_diffs and (self._file_diffs is None or self._file_diffs[0] is not here):
+            self._file_diffs = (
+                here,
+                FileDiffs(here.sandbox),
+            )  # an episode that begins, or is gone back to
         return here.session.run(action, self.timeout)
 
     def file_diffs(self) -> dict[str, str]:
-        watched = self._watched
-        return {} if watched is None or watched[0] is not self._place else watched[1].turn()
+        watched = self._file_diffs
+        return (
+            {} if watched is None or watched[0] is not self._workspace else watched[1].next_turn()
+        )
 
-    def _hashed(self, observation: str) -> dict[str, Any]:
+    def _hash_info(self, observation: str) -> dict[str, Any]:
         if not self.hashes:
             return {}
-        box, session = self._here.box, self._here.session
-        state = of_state(box.changes(), session.cwd, session.told())
-        return {"hashes": {"observation": of_observation(observation), "state": state}}
+        box, session = self._current_workspace.sandbox, self._current_workspace.session
+        state = state_hash(box.changes(), session.cwd, session.state_text())
+        return {"hashes": {"observation": observation_hash(observation), "state": state}}
 
     def _changes(self) -> list[str]:
-        return self._here.box.changed()
+        return self._current_workspace.sandbox.changed_paths()
 
     @property
-    def _here(self) -> Place:
-        assert self._place is not None
-        return self._place
+    def _current_workspace(self) -> Workspace:
+        assert self._workspace is not None
+        return self._workspace
 
     # --------------------------------------------------------------- snapshots
-    def _hold(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
+    def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
         """Small files are copied; many or large ones are sealed, for which the episode moves on to
         a new box: not where something else runs in this one, nor where it has to be repeatable, as
         the shell has another process id afterwards."""
-        place = self._here
-        state, left = place.session.state(), place.box.processes()
-        if left or self.determinism is not None or not worth_sealing(place.box):
-            kept: KeptFiles = CopiedFiles(place.box)
+        place = self._current_workspace
+        state, left = place.session.state(), place.sandbox.processes()
+        if left or self.determinism is not None or not should_seal(place.sandbox):
+            kept: SnapshotFiles = CopiedFiles(place.sandbox)
             return (self._spec, kept, state), left, kept.close
         place.session.close()
-        kept = SealedFiles(place.box)
-        self._place = None
+        kept = SealedFiles(place.sandbox)
+        self._workspace = None
         try:
-            self._resume((self._spec, kept, state))
+            self._restore_captured((self._spec, kept, state))
         except BaseException:
             kept.close()
             raise
         return (self._spec, kept, state), left, kept.close
 
-    def _resume(self, held: Any, last: bool = False) -> None:
-        if isinstance(held, storage.Stored):
-            spec = self._spec_of(self.task)
-            held = spec, held.files(spec, self.sandbox_kind), held.state
-        self._spec, kept, state = held
-        box: KeptSandbox = kept.take() if last else kept.open()
+    def _restore_captured(self, captured: Any, consume: bool = False) -> None:
+        if isinstance(captured, storage.StoredSnapshot):
+            spec = self._spec_for(self.task)
+            captured = spec, captured.files(spec, self.sandbox_kind), captured.state
+        self._spec, kept, state = captured
+        box: SupervisedSandbox = kept.take() if consume else kept.open()
         try:
-            self._place = Place(box, self._open_session(box, self._begun(self.task), state))
+            self._workspace = Workspace(
+                box, self._open_session(box, self._with_image_cwd(self.task), state)
+            )
         except BaseException:
             box.close()
             raise
@@ -238,22 +247,24 @@ class SandboxedEnv(InterCodeEnv):
 
         A Python interpreter is not kept: its actions are run again. Raises UsageError.
         """
-        if isinstance(snapshot.held, storage.Stored):
-            raise UsageError(f"this snapshot is in {snapshot.held.path} already: copy that")
-        kept, state = self._kept(snapshot.held)
+        if isinstance(snapshot.captured, storage.StoredSnapshot):
+            raise UsageError(f"this snapshot is in {snapshot.captured.path} already: copy that")
+        kept, state = self._captured_parts(snapshot.captured)
         with kept.open() as box:
-            storage.write(Path(directory), snapshot, self.facts(), box, state)
+            storage.write_snapshot(Path(directory), snapshot, self.result_metadata(), box, state)
 
-    def _kept(self, held: Any) -> tuple[KeptFiles, Any]:
+    def _captured_parts(self, held: Any) -> tuple[SnapshotFiles, Any]:
         """Files and session of what ``_hold`` gave."""
         return held[1], held[2]
 
     def load_snapshot(self, directory: str | Path) -> Snapshot:
         """The snapshot that a directory holds, to be given to ``restore``. The directory has to
         stay as long as it is used. Raises DataError, or UsageError for another environment's."""
-        told, held = storage.read(Path(directory), self.facts())
+        told, held = storage.read_snapshot(Path(directory), self.result_metadata())
         index = pick_task(self.dataset, {"task": told["task"]}, self.np_random)
-        task, drawn_from = drawn(self.dataset.tasks[index], told["drawn_from"], self.np_random)
+        task, drawn_from = instantiate_task(
+            self.dataset.tasks[index], told["drawn_from"], self.np_random
+        )
         return Snapshot(
             index, task, drawn_from, told["turns"], told["last"], tuple(told["transcript"]),
             told["random_state"], told["potential"], held, tuple(told["left_behind"]), lambda: None,

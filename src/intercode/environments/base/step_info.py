@@ -7,7 +7,7 @@ from typing import Any
 from intercode.core.types import ExecResult, Score, Task
 
 
-def info_of(
+def step_info(
     task: Task, result: ExecResult, changes: list[str], score: Score | None = None
 ) -> dict[str, Any]:
     """The facts of one turn: what ran, how it ended, what has changed, and the score if any."""
@@ -16,7 +16,7 @@ def info_of(
         "valid": result.ok,
         "exit_code": result.exit_code,
         "timed_out": result.timed_out,
-        "cut": result.cut,
+        "cut": result.omitted_bytes,
         "changes": changes,
     }
     if score is not None:

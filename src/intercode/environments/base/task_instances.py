@@ -10,19 +10,19 @@ from numpy.random import Generator
 from intercode.core.types import FileEntry, Task
 
 
-def drawn(task: Task, seed: int | None, random: Generator) -> tuple[Task, int | None]:
+def instantiate_task(task: Task, seed: int | None, random: Generator) -> tuple[Task, int | None]:
     """The task as an episode plays it, and what it was made from: the episode's seed, or a number
     of its own where there is none; None for a task that is always the same."""
-    if task.draw is None:
+    if task.instantiate is None:
         return task, None
     chosen = int(random.integers(1 << 53)) if seed is None else seed
-    return task.draw(task, chosen), chosen
+    return task.instantiate(task, chosen), chosen
 
 
-def begun(task: Task) -> dict[str, FileEntry]:
+def initial_file_entries(task: Task) -> dict[str, FileEntry]:
     """The files that an episode of a task begins with, and their directories, as changes."""
     found = {}
-    for path, (content, mode) in task.contents.items():
+    for path, (content, mode) in task.initial_files.items():
         for above in PurePosixPath(path).parents[:-1]:
             found[str(above)] = FileEntry("dir", 0o755)
         digest = hashlib.sha256(content).hexdigest()

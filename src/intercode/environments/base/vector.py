@@ -24,20 +24,20 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from intercode.core.errors import InfrastructureError, UsageError
-from intercode.core.registry import unknown
+from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.options import pick_dataset
 
-MOST_THREADS = 256
+MAX_THREADS = 256
 Array = NDArray[Any]
-Taken = tuple[tuple[str, ...], Array, Array, Array, dict[str, Any]]
+BatchResult = tuple[tuple[str, ...], Array, Array, Array, dict[str, Any]]
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class _Result:
+class _StepResult:
     """What one environment answered, and before that the end of an episode that it has left."""
 
     observation: str
@@ -69,7 +69,7 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
     ) -> None:
         if num_envs < 1:
             raise UsageError(f"num_envs is {num_envs}; it must be at least 1")
-        self.autoreset_mode = _mode(autoreset_mode)
+        self.autoreset_mode = _parse_autoreset_mode(autoreset_mode)
         first = make(dataset, **settings)
         chosen = pick_dataset(dataset, first.name)  # read once, not by every environment
         self.envs = [first, *(make(chosen, **settings) for _ in range(num_envs - 1))]
@@ -88,10 +88,10 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
             else [islice(cycle(tasks), i, None, num_envs) for i in range(num_envs)]
         )
         self._tasks = shares
-        self._over = np.zeros(num_envs, dtype=np.bool_)
-        self._shown = [""] * num_envs
-        threads = min(num_envs, MOST_THREADS)
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="intercode-vector")
+        self._ended = np.zeros(num_envs, dtype=np.bool_)
+        self._last_observations = [""] * num_envs
+        threads = min(num_envs, MAX_THREADS)
+        self._executor = ThreadPoolExecutor(threads, thread_name_prefix="intercode-vector")
 
     # ------------------------------------------------------------- Gymnasium
     def reset(
@@ -106,21 +106,21 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
         ``options["task"]``: one task for all; ``options["tasks"]``: one for each.
         """
         options = dict(options or {})
-        mask = self._mask(options.pop("reset_mask", None))
+        mask = self._check_mask(options.pop("reset_mask", None))
         first = None if seed is None or isinstance(seed, Sequence) else int(seed)
         given = seed if isinstance(seed, Sequence) else None
-        seeds = self._each("seed", given, lambda i: None if first is None else first + i)
-        tasks = self._each("tasks", options.pop("tasks", None), lambda _: options.get("task"))
+        seeds = self._per_env("seed", given, lambda i: None if first is None else first + i)
+        tasks = self._per_env("tasks", options.pop("tasks", None), lambda _: options.get("task"))
 
-        def begin(i: int) -> _Result:
-            return self._begin(i, seeds[i], {**options, "task": tasks[i]})
+        def begin(i: int) -> _StepResult:
+            return self._reset_one(i, seeds[i], {**options, "task": tasks[i]})
 
         chosen = [i for i in range(self.num_envs) if mask[i]]
-        self._over[mask] = False
-        _, _, _, _, infos = self._gather(chosen, begin)
-        return tuple(self._shown), infos
+        self._ended[mask] = False
+        _, _, _, _, infos = self._run_batch(chosen, begin)
+        return tuple(self._last_observations), infos
 
-    def step(self, actions: Sequence[str]) -> Taken:
+    def step(self, actions: Sequence[str]) -> BatchResult:
         """One action in each environment, side by side. See ``InterCodeEnv.step``.
 
         In the mode ``SameStep`` the info of an episode's end is ``final_info``, its observation
@@ -129,10 +129,10 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
         """
         if len(actions) != self.num_envs:
             raise UsageError(f"{len(actions)} actions for {self.num_envs} environments")
-        if self.autoreset_mode is AutoresetMode.DISABLED and self._over.any():
-            ended = np.flatnonzero(self._over).tolist()
+        if self.autoreset_mode is AutoresetMode.DISABLED and self._ended.any():
+            ended = np.flatnonzero(self._ended).tolist()
             raise UsageError(f"episodes {ended} are over: reset them with options['reset_mask']")
-        return self._gather(range(self.num_envs), lambda i: self._advance(i, actions[i]))
+        return self._run_batch(range(self.num_envs), lambda i: self._step_one(i, actions[i]))
 
     def render(self) -> tuple[Any, ...]:
         """What each environment renders."""
@@ -145,61 +145,61 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
             found = getattr(self.envs[i], name)
             return found(*args, **kwargs) if callable(found) else found
 
-        return tuple(self._threads.map(ask, range(self.num_envs)))
+        return tuple(self._executor.map(ask, range(self.num_envs)))
 
     get_attr = call
 
     def close_extras(self, **kwargs: Any) -> None:  # noqa: ARG002
         """Close every environment."""
-        list(self._threads.map(lambda env: env.close(), self.envs))
-        self._threads.shutdown()
+        list(self._executor.map(lambda env: env.close(), self.envs))
+        self._executor.shutdown()
 
     # ------------------------------------------------------------- internals
-    def _begin(
+    def _reset_one(
         self, i: int, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> _Result:
+    ) -> _StepResult:
         """Begin an episode, with the next task of this environment's share unless one is named."""
         options = {k: v for k, v in (options or {}).items() if v is not None}
         if self._tasks is not None and "task" not in options:
             options["task"] = next(self._tasks[i])
         shown, info = self.envs[i].reset(seed=seed, options=options)
-        return _Result(shown, 0.0, False, False, info)
+        return _StepResult(shown, 0.0, False, False, info)
 
-    def _advance(self, i: int, action: str) -> _Result:
-        if self._over[i] and self.autoreset_mode is AutoresetMode.NEXT_STEP:
-            return self._begin(i)
+    def _step_one(self, i: int, action: str) -> _StepResult:
+        if self._ended[i] and self.autoreset_mode is AutoresetMode.NEXT_STEP:
+            return self._reset_one(i)
         try:
-            done = _Result(*self.envs[i].step(action))
+            done = _StepResult(*self.envs[i].step(action))
         except InfrastructureError as e:
-            done = _Result("", 0.0, False, True, {"error": f"{type(e).__name__}: {e}"})
+            done = _StepResult("", 0.0, False, True, {"error": f"{type(e).__name__}: {e}"})
         if self.autoreset_mode is AutoresetMode.SAME_STEP and (done.terminated or done.truncated):
             final = {"final_obs": done.observation, "final_info": done.info}
-            new = self._begin(i)
-            return _Result(
+            new = self._reset_one(i)
+            return _StepResult(
                 new.observation, done.reward, done.terminated, done.truncated, new.info, final
             )
         return done
 
-    def _gather(self, which: Sequence[int], work: Callable[[int], _Result]) -> Taken:
+    def _run_batch(self, which: Sequence[int], work: Callable[[int], _StepResult]) -> BatchResult:
         """Do the work of some environments side by side, and batch what they answer."""
         rewards = np.zeros(self.num_envs, dtype=np.float64)
         terminated, truncated = (np.zeros(self.num_envs, dtype=np.bool_) for _ in range(2))
         infos: dict[str, Any] = {}
-        running = [self._threads.submit(work, i) for i in which]
+        running = [self._executor.submit(work, i) for i in which]
         wait(running)  # also where one of them raises
         for i, future in zip(which, running, strict=True):
             result = future.result()
-            self._shown[i] = result.observation
+            self._last_observations[i] = result.observation
             rewards[i] = result.reward
             terminated[i], truncated[i] = result.terminated, result.truncated
             if result.final is not None:
                 infos = self._add_info(infos, result.final, i)
             infos = self._add_info(infos, result.info, i)
         if self.autoreset_mode is not AutoresetMode.SAME_STEP:
-            self._over[list(which)] = (terminated | truncated)[list(which)]
-        return tuple(self._shown), rewards, terminated, truncated, infos
+            self._ended[list(which)] = (terminated | truncated)[list(which)]
+        return tuple(self._last_observations), rewards, terminated, truncated, infos
 
-    def _mask(self, mask: Any) -> Array:
+    def _check_mask(self, mask: Any) -> Array:
         if mask is None:
             return np.ones(self.num_envs, dtype=np.bool_)
         found = np.asarray(mask)
@@ -209,7 +209,9 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
             )
         return found
 
-    def _each(self, what: str, given: Sequence[T] | None, default: Callable[[int], T]) -> list[T]:
+    def _per_env(
+        self, what: str, given: Sequence[T] | None, default: Callable[[int], T]
+    ) -> list[T]:
         """A value for each environment: those given, or the default's."""
         if given is None:
             return [default(i) for i in range(self.num_envs)]
@@ -233,8 +235,10 @@ bash, code, ctf, python, sql = (
 """What ``gymnasium.make_vec("intercode/Bash-v1", num_envs=…)`` and the like call."""
 
 
-def _mode(name: str | AutoresetMode) -> AutoresetMode:
+def _parse_autoreset_mode(name: str | AutoresetMode) -> AutoresetMode:
     try:
         return AutoresetMode(name)
     except ValueError as e:
-        raise unknown("autoreset mode", str(name), [mode.value for mode in AutoresetMode]) from e
+        raise unknown_name_error(
+            "autoreset mode", str(name), [mode.value for mode in AutoresetMode]
+        ) from e

@@ -8,15 +8,21 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from intercode.core.errors import GoldError, UsageError
-from intercode.core.registry import unknown
+from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, ExecResult, Layer, State, Task
 from intercode.environments.base import gold_cache
-from intercode.environments.base.probe import looked
-from intercode.environments.base.recycling import open_box
+from intercode.environments.base.probe import run_probe
+from intercode.environments.base.recycling import acquire_sandbox
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.environments.bash.profiles import SHELLS, BashProfile, Original, ShellKind, Standard
+from intercode.environments.bash.profiles import (
+    SHELL_KINDS,
+    BashProfile,
+    OriginalBashProfile,
+    ShellKind,
+    StandardBashProfile,
+)
 from intercode.sandbox import SandboxSpec
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.base import Session
 from intercode.sessions.bash.shell_state import SessionState
 
@@ -42,71 +48,89 @@ class BashEnv(SandboxedEnv):
         dataset: str | Dataset = "starter",
         *,
         session: ShellKind = "persistent",
-        apart: bool = False,
-        cached_golds: bool = True,
+        separate_stderr: bool = False,
+        use_gold_cache: bool = True,
         **settings: Any,
     ) -> None:
         super().__init__(dataset, **settings)
-        if session not in SHELLS:
-            raise unknown("session", session, list(SHELLS))
-        if self.profile == "original" and (session != "persistent" or apart):
+        if session not in SHELL_KINDS:
+            raise unknown_name_error("session", session, list(SHELL_KINDS))
+        if self.profile == "original" and (session != "persistent" or separate_stderr):
             raise UsageError("the original profile has a session of its own: leave out session")
-        self.session, self.apart, self.cached_golds = session, apart, cached_golds
-        self._settings |= {"session": session, "apart": apart, "cached_golds": cached_golds}
+        self.session, self.separate_stderr, self.use_gold_cache = (
+            session,
+            separate_stderr,
+            use_gold_cache,
+        )
+        self._settings |= {
+            "session": session,
+            "apart": separate_stderr,
+            "cached_golds": use_gold_cache,
+        }
 
     @cached_property
-    def _way(self) -> BashProfile:
+    def _profile_impl(self) -> BashProfile:
         if self.profile == "original":
-            return Original()
-        return Standard(self.session, self.apart, self._look)
+            return OriginalBashProfile()
+        return StandardBashProfile(self.session, self.separate_stderr, self._run_probe)
 
-    def _look(self, box: KeptSandbox, gold: bool) -> str:
-        def fresh() -> KeptSandbox:
-            return open_box(self._spec, self.sandbox_kind, False)
+    def _run_probe(self, box: SupervisedSandbox, gold: bool) -> str:
+        def fresh() -> SupervisedSandbox:
+            return acquire_sandbox(self._spec, self.sandbox_kind, False)
 
-        return looked(self.task, box, fresh, gold)
+        return run_probe(self.task, box, fresh, gold)
 
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
-        return self._way.spec(self.image, layers, self.network)
+        return self._profile_impl.sandbox_spec(self.image, layers, self.network)
 
-    def _open_session(self, box: KeptSandbox, task: Task, state: SessionState | None) -> Session:
-        return self._way.open_session(box, task, state)
+    def _open_session(
+        self, box: SupervisedSandbox, task: Task, state: SessionState | None
+    ) -> Session:
+        return self._profile_impl.open_session(box, task, state)
 
     def _close_episode(self) -> None:
-        self._way.close()
+        self._profile_impl.close()
         super()._close_episode()
 
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
-        state = self._way.agent_state(self._here.box, self._here.session, last, self.task)
+        state = self._profile_impl.agent_state(
+            self._current_workspace.sandbox, self._current_workspace.session, last, self.task
+        )
         return replace(state, answer=answer)
 
     def _gold_states(self, task: Task) -> list[State]:
         if not task.golds:
             raise GoldError(f"{task.id} has no gold: nothing to score against")
-        return self._way.gold_states(task, self._open_place, self._known)
+        return self._profile_impl.gold_states(
+            task, self._acquire_workspace, self._cached_gold_states
+        )
 
     # ------------------------------------------------------------- kept golds
-    def facts(self) -> dict[str, Any]:
-        golds = "cached where proven" if self._caches else "run"
-        plain = self.session == "persistent" and not self.apart
-        options = {} if plain else {"session": self.session, "apart": self.apart}
-        return {**super().facts(), "env_options": options, "golds": golds}
+    def result_metadata(self) -> dict[str, Any]:
+        golds = "cached where proven" if self._uses_gold_cache else "run"
+        plain = self.session == "persistent" and not self.separate_stderr
+        options = {} if plain else {"session": self.session, "apart": self.separate_stderr}
+        return {**super().result_metadata(), "env_options": options, "golds": golds}
 
     @property
-    def _shell(self) -> str:
-        shell = f"{self.session}, stderr apart" if self.apart else self.session
+    def _shell_key(self) -> str:
+        shell = f"{self.session}, stderr apart" if self.separate_stderr else self.session
         return f"{shell}, {tier}" if (tier := self._tier).startswith("container/") else shell
 
     @property
-    def _caches(self) -> bool:
-        return self.cached_golds and self.profile == "standard" and gold_cache.enabled()
+    def _uses_gold_cache(self) -> bool:
+        return self.use_gold_cache and self.profile == "standard" and gold_cache.is_enabled()
 
-    def _known(self) -> list[State] | None:
-        known = self._caches and self.task.look is None  # a look is no part of what is kept
-        return gold_cache.load(self.task, self._spec, self._shell) if known else None
+    def _cached_gold_states(self) -> list[State] | None:
+        known = (
+            self._uses_gold_cache and self.task.probe is None
+        )  # a look is no part of what is kept
+        return gold_cache.load_golds(self.task, self._spec, self._shell_key) if known else None
 
-    def keep_golds(self, states: Sequence[State], dated: bool) -> bool:
+    def cache_golds(self, states: Sequence[State], current_dates_only: bool) -> bool:
         """See ``proven.KeepsGolds``."""
-        if self.profile != "standard" or self.task.look is not None:
+        if self.profile != "standard" or self.task.probe is not None:
             return False
-        return gold_cache.save(self.task, self._spec, self._shell, states, dated)
+        return gold_cache.save_golds(
+            self.task, self._spec, self._shell_key, states, current_dates_only
+        )

@@ -11,10 +11,10 @@ import math
 from collections import Counter
 
 from intercode.core.types import FileEntry, Score, State, Task
-from intercode.environments.bash.tfidf import cosine, cosine_of
+from intercode.environments.bash.tfidf import term_cosine, tfidf_cosine
 
-CHECKED = ("A", "??", "C")
-_NOT_EQUAL = 0.99  # outputs that differ are never wholly similar
+CHECKED_CODES = ("A", "??", "C")
+_MAX_DIFFERENT_SIMILARITY = 0.99  # outputs that differ are never wholly similar
 
 
 def standard(_task: Task, agent: State, gold: State) -> Score:
@@ -50,8 +50,8 @@ def output_similarity(a: str, b: str) -> float:
     left, right = _lines(a), _lines(b)
     if Counter(left) == Counter(right):
         return 1.0
-    value = cosine_of(" ".join(left).split(), " ".join(right).split())
-    return min(value or 0.0, _NOT_EQUAL)
+    value = term_cosine(" ".join(left).split(), " ".join(right).split())
+    return min(value or 0.0, _MAX_DIFFERENT_SIMILARITY)
 
 
 def _lines(text: str) -> list[str]:
@@ -75,7 +75,7 @@ def original(_task: Task, agent: State, gold: State) -> Score:
     a, g = set(agent.status), set(gold.status)
     missed, extra = g - a, a - g
     files = round(0.33 * (1 - math.erf(len(missed) + len(extra))), 2)
-    same = [(path, code) for path, code in a & g if code in CHECKED]
+    same = [(path, code) for path, code in a & g if code in CHECKED_CODES]
     correct = sum(agent.checksums.get(path) == gold.checksums.get(path) for path, _ in same)
     content = round(0.33 * (correct / len(same)), 2) if same else 0.33
     similarity = _similarity_or_equality(agent.output, gold.output)
@@ -89,5 +89,5 @@ def original(_task: Task, agent: State, gold: State) -> Score:
 
 
 def _similarity_or_equality(a: str | None, b: str | None) -> float:
-    value = None if a is None or b is None else cosine(a, b)
+    value = None if a is None or b is None else tfidf_cosine(a, b)
     return value if value is not None else float(a == b)

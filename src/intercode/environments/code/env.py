@@ -7,29 +7,29 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from intercode.core.errors import GoldError, UsageError
-from intercode.core.languages import HOME, Language, language
-from intercode.core.types import Brief, Dataset, ExecResult, Layer, State, Task, TestRun
+from intercode.core.languages import PROGRAM_DIRECTORY, Language, load_language
+from intercode.core.types import Brief, Dataset, ExecResult, Layer, State, Task, TestResult
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.base.snapshots.files import CopiedFiles
-from intercode.environments.base.snapshots.storage import Stored
-from intercode.environments.base.workspaces import Place
-from intercode.environments.code.grading import graded
+from intercode.environments.base.snapshots.storage import StoredSnapshot
+from intercode.environments.base.workspaces import Workspace
+from intercode.environments.code.grading import grade_code
 from intercode.sandbox import SandboxSpec
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.base import Session
 from intercode.sessions.bash.shell_state import SessionState
-from intercode.sessions.programs.program import AGAIN, ProgramSession
+from intercode.sessions.programs.program import RERUN_COMMAND, ProgramSession
 from intercode.sessions.programs.repl import ReplSession
 
-_SLACK = 2  # times as long as before may an action take that is run again
-_PROGRAM = (
+_RERUN_TIMEOUT_FACTOR = 2  # times as long as before may an action take that is run again
+_PROGRAM_NOTES = (
     "Every action is a whole program in {title}: it is compiled and run, and you see what it says. "
     "{notes} Your last program is what is tested: what it prints for other inputs is compared, and "
-    f"it must end with status 0. An action whose first line is `{AGAIN}` gives the lines below it "
+    f"it must end with status 0. An action whose first line is `{RERUN_COMMAND}` gives the lines below it "
     "to the last program as its input."
 )
-_REPL = "Actions are {title}, as at a prompt: what you define stays. {notes} Define {entry}."
-_EXAMPLE = "It is run on this input, unless you give another:\n{}"
+_REPL_NOTES = "Actions are {title}, as at a prompt: what you define stays. {notes} Define {entry}."
+_EXAMPLE_NOTES = "It is run on this input, unless you give another:\n{}"
 
 
 class CodeEnv(SandboxedEnv):
@@ -60,23 +60,25 @@ class CodeEnv(SandboxedEnv):
         super().__init__(dataset, **settings)
         self.language, self.test_timeout = language, test_timeout or self.timeout
         self._settings |= {"language": language, "test_timeout": test_timeout}
-        self._graded: tuple[tuple[object, ...], tuple[TestRun, ...]] | None = None
+        self._test_results: tuple[tuple[object, ...], tuple[TestResult, ...]] | None = None
 
     @property
     def brief(self) -> Brief:
         brief, spoken, data = super().brief, self._language(self.task), self.task.data
-        told = (_REPL if _is_called(self.task) else _PROGRAM).format(
+        told = (_REPL_NOTES if _tests_call_function(self.task) else _PROGRAM_NOTES).format(
             title=spoken.title, notes=spoken.notes, entry=data.get("entry")
         )
-        example = _EXAMPLE.format(data["example"]) if data.get("example") else ""
+        example = _EXAMPLE_NOTES.format(data["example"]) if data.get("example") else ""
         notes = "\n".join(filter(None, (told, example, brief.notes)))
-        return replace(brief, notes=notes, environment=f"{self.name}:{self._spoken(self.task)}")
+        return replace(
+            brief, notes=notes, environment=f"{self.name}:{self._language_name(self.task)}"
+        )
 
-    def facts(self) -> dict[str, Any]:
+    def result_metadata(self) -> dict[str, Any]:
         options = {"language": self.language, "test_timeout": self.test_timeout}
-        return {**super().facts(), "env_options": options}
+        return {**super().result_metadata(), "env_options": options}
 
-    def _spoken(self, task: Task) -> str:
+    def _language_name(self, task: Task) -> str:
         """The name of a task's language."""
         name = task.data.get("language") or self.language
         if not name:
@@ -84,85 +86,102 @@ class CodeEnv(SandboxedEnv):
         return str(name)
 
     def _language(self, task: Task) -> Language:
-        return language(self._spoken(task))
+        return load_language(self._language_name(task))
 
     @property
-    def _key(self) -> Any:
+    def _prewarm_key(self) -> Any:
         data = self.task.data
-        return super()._key, data.get("language"), _is_called(self.task), data.get("example")
+        return (
+            super()._prewarm_key,
+            data.get("language"),
+            _tests_call_function(self.task),
+            data.get("example"),
+        )
 
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         return SandboxSpec(self.image, layers, network=self.network)
 
-    def _open_session(self, box: KeptSandbox, task: Task, state: SessionState | None) -> Session:
+    def _open_session(
+        self, box: SupervisedSandbox, task: Task, state: SessionState | None
+    ) -> Session:
         spoken = self._language(task)
-        if not _is_called(task):
+        if not _tests_call_function(task):
             example = str(task.data.get("example") or "")
             return ProgramSession(box, spoken, task.cwd, example, state)
         if spoken.repl is None:
             raise GoldError(f"{task.id} wants calls, and {spoken.title} has no interpreter here")
-        return ReplSession(box, spoken, task.cwd, state, _SLACK * self.timeout)
+        return ReplSession(box, spoken, task.cwd, state, _RERUN_TIMEOUT_FACTOR * self.timeout)
 
     def _changes(self) -> list[str]:
         """Without the program itself."""
-        return [path for path in super()._changes() if not f"{path}/".startswith(f"{HOME}/")]
+        return [
+            path
+            for path in super()._changes()
+            if not f"{path}/".startswith(f"{PROGRAM_DIRECTORY}/")
+        ]
 
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
-        session = self._here.session
-        key = (self.task.id, written := _written(session), self.test_timeout)
-        if self._graded is None or self._graded[0] != key:
-            limits = self.test_timeout, _SLACK * self.timeout
-            self._graded = key, graded(self.task, written, self._open_place, *limits)
+        session = self._current_workspace.session
+        key = (self.task.id, written := _submitted_code(session), self.test_timeout)
+        if self._test_results is None or self._test_results[0] != key:
+            limits = self.test_timeout, _RERUN_TIMEOUT_FACTOR * self.timeout
+            self._test_results = (
+                key,
+                grade_code(self.task, written, self._acquire_workspace, *limits),
+            )
         output = last.output if last else ""
-        return State(output, cwd=session.cwd, answer=answer, tests=self._graded[1])
+        return State(output, cwd=session.cwd, answer=answer, tests=self._test_results[1])
 
     def _gold_states(self, task: Task) -> list[State]:  # noqa: ARG002
         return [State()]
 
     def _close_episode(self) -> None:
-        self._graded = None
+        self._test_results = None
         super()._close_episode()
 
     # --------------------------------------------------------------- snapshots
-    def _hold(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
+    def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
         """The actions of an interpreter are run again, and the files of now put in place of what
         they leave then."""
-        place = self._here
+        place = self._current_workspace
         if not isinstance(place.session, ReplSession):
-            return super()._hold()
-        left, kept = place.session.others(place.box.processes()), CopiedFiles(place.box)
+            return super()._capture()
+        left, kept = (
+            place.session.other_processes(place.sandbox.processes()),
+            CopiedFiles(place.sandbox),
+        )
         return (self._spec, kept, place.session.state()), left, kept.close
 
-    def _resume(self, held: Any, last: bool = False) -> None:
-        if not _is_called(self.task):
-            return super()._resume(held, last)
-        if isinstance(held, Stored):
-            spec = self._spec_of(self.task)
-            held = spec, held.files(spec, self.sandbox_kind), held.state
-        self._spec, kept, state = held
-        place = self._open_place()
+    def _restore_captured(self, captured: Any, consume: bool = False) -> None:
+        if not _tests_call_function(self.task):
+            return super()._restore_captured(captured, consume)
+        if isinstance(captured, StoredSnapshot):
+            spec = self._spec_for(self.task)
+            captured = spec, captured.files(spec, self.sandbox_kind), captured.state
+        self._spec, kept, state = captured
+        place = self._acquire_workspace()
         try:
-            self._run_again(place, state)
-            kept.lend(place.box)
+            self._rerun_actions(place, state)
+            kept.lend(place.sandbox)
             assert isinstance(place.session, ReplSession)
-            place.session.move(state.cwd)
+            place.session.change_directory(state.cwd)
         except BaseException:
             place.close()
             raise
-        self._place = place
+        self._workspace = place
         return None
 
-    def _run_again(self, place: Place, state: SessionState) -> None:
+    def _rerun_actions(self, place: Workspace, state: SessionState) -> None:
         assert isinstance(place.session, ReplSession)
-        place.session.rerun(state, _SLACK * self.timeout)
+        place.session.rerun(state, _RERUN_TIMEOUT_FACTOR * self.timeout)
 
 
-def _is_called(task: Task) -> bool:
+def _tests_call_function(task: Task) -> bool:
     """Whether the tests call a function; else they run a program."""
     return bool(task.data.get("entry"))
 
 
-def _written(session: Session) -> tuple[str, ...]:
+def _submitted_code(session: Session) -> tuple[str, ...]:
     """What an agent has written: the actions of its interpreter, or its last program."""
     if isinstance(session, ReplSession):
         return session.actions

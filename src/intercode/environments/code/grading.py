@@ -12,22 +12,26 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from intercode.core.errors import GoldError, SandboxError, SandboxLostError
-from intercode.core.types import Task, TestRun
-from intercode.environments.base.workspaces import Place
-from intercode.environments.code.reward import same_printed, same_value
+from intercode.core.types import Task, TestResult
+from intercode.environments.base.workspaces import Workspace
+from intercode.environments.code.reward import outputs_equal, values_equal
 from intercode.sandbox.output import Collector, decode
 from intercode.sessions.programs.program import ProgramSession
 from intercode.sessions.programs.repl import ReplSession
 from intercode.sessions.programs.repl_process import ReplEndedError
 
-OpenPlace = Callable[[], Place]
+OpenPlace = Callable[[], Workspace]
 _COMPILE_SECONDS = 60.0
-_TOLD = 500  # characters of an error that are kept
-_NOTHING, _WRONG, _ENDED = "nothing was written", "another answer", "the interpreter ended"
-_LATE = "over the time limit of {:g} s"
+_MAX_ERROR = 500  # characters of an error that are kept
+_NO_CODE, _WRONG_ANSWER, _INTERPRETER_ENDED = (
+    "nothing was written",
+    "another answer",
+    "the interpreter ended",
+)
+_TIME_LIMIT = "over the time limit of {:g} s"
 
 
-def tests_of(task: Task) -> Sequence[Mapping[str, Any]]:
+def hidden_tests(task: Task) -> Sequence[Mapping[str, Any]]:
     """The hidden tests. Raises GoldError for a task without any, or with one in another form."""
     tests: Sequence[Any] = task.data.get("tests", ())
     if not tests:
@@ -38,112 +42,116 @@ def tests_of(task: Task) -> Sequence[Mapping[str, Any]]:
     return tests
 
 
-def graded(
-    task: Task, written: Sequence[str], open_place: OpenPlace, seconds: float, patience: float
-) -> tuple[TestRun, ...]:
+def grade_code(
+    task: Task,
+    written: Sequence[str],
+    open_place: OpenPlace,
+    test_timeout: float,
+    rerun_timeout: float,
+) -> tuple[TestResult, ...]:
     """How each test goes with what was written: a program, or the actions of an interpreter.
 
     ``open_place`` opens a fresh box with its session; ``seconds`` are for each test, ``patience``
     for each action that is run again. Raises GoldError, SandboxLostError, and SandboxError where
     the image lacks the language.
     """
-    tests = tests_of(task)
+    tests = hidden_tests(task)
     if not written:
-        return _all(tests, _NOTHING)
+        return _fail_all(tests, _NO_CODE)
     place = open_place()
     try:
         if isinstance(place.session, ReplSession):
-            return _called(task, place.session, written, seconds, patience)
+            return _grade_calls(task, place.session, written, test_timeout, rerun_timeout)
         assert isinstance(place.session, ProgramSession)
-        return _programs(tests, place, written[-1], seconds)
+        return _grade_program(tests, place, written[-1], test_timeout)
     finally:
         place.close()
 
 
-def _all(tests: Sequence[Mapping[str, Any]], why: str) -> tuple[TestRun, ...]:
-    return tuple(TestRun(_text(test), False, error=why) for test in tests)
+def _fail_all(tests: Sequence[Mapping[str, Any]], why: str) -> tuple[TestResult, ...]:
+    return tuple(TestResult(_test_text(test), False, error=why) for test in tests)
 
 
-def _text(test: Mapping[str, Any]) -> str:
+def _test_text(test: Mapping[str, Any]) -> str:
     return json.dumps(test["input"], ensure_ascii=False)
 
 
 # -------------------------------------------------------------------- programs
-def _programs(
-    tests: Sequence[Mapping[str, Any]], place: Place, program: str, seconds: float
-) -> tuple[TestRun, ...]:
+def _grade_program(
+    tests: Sequence[Mapping[str, Any]], place: Workspace, program: str, seconds: float
+) -> tuple[TestResult, ...]:
     session = place.session
     assert isinstance(session, ProgramSession)
     try:
         built = session.build(program, _COMPILE_SECONDS)
     except OSError as e:
-        return _all(tests, f"the program cannot be written down: {e}")
+        return _fail_all(tests, f"the program cannot be written down: {e}")
     if not built.ok:
         why = built.output.strip() or "out of time or memory"
-        return _all(tests, f"it does not compile: {why[:_TOLD]}")
-    return tuple(_printed(place, session, test, seconds) for test in tests)
+        return _fail_all(tests, f"it does not compile: {why[:_MAX_ERROR]}")
+    return tuple(_run_program_test(place, session, test, seconds) for test in tests)
 
 
-def _printed(
-    place: Place, session: ProgramSession, test: Mapping[str, Any], seconds: float
-) -> TestRun:
-    said = Collector(place.box.spec.limits.output)
+def _run_program_test(
+    place: Workspace, session: ProgramSession, test: Mapping[str, Any], seconds: float
+) -> TestResult:
+    said = Collector(place.sandbox.spec.limits.output)
     try:
         status = session.execute(str(test["input"]), said, seconds)
     except OSError as e:
-        return TestRun(_text(test), False, error=f"it cannot be run: {e}")
+        return TestResult(_test_text(test), False, error=f"it cannot be run: {e}")
     printed = decode(said.bytes())
     if status is None:
-        error = _LATE.format(seconds)
+        error = _TIME_LIMIT.format(seconds)
     elif status != 0:
         error = f"exit status {status}"
-    elif said.cut:
+    elif said.dropped:
         error = "it printed too much"
     else:
-        error = "" if same_printed(printed, str(test["output"])) else _WRONG
-    return TestRun(_text(test), not error, printed, error)
+        error = "" if outputs_equal(printed, str(test["output"])) else _WRONG_ANSWER
+    return TestResult(_test_text(test), not error, printed, error)
 
 
 # ----------------------------------------------------------------------- calls
-def _called(
+def _grade_calls(
     task: Task, session: ReplSession, actions: Sequence[str], seconds: float, patience: float
-) -> tuple[TestRun, ...]:
-    tests, entry = tests_of(task), str(task.data.get("entry") or "")
+) -> tuple[TestResult, ...]:
+    tests, entry = hidden_tests(task), str(task.data.get("entry") or "")
     if not entry:
         raise GoldError(f"{task.id} names no entry: the function that its tests call")
     for code in actions:
         session.run(code, patience)
     runs = []
     for test in tests:
-        said = Collector(session.limit)
-        error = _error_of(session, entry, test, said, seconds)
-        runs.append(TestRun(_text(test), not error, decode(said.bytes()), error))
+        said = Collector(session.output_limit)
+        error = _call_error(session, entry, test, said, seconds)
+        runs.append(TestResult(_test_text(test), not error, decode(said.bytes()), error))
     return tuple(runs)
 
 
-def _error_of(
+def _call_error(
     session: ReplSession, entry: str, test: Mapping[str, Any], said: Collector, seconds: float
 ) -> str:
     """What is wrong with a call; empty where it returned what it should. After one that did not
     come back the interpreter begins anew."""
     try:
         answer = session.call(entry, list(test["input"]), said, seconds)
-        error = _LATE.format(seconds)
+        error = _TIME_LIMIT.format(seconds)
     except ReplEndedError:
-        answer, error = None, _ENDED
+        answer, error = None, _INTERPRETER_ENDED
     if answer is None:
-        _begin_anew(session)
+        _restart(session)
         return error
     if "error" in answer:
-        return str(answer["error"])[:_TOLD] or _WRONG
+        return str(answer["error"])[:_MAX_ERROR] or _WRONG_ANSWER
     try:
         value = json.loads(answer["value"])
-        return "" if same_value(value, test["output"]) else _WRONG
+        return "" if values_equal(value, test["output"]) else _WRONG_ANSWER
     except (KeyError, TypeError, ValueError, RecursionError) as e:
         return f"what it returned cannot be compared: {e}"
 
 
-def _begin_anew(session: ReplSession) -> None:
+def _restart(session: ReplSession) -> None:
     try:
         session.restart()
     except SandboxLostError:

@@ -12,37 +12,37 @@ from typing import Any
 
 from intercode.environments.python.reward import standard
 
-__all__ = ["same_printed", "same_value", "standard"]
+__all__ = ["outputs_equal", "standard", "values_equal"]
 
-_RELATIVE = 1e-9
+_RELATIVE_TOLERANCE = 1e-9
 """Numbers x and y with a fraction are equal where |x − y| ≤ 1e-9 · max(|x|, |y|)."""
 
 
-def same_printed(printed: str, expected: str) -> bool:
+def outputs_equal(printed: str, expected: str) -> bool:
     """Whether a program printed what was expected of it, line by line. Blanks at the end of a line
     and empty lines at the end do not count."""
     return _lines(printed) == _lines(expected)
 
 
-def same_value(returned: Any, expected: Any) -> bool:
+def values_equal(returned: Any, expected: Any) -> bool:
     """Whether a value of JSON's is the expected one: of the same kind, and equal."""
     if isinstance(returned, bool) or isinstance(expected, bool):
         return returned is expected
     if isinstance(returned, int | float) and isinstance(expected, int | float):
-        return returned == expected or _close(returned, expected)
+        return returned == expected or _numbers_close(returned, expected)
     if isinstance(returned, list) and isinstance(expected, list):
-        return len(returned) == len(expected) and all(map(same_value, returned, expected))
+        return len(returned) == len(expected) and all(map(values_equal, returned, expected))
     if isinstance(returned, dict) and isinstance(expected, dict):
         return returned.keys() == expected.keys() and all(
-            same_value(value, expected[key]) for key, value in returned.items()
+            values_equal(value, expected[key]) for key, value in returned.items()
         )
     return type(returned) is type(expected) and bool(returned == expected)
 
 
-def _close(x: float, y: float) -> bool:
+def _numbers_close(x: float, y: float) -> bool:
     whole = isinstance(x, int) and isinstance(y, int)
     try:
-        return not whole and math.isclose(x, y, rel_tol=_RELATIVE)
+        return not whole and math.isclose(x, y, rel_tol=_RELATIVE_TOLERANCE)
     except OverflowError:  # a whole number that no float holds
         return False
 

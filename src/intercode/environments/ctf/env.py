@@ -9,19 +9,19 @@ from intercode.core.errors import DataError, GoldError
 from intercode.core.types import Brief, ExecResult, Layer, Score, State, Task
 from intercode.environments.base.layers import git_layer, setup_layer
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.environments.base.task_instances import begun
+from intercode.environments.base.task_instances import initial_file_entries
 from intercode.sandbox import SandboxSpec
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.base import Session
-from intercode.sessions.bash.original import FreshBashSession, wrap_ctf
+from intercode.sessions.bash.original import OriginalBashSession, wrap_ctf_action
 from intercode.sessions.bash.persistent import BashSession
 from intercode.sessions.bash.shell_state import SessionState
 
-WRONG = {
+WRONG_FLAG = {
     "standard": "That is not the flag. The episode goes on.\n",
     "original": "Submitted flag is incorrect. Keep trying!",  # their runner's words, as logged
 }
-HOW = (
+INSTRUCTIONS = (
     "The files of the task, if it has any, are in the directory where you start. `submit FLAG`, as "
     "an action of its own, hands the flag in; a wrong one costs a turn."
 )
@@ -38,46 +38,48 @@ class CTFEnv(SandboxedEnv):
     """
 
     name: ClassVar[str] = "ctf"
-    answers: ClassVar[bool] = True
+    expects_answer: ClassVar[bool] = True
 
     @property
     def brief(self) -> Brief:
         brief = super().brief
-        return replace(brief, notes=f"{HOW}\n{brief.notes}".strip())
+        return replace(brief, notes=f"{INSTRUCTIONS}\n{brief.notes}".strip())
 
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         task, original = self.task, self.profile == "original"
-        if code := self._setup(task):
+        if code := self._setup_code(task):
             layers += (setup_layer(code, task.cwd, self.image, layers, self.network),)
         if original:
             layers += (git_layer(self.image, layers),)
         return SandboxSpec(
-            self.image, layers, network=self.network, look="docker" if original else "plain"
+            self.image, layers, network=self.network, appearance="docker" if original else "plain"
         )
 
-    def _setup(self, task: Task) -> str | None:
+    def _setup_code(self, task: Task) -> str | None:
         """What is run once, when the layer of a task is built, in the task's folder."""
         wants_network = task.data.get("network_setup") if self.network == "host" else None
         return task.setup or wants_network
 
-    def _open_session(self, box: KeptSandbox, task: Task, state: SessionState | None) -> Session:
+    def _open_session(
+        self, box: SupervisedSandbox, task: Task, state: SessionState | None
+    ) -> Session:
         if self.profile == "original":
-            return FreshBashSession(box, state.cwd if state else task.cwd, wrap_ctf)
+            return OriginalBashSession(box, state.cwd if state else task.cwd, wrap_ctf_action)
         return BashSession(box, cwd=task.cwd, state=state)
 
     def _open_episode(self, task: Task) -> None:
         if absent := [spec.path for spec in task.files if not spec.path.exists()]:
             raise DataError(f"the files of {task.id} are not here: there is no {absent[0]}")
         super()._open_episode(task)
-        for path, (content, mode) in task.contents.items():
-            self._here.box.write_file(path, content, mode)
+        for path, (content, mode) in task.initial_files.items():
+            self._current_workspace.sandbox.write_file(path, content, mode)
 
     def _changes(self) -> list[str]:
         """Without the files that the episode began with, unless they were changed themselves."""
-        if not self.task.contents:
+        if not self.task.initial_files:
             return super()._changes()
-        now, then = self._here.box.changes(), begun(self.task)
-        gone = self.task.contents.keys() - now.keys()
+        now, then = self._current_workspace.sandbox.changes(), initial_file_entries(self.task)
+        gone = self.task.initial_files.keys() - now.keys()
         return sorted(gone | {path for path, entry in now.items() if then.get(path) != entry})
 
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
@@ -89,5 +91,5 @@ class CTFEnv(SandboxedEnv):
         mended = task.data.get("also_flags", ()) if self.profile == "standard" else ()
         return [State(answer=flag) for flag in (task.flag, *mended)]
 
-    def _refusal(self, score: Score) -> str | None:
-        return None if score.success or self._answer is None else WRONG[self.profile]
+    def _answer_refusal(self, score: Score) -> str | None:
+        return None if score.success or self._answer is None else WRONG_FLAG[self.profile]

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from intercode.core.logs.authors import SKIP
+from intercode.core.logs.authors import SKIP_ACTION
 from intercode.core.types import Step, Trajectory
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.replay_causes import Differing
-from intercode.environments.base.replay_rules import Rules
+from intercode.environments.base.replay_causes import ComparedStep
+from intercode.environments.base.replay_rules import ReplayRules
 
-_REACHES_OUT = re.compile(
+_NETWORK_COMMAND = re.compile(
     r"(?<![\w.-])(?:nc|netcat|curl|wget|ping|dig|nslookup|whois|telnet|apt(?:-get)?|pip3?)\s+\S"
     r"|\bgit\s+clone|https?://|/dev/tcp"
 )
@@ -28,7 +28,7 @@ _CAUSES = (
 """Causes with a sign by which a step shows them, and in which of its texts; the first counts."""
 
 
-class CtfRules(Rules):
+class CtfReplayRules(ReplayRules):
     """Everything is executed as recorded; what is submitted is compared with the task's flag."""
 
     def play(self, env: InterCodeEnv, step: Step) -> tuple[str, float | None]:
@@ -38,11 +38,11 @@ class CtfRules(Rules):
     def stable(self, trajectory: Trajectory, turn: int) -> bool:
         """A step needs no network where neither it nor one before it has asked for some: what is
         downloaded, or is not, shows in what follows."""
-        return not any(reaches_out(s) for s in trajectory.steps[: turn + 1])
+        return not any(uses_network(s) for s in trajectory.steps[: turn + 1])
 
     def notes(self, steps: Sequence[Any]) -> list[str]:
-        found = wins(steps)
-        lost = [win for win in found if not win.again]
+        found = recorded_wins(steps)
+        lost = [win for win in found if not win.reproduced]
         if not found:
             return []
         names = ", ".join(f"{w.task}{'' if w.offline else ' (network or files)'}" for w in lost)
@@ -51,7 +51,7 @@ class CtfRules(Rules):
             f"{len(found) - len(lost)} print it again; not so: {names or 'none'}."
         ]
 
-    def cause(self, step: Differing) -> str:
+    def cause(self, step: ComparedStep) -> str:
         if getattr(step, "stable", None) is False:
             return "network"
         for cause, sign, text in _CAUSES:
@@ -60,25 +60,25 @@ class CtfRules(Rules):
         return super().cause(step)
 
 
-def reaches_out(step: Step) -> bool:
+def uses_network(step: Step) -> bool:
     """Whether a step asks for something beyond the box."""
-    submits = step.action.startswith("submit") or step.action == SKIP
-    return not submits and _REACHES_OUT.search(step.action) is not None
+    submits = step.action.startswith("submit") or step.action == SKIP_ACTION
+    return not submits and _NETWORK_COMMAND.search(step.action) is not None
 
 
 @dataclass(frozen=True, slots=True)
-class Win:
+class RecordedWin:
     """A recorded win whose flag was printed before it was submitted.
 
     ``again``: whether the replay printed it as well; ``offline``: whether that needed no network.
     """
 
     task: str
-    again: bool
+    reproduced: bool
     offline: bool
 
 
-def wins(checks: Sequence[Any]) -> list[Win]:
+def recorded_wins(checks: Sequence[Any]) -> list[RecordedWin]:
     """Of all recorded wins among the steps of a replay, those whose flag was printed first."""
     found = []
     for task in dict.fromkeys(c.task for c in checks):
@@ -89,5 +89,5 @@ def wins(checks: Sequence[Any]) -> list[Win]:
         if (last.recorded_reward or 0.0) < 1.0 or not printed:
             continue
         again = any(flag in c.replayed for c in steps[:-1])
-        found.append(Win(task, again, all(bool(c.stable) for c in steps)))
+        found.append(RecordedWin(task, again, all(bool(c.stable) for c in steps)))
     return found

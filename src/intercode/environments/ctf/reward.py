@@ -17,23 +17,23 @@ def standard(_task: Task, agent: State, gold: State) -> Score:
     """
     given = (agent.answer or "").strip()
     bare = given[1:-1] if len(given) > 1 and given[0] == given[-1] in _QUOTES else given
-    return _scored(_equal(given, gold.answer) or _equal(bare, gold.answer))
+    return _flag_score(_flags_equal(given, gold.answer) or _flags_equal(bare, gold.answer))
 
 
 def original(_task: Task, agent: State, gold: State) -> Score:
     """1 where the first word after ``submit`` is the flag but for case, as in the authors'
     ``get_reward`` at c3e46d8; words end at a blank."""
     word = (agent.answer or "").split(" ")[0]
-    return _scored(_equal(word.lower(), (gold.answer or "").lower()))
+    return _flag_score(_flags_equal(word.lower(), (gold.answer or "").lower()))
 
 
-def _equal(given: str, flag: str | None) -> bool:
-    return flag is not None and hmac.compare_digest(_bytes(given), _bytes(flag))
+def _flags_equal(given: str, flag: str | None) -> bool:
+    return flag is not None and hmac.compare_digest(_encode(given), _encode(flag))
 
 
-def _bytes(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _scored(right: bool) -> Score:
+def _flag_score(right: bool) -> Score:
     return Score(float(right), {"flag": float(right)})

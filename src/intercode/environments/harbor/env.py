@@ -9,24 +9,24 @@ from typing import Any, ClassVar
 
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Dataset, ExecResult, Image, Layer, LayerSpec, State, Task
-from intercode.datasets.harbor.task_directory import files_of
+from intercode.datasets.harbor.task_directory import read_files
 from intercode.datasets.harbor.task_toml import Config
 from intercode.environments.base.layers import task_layer
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.environments.harbor.verifier import verify
+from intercode.environments.harbor.verifier import run_verifier
 from intercode.sandbox import SandboxSpec
 from intercode.sandbox.contract import Limits
-from intercode.sandbox.images.build.base_images import Bases
-from intercode.sandbox.images.build.on_demand import resolve
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.images.build.base_images import BaseImageResolver
+from intercode.sandbox.images.build.on_demand import resolve_or_build
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.base import Session
 from intercode.sessions.bash.persistent import BashSession
 from intercode.sessions.bash.shell_state import SessionState
 
-LARGEST_DISK = 4 << 30
+MAX_DISK = 4 << 30
 """Bytes that a box's files may take at most, whatever a task asks for: they may lie in memory."""
-_SPACE = 64 << 30  # bytes: Go, Java and Node reserve far more than they use
-_LOGS = LayerSpec("script", Path(__file__).with_name("create_log_directories.sh"))
+_ADDRESS_SPACE = 64 << 30  # bytes: Go, Java and Node reserve far more than they use
+_LOG_DIRECTORIES = LayerSpec("script", Path(__file__).with_name("create_log_directories.sh"))
 
 
 class HarborEnv(SandboxedEnv):
@@ -65,7 +65,11 @@ class HarborEnv(SandboxedEnv):
         name = self.image_name or str((self.build and data["dockerfile"]) or data["image"])
         if name not in self._images:
             ours = self.image_name or name.startswith("dockerfile:")
-            self._images[name] = resolve(name) if ours else Bases(resolve).image(name)
+            self._images[name] = (
+                resolve_or_build(name)
+                if ours
+                else BaseImageResolver(resolve_or_build).resolve_base(name)
+            )
         return self._images[name]
 
     @property
@@ -73,8 +77,8 @@ class HarborEnv(SandboxedEnv):
         config: Config = self.task.data["config"]
         return config
 
-    def facts(self) -> dict[str, Any]:
-        facts = super().facts() | {"env_options": {"build": self.build}}
+    def result_metadata(self) -> dict[str, Any]:
+        facts = super().result_metadata() | {"env_options": {"build": self.build}}
         if not self.image_name:
             sums = "".join(str(task.data["setup"]) for task in self.dataset.tasks)
             digest = hashlib.sha256(sums.encode()).hexdigest()
@@ -83,27 +87,35 @@ class HarborEnv(SandboxedEnv):
 
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         config, image = self._config, self.image
-        disk = min(config.storage, LARGEST_DISK)
-        limits = Limits(disk=disk, file_size=disk, memory=config.memory, address_space=_SPACE)
-        logs = task_layer(_LOGS, image)
+        disk = min(config.storage, MAX_DISK)
+        limits = Limits(
+            disk=disk, file_size=disk, memory=config.memory, address_space=_ADDRESS_SPACE
+        )
+        logs = task_layer(_LOG_DIRECTORIES, image)
         return SandboxSpec(
             image, (logs, *layers), network=self.network, limits=limits, env=config.env
         )
 
-    def _open_session(self, box: KeptSandbox, task: Task, state: SessionState | None) -> Session:
-        return BashSession(box, cwd=self._begins(task), state=state)
+    def _open_session(
+        self, box: SupervisedSandbox, task: Task, state: SessionState | None
+    ) -> Session:
+        return BashSession(box, cwd=self._start_directory(task), state=state)
 
-    def _begins(self, task: Task) -> str:
+    def _start_directory(self, task: Task) -> str:
         """Where an episode begins: where the task says, else where its image does."""
         return task.cwd if task.cwd != "/" else self.image.cwd or "/"
 
     # ------------------------------------------------------------- the verdict
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:  # noqa: ARG002
         task, config = self.task, self._config
-        tests = files_of(Path(task.data["folder"]) / "tests")
-        with self._here.box.clone() as copy:
-            state = verify(
-                copy, tests, self._begins(task), config.verifier_env, config.verifier_seconds
+        tests = read_files(Path(task.data["folder"]) / "tests")
+        with self._current_workspace.sandbox.clone() as copy:
+            state = run_verifier(
+                copy,
+                tests,
+                self._start_directory(task),
+                config.verifier_env,
+                config.verifier_seconds,
             )
         return replace(state, answer=answer)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from intercode.core.types import Score, State, Task
 
-MAIN = "reward"
-_PROGRAMS = ("/bin/", "/sbin/", "/lib", "/usr/", "/etc/ld.so")
-_MOST = 50  # paths that are told
+MAIN_REWARD = "reward"
+_PROGRAM_PREFIXES = ("/bin/", "/sbin/", "/lib", "/usr/", "/etc/ld.so")
+_MAX_PATHS = 50  # paths that are told
 
 
 def standard(_task: Task, agent: State, _gold: State) -> Score:
@@ -17,9 +17,11 @@ def standard(_task: Task, agent: State, _gold: State) -> Score:
     run them.
     """
     parts = {test.test: float(test.output or 0.0) for test in agent.tests}
-    programs = sorted(path for path in agent.files if path.startswith(_PROGRAMS))[:_MOST]
+    programs = sorted(path for path in agent.files if path.startswith(_PROGRAM_PREFIXES))[
+        :_MAX_PATHS
+    ]
     details = {"verifier": agent.exit_code, "said": agent.output, "programs": programs}
     if not parts or agent.failed:
-        return Score(0.0, {MAIN: 0.0}, details)
-    value = parts.get(MAIN, sum(parts.values()) / len(parts))
+        return Score(0.0, {MAIN_REWARD: 0.0}, details)
+    value = parts.get(MAIN_REWARD, sum(parts.values()) / len(parts))
     return Score(value, parts, details)

@@ -7,18 +7,22 @@ import math
 from collections.abc import Mapping
 
 from intercode.core.errors import SandboxError, SandboxLostError
-from intercode.core.types import FileEntry, State, TestRun
+from intercode.core.types import FileEntry, State, TestResult
 from intercode.datasets.harbor.task_directory import TESTS, Files
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 
 LOGS = "/logs/verifier"
-_TEXT, _JSON, _PRINTED = f"{LOGS}/reward.txt", f"{LOGS}/reward.json", f"{LOGS}/test-stdout.txt"
-_LONGEST = 1 << 16  # bytes of a reward's file
-_TOLD = 4000  # characters of what a verifier printed
+_REWARD_TEXT, _REWARD_JSON, _STDOUT_FILE = (
+    f"{LOGS}/reward.txt",
+    f"{LOGS}/reward.json",
+    f"{LOGS}/test-stdout.txt",
+)
+_MAX_REWARD_FILE = 1 << 16  # bytes of a reward's file
+_MAX_OUTPUT = 4000  # characters of what a verifier printed
 
 
-def verify(
-    box: KeptSandbox, tests: Files, cwd: str, env: Mapping[str, str], seconds: float
+def run_verifier(
+    box: SupervisedSandbox, tests: Files, cwd: str, env: Mapping[str, str], timeout: float
 ) -> State:
     """What the verifier makes of the files in a box, which is used up by that.
 
@@ -28,32 +32,32 @@ def verify(
     """
     try:
         files = box.changes(digests=False)
-        if not _cleared(box, files):
+        if not _clear_agent_paths(box, files):
             said = f"what the agent left in {TESTS} or {LOGS} cannot be removed"
             return State(said, files, failed=True)
-        box.write_file(_PRINTED, b"")
+        box.write_file(_STDOUT_FILE, b"")
         for name, (content, mode) in tests.items():
             box.write_file(f"{TESTS}/{name}", content, mode)
         command = ["/bin/sh", "-c", f"{TESTS}/test.sh"]
-        result = box.run(command, cwd=cwd, env={**box.env, **env}, timeout=seconds)
+        result = box.run(command, cwd=cwd, env={**box.env, **env}, timeout=timeout)
     except SandboxLostError:
         raise
     except (OSError, SandboxError) as e:  # no shell any more, no directory, no room
         return State(f"the verifier could not be run: {e}", exit_code=None, failed=True)
-    found = read_reward(_read(box, _TEXT), _read(box, _JSON))
-    runs = tuple(TestRun(name, value >= 1.0, repr(value)) for name, value in found.items())
+    found = parse_rewards(_read_file(box, _REWARD_TEXT), _read_file(box, _REWARD_JSON))
+    runs = tuple(TestResult(name, value >= 1.0, repr(value)) for name, value in found.items())
     code = None if result.timed_out else result.exit_code
-    said = result.output[-_TOLD:]
+    said = result.output[-_MAX_OUTPUT:]
     return State(said, files, exit_code=code, tests=runs, failed=result.timed_out)
 
 
-def read_reward(text: bytes | None, table: bytes | None) -> dict[str, float]:
+def parse_rewards(text: bytes | None, table: bytes | None) -> dict[str, float]:
     """The numbers in ``reward.txt``, or else in ``reward.json``; none where neither has any.
 
     What is no finite number counts as not written.
     """
     if text is not None and text.strip():
-        value = _number(text.decode(errors="replace").strip())
+        value = _finite_number(text.decode(errors="replace").strip())
         return {} if value is None else {"reward": value}
     try:
         rows = json.loads(table or b"null")
@@ -61,11 +65,13 @@ def read_reward(text: bytes | None, table: bytes | None) -> dict[str, float]:
         return {}
     if not isinstance(rows, dict):
         return {}
-    found = {name: _number(value) for name, value in rows.items() if not isinstance(value, str)}
+    found = {
+        name: _finite_number(value) for name, value in rows.items() if not isinstance(value, str)
+    }
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _number(value: object) -> float | None:
+def _finite_number(value: object) -> float | None:
     try:
         number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -73,16 +79,16 @@ def _number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _cleared(box: KeptSandbox, files: Mapping[str, FileEntry]) -> bool:
+def _clear_agent_paths(box: SupervisedSandbox, files: Mapping[str, FileEntry]) -> bool:
     """Remove what the agent left where the tests and their verdict go. Whether it is gone is asked
     of the keeper, as the programs inside may be the agent's too."""
-    if not _left(files):
+    if not _agent_paths(files):
         return True
     box.run(["/bin/rm", "-rf", "--", TESTS, LOGS])
-    return not _left(box.changes(digests=False))
+    return not _agent_paths(box.changes(digests=False))
 
 
-def _left(files: Mapping[str, FileEntry]) -> list[str]:
+def _agent_paths(files: Mapping[str, FileEntry]) -> list[str]:
     """What stands there now and is not the image's own; a changed directory above counts if it is
     none any more."""
     above = {"/logs"}
@@ -97,8 +103,8 @@ def _left(files: Mapping[str, FileEntry]) -> list[str]:
     ]
 
 
-def _read(box: KeptSandbox, path: str) -> bytes | None:
+def _read_file(box: SupervisedSandbox, path: str) -> bytes | None:
     try:
-        return box.read_file(path, _LONGEST)
+        return box.read_file(path, _MAX_REWARD_FILE)
     except OSError:
         return None

@@ -7,16 +7,20 @@ from typing import Any, ClassVar
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, ExecResult, Layer, Score, State, Task
-from intercode.environments.python.interpreter_env import LiveEnv
-from intercode.environments.python.profiles import Original, PythonProfile, Standard
+from intercode.environments.python.interpreter_env import LiveInterpreterEnv
+from intercode.environments.python.profiles import (
+    OriginalPythonProfile,
+    PythonProfile,
+    StandardPythonProfile,
+)
 from intercode.sandbox import SandboxSpec
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.python.session import PythonSession
 
-_SLACK = 2  # times as long as before may an action take that is run again
+_RERUN_TIMEOUT_FACTOR = 2  # times as long as before may an action take that is run again
 
 
-class PythonEnv(LiveEnv):
+class PythonEnv(LiveInterpreterEnv):
     """Write a function, a class or a program; the reward is the share of hidden tests that pass.
 
     In the ``standard`` profile an action runs as at a prompt, and ``submit``, or ``submit NAME``
@@ -43,38 +47,40 @@ class PythonEnv(LiveEnv):
         self._settings |= {"interpreter": interpreter, "test_timeout": test_timeout}
 
     @cached_property
-    def _way(self) -> PythonProfile:
+    def _profile_impl(self) -> PythonProfile:
         if self.profile == "original":
-            return Original(self.interpreter, self._open_place)
-        patience = _SLACK * self.timeout
-        return Standard(self.interpreter, self._open_place, self.test_timeout, patience)
+            return OriginalPythonProfile(self.interpreter, self._acquire_workspace)
+        patience = _RERUN_TIMEOUT_FACTOR * self.timeout
+        return StandardPythonProfile(
+            self.interpreter, self._acquire_workspace, self.test_timeout, patience
+        )
 
-    def facts(self) -> dict[str, Any]:
+    def result_metadata(self) -> dict[str, Any]:
         options = {"interpreter": self.interpreter, "test_timeout": self.test_timeout}
-        return {**super().facts(), "env_options": options}
+        return {**super().result_metadata(), "env_options": options}
 
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         return SandboxSpec(self.image, layers, network=self.network)
 
-    def _open_session(self, box: KeptSandbox, task: Task, state: Any) -> PythonSession:
-        return self._way.open_session(box, task, state)
+    def _open_session(self, box: SupervisedSandbox, task: Task, state: Any) -> PythonSession:
+        return self._profile_impl.open_session(box, task, state)
 
     def _close_episode(self) -> None:
-        self._way.close()
+        self._profile_impl.close()
         super()._close_episode()
 
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
-        return self._way.agent_state(self._here, last, self.task, answer)
+        return self._profile_impl.agent_state(self._current_workspace, last, self.task, answer)
 
     def _gold_states(self, task: Task) -> list[State]:
-        return self._way.gold_states(task)
+        return self._profile_impl.gold_states(task)
 
-    def regrade(self) -> Score:
+    def score_and_load_gold(self) -> Score:
         """Score as the authors' runner does after an action that begins with ``def``: the
         namespace holds the set-up and the gold afterwards, and nothing of the agent's. Raises
         UsageError in another profile than ``original``."""
-        if not isinstance(self._way, Original):
+        if not isinstance(self._profile_impl, OriginalPythonProfile):
             raise UsageError("regrade belongs to the original profile: use score")
         score = self.score()
-        self._way.load_gold(self._here, self.task)
+        self._profile_impl.load_gold(self._current_workspace, self.task)
         return score

@@ -15,150 +15,154 @@ from typing import Protocol
 
 from intercode.core.errors import EnvironmentStateError, SandboxError
 from intercode.environments.base.snapshots.files import CopiedFiles
-from intercode.environments.base.workspaces import Place
+from intercode.environments.base.workspaces import Workspace
 from intercode.sandbox import SandboxSpec
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.python.interpreter import Interpreter, InterpreterEndedError, RefusedError
-from intercode.sessions.python.migration import CannotMoveError, moved
+from intercode.sessions.python.migration import MigrationError, migrate_fork
 from intercode.sessions.python.session import PythonSession
 from intercode.sessions.python.state import PythonState
 
-_SECONDS = 30.0  # for an interpreter to fork
+_FORK_SECONDS = 30.0  # for an interpreter to fork
 
 
-class LentFiles(Protocol):
+class FileSource(Protocol):
     """Files that a box can be given in place of its own."""
 
-    def lend(self, box: KeptSandbox) -> None: ...
+    def apply_to(self, box: SupervisedSandbox) -> None: ...
 
 
-class SharedBox:
+class SharedSandbox:
     """A place with those who need it: an environment that plays there, and forks that wait. It is
     closed when the last one has gone."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Workspace) -> None:
         self.place = place
-        self._playing = True
-        self._waiting: dict[Interpreter, None] = {}
+        self._in_use = True
+        self._forks: dict[Interpreter, None] = {}
         self._lock = threading.Lock()
 
     @property
-    def pids(self) -> list[int]:
+    def fork_pids(self) -> list[int]:
         """The process numbers of the forks that wait."""
-        return [fork.pid for fork in self._waiting]
+        return [fork.pid for fork in self._forks]
 
-    def keep(self, fork: Interpreter) -> None:
+    def add_fork(self, fork: Interpreter) -> None:
         """Have one more wait."""
         with self._lock:
-            self._waiting[fork] = None
+            self._forks[fork] = None
 
-    def drop(self, fork: Interpreter) -> None:
+    def remove_fork(self, fork: Interpreter) -> None:
         """That one is no longer needed."""
         with self._lock:
-            self._waiting.pop(fork, None)
-            over = not self._playing and not self._waiting
+            self._forks.pop(fork, None)
+            over = not self._in_use and not self._forks
         fork.close()
         if over:
             self.place.close()
 
-    def claim(self) -> bool:
+    def acquire(self) -> bool:
         """Whether nobody plays here: then it is the caller who does from now on."""
         with self._lock:
-            free, self._playing = not self._playing, True
+            free, self._in_use = not self._in_use, True
             return free
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """The environment that played here has gone on."""
         with self._lock:
-            self._playing = False
-            over = not self._waiting
+            self._in_use = False
+            over = not self._forks
         self.place.session.close()
         if over:
             self.place.close()
 
 
 @dataclass(frozen=True)
-class HeldPython:
+class InterpreterSnapshot:
     """What a snapshot keeps: where the box came from, files, actions, and the fork."""
 
     spec: SandboxSpec
     files: CopiedFiles
     state: PythonState
-    shared: SharedBox
+    shared: SharedSandbox
     fork: Interpreter
 
     def release(self) -> None:
         """Free it. May be called again."""
-        self.shared.drop(self.fork)
+        self.shared.remove_fork(self.fork)
         self.files.close()
 
 
-def held(spec: SandboxSpec, shared: SharedBox) -> tuple[HeldPython, tuple[str, ...]]:
+def take_snapshot(
+    spec: SandboxSpec, shared: SharedSandbox
+) -> tuple[InterpreterSnapshot, tuple[str, ...]]:
     """Keep this moment of an episode, and tell which processes are not in it. Raises
     EnvironmentStateError for an interpreter that cannot be forked now, with the reason."""
-    session, box = shared.place.session, shared.place.box
+    session, box = shared.place.session, shared.place.sandbox
     assert isinstance(session, PythonSession)
-    own = {*session.own, *shared.pids}
+    own = {*session.own_pids, *shared.fork_pids}
     left = tuple(name for name in box.processes() if int(name.split("(")[-1][:-1]) not in own)
     try:
-        fork = session.interpreter().fork("apart", _SECONDS)
+        fork = session.interpreter().fork("apart", _FORK_SECONDS)
     except (RefusedError, InterpreterEndedError) as e:
         why = str(e) or "it does not answer"
         raise EnvironmentStateError(f"the interpreter cannot be kept as it is: {why}") from e
-    shared.keep(fork)
-    session.kept = shared.pids
+    shared.add_fork(fork)
+    session.protected_pids = shared.fork_pids
     try:
-        return HeldPython(spec, CopiedFiles(box), session.state(), shared, fork), left
+        return InterpreterSnapshot(spec, CopiedFiles(box), session.state(), shared, fork), left
     except BaseException:
-        shared.drop(fork)
+        shared.remove_fork(fork)
         raise
 
 
-def woken(kept: HeldPython, program: str) -> SharedBox | None:
+def resume_in_place(kept: InterpreterSnapshot, program: str) -> SharedSandbox | None:
     """The box of a snapshot with its files as they were and a live interpreter; None where somebody
     plays in it, or the fork is gone."""
     shared = kept.shared
-    if not shared.claim():
+    if not shared.acquire():
         return None
-    box, live = shared.place.box, None
+    box, live = shared.place.sandbox, None
     try:
-        box.kill_since(0, keep=shared.pids)
-        kept.files.lend(box)
-        live = kept.fork.fork("any", _SECONDS)
+        box.kill_since(0, keep=shared.fork_pids)
+        kept.files.apply_to(box)
+        live = kept.fork.fork("any", _FORK_SECONDS)
         session = PythonSession(box, "/", program, kept.state, live)
-        session.kept = shared.pids
-        place = Place(box, session)
+        session.protected_pids = shared.fork_pids
+        place = Workspace(box, session)
     except (SandboxError, InterpreterEndedError, RefusedError):
         if live is not None:
             live.close()
-        shared.leave()
+        shared.release()
         return None
     shared.place = place
     return shared
 
 
-def moved_to(place: Place, kept: HeldPython, program: str, seconds: float) -> Place:
+def resume_in_new_sandbox(
+    place: Workspace, kept: InterpreterSnapshot, program: str, timeout: float
+) -> Workspace:
     """A place of its own that goes on from a snapshot; what was to be run again has so many seconds
     an action. Raises EnvironmentStateError for an interpreter that cannot be moved, with the
     reason."""
-    session, box = place.session, place.box
+    session, box = place.session, place.sandbox
     assert isinstance(session, PythonSession)
     try:
-        kept.files.lend(box)
-        live = moved(kept.fork, box, program)
-    except CannotMoveError:
-        run_again(place, kept.state, kept.files, seconds)
+        kept.files.apply_to(box)
+        live = migrate_fork(kept.fork, box, program)
+    except MigrationError:
+        rerun_actions(place, kept.state, kept.files, timeout)
         return place
     except RefusedError as e:
         raise EnvironmentStateError(f"the interpreter cannot be moved as it is: {e}") from e
     session.close()
-    return Place(box, PythonSession(box, "/", program, kept.state, live))
+    return Workspace(box, PythonSession(box, "/", program, kept.state, live))
 
 
-def run_again(place: Place, state: PythonState, files: LentFiles, seconds: float) -> None:
+def rerun_actions(place: Workspace, state: PythonState, files: FileSource, timeout: float) -> None:
     """Come to a state in a fresh place by running its actions again, each for so many seconds, and
     putting the files of then in place of theirs."""
     assert isinstance(place.session, PythonSession)
-    place.session.rerun(state, seconds)
-    files.lend(place.box)
-    place.session.move(state.cwd)
+    place.session.rerun(state, timeout)
+    files.apply_to(place.sandbox)
+    place.session.change_directory(state.cwd)

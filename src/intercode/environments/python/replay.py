@@ -6,17 +6,17 @@ import re
 
 from intercode.core.types import Score, Step
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.replay_causes import Differing
-from intercode.environments.base.replay_rules import Rules
+from intercode.environments.base.replay_causes import ComparedStep
+from intercode.environments.base.replay_rules import ReplayRules
 from intercode.environments.python.env import PythonEnv
 
-_COUNT = re.compile(r"Failed \d+/\d+ Test Cases\. Please try again\.")
-_NAMED = re.compile(r"Failed Test Case: .*\nPlease try again\.", re.DOTALL)
-_SUBMITTED = "def"
-_PLAIN = "Test case did not pass. Please try again."
+_COUNT_FEEDBACK = re.compile(r"Failed \d+/\d+ Test Cases\. Please try again\.")
+_NAMED_FEEDBACK = re.compile(r"Failed Test Case: .*\nPlease try again\.", re.DOTALL)
+_SUBMISSION_PREFIX = "def"
+_PLAIN_FEEDBACK = "Test case did not pass. Please try again."
 
 
-class PythonRules(Rules):
+class PythonReplayRules(ReplayRules):
     """After an action that begins with ``def`` the authors' runner submitted the function; below a
     reward of 1 it told the agent of the tests that raised, in one of three forms, a setting of
     theirs that the log does not name: the form of the record is taken. Other actions it did not
@@ -27,12 +27,14 @@ class PythonRules(Rules):
         observation, *_ = env.step(step.action)
         if step.reward is None:
             return observation, None
-        if not step.action.startswith(_SUBMITTED):
+        if not step.action.startswith(_SUBMISSION_PREFIX):
             return observation, 0.0
-        score = env.regrade() if env.profile == "original" else env.score()
-        return told(step.observation, observation, score, env.task.data["tests"]), score.value
+        score = env.score_and_load_gold() if env.profile == "original" else env.score()
+        return feedback_observation(
+            step.observation, observation, score, env.task.data["tests"]
+        ), score.value
 
-    def cause(self, step: Differing) -> str:
+    def cause(self, step: ComparedStep) -> str:
         """One of a fixed set of causes."""
         if "Please try again." in (step.recorded[-17:], step.replayed[-17:]):
             return "a test ends otherwise"
@@ -41,13 +43,15 @@ class PythonRules(Rules):
         return "other"
 
 
-def told(recorded: str, observation: str, score: Score, tests: tuple[str, ...]) -> str:
+def feedback_observation(
+    recorded: str, observation: str, score: Score, tests: tuple[str, ...]
+) -> str:
     """The observation, or the feedback in the form of ``recorded`` where tests have raised."""
     raised = score.details.get("raised", ())
     if score.success or not raised:
         return observation
-    if _COUNT.fullmatch(recorded):
+    if _COUNT_FEEDBACK.fullmatch(recorded):
         return f"Failed {len(raised)}/{len(tests)} Test Cases. Please try again."
-    if _NAMED.fullmatch(recorded):
+    if _NAMED_FEEDBACK.fullmatch(recorded):
         return f"Failed Test Case: {tests[raised[0]]}\nPlease try again."
-    return _PLAIN
+    return _PLAIN_FEEDBACK

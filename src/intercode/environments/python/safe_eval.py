@@ -12,30 +12,30 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
+ALLOWED_FUNCTIONS: dict[str, Callable[..., Any]] = {
     f.__name__: f
     for f in (
         abs, all, any, bool, chr, complex, dict, divmod, enumerate, float, frozenset, int,
         isinstance, len, list, max, min, ord, reversed, round, set, sorted, str, sum, tuple, zip,
     )
 }  # fmt: skip
-_LONGEST = 1_000_000  # elements or characters that are made
-_LARGEST = 1 << 64  # of the numbers that are multiplied or raised to a power
-_HIGHEST = 1000  # power, or place to round to
+_MAX_LENGTH = 1_000_000  # elements or characters that are made
+_MAX_OPERAND = 1 << 64  # of the numbers that are multiplied or raised to a power
+_MAX_EXPONENT = 1000  # power, or place to round to
 _MATH: dict[str, Any] = {
     name: getattr(math, name)
     for name in (
         "isclose", "floor", "ceil", "sqrt", "fabs", "isnan", "isinf", "inf", "nan", "pi", "e",
     )
 }  # fmt: skip
-_METHODS: dict[type, str] = {
+_ALLOWED_METHODS: dict[type, str] = {
     str: "strip lstrip rstrip lower upper split splitlines startswith endswith count find index "
     "replace isdigit join",
     list: "count index", tuple: "count index", dict: "keys values items get",
     set: "issubset issuperset union intersection difference isdisjoint",
     frozenset: "issubset issuperset union intersection difference isdisjoint",
 }  # fmt: skip
-SIMPLE = {word for words in _METHODS.values() for word in words.split()}
+PURE_METHODS = {word for words in _ALLOWED_METHODS.values() for word in words.split()}
 _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
     ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Is: operator.is_, ast.IsNot: operator.is_not,
@@ -50,7 +50,7 @@ _OPERATIONS: dict[type[ast.AST], Callable[..., Any]] = {
 }  # fmt: skip
 
 
-def of_math(node: ast.expr) -> bool:
+def is_math_attribute(node: ast.expr) -> bool:
     """Whether it is ``math.name`` for a name that is known."""
     return (
         isinstance(node, ast.Attribute)
@@ -60,30 +60,30 @@ def of_math(node: ast.expr) -> bool:
     )
 
 
-def is_plain(node: ast.AST) -> bool:
+def is_supported(node: ast.AST) -> bool:
     """Whether the calculator can do it, its parts apart."""
     if isinstance(node, ast.Name):
-        return node.id in FUNCTIONS
+        return node.id in ALLOWED_FUNCTIONS
     if isinstance(node, ast.Attribute):
-        return of_math(node)
+        return is_math_attribute(node)
     if isinstance(node, ast.Call):
-        known = (isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS) or (
+        known = (isinstance(node.func, ast.Name) and node.func.id in ALLOWED_FUNCTIONS) or (
             isinstance(node.func, ast.Attribute)
-            and (of_math(node.func) or node.func.attr in SIMPLE)
+            and (is_math_attribute(node.func) or node.func.attr in PURE_METHODS)
         )
         return known and not any(k.arg is None for k in node.keywords)
-    return isinstance(node, tuple(_RULES))
+    return isinstance(node, tuple(_EVALUATORS))
 
 
-def calculated(node: ast.expr | None, names: Mapping[str, Any]) -> Any:
+def evaluate(node: ast.expr | None, names: Mapping[str, Any]) -> Any:
     """What an expression comes to, over plain values. Raises ValueError for what it does not know,
     and whatever an operation raises."""
     if node is None:
         return None
-    do = _RULES.get(type(node))
+    do = _EVALUATORS.get(type(node))
     if do is None:
         raise ValueError(f"cannot calculate {ast.unparse(node)!r}")
-    return do(node, lambda n: calculated(n, names), names)
+    return do(node, lambda n: evaluate(n, names), names)
 
 
 def _call(node: ast.Call, value: Callable[..., Any], names: Mapping[str, Any]) -> Any:
@@ -91,16 +91,16 @@ def _call(node: ast.Call, value: Callable[..., Any], names: Mapping[str, Any]) -
     options = {str(k.arg): value(k.value) for k in node.keywords}
     if isinstance(node.func, ast.Name):
         _check_call(node.func.id, arguments)
-        return FUNCTIONS[node.func.id](*arguments, **options)
+        return ALLOWED_FUNCTIONS[node.func.id](*arguments, **options)
     assert isinstance(node.func, ast.Attribute)
-    if of_math(node.func):
+    if is_math_attribute(node.func):
         return _MATH[node.func.attr](*arguments, **options)
     owner = value(node.func.value)
-    if node.func.attr not in _METHODS.get(type(owner), "").split():
+    if node.func.attr not in _ALLOWED_METHODS.get(type(owner), "").split():
         raise TypeError(f"{type(owner).__name__} has no {node.func.attr} here")
     if node.func.attr in ("join", "replace"):
-        longest = max((_size(a) for a in arguments), default=0) + 1
-        if (len(owner) + 1) * longest > _LONGEST:
+        longest = max((_length(a) for a in arguments), default=0) + 1
+        if (len(owner) + 1) * longest > _MAX_LENGTH:
             raise ValueError("too long a text")
     return getattr(owner, node.func.attr)(*arguments, **options)
 
@@ -109,12 +109,12 @@ def _check_call(name: str, arguments: list[Any]) -> None:
     """Refuse what would take long or much room for its arguments."""
     if name == "sum" and not all(_is_number(v) for v in (*arguments[0], *arguments[1:])):
         raise TypeError("only numbers are summed up here")
-    if name == "round" and len(arguments) > 1 and abs(arguments[1] or 0) > _HIGHEST:
+    if name == "round" and len(arguments) > 1 and abs(arguments[1] or 0) > _MAX_EXPONENT:
         raise ValueError("too far a place to round to")
 
 
 def _name(node: ast.Name, value: Callable[..., Any], names: Mapping[str, Any]) -> Any:
-    return names[node.id] if node.id in names else FUNCTIONS[node.id]
+    return names[node.id] if node.id in names else ALLOWED_FUNCTIONS[node.id]
 
 
 def _compare(node: ast.Compare, value: Callable[..., Any], names: Mapping[str, Any]) -> bool:
@@ -133,11 +133,11 @@ def _binary(node: ast.BinOp, value: Callable[..., Any], names: Mapping[str, Any]
     if isinstance(node.op, ast.Mod) and not both:
         raise TypeError("only numbers are divided here")
     if isinstance(node.op, ast.Mult | ast.Pow):
-        if any(isinstance(v, int) and abs(v) > _LARGEST for v in (left, right)):
+        if any(isinstance(v, int) and abs(v) > _MAX_OPERAND for v in (left, right)):
             raise ValueError("too large a number to calculate with")
-        if isinstance(node.op, ast.Pow) and (not both or abs(right) > _HIGHEST):
+        if isinstance(node.op, ast.Pow) and (not both or abs(right) > _MAX_EXPONENT):
             raise ValueError("too large a power")
-        if not both and _size(left) * _size(right) > _LONGEST:
+        if not both and _length(left) * _length(right) > _MAX_LENGTH:
             raise ValueError("too long a sequence")
     return _OPERATIONS[type(node.op)](left, right)
 
@@ -146,7 +146,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float | complex)
 
 
-def _size(value: Any) -> int:
+def _length(value: Any) -> int:
     return abs(value) if isinstance(value, int) else len(value) if hasattr(value, "__len__") else 0
 
 
@@ -163,7 +163,7 @@ def _dict(node: ast.Dict, value: Callable[..., Any], names: Mapping[str, Any]) -
     return {value(k): value(v) for k, v in zip(node.keys, node.values, strict=True)}
 
 
-_RULES: dict[type[ast.AST], Callable[[Any, Callable[..., Any], Mapping[str, Any]], Any]] = {
+_EVALUATORS: dict[type[ast.AST], Callable[[Any, Callable[..., Any], Mapping[str, Any]], Any]] = {
     ast.Constant: lambda n, v, _: n.value,
     ast.Name: _name,
     ast.Attribute: lambda n, v, _: _MATH[n.attr],

@@ -6,26 +6,26 @@ import re
 
 from intercode.core.types import Rows, Task
 from intercode.environments.sql.row_order import (
-    asks_for_order,
-    cuts_a_tie,
+    has_order_by,
+    limit_cuts_tie,
     subqueries,
     without_limit,
 )
 from intercode.evaluation.check.findings import Finding
-from intercode.evaluation.check.task_runs import Play, Player
+from intercode.evaluation.check.task_runs import TaskRun, TaskRunner
 
-_NOTHING: frozenset[object] = frozenset({None, 0})
+_EMPTY_VALUES: frozenset[object] = frozenset({None, 0})
 
 
-def look(player: Player, i: int, play: Play) -> list[Finding]:
+def audit_gold(player: TaskRunner, i: int, play: TaskRun) -> list[Finding]:
     """What the result of task ``i``'s gold gives away. ``play`` is a run of the gold."""
     task = player.env.dataset.tasks[i]
     rows = play.state.rows if play.state is not None else None
     if rows is None or task.gold is None:
         return []
     found: list[Finding] = []
-    if empty := _vacuous(rows):
-        tables = [name for name in _read(task) if not _has_rows(player, i, name)]
+    if empty := _empty_result_text(rows):
+        tables = [name for name in _tables_in_gold(task) if not _has_rows(player, i, name)]
         if tables:
             what = (
                 f"{empty}, because {', '.join(tables)} {'is' if len(tables) == 1 else 'are'} empty"
@@ -33,42 +33,44 @@ def look(player: Player, i: int, play: Play) -> list[Finding]:
             found.append(Finding(task.id, "empty-table", what))
         else:
             found.append(Finding(task.id, "vacuous", empty))
-    if _ties(player, i, task.gold, rows):
+    if _limit_cuts_tie(player, i, task.gold, rows):
         found.append(Finding(task.id, "tie-at-limit", "rows beside the last one are left out"))
-    if len(rows) > 1 and not asks_for_order(task.gold):
+    if len(rows) > 1 and not has_order_by(task.gold):
         found.append(Finding(task.id, "open-order", f"{len(rows)} rows"))
     return found
 
 
-def _ties(player: Player, i: int, gold: str, rows: Rows) -> bool:
+def _limit_cuts_tie(player: TaskRunner, i: int, gold: str, rows: Rows) -> bool:
     """Whether LIMIT cuts a tie in the gold or in one of its subqueries that can stand alone."""
 
     def ask(statement: str) -> Rows | None:
-        return _ask(player, i, statement)
+        return _run_statement(player, i, statement)
 
     inner = [s for s in subqueries(gold) if without_limit(s) is not None]
-    return cuts_a_tie(gold, rows, ask) or any(cuts_a_tie(s, ask(s) or (), ask) for s in inner)
+    return limit_cuts_tie(gold, rows, ask) or any(
+        limit_cuts_tie(s, ask(s) or (), ask) for s in inner
+    )
 
 
-def _vacuous(rows: Rows) -> str:
+def _empty_result_text(rows: Rows) -> str:
     """What a result without any content is, in words."""
     if not rows:
         return "no row"
-    if len(rows) == 1 and all(value in _NOTHING for value in rows[0]):
+    if len(rows) == 1 and all(value in _EMPTY_VALUES for value in rows[0]):
         return f"nothing but {rows[0]!r}"
     return ""
 
 
-def _read(task: Task) -> list[str]:
+def _tables_in_gold(task: Task) -> list[str]:
     """The tables of the schema that a gold names."""
     words = {word.lower() for word in re.findall(r"\w+", str(task.gold))}
     return [name for name in task.data.get("schema", {}) if name.lower() in words]
 
 
-def _has_rows(player: Player, i: int, table: str) -> bool:
-    return bool(_ask(player, i, f"SELECT 1 FROM `{table}` LIMIT 1"))
+def _has_rows(player: TaskRunner, i: int, table: str) -> bool:
+    return bool(_run_statement(player, i, f"SELECT 1 FROM `{table}` LIMIT 1"))
 
 
-def _ask(player: Player, i: int, statement: str) -> Rows | None:
-    state = player.play(i, statement).state
+def _run_statement(player: TaskRunner, i: int, statement: str) -> Rows | None:
+    state = player.run(i, statement).state
     return None if state is None else state.rows

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 from intercode.core.errors import DataError, GoldError, UsageError
 from intercode.core.types import DatabaseSpec, Dataset, ExecResult, State, Task
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.hashes import of_observation
-from intercode.environments.sql.profiles import Original, SqlProfile, Standard
+from intercode.environments.base.hashes import observation_hash
+from intercode.environments.sql.profiles import OriginalSqlProfile, SqlProfile, StandardSqlProfile
 from intercode.sql import EngineKind, SqlLimits, SqlSession, open_engine
 
-_WITHOUT = {"image": None, "sandbox": "auto", "network": "none", "deterministic": False}
+_SANDBOX_SETTINGS = {"image": None, "sandbox": "auto", "network": "none", "deterministic": False}
 """Settings of where code runs: SQL runs on an engine, in no box."""
 
 
@@ -24,8 +24,8 @@ def _database(task: Task) -> DatabaseSpec:
     return task.database
 
 
-def _refuse_boxes(settings: dict[str, Any]) -> None:
-    for name, only in _WITHOUT.items():
+def _reject_sandbox_settings(settings: dict[str, Any]) -> None:
+    for name, only in _SANDBOX_SETTINGS.items():
         if settings.get(name, only) != only:
             given = f"{name}={settings[name]!r}"
             raise UsageError(f"SQL runs on an engine and in no sandbox: leave out {given}")
@@ -53,26 +53,32 @@ class SqlEnv(InterCodeEnv):
         limits: SqlLimits | None = None,
         **settings: Any,
     ) -> None:
-        _refuse_boxes(settings)
+        _reject_sandbox_settings(settings)
         super().__init__(dataset, **settings)
-        self._way: SqlProfile = Original() if self.profile == "original" else Standard()
+        self._profile_impl: SqlProfile = (
+            OriginalSqlProfile() if self.profile == "original" else StandardSqlProfile()
+        )
         self._engine = open_engine(engine, dsn)
         self.limits = limits or SqlLimits()
         self._settings |= {"engine": engine, "dsn": dsn, "limits": limits}
 
     _session: SqlSession | None = None
-    _judging: SqlSession | None = None  # the gold's
-    _given_up = False
+    _gold_session: SqlSession | None = None  # the gold's
+    _aborted = False
 
-    def facts(self) -> dict[str, Any]:
-        engine = {"kind": self._engine.kind, "version": self._version, **self._engine.facts()}
+    def result_metadata(self) -> dict[str, Any]:
+        engine = {
+            "kind": self._engine.kind,
+            "version": self._engine_version,
+            **self._engine.metadata(),
+        }
         return {
-            **super().facts(), "env_options": {"engine": engine["kind"]}, "engine": engine,
+            **super().result_metadata(), "env_options": {"engine": engine["kind"]}, "engine": engine,
             "tier": f"{engine['kind']}: {engine['version']}", "arch": platform.machine(),
         }  # fmt: skip
 
     @cached_property
-    def _version(self) -> str:
+    def _engine_version(self) -> str:
         return self._engine.version
 
     @property
@@ -84,28 +90,28 @@ class SqlEnv(InterCodeEnv):
         self._engine.close()
 
     def abort(self) -> None:
-        self._given_up = True
-        for session in (self._session, self._judging):
+        self._aborted = True
+        for session in (self._session, self._gold_session):
             if session is not None:
                 session.abort()
 
     # ------------------------------------------------------------- the episode
     def _open_episode(self, task: Task) -> None:
-        self._session = self._pristine(task)
+        self._session = self._open_session(task)
 
-    def _pristine(self, task: Task) -> SqlSession:
+    def _open_session(self, task: Task) -> SqlSession:
         return self._engine.open(_database(task), self.limits)
 
-    def _for_gold(self, task: Task) -> SqlSession:
-        self._judging = self._pristine(task)
-        if self._given_up:
-            self._judging.abort()
-        return self._judging
+    def _open_gold_session(self, task: Task) -> SqlSession:
+        self._gold_session = self._open_session(task)
+        if self._aborted:
+            self._gold_session.abort()
+        return self._gold_session
 
     def _close_episode(self) -> None:
-        self._way.close()
+        self._profile_impl.close()
         session, self._session = self._session, None
-        self._judging, self._given_up = None, False
+        self._gold_session, self._aborted = None, False
         if session is not None:
             session.close()
 
@@ -113,34 +119,36 @@ class SqlEnv(InterCodeEnv):
         return self._session is not None
 
     @property
-    def _here(self) -> SqlSession:
+    def _current_session(self) -> SqlSession:
         assert self._session is not None
         return self._session
 
     def _execute(self, action: str) -> ExecResult:
-        return self._way.run(self._here, action, self.timeout)
+        return self._profile_impl.run(self._current_session, action, self.timeout)
 
     def _changes(self) -> list[str]:
-        return self._here.changes()
+        return self._current_session.changes()
 
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:  # noqa: ARG002
-        return self._way.agent_state(last, self.task)
+        return self._profile_impl.agent_state(last, self.task)
 
     def _gold_states(self, task: Task) -> list[State]:
         if not task.golds:
             raise GoldError(f"{task.id} has no gold: nothing to score against")
-        return self._way.gold_states(task, self._here, lambda: self._for_gold(task))
+        return self._profile_impl.gold_states(
+            task, self._current_session, lambda: self._open_gold_session(task)
+        )
 
-    def _hashed(self, observation: str) -> dict[str, Any]:
+    def _hash_info(self, observation: str) -> dict[str, Any]:
         if not self.hashes:
             return {}
-        told = {"observation": observation, "state": self._here.told()}
-        return {"hashes": {name: of_observation(text) for name, text in told.items()}}
+        told = {"observation": observation, "state": self._current_session.state_text()}
+        return {"hashes": {name: observation_hash(text) for name, text in told.items()}}
 
     # --------------------------------------------------------------- snapshots
-    def _hold(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
-        kept = self._here.snapshot()
-        return kept, kept.left_behind, kept.close
+    def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
+        kept = self._current_session.snapshot()
+        return kept, kept.omitted_tables, kept.close
 
-    def _resume(self, held: Any, last: bool) -> None:
-        self._session = held.take() if last else held.open()
+    def _restore_captured(self, captured: Any, consume: bool) -> None:
+        self._session = captured.take() if consume else captured.open()

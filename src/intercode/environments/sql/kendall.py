@@ -18,19 +18,19 @@ def tau_b(x: Sequence[str], y: Sequence[str]) -> float:
     if len(x) != len(y):
         raise ValueError(f"tau needs lists of one length, not {len(x)} and {len(y)}")
     pairs = len(x) * (len(x) - 1) // 2
-    x_ties, y_ties = _tied(x), _tied(y)
+    x_ties, y_ties = _count_tied_pairs(x), _count_tied_pairs(y)
     if not x or pairs in (x_ties, y_ties):
         return math.nan
     if x == y and not x_ties:
         discordant = 0
     else:
-        discordant = inversions(b for _, b in sorted(zip(x, y, strict=True)))
-    balance = pairs - x_ties - y_ties + _tied(zip(x, y, strict=True)) - 2 * discordant
+        discordant = count_inversions(b for _, b in sorted(zip(x, y, strict=True)))
+    balance = pairs - x_ties - y_ties + _count_tied_pairs(zip(x, y, strict=True)) - 2 * discordant
     value = balance / math.sqrt(pairs - x_ties) / math.sqrt(pairs - y_ties)
     return min(1.0, max(-1.0, value))
 
 
-def inversions(values: Iterable[str | int]) -> int:
+def count_inversions(values: Iterable[str | int]) -> int:
     """How many pairs stand in falling order. Equal values are no such pair."""
     seen: list[str | int] = []
     count = 0
@@ -40,6 +40,6 @@ def inversions(values: Iterable[str | int]) -> int:
     return count
 
 
-def _tied(values: Iterable[Hashable]) -> int:
+def _count_tied_pairs(values: Iterable[Hashable]) -> int:
     """How many pairs are equal."""
     return sum(n * (n - 1) // 2 for n in Counter(values).values())

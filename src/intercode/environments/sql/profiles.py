@@ -7,19 +7,19 @@ from typing import Protocol
 
 from intercode.core.errors import GoldError
 from intercode.core.types import ExecResult, Rows, State, Task
-from intercode.environments.sql.row_order import ranks_of
+from intercode.environments.sql.row_order import rank_rows
 from intercode.sql import SqlSession
-from intercode.sql.base import FAILED, failed
-from intercode.sql.dialect.errors import near
-from intercode.sql.dialect.keywords import TIGHT
-from intercode.sql.dialect.tokens import tokens
+from intercode.sql.base import ERROR_PREFIX, error_result
+from intercode.sql.dialect.errors import syntax_error
+from intercode.sql.dialect.keywords import NO_SPACE_FUNCTIONS
+from intercode.sql.dialect.tokens import tokenize
 
 GOLD_SECONDS = 120.0
-_NO_FUNCTION = (
+_MISSING_FUNCTION = (
     "FUNCTION {}.{} does not exist. Check the 'Function Name Parsing and Resolution' section in "
     "the Reference Manual"
 )
-OpenSession = Callable[[], SqlSession]
+OpenSqlSession = Callable[[], SqlSession]
 
 
 class SqlProfile(Protocol):
@@ -33,7 +33,7 @@ class SqlProfile(Protocol):
         """What the agent has got last."""
         ...
 
-    def gold_states(self, task: Task, agent: SqlSession, pristine: OpenSession) -> list[State]:
+    def gold_states(self, task: Task, agent: SqlSession, pristine: OpenSqlSession) -> list[State]:
         """What each gold gives. ``agent`` is the episode's own session, ``pristine`` opens one on
         the data as they were at first."""
         ...
@@ -43,7 +43,7 @@ class SqlProfile(Protocol):
         ...
 
 
-class Standard:
+class StandardSqlProfile:
     """Each gold runs once per episode, on pristine data; one that fails is the dataset's fault."""
 
     def __init__(self) -> None:
@@ -55,11 +55,11 @@ class Standard:
     def agent_state(self, last: ExecResult | None, task: Task) -> State:  # noqa: ARG002
         return State(last.output, rows=last.rows) if last else State()
 
-    def gold_states(self, task: Task, agent: SqlSession, pristine: OpenSession) -> list[State]:  # noqa: ARG002
+    def gold_states(self, task: Task, agent: SqlSession, pristine: OpenSqlSession) -> list[State]:  # noqa: ARG002
         if self._golds is None:
             session = pristine()
             try:
-                self._golds = [_gold(task, gold, session) for gold in task.golds]
+                self._golds = [_gold_state(task, gold, session) for gold in task.golds]
             finally:
                 session.close()
         return self._golds
@@ -68,38 +68,42 @@ class Standard:
         self._golds = None
 
 
-def _gold(task: Task, gold: str, session: SqlSession) -> State:
+def _gold_state(task: Task, gold: str, session: SqlSession) -> State:
     """What a gold gives, and the order that it asks for. Raises GoldError where it fails."""
     result = session.run(gold, GOLD_SECONDS)
     if not result.ok:
-        why = result.output.removeprefix(FAILED)
+        why = result.output.removeprefix(ERROR_PREFIX)
         raise GoldError(f"the gold of {task.id} fails: {why}")
-    ranks = None if result.rows is None else ranks_of(gold, result.rows, _asking(session))
+    ranks = (
+        None if result.rows is None else rank_rows(gold, result.rows, _statement_runner(session))
+    )
     return State(result.output, rows=result.rows, ranks=ranks)
 
 
-def _asking(session: SqlSession) -> Callable[[str], Rows | None]:
+def _statement_runner(session: SqlSession) -> Callable[[str], Rows | None]:
     return lambda statement: session.run(statement, GOLD_SECONDS).rows
 
 
-class Original:
+class OriginalSqlProfile:
     """The gold runs on the agent's connection whenever there is a score, in whatever state that is;
     one that fails counts as an empty result. ``COUNT (*)`` with a blank is no function, as on the
     authors' server, whatever the engine makes of it."""
 
     def run(self, session: SqlSession, code: str, timeout: float) -> ExecResult:
-        pieces = list(tokens(code))
+        pieces = list(tokenize(code))
         for token, after, inside in zip(pieces, pieces[1:], pieces[2:], strict=False):
-            if after.text == "(" and after.start > token.end and token.upper in TIGHT:
-                no_name = _NO_FUNCTION.format(session.database, token.text)
+            if after.text == "(" and after.start > token.end and token.upper in NO_SPACE_FUNCTIONS:
+                no_name = _MISSING_FUNCTION.format(session.database, token.text)
                 starred = inside.text == "*"
-                return failed(near(code, inside.start).message if starred else no_name)
+                return error_result(
+                    syntax_error(code, inside.start).message if starred else no_name
+                )
         return session.run(code, timeout)
 
     def agent_state(self, last: ExecResult | None, task: Task) -> State:
         return State(last.output, rows=last.rows) if last else State(task.query)
 
-    def gold_states(self, task: Task, agent: SqlSession, pristine: OpenSession) -> list[State]:  # noqa: ARG002
+    def gold_states(self, task: Task, agent: SqlSession, pristine: OpenSqlSession) -> list[State]:  # noqa: ARG002
         result = self.run(agent, task.golds[0], GOLD_SECONDS)
         return [State(result.output, rows=result.rows if result.ok else (), failed=not result.ok)]
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import re
 
-FAILED = "Error executing query: "
+ERROR_PREFIX = "Error executing query: "
 
-_KINDS = (
+_ERROR_KINDS = (
     ("syntax", r"You have an error in your SQL syntax"),
     ("missing table", r"Table '.*' doesn't exist|Unknown table|Unknown database"),
     ("missing column", r"Unknown column"),
@@ -33,45 +33,45 @@ _KINDS = (
     ("time-out", r"interrupted|max_statement_time|execution time exceeded"),
     ("exists already", r"already exists|Duplicate"),
 )
-_PATTERNS = tuple((name, re.compile(pattern, re.DOTALL)) for name, pattern in _KINDS)
+_PATTERNS = tuple((name, re.compile(pattern, re.DOTALL)) for name, pattern in _ERROR_KINDS)
 
 _WIDTH = re.compile(r"\b(tinyint|smallint|mediumint|int|bigint)\(\d+\)")
 _BYTES = re.compile(r"(?:bytearray\()?\bb('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")\)?")
 _NOW = re.compile(r"'current_timestamp(?:\(\))?', '(?:DEFAULT_GENERATED)?'", re.IGNORECASE)
 _CATALOGUE = re.compile(r"\s*(show|desc|describe|explain)\b|.*information_schema", re.I | re.DOTALL)
 _LIMIT = re.compile(r"\blimit\b", re.IGNORECASE)
-_PIECE = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[()\[\]]|[^'\"()\[\]]+")
+_LEXEME = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[()\[\]]|[^'\"()\[\]]+")
 
 
-def failed(text: str) -> bool:
+def is_error(text: str) -> bool:
     """Whether an observation is an error."""
-    return text.startswith(FAILED)
+    return text.startswith(ERROR_PREFIX)
 
 
-def kind_of(text: str) -> str:
+def error_kind(text: str) -> str:
     """Which kind of error an observation is: one of a fixed set, or its first words."""
-    message = text.removeprefix(FAILED)
+    message = text.removeprefix(ERROR_PREFIX)
     found = next((name for name, pattern in _PATTERNS if pattern.search(message)), None)
     return found or " ".join(message.split()[:4])
 
 
-def same(a: str, b: str) -> bool:
+def same_observation(a: str, b: str) -> bool:
     """Whether two observations say the same; see the module's words."""
     if a == b:
         return True
-    if failed(a) or failed(b):
-        return failed(a) and failed(b) and kind_of(a) == kind_of(b)
-    return plain(a) == plain(b)
+    if is_error(a) or is_error(b):
+        return is_error(a) and is_error(b) and error_kind(a) == error_kind(b)
+    return normalize_observation(a) == normalize_observation(b)
 
 
-def plain(text: str) -> str:
+def normalize_observation(text: str) -> str:
     """An observation without what differs between servers of the family."""
     text = _WIDTH.sub(r"\1", text)
     text = _NOW.sub("'CURRENT_TIMESTAMP', ''", text)
     return _BYTES.sub(r"\1", text) if "b'" in text or 'b"' in text else text
 
 
-def rows_of(text: str) -> list[str] | None:
+def parse_rows(text: str) -> list[str] | None:
     """The texts of the rows in an observation; None where it holds no result, or is cut. What a
     person was shown has no brackets around the rows."""
     if not text.startswith(("[", "(")):
@@ -79,7 +79,7 @@ def rows_of(text: str) -> list[str] | None:
     rows: list[str] = []
     parts: list[str] = []
     depth = outside = int(text.startswith("("))
-    for match in _PIECE.finditer(text):
+    for match in _LEXEME.finditer(text):
         piece = match.group()
         if piece in "([":
             depth += 1
@@ -95,33 +95,33 @@ def rows_of(text: str) -> list[str] | None:
 
 def same_rows(a: str, b: str) -> bool:
     """Whether two observations hold the same rows, in whatever order."""
-    left, right = rows_of(plain(a)), rows_of(plain(b))
+    left, right = parse_rows(normalize_observation(a)), parse_rows(normalize_observation(b))
     return left is not None and right is not None and sorted(left) == sorted(right)
 
 
-def difference(action: str, recorded: str, replayed: str) -> str:
+def difference_cause(action: str, recorded: str, replayed: str) -> str:
     """Why two observations of one statement differ, or, where they do not, their rewards: one of a
     fixed set of causes with the kinds of the errors."""
-    if same(recorded, replayed):
+    if same_observation(recorded, replayed):
         return "the gold's rows or their order differ"
-    if failed(recorded) and failed(replayed):
-        return f"another error: {kind_of(recorded)} in the record, {kind_of(replayed)} here"
-    if failed(recorded):
-        return f"an error in the record alone: {kind_of(recorded)}"
-    if failed(replayed):
-        return f"an error here alone: {kind_of(replayed)}"
+    if is_error(recorded) and is_error(replayed):
+        return f"another error: {error_kind(recorded)} in the record, {error_kind(replayed)} here"
+    if is_error(recorded):
+        return f"an error in the record alone: {error_kind(recorded)}"
+    if is_error(replayed):
+        return f"an error here alone: {error_kind(replayed)}"
     if _CATALOGUE.match(action):
         return "the catalogue: times, sizes, versions, other databases"
     if same_rows(recorded, replayed):
         return "order of rows that the statement leaves open"
-    if _numbers(recorded) == _numbers(replayed):
+    if _normalize_numbers(recorded) == _normalize_numbers(replayed):
         return "type or digits of a number"
     if _LIMIT.search(action):
         return "which of several rows LIMIT leaves"
     return "other rows"
 
 
-def _numbers(text: str) -> str:
+def _normalize_numbers(text: str) -> str:
     """An observation with its numbers to ten digits, whatever their type."""
-    bare = re.sub(r"Decimal\('([^']*)'\)", r"\1", plain(text))
+    bare = re.sub(r"Decimal\('([^']*)'\)", r"\1", normalize_observation(text))
     return re.sub(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?", lambda m: f"{float(m[0]):.10g}", bare)

@@ -8,18 +8,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from intercode.core.types import Score, Step, Trajectory
-from intercode.datasets.load_cache import loaded
+from intercode.datasets.load_cache import load_cached
 from intercode.environments.base.env import SUBMIT, InterCodeEnv
-from intercode.environments.base.replay_causes import Differing
-from intercode.environments.base.replay_rules import Rules
+from intercode.environments.base.replay_causes import ComparedStep
+from intercode.environments.base.replay_rules import ReplayRules
 from intercode.environments.sql import recorded_results
 
 if TYPE_CHECKING:
-    from intercode.evaluation.replay.log_replay import StepCheck
+    from intercode.evaluation.replay.log_replay import StepComparison
 
-LOGGED_ROWS = 25
+MAX_LOGGED_ROWS = 25
 """Rows of a result that the authors' ReAct logs keep; 350 characters of an error."""
-LOGGED_ERROR = 350
+MAX_LOGGED_ERROR = 350
 
 LEAKED_TABLES: Mapping[str, frozenset[str]] = {
     "concert_singer": frozenset({"singers"}),
@@ -29,10 +29,10 @@ LEAKED_TABLES: Mapping[str, frozenset[str]] = {
 """By database: tables that no dump makes and the logs show. Models of other logs had created them
 on the server that all runs shared."""
 
-LEAKED = "a table that another episode had left"
+LEAKED_TABLE_CAUSE = "a table that another episode had left"
 """The cause of what depends on one of them."""
 
-LENIENT: Mapping[str, tuple[range, ...]] = {"react": (range(154, 199), range(302, 534))}
+LENIENT_TASKS: Mapping[str, tuple[range, ...]] = {"react": (range(154, 199), range(302, 534))}
 """By agent: tasks played after `SET sql_mode = ''` (in 153 and 301) on the same connection,
 up to the end of that run. There MySQL's rule for grouped queries did not hold."""
 LENIENT_CAUSE = "a session setting that another episode had left"
@@ -45,7 +45,7 @@ _CATALOGUE = re.compile(r"\bshow\b|information_schema", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 
 
-class SqlRules(Rules):
+class SqlReplayRules(ReplayRules):
     """SQL: one of two scorers an episode, rows cut in some logs, tables that leaked."""
 
     reusable: ClassVar[bool] = True
@@ -58,7 +58,7 @@ class SqlRules(Rules):
         """The score with τ also tells the one without, so that ``settled`` can choose."""
         return {"reward": "sql-original"}
 
-    def as_executed(self, trajectory: Trajectory, step: Step) -> Step:
+    def executed_step(self, trajectory: Trajectory, step: Step) -> Step:
         """The authors' ReAct loop looked for ``execute[...]`` anywhere in what the model wrote; the
         reward of 0 of such a step was never scored."""
         if trajectory.run.get("agent") != "react":
@@ -67,7 +67,7 @@ class SqlRules(Rules):
             return replace(step, action=wrapped[1], reward=None)
         return step
 
-    def played(self, env: InterCodeEnv, step: Step) -> tuple[str, Score | None]:
+    def play_and_score(self, env: InterCodeEnv, step: Step) -> tuple[str, Score | None]:
         """A statement, or the ``submit`` that tells the last observation once more."""
         if step.action.split(None, 1)[:1] == [SUBMIT]:
             observation = env.last_observation
@@ -75,68 +75,70 @@ class SqlRules(Rules):
             observation, *_ = env.step(step.action)
         return observation, None if step.reward is None else env.score()
 
-    def logged(self, trajectory: Trajectory, step: Step, observation: str) -> str:
+    def logged_observation(self, trajectory: Trajectory, step: Step, observation: str) -> str:
         """ReAct's logs keep 25 rows, or 350 characters of an error; a person was shown the rows
         one after another without brackets or commas."""
         agent = trajectory.run.get("agent")
         if agent == "react" and len(observation) > len(step.observation):
-            if recorded_results.failed(observation):
-                return observation[:LOGGED_ERROR]
-            rows = recorded_results.rows_of(observation)
-            if rows is not None and len(rows) > LOGGED_ROWS:
-                return f"[{', '.join(rows[:LOGGED_ROWS])}]"
-        if agent == "human" and not recorded_results.failed(observation):
-            rows = recorded_results.rows_of(observation)
+            if recorded_results.is_error(observation):
+                return observation[:MAX_LOGGED_ERROR]
+            rows = recorded_results.parse_rows(observation)
+            if rows is not None and len(rows) > MAX_LOGGED_ROWS:
+                return f"[{', '.join(rows[:MAX_LOGGED_ROWS])}]"
+        if agent == "human" and not recorded_results.is_error(observation):
+            rows = recorded_results.parse_rows(observation)
             return observation if rows is None else "".join(rows)
         return observation
 
     def same(self, recorded: str, replayed: str) -> bool:
-        return recorded_results.same(recorded, replayed)
+        return recorded_results.same_observation(recorded, replayed)
 
-    def settled(self, trajectory: Trajectory, checks: list[StepCheck]) -> list[StepCheck]:
+    def review_checks(
+        self, trajectory: Trajectory, checks: list[StepComparison]
+    ) -> list[StepComparison]:
         """Rewards of the scorer that explains more of the episode's, and of two that explain as
         many of the one that the log is known for; and which steps depend on what had leaked."""
         without = [_without_tau(check) for check in checks]
         a, b = (sum(c.same_reward for c in found) for found in (checks, without))
         known = trajectory.run.get("agent") not in _WITH_TAU
         chosen = without if b > a or (a == b and known) else checks
-        out: list[StepCheck] = []
+        out: list[StepComparison] = []
         for check in chosen:
             handed_in = check.action.split(None, 1)[:1] == [SUBMIT] and out
-            why = out[-1].cause if handed_in else _leak(trajectory, check)
+            why = out[-1].cause if handed_in else _leak_cause(trajectory, check)
             out.append(replace(check, stable=not why, cause=why))
         return out
 
-    def cause(self, step: Differing) -> str:
+    def cause(self, step: ComparedStep) -> str:
         """The first reason that shows; see ``sql_texts.difference``."""
-        return recorded_results.difference(step.action, step.recorded, step.replayed)
+        return recorded_results.difference_cause(step.action, step.recorded, step.replayed)
 
 
-def _without_tau(check: StepCheck) -> StepCheck:
+def _without_tau(check: StepComparison) -> StepComparison:
     if check.replayed_reward is None:
         return check
     return replace(check, replayed_reward=check.parts.get("iou", check.replayed_reward))
 
 
-def _leak(trajectory: Trajectory, check: StepCheck) -> str:
+def _leak_cause(trajectory: Trajectory, check: StepComparison) -> str:
     """What another episode had left that a step depends on; empty where it depends on nothing."""
-    if _needs_table(trajectory, check):
-        return LEAKED
+    if _depends_on_leaked_table(trajectory, check):
+        return LEAKED_TABLE_CAUSE
     here = (
-        recorded_results.failed(check.replayed)
-        and recorded_results.kind_of(check.replayed) == "grouping"
+        recorded_results.is_error(check.replayed)
+        and recorded_results.error_kind(check.replayed) == "grouping"
     )
-    tasks = LENIENT.get(str(trajectory.run.get("agent")), ())
+    tasks = LENIENT_TASKS.get(str(trajectory.run.get("agent")), ())
     if (
         here
-        and not recorded_results.failed(check.recorded)
+        and not recorded_results.is_error(check.recorded)
         and any(trajectory.index in t for t in tasks)
     ):
         return LENIENT_CAUSE
     return ""
 
 
-def _needs_table(trajectory: Trajectory, check: StepCheck) -> bool:
+def _depends_on_leaked_table(trajectory: Trajectory, check: StepComparison) -> bool:
     """Whether a step could only come out as it did because of a table of another episode's."""
     names = LEAKED_TABLES.get(_database(trajectory), frozenset())
     if not names:
@@ -146,15 +148,15 @@ def _needs_table(trajectory: Trajectory, check: StepCheck) -> bool:
         return True
     named = names & set(_WORD.findall(check.action.lower()))
     missing = (
-        recorded_results.failed(check.recorded)
-        and recorded_results.kind_of(check.recorded) in _ABSENT
+        recorded_results.is_error(check.recorded)
+        and recorded_results.error_kind(check.recorded) in _MISSING_TABLE_KINDS
     )
     return bool(named) and not missing
 
 
-_ABSENT = ("missing table", "syntax")
+_MISSING_TABLE_KINDS = ("missing table", "syntax")
 
 
 def _database(trajectory: Trajectory) -> str:
-    task = loaded("spider", "sql").tasks[trajectory.index]
+    task = load_cached("spider", "sql").tasks[trajectory.index]
     return "" if task.database is None else task.database.name

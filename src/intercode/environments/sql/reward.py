@@ -16,9 +16,9 @@ from itertools import pairwise
 from typing import Any
 
 from intercode.core.types import Rows, Score, State, Task
-from intercode.environments.sql.kendall import inversions, tau_b
+from intercode.environments.sql.kendall import count_inversions, tau_b
 
-_DIGITS = 10
+_SIGNIFICANT_DIGITS = 10
 """Significant digits in which numbers that are not whole have to agree."""
 
 
@@ -30,15 +30,15 @@ def original(_task: Task, agent: State, gold: State) -> Score:
     number leaves the IoU as it is. Two empty results are equal; no result scores 0. A gold that
     failed counts as an empty result.
     """
-    return _of_texts(agent, gold, ordered=True)
+    return _score_as_texts(agent, gold, ordered=True)
 
 
 def original_iou(_task: Task, agent: State, gold: State) -> Score:
     """As ``original`` before the authors added τ: most of their SQL logs were scored so."""
-    return _of_texts(agent, gold, ordered=False)
+    return _score_as_texts(agent, gold, ordered=False)
 
 
-def _of_texts(agent: State, gold: State, *, ordered: bool) -> Score:
+def _score_as_texts(agent: State, gold: State, *, ordered: bool) -> Score:
     if agent.rows is None or gold.rows is None:
         return Score(0.0, {"iou": 0.0}, {"fault": "no result to compare"})
     a, g = [str(row) for row in agent.rows], [str(row) for row in gold.rows]
@@ -46,7 +46,7 @@ def _of_texts(agent: State, gold: State, *, ordered: bool) -> Score:
     parts = {"iou": iou}
     value = iou
     if ordered and common:
-        tau = tau_b(_kept(a, common), _kept(g, common))
+        tau = tau_b(_common_rows(a, common), _common_rows(g, common))
         if not math.isnan(tau):
             parts["tau"] = tau
             value = round(tau * iou * 100) / 100
@@ -63,34 +63,34 @@ def standard(_task: Task, agent: State, gold: State) -> Score:
     """
     if agent.rows is None or gold.rows is None:
         return Score(0.0, {"iou": 0.0}, {"fault": "no result to compare"})
-    if agent.rows is gold.rows and _rising(gold.ranks or ()):
-        return _full(len(gold.rows))
-    a, g = plain_rows(agent.rows), plain_rows(gold.rows)
+    if agent.rows is gold.rows and _is_sorted(gold.ranks or ()):
+        return _full_score(len(gold.rows))
+    a, g = normalize_rows(agent.rows), normalize_rows(gold.rows)
     iou, common = _overlap(a, g)
-    tau = 1.0 if gold.ranks is None else _agreement(a, g, gold.ranks, common)
+    tau = 1.0 if gold.ranks is None else _rank_correlation(a, g, gold.ranks, common)
     details = {"rows": len(a), "gold_rows": len(g), "common": sum(common.values())}
     return Score(round(iou * (tau + 1) / 2, 12), {"iou": iou, "tau": tau}, details)
 
 
-def _rising(ranks: Sequence[int]) -> bool:
+def _is_sorted(ranks: Sequence[int]) -> bool:
     return all(a <= b for a, b in pairwise(ranks))
 
 
-def _full(count: int) -> Score:
+def _full_score(count: int) -> Score:
     """The score of so many rows for themselves, which stand in the order asked for."""
     details = {"rows": count, "gold_rows": count, "common": count}
     return Score(1.0, {"iou": 1.0, "tau": 1.0}, details)
 
 
-def plain_rows(rows: Rows) -> list[Hashable]:
+def normalize_rows(rows: Rows) -> list[Hashable]:
     """Rows with their values in one form, so that what counts as equal is equal."""
-    return [tuple(map(_plain, row)) for row in rows]
+    return [tuple(map(_normalize_value, row)) for row in rows]
 
 
-def _plain(value: Any) -> Hashable:
+def _normalize_value(value: Any) -> Hashable:
     """A value's kind and the value: what is equal is equal in both."""
     if isinstance(value, bool | int | float | Decimal):
-        return "number", _number(value)
+        return "number", _normalize_number(value)
     if isinstance(value, bytes | bytearray):
         return "text", bytes(value).decode("utf-8", "surrogateescape")
     if isinstance(value, datetime.datetime) and value.time() == datetime.time():
@@ -102,16 +102,20 @@ def _plain(value: Any) -> Hashable:
     return ("null", None) if value is None else ("text", str(value))
 
 
-def _number(value: bool | int | float | Decimal) -> int | float:
+def _normalize_number(value: bool | int | float | Decimal) -> int | float:
     if isinstance(value, int):
         return int(value)
     if isinstance(value, Decimal):
-        return int(value) if value.is_finite() and value == int(value) else _rounded(float(value))
-    return int(value) if value.is_integer() else _rounded(value)
+        return (
+            int(value)
+            if value.is_finite() and value == int(value)
+            else _round_significant(float(value))
+        )
+    return int(value) if value.is_integer() else _round_significant(value)
 
 
-def _rounded(value: float) -> float:
-    near = float(f"{value:.{_DIGITS}g}")
+def _round_significant(value: float) -> float:
+    near = float(f"{value:.{_SIGNIFICANT_DIGITS}g}")
     return int(near) if near.is_integer() else near
 
 
@@ -122,7 +126,7 @@ def _overlap(a: Sequence[Hashable], g: Sequence[Hashable]) -> tuple[float, Count
     return (common.total() / union.total() if union else 1.0), common
 
 
-def _kept(rows: Iterable[Any], common: Counter[Hashable]) -> list[Any]:
+def _common_rows(rows: Iterable[Any], common: Counter[Hashable]) -> list[Any]:
     """Of each row as many as are common, the first ones, in their order."""
     left = Counter(common)
     out = []
@@ -133,7 +137,7 @@ def _kept(rows: Iterable[Any], common: Counter[Hashable]) -> list[Any]:
     return out
 
 
-def _agreement(
+def _rank_correlation(
     a: Sequence[Hashable],
     g: Sequence[Hashable],
     ranks: Sequence[int],
@@ -147,7 +151,7 @@ def _agreement(
     for row, rank in zip(g, ranks, strict=True):
         places.setdefault(row, []).append(rank)
     queues = {row: iter(found) for row, found in places.items()}
-    order = [next(queues[row]) for row in _kept(a, common)]
+    order = [next(queues[row]) for row in _common_rows(a, common)]
     ties = sum(n * (n - 1) // 2 for n in Counter(order).values())
     pairs = len(order) * (len(order) - 1) // 2 - ties
-    return 1.0 if not pairs else 1.0 - 2.0 * inversions(order) / pairs
+    return 1.0 if not pairs else 1.0 - 2.0 * count_inversions(order) / pairs

@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from intercode.core.types import Rows
-from intercode.environments.sql.reward import plain_rows
+from intercode.environments.sql.reward import normalize_rows
 
 _TOKEN = re.compile(
     r"(?P<comment>--[^\n]*|\#[^\n]*|/\*.*?\*/)"
@@ -20,12 +20,12 @@ _TOKEN = re.compile(
     r"|(?P<word>[\w$@.]+)|(?P<other>\S)",
     re.DOTALL,
 )
-_SETS = frozenset({"UNION", "INTERSECT", "EXCEPT", "MINUS"})
-_AFTER = frozenset({"LIMIT", "OFFSET", "FETCH", "FOR", "INTO", "PROCEDURE", "LOCK", ";"})
-_SEVERAL = 2
-_HOW = frozenset({"DISTINCT", "DISTINCTROW", "ALL", "SQL_NO_CACHE", "STRAIGHT_JOIN"})
+_SET_OPERATORS = frozenset({"UNION", "INTERSECT", "EXCEPT", "MINUS"})
+_AFTER_ORDER_BY = frozenset({"LIMIT", "OFFSET", "FETCH", "FOR", "INTO", "PROCEDURE", "LOCK", ";"})
+_MIN_ORDERED_ROWS = 2
+_SELECT_MODIFIERS = frozenset({"DISTINCT", "DISTINCTROW", "ALL", "SQL_NO_CACHE", "STRAIGHT_JOIN"})
 
-Run = Callable[[str], Rows | None]
+RunStatement = Callable[[str], Rows | None]
 """Executes a statement beside the gold: its rows, or None where it fails."""
 
 
@@ -39,17 +39,17 @@ class _Token(NamedTuple):
         return self.text.upper()
 
 
-def ranks_of(gold: str, rows: Rows, run: Run) -> tuple[int, ...] | None:
+def rank_rows(gold: str, rows: Rows, run: RunStatement) -> tuple[int, ...] | None:
     """Each row's place in the order that ``gold`` asks for; None where it asks for none.
 
     Rows that are equal in everything that they are ordered by have the same place. What a gold
     orders by and does not show is had from ``run`` with the same statement that shows it as well;
     where that fails or gives other rows, the rows' own order is taken as it came.
     """
-    order = _order(gold)
+    order = _parse_order_by(gold)
     if order is None:
         return None
-    if len(rows) < _SEVERAL:
+    if len(rows) < _MIN_ORDERED_ROWS:
         return tuple(range(len(rows)))
     columns, statement = order
     shown = rows
@@ -59,68 +59,78 @@ def ranks_of(gold: str, rows: Rows, run: Run) -> tuple[int, ...] | None:
     known = len(shown) == len(rows) and all(
         row[:width] == more[:width] for row, more in zip(rows, shown, strict=True)
     )
-    if not known or any(c is None or c >= width for c in columns if c != _ADDED):
+    if not known or any(c is None or c >= width for c in columns if c != _APPENDED_COLUMN):
         return tuple(range(len(rows)))
     extra = len(shown[0]) - width if shown else 0
-    return _places(shown, [c for c in columns if c is not None and c != _ADDED], extra)
+    return _rank_by_columns(
+        shown, [c for c in columns if c is not None and c != _APPENDED_COLUMN], extra
+    )
 
 
-def asks_for_order(gold: str) -> bool:
+def has_order_by(gold: str) -> bool:
     """Whether a statement has an outermost ORDER BY."""
-    return _order(gold) is not None
+    return _parse_order_by(gold) is not None
 
 
-def _places(rows: Rows, columns: list[int], extra: int) -> tuple[int, ...]:
+def _rank_by_columns(rows: Rows, columns: list[int], extra: int) -> tuple[int, ...]:
     width = len(rows[0])
     chosen = [*columns, *range(width - extra, width)]
-    keys = plain_rows(tuple(tuple(_folded(row[c]) for c in chosen) for row in rows))
+    keys = normalize_rows(tuple(tuple(_collation_key(row[c]) for c in chosen) for row in rows))
     out = [0]
     for before, key in pairwise(keys):
         out.append(out[-1] + (key != before))
     return tuple(out)
 
 
-def _folded(value: object) -> object:
+def _collation_key(value: object) -> object:
     """A text as MySQL's usual collations compare it: without case and blanks at the end."""
     return value.casefold().rstrip(" ") if isinstance(value, str) else value
 
 
-_ADDED = -1
+_APPENDED_COLUMN = -1
 
 
 @lru_cache(maxsize=4096)
-def _order(gold: str) -> tuple[list[int | None], str | None] | None:
+def _parse_order_by(gold: str) -> tuple[list[int | None], str | None] | None:
     """The columns that ``gold`` orders by, and the statement that shows the others (_ADDED) too.
 
     A column of None is one that cannot be told. None where there is no order.
     """
     if "ORDER" not in gold.upper():
         return None
-    top = _top(gold)
-    at = max((n for n, t in enumerate(top[:-1]) if _is(top, n, "ORDER", "BY")), default=None)
-    if at is None or any(t.upper in _SETS for t in top[at:]):
+    top = _top_level_tokens(gold)
+    at = max(
+        (n for n, t in enumerate(top[:-1]) if _matches_words(top, n, "ORDER", "BY")), default=None
+    )
+    if at is None or any(t.upper in _SET_OPERATORS for t in top[at:]):
         return None
-    ends = [n for n in range(at + 2, len(top)) if top[n].upper in _AFTER]
-    keys = [_bare(k) for k in _split(top[at + 2 : min(ends, default=len(top))])]
+    ends = [n for n in range(at + 2, len(top)) if top[n].upper in _AFTER_ORDER_BY]
+    keys = [
+        _without_direction(k) for k in _split_at_commas(top[at + 2 : min(ends, default=len(top))])
+    ]
     select = next((n for n, t in enumerate(top) if t.upper == "SELECT"), 0)
     head = next((n for n in range(select, at) if top[n].upper == "FROM"), at)
     first = select + 1
-    while first < head and top[first].upper in _HOW:
+    while first < head and top[first].upper in _SELECT_MODIFIERS:
         first += 1
-    names = [_names(item) for item in _split(top[first:head])]
-    columns = [_find(_text(key), names) for key in keys]
+    names = [_column_names(item) for item in _split_at_commas(top[first:head])]
+    columns = [_find_column(_normalized_text(key), names) for key in keys]
     if all(column is not None for column in columns):
         return columns, None
-    plain = not any(t.upper in _SETS for t in top) and top[select + 1].upper not in _HOW - {"ALL"}
+    plain = not any(t.upper in _SET_OPERATORS for t in top) and top[
+        select + 1
+    ].upper not in _SELECT_MODIFIERS - {"ALL"}
     if not plain:
         return columns, None
     missing = [key for key, column in zip(keys, columns, strict=True) if column is None]
     added = "".join(f", {gold[key[0].start : key[-1].end]}" for key in missing if key)
     end = top[head - 1].end
-    return [_ADDED if c is None else c for c in columns], f"{gold[:end]}{added} {gold[end:]}"
+    return [
+        _APPENDED_COLUMN if c is None else c for c in columns
+    ], f"{gold[:end]}{added} {gold[end:]}"
 
 
-def _top(text: str) -> list[_Token]:
+def _top_level_tokens(text: str) -> list[_Token]:
     """The tokens; whatever stands in brackets is one with them."""
     out: list[_Token] = []
     depth = start = 0
@@ -140,11 +150,11 @@ def _top(text: str) -> list[_Token]:
     return out
 
 
-def _is(tokens: list[_Token], at: int, *words: str) -> bool:
+def _matches_words(tokens: list[_Token], at: int, *words: str) -> bool:
     return tuple(t.upper for t in tokens[at : at + len(words)]) == words
 
 
-def _split(tokens: list[_Token]) -> list[list[_Token]]:
+def _split_at_commas(tokens: list[_Token]) -> list[list[_Token]]:
     """The parts between commas."""
     out: list[list[_Token]] = [[]]
     for token in tokens:
@@ -155,25 +165,25 @@ def _split(tokens: list[_Token]) -> list[list[_Token]]:
     return [part for part in out if part]
 
 
-def _bare(key: list[_Token]) -> list[_Token]:
+def _without_direction(key: list[_Token]) -> list[_Token]:
     return key[:-1] if len(key) > 1 and key[-1].upper in ("ASC", "DESC") else key
 
 
-def _text(tokens: list[_Token]) -> str:
+def _normalized_text(tokens: list[_Token]) -> str:
     return "".join("".join(t.text.replace("`", "").lower().split()) for t in tokens)
 
 
-def _names(item: list[_Token]) -> set[str]:
+def _column_names(item: list[_Token]) -> set[str]:
     """What a column of the result may be called: its expression, its alias, its bare name."""
-    found = {_text(item)}
+    found = {_normalized_text(item)}
     if len(item) > 2 and item[-2].upper == "AS":
-        found |= {_text(item[-1:]), _text(item[:-2])}
+        found |= {_normalized_text(item[-1:]), _normalized_text(item[:-2])}
     elif len(item) > 1 and re.fullmatch(r"[`\"]?\w+[`\"]?", item[-1].text):
-        found |= {_text(item[-1:]), _text(item[:-1])}
+        found |= {_normalized_text(item[-1:]), _normalized_text(item[:-1])}
     return found | {name.rpartition(".")[2] for name in found if re.fullmatch(r"[\w.]+", name)}
 
 
-def _find(key: str, names: list[set[str]]) -> int | None:
+def _find_column(key: str, names: list[set[str]]) -> int | None:
     """The column that a key names; None where it is none of those, or several."""
     star = next((n for n, found in enumerate(names) if any(_is_star(f) for f in found)), len(names))
     if key.isdigit():
@@ -188,14 +198,14 @@ def _is_star(name: str) -> bool:
 
 def without_limit(gold: str) -> str | None:
     """The statement without its outermost LIMIT; None where it has none."""
-    limits = [token for token in _top(gold) if token.upper == "LIMIT"]
+    limits = [token for token in _top_level_tokens(gold) if token.upper == "LIMIT"]
     return gold[: limits[-1].start].rstrip() if limits else None
 
 
 def subqueries(statement: str) -> list[str]:
     """The queries in brackets, however deep, as their own statements."""
     found = []
-    for token in _top(statement):
+    for token in _top_level_tokens(statement):
         inner = token.text[1:-1].strip()
         if token.text.startswith("(") and inner:
             found += [inner] if inner.upper().startswith(("SELECT", "WITH", "(")) else []
@@ -203,7 +213,7 @@ def subqueries(statement: str) -> list[str]:
     return found
 
 
-def cuts_a_tie(gold: str, rows: Rows, run: Run) -> bool:
+def limit_cuts_tie(gold: str, rows: Rows, run: RunStatement) -> bool:
     """Whether the outermost LIMIT of ``gold`` leaves out rows that its order puts beside one that
     it keeps, so that other rows would be as right.
 
@@ -215,6 +225,6 @@ def cuts_a_tie(gold: str, rows: Rows, run: Run) -> bool:
     every = run(whole) or ()
     if len(every) <= len(rows):
         return False
-    ranks = ranks_of(whole, every, run) or (0,) * len(every)
+    ranks = rank_rows(whole, every, run) or (0,) * len(every)
     beside = [row for row, rank in zip(every, ranks, strict=True) if rank == ranks[len(rows) - 1]]
-    return ranks[len(rows)] == ranks[len(rows) - 1] and len(set(plain_rows(tuple(beside)))) > 1
+    return ranks[len(rows)] == ranks[len(rows) - 1] and len(set(normalize_rows(tuple(beside)))) > 1

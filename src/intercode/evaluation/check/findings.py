@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-KINDS = {
+FAULT_KINDS = {
     "empty-query": "the task asks for nothing",
     "no-gold": "the task has no solution",
     "duplicate-id": "another task has the same id",
@@ -33,7 +33,7 @@ KINDS = {
 }
 """Faults: a task with one of them is not sound."""
 
-NOTES = {
+NOTE_KINDS = {
     "status-1": "the gold ends with exit status 1, which diff and grep also say `no` with",
     "flag-in-files": "the flag stands as it is in the task's files: a search for its form finds it",
     "not-searched": "no search for golds was possible inside: the image has no GNU grep",
@@ -42,7 +42,7 @@ NOTES = {
 }
 """What is worth a look and no fault by itself."""
 
-_SIGNS = tuple(
+_OUTPUT_PATTERNS = tuple(
     (kind, re.compile(pattern, re.MULTILINE))
     for kind, pattern in (
         ("missing-program", r"^\S+: (?:line \d+: )?([^\s:]+): command not found$"),
@@ -65,16 +65,18 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
+class SearchCounts:
     """Fresh boxes that were looked through, and texts that were looked for or were too short."""
 
-    boxes: int = 0
+    sandboxes: int = 0
     texts: int = 0
     too_short: int = 0
 
-    def __add__(self, other: Searched) -> Searched:
-        return Searched(
-            self.boxes + other.boxes, self.texts + other.texts, self.too_short + other.too_short
+    def __add__(self, other: SearchCounts) -> SearchCounts:
+        return SearchCounts(
+            self.sandboxes + other.sandboxes,
+            self.texts + other.texts,
+            self.too_short + other.too_short,
         )
 
 
@@ -92,10 +94,10 @@ class CheckReport:
     tasks: int
     faults: tuple[Finding, ...] = ()
     notes: tuple[Finding, ...] = ()
-    facts: Mapping[str, object] = field(default_factory=dict)
-    prints: Mapping[str, str] = field(default_factory=dict)
-    kept: int = 0
-    searched: Searched = Searched()
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
+    cached_tasks: int = 0
+    search: SearchCounts = SearchCounts()
 
     @property
     def sound(self) -> bool:
@@ -110,20 +112,20 @@ class CheckReport:
     def counts(self) -> dict[str, int]:
         """How many tasks have a fault of each kind, in the order of KINDS."""
         pairs = {(f.kind, f.task) for f in self.faults}
-        totals = {kind: sum(k == kind for k, _ in pairs) for kind in KINDS}
+        totals = {kind: sum(k == kind for k, _ in pairs) for kind in FAULT_KINDS}
         return {kind: n for kind, n in totals.items() if n}
 
 
-def read_signs(task: str, output: str) -> list[Finding]:
+def findings_in_output(task: str, output: str) -> list[Finding]:
     """What error messages in a gold's output say, one finding a kind."""
     found: dict[str, Finding] = {}
-    for kind, sign in _SIGNS:
+    for kind, sign in _OUTPUT_PATTERNS:
         match = sign.search(output)
         if match and not (kind == "missing-file" and "missing-program" in found):
-            found.setdefault(kind, Finding(task, kind, _short(match.group())))
+            found.setdefault(kind, Finding(task, kind, _shorten(match.group())))
     return list(found.values())
 
 
-def _short(text: str, most: int = 160) -> str:
+def _shorten(text: str, most: int = 160) -> str:
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"

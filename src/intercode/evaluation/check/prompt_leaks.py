@@ -14,10 +14,10 @@ from intercode import datasets
 from intercode.core.errors import DataError, UsageError
 from intercode.datasets import files
 
-FIELDS = frozenset({"query", "question", "gold", "also", "text", "code", "sql"})
+TASK_FIELDS = frozenset({"query", "question", "gold", "also", "text", "code", "sql"})
 """Keys of a dataset's rows under which a task or its answer stands."""
 
-SHORTEST = 12
+MIN_PHRASE_LENGTH = 12
 """Characters, blanks made single: what is shorter stands in any text by chance."""
 
 
@@ -39,7 +39,7 @@ class LeakReport:
 
     prompts: tuple[str, ...]
     sources: dict[str, int]
-    absent: dict[str, str]
+    unavailable: dict[str, str]
     leaks: tuple[Leak, ...]
 
 
@@ -57,14 +57,14 @@ def find_leaks(prompts: dict[str, str] | None = None, data: Path | None = None) 
     ``INTERCODE_DATA``). Raises DataError for a file there that is no JSON.
     """
     texts = packaged_prompts() if prompts is None else prompts
-    shown = {name: _plain(text) for name, text in texts.items()}
+    shown = {name: _normalize(text) for name, text in texts.items()}
     if data is None and (given := os.environ.get("INTERCODE_DATA")):
         data = Path(given)
     sources: dict[str, int] = {}
     absent: dict[str, str] = {}
     leaks: list[Leak] = []
     for source, found in _sources(data, absent):
-        phrases = {p for text in found if len(p := _plain(text)) >= SHORTEST}
+        phrases = {p for text in found if len(p := _normalize(text)) >= MIN_PHRASE_LENGTH}
         sources[source] = len(phrases)
         for name, text in shown.items():
             leaks += [Leak(name, source, phrase) for phrase in sorted(phrases) if phrase in text]
@@ -96,11 +96,11 @@ def _texts(value: Any, wanted: bool = False) -> Iterator[str]:
             yield value
     elif isinstance(value, dict):
         for key, part in value.items():
-            yield from _texts(part, wanted or key in FIELDS)
+            yield from _texts(part, wanted or key in TASK_FIELDS)
     elif isinstance(value, list):
         for part in value:
             yield from _texts(part, wanted)
 
 
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     return " ".join(text.split()).casefold()

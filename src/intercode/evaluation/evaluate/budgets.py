@@ -9,16 +9,16 @@ from typing import Any
 from intercode.agents.base import Agent, Feedback
 from intercode.core.config import EvalConfig
 from intercode.core.errors import BudgetError, UsageError
-from intercode.core.types import Move, Usage
+from intercode.core.types import AgentOutput, Usage
 from intercode.models.base import Completion, Message, Model, Tool
-from intercode.models.budget import Budget, Limits
-from intercode.models.limited_model import limited
+from intercode.models.budget import Budget, SpendingLimits
+from intercode.models.limited_model import limit_model
 
-MOST_REFUSED = 3
+MAX_REFUSALS = 3
 """So many episodes may be refused for what they say before anything at all was answered."""
 
 
-class Spending:
+class RunBudget:
     """The money of one time of work on a run. May be used by many threads.
 
     ``before``: what earlier times spent and how long they took, which counts against the limits of
@@ -32,27 +32,27 @@ class Spending:
         self._stopped = threading.Event()
         self._refused = 0
         self._answered = before.requests > 0
-        self.spent = Usage()
-        _refuse(config, before)
-        limits = Limits(config.max_tokens, config.max_cost, config.max_seconds)
-        self.budget = Budget(limits, whole=True, spent=before)
+        self.usage = Usage()
+        _check_remaining(config, before)
+        limits = SpendingLimits(config.max_tokens, config.max_cost, config.max_seconds)
+        self.budget = Budget(limits, whole_run=True, spent=before)
 
-    def episode(self, model: Model | None, epoch: int = 0) -> Account:
+    def start_episode(self, model: Model | None, epoch: int = 0) -> EpisodeBudget:
         """What one attempt at an episode may spend, from now on."""
-        return Account(self, model, epoch)
+        return EpisodeBudget(self, model, epoch)
 
     def add(self, usage: Usage) -> None:
         """Count what was spent."""
         with self._lock:
-            self.spent += usage
+            self.usage += usage
             self._answered = True
 
-    def hopeless(self) -> bool:
+    def count_refusal(self) -> bool:
         """Count an episode whose conversation was refused, and tell whether that is the
         MOST_REFUSED-th before anything was answered: then it is no matter of the conversation."""
         with self._lock:
             self._refused += 1
-            return not self._answered and self._refused >= MOST_REFUSED
+            return not self._answered and self._refused >= MAX_REFUSALS
 
     def stop(self) -> None:
         """Nothing more is to be spent: the run is over, whatever episodes still think."""
@@ -61,24 +61,24 @@ class Spending:
     def check(self) -> None:
         """Raise BudgetError where the run is over or its time is up."""
         if self._stopped.is_set():
-            raise BudgetError("the run has been stopped", whole=True)
+            raise BudgetError("the run has been stopped", run_limit=True)
         self.budget.check()
 
 
 def check_limits(config: EvalConfig, model: Model) -> None:
     """Raise ConfigError where a limit cannot be kept, as the model's price is not known."""
-    Spending(config, Usage()).episode(model)
+    RunBudget(config, Usage()).start_episode(model)
 
 
-class Account:
+class EpisodeBudget:
     """What one attempt at an episode spends. ``model``: the run's, within the limits and giving the
     answers of this sample."""
 
-    def __init__(self, run: Spending, model: Model | None, epoch: int) -> None:
-        self._run, self.spent = run, Usage()
+    def __init__(self, run: RunBudget, model: Model | None, epoch: int) -> None:
+        self._run, self.usage = run, Usage()
         config = run.config
         self._budget = Budget(
-            Limits(
+            SpendingLimits(
                 config.max_tokens_per_episode,
                 config.max_cost_per_episode,
                 config.max_seconds_per_episode,
@@ -86,17 +86,19 @@ class Account:
         )
         self.model: Model | None = None
         if model is not None:
-            bounded = limited(model, self._budget, run.budget)
-            sampled = bounded.sampled(epoch) if epoch else bounded
-            self.model = Counted(sampled, run.check, self._add)
+            bounded = limit_model(model, self._budget, run.budget)
+            sampled = bounded.for_sample(epoch) if epoch else bounded
+            self.model = MeteredModel(sampled, run.check, self._add)
 
-    def timed(self, agent: Agent) -> Agent:
+    def limit_agent(self, agent: Agent) -> Agent:
         """An agent that asks no model, within the limits on time."""
-        timed: Any = Timed(agent, self._check)  # what it does not say itself the agent does
+        timed: Any = TimeLimitedAgent(
+            agent, self._check
+        )  # what it does not say itself the agent does
         return timed  # type: ignore[no-any-return]
 
     def _add(self, usage: Usage) -> None:
-        self.spent += usage
+        self.usage += usage
         self._run.add(usage)
 
     def _check(self) -> None:
@@ -104,14 +106,14 @@ class Account:
         self._budget.check()
 
 
-class Counted:
+class MeteredModel:
     """A model that asks ``check`` before each request, and tells what each of its answers has
     cost. It is otherwise the one inside."""
 
     def __init__(
         self, inner: Model, check: Callable[[], None], tell: Callable[[Usage], None]
     ) -> None:
-        self.inner, self._check, self._tell, self.name = inner, check, tell, inner.name
+        self.inner, self._check, self._record, self.name = inner, check, tell, inner.name
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
@@ -120,11 +122,11 @@ class Counted:
         """See Model."""
         self._check()
         completion = self.inner.complete(messages, tools=tools)
-        self._tell(completion.usage)
+        self._record(completion.usage)
         return completion
 
 
-class Timed:
+class TimeLimitedAgent:
     """An agent that is asked for no further move once ``check`` raises. It is otherwise the one
     inside."""
 
@@ -136,17 +138,17 @@ class Timed:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._agent, name)
 
-    def act(self, feedback: Feedback | None) -> Move | None:
+    def act(self, feedback: Feedback | None) -> AgentOutput | None:
         """As the agent, in time."""
         self._check()
         return self._agent.act(feedback)
 
 
-def _refuse(config: EvalConfig, before: Usage) -> None:
+def _check_remaining(config: EvalConfig, before: Usage) -> None:
     """Raise where the run's limits leave nothing to spend, or cannot be kept."""
     some = before.requests > 0
     used: dict[str, float | None] = {
-        "max_tokens": tokens_of(before) if some else 0,
+        "max_tokens": total_tokens(before) if some else 0,
         "max_cost": before.cost if some else 0.0,
         "max_seconds": before.seconds,
     }
@@ -158,10 +160,10 @@ def _refuse(config: EvalConfig, before: Usage) -> None:
                 "as the endpoint did not tell; leave the limit out to go on"
             )
         if limit is not None and spent is not None and spent >= limit:
-            raise BudgetError(f"{name} = {limit:g} is reached: {spent:g} are spent", whole=True)
+            raise BudgetError(f"{name} = {limit:g} is reached: {spent:g} are spent", run_limit=True)
 
 
-def tokens_of(usage: Usage) -> int | None:
+def total_tokens(usage: Usage) -> int | None:
     """All tokens of a usage, or None where they are not known."""
     if usage.prompt_tokens is None or usage.completion_tokens is None:
         return None

@@ -15,18 +15,18 @@ from intercode.core.errors import (
     SandboxUnavailableError,
     UsageError,
 )
-from intercode.core.types import Trajectory, Usage, plain
+from intercode.core.types import Trajectory, Usage, to_jsonable
 from intercode.environments.base.env import InterCodeEnv
-from intercode.evaluation.evaluate.budgets import Account, Spending
-from intercode.evaluation.evaluate.plan import Plan, with_facts
+from intercode.evaluation.evaluate.budgets import EpisodeBudget, RunBudget
+from intercode.evaluation.evaluate.plan import Plan, with_metadata
 from intercode.evaluation.evaluate.run_state import Sample
 from intercode.evaluation.rollout import rollout
 
-BACKOFF = (0.5, 2.0)
+RETRY_DELAYS = (0.5, 2.0)
 """Seconds to wait before each further attempt."""
 
 
-class Player:
+class EpisodeRunner:
     """Plays one episode after another in an environment of its own, which ``make`` makes (by
     default on this machine).
 
@@ -37,17 +37,17 @@ class Player:
     def __init__(
         self,
         plan: Plan,
-        spending: Spending,
+        spending: RunBudget,
         pause: Callable[[float], bool],
-        make: Callable[[], InterCodeEnv] | None = None,
+        make_env: Callable[[], InterCodeEnv] | None = None,
     ) -> None:
-        self.plan, self._make = plan, make or plan.env
-        self._spending = spending
+        self.plan, self._make_env = plan, make_env or plan.make_env
+        self._budget = spending
         self._pause = pause
         self._env: InterCodeEnv | None = None
         self._agents: dict[int, Agent] = {}
 
-    def play(self, sample: Sample) -> Trajectory | None:
+    def run(self, sample: Sample) -> Trajectory | None:
         """The episode of one task, or None when the run is over.
 
         A failure of the infrastructure (a box that was lost, say) is retried, which the facts tell
@@ -58,32 +58,32 @@ class Player:
         UsageError, BudgetError at a limit of the run's.
         """
         lost = Usage()
-        model = self.plan.model if self.plan.takes_model else None
-        for attempt, wait in enumerate((*BACKOFF, None), 1):
-            account = self._spending.episode(model, sample.epoch)
+        model = self.plan.model if self.plan.uses_model else None
+        for attempt, wait in enumerate((*RETRY_DELAYS, None), 1):
+            account = self._budget.start_episode(model, sample.epoch)
             try:
-                played = self._once(sample, account)
-                more = _lost(lost) | ({"attempts": attempt} if attempt > 1 else {})
-                return with_facts(self.plan, played, **more)
+                played = self._attempt(sample, account)
+                more = _lost_usage(lost) | ({"attempts": attempt} if attempt > 1 else {})
+                return with_metadata(self.plan, played, **more)
             except (SandboxUnavailableError, UsageError):
                 raise
             except ModelRefusedError as e:
-                if e.whole or self._spending.hopeless():
+                if e.affects_all_requests or self._budget.count_refusal():
                     raise
                 self.close()
-                return self._failure(sample, e, attempt, lost + account.spent)
+                return self._error_record(sample, e, attempt, lost + account.usage)
             except (InfrastructureError, OSError) as e:
                 self.close()
-                lost += account.spent
+                lost += account.usage
                 if wait is None:
-                    return self._failure(sample, e, attempt, lost)
+                    return self._error_record(sample, e, attempt, lost)
                 if self._pause(wait):
                     return None
             except Exception as e:  # a gold, an agent or a reward function with a fault
-                if isinstance(e, BudgetError) and e.whole:
+                if isinstance(e, BudgetError) and e.run_limit:
                     raise
                 self.close()
-                return self._failure(sample, e, 1, lost + account.spent)
+                return self._error_record(sample, e, 1, lost + account.usage)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def close(self) -> None:
@@ -94,31 +94,33 @@ class Player:
             with suppress(InterCodeError, OSError):  # it may be what failed
                 env.close()
 
-    def _once(self, sample: Sample, account: Account) -> Trajectory:
+    def _attempt(self, sample: Sample, account: EpisodeBudget) -> Trajectory:
         if self._env is None:
-            self._env = self._make()
+            self._env = self._make_env()
         played = rollout(
-            self._agent(sample.epoch, account), self._env, sample.index,
-            seed=self.plan.seed(sample), max_turns=self.plan.config.max_turns,
+            self._agent_for(sample.epoch, account), self._env, sample.index,
+            seed=self.plan.episode_seed(sample), max_turns=self.plan.config.max_turns,
         )  # fmt: skip
         return played.replace(epoch=sample.epoch)
 
-    def _agent(self, epoch: int, account: Account) -> Agent:
+    def _agent_for(self, epoch: int, account: EpisodeBudget) -> Agent:
         if account.model is not None:
-            return self.plan.agent(epoch, account.model)
+            return self.plan.make_agent(epoch, account.model)
         if epoch not in self._agents:
-            self._agents[epoch] = self.plan.agent(epoch)
-        return account.timed(self._agents[epoch])
+            self._agents[epoch] = self.plan.make_agent(epoch)
+        return account.limit_agent(self._agents[epoch])
 
-    def _failure(self, sample: Sample, error: Exception, attempts: int, spent: Usage) -> Trajectory:
+    def _error_record(
+        self, sample: Sample, error: Exception, attempts: int, spent: Usage
+    ) -> Trajectory:
         task = self.plan.dataset.tasks[sample.index]
         text = f"{type(error).__name__}: {error}"
         failed = Trajectory(
             task=task.id, index=sample.index, query=task.query, steps=(), end="error", error=text,
             group=task.group, hardness=task.hardness, epoch=sample.epoch,
         )  # fmt: skip
-        return with_facts(self.plan, failed, attempts=attempts, **_lost(spent))
+        return with_metadata(self.plan, failed, attempts=attempts, **_lost_usage(spent))
 
 
-def _lost(spent: Usage) -> dict[str, Any]:
-    return {} if spent == Usage() else {"lost": plain(spent)}
+def _lost_usage(spent: Usage) -> dict[str, Any]:
+    return {} if spent == Usage() else {"lost": to_jsonable(spent)}

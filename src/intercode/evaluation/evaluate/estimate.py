@@ -16,11 +16,11 @@ from intercode.evaluation.evaluate.run_state import Sample
 from intercode.models import Model
 from intercode.models.token_count import count_tokens
 
-ANSWER = 500
+ASSUMED_ANSWER_TOKENS = 500
 """Tokens of an answer that are assumed where the model has no limit on them."""
-OBSERVATION = 4000
+ASSUMED_OBSERVATION_CHARACTERS = 4000
 """Characters of an observation that a model is shown, where its agent does not tell."""
-MOST_PROMPTS = 400
+MAX_COUNTED_PROMPTS = 400
 """So many tasks' prompts are counted, evenly spread; the others are taken to be like them."""
 
 
@@ -36,7 +36,7 @@ class Estimate:
     episodes: int
     finished: int
     requests: int | None = 0
-    least: int = 0
+    min_prompt_tokens: int = 0
     prompt_tokens: int | None = 0
     completion_tokens: int | None = 0
     cost: float | None = 0.0
@@ -49,37 +49,37 @@ def estimate(plan: Plan) -> Estimate:
     A request's prompt is the first one plus, for each turn before it, an answer and an observation
     of the greatest length that there is. Limits on tokens and cost lower the figures.
     """
-    standing = plan.standing()
-    waiting = plan.waiting(standing)
-    counts = len(waiting), len(standing.done)
-    if not plan.takes_model or plan.model is None:
+    standing = plan.read_state()
+    waiting = plan.pending_samples(standing)
+    counts = len(waiting), len(standing.finished)
+    if not plan.uses_model or plan.model is None:
         return Estimate(*counts, notes=("the agent asks no model",))
     if not waiting:
         return Estimate(*counts)
     firsts, agent = _first_prompts(plan, plan.model, waiting)
     least = round(sum(firsts) / len(firsts) * len(waiting))
-    turns = plan.facts.get("max_turns")
+    turns = plan.metadata.get("max_turns")
     if turns is None:
         note = "nothing bounds the turns of an episode: give --max-turns"
         return Estimate(*counts, None, least, None, None, None, (note,))
     notes: list[str] = []
     turns += int(getattr(agent, "requests_besides", 0))
     times = int(getattr(agent, "requests_a_turn", 1))
-    answer = _answer(plan.model, notes)
-    grown, again = times * answer + _observation(agent), (times - 1) * answer
+    answer = _answer_tokens(plan.model, notes)
+    grown, again = times * answer + _observation_tokens(agent), (times - 1) * answer
     each = times * (grown * turns * (turns - 1) / 2 + again * turns / 2)
     prompts = math.ceil(least * times * turns + len(waiting) * each)
     requests = len(waiting) * times * turns
     longest = max(max(firsts) + grown * (turns - 1) + again, 1)
-    cost = _cost(plan.model, prompts, requests * answer, longest, notes)
+    cost = _max_cost(plan.model, prompts, requests * answer, longest, notes)
     found = Estimate(*counts, requests, least, prompts, requests * answer, cost)
-    return _limited(plan, found, notes)
+    return _apply_limits(plan, found, notes)
 
 
 def _first_prompts(plan: Plan, model: Model, waiting: Sequence[Sample]) -> tuple[list[int], Agent]:
     """The tokens of the first prompt of some of the tasks."""
-    agent = plan.agent()
-    step = max(1, len(waiting) // MOST_PROMPTS)
+    agent = plan.make_agent()
+    step = max(1, len(waiting) // MAX_COUNTED_PROMPTS)
     counts = []
     for sample in waiting[::step]:
         agent.start(_brief(plan, plan.dataset.tasks[sample.index]))
@@ -98,24 +98,26 @@ def _brief(plan: Plan, task: Task) -> Brief:
     return Brief(task.id, task.query, kind.name, turns, notes, kind.answers)
 
 
-def _answer(model: Model, notes: list[str]) -> int:
+def _answer_tokens(model: Model, notes: list[str]) -> int:
     generation = getattr(model, "generation", None)
     longest = getattr(generation, "longest", None)
     if longest is None:
         notes.append(
-            f"answers of {ANSWER} tokens are assumed, as the model has no max_tokens: "
+            f"answers of {ASSUMED_ANSWER_TOKENS} tokens are assumed, as the model has no max_tokens: "
             "longer ones (thoughts count) take more"
         )
-        return ANSWER
+        return ASSUMED_ANSWER_TOKENS
     return int(longest)
 
 
-def _observation(agent: Agent) -> int:
-    limit = getattr(agent, "observation_limit", None) or OBSERVATION
+def _observation_tokens(agent: Agent) -> int:
+    limit = getattr(agent, "observation_limit", None) or ASSUMED_OBSERVATION_CHARACTERS
     return math.ceil(limit / 3.5)  # bytes of a token, as models/token_count.py has it
 
 
-def _cost(model: Model, prompts: int, answers: int, longest: int, notes: list[str]) -> float | None:
+def _max_cost(
+    model: Model, prompts: int, answers: int, longest: int, notes: list[str]
+) -> float | None:
     """Every token at the price of one in the ``longest`` prompt: some models charge more there."""
     price = getattr(model, "price", None)
     if price is None:
@@ -131,7 +133,7 @@ def _cost(model: Model, prompts: int, answers: int, longest: int, notes: list[st
     return prompts * prompt / longest + answers * answer
 
 
-def _limited(plan: Plan, found: Estimate, notes: list[str]) -> Estimate:
+def _apply_limits(plan: Plan, found: Estimate, notes: list[str]) -> Estimate:
     """The figures with those limits said that would cut them."""
     config = plan.config
     values = asdict(found) | {"notes": ()}

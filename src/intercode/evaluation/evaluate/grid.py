@@ -26,16 +26,16 @@ from typing import Any, Literal
 
 from intercode.core.config import EvalConfig, make_config
 from intercode.core.errors import BudgetError, ConfigError, InterCodeError, TooManyErrorsError
-from intercode.core.registry import unknown
-from intercode.core.types import plain
+from intercode.core.registry import unknown_name_error
+from intercode.core.types import to_jsonable
 from intercode.evaluation.evaluate.plan import Plan, make_plan
 from intercode.evaluation.evaluate.run import run_plan
-from intercode.evaluation.evaluate.run_directory import README_FILE, file_name
+from intercode.evaluation.evaluate.run_directory import README_FILE, safe_file_name
 from intercode.models import Model
 
-OPTIONS = ("agent_options", "model_options", "env_options")
-_NOT_VARIED = ("out", "parallel", "grid", "limit", "tasks")
-Choice = tuple[str, dict[str, Any]]
+OPTION_TABLES = ("agent_options", "model_options", "env_options")
+_FIXED_SETTINGS = ("out", "parallel", "grid", "limit", "tasks")
+AxisValue = tuple[str, dict[str, Any]]
 """One value of an axis: what it is called, and the settings that it stands for."""
 
 
@@ -56,7 +56,7 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class CellResult:
     """What came of a cell. ``stopped``: at a limit of its own or by too many errors; ``failed``: it
     could not be played; ``message`` says why."""
 
@@ -72,19 +72,19 @@ def read_grid(values: Mapping[str, Any], out: Path, where: str = "the settings")
     that are no list or give two cells that are the same.
     """
     shared = {k: v for k, v in values.items() if k not in ("grid", "out")}
-    axes = [axis for key, value in _grid_of(values, where) for axis in _axes(key, value, where)]
+    axes = [axis for key, value in _grid_table(values, where) for axis in _axes(key, value, where)]
     found: list[tuple[list[str], dict[str, Any]]] = []
     for choices in itertools.product(*axes):
         settings = dict(shared)
         for _, change in choices:
             for key, value in change.items():
-                joined = key in OPTIONS and isinstance(value, Mapping)
+                joined = key in OPTION_TABLES and isinstance(value, Mapping)
                 settings[key] = {**settings.get(key, {}), **value} if joined else value
         found.append(([name for name, _ in choices], settings))
-    texts = [json.dumps(plain(s), sort_keys=True, default=str) for _, s in found]
+    texts = [json.dumps(to_jsonable(s), sort_keys=True, default=str) for _, s in found]
     if twice := next((n for n, count in Counter(texts).items() if count > 1), None):
         raise ConfigError(f"{where}: the grid gives the same run twice: {twice}")
-    names = [file_name(words).lower() for words, _ in found]
+    names = [safe_file_name(words).lower() for words, _ in found]
     cells = []
     for name, text, (_, settings) in zip(names, texts, found, strict=True):
         if names.count(name) > 1:
@@ -99,26 +99,26 @@ def run_grid(
     *,
     model: Model | None = None,
     quiet: bool = False,
-    say: Callable[[str], None] = lambda _: None,
-) -> list[Result]:
+    log: Callable[[str], None] = lambda _: None,
+) -> list[CellResult]:
     """Play one cell after another; what one fails with does not stop the others.
 
     The same grid goes on where an earlier call stopped. ``say`` is told of each cell that did not
     come to its end.
     """
     grid.out.mkdir(parents=True, exist_ok=True)
-    (grid.out / README_FILE).write_text(_readme(grid), encoding="utf-8")
+    (grid.out / README_FILE).write_text(_readme_text(grid), encoding="utf-8")
     results = []
     for number, cell in enumerate(grid.cells, 1):
         label = f"[{number}/{len(grid.cells)} {cell.name}] "
-        result = _play(cell, model, quiet, label)
+        result = _run_cell(cell, model, quiet, label)
         results.append(result)
         if result.state in ("failed", "stopped"):
-            say(f"{label}{result.state}: {result.message}")
+            log(f"{label}{result.state}: {result.message}")
     return results
 
 
-def plans(grid: Grid) -> list[tuple[Cell, Plan | InterCodeError]]:
+def make_plans(grid: Grid) -> list[tuple[Cell, Plan | InterCodeError]]:
     """Each cell opened and checked, or what it cannot be played for."""
     found: list[tuple[Cell, Plan | InterCodeError]] = []
     for cell in grid.cells:
@@ -129,63 +129,66 @@ def plans(grid: Grid) -> list[tuple[Cell, Plan | InterCodeError]]:
     return found
 
 
-def _play(cell: Cell, model: Model | None, quiet: bool, label: str) -> Result:
+def _run_cell(cell: Cell, model: Model | None, quiet: bool, label: str) -> CellResult:
     try:
         plan = make_plan(cell.config, model)
         run_plan(plan, quiet=quiet, label=label)
         plan.close()
     except (BudgetError, TooManyErrorsError) as e:
-        return Result(cell, "stopped", str(e))
+        return CellResult(cell, "stopped", str(e))
     except (InterCodeError, OSError) as e:
-        return Result(cell, "failed", f"{type(e).__name__}: {e}")
-    left = plan.failures()
-    return Result(cell, "errors" if left else "done", left[-1] if left else "")
+        return CellResult(cell, "failed", f"{type(e).__name__}: {e}")
+    left = plan.episode_errors()
+    return CellResult(cell, "errors" if left else "done", left[-1] if left else "")
 
 
-def _grid_of(values: Mapping[str, Any], where: str) -> Sequence[tuple[str, Any]]:
+def _grid_table(values: Mapping[str, Any], where: str) -> Sequence[tuple[str, Any]]:
     table = values.get("grid")
     if not isinstance(table, Mapping) or not table:
         raise ConfigError(f"{where}: grid = {table!r} is no table of lists, such as agent = [...]")
-    known = [k for k in EvalConfig.__dataclass_fields__ if k not in _NOT_VARIED]
+    known = [k for k in EvalConfig.__dataclass_fields__ if k not in _FIXED_SETTINGS]
     for key in table:
         if key not in known:
-            raise unknown(f"setting of the grid in {where}", key, known)
+            raise unknown_name_error(f"setting of the grid in {where}", key, known)
     return list(table.items())
 
 
-def _axes(key: str, value: Any, where: str) -> list[list[Choice]]:
+def _axes(key: str, value: Any, where: str) -> list[list[AxisValue]]:
     """The axes that one key of the grid stands for."""
-    if isinstance(value, Mapping) and key in OPTIONS:
+    if isinstance(value, Mapping) and key in OPTION_TABLES:
         return [
-            [(f"{option}-{v}", {key: {option: v}}) for v in _listed(f"{key}.{option}", vs, where)]
+            [
+                (f"{option}-{v}", {key: {option: v}})
+                for v in _require_list(f"{key}.{option}", vs, where)
+            ]
             for option, vs in value.items()
         ]
-    return [[_choice(key, v, where) for v in _listed(key, value, where)]]
+    return [[_axis_value(key, v, where) for v in _require_list(key, value, where)]]
 
 
-def _choice(key: str, value: Any, where: str) -> Choice:
+def _axis_value(key: str, value: Any, where: str) -> AxisValue:
     if not isinstance(value, Mapping):
-        return _named(key, value), {key: value}
-    if key in OPTIONS:
+        return _value_name(key, value), {key: value}
+    if key in OPTION_TABLES:
         return "-".join(f"{k}-{v}" for k, v in value.items()) or f"no-{key}", {key: dict(value)}
     if key not in value:
         raise ConfigError(f"{where}: a table in grid.{key} has to set {key} itself: {dict(value)}")
-    return _named(key, value[key]), dict(value)
+    return _value_name(key, value[key]), dict(value)
 
 
-def _named(key: str, value: Any) -> str:
+def _value_name(key: str, value: Any) -> str:
     if not isinstance(value, str):
         return f"{key}-{value}"
     return Path(value).name if key == "dataset" else value
 
 
-def _listed(name: str, value: Any, where: str) -> list[Any]:
+def _require_list(name: str, value: Any, where: str) -> list[Any]:
     if not isinstance(value, list) or not value:
         raise ConfigError(f"{where}: grid.{name} = {value!r} is no list of values: write [a, b]")
     return value
 
 
-def _readme(grid: Grid) -> str:
+def _readme_text(grid: Grid) -> str:
     lines = [f"  {cell.name}" for cell in grid.cells]
     out = grid.out.name
     return "\n".join(

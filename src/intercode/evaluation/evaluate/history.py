@@ -18,13 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core import trajectories
-from intercode.core.types import Usage, plain
-from intercode.evaluation.evaluate.run_state import spent_on, usage_of
+from intercode.core.types import Usage, to_jsonable
+from intercode.evaluation.evaluate.run_state import total_usage, usage_from_json
 
 HISTORY_FILE = "history.jsonl"
 
 
-class History:
+class RunHistory:
     """The history of one run. Used by the one process that works on the run.
 
     ``before``: what all earlier times have spent, its ``seconds`` being those of the work.
@@ -33,26 +33,28 @@ class History:
     def __init__(self, out: Path) -> None:
         self.file = out / HISTORY_FILE
         self._log = out / trajectories.TRAJECTORIES_FILE
-        self._began = time.monotonic()
-        rows = list(_rows(self.file))
-        self._killed = _killed(rows[-1], self._log) if rows and "began" in rows[-1] else None
-        ends = [r for r in (*rows, self._killed or {}) if "ended" in r]
-        spent = sum((usage_of(r.get("spent") or {}) for r in ends), Usage())
+        self._started = time.monotonic()
+        rows = list(_read_rows(self.file))
+        self._missing_end = (
+            _missing_end(rows[-1], self._log) if rows and "began" in rows[-1] else None
+        )
+        ends = [r for r in (*rows, self._missing_end or {}) if "ended" in r]
+        spent = sum((usage_from_json(r.get("spent") or {}) for r in ends), Usage())
         if not rows:
-            spent = _spent(self._log, 0)
-        self.before = replace(spent, seconds=sum(r.get("seconds") or 0.0 for r in ends))
+            spent = _usage_since(self._log, 0)
+        self.earlier_usage = replace(spent, seconds=sum(r.get("seconds") or 0.0 for r in ends))
 
     def begin(self, **settings: Any) -> None:
         """Note that work begins, and of a time that was killed what is known of its end."""
-        self._began = time.monotonic()
-        if self._killed is not None:
-            self._append(self._killed)
-        self._append({"began": _now(), "bytes": _size(self._log), **settings})
+        self._started = time.monotonic()
+        if self._missing_end is not None:
+            self._append(self._missing_end)
+        self._append({"began": _now(), "bytes": _file_size(self._log), **settings})
 
     def end(self, how: str, spent: Usage) -> None:
         """Note how it ended: ``finished``, ``interrupted``, or why it stopped."""
-        seconds = round(time.monotonic() - self._began, 3)
-        self._append({"ended": _now(), "how": how, "seconds": seconds, "spent": plain(spent)})
+        seconds = round(time.monotonic() - self._started, 3)
+        self._append({"ended": _now(), "how": how, "seconds": seconds, "spent": to_jsonable(spent)})
 
     def _append(self, row: dict[str, Any]) -> None:
         data = json.dumps(row).encode() + b"\n"
@@ -65,19 +67,19 @@ class History:
             os.fsync(file.fileno())
 
 
-def _killed(begun: dict[str, Any], log: Path) -> dict[str, Any]:
+def _missing_end(begun: dict[str, Any], log: Path) -> dict[str, Any]:
     """The end of a time of work whose end nobody noted, by the episodes that it finished."""
     began = datetime.datetime.fromisoformat(begun["began"])
-    wrote = log.stat().st_mtime if _size(log) > begun.get("bytes", 0) else began.timestamp()
+    wrote = log.stat().st_mtime if _file_size(log) > begun.get("bytes", 0) else began.timestamp()
     last = max(began, datetime.datetime.fromtimestamp(wrote, datetime.UTC))
     return {
         "ended": last.isoformat(timespec="milliseconds"), "how": "killed",
         "seconds": round((last - began).total_seconds(), 3),
-        "spent": plain(_spent(log, begun.get("bytes", 0))),
+        "spent": to_jsonable(_usage_since(log, begun.get("bytes", 0))),
     }  # fmt: skip
 
 
-def _rows(file: Path) -> Iterator[dict[str, Any]]:
+def _read_rows(file: Path) -> Iterator[dict[str, Any]]:
     """The lines of a history; torn ones are passed over."""
     for line in file.read_bytes().splitlines() if file.exists() else ():
         try:
@@ -88,18 +90,18 @@ def _rows(file: Path) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def _spent(log: Path, start: int) -> Usage:
+def _usage_since(log: Path, start: int) -> Usage:
     """What the episodes behind that byte of a trajectory file spent."""
     if not log.exists():
         return Usage()
     with log.open("rb") as file:
         file.seek(start)
         lines = [line for line in file if line.endswith(b"\n") and line.strip()]
-    episodes = (trajectories.from_row(json.loads(line)) for line in lines)
-    return sum((spent_on(t) for t in episodes), Usage())
+    episodes = (trajectories.trajectory_from_row(json.loads(line)) for line in lines)
+    return sum((total_usage(t) for t in episodes), Usage())
 
 
-def _size(file: Path) -> int:
+def _file_size(file: Path) -> int:
     return file.stat().st_size if file.exists() else 0
 
 

@@ -13,33 +13,38 @@ from typing import Any, Literal, get_args
 
 from intercode.core import trajectories
 from intercode.core.errors import UsageError
-from intercode.core.registry import unknown
-from intercode.core.types import Trajectory, Usage, plain
-from intercode.evaluation.evaluate.history import History
-from intercode.evaluation.evaluate.run_directory import differing, make_directory, recorded, shown
-from intercode.evaluation.evaluate.run_state import Key, key_of
+from intercode.core.registry import unknown_name_error
+from intercode.core.types import Trajectory, Usage, to_jsonable
+from intercode.evaluation.evaluate.history import RunHistory
+from intercode.evaluation.evaluate.run_directory import (
+    create_run_directory,
+    differing_settings,
+    read_run_metadata,
+    short_repr,
+)
+from intercode.evaluation.evaluate.run_state import EpisodeKey, episode_key
 
 Duplicates = Literal["refuse", "first", "epochs"]
 """What is done with two different results for one task and epoch: refused; the one of the directory
 that is named first is taken; the later ones become further epochs of the task."""
 
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergeResult:
     """What was merged. ``same``: episodes that lay in several directories; ``settled``: those that
     an error kept from a result in one and that have one in another; ``decided``: different results
     for one task and epoch, of which ``duplicates`` disposed."""
 
     out: Path
     episodes: int
-    same: int
-    settled: int
-    decided: int
+    identical: int
+    errors_replaced: int
+    conflicts_resolved: int
 
 
-def merge(directories: Sequence[Path], out: Path, duplicates: Duplicates = "refuse") -> Merged:
+def merge(directories: Sequence[Path], out: Path, duplicates: Duplicates = "refuse") -> MergeResult:
     """Write the run that ``directories`` are parts of to ``out``; they stay as they are.
 
     A torn last line of a part is passed over. Branches are taken with the episode that they branch
@@ -48,53 +53,55 @@ def merge(directories: Sequence[Path], out: Path, duplicates: Duplicates = "refu
     that somebody works on, and an ``out`` that holds a run already; DataError for a broken file.
     """
     if duplicates not in get_args(Duplicates):
-        raise unknown("way with duplicates", duplicates, list(get_args(Duplicates)))
+        raise unknown_name_error("way with duplicates", duplicates, list(get_args(Duplicates)))
     if (out / trajectories.TRAJECTORIES_FILE).exists():
         raise UsageError(f"{out} holds a run already: give another --out")
     with ExitStack() as held:
         for directory in directories:
-            held.enter_context(_still(directory))
-        facts = _common(directories)
-        merged = _Merge(duplicates)
+            held.enter_context(_shared_lock(directory))
+        facts = _common_metadata(directories)
+        merged = _EpisodeMerge(duplicates)
         for directory in directories:
-            merged.take(directory)
-        spent = sum((History(d).before for d in directories), Usage())
-    episodes = list(merged.chosen.values())
+            merged.add_run(directory)
+        spent = sum((RunHistory(d).earlier_usage for d in directories), Usage())
+    episodes = list(merged.episodes.values())
     out.mkdir(parents=True, exist_ok=True)
     passing = out / f".{trajectories.TRAJECTORIES_FILE}.{os.getpid()}"
     try:
         _write(passing, [*episodes, *merged.branches()])
-        make_directory(out, {**facts, "merged_from": [d.name for d in directories]})
+        create_run_directory(out, {**facts, "merged_from": [d.name for d in directories]})
         passing.replace(out / trajectories.TRAJECTORIES_FILE)
     finally:
         passing.unlink(missing_ok=True)
-    history = History(out)
+    history = RunHistory(out)
     history.begin(version=facts.get("version"), parts=len(directories))
     history.end("merged", spent)
-    return Merged(out, len(episodes), merged.same, merged.settled, merged.decided)
+    return MergeResult(
+        out, len(episodes), merged.identical, merged.errors_replaced, merged.conflicts_resolved
+    )
 
 
-class _Merge:
+class _EpisodeMerge:
     """Chooses one episode for each task and epoch."""
 
     def __init__(self, duplicates: Duplicates) -> None:
         self._duplicates = duplicates
-        self._from: dict[Key, Path] = {}
+        self._sources: dict[EpisodeKey, Path] = {}
         self._branches: dict[str, Trajectory] = {}
-        self.chosen: dict[Key, Trajectory] = {}
-        self.same = self.settled = self.decided = 0
+        self.episodes: dict[EpisodeKey, Trajectory] = {}
+        self.identical = self.errors_replaced = self.conflicts_resolved = 0
 
-    def take(self, directory: Path) -> None:
+    def add_run(self, directory: Path) -> None:
         """Add the episodes of one part. Raises UsageError for results that contradict others."""
         file = directory / trajectories.TRAJECTORIES_FILE
-        clashes: list[Key] = []
-        for episode in trajectories.read(file) if file.exists() else ():
+        clashes: list[EpisodeKey] = []
+        for episode in trajectories.read_trajectories(file) if file.exists() else ():
             if episode.parent is not None:
-                self._branches.setdefault(episode.id or repr(plain(episode)), episode)
+                self._branches.setdefault(episode.id or repr(to_jsonable(episode)), episode)
             elif self._add(episode, directory) is None:
-                clashes.append(key_of(episode))
+                clashes.append(episode_key(episode))
         if clashes:
-            self._refuse(clashes, directory)
+            self._raise_conflict(clashes, directory)
 
     def branches(self) -> list[Trajectory]:
         """The branches of all parts, each once."""
@@ -102,40 +109,40 @@ class _Merge:
 
     def _add(self, new: Trajectory, directory: Path) -> bool | None:
         """Choose between an episode and one of the same key; None where that cannot be."""
-        key = key_of(new)
-        old = self.chosen.get(key)
+        key = episode_key(new)
+        old = self.episodes.get(key)
         if old is None:
-            self._put(key, new, directory)
+            self._set(key, new, directory)
             return True
-        if plain(old.replace(run={})) == plain(new.replace(run={})):
-            self.same += 1
+        if to_jsonable(old.replace(run={})) == to_jsonable(new.replace(run={})):
+            self.identical += 1
             return False
-        if not trajectories.is_finished(old):
-            self._put(key, new, directory)
-            self.settled += trajectories.is_finished(new)
+        if not trajectories.has_result(old):
+            self._set(key, new, directory)
+            self.errors_replaced += trajectories.has_result(new)
             return True
-        if not trajectories.is_finished(new):
-            self.settled += 1
+        if not trajectories.has_result(new):
+            self.errors_replaced += 1
             return False
-        if self._from[key] == directory:  # the same directory holds both: the later one counts
-            self._put(key, new, directory)
+        if self._sources[key] == directory:  # the same directory holds both: the later one counts
+            self._set(key, new, directory)
             return True
         if self._duplicates == "refuse":
             return None
-        self.decided += 1
+        self.conflicts_resolved += 1
         if self._duplicates == "epochs":
-            while key in self.chosen:
+            while key in self.episodes:
                 key = key._replace(epoch=key.epoch + 1)
-            self._put(key, new.replace(epoch=key.epoch), directory)
+            self._set(key, new.replace(epoch=key.epoch), directory)
         return True
 
-    def _put(self, key: Key, episode: Trajectory, directory: Path) -> None:
-        self.chosen[key], self._from[key] = episode, directory
+    def _set(self, key: EpisodeKey, episode: Trajectory, directory: Path) -> None:
+        self.episodes[key], self._sources[key] = episode, directory
 
-    def _refuse(self, clashes: Sequence[Key], directory: Path) -> None:
-        some = ", ".join(f"{k.task} (epoch {k.epoch})" for k in clashes[:_MOST_NAMED])
-        more = f" and {len(clashes) - _MOST_NAMED} more" if len(clashes) > _MOST_NAMED else ""
-        other = self._from[clashes[0]]
+    def _raise_conflict(self, clashes: Sequence[EpisodeKey], directory: Path) -> None:
+        some = ", ".join(f"{k.task} (epoch {k.epoch})" for k in clashes[:_MAX_NAMED])
+        more = f" and {len(clashes) - _MAX_NAMED} more" if len(clashes) > _MAX_NAMED else ""
+        other = self._sources[clashes[0]]
         raise UsageError(
             f"{directory} and {other} hold different results for {some}{more}: --duplicates first "
             f"takes those of the directory named first, --duplicates epochs makes the later ones "
@@ -143,31 +150,33 @@ class _Merge:
         )
 
 
-def _common(directories: Sequence[Path]) -> dict[str, Any]:
+def _common_metadata(directories: Sequence[Path]) -> dict[str, Any]:
     """The facts that all parts have in common. Raises UsageError naming what differs."""
     if not directories:
         raise UsageError("there is nothing to merge: name the directories of runs")
     found: list[Mapping[str, Any]] = []
     for directory in directories:
-        facts = recorded(directory) if directory.is_dir() else None
+        facts = read_run_metadata(directory) if directory.is_dir() else None
         if facts is None:
             raise UsageError(f"{directory} is no run's directory: it has no run.json")
         found.append(facts)
     first = found[0]
     for directory, facts in zip(directories[1:], found[1:], strict=True):
-        differ = differing(first, facts)
+        differ = differing_settings(first, facts)
         if differ:
-            what = "; ".join(f"{k} {shown(first.get(k))} and {shown(facts.get(k))}" for k in differ)
+            what = "; ".join(
+                f"{k} {short_repr(first.get(k))} and {short_repr(facts.get(k))}" for k in differ
+            )
             raise UsageError(f"{directories[0]} and {directory} differ in {what}: no one run")
     started = [str(facts.get("started", "")) for facts in found]
     common = dict(found[started.index(min(started))])
     configs = [dict(facts.get("config") or {}) for facts in found]
     if all(configs):
-        common["config"] = {**configs[0], **_extent(configs)}
+        common["config"] = {**configs[0], **_combined_extent(configs)}
     return common
 
 
-def _extent(configs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _combined_extent(configs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The tasks and epochs that all parts were asked for together."""
     some = all(config.get("tasks") for config in configs)
     tasks = dict.fromkeys(str(t) for config in configs for t in config["tasks"]) if some else {}
@@ -182,14 +191,14 @@ def _extent(configs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _write(path: Path, episodes: Iterable[Trajectory]) -> None:
     with path.open("w", encoding="utf-8") as file:
         for episode in episodes:
-            row = {"v": trajectories.VERSION, **plain(episode)}
+            row = {"v": trajectories.SCHEMA_VERSION, **to_jsonable(episode)}
             file.write(json.dumps(row, allow_nan=False) + "\n")
         file.flush()
         os.fsync(file.fileno())
 
 
 @contextmanager
-def _still(directory: Path) -> Iterator[None]:
+def _shared_lock(directory: Path) -> Iterator[None]:
     """Raise UsageError where a process works on a run; keep others from beginning to."""
     lock = directory / ".lock"
     if sys.platform == "win32" or not lock.exists():

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from intercode.core.types import Trajectory
-from intercode.evaluation.evaluate.run_state import Ended
+from intercode.evaluation.evaluate.run_state import EpisodeOutcome
 
-EVERY_TERMINAL, EVERY_FILE = 0.1, 5.0
+TERMINAL_INTERVAL, FILE_INTERVAL = 0.1, 5.0
 """Seconds between two reports on a terminal and elsewhere."""
 
 
@@ -24,7 +24,7 @@ class Progress:
     def __init__(
         self,
         total: int,
-        before: Sequence[Trajectory | Ended],
+        before: Sequence[Trajectory | EpisodeOutcome],
         stream: TextIO | None = None,
         label: str = "",
     ) -> None:
@@ -32,38 +32,42 @@ class Progress:
         self.label = label
         self.total, self.played = total, len(before)
         self.solved = sum(t.success for t in before)
-        self.errors = self.again = self._here = 0
+        self.errors = self.retried = self._ended_here = 0
         self.cost: float | None = 0.0
-        self._moves = self.stream.isatty()
-        self._every = EVERY_TERMINAL if self._moves else EVERY_FILE
-        self._began = self._last = time.monotonic()
+        self._is_terminal = self.stream.isatty()
+        self._interval = TERMINAL_INTERVAL if self._is_terminal else FILE_INTERVAL
+        self._started = self._last = time.monotonic()
         self._width = 0
-        self._stale = True
+        self._unreported = True
 
     def add(self, trajectory: Trajectory, quiet: bool = False) -> None:
         """Count one episode, and report now and then unless that is to be ``quiet``."""
-        self._here, self._stale = self._here + 1, True
+        self._ended_here, self._unreported = self._ended_here + 1, True
         if trajectory.end == "error":
             self.errors += 1
         else:
-            self.again += trajectory.run.get("attempts", 1) > 1
+            self.retried += trajectory.run.get("attempts", 1) > 1
             self.played += 1
             self.solved += trajectory.success
         if trajectory.usage.requests:
             cost = trajectory.usage.cost
             self.cost = None if self.cost is None or cost is None else self.cost + cost
-        if not quiet and time.monotonic() - self._last >= self._every:
+        if not quiet and time.monotonic() - self._last >= self._interval:
             self.show()
 
     def line(self) -> str:
         """The state of things in one line."""
         done = self.played + self.errors
         share = f"{100 * self.solved / self.played:.1f} %" if self.played else "-"
-        seconds = time.monotonic() - self._began
-        rate = self._here / seconds if seconds > 0 else 0.0
-        left = f", {_clock((self.total - done) / rate)} left" if rate and done < self.total else ""
+        seconds = time.monotonic() - self._started
+        rate = self._ended_here / seconds if seconds > 0 else 0.0
+        left = (
+            f", {_format_duration((self.total - done) / rate)} left"
+            if rate and done < self.total
+            else ""
+        )
         speed = f"{rate:.1f}/s" if rate >= 1 else f"{60 * rate:.1f}/min"
-        again = f", {self.again} lost and run again" if self.again else ""
+        again = f", {self.retried} lost and run again" if self.retried else ""
         errors = f"{self.errors} errors{again}"
         cost = f", ${self.cost:.2f}" if self.cost else ""
         return (
@@ -72,9 +76,9 @@ class Progress:
 
     def show(self) -> None:
         """Report now."""
-        self._last, self._stale = time.monotonic(), False
+        self._last, self._unreported = time.monotonic(), False
         text = self.line()
-        if self._moves:
+        if self._is_terminal:
             self.stream.write("\r" + text.ljust(self._width))
             self._width = len(text)
         else:
@@ -83,14 +87,14 @@ class Progress:
 
     def finish(self) -> None:
         """Report for the last time."""
-        if self._stale:
+        if self._unreported:
             self.show()
-        if self._moves:
+        if self._is_terminal:
             self.stream.write("\n")
             self.stream.flush()
 
 
-def _clock(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     whole = round(seconds)
     hours, rest = divmod(whole, 3600)
     return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"

@@ -11,18 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core import trajectories
-from intercode.core.config import EvalConfig, errors_allowed
+from intercode.core.config import EvalConfig, max_failed_episodes
 from intercode.core.errors import BudgetError, TooManyErrorsError, UsageError
 from intercode.core.types import Trajectory
 from intercode.environments.base.env import InterCodeEnv
-from intercode.evaluation.evaluate.budgets import Spending
-from intercode.evaluation.evaluate.episode_runner import Player
-from intercode.evaluation.evaluate.history import History
-from intercode.evaluation.evaluate.open_files import check_room
-from intercode.evaluation.evaluate.plan import Plan, begin, make_plan
+from intercode.evaluation.evaluate.budgets import RunBudget
+from intercode.evaluation.evaluate.episode_runner import EpisodeRunner
+from intercode.evaluation.evaluate.history import RunHistory
+from intercode.evaluation.evaluate.open_files import check_open_file_limit
+from intercode.evaluation.evaluate.plan import Plan, create_run, make_plan
 from intercode.evaluation.evaluate.progress import Progress
 from intercode.evaluation.evaluate.run_state import Sample
-from intercode.evaluation.evaluate.runners import LOCAL, places_of
+from intercode.evaluation.evaluate.runners import LOCAL, open_runner
 from intercode.models import Model
 
 _Event = Trajectory | BaseException | None
@@ -47,34 +47,34 @@ def evaluate(config: EvalConfig, *, model: Model | None = None, quiet: bool = Fa
 
 def run_plan(plan: Plan, *, quiet: bool = False, label: str = "") -> Path:
     """As ``evaluate``, for a plan made before. ``label`` goes before every line of progress."""
-    places = places_of(plan)
+    places = open_runner(plan)
     if plan.config.runner == LOCAL:
-        check_room(plan.config.parallel)
-    begin(plan)
-    with _alone(plan.out):
-        standing = plan.standing()
-        waiting = plan.waiting(standing)
+        check_open_file_limit(plan.config.parallel)
+    create_run(plan)
+    with _exclusive_lock(plan.out):
+        standing = plan.read_state()
+        waiting = plan.pending_samples(standing)
         if not waiting:
             return plan.out
-        history = History(plan.out)
-        spending = Spending(plan.config, history.before)
-        progress = Progress(len(plan.samples), list(standing.done.values()), label=label)
+        history = RunHistory(plan.out)
+        spending = RunBudget(plan.config, history.earlier_usage)
+        progress = Progress(len(plan.samples), list(standing.finished.values()), label=label)
         with (
             places as make,
-            _noted(plan, history, spending),
+            _recorded_in_history(plan, history, spending),
             _Workers(plan, spending, waiting, make) as workers,
         ):
             try:
-                _follow(plan, workers, progress, quiet)
+                _collect(plan, workers, progress, quiet)
             finally:
                 if not quiet:
                     progress.finish()
     return plan.out
 
 
-def _follow(plan: Plan, workers: _Workers, progress: Progress, quiet: bool) -> None:
+def _collect(plan: Plan, workers: _Workers, progress: Progress, quiet: bool) -> None:
     """Take the episodes as they end. Raises TooManyErrorsError, and what stops the whole run."""
-    allowed = errors_allowed(plan.config.fail_on_error, progress.total)
+    allowed = max_failed_episodes(plan.config.fail_on_error, progress.total)
     for trajectory in workers:
         progress.add(trajectory, quiet)
         if allowed is not None and progress.errors > allowed:
@@ -86,11 +86,11 @@ def _follow(plan: Plan, workers: _Workers, progress: Progress, quiet: bool) -> N
 
 
 @contextmanager
-def _noted(plan: Plan, history: History, spending: Spending) -> Iterator[None]:
+def _recorded_in_history(plan: Plan, history: RunHistory, spending: RunBudget) -> Iterator[None]:
     """The run's history tells when this time of work began and how it ended."""
     config, how = plan.config, "failed"
     history.begin(
-        version=plan.facts.get("version"), parallel=config.parallel, tasks=len(plan.chosen),
+        version=plan.metadata.get("version"), parallel=config.parallel, tasks=len(plan.task_indices),
         epochs=config.epochs, shuffle=config.shuffle, max_tokens=config.max_tokens,
         max_cost=config.max_cost, max_seconds=config.max_seconds,
     )  # fmt: skip
@@ -107,7 +107,7 @@ def _noted(plan: Plan, history: History, spending: Spending) -> Iterator[None]:
         how = "interrupted"
         raise
     finally:
-        history.end(how, spending.spent)
+        history.end(how, spending.usage)
 
 
 class _Workers:
@@ -120,12 +120,12 @@ class _Workers:
     def __init__(
         self,
         plan: Plan,
-        spending: Spending,
+        spending: RunBudget,
         waiting: Sequence[Sample],
         make: Callable[[], InterCodeEnv],
     ) -> None:
-        self._plan, self._spending, self._make = plan, spending, make
-        self._over, self._closing = threading.Event(), threading.Event()
+        self._plan, self._budget, self._make_env = plan, spending, make
+        self._stopped, self._draining = threading.Event(), threading.Event()
         self._samples: queue.SimpleQueue[Sample] = queue.SimpleQueue()
         self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
         for sample in waiting:
@@ -143,8 +143,8 @@ class _Workers:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._spending.stop()
+        self._stopped.set()
+        self._budget.stop()
 
     def __iter__(self) -> Iterator[Trajectory]:
         running, limit = self._count, None
@@ -162,20 +162,20 @@ class _Workers:
             raise limit
 
     def _work(self) -> None:
-        player = Player(self._plan, self._spending, self._over.wait, self._make)
+        player = EpisodeRunner(self._plan, self._budget, self._stopped.wait, self._make_env)
         try:
-            while not (self._over.is_set() or self._closing.is_set()):
+            while not (self._stopped.is_set() or self._draining.is_set()):
                 try:
                     sample = self._samples.get_nowait()
                 except queue.Empty:
                     break
-                trajectory = player.play(sample)
-                if trajectory is None or self._over.is_set():
+                trajectory = player.run(sample)
+                if trajectory is None or self._stopped.is_set():
                     break
-                trajectories.append(self._plan.file, trajectory)
+                trajectories.append_trajectory(self._plan.trajectories_file, trajectory)
                 self._events.put(trajectory)
         except BaseException as e:  # handed to the thread that reads the events
-            self._closing.set()
+            self._draining.set()
             self._events.put(e)
         finally:
             player.close()
@@ -183,7 +183,7 @@ class _Workers:
 
 
 @contextmanager
-def _alone(out: Path) -> Iterator[None]:
+def _exclusive_lock(out: Path) -> Iterator[None]:
     """Refuse a directory that another process is writing to. Raises UsageError."""
     with (out / ".lock").open("ab") as file:
         if sys.platform != "win32":

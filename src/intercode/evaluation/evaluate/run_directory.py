@@ -11,10 +11,10 @@ from typing import Any
 
 from intercode.core import trajectories
 from intercode.core.errors import UsageError
-from intercode.evaluation.evaluate.run_metadata import SETTINGS
+from intercode.evaluation.evaluate.run_metadata import RUN_IDENTITY
 
 README_FILE = "README.txt"
-_LONGEST = 120  # characters of a name: file systems allow 255 bytes
+_MAX_NAME_LENGTH = 120  # characters of a name: file systems allow 255 bytes
 
 _README = """\
 {title}
@@ -41,37 +41,37 @@ def run_name(facts: Mapping[str, Any]) -> str:
     """``<dataset>-<agent>-<model>-<date>``, fit for a file's name."""
     day = datetime.date.today().isoformat()
     dataset = Path(str(facts["dataset"])).name
-    return file_name([dataset, str(facts["agent"]), str(facts["model"] or ""), day])
+    return safe_file_name([dataset, str(facts["agent"]), str(facts["model"] or ""), day])
 
 
-def file_name(parts: list[str]) -> str:
+def safe_file_name(parts: list[str]) -> str:
     """Texts as one name for a file."""
     words = [re.sub(r"[^\w.]+", "-", p).strip("-") for p in parts if p]
-    return "-".join(filter(None, words))[-_LONGEST:].strip("-.")
+    return "-".join(filter(None, words))[-_MAX_NAME_LENGTH:].strip("-.")
 
 
-def free_directory(parent: Path, name: str, facts: Mapping[str, Any]) -> Path:
+def unused_directory(parent: Path, name: str, facts: Mapping[str, Any]) -> Path:
     """``parent/name``, or ``name-2`` and so on where another run has it."""
     for number in itertools.count(1):
         path = parent / (name if number == 1 else f"{name}-{number}")
-        old = recorded(path)
-        if old is None or not differing(old, facts):
+        old = read_run_metadata(path)
+        if old is None or not differing_settings(old, facts):
             return path
     raise AssertionError("unreachable: the numbers do not end")
 
 
-def refuse_other(out: Path, facts: Mapping[str, Any]) -> None:
+def require_same_run(out: Path, facts: Mapping[str, Any]) -> None:
     """Raise UsageError where ``out`` holds a run with other settings, naming the first."""
-    old = recorded(out)
-    for key in [] if old is None else differing(old, facts):
-        before, now = _where_apart((old or {}).get(key), facts.get(key))
+    old = read_run_metadata(out)
+    for key in [] if old is None else differing_settings(old, facts):
+        before, now = _differing_entries((old or {}).get(key), facts.get(key))
         raise UsageError(
-            f"{out} holds a run with {key} {shown(before)}, not {shown(now)}: "
+            f"{out} holds a run with {key} {short_repr(before)}, not {short_repr(now)}: "
             "give another --out, or the same settings to finish that run"
         )
 
 
-def _where_apart(old: object, new: object) -> tuple[object, object]:
+def _differing_entries(old: object, new: object) -> tuple[object, object]:
     """Of two tables what differs in them; anything else whole."""
     if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
         return old, new
@@ -79,33 +79,33 @@ def _where_apart(old: object, new: object) -> tuple[object, object]:
     return {k: old[k] for k in apart if k in old}, {k: new[k] for k in apart if k in new}
 
 
-def differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def differing_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """The settings in which two runs differ. Records of earlier releases do not tell what was
     generated how: there the model's options are compared."""
-    keys = SETTINGS if "generation" in old else (*SETTINGS, "model_options")
-    return trajectories.differences(old, new, keys)
+    keys = RUN_IDENTITY if "generation" in old else (*RUN_IDENTITY, "model_options")
+    return trajectories.identity_differences(old, new, keys)
 
 
-def recorded(out: Path) -> Mapping[str, Any] | None:
+def read_run_metadata(out: Path) -> Mapping[str, Any] | None:
     """The facts of the run in a directory: its run.json's, else its first trajectory's."""
     if (out / trajectories.RUN_FILE).exists():
-        return trajectories.read_run(out)
+        return trajectories.read_run_metadata(out)
     file = out / trajectories.TRAJECTORIES_FILE
-    first = next(trajectories.read(file), None) if file.exists() else None
+    first = next(trajectories.read_trajectories(file), None) if file.exists() else None
     return None if first is None else first.run
 
 
-def make_directory(out: Path, facts: Mapping[str, Any]) -> None:
+def create_run_directory(out: Path, facts: Mapping[str, Any]) -> None:
     """Make a run's directory with its run.json and README.txt, unless they are there."""
     if not (out / trajectories.RUN_FILE).exists():
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         facts = {**facts, "started": now}
-        trajectories.write_run(out, facts)
+        trajectories.write_run_metadata(out, facts)
     if not (out / README_FILE).exists():
-        (out / README_FILE).write_text(readme(out, facts), encoding="utf-8")
+        (out / README_FILE).write_text(readme_text(out, facts), encoding="utf-8")
 
 
-def readme(out: Path, facts: Mapping[str, Any]) -> str:
+def readme_text(out: Path, facts: Mapping[str, Any]) -> str:
     """What a run's directory says of itself to whoever finds it."""
     model = facts.get("model")
     title = f"{facts.get('dataset')}, played by {facts.get('agent')}"
@@ -117,7 +117,7 @@ def readme(out: Path, facts: Mapping[str, Any]) -> str:
     )
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """A setting in a message: long ones are cut."""
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:200]}..."

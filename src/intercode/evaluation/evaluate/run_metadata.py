@@ -12,25 +12,25 @@ import intercode
 from intercode.agents.base import Agent
 from intercode.core import trajectories
 from intercode.core.config import EvalConfig
-from intercode.core.types import plain
-from intercode.evaluation.evaluate.source_code import code_of
+from intercode.core.types import to_jsonable
+from intercode.evaluation.evaluate.source_code import source_versions
 from intercode.models import Model
-from intercode.models.redaction import is_secret, is_secret_header
+from intercode.models.redaction import is_secret_header, is_secret_name
 
-SETTINGS = (*trajectories.IDENTITY, "timeout", "seed", "agent_options")
+RUN_IDENTITY = (*trajectories.IDENTITY_KEYS, "timeout", "seed", "agent_options")
 """What must be equal for two commands to be one run. Not: tasks, limit and epochs, so that a run
 can be widened; limits on what it may spend, so that it can be continued; parallel, shuffle and the
 endpoint's address, which change no result."""
 
-LEFT_OUT = ("agent_facts", "model_facts", "versions", "code", "config")
+RUN_ONLY_KEYS = ("agent_facts", "model_facts", "versions", "code", "config")
 """What run.json alone tells. An episode's own record repeats the rest, to be able to stand
 alone."""
 
-PACKAGES = ("gymnasium", "httpx", "sqlglot", "mysql-connector-python", "tiktoken", "litellm",
+TRACKED_PACKAGES = ("gymnasium", "httpx", "sqlglot", "mysql-connector-python", "tiktoken", "litellm",
             "anthropic", "google-genai")  # fmt: skip
 """The packages on which a result may depend."""
 
-ASKED = ("thinking", "thoughts", "api", "template")
+MODEL_KEYS = ("thinking", "thoughts", "api", "template")
 """What a model tells beside its generation parameters that changes its answers as they do."""
 
 _SECRET = re.compile(
@@ -40,14 +40,14 @@ _SECRET = re.compile(
 _LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
 
 
-def facts_of(
+def run_metadata(
     config: EvalConfig, environment: Mapping[str, Any], agent: Agent, model: Model | None
 ) -> dict[str, Any]:
     """The facts of a run, as JSON types: those of its environment, its agent and its model.
 
     Nothing in them is a secret: see ``clean``.
     """
-    told, generated = _said(agent), _said(model)
+    told, generated = _own_metadata(agent), _own_metadata(model)
     bounds = [n for n in (config.max_turns, agent.max_turns) if n is not None]
     facts = {
         **environment,
@@ -57,30 +57,30 @@ def facts_of(
         "seed": config.seed,
         "agent_options": config.agent_options,
         "model_options": config.model_options,
-        "prompts": sorted(_sums(told)),
-        "generation": _generation(generated, config),
+        "prompts": sorted(_prompt_digests(told)),
+        "generation": _generation_settings(generated, config),
         "agent_facts": told,
         "model_facts": generated,
         "version": intercode.__version__,
-        "versions": versions(),
-        "code": code_of(config),
-        "config": {k: v for k, v in plain(config).items() if k not in ("out", "parallel")},
+        "versions": package_versions(),
+        "code": source_versions(config),
+        "config": {k: v for k, v in to_jsonable(config).items() if k not in ("out", "parallel")},
     }
     if endpoint := getattr(model, "endpoint", None):
         facts["endpoint"] = endpoint
-    cleaned: dict[str, Any] = clean(plain(facts))
+    cleaned: dict[str, Any] = remove_secrets(to_jsonable(facts))
     return cleaned
 
 
-def carried(facts: Mapping[str, Any]) -> dict[str, Any]:
+def episode_metadata(facts: Mapping[str, Any]) -> dict[str, Any]:
     """What of a run's facts every episode's record repeats."""
-    return {k: v for k, v in facts.items() if k not in LEFT_OUT}
+    return {k: v for k, v in facts.items() if k not in RUN_ONLY_KEYS}
 
 
-def versions() -> dict[str, str]:
+def package_versions() -> dict[str, str]:
     """Of this package, Python, the system and the packages that a result may depend on."""
     found = {"intercode": intercode.__version__, "python": platform.python_version()}
-    for name in PACKAGES:
+    for name in TRACKED_PACKAGES:
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -88,42 +88,42 @@ def versions() -> dict[str, str]:
     return {**found, "system": f"{platform.system()} {platform.release()}"}
 
 
-def _generation(told: Mapping[str, Any], config: EvalConfig) -> dict[str, Any]:
+def _generation_settings(told: Mapping[str, Any], config: EvalConfig) -> dict[str, Any]:
     """How answers were asked for; the model's options where it does not tell."""
-    more = {name: told[name] for name in ASKED if told.get(name) is not None}
+    more = {name: told[name] for name in MODEL_KEYS if told.get(name) is not None}
     return {**told.get("generation", config.model_options), **more}
 
 
 def _is_secret(name: str) -> bool:
-    return is_secret(name) or bool(_SECRET.search(name))
+    return is_secret_name(name) or bool(_SECRET.search(name))
 
 
-def clean(value: Any, secret: Callable[[str], bool] = _is_secret) -> Any:
+def remove_secrets(value: Any, secret: Callable[[str], bool] = _is_secret) -> Any:
     """JSON types without whatever is named like a secret, headers by rules of their own, and
     without logins in addresses."""
     if isinstance(value, Mapping):
         kinds = {"headers": is_secret_header}
         kept = ((k, v) for k, v in value.items() if not secret(str(k)))
-        return {k: clean(v, kinds.get(k, _is_secret)) for k, v in kept}
+        return {k: remove_secrets(v, kinds.get(k, _is_secret)) for k, v in kept}
     if isinstance(value, list | tuple):
-        return [clean(v) for v in value]
+        return [remove_secrets(v) for v in value]
     return _LOGIN.sub("", value) if isinstance(value, str) else value
 
 
-def _said(someone: Any) -> dict[str, Any]:
+def _own_metadata(someone: Any) -> dict[str, Any]:
     """What an agent or a model tells of itself; a user's own may tell nothing."""
     facts = getattr(someone, "facts", None)
     return dict(facts()) if callable(facts) else {}
 
 
-def _sums(value: Any) -> Iterator[str]:
+def _prompt_digests(value: Any) -> Iterator[str]:
     """Every ``sha256`` within an agent's facts: those of its prompts."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if key == "sha256" and isinstance(inner, str):
                 yield inner
             else:
-                yield from _sums(inner)
+                yield from _prompt_digests(inner)
     elif isinstance(value, list | tuple):
         for inner in value:
-            yield from _sums(inner)
+            yield from _prompt_digests(inner)

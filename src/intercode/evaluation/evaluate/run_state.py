@@ -19,14 +19,14 @@ class Sample:
     epoch: int
 
 
-class Key(NamedTuple):
+class EpisodeKey(NamedTuple):
     """What an episode of a run is known by on disk: the task's id, and which sample of it."""
 
     task: str
     epoch: int
 
 
-class Ended(NamedTuple):
+class EpisodeOutcome(NamedTuple):
     """What progress needs to know of an episode that is finished."""
 
     success: bool
@@ -34,50 +34,50 @@ class Ended(NamedTuple):
 
 
 @dataclass
-class Standing:
+class RunState:
     """What a trajectory file holds of some episodes.
 
     ``done``: those with a result, each once however often it is there. ``errors``: the last error
     of those without. ``spent``: by all episodes of the file, attempts that failed included.
     """
 
-    done: dict[Key, Ended] = field(default_factory=dict)
-    errors: dict[Key, str] = field(default_factory=dict)
-    spent: Usage = field(default_factory=Usage)
+    finished: dict[EpisodeKey, EpisodeOutcome] = field(default_factory=dict)
+    errors: dict[EpisodeKey, str] = field(default_factory=dict)
+    usage: Usage = field(default_factory=Usage)
 
 
-def key_of(trajectory: Trajectory) -> Key:
+def episode_key(trajectory: Trajectory) -> EpisodeKey:
     """What an episode is known by."""
-    return Key(trajectory.task, trajectory.epoch)
+    return EpisodeKey(trajectory.task, trajectory.epoch)
 
 
-def spent_on(trajectory: Trajectory) -> Usage:
+def total_usage(trajectory: Trajectory) -> Usage:
     """What an episode has cost, with what its failed attempts spent (``run["lost"]``)."""
     lost = trajectory.run.get("lost")
-    return trajectory.usage + (usage_of(lost) if isinstance(lost, dict) else Usage())
+    return trajectory.usage + (usage_from_json(lost) if isinstance(lost, dict) else Usage())
 
 
-def usage_of(row: dict[str, Any]) -> Usage:
+def usage_from_json(row: dict[str, Any]) -> Usage:
     """A Usage from its JSON form."""
     known = {k: v for k, v in row.items() if k in Usage.__dataclass_fields__}
     return Usage(**known)
 
 
-def standing_of(file: Path, wanted: Iterable[Key]) -> Standing:
+def read_run_state(file: Path, wanted: Iterable[EpisodeKey]) -> RunState:
     """What ``file`` holds of the wanted episodes; a file that is absent holds nothing.
 
     A branch of an episode is none of the run's own.
     """
-    standing, keys = Standing(), set(wanted)
-    for trajectory in trajectories.read(file) if file.exists() else ():
-        standing.spent += spent_on(trajectory)
-        key = key_of(trajectory)
+    standing, keys = RunState(), set(wanted)
+    for trajectory in trajectories.read_trajectories(file) if file.exists() else ():
+        standing.usage += total_usage(trajectory)
+        key = episode_key(trajectory)
         if trajectory.parent is not None or key not in keys:
             continue
-        if trajectories.is_finished(trajectory):
-            standing.done[key] = Ended(trajectory.success, trajectory.usage.cost)
+        if trajectories.has_result(trajectory):
+            standing.finished[key] = EpisodeOutcome(trajectory.success, trajectory.usage.cost)
         else:
             standing.errors[key] = trajectory.error or "no reason recorded"
-    for key in standing.done:
+    for key in standing.finished:
         standing.errors.pop(key, None)
     return standing

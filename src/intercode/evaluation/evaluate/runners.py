@@ -13,14 +13,14 @@ LOCAL = "local"
 RUNNERS = Registry(
     "runner",
     {
-        LOCAL: "intercode.evaluation.evaluate.runners:local",
-        "ray": "intercode.evaluation.ray.ray_runner:nodes",
+        LOCAL: "intercode.evaluation.evaluate.runners:local_environments",
+        "ray": "intercode.evaluation.ray.ray_runner:ray_environments",
     },
 )
 """Names to context managers: for a plan, what makes its environments while the context lasts."""
 
 
-def places_of(plan: Plan) -> AbstractContextManager[Callable[[], InterCodeEnv]]:
+def open_runner(plan: Plan) -> AbstractContextManager[Callable[[], InterCodeEnv]]:
     """The context in which a plan's environments can be made. Raises UnknownNameError."""
     found: AbstractContextManager[Callable[[], InterCodeEnv]] = RUNNERS.load(plan.config.runner)(
         plan
@@ -29,6 +29,6 @@ def places_of(plan: Plan) -> AbstractContextManager[Callable[[], InterCodeEnv]]:
 
 
 @contextmanager
-def local(plan: Plan) -> Iterator[Callable[[], InterCodeEnv]]:
+def local_environments(plan: Plan) -> Iterator[Callable[[], InterCodeEnv]]:
     """In this process."""
-    yield plan.env
+    yield plan.make_env

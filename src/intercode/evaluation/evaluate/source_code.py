@@ -9,10 +9,10 @@ from typing import Any
 
 from intercode.core.config import EvalConfig
 
-_SECONDS = 10.0
+_GIT_TIMEOUT = 10.0
 
 
-def code_of(config: EvalConfig) -> dict[str, Any]:
+def source_versions(config: EvalConfig) -> dict[str, Any]:
     """For each setting that names ``package.module:object``: the module's file name and, where it
     lies in a git repository, the commit and whether the file differs from it."""
     named = {"agent": config.agent, "reward": config.reward, "dataset": config.dataset}
@@ -37,7 +37,7 @@ def _git(file: Path, *words: str) -> str | None:
     """What git says in a file's directory; None where there is no git or no repository."""
     command = ["git", "-C", str(file.parent), "--no-optional-locks", *words]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_GIT_TIMEOUT)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None

@@ -7,15 +7,19 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from intercode.agents.base import Agent, Feedback
-from intercode.agents.snapshot import Memory, remember
+from intercode.agents.snapshot import AgentSnapshot, snapshot_agent
 from intercode.core.errors import BudgetError, EnvironmentStateError, ModelError
-from intercode.core.types import Brief, EndReason, Move, Trajectory
+from intercode.core.types import AgentOutput, Brief, EndReason, Trajectory
 from intercode.environments.base.env import InterCodeEnv
-from intercode.evaluation.play.interactive_episode import LEVELS, Interrupted, Sitting
-from intercode.evaluation.rollout import informed
+from intercode.evaluation.play.interactive_episode import (
+    UNDO_LEVELS,
+    InteractiveEpisode,
+    Interrupted,
+)
+from intercode.evaluation.rollout import brief_with_history
 
-Leads = Literal["agent", "person"]
-Kind = Literal["go", "act", "take", "back", "run", "undo", "stop"]
+Leader = Literal["agent", "person"]
+ChoiceKind = Literal["go", "act", "take", "back", "run", "undo", "stop"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,29 +31,31 @@ class Choice:
     ``undo``: ``count`` turns are taken back. ``stop``: the episode ends here.
     """
 
-    kind: Kind
+    kind: ChoiceKind
     action: str = ""
     count: int = 1
 
 
-class Guide:
+class Player:
     """The person's side. This one lets the agent do everything: override what is to differ."""
 
-    def start(self, brief: Brief, sitting: Sitting) -> None:
+    def start(self, brief: Brief, sitting: InteractiveEpisode) -> None:
         """An episode begins, or goes on after the steps that ``sitting`` has."""
 
-    def choose(self, sitting: Sitting, proposal: Move | None, leads: Leads) -> Choice:  # noqa: ARG002
+    def choose(
+        self, sitting: InteractiveEpisode, proposal: AgentOutput | None, leads: Leader
+    ) -> Choice:
         """Decide. ``proposal`` is what the agent wants to do; None where it was not asked or has
         nothing more. May raise whatever is to end the session; the episode is then not recorded."""
         return Choice("stop" if proposal is None else "go")
 
-    def told(self, sitting: Sitting, feedback: Feedback) -> None:
+    def observe(self, sitting: InteractiveEpisode, feedback: Feedback) -> None:
         """What came of a turn."""
 
     def note(self, text: str) -> None:
         """Something else that the person should know."""
 
-    def stoppable(self) -> AbstractContextManager[None]:
+    def interruptible(self) -> AbstractContextManager[None]:
         """A context in which the agent thinks and actions run; what it lets Ctrl-C do outside is
         the person's own affair."""
         return nullcontext()
@@ -59,16 +65,16 @@ class Guide:
         raise KeyboardInterrupt
 
 
-def guide(
+def play_task(
     env: InterCodeEnv,
     task: int | str,
-    person: Guide,
+    player: Player,
     agent: Agent | None = None,
     *,
     seed: int | None = None,
     max_turns: int | None = None,
-    before: Trajectory | None = None,
-    levels: int = LEVELS,
+    unfinished: Trajectory | None = None,
+    undo_levels: int = UNDO_LEVELS,
 ) -> Trajectory:
     """Play one task with a person, who leads where there is no agent; each step tells its actor.
 
@@ -77,65 +83,69 @@ def guide(
     ``Trajectory.run`` holds the sitting's notes (see Sitting.finish). An agent without a ``watch``
     method is started anew after what others did, with that in its brief.
     """
-    env.reset(seed=before.seed if before else seed, options={"task": task})
-    with Sitting(env, levels, person.stoppable) as sitting:
-        if before is not None and (differs := sitting.again(before)) is not None:
-            person.note(f"turn {differs} did not go as it did before")
-        person.start(env.brief, sitting)
-        return _Guided(sitting, person, agent, max_turns).play()
+    env.reset(seed=unfinished.seed if unfinished else seed, options={"task": task})
+    with InteractiveEpisode(env, undo_levels, player.interruptible) as sitting:
+        if unfinished is not None and (differs := sitting.repeat(unfinished)) is not None:
+            player.note(f"turn {differs} did not go as it did before")
+        player.start(env.brief, sitting)
+        return _InteractivePlay(sitting, player, agent, max_turns).play()
 
 
 @dataclass(frozen=True)
-class _Moment:
+class _UndoPoint:
     """What an undo comes back to, beside the environment: the agent, and what it had proposed."""
 
-    memory: Memory | None
-    proposal: Move | None
-    pending: Feedback | None
-    leads: Leads
+    memory: AgentSnapshot | None
+    proposal: AgentOutput | None
+    unseen_feedback: Feedback | None
+    leader: Leader
 
 
-class _Guided:
+class _InteractivePlay:
     def __init__(
-        self, sitting: Sitting, person: Guide, agent: Agent | None, max_turns: int | None
+        self,
+        sitting: InteractiveEpisode,
+        person: Player,
+        agent: Agent | None,
+        max_turns: int | None,
     ) -> None:
-        self.sitting, self.person, self.agent = sitting, person, agent
+        self.episode, self.player, self.agent = sitting, person, agent
         limits = (max_turns, sitting.env.max_turns, agent.max_turns if agent else None)
-        self.limit = min((n for n in limits if n is not None), default=None)
-        self.scored = agent.wants_score if agent else False
-        self.leads: Leads = "agent" if agent else "person"
-        self.asked = True  # whether the person decides on each turn
-        self.proposal: Move | None = None
-        self.pending: Feedback | None = None  # what the agent has not been told yet
-        self.stale = True  # whether the agent is to be started with what was done
-        self.stopped: EndReason | None = None  # why the agent has nothing more
-        self.moments: dict[int, _Moment] = {}
+        self.turn_limit = min((n for n in limits if n is not None), default=None)
+        self.scores_turns = agent.wants_score if agent else False
+        self.leader: Leader = "agent" if agent else "person"
+        self.confirms_turns = True  # whether the person decides on each turn
+        self.proposal: AgentOutput | None = None
+        self.unseen_feedback: Feedback | None = None  # what the agent has not been told yet
+        self.agent_outdated = True  # whether the agent is to be started with what was done
+        self.agent_end: EndReason | None = None  # why the agent has nothing more
+        self.undo_points: dict[int, _UndoPoint] = {}
 
     def play(self) -> Trajectory:
         """Turn after turn to the end."""
-        while self.limit is None or len(self.sitting.steps) < self.limit:
-            if self.leads == "agent" and self.proposal is None and not self._propose():
-                if self.stopped and not self.asked:
+        while self.turn_limit is None or len(self.episode.steps) < self.turn_limit:
+            if self.leader == "agent" and self.proposal is None and not self._propose():
+                if self.agent_end and not self.confirms_turns:
                     break
                 continue
-            choice = self._choice()
+            choice = self._next_choice()
             if choice.kind == "stop":
-                return self.sitting.finish(self.stopped or "agent_stopped")
+                return self.episode.finish(self.agent_end or "agent_stopped")
             if choice.kind in ("go", "act"):
-                if (end := self._act(choice)) is not None:
-                    return self.sitting.finish(end)
+                if (end := self._take_turn(choice)) is not None:
+                    return self.episode.finish(end)
             elif choice.kind == "undo":
                 self._undo(choice.count)
             elif self.agent is None:
-                self.person.note("there is no agent here")
+                self.player.note("there is no agent here")
             else:
-                self.leads = "person" if choice.kind == "take" else "agent"
-                self.asked, self.stopped = choice.kind != "run", None
-        return self.sitting.finish(self.stopped or "turn_limit")
+                self.leader = "person" if choice.kind == "take" else "agent"
+                self.confirms_turns, self.agent_end = choice.kind != "run", None
+        return self.episode.finish(self.agent_end or "turn_limit")
 
-    def _choice(self) -> Choice:
-        if self.asked or self.leads == "person":
-            return self.person.choose(self.sitting, self.proposal, self.leads)
+    def _next_choice(self) -> Choice:
+        if self.confirms_turns or self.leader == "person":
+            return self.player.choose(self.episode, self.proposal, self.leader)
         return Choice("go")
 
     # ------------------------------------------------------------- the agent
@@ -143,114 +153,120 @@ class _Guided:
         """Ask the agent. Where it has nothing, the person leads; False then."""
         agent = self.agent
         assert agent is not None
-        if self.stale:
-            agent.start(informed(self.sitting.env.brief, self.sitting.steps))
-            self.pending, self.stale = None, False
-        memory = remember(agent)
+        if self.agent_outdated:
+            agent.start(brief_with_history(self.episode.env.brief, self.episode.steps))
+            self.unseen_feedback, self.agent_outdated = None, False
+        memory = snapshot_agent(agent)
         try:
-            with self.person.stoppable():
-                self.proposal = agent.act(self.pending)
+            with self.player.interruptible():
+                self.proposal = agent.act(self.unseen_feedback)
         except KeyboardInterrupt:
-            self._forget(memory)
-            self.leads, self.asked = "person", True
-            self.person.interrupted()
+            self._rewind_agent(memory)
+            self.leader, self.confirms_turns = "person", True
+            self.player.interrupted()
             return False
         except BudgetError as e:
-            if e.whole:
+            if e.run_limit:
                 raise
-            self._forget(memory)
-            return self._no_more("budget", str(e))
+            self._rewind_agent(memory)
+            return self._agent_ended("budget", str(e))
         except ModelError as e:
-            self._forget(memory)
-            self.asked = True
-            return self._no_more("agent_stopped", f"the agent failed: {e}")
+            self._rewind_agent(memory)
+            self.confirms_turns = True
+            return self._agent_ended("agent_stopped", f"the agent failed: {e}")
         if self.proposal is None:
-            return self._no_more("agent_stopped", "the agent has stopped")
-        self.pending = None
-        self.sitting.spent += self.proposal.usage
+            return self._agent_ended("agent_stopped", "the agent has stopped")
+        self.unseen_feedback = None
+        self.episode.agent_usage += self.proposal.usage
         return True
 
-    def _forget(self, memory: Memory | None) -> None:
+    def _rewind_agent(self, memory: AgentSnapshot | None) -> None:
         """What the agent has begun is undone."""
         assert self.agent is not None
         if memory is None:
-            self.stale = True
+            self.agent_outdated = True
         else:
-            memory.give_back(self.agent)
+            memory.restore(self.agent)
 
-    def _no_more(self, end: EndReason, why: str) -> bool:
+    def _agent_ended(self, end: EndReason, why: str) -> bool:
         """The agent does not act: where it ran unasked, the episode ends; else the person leads."""
-        self.person.note(why)
-        self.stopped = end
-        self.leads = "person"
+        self.player.note(why)
+        self.agent_end = end
+        self.leader = "person"
         return False
 
     # ------------------------------------------------------------- turns
-    def _act(self, choice: Choice) -> EndReason | None:
+    def _take_turn(self, choice: Choice) -> EndReason | None:
         """Take a turn; why the episode has ended, or None."""
         own = choice.kind == "act"
-        move = self._own(choice.action) if own else self.proposal
+        move = self._human_move(choice.action) if own else self.proposal
         if move is None:
             return None
-        number = len(self.sitting.steps)
-        memory = remember(self.agent) if self.agent and not self.stale else None
-        self.moments[number] = _Moment(memory, self.proposal, self.pending, self.leads)
+        number = len(self.episode.steps)
+        memory = snapshot_agent(self.agent) if self.agent and not self.agent_outdated else None
+        self.undo_points[number] = _UndoPoint(
+            memory, self.proposal, self.unseen_feedback, self.leader
+        )
         try:
-            step, score, done = self.sitting.take(move, self.scored)
+            step, score, done = self.episode.take_turn(move, self.scores_turns)
         except Interrupted:
-            self.asked = True
-            self.person.interrupted()
+            self.confirms_turns = True
+            self.player.interrupted()
             return None
-        self.proposal = self.stopped = None
+        self.proposal = self.agent_end = None
         told = Feedback(step.observation, step.valid, step.timed_out, score)
         if not done:
-            self.person.told(self.sitting, told)
+            self.player.observe(self.episode, told)
         if done:
             return "submitted"
-        ends = self.scored and getattr(self.agent, "ends_when_solved", True)
+        ends = self.scores_turns and getattr(self.agent, "ends_when_solved", True)
         if ends and score is not None and score.success:
             return "solved"
-        self._tell(move, told, own)
+        self._inform_agent(move, told, own)
         return None
 
-    def _own(self, action: str) -> Move:
+    def _human_move(self, action: str) -> AgentOutput:
         """The person's action; what the agent had proposed in its place stays in the record."""
         if self.proposal is None:
-            return Move(action, actor="person")
+            return AgentOutput(action, actor="person")
         return replace(self.proposal, action=action, reply="", actor="person")
 
-    def _tell(self, move: Move, told: Feedback, own: bool) -> None:
+    def _inform_agent(self, move: AgentOutput, told: Feedback, own: bool) -> None:
         """Have the agent know of a turn: at its next one, or at once where it was not its own."""
         watch = getattr(self.agent, "watch", None)
         if not own:
-            self.pending = told
-        elif watch is None or self.stale:
-            self.stale = True
+            self.unseen_feedback = told
+        elif watch is None or self.agent_outdated:
+            self.agent_outdated = True
         else:
-            before = {} if self.pending is None else {"before": self.pending}
+            before = {} if self.unseen_feedback is None else {"before": self.unseen_feedback}
             watch(move.action, told, **before)
-            self.pending = None
+            self.unseen_feedback = None
 
     def _undo(self, count: int) -> None:
         for _ in range(count):
             try:
-                step, left = self.sitting.undo()
+                step, left = self.episode.undo()
             except EnvironmentStateError as e:
-                self.person.note(f"cannot take that back: {e}")
+                self.player.note(f"cannot take that back: {e}")
                 return
-            self.person.note(f"taken back: {step.action or '(a turn without code)'}")
+            self.player.note(f"taken back: {step.action or '(a turn without code)'}")
             if left:
-                self.person.note(f"not as before: these had been running: {', '.join(left)}")
-            self._come_back(len(self.sitting.steps))
+                self.player.note(f"not as before: these had been running: {', '.join(left)}")
+            self._restore_undo_point(len(self.episode.steps))
 
-    def _come_back(self, number: int) -> None:
-        moment = self.moments.pop(number, None)
-        self.asked, self.stopped = True, None
+    def _restore_undo_point(self, number: int) -> None:
+        moment = self.undo_points.pop(number, None)
+        self.confirms_turns, self.agent_end = True, None
         if self.agent is None:
             return
         if moment is None or moment.memory is None:
-            self.stale, self.proposal, self.pending = True, None, None
+            self.agent_outdated, self.proposal, self.unseen_feedback = True, None, None
             return
-        moment.memory.give_back(self.agent)
-        self.stale, self.proposal, self.pending = False, moment.proposal, moment.pending
-        self.leads = moment.leads
+        moment.memory.restore(self.agent)
+        self.agent_outdated, self.proposal, self.unseen_feedback = (
+            False,
+            moment.proposal,
+            moment.unseen_feedback,
+        )
+        self.leader = moment.leader

@@ -17,14 +17,14 @@ from intercode.core.types import Dataset, Image, Layer, Task
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.sandbox.images.archives.directory import survey
+from intercode.sandbox.images.archives.directory import inspect_tree
 from intercode.sandbox.images.cache.trees import file_digest
 
-_KEY = 32  # hex digits of a digest
+_KEY_LENGTH = 32  # hex digits of a digest
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class Artifact:
     """Files on the driver's machine that nodes need, known by their content.
 
     ``kind``: ``tree`` is a directory, ``upper`` one of an overlay, with its marks of deletion,
@@ -37,56 +37,60 @@ class Parcel:
 
 
 @dataclass(frozen=True)
-class Kit:
+class EnvironmentSpec:
     """Everything that a node makes environments from. ``settings`` are the environment's,
     ``facts`` what it has to tell on every node as on the driver's machine."""
 
     environment: str
     dataset: Dataset
     settings: Mapping[str, Any]
-    facts: Mapping[str, Any]
+    metadata: Mapping[str, Any]
     image: Image | None
-    parcels: tuple[Parcel, ...]
+    artifacts: tuple[Artifact, ...]
     version: str = intercode.__version__
 
-    def make(self, places: Mapping[Path, Path]) -> InterCodeEnv:
+    def make_env(self, places: Mapping[Path, Path]) -> InterCodeEnv:
         """An environment on a node, where what was at the first path of each pair is at the
         second."""
         settings = dict(self.settings)
         if isinstance(reward := settings.get("reward"), str):
-            settings["reward"] = _moved_reference(reward, places)
-        env: InterCodeEnv = ENVIRONMENTS.load(self.environment)(self.moved(places), **settings)
+            settings["reward"] = _local_reference(reward, places)
+        env: InterCodeEnv = ENVIRONMENTS.load(self.environment)(
+            self.local_dataset(places), **settings
+        )
         if self.image is not None and isinstance(env, SandboxedEnv):
-            env.image = _moved_image(self.image, places)
+            env.image = _local_image(self.image, places)
         return env
 
-    def moved(self, places: Mapping[Path, Path]) -> Dataset:
+    def local_dataset(self, places: Mapping[Path, Path]) -> Dataset:
         """The dataset with its files where the node has them."""
-        tasks = tuple(_moved_task(task, places) for task in self.dataset.tasks)
+        tasks = tuple(_local_task(task, places) for task in self.dataset.tasks)
         reward = self.dataset.reward
         return replace(
-            self.dataset, tasks=tasks, reward=reward and _moved_reference(reward, places)
+            self.dataset, tasks=tasks, reward=reward and _local_reference(reward, places)
         )
 
 
-def make_kit(
+def make_environment_spec(
     env: InterCodeEnv, environment: str, settings: Mapping[str, Any], chosen: Iterable[int]
-) -> Kit:
+) -> EnvironmentSpec:
     """What nodes need for environments like ``env``, which was made with ``settings``.
 
     ``chosen``: positions of the tasks that are to be played, whose files are sent. Raises
     UsageError where each task has an image of its own, and for files that cannot be read.
     """
-    if (policy := env.policy.facts()) is not None:
+    if (policy := env.policy.metadata()) is not None:
         settings = {**settings, "policy": policy}  # its file may not be there
-    image = _image(env)
-    found: dict[Path, Parcel] = {}
-    for parcel in _parcels(env.dataset, settings.get("reward"), image, chosen):
+    image = _shared_image(env)
+    found: dict[Path, Artifact] = {}
+    for parcel in _artifacts(env.dataset, settings.get("reward"), image, chosen):
         found.setdefault(parcel.path, parcel)
-    return Kit(environment, env.dataset, settings, env.facts(), image, tuple(found.values()))
+    return EnvironmentSpec(
+        environment, env.dataset, settings, env.result_metadata(), image, tuple(found.values())
+    )
 
 
-def _image(env: InterCodeEnv) -> Image | None:
+def _shared_image(env: InterCodeEnv) -> Image | None:
     if not isinstance(env, SandboxedEnv):
         return None
     own = next(vars(c)["image"] for c in type(env).__mro__ if "image" in vars(c))
@@ -98,50 +102,50 @@ def _image(env: InterCodeEnv) -> Image | None:
     return env.image
 
 
-def _parcels(
+def _artifacts(
     dataset: Dataset, reward: object, image: Image | None, chosen: Iterable[int]
-) -> Iterator[Parcel]:
+) -> Iterator[Artifact]:
     if image is not None:
         if image.root is not None:
-            yield _tree(image.root)
-        yield from (replace(_tree(layer.root), kind="upper") for layer in image.layers)
+            yield _tree_artifact(image.root)
+        yield from (replace(_tree_artifact(layer.root), kind="upper") for layer in image.layers)
     for reference in (reward, dataset.reward):
-        if isinstance(reference, str) and registry.is_file(reference):
-            yield _file(Path(reference.rpartition(":")[0]))
+        if isinstance(reference, str) and registry.is_file_reference(reference):
+            yield _file_artifact(Path(reference.rpartition(":")[0]))
     seen: set[Path] = set()
     for index in chosen:
-        for path in _paths(dataset.tasks[index]):
+        for path in _task_paths(dataset.tasks[index]):
             if path not in seen:
                 seen.add(path)
-                yield _tree(path) if path.is_dir() else _file(path)
+                yield _tree_artifact(path) if path.is_dir() else _file_artifact(path)
 
 
-def _paths(task: Task) -> Iterator[Path]:
+def _task_paths(task: Task) -> Iterator[Path]:
     yield from (spec.path for spec in task.files)
     if task.database is not None:
         yield task.database.path
 
 
-def _tree(path: Path) -> Parcel:
+def _tree_artifact(path: Path) -> Artifact:
     """A directory; a tree of the image cache is known by its name there, which is its content's."""
     name, _, owner = path.name.rpartition("-")
     if path.parent == cache_root() / "layers" and name and owner == str(sandbox_uid()):
-        return Parcel(name, path, "tree")
-    return Parcel(survey(path, sandbox_uid())[0][:_KEY], path, "tree")
+        return Artifact(name, path, "tree")
+    return Artifact(inspect_tree(path, sandbox_uid())[0][:_KEY_LENGTH], path, "tree")
 
 
-def _file(path: Path) -> Parcel:
+def _file_artifact(path: Path) -> Artifact:
     told = (file_digest(cache_root(), path), path.absolute().parent.name, path.name)
-    return Parcel(hashlib.sha256(repr(told).encode()).hexdigest()[:_KEY], path, "file")
+    return Artifact(hashlib.sha256(repr(told).encode()).hexdigest()[:_KEY_LENGTH], path, "file")
 
 
-def _moved_image(image: Image, places: Mapping[Path, Path]) -> Image:
+def _local_image(image: Image, places: Mapping[Path, Path]) -> Image:
     root = image.root and places[image.root]
     layers = tuple(Layer(places[layer.root], layer.digest) for layer in image.layers)
     return replace(image, root=root, layers=layers)
 
 
-def _moved_task(task: Task, places: Mapping[Path, Path]) -> Task:
+def _local_task(task: Task, places: Mapping[Path, Path]) -> Task:
     files = tuple(replace(spec, path=places.get(spec.path, spec.path)) for spec in task.files)
     base = task.database
     if base is not None:
@@ -149,7 +153,7 @@ def _moved_task(task: Task, places: Mapping[Path, Path]) -> Task:
     return replace(task, files=files, database=base)
 
 
-def _moved_reference(reference: str, places: Mapping[Path, Path]) -> str:
+def _local_reference(reference: str, places: Mapping[Path, Path]) -> str:
     path, _, name = reference.rpartition(":")
-    there = places.get(Path(path)) if registry.is_file(reference) else None
+    there = places.get(Path(path)) if registry.is_file_reference(reference) else None
     return reference if there is None else f"{there}:{name}"

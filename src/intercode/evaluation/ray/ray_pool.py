@@ -10,9 +10,9 @@ from intercode.core.types import Dataset
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.pool import Pool
-from intercode.evaluation.ray.cluster import connected
-from intercode.evaluation.ray.environment_spec import make_kit
-from intercode.evaluation.ray.host_manager import Hosts
+from intercode.evaluation.ray.cluster import connect
+from intercode.evaluation.ray.environment_spec import make_environment_spec
+from intercode.evaluation.ray.host_manager import HostManager
 
 
 class RayPool(Pool):
@@ -31,29 +31,29 @@ class RayPool(Pool):
         dataset: str | Dataset = "starter",
         *,
         address: str | None = None,
-        idle: float | None = 600.0,
+        idle_timeout: float | None = 600.0,
         **settings: Any,
     ) -> None:
         with ExitStack() as stack:
             env: InterCodeEnv = ENVIRONMENTS.load(environment)(dataset, **settings)
             with env:
-                kit = make_kit(env, environment, settings, range(len(env.dataset)))
-            ray = stack.enter_context(connected(address))
-            self.hosts = stack.enter_context(Hosts(kit, ray, size))
+                kit = make_environment_spec(env, environment, settings, range(len(env.dataset)))
+            ray = stack.enter_context(connect(address))
+            self.manager = stack.enter_context(HostManager(kit, ray, size))
             super().__init__(
-                "intercode.evaluation.ray.remote_env:FarEnv",
+                "intercode.evaluation.ray.remote_env:RemoteEnv",
                 size,
                 env.dataset,
-                idle=idle,
-                hosts=self.hosts,
+                idle_timeout=idle_timeout,
+                hosts=self.manager,
             )
-            self._nodes = stack.pop_all()
+            self._resources = stack.pop_all()
 
     async def close(self) -> None:
         """End every episode, free every sandbox, and leave the cluster. May be called again."""
         await super().close()
-        await asyncio.get_running_loop().run_in_executor(None, self._nodes.close)
+        await asyncio.get_running_loop().run_in_executor(None, self._resources.close)
 
-    def facts(self) -> dict[str, Any]:
+    def result_metadata(self) -> dict[str, Any]:
         """What every result of this pool's environments has to name."""
-        return dict(self.hosts.kit.facts)
+        return dict(self.manager.spec.metadata)

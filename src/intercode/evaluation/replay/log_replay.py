@@ -11,19 +11,24 @@ from typing import Any
 
 from intercode.core import logs
 from intercode.core.errors import DataError
-from intercode.core.types import SUCCESS, Step, Trajectory
+from intercode.core.types import SUCCESS_THRESHOLD, Step, Trajectory
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.replay_rules import Rules, rules_of
-from intercode.evaluation.replay.recorded_environments import Environments, Options, again, is_own
+from intercode.environments.base.replay_rules import ReplayRules, replay_rules_for
+from intercode.evaluation.replay.recorded_environments import (
+    RecordedEnvironments,
+    ReplayOptions,
+    is_native,
+    repeat_step,
+)
 
-__all__ = ["FileReport", "Options", "StepCheck", "recheck", "run"]
+__all__ = ["ReplayOptions", "ReplayReport", "StepComparison", "compare_step", "replay_logs"]
 
-TOLERANCE = 0.01 + 1e-9
+REWARD_TOLERANCE = 0.01 + 1e-9
 """Rewards that differ by at most this count as equal: the authors' are sums of rounded parts."""
 
 
 @dataclass(frozen=True)
-class StepCheck:
+class StepComparison:
     """One re-executed step beside its record. A reward of None was not recorded."""
 
     task: str
@@ -36,23 +41,25 @@ class StepCheck:
     stable: bool | None
     cause: str = ""
     episode: str = ""
-    own: bool = False
+    native: bool = False
     recorded_hashes: Mapping[str, str] = field(default_factory=dict)
     replayed_hashes: Mapping[str, str] = field(default_factory=dict)
-    alike: bool = False
+    equivalent: bool = False
     """Whether the observations, though not the same text, count as equal (see rules.py)."""
     parts: Mapping[str, float] = field(default_factory=dict)
     """What the reward of an episode of others is made of, now that it was scored again."""
 
     @property
     def same_observation(self) -> bool:
-        return self.alike or self.recorded == self.replayed
+        return self.equivalent or self.recorded == self.replayed
 
     @property
     def same_reward(self) -> bool:
         """Equal to 0.01 for the authors' logs, exactly for our own."""
         a, b = self.recorded_reward, self.replayed_reward
-        return a is None or (b is not None and abs(a - b) <= (0.0 if self.own else TOLERANCE))
+        return a is None or (
+            b is not None and abs(a - b) <= (0.0 if self.native else REWARD_TOLERANCE)
+        )
 
     @property
     def same_hashes(self) -> bool:
@@ -77,16 +84,16 @@ class StepCheck:
 
 
 @dataclass
-class FileReport:
+class ReplayReport:
     """What the replay of one file showed."""
 
     file: str
     episodes: int = 0
     recorded_success: int = 0
     replayed_success: int = 0
-    own: bool = False
+    native: bool = False
     deterministic: bool = False
-    steps: list[StepCheck] = field(default_factory=list)
+    steps: list[StepComparison] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def shares(self, stable_only: bool = False) -> dict[str, float | int | None]:
@@ -100,92 +107,96 @@ class FileReport:
         }
 
     @property
-    def mismatches(self) -> list[StepCheck]:
+    def mismatches(self) -> list[StepComparison]:
         return [s for s in self.steps if not s.same]
 
     @property
-    def disproved(self) -> list[StepCheck]:
+    def native_mismatches(self) -> list[StepComparison]:
         """The first differing step of each episode of ours that did not come again."""
-        return [s for s in self.mismatches if s.own]
+        return [s for s in self.mismatches if s.native]
 
 
 def _share(values: Sequence[bool]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def run(
+def replay_logs(
     paths: Sequence[Path],
-    options: Options,
+    options: ReplayOptions,
     progress: Callable[[int, int], None] = lambda *_: None,
-) -> list[FileReport]:
+) -> list[ReplayReport]:
     """Replay every log among ``paths``. Raises UsageError for one that cannot be replayed."""
-    files = logs.discover(paths)
+    files = logs.find_logs(paths)
     episodes = {file: list(_episodes(file)) for file in files}
     total = sum(len(e) for e in episodes.values())
     done = 0
     reports = []
     for file in files:
-        report = FileReport(file.name)
-        with Environments(options) as envs, ThreadPoolExecutor(options.parallel) as pool:
-            replayed = partial(_replay, envs)
+        report = ReplayReport(file.name)
+        with RecordedEnvironments(options) as envs, ThreadPoolExecutor(options.parallel) as pool:
+            replayed = partial(_replay_episode, envs)
             for trajectory, checks in pool.map(replayed, *zip(*episodes[file], strict=True)):
                 report.episodes += 1
-                report.own = is_own(trajectory)
+                report.native = is_native(trajectory)
                 report.deterministic = bool(trajectory.run.get("determinism"))
                 report.recorded_success += trajectory.success
                 best = max((c.replayed_reward or 0.0 for c in checks), default=0.0)
-                report.replayed_success += best >= SUCCESS
+                report.replayed_success += best >= SUCCESS_THRESHOLD
                 report.steps += checks
                 done += 1
                 progress(done, total)
-        report.notes = rules_of(episodes[file][0][0]).notes(report.steps) if report.steps else []
+        report.notes = (
+            replay_rules_for(episodes[file][0][0]).notes(report.steps) if report.steps else []
+        )
         reports.append(report)
     return reports
 
 
 def _episodes(file: Path) -> Iterator[tuple[Trajectory, list[dict[str, Any]]]]:
     """Episodes with what a reference file says of each step (an empty dict where nothing)."""
-    trajectories = logs.load(file)
+    trajectories = logs.load_log(file)
     if trajectories and trajectories[0].run.get("source") == "reference":
-        yield from zip(trajectories, logs.load_reference(file), strict=True)
+        yield from zip(trajectories, logs.load_reference_rows(file), strict=True)
     else:
         for trajectory in trajectories:
             yield trajectory, [{} for _ in trajectory.steps]
 
 
-def _replay(
-    envs: Environments, trajectory: Trajectory, notes: list[dict[str, Any]]
-) -> tuple[Trajectory, list[StepCheck]]:
-    rules = rules_of(trajectory)
-    with envs.lent(trajectory) as env:
+def _replay_episode(
+    envs: RecordedEnvironments, trajectory: Trajectory, notes: list[dict[str, Any]]
+) -> tuple[Trajectory, list[StepComparison]]:
+    rules = replay_rules_for(trajectory)
+    with envs.borrow(trajectory) as env:
         try:
             env.reset(seed=trajectory.seed, options={"task": trajectory.index})
         except DataError as e:
-            if is_own(trajectory):
+            if is_native(trajectory):
                 raise
-            return trajectory, _lost(trajectory, str(e))
-        if is_own(trajectory):
-            return trajectory, _prove(trajectory, env, rules)
-        checks: list[StepCheck] = []
+            return trajectory, _unplayable_steps(trajectory, str(e))
+        if is_native(trajectory):
+            return trajectory, _replay_native(trajectory, env, rules)
+        checks: list[StepComparison] = []
         for turn, (raw, note) in enumerate(zip(trajectory.steps, notes, strict=True)):
             if not raw.executed:
                 continue
-            step = rules.as_executed(trajectory, raw)
-            observation, score = rules.played(env, step)
-            observation = rules.logged(trajectory, step, observation)
-            checks.append(StepCheck(
+            step = rules.executed_step(trajectory, raw)
+            observation, score = rules.play_and_score(env, step)
+            observation = rules.logged_observation(trajectory, step, observation)
+            checks.append(StepComparison(
                 trajectory.task, turn, step.action, step.observation, observation,
                 step.reward, score.value if score else None,
                 note.get("stable", rules.stable(trajectory, turn)),
-                alike=rules.same(step.observation, observation), parts=score.parts if score else {},
+                equivalent=rules.same(step.observation, observation), parts=score.parts if score else {},
             ))  # fmt: skip
-    return trajectory, [_explained(check, rules) for check in rules.settled(trajectory, checks)]
+    return trajectory, [
+        _with_cause(check, rules) for check in rules.review_checks(trajectory, checks)
+    ]
 
 
-def _lost(trajectory: Trajectory, why: str) -> list[StepCheck]:
+def _unplayable_steps(trajectory: Trajectory, why: str) -> list[StepComparison]:
     """The steps of an episode that cannot begin here, as for want of its files."""
     return [
-        StepCheck(
+        StepComparison(
             trajectory.task, turn, step.action, step.observation, "", step.reward, None, False,
             cause=f"cannot be played: {why.partition(':')[0]}",
         )
@@ -194,30 +205,32 @@ def _lost(trajectory: Trajectory, why: str) -> list[StepCheck]:
     ]  # fmt: skip
 
 
-def _prove(trajectory: Trajectory, env: InterCodeEnv, rules: Rules) -> list[StepCheck]:
+def _replay_native(
+    trajectory: Trajectory, env: InterCodeEnv, rules: ReplayRules
+) -> list[StepComparison]:
     """Every step of an episode of ours, up to the first that differs: what follows one that does
     is another episode."""
-    checks: list[StepCheck] = []
+    checks: list[StepComparison] = []
     for turn, step in enumerate(trajectory.steps):
         if not step.executed and turn + 1 < trajectory.turns:
             continue  # a turn without code is scored only where it was the last
-        check = recheck(trajectory, turn, again(env, step))
-        checks.append(_explained(check, rules))
+        check = compare_step(trajectory, turn, repeat_step(env, step))
+        checks.append(_with_cause(check, rules))
         if not check.same:
             break
     return checks
 
 
-def _explained(check: StepCheck, rules: Rules) -> StepCheck:
+def _with_cause(check: StepComparison, rules: ReplayRules) -> StepComparison:
     known = check.same or check.cause
     return check if known else replace(check, cause=rules.cause(check))
 
 
-def recheck(trajectory: Trajectory, turn: int, came: Step) -> StepCheck:
+def compare_step(trajectory: Trajectory, turn: int, came: Step) -> StepComparison:
     """A step of an episode of ours beside what came when it was executed again."""
     step = trajectory.steps[turn]
-    return StepCheck(
+    return StepComparison(
         trajectory.task, turn, step.action, step.observation, came.observation,
-        step.reward, came.reward, None, episode=trajectory.id, own=True,
+        step.reward, came.reward, None, episode=trajectory.id, native=True,
         recorded_hashes=step.hashes, replayed_hashes=came.hashes,
     )  # fmt: skip

@@ -10,16 +10,16 @@ from typing import Any, Self
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Network, Profile, Step, Trajectory
-from intercode.datasets.load_cache import loaded
+from intercode.datasets.load_cache import load_cached
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.replay_rules import environment_of, rules_of
+from intercode.environments.base.replay_rules import recorded_environment, replay_rules_for
 
-_OTHERS = ("authors", "reference")
+_OTHER_SOURCES = ("authors", "reference")
 
 
 @dataclass(frozen=True)
-class Options:
+class ReplayOptions:
     """Where and how to re-execute; None takes what the record says, else the default."""
 
     profile: Profile | None = None
@@ -31,38 +31,42 @@ class Options:
     env_options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def is_own(trajectory: Trajectory) -> bool:
+def is_native(trajectory: Trajectory) -> bool:
     """Whether an episode was recorded by this package."""
-    return trajectory.run.get("source") not in _OTHERS
+    return trajectory.run.get("source") not in _OTHER_SOURCES
 
 
-def open_env(trajectory: Trajectory, options: Options) -> InterCodeEnv:
+def open_recorded_env(trajectory: Trajectory, options: ReplayOptions) -> InterCodeEnv:
     """An environment like the one in which an episode was recorded.
 
     Raises UsageError for a record that does not tell its dataset, SandboxUnavailableError where
     this machine cannot give its determinism.
     """
-    return opened(*described(trajectory, options))
+    return make_environment(*environment_settings(trajectory, options))
 
 
-def opened(environment: str, dataset: str, settings: Mapping[str, Any]) -> InterCodeEnv:
+def make_environment(environment: str, dataset: str, settings: Mapping[str, Any]) -> InterCodeEnv:
     """What ``described`` describes."""
-    made: InterCodeEnv = ENVIRONMENTS.load(environment)(loaded(dataset, environment), **settings)
+    made: InterCodeEnv = ENVIRONMENTS.load(environment)(
+        load_cached(dataset, environment), **settings
+    )
     return made
 
 
-def described(trajectory: Trajectory, options: Options) -> tuple[str, str, dict[str, Any]]:
+def environment_settings(
+    trajectory: Trajectory, options: ReplayOptions
+) -> tuple[str, str, dict[str, Any]]:
     """The environment's name, the dataset's and the settings with which an episode was recorded.
 
     Raises UsageError for a record that does not tell its dataset.
     """
     facts = trajectory.run
-    rules = rules_of(trajectory)
+    rules = replay_rules_for(trajectory)
     name = rules.dataset(options.dataset or str(facts.get("dataset") or ""))
     if not name:
         raise UsageError(f"the record of {trajectory.task} names no dataset: give --dataset")
     profile = options.profile or facts.get("profile") or "standard"
-    own = is_own(trajectory)
+    own = is_native(trajectory)
     reward = facts.get("reward") if own and profile == facts.get("profile") else None
     settings: dict[str, Any] = {"reward": reward, **(facts.get("env_options") or {})}
     if not own:
@@ -76,29 +80,29 @@ def described(trajectory: Trajectory, options: Options) -> tuple[str, str, dict[
         "hashes": any(step.hashes for step in trajectory.steps),
         "policy": facts.get("policy") if own else None,
     }
-    return environment_of(trajectory), name, {**common, **settings, **options.env_options}
+    return recorded_environment(trajectory), name, {**common, **settings, **options.env_options}
 
 
-class Environments:
+class RecordedEnvironments:
     """Opens the environment of each episode; where ``Rules.reusable`` says so, one that another
     episode has done with is reset and used again. May be used by several threads."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: ReplayOptions) -> None:
         self._options = options
-        self._waiting: dict[str, list[InterCodeEnv]] = {}
+        self._idle: dict[str, list[InterCodeEnv]] = {}
         self._lock = threading.Lock()
 
     @contextmanager
-    def lent(self, trajectory: Trajectory) -> Iterator[InterCodeEnv]:
+    def borrow(self, trajectory: Trajectory) -> Iterator[InterCodeEnv]:
         """The environment of an episode, as long as the block lasts. Raises as ``open_env``."""
-        what = described(trajectory, self._options)
-        if not rules_of(trajectory).reusable:
-            with opened(*what) as env:
+        what = environment_settings(trajectory, self._options)
+        if not replay_rules_for(trajectory).reusable:
+            with make_environment(*what) as env:
                 yield env
             return
         with self._lock:
-            waiting = self._waiting.setdefault(repr(what), [])
-            env = waiting.pop() if waiting else opened(*what)
+            waiting = self._idle.setdefault(repr(what), [])
+            env = waiting.pop() if waiting else make_environment(*what)
         try:
             yield env
         except BaseException:
@@ -112,12 +116,12 @@ class Environments:
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            for env in (env for waiting in self._waiting.values() for env in waiting):
+            for env in (env for waiting in self._idle.values() for env in waiting):
                 env.close()
-            self._waiting.clear()
+            self._idle.clear()
 
 
-def again(env: InterCodeEnv, step: Step, action: str | None = None) -> Step:
+def repeat_step(env: InterCodeEnv, step: Step, action: str | None = None) -> Step:
     """A recorded step of ours, executed once more, or ``action`` in its place. It is scored where
     the record has a reward; a turn without code is only scored."""
     if not step.executed and action is None:

@@ -18,26 +18,35 @@ from intercode.core import logs, trajectories
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import EndReason, Score, Step, Trajectory
 from intercode.environments.base.env import SUBMIT, InterCodeEnv
-from intercode.environments.base.replay_rules import Rules, rules_of
+from intercode.environments.base.replay_rules import ReplayRules, replay_rules_for
 from intercode.evaluation.replay.recorded_environments import (
-    Environments,
-    Options,
-    is_own,
-    open_env,
+    RecordedEnvironments,
+    ReplayOptions,
+    is_native,
+    open_recorded_env,
 )
 from intercode.results.statistics.metrics import is_failed
 
-DIFFERENCES = "differences.jsonl"
+DIFFERENCES_FILE = "differences.jsonl"
 """The file of a regraded run that lists every step that came out otherwise."""
-_FROM = ("profile", "scoring", "reward", "dataset", "dataset_hash", "image_digest", "arch", "tier")
-_STALE = (
+_SOURCE_KEYS = (
+    "profile",
+    "scoring",
+    "reward",
+    "dataset",
+    "dataset_hash",
+    "image_digest",
+    "arch",
+    "tier",
+)
+_OLD_RUN_KEYS = (
     "source", "file", "attempts", "turns_taken", "started", "config", "versions", "code",
 )  # fmt: skip
 """What was true of the recorded run only."""
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class StepDifference:
     """A step, counted from 1, that came out otherwise. Rewards are None where none was given;
     ``observation`` tells whether the text differs; ``ended`` that the episode was over already."""
 
@@ -51,14 +60,14 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Regraded:
+class RegradeResult:
     """A new run: its directory, its episodes beside the recorded ones, and what differs."""
 
     out: Path
     before: tuple[Trajectory, ...]
     after: tuple[Trajectory, ...]
-    differences: tuple[Difference, ...]
-    left_out: int
+    differences: tuple[StepDifference, ...]
+    skipped: int
 
     @property
     def flips(self) -> list[tuple[Trajectory, Trajectory]]:
@@ -74,12 +83,12 @@ class Regraded:
 
 def regrade(
     source: Path,
-    options: Options,
+    options: ReplayOptions,
     out: Path,
     *,
     reward: str | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
-) -> Regraded:
+) -> RegradeResult:
     """Execute and score the episodes of a log once more, and write them as the run ``out``.
 
     ``options`` says under which profile and where, ``reward`` with which function (None: the
@@ -89,42 +98,44 @@ def regrade(
     """
     if (out / trajectories.TRAJECTORIES_FILE).exists():
         raise UsageError(f"{out} holds a run already: choose another --out")
-    everything = logs.load(source)
+    everything = logs.load_log(source)
     before = [t for t in everything if not is_failed(t) and t.steps]
     if not before:
         raise UsageError(f"{source} holds no episode that was played to its end")
     options = replace(options, env_options={**options.env_options, "reward": reward})
-    facts = _facts(before[0], options, source)
-    trajectories.write_run(out, facts)
+    facts = _run_metadata(before[0], options, source)
+    trajectories.write_run_metadata(out, facts)
     after: list[Trajectory] = []
-    found: list[Difference] = []
-    with Environments(options) as envs, ThreadPoolExecutor(options.parallel) as pool:
-        graded = pool.map(partial(_graded, envs), before)
+    found: list[StepDifference] = []
+    with RecordedEnvironments(options) as envs, ThreadPoolExecutor(options.parallel) as pool:
+        graded = pool.map(partial(_regrade_or_error, envs), before)
         for old, (new, differences) in zip(before, graded, strict=True):
-            after.append(new.replace(run={**_carried(old.run), **facts}))
-            trajectories.append(out / trajectories.TRAJECTORIES_FILE, after[-1])
+            after.append(new.replace(run={**_carried_metadata(old.run), **facts}))
+            trajectories.append_trajectory(out / trajectories.TRAJECTORIES_FILE, after[-1])
             found += differences
             progress(len(after), len(before))
-    with (out / DIFFERENCES).open("w", encoding="utf-8") as file:
+    with (out / DIFFERENCES_FILE).open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(asdict(d)) + "\n" for d in found)
-    return Regraded(out, tuple(before), tuple(after), tuple(found), len(everything) - len(before))
+    return RegradeResult(
+        out, tuple(before), tuple(after), tuple(found), len(everything) - len(before)
+    )
 
 
-def _facts(episode: Trajectory, options: Options, source: Path) -> dict[str, Any]:
+def _run_metadata(episode: Trajectory, options: ReplayOptions, source: Path) -> dict[str, Any]:
     """What the new run says of itself: the conditions of now, who played then, and from what."""
-    with open_env(episode, options) as env:
+    with open_recorded_env(episode, options) as env:
         env.reset(seed=episode.seed, options={"task": episode.index})  # some facts need a box
-        here = env.facts()
+        here = env.result_metadata()
     log = source / trajectories.TRAJECTORIES_FILE if source.is_dir() else source
     made_from = {
         "run": source.resolve().name,
         "sha256": hashlib.sha256(log.read_bytes()).hexdigest(),
         "source": episode.run.get("source"),
-        **{k: episode.run[k] for k in _FROM if episode.run.get(k) is not None},
+        **{k: episode.run[k] for k in _SOURCE_KEYS if episode.run.get(k) is not None},
     }
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return {
-        **_carried(episode.run),
+        **_carried_metadata(episode.run),
         **here,
         "version": intercode.__version__,
         "regraded_from": made_from,
@@ -132,14 +143,16 @@ def _facts(episode: Trajectory, options: Options, source: Path) -> dict[str, Any
     }
 
 
-def _carried(run: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in run.items() if k not in _STALE}
+def _carried_metadata(run: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: v for k, v in run.items() if k not in _OLD_RUN_KEYS}
 
 
-def _graded(envs: Environments, old: Trajectory) -> tuple[Trajectory, list[Difference]]:
+def _regrade_or_error(
+    envs: RecordedEnvironments, old: Trajectory
+) -> tuple[Trajectory, list[StepDifference]]:
     """As ``_again``; an episode that cannot be graded ends in an error."""
     try:
-        return _again(envs, old)
+        return _regrade_episode(envs, old)
     except Exception as e:  # a gold, a box, a file, or a reward function with a fault
         if isinstance(e, UsageError) and not isinstance(e, DataError):
             raise
@@ -147,78 +160,82 @@ def _graded(envs: Environments, old: Trajectory) -> tuple[Trajectory, list[Diffe
         return old.replace(steps=(), end="error", error=text, seconds=None), []
 
 
-def _again(envs: Environments, old: Trajectory) -> tuple[Trajectory, list[Difference]]:
+def _regrade_episode(
+    envs: RecordedEnvironments, old: Trajectory
+) -> tuple[Trajectory, list[StepDifference]]:
     """One episode, executed and scored again, with the steps that came out otherwise."""
-    rules = rules_of(old)
+    rules = replay_rules_for(old)
     steps: list[Step] = []
-    with envs.lent(old) as env:
+    with envs.borrow(old) as env:
         env.reset(seed=old.seed, options={"task": old.index})
         over = False
         for number, recorded in enumerate(old.steps, start=1):
             if over:
                 break
             last = number == len(old.steps)
-            new, over = _step(env, rules, old, recorded, last)
+            new, over = _regrade_step(env, rules, old, recorded, last)
             steps.append(new)
     found = [
-        Difference(old.task, old.epoch, n, a.reward, b.reward, text)
+        StepDifference(old.task, old.epoch, n, a.reward, b.reward, text)
         for n, (raw, b) in enumerate(zip(old.steps, steps, strict=False), start=1)
-        for a in [rules.as_executed(old, raw)]
-        if (text := _differs(rules, old, a, b)) or a.reward != b.reward
+        for a in [rules.executed_step(old, raw)]
+        if (text := _observation_differs(rules, old, a, b)) or a.reward != b.reward
     ]
     found += [
-        Difference(old.task, old.epoch, n, old.steps[n - 1].reward, None, False, ended=True)
+        StepDifference(old.task, old.epoch, n, old.steps[n - 1].reward, None, False, ended=True)
         for n in range(len(steps) + 1, len(old.steps) + 1)
     ]
     new_ = old.replace(steps=tuple(steps), seconds=None)
-    return new_.replace(end=_end(old, new_)), found
+    return new_.replace(end=_end_reason(old, new_)), found
 
 
-def _differs(rules: Rules, old: Trajectory, recorded: Step, now: Step) -> bool:
+def _observation_differs(rules: ReplayRules, old: Trajectory, recorded: Step, now: Step) -> bool:
     """Whether an observation is another one; those of others as their logs would have kept them."""
-    if is_own(old):
+    if is_native(old):
         return recorded.observation != now.observation
-    return not rules.same(recorded.observation, rules.logged(old, recorded, now.observation))
+    return not rules.same(
+        recorded.observation, rules.logged_observation(old, recorded, now.observation)
+    )
 
 
-def _step(
-    env: InterCodeEnv, rules: Rules, old: Trajectory, recorded: Step, last: bool
+def _regrade_step(
+    env: InterCodeEnv, rules: ReplayRules, old: Trajectory, recorded: Step, last: bool
 ) -> tuple[Step, bool]:
     """A recorded step as it comes out now, and whether the episode is over. It is scored where the
     record has a reward, and at the end of an episode."""
-    step = rules.as_executed(old, recorded)
+    step = rules.executed_step(old, recorded)
     scored = step.reward is not None or (last and old.steps[-1].reward is not None)
     if not step.executed:
         # others recorded 0 for a turn without code, and never scored it
-        score = env.score() if scored and is_own(old) else None
+        score = env.score() if scored and is_native(old) else None
         value = step.reward if score is None else score.value
         return replace(step, reward=value, parts={} if score is None else score.parts), False
-    if step.action.split(None, 1)[:1] == [SUBMIT] and not is_own(old) and not env.answers:
+    if step.action.split(None, 1)[:1] == [SUBMIT] and not is_native(old) and not env.expects_answer:
         # the authors' loops go on after a submit, and their logs tell the last observation again
-        return _scored(replace(step, observation=env.last_observation), env.score()), False
-    if not is_own(old) and env.profile == "original":
-        observation, score = rules.played(env, step)
-        return _scored(replace(step, observation=observation), score), False
+        return _with_score(replace(step, observation=env.last_observation), env.score()), False
+    if not is_native(old) and env.profile == "original":
+        observation, score = rules.play_and_score(env, step)
+        return _with_score(replace(step, observation=observation), score), False
     observation, _, done, _, info = env.step(step.action)
     score = None
     if "score" in info:
         score = Score(info["score"], info["parts"])
     elif scored:
-        score = Score(0.0) if env.answers and not is_own(old) else env.score()
+        score = Score(0.0) if env.expects_answer and not is_native(old) else env.score()
     new = replace(
         step, observation=observation, valid=info["valid"], exit_code=info["exit_code"],
         timed_out=info["timed_out"], changes=tuple(info["changes"]),
         hashes=info.get("hashes", {}), refused=info.get("refused", False),
     )  # fmt: skip
-    return _scored(new, score), done
+    return _with_score(new, score), done
 
 
-def _scored(step: Step, score: Score | None) -> Step:
+def _with_score(step: Step, score: Score | None) -> Step:
     if score is None:
         return replace(step, reward=None, parts={})
     return replace(step, reward=score.value, parts=score.parts)
 
 
-def _end(old: Trajectory, new: Trajectory) -> EndReason:
+def _end_reason(old: Trajectory, new: Trajectory) -> EndReason:
     """Why the episode ended, as it was recorded, unless it was for a success that is none now."""
     return "agent_stopped" if old.end == "solved" and not new.success else old.end

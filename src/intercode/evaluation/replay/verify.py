@@ -17,17 +17,17 @@ from intercode.core import trajectories
 from intercode.core.errors import DataError
 from intercode.core.types import Trajectory
 from intercode.evaluation.replay import log_replay
-from intercode.evaluation.replay.log_replay import FileReport, StepCheck
-from intercode.evaluation.replay.record_safety import refuse_unsafe
-from intercode.evaluation.replay.recorded_environments import Options, open_env
+from intercode.evaluation.replay.log_replay import ReplayReport, StepComparison
+from intercode.evaluation.replay.record_safety import reject_unsafe_record
+from intercode.evaluation.replay.recorded_environments import ReplayOptions, open_recorded_env
 from intercode.results.export.bundle.bundle import Bundle, read_bundle
 from intercode.results.export.bundle.receipt import Receipt, receipt_path
 
-SAMPLE = 20
+DEFAULT_SAMPLE = 20
 """Episodes that are re-executed where nobody says how many."""
-_MUST = ("dataset_hash", "scoring")
+_REQUIRED_CONDITIONS = ("dataset_hash", "scoring")
 """Conditions without which re-execution shows nothing."""
-_SHOULD = ("image_digest", "arch", "tier")
+_NOTED_CONDITIONS = ("image_digest", "arch", "tier")
 """Conditions in which a difference may explain others."""
 
 
@@ -40,21 +40,21 @@ class Verdict:
     """
 
     bundle: Bundle
-    report: FileReport
+    report: ReplayReport
     seed: int
     notes: tuple[str, ...] = ()
-    first: StepCheck | None = None
+    first_mismatch: StepComparison | None = None
 
     @property
     def equal(self) -> bool:
-        return self.first is None
+        return self.first_mismatch is None
 
 
 def verify(
     path: Path,
-    options: Options,
+    options: ReplayOptions,
     *,
-    sample: int | None = SAMPLE,
+    sample: int | None = DEFAULT_SAMPLE,
     seed: int | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Verdict:
@@ -69,31 +69,31 @@ def verify(
     good = [t for t in bundle.episodes if t.end != "error" and t.error is None]
     if not good:
         raise DataError(f"{path} holds no episode that was played to its end")
-    chosen = _draw(good, sample, seed)
+    chosen = _choose_sample(good, sample, seed)
     for episode in chosen:
-        refuse_unsafe(episode.run, options)
-    notes = _conditions(chosen[0], options)
+        reject_unsafe_record(episode.run, options)
+    notes = _differing_conditions(chosen[0], options)
     with tempfile.TemporaryDirectory(prefix="intercode-verify-") as home:
         run = Path(home) / (path.name.removesuffix(".tar.gz") or "bundle")
-        trajectories.write_run(run, bundle.facts)
+        trajectories.write_run_metadata(run, bundle.metadata)
         for episode in chosen:
-            trajectories.append(run / trajectories.TRAJECTORIES_FILE, episode)
-        (report,) = log_replay.run([run], options, progress)
-    first = report.disproved[0] if report.disproved else None
+            trajectories.append_trajectory(run / trajectories.TRAJECTORIES_FILE, episode)
+        (report,) = log_replay.replay_logs([run], options, progress)
+    first = report.native_mismatches[0] if report.native_mismatches else None
     return Verdict(bundle, report, seed, notes, first)
 
 
 def write_receipt(verdict: Verdict) -> Path:
     """Write beside the bundle what was shown, for the leaderboard; and return the file."""
     report, bundle = verdict.report, verdict.bundle
-    first = verdict.first
+    first = verdict.first_mismatch
     receipt = Receipt(
         bundle=bundle.sha256,
         equal=verdict.equal,
         episodes=report.episodes,
         of=len(bundle.episodes),
         steps=len(report.steps),
-        differing=len(report.disproved),
+        differing=len(report.native_mismatches),
         first="" if first is None else f"{first.task}, step {first.turn + 1}: {first.cause}",
         seed=verdict.seed,
         version=intercode.__version__,
@@ -101,11 +101,13 @@ def write_receipt(verdict: Verdict) -> Path:
         notes=verdict.notes,
     )
     path = receipt_path(bundle.path)
-    path.write_text(json.dumps(receipt.plain(), indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(receipt.as_json(), indent=1) + "\n", encoding="utf-8")
     return path
 
 
-def _draw(episodes: Sequence[Trajectory], sample: int | None, seed: int) -> list[Trajectory]:
+def _choose_sample(
+    episodes: Sequence[Trajectory], sample: int | None, seed: int
+) -> list[Trajectory]:
     """A sample in the order of the record."""
     if sample is None or sample >= len(episodes):
         return list(episodes)
@@ -113,14 +115,14 @@ def _draw(episodes: Sequence[Trajectory], sample: int | None, seed: int) -> list
     return [episodes[i] for i in sorted(places)]
 
 
-def _conditions(episode: Trajectory, options: Options) -> tuple[str, ...]:
+def _differing_conditions(episode: Trajectory, options: ReplayOptions) -> tuple[str, ...]:
     """Where the conditions here are not those of the record, in words."""
     recorded: Mapping[str, Any] = episode.run
-    with open_env(episode, options) as env:
+    with open_recorded_env(episode, options) as env:
         env.reset(seed=episode.seed, options={"task": episode.index})  # some facts need a box
-        here = env.facts()
+        here = env.result_metadata()
         task = env.task.id
-    for name in _MUST:
+    for name in _REQUIRED_CONDITIONS:
         if recorded.get(name) != here.get(name):
             raise DataError(
                 f"the bundle was made with {name} {recorded.get(name)!r}, and here it is "
@@ -130,6 +132,6 @@ def _conditions(episode: Trajectory, options: Options) -> tuple[str, ...]:
         raise DataError(f"position {episode.index} is the task {task}, not {episode.task}")
     return tuple(
         f"{name} is {here.get(name)!r} here, {recorded.get(name)!r} in the bundle"
-        for name in _SHOULD
+        for name in _NOTED_CONDITIONS
         if recorded.get(name) != here.get(name)
     )

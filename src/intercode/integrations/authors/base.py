@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from intercode.core.errors import EnvironmentStateError, UsageError
-from intercode.core.registry import unknown
+from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset, ExecResult, Profile, Score, State, Task
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.rewards import REWARDS, RewardFunction
@@ -18,27 +18,27 @@ from intercode.integrations.authors.data import (
     IntercodeDataLoader,
     Record,
     check_preprocess,
-    dataset_of,
-    interactive,
-    plain,
+    interactive_dataset,
+    load_data_file,
+    without_setup,
 )
-from intercode.integrations.authors.logs import save
+from intercode.integrations.authors.logs import save_submission
 
 AGENT_OBS, EVAL_OBS, CORRUPT_GOLD = "agent_obs", "eval_obs", "corrupt_gold"
 ACTION_EXEC, REWARD = "action_executed", "reward"
 """Keys of ``info``, as in the authors' package."""
 
-_CONTAINER = ("command", "environment", "ports", "volumes")
+_DOCKER_ARGUMENTS = ("command", "environment", "ports", "volumes")
 """Arguments that theirs hands to Docker when it starts its one container."""
-_OURS = ("image", "sandbox", "network", "timeout", "engine", "dsn", "interpreter", "reuse")
+_ENV_SETTINGS = ("image", "sandbox", "network", "timeout", "engine", "dsn", "interpreter", "reuse")
 
 logger = logging.getLogger("intercode.integrations.authors")
 
 
-class Judged(InterCodeEnv):
+class ScorableEnv(InterCodeEnv):
     """An environment that is scored after any turn, with or without an answer, and goes on."""
 
-    def judge(self, answer: str | None) -> Score:
+    def score_with_answer(self, answer: str | None) -> Score:
         """The score of the state as it is, had ``answer`` been handed in."""
         self._answer = answer
         try:
@@ -47,12 +47,12 @@ class Judged(InterCodeEnv):
             self._answer = None
 
     @property
-    def last(self) -> ExecResult | None:
+    def last_result(self) -> ExecResult | None:
         """What the last action did."""
-        return self._last
+        return self._last_result
 
 
-class Watching:
+class RecordingReward:
     """A reward function that remembers what it was asked about."""
 
     def __init__(self, name: str) -> None:
@@ -78,9 +78,9 @@ class IntercodeEnv(ABC):
     """
 
     name: ClassVar[str]
-    kind: ClassVar[str]
+    environment: ClassVar[str]
     images: ClassVar[Mapping[str, str]] = {}
-    judged: ClassVar[type[Judged]]
+    env_class: ClassVar[type[ScorableEnv]]
 
     def __init__(
         self,
@@ -93,17 +93,17 @@ class IntercodeEnv(ABC):
         profile: Profile = "original",
         **settings: Any,
     ) -> None:
-        _check(settings)
+        _check_settings(settings)
         self.logger, self.image_name, self.data_path = logger, image_name, data_path
         self.preprocess, self.traj_dir = check_preprocess(preprocess), traj_dir
         logger.disabled = not verbose
         self.tool_mode = data_path is None
-        dataset = interactive(self.kind)
+        dataset = interactive_dataset(self.environment)
         if data_path is not None:
             self.data_loader = IntercodeDataLoader(data_path)
-            dataset = dataset_of(data_path, self.kind, self.data_loader)
-        self.watching = Watching(f"{self.kind}-{profile}")
-        self.env = self._make(plain(dataset), dict(settings), profile)
+            dataset = load_data_file(data_path, self.environment, self.data_loader)
+        self.recorder = RecordingReward(f"{self.environment}-{profile}")
+        self.env = self._make_env(without_setup(dataset), dict(settings), profile)
         self.info: dict[str, Any] = {}
         self.trajectory: list[tuple[str, Any]] = []
         self.observation: Any = None
@@ -111,13 +111,15 @@ class IntercodeEnv(ABC):
         self.record: Record = {}
         self.query_idx, self.query, self.gold = 0, "", "N/A"
 
-    def _make(self, dataset: Dataset, settings: dict[str, Any], profile: Profile) -> Judged:
+    def _make_env(
+        self, dataset: Dataset, settings: dict[str, Any], profile: Profile
+    ) -> ScorableEnv:
         """Our environment that does the work."""
         if "image" not in settings:
-            settings["image"] = self._image(dataset)
-        return self.judged(dataset, profile=profile, reward=self.watching, **settings)
+            settings["image"] = self._resolve_image(dataset)
+        return self.env_class(dataset, profile=profile, reward=self.recorder, **settings)
 
-    def _image(self, dataset: Dataset) -> str:
+    def _resolve_image(self, dataset: Dataset) -> str:
         """Our image for their image's name; where that says nothing, the dataset's."""
         if self.image_name in self.images:
             return self.images[self.image_name]
@@ -168,13 +170,13 @@ class IntercodeEnv(ABC):
     def exec_action(self, action: str) -> None:
         """Execute code: sets ``observation`` and ``info["action_executed"]``."""
         shown, *_, info = self.env.step(action)
-        self.observation = self._seen(shown, self.env.last)
-        self.info[ACTION_EXEC] = self._executed(bool(info["valid"]))
+        self.observation = self._convert_observation(shown, self.env.last_result)
+        self.info[ACTION_EXEC] = self._execution_flag(bool(info["valid"]))
 
     def get_reward(self) -> tuple[float, dict[str, Any]]:
         """The reward of the state as it is, and what it was made of."""
-        score = self.env.judge(self._answer())
-        self.reward, info = score.value, self._judgement(score)
+        score = self.env.score_with_answer(self._submitted_answer())
+        self.reward, info = score.value, self._submission_info(score)
         self.info = info
         return score.value, info
 
@@ -186,7 +188,7 @@ class IntercodeEnv(ABC):
         """Write the episode so far below ``traj_dir``."""
         if self.traj_dir is None:
             raise EnvironmentStateError("no traj_dir was given: nowhere to save a trajectory")
-        save(self, self.traj_dir)
+        save_submission(self, self.traj_dir)
 
     def get_available_actions(self) -> list[str] | None:
         """None: any code may be written."""
@@ -203,31 +205,31 @@ class IntercodeEnv(ABC):
         self.close()
 
     # ------------------------------------------------------ for the subclass
-    def _seen(self, shown: str, result: ExecResult | None) -> Any:  # noqa: ARG002
+    def _convert_observation(self, shown: str, result: ExecResult | None) -> Any:  # noqa: ARG002
         """An observation in the type that theirs has."""
         return shown
 
-    def _executed(self, valid: bool) -> bool:
+    def _execution_flag(self, valid: bool) -> bool:
         """Their flag of an action."""
         return valid
 
-    def _answer(self) -> str | None:
+    def _submitted_answer(self) -> str | None:
         """What the last ``submit`` hands in."""
         return None
 
     @abstractmethod
-    def _judgement(self, score: Score) -> dict[str, Any]:
+    def _submission_info(self, score: Score) -> dict[str, Any]:
         """``info`` of a submission."""
 
 
-def _check(settings: Mapping[str, Any]) -> None:
+def _check_settings(settings: Mapping[str, Any]) -> None:
     for key in settings:
-        if key in _CONTAINER:
+        if key in _DOCKER_ARGUMENTS:
             raise UsageError(
                 f"{key!r} was for Docker, and no container is started here: put files into an "
                 "image (docs/images.md), set variables in preprocess, and use network='host' for "
                 "the machine's own network"
             )
-        if key not in _OURS:
-            known = ["data_path", "preprocess", "traj_dir", "verbose", "profile", *_OURS]
-            raise unknown("argument", key, known)
+        if key not in _ENV_SETTINGS:
+            known = ["data_path", "preprocess", "traj_dir", "verbose", "profile", *_ENV_SETTINGS]
+            raise unknown_name_error("argument", key, known)

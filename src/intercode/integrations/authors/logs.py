@@ -11,14 +11,16 @@ if TYPE_CHECKING:
     from intercode.integrations.authors.base import IntercodeEnv
 
 
-def save(env: IntercodeEnv, folder: str) -> Path:
+def save_submission(env: IntercodeEnv, folder: str) -> Path:
     """Write actions, observations and the reward to ``folder/logs_NAME/log_TIME.json``; several
     submissions within one moment get a number more."""
     row: dict[str, Any] = {"environment": env.name}
     if not env.tool_mode:
         row |= {"query_idx": env.query_idx, "query": env.query, "gold": env.gold}
         row["reward"] = env.reward
-    row["trajectory"] = [{"action": a, "observation": _text(o)} for a, o in env.trajectory]
+    row["trajectory"] = [
+        {"action": a, "observation": _observation_text(o)} for a, o in env.trajectory
+    ]
     row["info"] = env.info
     place = Path(folder) / f"logs_{env.name}"
     place.mkdir(parents=True, exist_ok=True)
@@ -34,7 +36,7 @@ def save(env: IntercodeEnv, folder: str) -> Path:
             number += 1
 
 
-def _text(observation: Any) -> str:
+def _observation_text(observation: Any) -> str:
     if isinstance(observation, list):
         return "".join(map(str, observation))
     return str(observation)

@@ -6,12 +6,18 @@ import ast
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from intercode.core.types import ExecResult, Score, TestRun
+from intercode.core.types import ExecResult, Score, TestResult
 from intercode.environments.python import env
-from intercode.integrations.authors.base import AGENT_OBS, EVAL_OBS, REWARD, IntercodeEnv, Judged
+from intercode.integrations.authors.base import (
+    AGENT_OBS,
+    EVAL_OBS,
+    REWARD,
+    IntercodeEnv,
+    ScorableEnv,
+)
 
 
-class _Python(Judged, env.PythonEnv):
+class _ScorablePythonEnv(ScorableEnv, env.PythonEnv):
     pass
 
 
@@ -24,9 +30,9 @@ class PythonEnv(IntercodeEnv):
     """
 
     name: ClassVar[str] = "ic_python"
-    kind: ClassVar[str] = "python"
+    environment: ClassVar[str] = "python"
     images: ClassVar = {"intercode-python": "recipe:python"}
-    judged: ClassVar[type[Judged]] = _Python
+    env_class: ClassVar[type[ScorableEnv]] = _ScorablePythonEnv
 
     def __init__(self, image_name: str, *, is_agent: bool = False, **settings: Any) -> None:
         super().__init__(image_name, **settings)
@@ -34,39 +40,39 @@ class PythonEnv(IntercodeEnv):
 
     def exec_action(self, action: str) -> None:
         if action.strip().startswith("def ") and not self.is_agent:
-            action = "\n".join([action, *_typed()])
+            action = "\n".join([action, *_read_lines()])
         super().exec_action(action)
 
     def get_reward(self) -> tuple[float, dict[str, Any]]:
         reward, info = super().get_reward()
         if isinstance(self.env, env.PythonEnv) and self.env.profile == "original":
-            self.env.regrade()
+            self.env.score_and_load_gold()
         return reward, info
 
-    def _seen(self, shown: str, result: ExecResult | None) -> Any:  # noqa: ARG002
+    def _convert_observation(self, shown: str, result: ExecResult | None) -> Any:  # noqa: ARG002
         return ast.literal_eval(shown) if shown.startswith("{'") else shown
 
-    def _executed(self, valid: bool) -> bool:
+    def _execution_flag(self, valid: bool) -> bool:
         """Theirs is true where the code failed."""
         seen = self.observation
         return bool(seen.get("error")) if isinstance(seen, dict) else valid
 
-    def _answer(self) -> str | None:
+    def _submitted_answer(self) -> str | None:
         return self.trajectory[-1][0].removeprefix("submit").strip() or None
 
-    def _judgement(self, score: Score) -> dict[str, Any]:
-        info: dict[str, Any] = {"submitted_function": self._answer(), REWARD: score.value}
-        for key, state in ((AGENT_OBS, self.watching.agent), (EVAL_OBS, self.watching.gold)):
-            info[key] = {test.test: _said(test) for test in state.tests}
+    def _submission_info(self, score: Score) -> dict[str, Any]:
+        info: dict[str, Any] = {"submitted_function": self._submitted_answer(), REWARD: score.value}
+        for key, state in ((AGENT_OBS, self.recorder.agent), (EVAL_OBS, self.recorder.gold)):
+            info[key] = {test.test: _test_response(test) for test in state.tests}
         return info
 
 
-def _said(test: TestRun) -> dict[str, str]:
+def _test_response(test: TestResult) -> dict[str, str]:
     """What their service answers to a test."""
     error = {"error": test.error}
     return error if test.output is None else {"output": test.output} | error
 
 
-def _typed() -> Iterable[str]:
+def _read_lines() -> Iterable[str]:
     while line := input(". "):
         yield line

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from intercode.core.types import Score
 from intercode.environments.bash import env
-from intercode.environments.bash.reward import CHECKED
+from intercode.environments.bash.reward import CHECKED_CODES
 from intercode.environments.ctf import env as ctf
 from intercode.integrations.authors.base import (
     AGENT_OBS,
@@ -14,35 +14,35 @@ from intercode.integrations.authors.base import (
     EVAL_OBS,
     REWARD,
     IntercodeEnv,
-    Judged,
+    ScorableEnv,
 )
 
 
-class _Bash(Judged, env.BashEnv):
+class _ScorableBashEnv(ScorableEnv, env.BashEnv):
     pass
 
 
-class _CTF(Judged, ctf.CTFEnv):
+class _ScorableCtfEnv(ScorableEnv, ctf.CTFEnv):
     pass
 
 
-class _InShell(IntercodeEnv):
+class _ShellEnv(IntercodeEnv):
     @property
     def workdir(self) -> str:
         """The directory in which the next action runs."""
         return self.env.working_directory
 
 
-class BashEnv(_InShell):
+class BashEnv(_ShellEnv):
     """Bash. ``info`` of a submission has the parts of the reward, and how the changes differ."""
 
     name: ClassVar[str] = "ic_bash"
-    kind: ClassVar[str] = "bash"
+    environment: ClassVar[str] = "bash"
     images: ClassVar = {"intercode-nl2bash": "recipe:nl2bash"}
-    judged: ClassVar[type[Judged]] = _Bash
+    env_class: ClassVar[type[ScorableEnv]] = _ScorableBashEnv
 
-    def _judgement(self, score: Score) -> dict[str, Any]:
-        agent, gold = self.watching.agent, self.watching.gold
+    def _submission_info(self, score: Score) -> dict[str, Any]:
+        agent, gold = self.recorder.agent, self.recorder.gold
         info = {
             REWARD: dict(score.parts),
             "diff_miss": list(score.details["missed"]),
@@ -52,23 +52,23 @@ class BashEnv(_InShell):
             EVAL_OBS: gold.output,
             CORRUPT_GOLD: gold.output is None,
         }
-        both = [e for e in set(agent.status) & set(gold.status) if e[1] in CHECKED]
+        both = [e for e in set(agent.status) & set(gold.status) if e[1] in CHECKED_CODES]
         if both:
             same = sum(agent.checksums.get(p) == gold.checksums.get(p) for p, _ in both)
             info["diff_same"] = {"files": both, "correct": same, "total": len(both)}
         return info
 
 
-class CTFEnv(_InShell):
+class CTFEnv(_ShellEnv):
     """Capture the Flag: ``submit FLAG``. Without ``preprocess`` an episode begins in ``/``."""
 
     name: ClassVar[str] = "ic_ctf"
-    kind: ClassVar[str] = "ctf"
+    environment: ClassVar[str] = "ctf"
     images: ClassVar = {"intercode-ctf": "recipe:ctf"}
-    judged: ClassVar[type[Judged]] = _CTF
+    env_class: ClassVar[type[ScorableEnv]] = _ScorableCtfEnv
 
-    def _answer(self) -> str:
+    def _submitted_answer(self) -> str:
         return self.trajectory[-1][0].removeprefix("submit").strip()
 
-    def _judgement(self, score: Score) -> dict[str, Any]:
-        return {AGENT_OBS: self._answer(), REWARD: score.value}
+    def _submission_info(self, score: Score) -> dict[str, Any]:
+        return {AGENT_OBS: self._submitted_answer(), REWARD: score.value}

@@ -13,11 +13,11 @@ from intercode.integrations.authors.base import (
     EVAL_OBS,
     REWARD,
     IntercodeEnv,
-    Judged,
+    ScorableEnv,
 )
 
 
-class _Sql(Judged, env.SqlEnv):
+class _ScorableSqlEnv(ScorableEnv, env.SqlEnv):
     pass
 
 
@@ -26,22 +26,24 @@ class SqlEnv(IntercodeEnv):
     without a result, or the text of an error. ``engine="mysql"`` takes a real server."""
 
     name: ClassVar[str] = "ic_sql"
-    kind: ClassVar[str] = "sql"
-    judged: ClassVar[type[Judged]] = _Sql
+    environment: ClassVar[str] = "sql"
+    env_class: ClassVar[type[ScorableEnv]] = _ScorableSqlEnv
 
-    def _make(self, dataset: Dataset, settings: dict[str, Any], profile: Profile) -> Judged:
+    def _make_env(
+        self, dataset: Dataset, settings: dict[str, Any], profile: Profile
+    ) -> ScorableEnv:
         """``image_name`` means nothing here: there is no container."""
         if self.tool_mode:
             raise UsageError("SqlEnv needs data_path: its rows say which database is asked")
-        return self.judged(dataset, profile=profile, reward=self.watching, **settings)
+        return self.env_class(dataset, profile=profile, reward=self.recorder, **settings)
 
-    def _seen(self, shown: str, result: ExecResult | None) -> Any:
+    def _convert_observation(self, shown: str, result: ExecResult | None) -> Any:
         if result is None or not result.ok:
             return shown
         return None if result.rows is None else list(result.rows)
 
-    def _judgement(self, score: Score) -> dict[str, Any]:
-        gold = self.watching.gold
+    def _submission_info(self, score: Score) -> dict[str, Any]:
+        gold = self.recorder.gold
         return {
             AGENT_OBS: str(self.observation),
             EVAL_OBS: str([] if gold.rows is None else list(gold.rows)),

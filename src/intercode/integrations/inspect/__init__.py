@@ -6,7 +6,16 @@ Inspect finds this module by its entry point; it needs the extra ``inspect``.
 
 from __future__ import annotations
 
-from intercode.integrations.inspect.sandbox import Box, InterCodeSandbox
+from intercode.integrations.inspect.sandbox import InterCodeSandbox, SandboxConfig
 from intercode.integrations.inspect.tasks import bash, ctf, python, reward, sql, strategy
 
-__all__ = ["Box", "InterCodeSandbox", "bash", "ctf", "python", "reward", "sql", "strategy"]
+__all__ = [
+    "InterCodeSandbox",
+    "SandboxConfig",
+    "bash",
+    "ctf",
+    "python",
+    "reward",
+    "sql",
+    "strategy",
+]

@@ -15,12 +15,13 @@ from inspect_ai.model import (
     ModelOutput,
     get_model,
 )
-from inspect_ai.tool import ToolCall, ToolInfo, ToolParams
+from inspect_ai.tool import ToolCall as InspectToolCall
+from inspect_ai.tool import ToolInfo, ToolParams
 from inspect_ai.util import LimitExceededError
 
 from intercode.core.errors import BudgetError
 from intercode.core.types import Usage
-from intercode.models.base import Call, Completion, Message, Tool
+from intercode.models.base import Completion, Message, Tool, ToolCall
 
 
 class InspectModel:
@@ -36,18 +37,20 @@ class InspectModel:
         """See ``Model``. Raises BudgetError at a limit of Inspect's."""
         try:
             output = from_thread.run(
-                self._ask, [theirs(m) for m in messages], [_tool(t) for t in tools]
+                self._generate,
+                [to_inspect_message(m) for m in messages],
+                [_to_tool_info(t) for t in tools],
             )
         except LimitExceededError as e:
             self.limit = e
             raise BudgetError(str(e)) from e
-        return ours(output)
+        return from_inspect_output(output)
 
-    async def _ask(self, messages: list[ChatMessage], tools: list[ToolInfo]) -> ModelOutput:
+    async def _generate(self, messages: list[ChatMessage], tools: list[ToolInfo]) -> ModelOutput:
         return await self._model.generate(messages, tools=tools)
 
 
-def theirs(message: Message) -> ChatMessage:
+def to_inspect_message(message: Message) -> ChatMessage:
     """A message of ours in Inspect's form."""
     text = message["content"]
     if message["role"] == "system":
@@ -57,16 +60,16 @@ def theirs(message: Message) -> ChatMessage:
     if message["role"] == "tool":
         return ChatMessageTool(content=text, tool_call_id=message.get("tool_call_id"))
     calls = [
-        ToolCall(
+        InspectToolCall(
             id=call["id"], function=call["function"]["name"],
-            arguments=_arguments(call["function"]["arguments"]),
+            arguments=_parse_arguments(call["function"]["arguments"]),
         )
         for call in message.get("tool_calls", ())
     ]  # fmt: skip
     return ChatMessageAssistant(content=text, tool_calls=calls or None)
 
 
-def _arguments(text: str) -> dict[str, object]:
+def _parse_arguments(text: str) -> dict[str, object]:
     try:
         found = json.loads(text)
     except json.JSONDecodeError:
@@ -74,16 +77,16 @@ def _arguments(text: str) -> dict[str, object]:
     return found if isinstance(found, dict) else {"value": found}
 
 
-def _tool(tool: Tool) -> ToolInfo:
+def _to_tool_info(tool: Tool) -> ToolInfo:
     parameters = ToolParams.model_validate(tool.parameters)
     return ToolInfo(name=tool.name, description=tool.description, parameters=parameters)
 
 
-def ours(output: ModelOutput) -> Completion:
+def from_inspect_output(output: ModelOutput) -> Completion:
     """An answer in our form."""
     usage = output.usage
     calls = [
-        Call(
+        ToolCall(
             id=call.id, type="function",
             function={"name": call.function, "arguments": json.dumps(call.arguments)},
         )

@@ -28,18 +28,18 @@ from intercode.core.errors import InfrastructureError
 from intercode.core.types import ExecResult as Shown
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.integrations.inspect.processes import run_apart
+from intercode.integrations.inspect.processes import run_process
 from intercode.sandbox import Limits, SandboxSpec, open_sandbox
 from intercode.sandbox.images.build import on_demand
 from intercode.sandbox.output import decode
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 
-_ROOT = ("root", "0")
+_ROOT_USERS = ("root", "0")
 _HOME = "/root"
-_NO_SHELL = "the environment {!r} has no box in which programs run: use its own agents"
+_NO_SANDBOX = "the environment {!r} has no box in which programs run: use its own agents"
 
 
-class Box(BaseModel):
+class SandboxConfig(BaseModel):
     """The configuration: ``sandbox=SandboxEnvironmentSpec("intercode", Box(...))``.
 
     ``environment`` and ``dataset`` name one of our environments, whose task is the sample's
@@ -64,9 +64,11 @@ class Box(BaseModel):
 class InterCodeSandbox(SandboxEnvironment):
     """One sample's box. ``env``: the environment whose box it is, if it is one's."""
 
-    def __init__(self, box: KeptSandbox | None, home: str, env: InterCodeEnv | None = None) -> None:
+    def __init__(
+        self, box: SupervisedSandbox | None, home: str, env: InterCodeEnv | None = None
+    ) -> None:
         super().__init__()
-        self._box, self.home, self.env = box, home, env
+        self._sandbox, self.working_directory, self.env = box, home, env
 
     # -------------------------------------------------------------- lifecycle
     @classmethod
@@ -76,13 +78,13 @@ class InterCodeSandbox(SandboxEnvironment):
         config: Any,
         metadata: dict[str, str],
     ) -> dict[str, SandboxEnvironment]:
-        made = config if isinstance(config, Box) else Box(image=config)
-        return {"default": await anyio.to_thread.run_sync(lambda: cls._opened(made, metadata))}
+        made = config if isinstance(config, SandboxConfig) else SandboxConfig(image=config)
+        return {"default": await anyio.to_thread.run_sync(lambda: cls._open(made, metadata))}
 
     @classmethod
-    def _opened(cls, config: Box, metadata: dict[str, str]) -> InterCodeSandbox:
+    def _open(cls, config: SandboxConfig, metadata: dict[str, str]) -> InterCodeSandbox:
         if config.environment is None:
-            image = on_demand.resolve(config.image or "host")
+            image = on_demand.resolve_or_build(config.image or "host")
             limits = Limits(output=SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE)
             spec = SandboxSpec(image, network=config.network, limits=limits)
             box = open_sandbox(spec, config.back_end)
@@ -111,24 +113,24 @@ class InterCodeSandbox(SandboxEnvironment):
             await anyio.to_thread.run_sync(environment.as_type(cls).close)
 
     @classmethod
-    def config_deserialize(cls, config: dict[str, Any]) -> Box:
-        return Box(**config)
+    def config_deserialize(cls, config: dict[str, Any]) -> SandboxConfig:
+        return SandboxConfig(**config)
 
     def close(self) -> None:
         """End the box. May be called again."""
         if self.env is not None:
             self.env.close()
-        elif self._box is not None:
-            self._box.close()
+        elif self._sandbox is not None:
+            self._sandbox.close()
 
     @property
-    def box(self) -> KeptSandbox:
+    def sandbox(self) -> SupervisedSandbox:
         """Where programs run. Raises Inspect's SandboxUnavailableError where there is none."""
-        if self._box is not None:
-            return self._box
+        if self._sandbox is not None:
+            return self._sandbox
         if isinstance(self.env, SandboxedEnv):
-            return self.env.box
-        raise Unavailable(_NO_SHELL.format(self.env.name if self.env else None))
+            return self.env.sandbox
+        raise Unavailable(_NO_SANDBOX.format(self.env.name if self.env else None))
 
     # --------------------------------------------------------------- contract
     async def exec(
@@ -142,19 +144,19 @@ class InterCodeSandbox(SandboxEnvironment):
         timeout_retry: bool = True,  # noqa: ARG002 - nothing that changed a box is done twice
         concurrency: bool = True,  # noqa: ARG002 - a box is not a process of this machine's user
     ) -> ExecResult[str]:
-        if user is not None and user not in _ROOT:
+        if user is not None and user not in _ROOT_USERS:
             raise SandboxUserUnsupportedError(
                 f"a box has one user, root (which is nobody outside): it cannot run as {user!r}"
             )
         limit = SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE
         stdin = input.encode() if isinstance(input, str) else input or b""
-        where = self._path(cwd) if cwd else self.home
+        where = self._path(cwd) if cwd else self.working_directory
 
         def work() -> ExecResult[str]:
             try:
-                ran = run_apart(
-                    self.box, cmd, cwd=where, env=env or {}, stdin=stdin, timeout=timeout,
-                    limit=limit,
+                ran = run_process(
+                    self.sandbox, cmd, cwd=where, env=env or {}, stdin=stdin, timeout=timeout,
+                    output_limit=limit,
                 )  # fmt: skip
             except PermissionError:
                 raise
@@ -164,10 +166,10 @@ class InterCodeSandbox(SandboxEnvironment):
                 raise Unavailable(str(e)) from e
             out, err = decode(ran.stdout), decode(ran.stderr)
             if isinstance(self.env, SandboxedEnv):
-                self.env.observed(Shown(out, ran.code, ran.code is None, stderr=err))
+                self.env.set_last_result(Shown(out, ran.code, ran.code is None, stderr=err))
             if ran.code is None:
                 raise TimeoutError(f"{cmd[0]} was not done in {timeout} s")
-            if ran.cut:
+            if ran.truncated:
                 told = SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE_STR
                 raise OutputLimitExceededError(told, out + err)
             return ExecResult(ran.code == 0, ran.code, out, err)
@@ -183,8 +185,8 @@ class InterCodeSandbox(SandboxEnvironment):
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), file)
             if self._test("-e", path) and not self._test("-w", path):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), file)
-            with _named(file):
-                self.box.write_file(path, data)
+            with _error_filename(file):
+                self.sandbox.write_file(path, data)
 
         await anyio.to_thread.run_sync(work)
 
@@ -199,8 +201,8 @@ class InterCodeSandbox(SandboxEnvironment):
         limit = SandboxEnvironmentLimits.MAX_READ_FILE_SIZE
 
         def work() -> bytes:
-            with _named(file):
-                data = self.box.read_file(path, limit)
+            with _error_filename(file):
+                data = self.sandbox.read_file(path, limit)
             if not self._test("-r", path):  # the keeper may read what the box's user may not
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), file)
             return data
@@ -216,13 +218,13 @@ class InterCodeSandbox(SandboxEnvironment):
 
     # --------------------------------------------------------------- internals
     def _path(self, file: str) -> str:
-        return str(PurePosixPath(self.home, file))
+        return str(PurePosixPath(self.working_directory, file))
 
     def _test(self, what: str, path: str) -> bool:
-        return self.box.run(["test", what, path]).exit_code == 0
+        return self.sandbox.run(["test", what, path]).exit_code == 0
 
 
-class _named:  # noqa: N801 - used like a function
+class _error_filename:  # noqa: N801 - used like a function
     """Gives an OSError the name of the file that it is about."""
 
     def __init__(self, file: str) -> None:

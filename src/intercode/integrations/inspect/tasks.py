@@ -13,26 +13,26 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import SandboxEnvironmentSpec, sandbox
 
 from intercode import datasets
-from intercode.agents import accepts, open_agent
+from intercode.agents import accepts_parameter, open_agent
 from intercode.core.errors import UsageError
-from intercode.core.types import Trajectory, plain
+from intercode.core.types import Trajectory, to_jsonable
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.rollout import play
-from intercode.integrations.inspect.model import InspectModel, theirs
-from intercode.integrations.inspect.sandbox import Box, InterCodeSandbox
+from intercode.integrations.inspect.model import InspectModel, to_inspect_message
+from intercode.integrations.inspect.sandbox import InterCodeSandbox, SandboxConfig
 from intercode.models.base import Message
 
-_KEPT = "intercode"
+_STORE_KEY = "intercode"
 """Where a sample's store holds the episode's record."""
-_ERRORS = 0.1
+_MAX_ERROR_SHARE = 0.1
 """The share of samples that may end in an error, and have no score, before the run does: a gold
 that never ends, or files that are missing, do not cost the others. ``--fail-on-error`` overrides
 it."""
-_OURS = "" if "site-packages" in __file__ else "intercode/"
+_NAME_PREFIX = "" if "site-packages" in __file__ else "intercode/"
 """Inspect puts the package before a name, but for one installed in place it does not know it."""
 
 
-@task(name=f"{_OURS}bash")
+@task(name=f"{_NAME_PREFIX}bash")
 def bash(
     dataset: str = "starter", agent: str = "try-again", max_turns: int | None = None, **options: Any
 ) -> Task:
@@ -40,7 +40,7 @@ def bash(
     return _task("bash", dataset, agent, max_turns, options)
 
 
-@task(name=f"{_OURS}sql")
+@task(name=f"{_NAME_PREFIX}sql")
 def sql(
     dataset: str = "starter", agent: str = "try-again", max_turns: int | None = None, **options: Any
 ) -> Task:
@@ -48,7 +48,7 @@ def sql(
     return _task("sql", dataset, agent, max_turns, options)
 
 
-@task(name=f"{_OURS}python")
+@task(name=f"{_NAME_PREFIX}python")
 def python(
     dataset: str = "starter", agent: str = "try-again", max_turns: int | None = None, **options: Any
 ) -> Task:
@@ -56,7 +56,7 @@ def python(
     return _task("python", dataset, agent, max_turns, options)
 
 
-@task(name=f"{_OURS}ctf")
+@task(name=f"{_NAME_PREFIX}ctf")
 def ctf(
     dataset: str = "starter", agent: str = "react", max_turns: int | None = None, **options: Any
 ) -> Task:
@@ -73,7 +73,7 @@ def _task(
     if chosen.environment != environment:
         raise UsageError(f"{dataset} is a dataset of {chosen.environment}, not of {environment}")
     place = {k: options.pop(k) for k in ("image", "back_end", "network") if k in options}
-    box = Box(environment=environment, dataset=dataset, settings=options, **place)
+    box = SandboxConfig(environment=environment, dataset=dataset, settings=options, **place)
     samples = [
         Sample(
             id=t.id, input=t.query,
@@ -87,18 +87,18 @@ def _task(
         scorer=reward(),
         sandbox=SandboxEnvironmentSpec("intercode", box),
         metadata={"dataset_hash": chosen.hash},
-        fail_on_error=_ERRORS,
+        fail_on_error=_MAX_ERROR_SHARE,
     )
 
 
-@solver(name=f"{_OURS}strategy")
+@solver(name=f"{_NAME_PREFIX}strategy")
 def strategy(agent: str = "try-again", max_turns: int | None = None, **options: Any) -> Solver:
     """One of our agents (``single-turn``, ``try-again``, ``react``, ``plan-solve``, …) on the model
     that Inspect was given, in the sample's environment."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:  # noqa: ARG001
-        env = _env()
-        model = InspectModel() if accepts(agent, "model") else None
+        env = _sample_env()
+        model = InspectModel() if accepts_parameter(agent, "model") else None
         player = open_agent(
             agent, options, model=model, max_turns=max_turns,
             golds={env.task.id: (env.task.solution,)} if env.task.solution is not None else {},
@@ -109,9 +109,9 @@ def strategy(agent: str = "try-again", max_turns: int | None = None, **options: 
             return play(player, env, max_turns=max_turns)
 
         played = await anyio.to_thread.run_sync(work)
-        state.store.set(_KEPT, plain(played))
+        state.store.set(_STORE_KEY, to_jsonable(played))
         said = [cast(Message, m) for step in played.steps for m in step.messages]
-        state.messages = [theirs(m) for m in said] or state.messages
+        state.messages = [to_inspect_message(m) for m in said] or state.messages
         last = next((s.action for s in reversed(played.steps) if s.action), "")
         state.output = ModelOutput.from_content(model.name if model else agent, last)
         state.completed = True
@@ -123,7 +123,8 @@ def strategy(agent: str = "try-again", max_turns: int | None = None, **options: 
 
 
 @scorer(
-    name=f"{_OURS}reward", metrics={"reward": [mean(), stderr()], "success": [mean(), stderr()]}
+    name=f"{_NAME_PREFIX}reward",
+    metrics={"reward": [mean(), stderr()], "success": [mean(), stderr()]},
 )
 def reward() -> Scorer:
     """The environment's own reward, and whether it is 1: of the episode that ``strategy`` played,
@@ -131,31 +132,31 @@ def reward() -> Scorer:
     handed in where answers count. Gold and tests never enter the sandbox."""
 
     async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001
-        played: dict[str, Any] | None = state.store.get(_KEPT)
+        played: dict[str, Any] | None = state.store.get(_STORE_KEY)
         if played is not None:
             best = max((s["reward"] or 0.0 for s in played["steps"]), default=0.0)
-            return _scored(best, {"end": played["end"], "turns": len(played["steps"])})
-        env, answer = _env(), state.output.completion
+            return _to_score(best, {"end": played["end"], "turns": len(played["steps"])})
+        env, answer = _sample_env(), state.output.completion
 
         def work() -> tuple[float, dict[str, float]]:
-            if env.answers:
+            if env.expects_answer:
                 *_, info = env.submit(answer)
                 return info["score"], dict(info["parts"])
             found = env.score()
             return found.value, dict(found.parts)
 
         value, parts = await anyio.to_thread.run_sync(work)
-        return _scored(value, parts, answer)
+        return _to_score(value, parts, answer)
 
     return score
 
 
-def _scored(value: float, facts: dict[str, Any], answer: str | None = None) -> Score:
+def _to_score(value: float, facts: dict[str, Any], answer: str | None = None) -> Score:
     solved = float(value >= 1 - 1e-9)
     return Score(value={"reward": value, "success": solved}, answer=answer, metadata=facts)
 
 
-def _env() -> InterCodeEnv:
+def _sample_env() -> InterCodeEnv:
     """The environment of the running sample. Raises UsageError where it has none."""
     env = sandbox().as_type(InterCodeSandbox).env
     if env is None:

@@ -8,12 +8,12 @@ import gymnasium as gym
 
 from intercode.core.errors import EnvironmentStateError, SandboxLostError, UsageError
 from intercode.core.types import Brief, Score, Task
-from intercode.environments.base.env import LONGEST_ACTION, LONGEST_OBSERVATION, SUBMIT
+from intercode.environments.base.env import MAX_ACTION_LENGTH, MAX_OBSERVATION_LENGTH, SUBMIT
 from intercode.environments.base.spaces import FreeText
-from intercode.integrations.openenv.imports import without_page
-from intercode.integrations.openenv.server import ASK
+from intercode.integrations.openenv.imports import without_gradio
+from intercode.integrations.openenv.server import REQUEST_KEY
 
-with without_page():
+with without_gradio():
     from openenv.core.generic_client import GenericEnvClient
 
 
@@ -30,12 +30,12 @@ class RemoteEnv(gym.Env[str, str]):
 
     def __init__(self, base_url: str, timeout: float = 10.0, margin: float = 30.0) -> None:
         self.timeout, self.max_turns = timeout, None
-        self.action_space = FreeText(LONGEST_ACTION)
-        self.observation_space = FreeText(LONGEST_OBSERVATION)
+        self.action_space = FreeText(MAX_ACTION_LENGTH)
+        self.observation_space = FreeText(MAX_OBSERVATION_LENGTH)
         self._client = GenericEnvClient(
             base_url=base_url, message_timeout_s=timeout + margin
         ).sync()
-        self.index, self.drawn_from = -1, None
+        self.index, self.task_seed = -1, None
         self._task: Task | None = None
         self._brief: Brief | None = None
 
@@ -44,12 +44,12 @@ class RemoteEnv(gym.Env[str, str]):
     ) -> tuple[str, dict[str, Any]]:
         """Begin an episode; see ``InterCodeEnv.reset``."""
         chosen = {"seed": seed, **(options or {})}
-        answer = self._ask("reset", **{k: v for k, v in chosen.items() if v is not None})
-        query, facts = answer.observation["text"], self._ask("state")["facts"]
+        answer = self._request("reset", **{k: v for k, v in chosen.items() if v is not None})
+        query, facts = answer.observation["text"], self._request("state")["facts"]
         if not facts:
             raise SandboxLostError("the connection was lost, and the episode that was just begun")
         self._brief = Brief(**facts["brief"])
-        self.index, self.drawn_from = facts["index"], facts["drawn_from"]
+        self.index, self.task_seed = facts["index"], facts["drawn_from"]
         self._task = Task(
             self._brief.task, query, group=facts["group"], hardness=facts["hardness"],
             tags=tuple(facts["tags"]),
@@ -58,7 +58,7 @@ class RemoteEnv(gym.Env[str, str]):
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Run an action; see ``InterCodeEnv.step``."""
-        answer = self._episode({"code": action}, timeout_s=self.timeout)
+        answer = self._request_step({"code": action}, timeout_s=self.timeout)
         info = {"task": self.task.id, **answer.observation["info"]}
         terminated, truncated = info.pop("terminated"), info.pop("truncated")
         return answer.observation["text"], float(answer.reward or 0.0), terminated, truncated, info
@@ -69,7 +69,9 @@ class RemoteEnv(gym.Env[str, str]):
 
     def score(self) -> Score:
         """The reward of the state as it is; see ``InterCodeEnv.score``."""
-        info = self._episode({"code": "", "metadata": {ASK: "score"}}).observation["info"]
+        info = self._request_step({"code": "", "metadata": {REQUEST_KEY: "score"}}).observation[
+            "info"
+        ]
         return Score(info["score"], info["parts"])
 
     @property
@@ -94,12 +96,12 @@ class RemoteEnv(gym.Env[str, str]):
         """End the session, and its sandbox. May be called again."""
         self._client.close()
 
-    def _episode(self, action: dict[str, Any], **more: Any) -> Any:
+    def _request_step(self, action: dict[str, Any], **more: Any) -> Any:
         if self._task is None:
             raise EnvironmentStateError("step without a running episode: call reset() first")
-        return self._ask("step", action, **more)
+        return self._request("step", action, **more)
 
-    def _ask(self, what: str, *arguments: Any, **named: Any) -> Any:
+    def _request(self, what: str, *arguments: Any, **named: Any) -> Any:
         """Ask the server. Whatever it complains of is told; a lost connection is a lost episode."""
         try:
             return getattr(self._client, what)(*arguments, **named)

@@ -10,24 +10,24 @@ from typing import Any
 
 import intercode
 from intercode.core.errors import UsageError
-from intercode.core.templates import check_new, fill, texts_of
-from intercode.datasets import is_file
+from intercode.core.templates import read_templates, require_new_directory, write_templates
+from intercode.datasets import is_dataset_file
 from intercode.datasets.harbor import task_directory
 from intercode.environments.base.options import pick_dataset
 
-EPISODE = 3600.0
+EPISODE_TIMEOUT = 3600.0
 """Seconds that an episode may take as the package declares it: the longest that OpenEnv allows."""
-_PROBES = {"bash": "pwd", "ctf": "ls", "python": "1 + 1", "sql": "SELECT 1"}
+_VALIDATION_ACTIONS = {"bash": "pwd", "ctf": "ls", "python": "1 + 1", "sql": "SELECT 1"}
 """What a validator runs before it hands in."""
 
 
-def write(
-    home: Path,
+def write_package(
+    directory: Path,
     environment: str,
     dataset: str,
     settings: Mapping[str, Any],
     sessions: int = 64,
-    idle: float | None = 600.0,
+    idle_timeout: float | None = 600.0,
 ) -> list[str]:
     """Fill the new directory ``home`` and return the names of its files, relative to it.
 
@@ -35,19 +35,25 @@ def write(
     Raises UsageError where there is something already, and for a dataset that is a file, which
     another machine does not have.
     """
-    check_new(home)
-    if is_file(dataset) or dataset.startswith(task_directory.SCHEME) or Path(dataset).exists():
+    require_new_directory(directory)
+    if (
+        is_dataset_file(dataset)
+        or dataset.startswith(task_directory.SCHEME)
+        or Path(dataset).exists()
+    ):
         raise UsageError(
             f"{dataset} lies on this machine: a package names a dataset that can be fetched, or "
             "one of a plugin (`intercode new --plugin`)"
         )
-    words = _words(environment, dataset, settings) | {
-        "sessions": str(sessions), "idle": repr(idle),
+    words = _template_values(environment, dataset, settings) | {
+        "sessions": str(sessions), "idle": repr(idle_timeout),
     }  # fmt: skip
-    return fill(home, texts_of("intercode.integrations.openenv", "template"), words)
+    return write_templates(
+        directory, read_templates("intercode.integrations.openenv", "template"), words
+    )
 
 
-def _words(environment: str, dataset: str, settings: Mapping[str, Any]) -> dict[str, str]:
+def _template_values(environment: str, dataset: str, settings: Mapping[str, Any]) -> dict[str, str]:
     """What stands for the names in the templates."""
     chosen = pick_dataset(dataset, environment)
     stem = "intercode_" + re.sub(r"\W+", "_", environment.lower()).strip("_")
@@ -57,7 +63,7 @@ def _words(environment: str, dataset: str, settings: Mapping[str, Any]) -> dict[
         "title": f"InterCode: {environment}, {chosen.name}", "version": intercode.__version__,
         "environment": environment, "dataset": dataset, "split": chosen.name,
         "tasks": str(len(chosen.tasks)),
-        "settings": repr(dict(settings)), "seconds": str(EPISODE),
+        "settings": repr(dict(settings)), "seconds": str(EPISODE_TIMEOUT),
         "lowest": "-1.0" if settings.get("pay") == "difference" else "0.0",
-        "probe": _PROBES.get(environment, "submit"),
+        "probe": _VALIDATION_ACTIONS.get(environment, "submit"),
     }  # fmt: skip

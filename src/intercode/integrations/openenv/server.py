@@ -11,11 +11,11 @@ from pydantic import Field, field_validator
 
 import intercode
 from intercode.core.errors import EnvironmentStateError, UsageError
-from intercode.core.types import plain
+from intercode.core.types import to_jsonable
 from intercode.environments.base.env import InterCodeEnv
-from intercode.integrations.openenv.imports import without_page
+from intercode.integrations.openenv.imports import without_gradio
 
-with without_page():
+with without_gradio():
     from openenv.core.env_server.http_server import create_app
     from openenv.core.env_server.interfaces import Environment
     from openenv.core.env_server.types import (
@@ -26,7 +26,7 @@ with without_page():
         State,
     )
 
-ASK = "ask"
+REQUEST_KEY = "ask"
 """A key of an action's metadata: ``score`` asks for the reward of the state as it is; the code is
 not run then, and no turn is taken."""
 
@@ -38,7 +38,7 @@ class CodeAction(Action):
 
     @field_validator("code", mode="before")
     @classmethod
-    def _as_written(cls, given: Any) -> Any:
+    def _to_text(cls, given: Any) -> Any:
         """Trainers that read JSON wherever they can make values of ``42`` and ``true``, which are
         code as well."""
         return given if isinstance(given, str | dict) else json.dumps(given)
@@ -58,7 +58,7 @@ class CodeState(State):
 
     task: str = ""
     live: bool = False
-    facts: dict[str, Any] = Field(default_factory=dict)
+    task_metadata: dict[str, Any] = Field(default_factory=dict)
 
 
 class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
@@ -71,7 +71,7 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
     def __init__(self, make: Callable[[], InterCodeEnv]) -> None:
         super().__init__()
         self._env = make()
-        self._seconds = self._env.timeout
+        self._max_timeout = self._env.timeout
         self._state = CodeState()
 
     def reset(
@@ -83,11 +83,14 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
             raise UsageError(f"reset takes seed, episode_id and task, not {', '.join(chosen)}")
         self._state = CodeState(episode_id=episode_id)
         query, info = self._env.reset(seed=seed, options={"task": task})
-        brief = plain(self._env.brief)
-        facts = {"index": info["index"], "drawn_from": self._env.drawn_from, "brief": brief}
+        brief = to_jsonable(self._env.brief)
+        facts = {"index": info["index"], "drawn_from": self._env.task_seed, "brief": brief}
         facts |= {k: getattr(self._env.task, k) for k in ("group", "hardness", "tags")}
         self._state = CodeState(
-            episode_id=episode_id, task=self._env.task.id, live=True, facts=plain(facts)
+            episode_id=episode_id,
+            task=self._env.task.id,
+            live=True,
+            task_metadata=to_jsonable(facts),
         )
         told = {k: v for k, v in brief.items() if k not in ("task", "query")}
         return CodeObservation(text=query, info=told)
@@ -99,18 +102,18 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
                 "step before reset: this session is new. A client whose connection was lost, by a "
                 "time-out of its own for instance, has lost its episode: reset begins another"
             )
-        if action.metadata.get(ASK) == "score":
+        if action.metadata.get(REQUEST_KEY) == "score":
             score = self._env.score()
             info = {"score": score.value, "parts": dict(score.parts)}
             return CodeObservation(reward=score.value, done=not self._state.live, info=info)
-        self._env.timeout = min(self._seconds, timeout_s or self._seconds)
+        self._env.timeout = min(self._max_timeout, timeout_s or self._max_timeout)
         text, reward, terminated, truncated, info = self._env.step(action.code)
         self._state.step_count += 1
         self._state.live = not (terminated or truncated)
         info = {**info, "terminated": terminated, "truncated": truncated}
         del info["task"]
         return CodeObservation(
-            text=text, reward=reward, done=terminated or truncated, info=plain(info)
+            text=text, reward=reward, done=terminated or truncated, info=to_jsonable(info)
         )
 
     @property
@@ -122,7 +125,7 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
         self._env.close()
 
     def get_metadata(self) -> EnvironmentMetadata:
-        facts = self._env.facts()
+        facts = self._env.result_metadata()
         return EnvironmentMetadata(
             name=f"intercode-{self._env.name}",
             description=f"InterCode: {self._env.name}, {facts['dataset']}, {facts['profile']}",
@@ -153,15 +156,15 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
         return [{"id": t.id, "index": i} for i, t in enumerate(dataset.tasks)]
 
 
-def app(
+def build_app(
     make: Callable[[], InterCodeEnv],
     name: str,
     sessions: int = 64,
-    idle: float | None = 600.0,
+    idle_timeout: float | None = 600.0,
 ) -> FastAPI:
     """The application for any ASGI server: at most so many ``sessions`` at once; one in which
     nothing happens for ``idle`` seconds is ended (None: never)."""
-    bounds = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle)
+    bounds = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle_timeout)
     served: FastAPI = create_app(
         lambda: ServedEnv(make), CodeAction, CodeObservation, env_name=name,
         concurrency_config=bounds, state_cls=CodeState,

@@ -20,14 +20,14 @@ from skyrl_gym.envs.base_text_env import BaseTextEnv
 import intercode
 from intercode.agents.base import Feedback
 from intercode.agents.languages import language_of
-from intercode.agents.observation import told
+from intercode.agents.observation import format_observation
 from intercode.agents.parsing import parse_answer
 from intercode.core.errors import InfrastructureError, UsageError
-from intercode.core.types import NOTHING, Score
+from intercode.core.types import EMPTY_MAPPING, Score
 from intercode.environments.base.env import InterCodeEnv
 
-_LONGEST = 4000  # characters of an observation that a model is told
-_TURNS = 10
+_OBSERVATION_LIMIT = 4000  # characters of an observation that a model is told
+_MAX_TURNS = 10
 _NO_CODE = "No code was found in your answer. Write it in one fenced block."
 Message = dict[str, str]
 
@@ -39,14 +39,16 @@ class InterCodeTextEnv(BaseTextEnv):
     """
 
     def __init__(
-        self, env_config: Mapping[str, Any] = NOTHING, extras: Mapping[str, Any] = NOTHING
+        self,
+        env_config: Mapping[str, Any] = EMPTY_MAPPING,
+        extras: Mapping[str, Any] = EMPTY_MAPPING,
     ) -> None:
         super().__init__()
         settings = {str(k): v for k, v in env_config.items()}
         name = settings.pop("environment", "bash")
         if "task" not in extras:
             raise UsageError(f"a row needs the column 'task'; it has {', '.join(extras) or 'none'}")
-        self.max_turns = int(extras.get("max_turns", settings.pop("max_turns", _TURNS)))
+        self.max_turns = int(extras.get("max_turns", settings.pop("max_turns", _MAX_TURNS)))
         self._env: InterCodeEnv = intercode.make(
             name, settings.pop("dataset", "starter"), max_turns=self.max_turns, **settings
         )
@@ -71,21 +73,23 @@ class InterCodeTextEnv(BaseTextEnv):
         code = parse_answer(action, self._language).code
         if code is None:
             self._done = self.turns >= self.max_turns
-            return self._answer(_NO_CODE, 0.0, {"valid": False})
+            return self._step_result(_NO_CODE, 0.0, {"valid": False})
         try:
             shown, reward, terminated, truncated, info = self._env.step(code)
         except InfrastructureError as e:
             self._done = True
-            return self._answer("", 0.0, {"error": f"{type(e).__name__}: {e}"})
+            return self._step_result("", 0.0, {"error": f"{type(e).__name__}: {e}"})
         self._done = terminated or truncated or self.turns >= self.max_turns
         if self._done and "score" not in info:  # at the turn limit the state counts as it is
             final: Score = self._env.score()
             reward, info = final.value, {**info, "score": final.value}
         self._score = float(info.get("score", reward))
-        text, _ = told(Feedback(shown, info["valid"], info["timed_out"]), _LONGEST)
-        return self._answer(text, reward, info)
+        text, _ = format_observation(
+            Feedback(shown, info["valid"], info["timed_out"]), _OBSERVATION_LIMIT
+        )
+        return self._step_result(text, reward, info)
 
-    def _answer(self, text: str, reward: float, info: dict[str, Any]) -> dict[str, Any]:
+    def _step_result(self, text: str, reward: float, info: dict[str, Any]) -> dict[str, Any]:
         observations = [] if self._done else [{"role": "user", "content": text}]
         if self._done:
             self.close()

@@ -16,10 +16,10 @@ tool and nothing else. Nothing here imports TRL.
 
 from __future__ import annotations
 
-from intercode.core.registry import unknown
+from intercode.core.registry import unknown_name_error
 from intercode.core.types import Dataset
 from intercode.integrations.trl.episode import TrlEnvironment
-from intercode.integrations.trl.rows import rows_of
+from intercode.integrations.trl.rows import dataset_rows
 
 __all__ = ["BashEnvironment", "CtfEnvironment", "PythonEnvironment", "SqlEnvironment", "rows"]
 
@@ -115,6 +115,6 @@ def rows(
     Raises UnknownNameError for an environment that has no tool here.
     """
     if environment not in ENVIRONMENTS:
-        raise unknown("environment for TRL", environment, list(ENVIRONMENTS))
+        raise unknown_name_error("environment for TRL", environment, list(ENVIRONMENTS))
     tool = next(name for name in vars(ENVIRONMENTS[environment]) if not name.startswith("_"))
-    return rows_of(environment, tool, dataset, instruction, seeds)
+    return dataset_rows(environment, tool, dataset, instruction, seeds)

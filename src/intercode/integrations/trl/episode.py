@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from weakref import WeakValueDictionary, finalize
 
 from intercode.agents.base import Feedback
-from intercode.agents.observation import told
+from intercode.agents.observation import format_observation
 from intercode.core.errors import (
     EnvironmentStateError,
     InfrastructureError,
@@ -18,15 +18,15 @@ from intercode.core.errors import (
 from intercode.core.types import Dataset, Score
 from intercode.environments import make
 from intercode.environments.base.env import InterCodeEnv
-from intercode.integrations.trl.idle_timeout import Reaper
-from intercode.integrations.trl.rows import behind
+from intercode.integrations.trl.idle_timeout import IdleReaper
+from intercode.integrations.trl.rows import prompt_suffix
 
-_TURNS = 10
-_IDLE = 1800.0  # seconds: a batch of a large model may take minutes between two tools
-_LONGEST = 4000  # characters of an observation that a model is told
-_ATTEMPTS = 3  # at a box, before the trainer is told that there is none
-_reaper = Reaper()
-_alive: WeakValueDictionary[tuple[str, str], InterCodeEnv] = WeakValueDictionary()
+_MAX_TURNS = 10
+_IDLE_TIMEOUT = 1800.0  # seconds: a batch of a large model may take minutes between two tools
+_OBSERVATION_LIMIT = 4000  # characters of an observation that a model is told
+_RESET_ATTEMPTS = 3  # at a box, before the trainer is told that there is none
+_reaper = IdleReaper()
+_live_environments: WeakValueDictionary[tuple[str, str], InterCodeEnv] = WeakValueDictionary()
 """By environment and dataset: the tasks are read once for all objects that live at a time."""
 
 
@@ -48,27 +48,37 @@ class TrlEnvironment:
         self,
         dataset: str | Dataset = "starter",
         *,
-        max_turns: int = _TURNS,
-        idle: float | None = _IDLE,
-        longest: int = _LONGEST,
+        max_turns: int = _MAX_TURNS,
+        idle_timeout: float | None = _IDLE_TIMEOUT,
+        observation_limit: int = _OBSERVATION_LIMIT,
         binary: bool = False,
         **settings: Any,
     ) -> None:
-        if idle is not None and idle <= 0:
-            raise UsageError(f"idle is {idle} s; it must be greater than 0, or None for never")
+        if idle_timeout is not None and idle_timeout <= 0:
+            raise UsageError(
+                f"idle is {idle_timeout} s; it must be greater than 0, or None for never"
+            )
         key = self._name, str(dataset)
-        if isinstance(dataset, str) and (one := _alive.get(key)) is not None:
+        if isinstance(dataset, str) and (one := _live_environments.get(key)) is not None:
             dataset = one.dataset
         self._env: InterCodeEnv = make(self._name, dataset, max_turns=max_turns, **settings)
-        self._each_turn = settings.get("pay") == "every-turn"
-        if binary and self._each_turn:
+        self._rewards_per_turn = settings.get("pay") == "every-turn"
+        if binary and self._rewards_per_turn:
             raise UsageError("a binary reward is paid at the end: leave out pay='every-turn'")
-        self._idle, self._longest, self._binary = idle, longest, binary
-        self._lock, self._used = threading.RLock(), time.monotonic()
-        self._over, self._handed_in, self._paid = "no row has been given yet", False, 0.0
+        self._idle_timeout, self._observation_limit, self._binary = (
+            idle_timeout,
+            observation_limit,
+            binary,
+        )
+        self._lock, self._last_used = threading.RLock(), time.monotonic()
+        self._end_reason, self._submitted, self._reward_sum = (
+            "no row has been given yet",
+            False,
+            0.0,
+        )
         self._reward: tuple[float | None] | None = None  # once it is settled
         if isinstance(dataset, str):
-            _alive[key] = self._env
+            _live_environments[key] = self._env
         finalize(self, self._env.close)
 
     def reset(self, **row: Any) -> str | None:
@@ -81,13 +91,13 @@ class TrlEnvironment:
         if row.get("task") is None:
             raise UsageError(f"a row needs the column 'task'; it has {', '.join(row) or 'none'}")
         with self._lock:
-            self._over, self._handed_in, self._paid = "it could not begin", False, 0.0
+            self._end_reason, self._submitted, self._reward_sum = "it could not begin", False, 0.0
             self._reward = None
-            self._begin(row["task"], row.get("seed"))
-            self._over, self._used = "", time.monotonic()
-        if self._idle is not None:
-            _reaper.watch(self, self._idle)
-        return behind(row.get("prompt"), self._env.brief)
+            self._reset_env(row["task"], row.get("seed"))
+            self._end_reason, self._last_used = "", time.monotonic()
+        if self._idle_timeout is not None:
+            _reaper.watch(self, self._idle_timeout)
+        return prompt_suffix(row.get("prompt"), self._env.brief)
 
     def get_reward(self) -> float | None:
         """What the episode is worth, and the end of it.
@@ -98,12 +108,12 @@ class TrlEnvironment:
         """
         with self._lock:
             if self._reward is None:
-                self._reward = (self._settle(),)
+                self._reward = (self._final_reward(),)
             return self._reward[0]
 
     # ------------------------------------------------------------- internals
-    def _begin(self, task: int | str, seed: int | None) -> None:
-        for left in reversed(range(_ATTEMPTS)):
+    def _reset_env(self, task: int | str, seed: int | None) -> None:
+        for left in reversed(range(_RESET_ATTEMPTS)):
             try:
                 self._env.reset(seed=seed, options={"task": task})
                 return
@@ -117,42 +127,42 @@ class TrlEnvironment:
         """Run an action, and tell what came of it. Raises EnvironmentStateError where the episode
         is over and InfrastructureError where the box failed; TRL tells the model either."""
         with self._lock:
-            if self._over:
-                raise EnvironmentStateError(f"this episode is over: {self._over}")
+            if self._end_reason:
+                raise EnvironmentStateError(f"this episode is over: {self._end_reason}")
             try:
                 shown, paid, terminated, truncated, info = self._env.step(action)
             except InfrastructureError as e:
-                self._over, self._reward = f"its box failed ({e})", (None,)
-                self._env.end()
+                self._end_reason, self._reward = f"its box failed ({e})", (None,)
+                self._env.end_episode()
                 raise
             finally:
-                self._used = time.monotonic()
-            self._paid += paid
-            self._handed_in = terminated
+                self._last_used = time.monotonic()
+            self._reward_sum += paid
+            self._submitted = terminated
             if terminated or truncated:
-                self._over = "you have handed in" if terminated else "all turns are used"
+                self._end_reason = "you have handed in" if terminated else "all turns are used"
             feedback = Feedback(shown, bool(info["valid"]), bool(info["timed_out"]))
-            return told(feedback, self._longest)[0]
+            return format_observation(feedback, self._observation_limit)[0]
 
-    def _settle(self) -> float | None:
+    def _final_reward(self) -> float | None:
         """The reward of an episode that is over with this; its box is freed."""
         try:
-            paid = self._handed_in or self._each_turn
-            score = Score(self._paid) if paid else self._env.score()
+            paid = self._submitted or self._rewards_per_turn
+            score = Score(self._reward_sum) if paid else self._env.score()
             return float(score.success) if self._binary else score.value
         except InfrastructureError:
             return None
         finally:
-            self._over = self._over or "its reward has been given"
-            self._env.end()
+            self._end_reason = self._end_reason or "its reward has been given"
+            self._env.end_episode()
 
-    def _reap(self) -> None:
+    def _end_if_idle(self) -> None:
         """Settle an episode that has been idle for too long; called by the reaper."""
-        if self._idle is None or not self._lock.acquire(blocking=False):
+        if self._idle_timeout is None or not self._lock.acquire(blocking=False):
             return  # nobody asked for it, or something is under way
         try:
-            if self._reward is None and time.monotonic() - self._used > self._idle:
+            if self._reward is None and time.monotonic() - self._last_used > self._idle_timeout:
                 self.get_reward()
-                self._over = f"nothing happened in it for {self._idle:g} s"
+                self._end_reason = f"nothing happened in it for {self._idle_timeout:g} s"
         finally:
             self._lock.release()

@@ -10,7 +10,7 @@ from intercode.core.types import Brief, Dataset
 from intercode.environments.base.options import pick_dataset
 
 
-def rows_of(
+def dataset_rows(
     environment: str,
     tool: str,
     dataset: str | Dataset,
@@ -19,7 +19,7 @@ def rows_of(
 ) -> list[dict[str, object]]:
     """A row for each task with each seed; see ``intercode.integrations.trl.rows``."""
     if instruction is None:
-        judged = language_of(environment).judged
+        judged = language_of(environment).scoring_note
         instruction = f"Do the task with the tool {tool}, then say that you are done. {judged}"
     return [
         {
@@ -31,7 +31,7 @@ def rows_of(
     ]  # fmt: skip
 
 
-def behind(prompt: Any, brief: Brief) -> str | None:
+def prompt_suffix(prompt: Any, brief: Brief) -> str | None:
     """What is told behind a prompt: the query and its notes; None where it holds the query.
 
     A prompt is a text, or messages whose last one is continued."""

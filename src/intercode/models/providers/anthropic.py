@@ -7,15 +7,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from intercode.core.types import Usage
-from intercode.models.base import Call, Completion, Message, Tool
+from intercode.models.base import Completion, Message, Tool, ToolCall
 from intercode.models.endpoint import Endpoint
-from intercode.models.options import sort_out
-from intercode.models.providers.client_library import arguments_of, fail, library, told_address
-from intercode.models.transport.http import checked_key
+from intercode.models.options import split_options
+from intercode.models.providers.client_library import (
+    describe_address,
+    load_library,
+    parse_arguments,
+    raise_for_error,
+)
+from intercode.models.transport.http import validate_key
 from intercode.models.transport.retry import AttemptError
 
-NAME = "anthropic"
-LONGEST = 8192
+PROVIDER = "anthropic"
+DEFAULT_MAX_TOKENS = 8192
 """Tokens of an answer where no limit is given: this protocol wants one."""
 
 
@@ -39,20 +44,20 @@ class AnthropicModel(Endpoint):
         prompt_cache: bool = True,
         **options: Any,
     ) -> None:
-        self._library = library("anthropic", NAME)
-        generation, conduct, _ = sort_out({"temperature": None, **options})
-        self._key, self._base_url = checked_key(api_key), base_url
-        endpoint, hidden = told_address(base_url, "https://api.anthropic.com")
+        self._library = load_library("anthropic", PROVIDER)
+        generation, conduct, _ = split_options({"temperature": None, **options})
+        self._key, self._base_url = validate_key(api_key), base_url
+        endpoint, hidden = describe_address(base_url, "https://api.anthropic.com")
         keys = [self._key, *hidden] if self._key else hidden
-        super().__init__(name, endpoint, generation, conduct, provider=NAME, secrets=keys)
+        super().__init__(name, endpoint, generation, conduct, provider=PROVIDER, secrets=keys)
         if isinstance(thinking, int):
             thinking = {"type": "enabled", "budget_tokens": thinking}
         self.thinking, self.prompt_cache = thinking, prompt_cache
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """See Endpoint."""
         thinking = dict(self.thinking) if self.thinking else None
-        return super().facts() | {"thinking": thinking, "prompt_cache": self.prompt_cache}
+        return super().metadata() | {"thinking": thinking, "prompt_cache": self.prompt_cache}
 
     def connect(self) -> Any:
         """See Endpoint."""
@@ -69,13 +74,13 @@ class AnthropicModel(Endpoint):
         stop = generation.stop
         request: dict[str, Any] = {
             "model": self.name,
-            "max_tokens": generation.longest or LONGEST,
+            "max_tokens": generation.max_answer_tokens or DEFAULT_MAX_TOKENS,
             "stop_sequences": [stop] if isinstance(stop, str) else stop,
             "thinking": dict(self.thinking) if self.thinking else None,
             "cache_control": {"type": "ephemeral"} if self.prompt_cache else None,
             "system": "\n\n".join(m["content"] for m in messages if m["role"] == "system") or None,
-            "tools": [_tool(t) for t in tools] or None,
-            "messages": _turns(messages),
+            "tools": [_tool_spec(t) for t in tools] or None,
+            "messages": _convert_messages(messages),
         }
         if generation.reasoning_effort:
             request["output_config"] = {"effort": generation.reasoning_effort}
@@ -90,15 +95,15 @@ class AnthropicModel(Endpoint):
         try:
             answer = await client.messages.create(**request, timeout=seconds)
             dump = getattr(answer, "model_dump", None)  # what is no JSON comes as a text
-            return self._read(dump(mode="json", exclude_none=True) if dump else answer)
+            return self._parse_response(dump(mode="json", exclude_none=True) if dump else answer)
         except AttemptError:
             raise
         except Exception as e:  # the library's errors are sorted in one place
-            fail(self, e)
+            raise_for_error(self, e)
 
-    def _read(self, data: Any) -> Completion:
+    def _parse_response(self, data: Any) -> Completion:
         if not isinstance(data, dict) or not isinstance(data.get("content"), list):
-            raise AttemptError("the answer holds no content", lost=True)
+            raise AttemptError("the answer holds no content", response_lost=True)
         blocks = [b for b in data["content"] if isinstance(b, dict)]
         usage = data.get("usage") or {}
         cached = usage.get("cache_read_input_tokens") or 0
@@ -116,30 +121,30 @@ class AnthropicModel(Endpoint):
             ),
             finish_reason=data.get("stop_reason"),
             model=str(data.get("model", "")),
-            calls=tuple(_call(b) for b in blocks if b.get("type") == "tool_use"),
+            calls=tuple(_tool_call(b) for b in blocks if b.get("type") == "tool_use"),
             reasoning="".join(b.get("thinking", "") for b in blocks if b.get("type") == "thinking"),
-            provider={NAME: blocks} if any(b.get("type") != "text" for b in blocks) else None,
+            provider={PROVIDER: blocks} if any(b.get("type") != "text" for b in blocks) else None,
         )
 
 
-def _tool(tool: Tool) -> dict[str, Any]:
+def _tool_spec(tool: Tool) -> dict[str, Any]:
     schema = dict(tool.parameters)
     return {"name": tool.name, "description": tool.description, "input_schema": schema}
 
 
-def _call(block: Mapping[str, Any]) -> Call:
+def _tool_call(block: Mapping[str, Any]) -> ToolCall:
     function = {"name": block["name"], "arguments": json.dumps(block.get("input", {}))}
-    return Call(id=block["id"], type="function", function=function)
+    return ToolCall(id=block["id"], type="function", function=function)
 
 
-def _turns(messages: Sequence[Message]) -> list[dict[str, Any]]:
+def _convert_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """Messages in this protocol's form: roles take turns, so neighbours of one role are joined."""
     turns: list[dict[str, Any]] = []
     for message in messages:
         if message["role"] == "system":
             continue
         role = "assistant" if message["role"] == "assistant" else "user"
-        blocks = _blocks(message)
+        blocks = _content_blocks(message)
         if turns and turns[-1]["role"] == role:
             turns[-1]["content"] += blocks
         else:
@@ -147,10 +152,10 @@ def _turns(messages: Sequence[Message]) -> list[dict[str, Any]]:
     return turns
 
 
-def _blocks(message: Message) -> list[dict[str, Any]]:
+def _content_blocks(message: Message) -> list[dict[str, Any]]:
     provider = message.get("provider")
-    if isinstance(provider, Mapping) and provider.get(NAME):
-        return list(provider[NAME])
+    if isinstance(provider, Mapping) and provider.get(PROVIDER):
+        return list(provider[PROVIDER])
     text = message["content"]
     if message["role"] == "tool":
         answered = message.get("tool_call_id", "")
@@ -158,6 +163,6 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
     blocks: list[dict[str, Any]] = [{"type": "text", "text": text}] if text.strip() else []
     for call in message.get("tool_calls", ()):
         name = call["function"]["name"]
-        made = {"type": "tool_use", "id": call["id"], "name": name, "input": arguments_of(call)}
+        made = {"type": "tool_use", "id": call["id"], "name": name, "input": parse_arguments(call)}
         blocks.append(made)
     return blocks or [{"type": "text", "text": "(empty)"}]

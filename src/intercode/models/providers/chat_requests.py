@@ -7,12 +7,12 @@ from typing import Any
 
 from intercode.core.errors import ConfigError
 from intercode.models.base import Message, Tool
-from intercode.models.options import Generation
+from intercode.models.options import GenerationOptions
 
-TEMPLATE = "### {Role}:\n{content}\n\n"
+DEFAULT_TEMPLATE = "### {Role}:\n{content}\n\n"
 """One message of a plain-text conversation; see ``as_text``."""
 
-NAME = "openai"
+PROVIDER_KEY = "openai"
 """Under which name a message's ``provider`` holds what these endpoints want back."""
 
 
@@ -21,10 +21,10 @@ def chat_messages(messages: Sequence[Message], thoughts: str | None) -> list[dic
 
     ``thoughts``: the field in which an answer's reasoning is sent back, if any.
     """
-    return [_message(m, thoughts) for m in messages]
+    return [_chat_message(m, thoughts) for m in messages]
 
 
-def _message(message: Message, thoughts: str | None) -> dict[str, Any]:
+def _chat_message(message: Message, thoughts: str | None) -> dict[str, Any]:
     sent: dict[str, Any] = {"role": message["role"], "content": message["content"]}
     if calls := message.get("tool_calls"):
         sent["tool_calls"] = calls
@@ -34,8 +34,8 @@ def _message(message: Message, thoughts: str | None) -> dict[str, Any]:
     if thoughts and "reasoning" in message:
         sent[thoughts] = message["reasoning"]
     provider = message.get("provider")
-    if isinstance(provider, Mapping) and isinstance(provider.get(NAME), Mapping):
-        sent |= provider[NAME]
+    if isinstance(provider, Mapping) and isinstance(provider.get(PROVIDER_KEY), Mapping):
+        sent |= provider[PROVIDER_KEY]
     return sent
 
 
@@ -54,31 +54,31 @@ def tool_specs(tools: Sequence[Tool]) -> list[dict[str, Any]]:
     ]
 
 
-def as_text(messages: Sequence[Message], template: str) -> str:
+def render_prompt(messages: Sequence[Message], template: str) -> str:
     """A conversation as one text that ends where the answer begins.
 
     The template is one message: ``{content}``, and ``{role}`` in small letters or ``{Role}``. What
     stands in it before the content begins the answer.
     """
-    said = [_filled(template, m["role"]).replace("{content}", m["content"]) for m in messages]
-    return "".join(said) + _cue(template, "assistant")
+    said = [_fill_role(template, m["role"]).replace("{content}", m["content"]) for m in messages]
+    return "".join(said) + _role_prefix(template, "assistant")
 
 
-def stops(template: str) -> list[str]:
+def stop_sequences(template: str) -> list[str]:
     """Where an answer ends that goes on with what somebody else says."""
-    cue = _cue(template, "user").rstrip()
+    cue = _role_prefix(template, "user").rstrip()
     return ["\n" + cue] if cue else []
 
 
-def checked_template(template: str | None) -> str:
+def validate_template(template: str | None) -> str:
     """The template, the package's own where there is none. Raises ConfigError."""
-    template = TEMPLATE if template is None else template
+    template = DEFAULT_TEMPLATE if template is None else template
     if "{content}" not in template:
         raise ConfigError(f"the template {template!r} has no place for {{content}}")
     return template
 
 
-def fields_of(generation: Generation, api: str) -> dict[str, Any]:
+def request_fields(generation: GenerationOptions, api: str) -> dict[str, Any]:
     """The generation parameters as fields of a request; the limit is ``max_tokens`` here."""
     fields: dict[str, Any] = {
         name: getattr(generation, name)
@@ -87,7 +87,7 @@ def fields_of(generation: Generation, api: str) -> dict[str, Any]:
             "presence_penalty",
         )
     }  # fmt: skip
-    fields["max_tokens"] = generation.longest
+    fields["max_tokens"] = generation.max_answer_tokens
     top = generation.top_logprobs
     if api == "chat":
         fields |= {"logprobs": True if top else generation.logprobs, "top_logprobs": top}
@@ -99,9 +99,9 @@ def fields_of(generation: Generation, api: str) -> dict[str, Any]:
     return {k: v for k, v in fields.items() if v is not None}
 
 
-def _filled(template: str, role: str) -> str:
+def _fill_role(template: str, role: str) -> str:
     return template.replace("{role}", role).replace("{Role}", role.capitalize())
 
 
-def _cue(template: str, role: str) -> str:
-    return _filled(template, role).partition("{content}")[0]
+def _role_prefix(template: str, role: str) -> str:
+    return _fill_role(template, role).partition("{content}")[0]

@@ -7,12 +7,17 @@ import json
 from typing import Any, NoReturn
 
 from intercode.core.errors import ConfigError
-from intercode.models.base import Call
+from intercode.models.base import ToolCall
 from intercode.models.endpoint import Endpoint
-from intercode.models.transport.http import checked_url
-from intercode.models.transport.retry import CROWDED, AttemptError, is_transient, parse_retry_after
+from intercode.models.transport.http import parse_base_url
+from intercode.models.transport.retry import (
+    OVERLOAD_STATUSES,
+    AttemptError,
+    is_transient,
+    parse_retry_after,
+)
 
-NETWORK = (
+NETWORK_PACKAGES = (
     "httpx",
     "httpx2",
     "httpcore",
@@ -27,7 +32,7 @@ NETWORK = (
 """Packages whose errors mean that the network failed, or that what came was no answer."""
 
 
-def library(module: str, extra: str) -> Any:
+def load_library(module: str, extra: str) -> Any:
     """A client library. Raises ConfigError that says how to get it."""
     try:
         return importlib.import_module(module)
@@ -38,42 +43,42 @@ def library(module: str, extra: str) -> Any:
         ) from e
 
 
-def told_address(base_url: str | None, default: str) -> tuple[str, list[str]]:
+def describe_address(base_url: str | None, default: str) -> tuple[str, list[str]]:
     """What is told of an address, and the password in it, which is not. Raises ConfigError."""
     if base_url is None:
         return default, []
-    url, user = checked_url(base_url, "")
+    url, user = parse_base_url(base_url, "")
     return str(url), [user[1]] if user else []
 
 
-def fail(model: Endpoint, error: Exception) -> NoReturn:
+def raise_for_error(model: Endpoint, error: Exception) -> NoReturn:
     """Raise what an error of a client library means to us: AttemptError, ModelRefusedError, or the
     error itself where it is none of an endpoint's. What the server wrote is cleaned of secrets, and
     the library's own error, which holds it, is left out of the chain."""
     status = getattr(error, "status_code", None) or getattr(error, "code", None)
-    text = model.clean(f"{type(error).__name__}: {error}")[:500]
+    text = model.redact(f"{type(error).__name__}: {error}")[:500]
     if isinstance(status, int) and status >= 300:
         message = f"HTTP {status}: {text}"
         if not is_transient(status):
             hint = "; the option temperature=none leaves it out" * ("temperature" in message)
-            raise model.refused(message + hint, status) from None
+            raise model.refusal(message + hint, status) from None
         headers = getattr(getattr(error, "response", None), "headers", None) or {}
         wait = parse_retry_after(headers.get("retry-after"))
-        raise AttemptError(message, wait, crowded=status in CROWDED) from None
-    if any(_is_of_network(kind) for kind in type(error).__mro__) or isinstance(error, OSError):
+        raise AttemptError(message, wait, overloaded=status in OVERLOAD_STATUSES) from None
+    if any(_is_network_error(kind) for kind in type(error).__mro__) or isinstance(error, OSError):
         late = "Timeout" in type(error).__name__ or isinstance(error, TimeoutError)
         refused = "connect" in type(error).__name__.lower() and not late
-        raise AttemptError(text, crowded=late, lost=not refused) from None
+        raise AttemptError(text, overloaded=late, response_lost=not refused) from None
     raise error
 
 
-def _is_of_network(kind: type) -> bool:
-    return kind.__module__.split(".")[0] in NETWORK or kind.__name__ in (
+def _is_network_error(kind: type) -> bool:
+    return kind.__module__.split(".")[0] in NETWORK_PACKAGES or kind.__name__ in (
         "APIConnectionError", "APIResponseValidationError", "UnknownApiResponseError",
     )  # fmt: skip
 
 
-def arguments_of(call: Call) -> dict[str, Any]:
+def parse_arguments(call: ToolCall) -> dict[str, Any]:
     """A call's arguments as an object; text that is no JSON object under ``arguments``."""
     text = call["function"]["arguments"]
     try:

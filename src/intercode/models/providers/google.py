@@ -7,15 +7,20 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from intercode.core.types import Usage
-from intercode.models.base import Call, Completion, Message, Tool
+from intercode.models.base import Completion, Message, Tool, ToolCall
 from intercode.models.endpoint import Endpoint
-from intercode.models.options import sort_out
-from intercode.models.providers.client_library import arguments_of, fail, library, told_address
-from intercode.models.transport.http import checked_key
+from intercode.models.options import split_options
+from intercode.models.providers.client_library import (
+    describe_address,
+    load_library,
+    parse_arguments,
+    raise_for_error,
+)
+from intercode.models.transport.http import validate_key
 from intercode.models.transport.retry import AttemptError
 
-NAME = "google"
-FIELDS = {
+PROVIDER = "google"
+GENERATION_FIELDS = {
     "temperature": "temperature", "top_p": "top_p", "seed": "seed",
     "frequency_penalty": "frequency_penalty", "presence_penalty": "presence_penalty",
     "logprobs": "response_logprobs", "top_logprobs": "logprobs",
@@ -40,19 +45,19 @@ class GoogleModel(Endpoint):
         thinking: int | Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
-        self._library = library("google.genai", NAME)
-        generation, conduct, _ = sort_out(options)
-        self._key, self._base_url = checked_key(api_key), base_url
-        endpoint, hidden = told_address(base_url, "https://generativelanguage.googleapis.com")
+        self._library = load_library("google.genai", PROVIDER)
+        generation, conduct, _ = split_options(options)
+        self._key, self._base_url = validate_key(api_key), base_url
+        endpoint, hidden = describe_address(base_url, "https://generativelanguage.googleapis.com")
         keys = [self._key, *hidden] if self._key else hidden
-        super().__init__(name, endpoint, generation, conduct, provider=NAME, secrets=keys)
+        super().__init__(name, endpoint, generation, conduct, provider=PROVIDER, secrets=keys)
         if isinstance(thinking, int):
             thinking = {"thinking_budget": thinking, "include_thoughts": True}
         self.thinking = thinking
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """See Endpoint."""
-        return super().facts() | {"thinking": dict(self.thinking) if self.thinking else None}
+        return super().metadata() | {"thinking": dict(self.thinking) if self.thinking else None}
 
     def connect(self) -> Any:
         """See Endpoint."""
@@ -62,7 +67,7 @@ class GoogleModel(Endpoint):
     def request(self, messages: Sequence[Message], tools: Sequence[Tool]) -> dict[str, Any]:
         """See Endpoint."""
         generation = self.generation
-        config = {theirs: getattr(generation, ours) for ours, theirs in FIELDS.items()}
+        config = {theirs: getattr(generation, ours) for ours, theirs in GENERATION_FIELDS.items()}
         stop = generation.stop
         config["stop_sequences"] = [stop] if isinstance(stop, str) else stop
         config["thinking_config"] = dict(self.thinking) if self.thinking else None
@@ -71,13 +76,13 @@ class GoogleModel(Endpoint):
         system = "\n\n".join(m["content"] for m in messages if m["role"] == "system")
         config["system_instruction"] = system or None
         if tools:
-            config["tools"] = [{"function_declarations": [_tool(t) for t in tools]}]
+            config["tools"] = [{"function_declarations": [_tool_spec(t) for t in tools]}]
         config |= generation.extra
         return {
             "model": self.name,
-            "max_tokens": generation.longest,
+            "max_tokens": generation.max_answer_tokens,
             "config": {k: v for k, v in config.items() if v is not None},
-            "contents": _turns(messages),
+            "contents": _convert_messages(messages),
         }
 
     async def attempt(self, client: Any, request: dict[str, Any], seconds: float) -> Completion:
@@ -94,37 +99,37 @@ class GoogleModel(Endpoint):
             answer = await client.models.generate_content(
                 model=request["model"], contents=contents, config=config
             )
-            return self._read(answer.model_dump(mode="json", exclude_none=True))
+            return self._parse_response(answer.model_dump(mode="json", exclude_none=True))
         except AttemptError:
             raise
         except Exception as e:  # the library's errors are sorted in one place
-            fail(self, e)
+            raise_for_error(self, e)
 
-    def _read(self, data: dict[str, Any]) -> Completion:
+    def _parse_response(self, data: dict[str, Any]) -> Completion:
         candidates = data.get("candidates") or []
         if not candidates:
             blocked = data.get("prompt_feedback")
             if blocked:
                 why = f"the prompt was blocked: {json.dumps(blocked)[:300]}"
-                raise self.refused(why, 400)
-            raise AttemptError("the answer holds no candidates", lost=True)
+                raise self.refusal(why, 400)
+            raise AttemptError("the answer holds no candidates", response_lost=True)
         parts = (candidates[0].get("content") or {}).get("parts") or []
         texts = [p for p in parts if "text" in p]
-        calls = tuple(_call(n, p) for n, p in enumerate(parts) if "function_call" in p)
+        calls = tuple(_tool_call(n, p) for n, p in enumerate(parts) if "function_call" in p)
         special = calls or any("thought_signature" in p or p.get("thought") for p in parts)
         return Completion(
             text="".join(p["text"] for p in texts if not p.get("thought")),
-            usage=_usage(data.get("usage_metadata") or {}),
+            usage=_parse_usage(data.get("usage_metadata") or {}),
             finish_reason=candidates[0].get("finish_reason"),
             model=str(data.get("model_version") or ""),
             calls=calls,
             reasoning="".join(p["text"] for p in texts if p.get("thought")),
-            provider={NAME: parts} if special else None,
-            tokens=_tokens(candidates[0].get("logprobs_result")),
+            provider={PROVIDER: parts} if special else None,
+            tokens=_parse_tokens(candidates[0].get("logprobs_result")),
         )
 
 
-def _usage(told: Mapping[str, Any]) -> Usage:
+def _parse_usage(told: Mapping[str, Any]) -> Usage:
     """Thoughts are counted beside the answer, and billed as it is."""
     answer, thoughts = told.get("candidates_token_count"), told.get("thoughts_token_count")
     known = answer is not None or thoughts is not None
@@ -137,7 +142,7 @@ def _usage(told: Mapping[str, Any]) -> Usage:
     )
 
 
-def _tokens(told: Any) -> dict[str, Any]:
+def _parse_tokens(told: Any) -> dict[str, Any]:
     chosen = told.get("chosen_candidates") if isinstance(told, dict) else None
     if not chosen:
         return {}
@@ -150,7 +155,7 @@ def _tokens(told: Any) -> dict[str, Any]:
     return tokens
 
 
-def _tool(tool: Tool) -> dict[str, Any]:
+def _tool_spec(tool: Tool) -> dict[str, Any]:
     schema = dict(tool.parameters)
     return {
         "name": tool.name,
@@ -159,13 +164,13 @@ def _tool(tool: Tool) -> dict[str, Any]:
     }
 
 
-def _call(number: int, part: Mapping[str, Any]) -> Call:
+def _tool_call(number: int, part: Mapping[str, Any]) -> ToolCall:
     made = part["function_call"]
     function = {"name": made["name"], "arguments": json.dumps(made.get("args", {}))}
-    return Call(id=made.get("id") or f"call_{number}", type="function", function=function)
+    return ToolCall(id=made.get("id") or f"call_{number}", type="function", function=function)
 
 
-def _turns(messages: Sequence[Message]) -> list[dict[str, Any]]:
+def _convert_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """Messages in this protocol's form: roles take turns, so neighbours of one role are joined."""
     turns: list[dict[str, Any]] = []
     names: dict[str, str] = {}
@@ -174,7 +179,7 @@ def _turns(messages: Sequence[Message]) -> list[dict[str, Any]]:
             continue
         names |= {c["id"]: c["function"]["name"] for c in message.get("tool_calls", ())}
         role = "model" if message["role"] == "assistant" else "user"
-        parts = _parts(message, names)
+        parts = _content_parts(message, names)
         if turns and turns[-1]["role"] == role:
             turns[-1]["parts"] += parts
         else:
@@ -182,10 +187,10 @@ def _turns(messages: Sequence[Message]) -> list[dict[str, Any]]:
     return turns
 
 
-def _parts(message: Message, names: Mapping[str, str]) -> list[dict[str, Any]]:
+def _content_parts(message: Message, names: Mapping[str, str]) -> list[dict[str, Any]]:
     provider = message.get("provider")
-    if isinstance(provider, Mapping) and provider.get(NAME):
-        return list(provider[NAME])
+    if isinstance(provider, Mapping) and provider.get(PROVIDER):
+        return list(provider[PROVIDER])
     text = message["content"]
     if message["role"] == "tool":
         answered = message.get("tool_call_id", "")
@@ -193,6 +198,6 @@ def _parts(message: Message, names: Mapping[str, str]) -> list[dict[str, Any]]:
         return [{"function_response": response}]
     parts: list[dict[str, Any]] = [{"text": text}] if text else []
     for call in message.get("tool_calls", ()):
-        made = {"name": call["function"]["name"], "args": arguments_of(call)}
+        made = {"name": call["function"]["name"], "args": parse_arguments(call)}
         parts.append({"function_call": made})
     return parts or [{"text": "(empty)"}]

@@ -9,15 +9,19 @@ from typing import Any
 
 from intercode.models.base import Completion, Message, Tool
 from intercode.models.endpoint import Endpoint
-from intercode.models.options import sort_out
+from intercode.models.options import split_options
 from intercode.models.prices import find_price
-from intercode.models.providers.chat_requests import chat_messages, fields_of, tool_specs
-from intercode.models.providers.chat_responses import UnusableAnswerError, read_data
-from intercode.models.providers.client_library import fail, library, told_address
-from intercode.models.transport.http import checked_key
+from intercode.models.providers.chat_requests import chat_messages, request_fields, tool_specs
+from intercode.models.providers.chat_responses import InvalidResponseError, parse_response_data
+from intercode.models.providers.client_library import (
+    describe_address,
+    load_library,
+    raise_for_error,
+)
+from intercode.models.transport.http import validate_key
 from intercode.models.transport.retry import AttemptError
 
-NAME = "litellm"
+PROVIDER = "litellm"
 
 
 class LiteLLMModel(Endpoint):
@@ -35,12 +39,12 @@ class LiteLLMModel(Endpoint):
         **options: Any,
     ) -> None:
         os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # read when it is imported
-        self._library = library("litellm", NAME)
+        self._library = load_library("litellm", PROVIDER)
         self._library.suppress_debug_info = True
-        generation, conduct, _ = sort_out(options)
-        self._key, self._base_url = checked_key(api_key), base_url
+        generation, conduct, _ = split_options(options)
+        self._key, self._base_url = validate_key(api_key), base_url
         provider, _, short = name.partition("/")
-        endpoint, hidden = told_address(base_url, f"litellm:{provider}")
+        endpoint, hidden = describe_address(base_url, f"litellm:{provider}")
         keys = [self._key, *hidden] if self._key else hidden
         super().__init__(
             name, endpoint, generation, conduct,
@@ -54,7 +58,7 @@ class LiteLLMModel(Endpoint):
 
     def request(self, messages: Sequence[Message], tools: Sequence[Tool]) -> dict[str, Any]:
         """See Endpoint."""
-        fields = {"model": self.name, **fields_of(self.generation, "chat")}
+        fields = {"model": self.name, **request_fields(self.generation, "chat")}
         request = {**fields, "messages": chat_messages(messages, None)}
         return {**request, "tools": tool_specs(tools)} if tools else request
 
@@ -65,8 +69,8 @@ class LiteLLMModel(Endpoint):
                 **request, api_key=self._key, api_base=self._base_url, timeout=seconds,
                 num_retries=0, max_retries=0, extra_headers=dict(self.generation.headers) or None,
             )  # fmt: skip
-            return read_data(answer.model_dump(), 1)
-        except UnusableAnswerError as e:
-            raise AttemptError(self.clean(str(e)), lost=True) from None
+            return parse_response_data(answer.model_dump(), 1)
+        except InvalidResponseError as e:
+            raise AttemptError(self.redact(str(e)), response_lost=True) from None
         except Exception as e:  # the library's errors are sorted in one place
-            fail(self, e)
+            raise_for_error(self, e)

@@ -12,28 +12,39 @@ from typing import Any, Literal
 from intercode.core.errors import ConfigError
 from intercode.models.base import Completion, Message, Tool
 from intercode.models.endpoint import Endpoint
-from intercode.models.options import sort_out
+from intercode.models.options import split_options
 from intercode.models.providers.chat_requests import (
-    as_text,
     chat_messages,
-    checked_template,
-    fields_of,
-    stops,
+    render_prompt,
+    request_fields,
+    stop_sequences,
     tool_specs,
+    validate_template,
 )
-from intercode.models.providers.chat_responses import UnusableAnswerError, read_answer, read_error
-from intercode.models.transport.connection import Answer
-from intercode.models.transport.http import Connections, checked_key, checked_url
-from intercode.models.transport.retry import CROWDED, AttemptError, is_transient, parse_retry_after
+from intercode.models.providers.chat_responses import (
+    InvalidResponseError,
+    parse_error,
+    parse_response,
+)
+from intercode.models.transport.connection import HttpResponse
+from intercode.models.transport.http import ConnectionPool, parse_base_url, validate_key
+from intercode.models.transport.retry import (
+    OVERLOAD_STATUSES,
+    AttemptError,
+    is_transient,
+    parse_retry_after,
+)
 
 PATHS = {"chat": "/chat/completions", "completions": "/completions"}
-OPTIONS = ("api", "template", "thoughts")
+OPENAI_OPTIONS = ("api", "template", "thoughts")
 """Options of this kind of model, beside those of options.py."""
 
-LIMITS = ("max_tokens", "max_completion_tokens")
-LARGE = 1 << 20  # bytes of an answer that is read in a thread of its own
-_TOO_LONG = re.compile(r"max_(completion_)?tokens|context (length|window)|maximum context", re.I)
-_FEWEST = 256
+LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")
+LARGE_RESPONSE_BYTES = 1 << 20  # bytes of an answer that is read in a thread of its own
+_LIMIT_TOO_HIGH = re.compile(
+    r"max_(completion_)?tokens|context (length|window)|maximum context", re.I
+)
+_MIN_LIMIT = 256
 
 
 class OpenAIModel(Endpoint):
@@ -60,30 +71,30 @@ class OpenAIModel(Endpoint):
     ) -> None:
         if api not in PATHS:
             raise ConfigError(f"api = {api!r} is none of {', '.join(PATHS)}")
-        generation, conduct, _ = sort_out(options)
-        self.url, user = checked_url(base_url, PATHS[api])
-        self._key = checked_key(api_key)
-        self._user = user
+        generation, conduct, _ = split_options(options)
+        self.url, user = parse_base_url(base_url, PATHS[api])
+        self._key = validate_key(api_key)
+        self._credentials = user
         secrets = [s for s in (self._key, user[1] if user else None) if s]
         super().__init__(
             name, str(self.url.copy_with(query=None)), generation, conduct,
             provider=provider, secrets=secrets,
         )  # fmt: skip
         self.api, self.thoughts = api, thoughts
-        self.template = checked_template(template)
-        self._wording = {"limit": LIMITS[generation.max_completion_tokens is not None]}
+        self.template = validate_template(template)
+        self._limit_field = {"limit": LIMIT_FIELDS[generation.max_completion_tokens is not None]}
 
     @property
     def address(self) -> str:
         """See Endpoint."""
         return str(self.url)
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """See Endpoint; the template where one is used."""
-        told = super().facts() | {"api": self.api, "thoughts": self.thoughts}
+        told = super().metadata() | {"api": self.api, "thoughts": self.thoughts}
         return told | ({"template": self.template} if self.api == "completions" else {})
 
-    def connect(self) -> Connections:
+    def connect(self) -> ConnectionPool:
         """See Endpoint."""
         headers = {
             "Content-Type": "application/json",
@@ -92,25 +103,25 @@ class OpenAIModel(Endpoint):
         }
         if self._key:
             headers["Authorization"] = f"Bearer {self._key}"
-        elif self._user:
-            both = base64.b64encode(":".join(self._user).encode()).decode("ascii")
+        elif self._credentials:
+            both = base64.b64encode(":".join(self._credentials).encode()).decode("ascii")
             headers["Authorization"] = f"Basic {both}"
-        return Connections(headers | dict(self.generation.headers))
+        return ConnectionPool(headers | dict(self.generation.headers))
 
     def request(self, messages: Sequence[Message], tools: Sequence[Tool]) -> dict[str, Any]:
         """See Endpoint. Raises ConfigError for tools where the endpoint has none."""
-        fields = {"model": self.name, **fields_of(self.generation, self.api)}
+        fields = {"model": self.name, **request_fields(self.generation, self.api)}
         if self.api == "completions":
             if tools:
                 raise ConfigError("api = 'completions' has no tools: use api = 'chat'")
-            if ends := stops(self.template):
+            if ends := stop_sequences(self.template):
                 fields.setdefault("stop", ends)
-            return {**fields, "prompt": as_text(messages, self.template)}
+            return {**fields, "prompt": render_prompt(messages, self.template)}
         request = {**fields, "messages": chat_messages(messages, self.thoughts)}
         return {**request, "tools": tool_specs(tools)} if tools else request
 
     async def attempt(
-        self, client: Connections, request: dict[str, Any], seconds: float
+        self, client: ConnectionPool, request: dict[str, Any], seconds: float
     ) -> Completion:
         """See Endpoint. A limit under a name that the endpoint does not know is sent under the
         other one, and one that is ours and too long for it is halved."""
@@ -119,57 +130,66 @@ class OpenAIModel(Endpoint):
         sent, renamed = 0, False
         while True:
             sent += 1
-            name = self._wording["limit"]
-            data = json.dumps(_named(request, name)).encode("ascii")  # escapes what is no Unicode
+            name = self._limit_field["limit"]
+            data = json.dumps(_with_limit_field(request, name)).encode(
+                "ascii"
+            )  # escapes what is no Unicode
             try:
                 answer = await client.post(self.url, data, max(until - clock(), 0.001))
             except AttemptError as e:
                 raise AttemptError(
-                    self.clean(str(e)), crowded=e.crowded, lost=e.lost, sent=sent
+                    self.redact(str(e)),
+                    overloaded=e.overloaded,
+                    response_lost=e.response_lost,
+                    requests_sent=sent,
                 ) from e.__cause__
             if answer.status not in (400, 422):
-                return await self._read(answer, sent)
-            message, _ = read_error(answer.body)
-            if not renamed and self._is_misnamed(request, name, message):
-                self._wording["limit"] = _other(name)
+                return await self._parse_response(answer, sent)
+            message, _ = parse_error(answer.body)
+            if not renamed and self._is_wrong_limit_field(request, name, message):
+                self._limit_field["limit"] = _other_limit_field(name)
                 renamed = True
-            elif (shorter := self._shorter(request, message)) is not None:
+            elif (shorter := self._with_half_limit(request, message)) is not None:
                 request = shorter
             else:
-                return await self._read(answer, sent)
+                return await self._parse_response(answer, sent)
 
-    def _is_misnamed(self, request: dict[str, Any], name: str, message: str) -> bool:
+    def _is_wrong_limit_field(self, request: dict[str, Any], name: str, message: str) -> bool:
         """Whether a refusal says that the limit on an answer's tokens has another name."""
         fixed = self.generation.max_completion_tokens is not None
         if fixed or "max_tokens" not in request:
             return False
-        return all(re.search(rf"\b{n}\b", message) for n in (name, _other(name)))
+        return all(re.search(rf"\b{n}\b", message) for n in (name, _other_limit_field(name)))
 
-    def _shorter(self, request: dict[str, Any], message: str) -> dict[str, Any] | None:
+    def _with_half_limit(self, request: dict[str, Any], message: str) -> dict[str, Any] | None:
         """The request with half the limit where the limit is a budget's and too long for it."""
         limit = request.get("max_tokens", 0)
-        if self.generation.longest is not None or limit <= _FEWEST or not _TOO_LONG.search(message):
+        if (
+            self.generation.max_answer_tokens is not None
+            or limit <= _MIN_LIMIT
+            or not _LIMIT_TOO_HIGH.search(message)
+        ):
             return None
         return {**request, "max_tokens": limit // 2}
 
-    async def _read(self, answer: Answer, sent: int) -> Completion:
+    async def _parse_response(self, answer: HttpResponse, sent: int) -> Completion:
         if answer.status >= 300:
-            raise self._failure(answer, sent)
+            raise self._status_error(answer, sent)
         body = answer.body
         try:
-            if len(body) > LARGE:
-                return await asyncio.to_thread(read_answer, body, sent)
-            return read_answer(body, sent)
-        except UnusableAnswerError as e:
+            if len(body) > LARGE_RESPONSE_BYTES:
+                return await asyncio.to_thread(parse_response, body, sent)
+            return parse_response(body, sent)
+        except InvalidResponseError as e:
             unusable = e
         # outside the block, so that what the server wrote is not in the chain of causes unclean
         if unusable.status is not None and not is_transient(unusable.status):
-            raise self.refused(str(unusable), unusable.status)
-        raise AttemptError(self.clean(str(unusable)), lost=True, sent=sent)
+            raise self.refusal(str(unusable), unusable.status)
+        raise AttemptError(self.redact(str(unusable)), response_lost=True, requests_sent=sent)
 
-    def _failure(self, answer: Answer, sent: int) -> Exception:
+    def _status_error(self, answer: HttpResponse, sent: int) -> Exception:
         """The error for a status that is no success."""
-        message, code = read_error(answer.body)
+        message, code = parse_error(answer.body)
         message = f"HTTP {answer.status}: {message}"
         if answer.status < 400:
             to = answer.headers.get("location", "nowhere")
@@ -179,19 +199,19 @@ class OpenAIModel(Endpoint):
             passing = is_transient(answer.status) and code != "insufficient_quota"
         if not passing:
             hint = "; the option temperature=none leaves it out" * ("temperature" in message)
-            return self.refused(message + hint, answer.status)
+            return self.refusal(message + hint, answer.status)
         wait = parse_retry_after(answer.headers.get("retry-after"))
-        crowded = answer.status in CROWDED
-        return AttemptError(self.clean(message), wait, crowded=crowded, sent=sent)
+        crowded = answer.status in OVERLOAD_STATUSES
+        return AttemptError(self.redact(message), wait, overloaded=crowded, requests_sent=sent)
 
 
-def _other(name: str) -> str:
-    return LIMITS[name == LIMITS[0]]
+def _other_limit_field(name: str) -> str:
+    return LIMIT_FIELDS[name == LIMIT_FIELDS[0]]
 
 
-def _named(request: dict[str, Any], name: str) -> dict[str, Any]:
+def _with_limit_field(request: dict[str, Any], name: str) -> dict[str, Any]:
     """The request with its limit under that name."""
-    if name == LIMITS[0] or "max_tokens" not in request:
+    if name == LIMIT_FIELDS[0] or "max_tokens" not in request:
         return request
     renamed = dict(request)
     renamed[name] = renamed.pop("max_tokens")

@@ -9,7 +9,7 @@ from typing import Any
 
 from intercode.core.errors import DataError, ModelRefusedError
 from intercode.core.types import Usage
-from intercode.models.base import Call, Completion, Message, Tool
+from intercode.models.base import Completion, Message, Tool, ToolCall
 
 Reply = str | Mapping[str, Any]
 """A text, or a dictionary of ``text``, ``reasoning`` and ``calls``, of which each is a dictionary
@@ -34,7 +34,7 @@ class ScriptedModel:
     def __repr__(self) -> str:
         return f"ScriptedModel({self.name!r})"
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """What a run records of its model."""
         return {"name": self.name, "endpoint": None, "generation": {}, "price": None}
 
@@ -54,18 +54,18 @@ class ScriptedModel:
         usage = Usage(requests=1)
         if isinstance(reply, str):
             return Completion(reply, usage, "stop", self.name)
-        calls = tuple(_call(n, call) for n, call in enumerate(reply.get("calls", ())))
+        calls = tuple(_tool_call(n, call) for n, call in enumerate(reply.get("calls", ())))
         finish = "tool_calls" if calls else "stop"
         reasoning = str(reply.get("reasoning", ""))
         text = str(reply.get("text", ""))
         return Completion(text, usage, finish, self.name, calls=calls, reasoning=reasoning)
 
 
-def _call(number: int, call: Mapping[str, Any]) -> Call:
+def _tool_call(number: int, call: Mapping[str, Any]) -> ToolCall:
     arguments = call.get("arguments", {})
     text = arguments if isinstance(arguments, str) else json.dumps(arguments)
     function = {"name": str(call["name"]), "arguments": text}
-    return Call(id=str(call.get("id", f"call_{number}")), type="function", function=function)
+    return ToolCall(id=str(call.get("id", f"call_{number}")), type="function", function=function)
 
 
 def read_script(path: Path) -> ScriptedModel:

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass
 
-START = 64
+INITIAL_LIMIT = 64
 """Requests at once before anything is known of an endpoint."""
 
 
@@ -24,7 +24,7 @@ class Traffic:
     from_cache: int = 0
 
 
-class Pace:
+class ConcurrencyLimiter:
     """Adaptive concurrency: additive increase, multiplicative decrease (Chiu and Jain 1989).
 
     At first every answer allows one request more, which doubles the number in each round trip.
@@ -33,11 +33,11 @@ class Pace:
     ``most``, never below 1. Used on one event loop only; waits are served in order.
     """
 
-    def __init__(self, most: int, limit: float | None = None, steady: bool = False) -> None:
-        self.most = most
-        self.limit = float(min(most, START)) if limit is None else limit
+    def __init__(self, max_limit: int, limit: float | None = None, linear: bool = False) -> None:
+        self.max_limit = max_limit
+        self.limit = float(min(max_limit, INITIAL_LIMIT)) if limit is None else limit
         self.in_flight = 0
-        self._steady = steady  # an overload was met: from now on grow slowly
+        self._linear = linear  # an overload was met: from now on grow slowly
         self._round = 0
         self._peak = 0
         self._queue: deque[asyncio.Future[None]] = deque()
@@ -47,11 +47,11 @@ class Pace:
         """How many stand in the queue."""
         return len(self._queue)
 
-    def again(self) -> Pace:
+    def copy_for_loop(self) -> ConcurrencyLimiter:
         """A pace for another event loop that knows what this one has learned."""
-        return Pace(self.most, self.limit, self._steady)
+        return ConcurrencyLimiter(self.max_limit, self.limit, self._linear)
 
-    async def enter(self) -> int:
+    async def acquire(self) -> int:
         """Wait for a place; the number returned is to be given to ``leave``."""
         if self._queue or self.in_flight >= int(self.limit):
             turn = asyncio.get_running_loop().create_future()
@@ -70,18 +70,18 @@ class Pace:
         self._peak = max(self._peak, self.in_flight)
         return self._round
 
-    def leave(self, entered: int, *, answered: bool, crowded: bool = False) -> None:
+    def release(self, round_number: int, *, answered: bool, overloaded: bool = False) -> None:
         """Give the place back and say how it went."""
         self.in_flight -= 1
-        if crowded and entered == self._round:
+        if overloaded and round_number == self._round:
             self.limit = max(1.0, min(self.limit, self.in_flight + 1) / 2)
-            self._steady = True
+            self._linear = True
             self._round += 1
             self._peak = self.in_flight
         elif answered:
-            grown = self.limit + (1 / self.limit if self._steady else 1.0)
+            grown = self.limit + (1 / self.limit if self._linear else 1.0)
             used = 2 * self._peak >= self.limit  # what is not used is not known to be possible
-            self.limit = min(float(self.most), grown) if used else self.limit
+            self.limit = min(float(self.max_limit), grown) if used else self.limit
         self._admit()
 
     def _admit(self) -> None:

@@ -16,17 +16,17 @@ from typing import Any, Self
 import h11
 import httpx
 
-CHUNK = 1 << 18
-LARGEST = 64 << 20
+READ_SIZE = 1 << 18
+MAX_RESPONSE_BYTES = 64 << 20
 """Bytes of the largest answer that is read."""
 
 
-class TooLargeError(Exception):
+class ResponseTooLargeError(Exception):
     """An answer of more than LARGEST bytes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     """What came back; the names of the headers are in small letters."""
 
     status: int
@@ -56,7 +56,9 @@ class Connection:
         gone = self._writer.is_closing() or self._reader.at_eof()
         return not gone and self._http.our_state is h11.IDLE
 
-    async def post(self, url: httpx.URL, headers: Sequence[tuple[str, str]], data: bytes) -> Answer:
+    async def post(
+        self, url: httpx.URL, headers: Sequence[tuple[str, str]], data: bytes
+    ) -> HttpResponse:
         """Post and read the whole answer.
 
         Raises OSError, h11.RemoteProtocolError where the answer is none, TooLargeError. A
@@ -83,21 +85,23 @@ class Connection:
         """Close it at once, whatever is under way. May be called again."""
         self._writer.transport.abort()
 
-    async def _read(self) -> Answer:
+    async def _read(self) -> HttpResponse:
         status, headers, parts, size = 0, dict[str, str](), list[bytes](), 0
         while True:
             event: Any = self._http.next_event()
             if event is h11.NEED_DATA:
-                self._http.receive_data(await self._reader.read(CHUNK))
+                self._http.receive_data(await self._reader.read(READ_SIZE))
             elif isinstance(event, h11.Response):
                 status = event.status_code
                 headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in event.headers}
             elif isinstance(event, h11.Data):
                 parts.append(bytes(event.data))
                 size += len(event.data)
-                if size > LARGEST:
-                    raise TooLargeError(f"the answer has more than {LARGEST >> 20} MiB")
+                if size > MAX_RESPONSE_BYTES:
+                    raise ResponseTooLargeError(
+                        f"the answer has more than {MAX_RESPONSE_BYTES >> 20} MiB"
+                    )
             elif isinstance(event, h11.EndOfMessage):
-                return Answer(status, headers, b"".join(parts))
+                return HttpResponse(status, headers, b"".join(parts))
             elif not isinstance(event, h11.InformationalResponse):
                 raise h11.RemoteProtocolError(f"the connection ended with {event!r}")

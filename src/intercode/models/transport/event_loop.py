@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
-PATIENCE = 5.0
+SHUTDOWN_TIMEOUT = 5.0
 """Seconds that the end of the loop may take."""
 
 
-class Holder(Protocol):
+class LoopResource(Protocol):
     """What lives on the loop, and is closed there when the loop ends."""
 
     async def aclose(self) -> None:
@@ -28,25 +28,25 @@ class Holder(Protocol):
 
 
 @dataclass(eq=False)
-class _Background:
+class _EventLoop:
     loop: asyncio.AbstractEventLoop
     thread: threading.Thread
-    holders: set[Holder] = field(default_factory=set)
-    running: int = 0
+    resources: set[LoopResource] = field(default_factory=set)
+    active_calls: int = 0
 
 
 _lock = threading.Lock()
-_current: _Background | None = None
-_abandoned: list[_Background] = []  # of a parent process: to collect it would close its sockets
-_watching = False
+_current: _EventLoop | None = None
+_inherited: list[_EventLoop] = []  # of a parent process: to collect it would close its sockets
+_hooks_installed = False
 
 
-def run(work: Coroutine[Any, Any, T]) -> T:
+def run_on_loop(work: Coroutine[Any, Any, T]) -> T:
     """What ``work`` returns or raises, done on the loop while this thread waits.
 
     An interrupt of this thread cancels the work.
     """
-    background = _enter()
+    background = _acquire_loop()
     try:
         future = asyncio.run_coroutine_threadsafe(work, background.loop)
         try:
@@ -55,70 +55,70 @@ def run(work: Coroutine[Any, Any, T]) -> T:
             future.cancel()
             raise
     finally:
-        _leave(background)
+        _release_loop(background)
 
 
-async def arun(work: Coroutine[Any, Any, T]) -> T:
+async def await_on_loop(work: Coroutine[Any, Any, T]) -> T:
     """As ``run``, for a caller with an event loop of its own, which goes on meanwhile."""
-    background = _enter()
+    background = _acquire_loop()
     try:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, background.loop))
     finally:
-        _leave(background)
+        _release_loop(background)
 
 
-def hold(holder: Holder) -> None:
+def add_resource(holder: LoopResource) -> None:
     """Keep the loop until ``release``. Called on the loop."""
     with _lock:
         if _current is not None:
-            _current.holders.add(holder)
+            _current.resources.add(holder)
 
 
-def release(holder: Holder) -> None:
+def close_resource(holder: LoopResource) -> None:
     """Close a holder, on its loop; the last one ends the loop. Does nothing after a fork."""
     with _lock:
         background = _current
-        if background is None or holder not in background.holders:
+        if background is None or holder not in background.resources:
             return
-    run(holder.aclose())
+    run_on_loop(holder.aclose())
     with _lock:
-        background.holders.discard(holder)
-        last = not background.holders and not background.running
+        background.resources.discard(holder)
+        last = not background.resources and not background.active_calls
         if last:
-            _forget(background)
+            _clear_current(background)
     if last:
-        _stop(background)
+        _stop_loop(background)
 
 
-def _enter() -> _Background:
+def _acquire_loop() -> _EventLoop:
     """The loop, started where there is none, which does not end before ``_leave``."""
-    global _current, _watching
+    global _current, _hooks_installed
     with _lock:
         if _current is None:
             loop = asyncio.new_event_loop()
             thread = threading.Thread(target=loop.run_forever, name="intercode-models", daemon=True)
-            _current = _Background(loop, thread)
+            _current = _EventLoop(loop, thread)
             thread.start()
-        if not _watching:
-            _watching = True
-            atexit.register(_end)
-            os.register_at_fork(after_in_child=_forked)
-        _current.running += 1
+        if not _hooks_installed:
+            _hooks_installed = True
+            atexit.register(_shut_down_at_exit)
+            os.register_at_fork(after_in_child=_reset_after_fork)
+        _current.active_calls += 1
         return _current
 
 
-def _leave(background: _Background) -> None:
+def _release_loop(background: _EventLoop) -> None:
     with _lock:
-        background.running -= 1
+        background.active_calls -= 1
 
 
-def _forget(background: _Background) -> None:
+def _clear_current(background: _EventLoop) -> None:
     global _current
     if _current is background:
         _current = None
 
 
-def _end() -> None:
+def _shut_down_at_exit() -> None:
     """At the end of the process: close what is open, then the loop.
 
     Where threads still wait for answers (they are daemons, or the process would not end) the loop
@@ -128,45 +128,45 @@ def _end() -> None:
         background = _current
         if background is None:
             return
-        _forget(background)
-    if background.running:
+        _clear_current(background)
+    if background.active_calls:
         background.loop.call_soon_threadsafe(background.loop.stop)
-        background.thread.join(PATIENCE)
+        background.thread.join(SHUTDOWN_TIMEOUT)
         return
-    for holder in list(background.holders):
+    for holder in list(background.resources):
         future = asyncio.run_coroutine_threadsafe(holder.aclose(), background.loop)
         try:
-            future.result(PATIENCE)
+            future.result(SHUTDOWN_TIMEOUT)
         except (TimeoutError, OSError, RuntimeError):
             pass
-    _stop(background)
+    _stop_loop(background)
 
 
-async def _cancel_the_rest() -> None:
+async def _cancel_remaining_tasks() -> None:
     """Tasks that libraries have left running."""
     rest = asyncio.all_tasks() - {asyncio.current_task()}
     for task in rest:
         task.cancel()
     if rest:
-        await asyncio.wait(rest, timeout=PATIENCE / 2)
+        await asyncio.wait(rest, timeout=SHUTDOWN_TIMEOUT / 2)
     await asyncio.get_running_loop().shutdown_asyncgens()
 
 
-def _stop(background: _Background) -> None:
-    ended = asyncio.run_coroutine_threadsafe(_cancel_the_rest(), background.loop)
+def _stop_loop(background: _EventLoop) -> None:
+    ended = asyncio.run_coroutine_threadsafe(_cancel_remaining_tasks(), background.loop)
     try:
-        ended.result(PATIENCE)
+        ended.result(SHUTDOWN_TIMEOUT)
     except (TimeoutError, OSError, RuntimeError):
         pass
     background.loop.call_soon_threadsafe(background.loop.stop)
-    background.thread.join(PATIENCE)
+    background.thread.join(SHUTDOWN_TIMEOUT)
     if not background.thread.is_alive():
         background.loop.close()
 
 
-def _forked() -> None:
+def _reset_after_fork() -> None:
     global _current, _lock
     _lock = threading.Lock()
     if _current is not None:
-        _abandoned.append(_current)
+        _inherited.append(_current)
         _current = None

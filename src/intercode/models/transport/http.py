@@ -12,14 +12,19 @@ import httpx
 
 from intercode.core.errors import ConfigError
 from intercode.models.redaction import is_secret_header
-from intercode.models.transport.connection import LARGEST, Answer, Connection, TooLargeError
+from intercode.models.transport.connection import (
+    MAX_RESPONSE_BYTES,
+    Connection,
+    HttpResponse,
+    ResponseTooLargeError,
+)
 from intercode.models.transport.retry import AttemptError
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-MOST_HOPS = 3
+MAX_REDIRECTS = 3
 
 
-class Connections:
+class ConnectionPool:
     """Connections to one host that are kept and used again, on one event loop.
 
     ``headers`` go with every request. Where a proxy is to be used (HTTPS_PROXY and its like, never
@@ -28,21 +33,21 @@ class Connections:
 
     def __init__(self, headers: Mapping[str, str]) -> None:
         self._headers = list(headers.items())
-        self._verified: ssl.SSLContext | None = None
-        self._free: list[Connection] = []
+        self._ssl_context: ssl.SSLContext | None = None
+        self._idle: list[Connection] = []
         self._clients: list[httpx.AsyncClient] = []
         self._busy: set[Connection] = set()
 
     async def aclose(self) -> None:
         """Close all of them."""
-        for connection in (*self._free, *self._busy):
+        for connection in (*self._idle, *self._busy):
             connection.close()
-        self._free.clear()
+        self._idle.clear()
         clients, self._clients = self._clients, []
         for client in clients:
             await client.aclose()
 
-    async def post(self, url: httpx.URL, data: bytes, seconds: float) -> Answer:
+    async def post(self, url: httpx.URL, data: bytes, seconds: float) -> HttpResponse:
         """Post ``data`` and read the whole answer within ``seconds``.
 
         A redirect that keeps the method (307, 308) is followed on the same host only, so that no
@@ -52,75 +57,79 @@ class Connections:
         sent = False
         try:
             async with asyncio.timeout(seconds):
-                for _ in range(MOST_HOPS):
-                    connection = None if proxied(url) else await self._connection(url)
+                for _ in range(MAX_REDIRECTS):
+                    connection = None if uses_proxy(url) else await self._connection(url)
                     sent = True
-                    answer = await self._through(connection, url, data)
-                    target = _target(url, answer)
+                    answer = await self._send(connection, url, data)
+                    target = _redirect_target(url, answer)
                     if target is None:
                         break
                     url = target
                 return answer
         except TimeoutError as e:
             what = f"no complete answer within {seconds:.1f} s"
-            raise AttemptError(what, crowded=True, lost=sent) from e
+            raise AttemptError(what, overloaded=True, response_lost=sent) from e
         except httpx.ConnectError as e:
             raise AttemptError(f"ConnectError: {e}") from e
         except (OSError, httpx.HTTPError, httpx.StreamError) as e:
-            raise AttemptError(f"{type(e).__name__}: {e}", lost=sent) from e
-        except (h11.ProtocolError, TooLargeError) as e:
-            raise AttemptError(f"the answer cannot be read: {e}", lost=True) from e
+            raise AttemptError(f"{type(e).__name__}: {e}", response_lost=sent) from e
+        except (h11.ProtocolError, ResponseTooLargeError) as e:
+            raise AttemptError(f"the answer cannot be read: {e}", response_lost=True) from e
 
     async def _connection(self, url: httpx.URL) -> Connection:
         """The connection that was used last, or a new one."""
-        while self._free:
-            connection = self._free.pop()
+        while self._idle:
+            connection = self._idle.pop()
             if connection.usable:
                 return connection
             connection.close()
-        verified = self._context() if url.scheme == "https" else None
+        verified = self._get_ssl_context() if url.scheme == "https" else None
         return await Connection.open(url, verified)
 
-    async def _through(self, connection: Connection | None, url: httpx.URL, data: bytes) -> Answer:
+    async def _send(
+        self, connection: Connection | None, url: httpx.URL, data: bytes
+    ) -> HttpResponse:
         if connection is None:
-            return await self._by_proxy(url, data)
+            return await self._send_by_proxy(url, data)
         self._busy.add(connection)
         try:
             answer = await connection.post(url, self._headers, data)
         finally:
             self._busy.discard(connection)
         if connection.usable:
-            self._free.append(connection)
+            self._idle.append(connection)
         return answer
 
-    async def _by_proxy(self, url: httpx.URL, data: bytes) -> Answer:
-        client = self._clients.pop() if self._clients else self._open()
+    async def _send_by_proxy(self, url: httpx.URL, data: bytes) -> HttpResponse:
+        client = self._clients.pop() if self._clients else self._open_client()
         try:
             async with client.stream("POST", url, content=data) as response:
                 parts, size = [], 0
                 async for part in response.aiter_bytes():
                     parts.append(part)
                     size += len(part)
-                    if size > LARGEST:
-                        raise TooLargeError(f"the answer has more than {LARGEST >> 20} MiB")
+                    if size > MAX_RESPONSE_BYTES:
+                        raise ResponseTooLargeError(
+                            f"the answer has more than {MAX_RESPONSE_BYTES >> 20} MiB"
+                        )
             headers = {k.lower(): v for k, v in response.headers.items()}
-            return Answer(response.status_code, headers, b"".join(parts))
+            return HttpResponse(response.status_code, headers, b"".join(parts))
         finally:
             self._clients.append(client)
 
-    def _open(self) -> httpx.AsyncClient:
+    def _open_client(self) -> httpx.AsyncClient:
         limits = httpx.Limits(max_connections=1, max_keepalive_connections=1)
         return httpx.AsyncClient(
-            headers=self._headers, verify=self._context(), timeout=None, limits=limits
+            headers=self._headers, verify=self._get_ssl_context(), timeout=None, limits=limits
         )
 
-    def _context(self) -> ssl.SSLContext:
-        if self._verified is None:
-            self._verified = httpx.create_ssl_context()
-        return self._verified
+    def _get_ssl_context(self) -> ssl.SSLContext:
+        if self._ssl_context is None:
+            self._ssl_context = httpx.create_ssl_context()
+        return self._ssl_context
 
 
-def proxied(url: httpx.URL) -> bool:
+def uses_proxy(url: httpx.URL) -> bool:
     """Whether the environment names a proxy for this address."""
     if url.host in LOOPBACK or proxy_bypass(url.host):
         return False
@@ -128,7 +137,7 @@ def proxied(url: httpx.URL) -> bool:
     return bool(found.get(url.scheme) or found.get("all"))
 
 
-def _target(url: httpx.URL, answer: Answer) -> httpx.URL | None:
+def _redirect_target(url: httpx.URL, answer: HttpResponse) -> httpx.URL | None:
     """Where a redirect leads that may be followed."""
     if answer.status not in (307, 308) or "location" not in answer.headers:
         return None
@@ -140,7 +149,7 @@ def _target(url: httpx.URL, answer: Answer) -> httpx.URL | None:
     return target if here == there else None
 
 
-def checked_url(base_url: str, path: str) -> tuple[httpx.URL, tuple[str, str] | None]:
+def parse_base_url(base_url: str, path: str) -> tuple[httpx.URL, tuple[str, str] | None]:
     """The address of ``path`` under a base URL, and the name and password in it.
 
     Raises ConfigError for what is no http(s) address, and for a key in its query, which would be
@@ -166,7 +175,7 @@ def checked_url(base_url: str, path: str) -> tuple[httpx.URL, tuple[str, str] | 
     return url, user
 
 
-def checked_key(key: str | None) -> str | None:
+def validate_key(key: str | None) -> str | None:
     """A key that a header may hold, None for an empty one. Raises ConfigError, not showing it."""
     key = (key or "").strip() or None
     if key is not None and not (key.isascii() and key.isprintable()):

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-RETRIED = frozenset({408, 409, 425, 429})
+RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
 """Statuses below 500 after which the same request may succeed; every 5xx is retried as well."""
 
-CROWDED = frozenset({429, 503, 529})
+OVERLOAD_STATUSES = frozenset({429, 503, 529})
 """Statuses that say that there are too many requests."""
 
 
@@ -29,19 +29,24 @@ class AttemptError(Exception):
     def __init__(
         self,
         message: str,
-        wait: float | None = None,
+        retry_after: float | None = None,
         *,
-        crowded: bool = False,
-        lost: bool = False,
-        sent: int = 1,
+        overloaded: bool = False,
+        response_lost: bool = False,
+        requests_sent: int = 1,
     ) -> None:
         super().__init__(message)
-        self.wait, self.crowded, self.lost, self.sent = wait, crowded, lost, sent
+        self.retry_after, self.overloaded, self.response_lost, self.requests_sent = (
+            retry_after,
+            overloaded,
+            response_lost,
+            requests_sent,
+        )
 
 
 def is_transient(status: int) -> bool:
     """Whether the same request may succeed later."""
-    return status in RETRIED or status >= 500
+    return status in RETRYABLE_STATUSES or status >= 500
 
 
 def parse_retry_after(value: str | None, now: datetime | None = None) -> float | None:
@@ -65,7 +70,7 @@ def parse_retry_after(value: str | None, now: datetime | None = None) -> float |
 
 
 @dataclass
-class Retry:
+class RetryPolicy:
     """Exponential waiting with jitter.
 
     Before attempt k+1 the wait is between half and all of ``first * 2**(k-1)`` seconds, at most
@@ -75,16 +80,16 @@ class Retry:
     """
 
     max_attempts: int = 6
-    first: float = 1.0
-    longest: float = 60.0
+    initial_delay: float = 1.0
+    max_delay: float = 60.0
     patience: float = 900.0
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     clock: Callable[[], float] = time.monotonic
     jitter: random.Random = field(default_factory=random.Random)
 
-    def wait_for(self, attempt: int, asked: float | None) -> float:
+    def delay_after(self, attempt: int, retry_after: float | None) -> float:
         """Seconds to wait after failed attempt number ``attempt`` (the first is 1)."""
-        if asked is not None:
-            return asked + self.jitter.uniform(0.0, min(1.0, asked))
-        top = min(self.longest, self.first * 2.0 ** min(attempt - 1, 30))
+        if retry_after is not None:
+            return retry_after + self.jitter.uniform(0.0, min(1.0, retry_after))
+        top = min(self.max_delay, self.initial_delay * 2.0 ** min(attempt - 1, 30))
         return top * self.jitter.uniform(0.5, 1.0)

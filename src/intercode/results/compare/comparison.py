@@ -9,20 +9,30 @@ from statistics import fmean
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Trajectory
-from intercode.results.compare.sides import Side, Unlike, check, told
+from intercode.results.compare.sides import Mismatch, Side, check_conditions, other_differences
 from intercode.results.statistics import metrics
-from intercode.results.statistics.figures import MEANS
-from intercode.results.statistics.intervals import Estimate, paired, paired_error
-from intercode.results.statistics.significance import Tested, detectable, holm, mcnemar, sign_flip
+from intercode.results.statistics.figures import MEAN_FIGURES
+from intercode.results.statistics.intervals import (
+    Estimate,
+    estimate_paired_difference,
+    paired_standard_error,
+)
+from intercode.results.statistics.significance import (
+    TestResult,
+    detectable_difference,
+    holm_adjusted,
+    mcnemar_p,
+    sign_flip_test,
+)
 
 POWER = 0.8
 LEVEL = 0.95
 
-_Measure = Callable[[Trajectory], float | None]
+_FigureFunction = Callable[[Trajectory], float | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class PairedFigure:
     """One figure on both sides, means over tasks, and ``second - first`` with its interval."""
 
     name: str
@@ -45,7 +55,7 @@ class Flip:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class ExcludedTask:
     """A task in neither figure, and why."""
 
     task: str
@@ -65,14 +75,14 @@ class Comparison:
     first: Side
     second: Side
     tasks: tuple[str, ...]
-    left_out: tuple[LeftOut, ...]
-    measured: tuple[Measured, ...]
-    test: Tested
+    excluded: tuple[ExcludedTask, ...]
+    figures: tuple[PairedFigure, ...]
+    test: TestResult
     detectable: float | None
     flips: tuple[Flip, ...]
-    passed: tuple[Unlike, ...]
-    also: tuple[Unlike, ...]
-    adjusted: float | None = None
+    allowed_mismatches: tuple[Mismatch, ...]
+    other_differences: tuple[Mismatch, ...]
+    adjusted_p: float | None = None
 
     @property
     def epochs(self) -> int:
@@ -80,60 +90,64 @@ class Comparison:
         return max(self.first.epochs, self.second.epochs)
 
 
-def compare_all(sides: Sequence[Side], even_if: Sequence[str] = ()) -> list[Comparison]:
+def compare_all(sides: Sequence[Side], allow_mismatch: Sequence[str] = ()) -> list[Comparison]:
     """The first side against each other one, with p-values adjusted for their number.
 
     Raises UsageError as ``compare_sides.check`` does.
     """
-    found = [compare(sides[0], other, even_if) for other in sides[1:]]
+    found = [compare(sides[0], other, allow_mismatch) for other in sides[1:]]
     if len(found) < 2:
         return found
-    together = holm([c.test.p for c in found])
-    return [replace(c, adjusted=p) for c, p in zip(found, together, strict=True)]
+    together = holm_adjusted([c.test.p for c in found])
+    return [replace(c, adjusted_p=p) for c, p in zip(found, together, strict=True)]
 
 
-def compare(first: Side, second: Side, even_if: Sequence[str] = ()) -> Comparison:
+def compare(first: Side, second: Side, allow_mismatch: Sequence[str] = ()) -> Comparison:
     """Two sides by the tasks that both have played.
 
     Raises UsageError where a condition differs that ``even_if`` does not name, or no task is in
     both.
     """
-    passed = check(first, second, even_if)
+    passed = check_conditions(first, second, allow_mismatch)
     tasks = tuple(task for task in first.tasks if task in second.tasks)
     if not tasks:
         raise UsageError(f"{first.path} and {second.path} have no task in common")
     pairs = [(first.tasks[task], second.tasks[task]) for task in tasks]
-    moved = [_solved(b) - _solved(a) for a, b in pairs]
+    moved = [_success_share(b) - _success_share(a) for a, b in pairs]
     single = all(len(a) == len(b) == 1 for a, b in pairs)
     gained, lost = sum(d > 0 for d in moved), sum(d < 0 for d in moved)
-    test = Tested(mcnemar(lost, gained), "exact McNemar test") if single else sign_flip(moved)
-    measured = [m for m in _measures(pairs) if m is not None]
+    test = (
+        TestResult(mcnemar_p(lost, gained), "exact McNemar test")
+        if single
+        else sign_flip_test(moved)
+    )
+    measured = [m for m in _paired_figures(pairs) if m is not None]
     return Comparison(
-        first, second, tasks, tuple(_left_out(first, second)), tuple(measured), test,
-        _detectable(moved), tuple(_flips(tasks, pairs)), tuple(passed), tuple(told(first, second)),
+        first, second, tasks, tuple(_excluded_tasks(first, second)), tuple(measured), test,
+        _detectable_points(moved), tuple(_flips(tasks, pairs)), tuple(passed), tuple(other_differences(first, second)),
     )  # fmt: skip
 
 
-def _measures(
+def _paired_figures(
     pairs: Sequence[tuple[list[Trajectory], list[Trajectory]]],
-) -> list[Measured | None]:
-    def percent(of: _Measure) -> _Measure:
+) -> list[PairedFigure | None]:
+    def percent(of: _FigureFunction) -> _FigureFunction:
         return lambda t: None if (value := of(t)) is None else 100 * value
 
-    means: list[tuple[str, str, _Measure]] = [
+    means: list[tuple[str, str, _FigureFunction]] = [
         ("success", "%", lambda t: 100.0 * t.success),
         ("error % true", "%", percent(metrics.true_error_share)),
-        *MEANS,
+        *MEAN_FIGURES,
     ]
-    return [_measured(name, unit, pairs, of) for name, unit, of in means]
+    return [_paired_figure(name, unit, pairs, of) for name, unit, of in means]
 
 
-def _measured(
+def _paired_figure(
     name: str,
     unit: str,
     pairs: Sequence[tuple[list[Trajectory], list[Trajectory]]],
-    of: _Measure,
-) -> Measured | None:
+    of: _FigureFunction,
+) -> PairedFigure | None:
     """A figure over the tasks for which both sides know it; None where there is no such task."""
     values = [(_mean(a, of), _mean(b, of)) for a, b in pairs]
     known = [(a, b) for a, b in values if a is not None and b is not None]
@@ -141,23 +155,25 @@ def _measured(
         return None
     samples = sum(len(a) + len(b) for a, b in pairs)
     reach = 100.0 if name == "success" else None
-    difference = paired([b - a for a, b in known], reach=reach, samples=samples)
-    return Measured(name, unit, fmean(a for a, _ in known), fmean(b for _, b in known), difference)
+    difference = estimate_paired_difference([b - a for a, b in known], bound=reach, samples=samples)
+    return PairedFigure(
+        name, unit, fmean(a for a, _ in known), fmean(b for _, b in known), difference
+    )
 
 
-def _mean(episodes: Sequence[Trajectory], of: _Measure) -> float | None:
+def _mean(episodes: Sequence[Trajectory], of: _FigureFunction) -> float | None:
     known = [value for t in episodes if (value := of(t)) is not None]
     return fmean(known) if known else None
 
 
-def _solved(episodes: Sequence[Trajectory]) -> Fraction:
+def _success_share(episodes: Sequence[Trajectory]) -> Fraction:
     return Fraction(sum(t.success for t in episodes), len(episodes))
 
 
-def _detectable(moved: Sequence[Fraction]) -> float | None:
+def _detectable_points(moved: Sequence[Fraction]) -> float | None:
     """In percent points, from the spread of the differences seen."""
-    error = paired_error(list(map(float, moved)), reach=1.0)
-    found = detectable(error, len(moved), level=LEVEL, power=POWER)
+    error = paired_standard_error(list(map(float, moved)), bound=1.0)
+    found = detectable_difference(error, len(moved), level=LEVEL, power=POWER)
     return None if found is None else 100 * found
 
 
@@ -167,7 +183,7 @@ def _flips(
     """Those that the second side solves more often first, the greatest difference first."""
     out = []
     for task, (a, b) in zip(tasks, pairs, strict=True):
-        before, after = float(_solved(a)), float(_solved(b))
+        before, after = float(_success_share(a)), float(_success_share(b))
         several = max(len(a), len(b)) > 1
         flaky = (0 < before < 1 or 0 < after < 1) if several else None
         if before != after:
@@ -175,14 +191,14 @@ def _flips(
     return sorted(out, key=lambda flip: flip.first - flip.second)
 
 
-def _left_out(first: Side, second: Side) -> list[LeftOut]:
+def _excluded_tasks(first: Side, second: Side) -> list[ExcludedTask]:
     out = []
     for here, there in ((first, second), (second, first)):
         for task in here.tasks:
             if task in there.failed:
-                out.append(LeftOut(task, f"ended in an error in {there.letter}"))
+                out.append(ExcludedTask(task, f"ended in an error in {there.letter}"))
             elif task not in there.tasks:
-                out.append(LeftOut(task, f"missing in {there.letter}"))
+                out.append(ExcludedTask(task, f"missing in {there.letter}"))
     both = first.failed & second.failed
-    out += [LeftOut(task, "ended in an error in both") for task in sorted(both)]
+    out += [ExcludedTask(task, "ended in an error in both") for task in sorted(both)]
     return out

@@ -6,26 +6,26 @@ from collections.abc import Sequence
 from typing import Any
 
 from intercode.results.compare.comparison import POWER, Comparison, Flip
-from intercode.results.compare.sides import Side, Unlike
+from intercode.results.compare.sides import Mismatch, Side
 from intercode.results.report.result_sets import why_not_comparable
-from intercode.results.statistics.metrics import failed
+from intercode.results.statistics.metrics import count_failed
 from intercode.results.tables import Cell, Table
 
-SOME = 20
+MAX_LISTED_TASKS = 20
 """How many tasks a list shows unless all are asked for."""
 
 
-def comparison_tables(found: Sequence[Comparison], *, every: bool = False) -> list[Table]:
+def comparison_tables(found: Sequence[Comparison], *, full: bool = False) -> list[Table]:
     """The sides, then for each comparison its figures, what flipped, and what is left out.
     ``every``: the whole lists."""
     sides = [found[0].first, *(c.second for c in found)]
-    tables = [_sides(sides)]
+    tables = [_sides_table(sides)]
     for one in found:
-        tables += [_figures(one), _flips(one, every), _left_out(one, every)]
+        tables += [_figures_table(one), _flips_table(one, full), _excluded_table(one, full)]
     return [t for t in tables if t.rows]
 
 
-def as_json(found: Sequence[Comparison]) -> dict[str, Any]:
+def comparisons_json(found: Sequence[Comparison]) -> dict[str, Any]:
     """Everything that was found, with plain values; shares of success in 0..100."""
     sides = [found[0].first, *(c.second for c in found)]
     return {
@@ -37,10 +37,14 @@ def as_json(found: Sequence[Comparison]) -> dict[str, Any]:
 def verdict(one: Comparison) -> list[str]:
     """What the test says, in sentences, with what has to be known of it."""
     first, second = one.first.letter, one.second.letter
-    together = "" if one.adjusted is None else f"; {_p(one.adjusted)} with all comparisons (Holm)"
-    gained, lost = _ways(one.flips)
+    together = (
+        ""
+        if one.adjusted_p is None
+        else f"; {_format_p(one.adjusted_p)} with all comparisons (Holm)"
+    )
+    gained, lost = _count_directions(one.flips)
     out = [
-        f"{one.test.method} of success: p = {_p(one.test.p)}{together}.",
+        f"{one.test.method} of success: p = {_format_p(one.test.p)}{together}.",
         f"{second} solves {gained} of {len(one.tasks)} tasks more often, {first} {lost}.",
     ]
     if one.detectable is None:
@@ -50,11 +54,11 @@ def verdict(one: Comparison) -> list[str]:
             f"{len(one.tasks)} tasks show a difference of {one.detectable:.1f} points or more "
             f"with a power of {POWER}."
         )
-    return out + _cautions(one)
+    return out + _caveats(one)
 
 
-def _cautions(one: Comparison) -> list[str]:
-    out = [f"let pass, although it differs: {d}." for d in one.passed]
+def _caveats(one: Comparison) -> list[str]:
+    out = [f"let pass, although it differs: {d}." for d in one.allowed_mismatches]
     if one.epochs == 1:
         out.append("one episode a task on both sides: nothing tells which flips are luck.")
     elif uneven := sum(len(one.first.tasks[t]) != len(one.second.tasks[t]) for t in one.tasks):
@@ -67,75 +71,75 @@ def _cautions(one: Comparison) -> list[str]:
     return out
 
 
-def _sides(sides: Sequence[Side]) -> Table:
+def _sides_table(sides: Sequence[Side]) -> Table:
     rows = tuple(
         (s.letter, s.entry.dataset, s.entry.agent, s.entry.model, len(s.tasks),
-         sum(map(len, s.tasks.values())), failed(s.entry.episodes), str(s.path))
+         sum(map(len, s.tasks.values())), count_failed(s.entry.episodes), str(s.path))
         for s in sides
     )  # fmt: skip
     columns = ("side", "dataset", "agent", "model", "tasks", "episodes", "failed", "path")
     return Table("sides", "What is compared", columns, rows)
 
 
-def _figures(one: Comparison) -> Table:
+def _figures_table(one: Comparison) -> Table:
     a, b = one.first.letter, one.second.letter
     rows: list[tuple[Cell, ...]] = []
-    for m in one.measured:
+    for m in one.figures:
         d = m.difference
         rows.append((m.name, m.unit, m.first, m.second, d.value, d.low, d.high, d.clusters))
     columns = ("figure", "unit", a, b, f"{b} - {a}", "low", "high", "tasks")
-    notes = [*verdict(one), *(f"also differs: {d}." for d in one.also)]
+    notes = [*verdict(one), *(f"also differs: {d}." for d in one.other_differences)]
     digits = tuple((name, 2) for name in columns[2:7])
     title = f"{b} against {a}, task by task, with 95 % intervals"
     return Table(f"compare-{a}-{b}", title, columns, tuple(rows), tuple(notes), digits)
 
 
-def _flips(one: Comparison, every: bool) -> Table:
+def _flips_table(one: Comparison, every: bool) -> Table:
     a, b = one.first.letter, one.second.letter
-    shown = one.flips if every else _ends(one.flips, SOME)
+    shown = one.flips if every else _largest_flips(one.flips, MAX_LISTED_TASKS)
     rows = tuple(
-        (f.task, 100 * f.first, 100 * f.second, b if f.second > f.first else a, _flaky(f))
+        (f.task, 100 * f.first, 100 * f.second, b if f.second > f.first else a, _flaky_cell(f))
         for f in shown
     )
-    notes = _rest(len(one.flips) - len(shown))
+    notes = _hidden_rows_note(len(one.flips) - len(shown))
     columns = ("task", f"{a} %", f"{b} %", "for", "flaky")
     title = f"Tasks that flipped between {a} and {b}"
     return Table(f"flips-{a}-{b}", title, columns, rows, notes)
 
 
-def _left_out(one: Comparison, every: bool) -> Table:
+def _excluded_table(one: Comparison, every: bool) -> Table:
     a, b = one.first.letter, one.second.letter
-    shown = one.left_out if every else one.left_out[:SOME]
+    shown = one.excluded if every else one.excluded[:MAX_LISTED_TASKS]
     rows = tuple((left.task, left.reason) for left in shown)
-    notes = _rest(len(one.left_out) - len(shown))
+    notes = _hidden_rows_note(len(one.excluded) - len(shown))
     title = f"Tasks left out of {a} and {b}"
     return Table(f"left-out-{a}-{b}", title, ("task", "reason"), rows, notes)
 
 
-def _ends(flips: Sequence[Flip], count: int) -> list[Flip]:
+def _largest_flips(flips: Sequence[Flip], count: int) -> list[Flip]:
     """The greatest flips of both directions."""
     if len(flips) <= count:
         return list(flips)
-    gained, lost = _ways(flips)
+    gained, lost = _count_directions(flips)
     most = max(count // 2, count - lost)
     up = min(gained, most)
     return [*flips[:up], *flips[len(flips) - min(lost, count - up) :]]
 
 
-def _ways(flips: Sequence[Flip]) -> tuple[int, int]:
+def _count_directions(flips: Sequence[Flip]) -> tuple[int, int]:
     gained = sum(f.second > f.first for f in flips)
     return gained, len(flips) - gained
 
 
-def _rest(hidden: int) -> tuple[str, ...]:
+def _hidden_rows_note(hidden: int) -> tuple[str, ...]:
     return (f"and {hidden} more: --all shows them.",) if hidden else ()
 
 
-def _flaky(flip: Flip) -> str:
+def _flaky_cell(flip: Flip) -> str:
     return {True: "yes", False: "no", None: "?"}[flip.flaky]
 
 
-def _p(value: float) -> str:
+def _format_p(value: float) -> str:
     return f"{value:.4f}" if value >= 0.001 else f"{value:.1e}"
 
 
@@ -144,14 +148,14 @@ def _side_json(side: Side) -> dict[str, Any]:
         "side": side.letter, "path": str(side.path), "environment": side.entry.environment,
         "dataset": side.entry.dataset, "agent": side.entry.agent, "model": side.entry.model,
         "conditions": side.entry.conditions, "tasks": len(side.tasks), "epochs": side.epochs,
-        "episodes": sum(map(len, side.tasks.values())), "failed": failed(side.entry.episodes),
+        "episodes": sum(map(len, side.tasks.values())), "failed": count_failed(side.entry.episodes),
     }  # fmt: skip
 
 
 def _comparison_json(one: Comparison) -> dict[str, Any]:
     return {
         "first": one.first.letter, "second": one.second.letter, "tasks": len(one.tasks),
-        "p": one.test.p, "test": one.test.method, "p_adjusted": one.adjusted,
+        "p": one.test.p, "test": one.test.method, "p_adjusted": one.adjusted_p,
         "detectable": one.detectable,
         "figures": [
             {
@@ -160,17 +164,17 @@ def _comparison_json(one: Comparison) -> dict[str, Any]:
                 "high": m.difference.high, "tasks": m.difference.clusters,
                 "interval": m.difference.method,
             }
-            for m in one.measured
+            for m in one.figures
         ],
         "flips": [
             {"task": f.task, "first": 100 * f.first, "second": 100 * f.second, "flaky": f.flaky}
             for f in one.flips
         ],
-        "left_out": [{"task": left.task, "reason": left.reason} for left in one.left_out],
-        "let_pass": [_unlike_json(d) for d in one.passed],
-        "also_different": [_unlike_json(d) for d in one.also],
+        "left_out": [{"task": left.task, "reason": left.reason} for left in one.excluded],
+        "let_pass": [_mismatch_json(d) for d in one.allowed_mismatches],
+        "also_different": [_mismatch_json(d) for d in one.other_differences],
     }  # fmt: skip
 
 
-def _unlike_json(one: Unlike) -> dict[str, str]:
+def _mismatch_json(one: Mismatch) -> dict[str, str]:
     return {"name": one.name, "first": one.first, "second": one.second}

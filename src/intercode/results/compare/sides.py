@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import UsageError
-from intercode.core.logs import discover, load
-from intercode.core.registry import unknown
+from intercode.core.logs import find_logs, load_log
+from intercode.core.registry import unknown_name_error
 from intercode.core.types import Trajectory
-from intercode.results.report.result_sets import Entry, collect
+from intercode.results.report.result_sets import ResultSet, collect_result_sets
 from intercode.results.statistics.metrics import is_failed
-from intercode.results.statistics.samples import by_task, most_epochs, samples
+from intercode.results.statistics.samples import by_task, independent_episodes, max_epochs
 
 CONDITIONS: Mapping[str, tuple[str, ...]] = {
     "subset": ("dataset",),
@@ -34,14 +34,14 @@ CONDITIONS: Mapping[str, tuple[str, ...]] = {
 """What two results must have in common to be compared, by the name that ``even_if`` takes, and the
 facts that tell it, of which the first that is recorded counts."""
 
-TOLD = ("agent", "model", "max_turns", "timeout", "schema_given", "agent_options", "model_options",
+REPORTED_METADATA = ("agent", "model", "max_turns", "timeout", "schema_given", "agent_options", "model_options",
         "generation", "prompts", "env_options", "seed", "version")  # fmt: skip
 """Facts that may differ, and are told where they do."""
 
 NOT_RECORDED = "not recorded"
-_NONE = ("policy", "determinism", "schema_given")
+_ABSENCE_MEANS_NONE = ("policy", "determinism", "schema_given")
 """Facts whose absence is recorded by leaving them out."""
-_LONGEST = 60
+_MAX_LENGTH = 60
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,12 @@ class Side:
 
     letter: str
     path: Path
-    entry: Entry
+    entry: ResultSet
 
     @cached_property
     def tasks(self) -> dict[str, list[Trajectory]]:
         """The episodes that count, by task (see samples.py)."""
-        return by_task(samples(self.entry.episodes))
+        return by_task(independent_episodes(self.entry.episodes))
 
     @cached_property
     def failed(self) -> set[str]:
@@ -65,25 +65,25 @@ class Side:
     @property
     def epochs(self) -> int:
         """The largest number of episodes that a task has."""
-        return most_epochs(t for same in self.tasks.values() for t in same)
+        return max_epochs(t for same in self.tasks.values() for t in same)
 
     @property
     def label(self) -> str:
         """Agent and model."""
         return f"{self.entry.agent}, {self.entry.model}"
 
-    def fact(self, names: Sequence[str]) -> str:
+    def recorded_value(self, names: Sequence[str]) -> str:
         """What the episodes say under the first of these names that is recorded, as text; several
         values are joined."""
         for name in names:
-            found = {_text(t.run.get(name)) for t in self.entry.episodes}
+            found = {_value_text(t.run.get(name)) for t in self.entry.episodes}
             if found != {NOT_RECORDED}:
                 return " + ".join(sorted(found))
         return NOT_RECORDED
 
 
 @dataclass(frozen=True, slots=True)
-class Unlike:
+class Mismatch:
     """Something in which two sides differ."""
 
     name: str
@@ -91,7 +91,7 @@ class Unlike:
     second: str
 
     def __str__(self) -> str:
-        return f"{self.name}: {_short(self.first)} | {_short(self.second)}"
+        return f"{self.name}: {_shorten(self.first)} | {_shorten(self.second)}"
 
 
 def open_side(letter: str, path: Path) -> Side:
@@ -100,7 +100,7 @@ def open_side(letter: str, path: Path) -> Side:
 
     Raises UsageError where there are several, naming them, or no episode.
     """
-    entries = collect([(log, load(log)) for log in discover([path])])
+    entries = collect_result_sets([(log, load_log(log)) for log in find_logs([path])])
     if len(entries) > 1:
         named = "; ".join(f"{e.log} ({e.agent}, {e.model})" for e in entries[:6])
         raise UsageError(
@@ -112,32 +112,34 @@ def open_side(letter: str, path: Path) -> Side:
     return Side(letter, path, entries[0])
 
 
-def unlike(first: Side, second: Side) -> list[Unlike]:
+def condition_mismatches(first: Side, second: Side) -> list[Mismatch]:
     """The conditions in which two sides differ. What only one of them records is a difference;
     no policy, and no determinism, are what is meant where none is recorded."""
     return _differences(first, second, CONDITIONS)
 
 
-def told(first: Side, second: Side) -> list[Unlike]:
+def other_differences(first: Side, second: Side) -> list[Mismatch]:
     """What else differs, with which comparing is meant to be possible."""
-    return _differences(first, second, {name: (name,) for name in TOLD})
+    return _differences(first, second, {name: (name,) for name in REPORTED_METADATA})
 
 
-def check(first: Side, second: Side, even_if: Sequence[str] = ()) -> list[Unlike]:
+def check_conditions(
+    first: Side, second: Side, allow_mismatch: Sequence[str] = ()
+) -> list[Mismatch]:
     """The conditions that differ and are let pass, all named in ``even_if``.
 
     Raises UsageError for another difference, with the option that would let it pass, and for two
     environments; UnknownNameError for a name in ``even_if`` that is no condition.
     """
-    for name in even_if:
+    for name in allow_mismatch:
         if name not in CONDITIONS:
-            raise unknown("condition", name, list(CONDITIONS))
+            raise unknown_name_error("condition", name, list(CONDITIONS))
     where = (first.entry.environment, second.entry.environment)
     if where[0] != where[1]:
         raise UsageError(f"{first.path} is {where[0]} and {second.path} is {where[1]}: no task of "
                          "the one is one of the other")  # fmt: skip
-    differing = unlike(first, second)
-    refused = [d for d in differing if d.name not in even_if]
+    differing = condition_mismatches(first, second)
+    refused = [d for d in differing if d.name not in allow_mismatch]
     if refused:
         words = "; ".join(map(str, refused))
         option = ",".join(d.name for d in differing)
@@ -148,18 +150,18 @@ def check(first: Side, second: Side, even_if: Sequence[str] = ()) -> list[Unlike
     return differing
 
 
-def _differences(first: Side, second: Side, names: Mapping[str, Sequence[str]]) -> list[Unlike]:
+def _differences(first: Side, second: Side, names: Mapping[str, Sequence[str]]) -> list[Mismatch]:
     out = []
     for name, facts in names.items():
-        a, b = first.fact(facts), second.fact(facts)
-        if name in _NONE:
+        a, b = first.recorded_value(facts), second.recorded_value(facts)
+        if name in _ABSENCE_MEANS_NONE:
             a, b = (value.replace(NOT_RECORDED, "none") for value in (a, b))
         if a != b:
-            out.append(Unlike(name, a, b))
+            out.append(Mismatch(name, a, b))
     return out
 
 
-def _text(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if value is None or value is False or value == {} or value == []:
         return NOT_RECORDED
     if isinstance(value, Mapping | list | tuple):
@@ -167,5 +169,5 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 3]}..."

@@ -7,20 +7,20 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from intercode.core.errors import UsageError
-from intercode.core.registry import unknown
+from intercode.core.registry import unknown_name_error
 from intercode.core.types import Step, Trajectory
 from intercode.results.compare.sides import Side
-from intercode.results.statistics.behaviour import labelled
-from intercode.results.statistics.samples import solved_at
+from intercode.results.statistics.behaviour import labelled_turns
+from intercode.results.statistics.samples import solving_turn
 
-GAP = " | "
-NARROWEST = 24
-MOST_LINES = 12
+COLUMN_SEPARATOR = " | "
+MIN_COLUMN_WIDTH = 24
+MAX_OBSERVATION_LINES = 12
 """Lines of an observation that are shown unless all are asked for, its beginning and its end."""
 
 
 def side_by_side(
-    sides: Sequence[Side], task: str, *, epoch: int | None = None, width: int, every: bool = False
+    sides: Sequence[Side], task: str, *, epoch: int | None = None, width: int, full: bool = False
 ) -> str:
     """The episodes of a task, a column for each side, turn beside turn.
 
@@ -30,20 +30,20 @@ def side_by_side(
     UnknownNameError for a task that is in no side, UsageError for a name that means several and
     for an epoch that one lacks. ``task``: an id, the end of one, or a position.
     """
-    task = _named(sides, task)
-    episodes = _chosen(sides, task, epoch)
-    column = max(NARROWEST, (width - len(GAP) * (len(sides) - 1)) // len(sides))
-    heads = [_head(s, t, task) for s, t in zip(sides, episodes, strict=True)]
+    task = _resolve_task(sides, task)
+    episodes = _select_episodes(sides, task, epoch)
+    column = max(MIN_COLUMN_WIDTH, (width - len(COLUMN_SEPARATOR) * (len(sides) - 1)) // len(sides))
+    heads = [_header_lines(s, t, task) for s, t in zip(sides, episodes, strict=True)]
     query = next(t.query for t in episodes if t is not None)
-    out = [*_wrapped(f"{task}: {query}", width), "", *_beside(heads, column)]
-    turns = [list(labelled(t)) if t is not None else [] for t in episodes]
+    out = [*_wrap(f"{task}: {query}", width), "", *_join_columns(heads, column)]
+    turns = [list(labelled_turns(t)) if t is not None else [] for t in episodes]
     for number, row in enumerate(zip_longest(*turns), start=1):
-        cells = [_turn(number, said, every) if said else [] for said in row]
-        out += [GAP.join(["-" * column] * len(sides)), *_beside(cells, column)]
+        cells = [_turn_lines(number, said, full) if said else [] for said in row]
+        out += [COLUMN_SEPARATOR.join(["-" * column] * len(sides)), *_join_columns(cells, column)]
     return "\n".join(out) + "\n"
 
 
-def _named(sides: Sequence[Side], name: str) -> str:
+def _resolve_task(sides: Sequence[Side], name: str) -> str:
     """The task that an id, the end of one, or a position means, as in ``intercode show``."""
     known = {task: found[0].index for side in sides for task, found in side.tasks.items()}
     if name in known:
@@ -51,13 +51,15 @@ def _named(sides: Sequence[Side], name: str) -> str:
     at = [task for task, index in known.items() if name.isdigit() and index == int(name)]
     found = at or [task for task in known if task.endswith(f"/{name}")]
     if not found:
-        raise unknown("task", name, list(known))
+        raise unknown_name_error("task", name, list(known))
     if len(found) > 1:
         raise UsageError(f"{name!r} means {len(found)} tasks: {', '.join(sorted(found)[:5])}")
     return found[0]
 
 
-def _chosen(sides: Sequence[Side], task: str, epoch: int | None) -> list[Trajectory | None]:
+def _select_episodes(
+    sides: Sequence[Side], task: str, epoch: int | None
+) -> list[Trajectory | None]:
     have = [{t.epoch: t for t in side.tasks.get(task, [])} for side in sides]
     if epoch is None:
         common = set.intersection(*(set(h) for h in have))
@@ -71,52 +73,54 @@ def _chosen(sides: Sequence[Side], task: str, epoch: int | None) -> list[Traject
     return [h.get(epoch) for h in have]
 
 
-def _head(side: Side, episode: Trajectory | None, task: str) -> list[str]:
+def _header_lines(side: Side, episode: Trajectory | None, task: str) -> list[str]:
     title = f"{side.letter}: {side.label}"
     if episode is None:
         return [title, "ended in an error" if task in side.failed else "missing"]
-    at = solved_at(episode)
+    at = solving_turn(episode)
     what = f"solved at turn {at}" if at else f"not solved, best reward {episode.reward:.2f}"
     return [title, f"epoch {episode.epoch}, {episode.turns} turns, {episode.end}, {what}"]
 
 
-def _turn(number: int, turn: tuple[Step, Sequence[str]], every: bool) -> list[str]:
+def _turn_lines(number: int, turn: tuple[Step, Sequence[str]], every: bool) -> list[str]:
     """One turn as lines: what was thought, done and seen, and what it was worth."""
     step, words = turn
     reward = "" if step.reward is None else f"  reward {step.reward:.2f}"
     said = f"  ({', '.join(words)})" if words else ""
     out = [f"[{number}]{reward}{said}"]
     if step.thought:
-        out += [f"~ {line}" for line in _lines(step.thought)]
-    actions = _lines(step.action) or ["(no code)"]
+        out += [f"~ {line}" for line in _split_lines(step.thought)]
+    actions = _split_lines(step.action) or ["(no code)"]
     out += [f"{'$' if n == 0 else ' '} {line}" for n, line in enumerate(actions)]
-    seen = _lines(step.observation)
-    return out + (seen if every else _clipped(seen))
+    seen = _split_lines(step.observation)
+    return out + (seen if every else _clip_lines(seen))
 
 
-def _lines(text: str) -> list[str]:
+def _split_lines(text: str) -> list[str]:
     return text.rstrip("\n").split("\n") if text.strip("\n") else []
 
 
-def _clipped(lines: list[str]) -> list[str]:
-    if len(lines) <= MOST_LINES:
+def _clip_lines(lines: list[str]) -> list[str]:
+    if len(lines) <= MAX_OBSERVATION_LINES:
         return lines
-    half = MOST_LINES // 2
+    half = MAX_OBSERVATION_LINES // 2
     return [*lines[:half], f"[... {len(lines) - 2 * half} lines ...]", *lines[-half:]]
 
 
-def _beside(cells: Sequence[Sequence[str]], column: int) -> Iterator[str]:
+def _join_columns(cells: Sequence[Sequence[str]], column: int) -> Iterator[str]:
     """Cells as columns of one width."""
-    wrapped = [[piece for line in cell for piece in _wrapped(line, column)] for cell in cells]
+    wrapped = [[piece for line in cell for piece in _wrap(line, column)] for cell in cells]
     for row in zip_longest(*wrapped, fillvalue=""):
-        yield GAP.join(text + " " * (column - _wide(text)) for text in row).rstrip()
+        yield COLUMN_SEPARATOR.join(
+            text + " " * (column - _text_width(text)) for text in row
+        ).rstrip()
 
 
-def _wrapped(line: str, width: int) -> list[str]:
+def _wrap(line: str, width: int) -> list[str]:
     """A line cut where it is full; at least one piece."""
     pieces, piece, used = [], "", 0
-    for char in _visible(line):
-        size = _size(char)
+    for char in _escape_controls(line):
+        size = _character_width(char)
         if used + size > width:
             pieces.append(piece)
             piece, used = "", 0
@@ -124,22 +128,22 @@ def _wrapped(line: str, width: int) -> list[str]:
     return [*pieces, piece]
 
 
-def _visible(text: str) -> str:
+def _escape_controls(text: str) -> str:
     """Without anything that a terminal would obey: control characters become marks."""
-    return "".join(_mark(c) for c in text.expandtabs(4).replace("\r", ""))
+    return "".join(_control_mark(c) for c in text.expandtabs(4).replace("\r", ""))
 
 
-def _mark(char: str) -> str:
+def _control_mark(char: str) -> str:
     if unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"):
         return char
     return chr(0x2400 + ord(char)) if ord(char) < 0x20 else "\N{REPLACEMENT CHARACTER}"
 
 
-def _size(char: str) -> int:
+def _character_width(char: str) -> int:
     if unicodedata.combining(char):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
-def _wide(text: str) -> int:
-    return sum(map(_size, text))
+def _text_width(text: str) -> int:
+    return sum(map(_character_width, text))

@@ -9,9 +9,9 @@ from intercode.core import logs
 from intercode.core.errors import UsageError
 from intercode.core.registry import Registry
 from intercode.core.types import Trajectory
-from intercode.results.export.base import Exporter, Written
+from intercode.results.export.base import Exporter, ExportResult
 
-__all__ = ["FORMATS", "Written", "export"]
+__all__ = ["FORMATS", "ExportResult", "export"]
 
 FORMATS = Registry(
     "export format",
@@ -26,15 +26,15 @@ FORMATS = Registry(
 """Name -> ``export(episodes, out, **options) -> Written``."""
 
 
-def export(source: Path, to: str, out: Path, **options: object) -> Written:
+def export(source: Path, to: str, out: Path, **options: object) -> ExportResult:
     """Write the episodes of a log (see ``logs.load``) in another format.
 
     Raises UnknownNameError for a format that is not known, UsageError for a log without episodes
     and for what the format cannot hold, ConfigError where a package is missing.
     """
     exporter: Exporter = FORMATS.load(to)
-    episodes: list[Trajectory] = logs.load(source)
+    episodes: list[Trajectory] = logs.load_log(source)
     if not episodes:
         raise UsageError(f"{source} holds no episode to export")
-    write: Callable[..., Written] = exporter
+    write: Callable[..., ExportResult] = exporter
     return write(episodes, out, **options)

@@ -14,39 +14,39 @@ from typing import Any
 
 import intercode
 from intercode.core.errors import UsageError
-from intercode.core.types import Step, Trajectory, Usage, plain
+from intercode.core.types import Step, Trajectory, Usage, to_jsonable
 from intercode.results.export.base import (
+    ExportResult,
     Turn,
-    Written,
-    arguments,
-    code_of,
-    facts_of,
-    file_name,
-    turns,
+    code_tool_name,
+    conversation_turns,
+    episode_metadata,
+    parse_arguments,
+    safe_file_name,
 )
-from intercode.results.export.tools import tools_of
+from intercode.results.export.tools import offered_tools
 
 SCHEMA = "ATIF-v1.8"
 
 
-def export(episodes: Sequence[Trajectory], out: Path) -> Written:
+def export(episodes: Sequence[Trajectory], out: Path) -> ExportResult:
     """Write one ``.json`` file for each episode into the directory ``out``."""
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out} is a file, and one document an episode needs a directory")
     out.mkdir(parents=True, exist_ok=True)
     files: list[Path] = []
     for episode in episodes:
-        name = file_name(f"{episode.task}-{episode.epoch}" if episode.epoch else episode.task)
+        name = safe_file_name(f"{episode.task}-{episode.epoch}" if episode.epoch else episode.task)
         path = out / f"{name}.json"
         if path in files:  # branches and second tries of one task
-            path = out / f"{name}-{file_name(episode.id or str(len(files)))}.json"
-        text = json.dumps(document(episode), indent=1, ensure_ascii=False, allow_nan=False)
+            path = out / f"{name}-{safe_file_name(episode.id or str(len(files)))}.json"
+        text = json.dumps(to_document(episode), indent=1, ensure_ascii=False, allow_nan=False)
         path.write_text(text + "\n", encoding="utf-8")
         files.append(path)
-    return Written(tuple(files), len(files))
+    return ExportResult(tuple(files), len(files))
 
 
-def document(episode: Trajectory) -> dict[str, Any]:
+def to_document(episode: Trajectory) -> dict[str, Any]:
     """One episode as an ATIF document. Keys without a value are left out, as the format asks."""
     run = episode.run
     steps = [{"step_id": n, **step} for n, step in enumerate(_steps(episode), start=1)]
@@ -54,30 +54,30 @@ def document(episode: Trajectory) -> dict[str, Any]:
         "name": str(run.get("agent") or "unknown"),
         "version": str(run.get("version") or intercode.__version__),
         "model_name": run.get("model"),
-        "tool_definitions": tools_of(episode) or None,
+        "tool_definitions": offered_tools(episode) or None,
         "extra": {"system": "intercode"},
     }
     extra = {
-        **facts_of(episode),
-        "run": plain(run),
+        **episode_metadata(episode),
+        "run": to_jsonable(run),
         "error": episode.error,
         "parent": episode.parent,
     }
-    return _told({
+    return _without_none({
         "schema_version": SCHEMA,
         "session_id": str(run.get("file") or run.get("dataset") or "intercode"),
         "trajectory_id": episode.id or f"{episode.task}#{episode.epoch}",
-        "agent": _told(agent),
+        "agent": _without_none(agent),
         "steps": steps,
-        "final_metrics": _totals(episode, len(steps)),
-        "extra": _told(extra),
+        "final_metrics": _final_metrics(episode, len(steps)),
+        "extra": _without_none(extra),
     })  # fmt: skip
 
 
 def _steps(episode: Trajectory) -> Iterator[dict[str, Any]]:
     """System, user and agent steps in order; what an observation told is not told twice."""
-    tool = code_of(episode)
-    everything = turns(episode)
+    tool = code_tool_name(episode)
+    everything = conversation_turns(episode)
     for number, turn in enumerate(everything):
         for message in turn.prompt:
             repeats = number > 0 and message["role"] in ("user", "tool")
@@ -99,12 +99,12 @@ def _agent_step(turn: Turn, tool: str, call_id: str, told: str) -> dict[str, Any
     made: dict[str, Any] = {
         "source": "agent" if step.actor == "agent" else "user",
         "message": str(answer.get("content") or step.message or ""),
-        "observation": {"results": [_result(step, None, told)]},
-        "extra": _told({
-            "actor": step.actor, "reward": step.reward, "parts": plain(step.parts) or None,
+        "observation": {"results": [_observation_result(step, None, told)]},
+        "extra": _without_none({
+            "actor": step.actor, "reward": step.reward, "parts": to_jsonable(step.parts) or None,
             "valid": step.valid, "exit_code": step.exit_code, "executed": step.executed,
             "timed_out": step.timed_out, "refused": step.refused or None,
-            "context": plain(step.context) or None,
+            "context": to_jsonable(step.context) or None,
         }),
     }  # fmt: skip
     if step.actor != "agent":
@@ -113,7 +113,9 @@ def _agent_step(turn: Turn, tool: str, call_id: str, told: str) -> dict[str, Any
         return made
     if calls := list(_calls(turn, tool, call_id)):
         made["tool_calls"] = calls
-        made["observation"] = {"results": [_result(step, calls[0]["tool_call_id"], told)]}
+        made["observation"] = {
+            "results": [_observation_result(step, calls[0]["tool_call_id"], told)]
+        }
     if by_model and step.usage.requests:
         made["llm_call_count"] = step.usage.requests
     thought = answer.get("reasoning") or step.thought
@@ -132,41 +134,41 @@ def _calls(turn: Turn, tool: str, call_id: str) -> Iterator[dict[str, Any]]:
         yield {
             "tool_call_id": str(call.get("id") or call_id),
             "function_name": str(function["name"]),
-            "arguments": arguments(str(function.get("arguments") or "")),
+            "arguments": parse_arguments(str(function.get("arguments") or "")),
         }
     if not native and turn.step.executed:
         code = {"code": turn.step.action}
         yield {"tool_call_id": call_id, "function_name": tool, "arguments": code}
 
 
-def _result(step: Step, call_id: str | None, told: str) -> dict[str, Any]:
+def _observation_result(step: Step, call_id: str | None, told: str) -> dict[str, Any]:
     """The observation; with the words in which the agent was told of it, where they are others."""
     extra = {"told": told} if told and told.strip() != step.observation.strip() else None
-    return _told({"source_call_id": call_id, "content": step.observation, "extra": extra})
+    return _without_none({"source_call_id": call_id, "content": step.observation, "extra": extra})
 
 
 def _metrics(usage: Usage, tokens: Any) -> dict[str, Any]:
     held = tokens if isinstance(tokens, Mapping) else {}
     extra = {"requests": usage.requests or None, "reasoning_tokens": usage.reasoning_tokens}
-    return _told({
+    return _without_none({
         "prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens,
         "cached_tokens": usage.cached_tokens, "cost_usd": usage.cost,
         "prompt_token_ids": held.get("prompt_ids"), "completion_token_ids": held.get("ids"),
-        "logprobs": held.get("logprobs"), "extra": _told(extra) or None,
+        "logprobs": held.get("logprobs"), "extra": _without_none(extra) or None,
     })  # fmt: skip
 
 
-def _totals(episode: Trajectory, steps: int) -> dict[str, Any]:
+def _final_metrics(episode: Trajectory, steps: int) -> dict[str, Any]:
     usage = episode.usage
-    return _told({
+    return _without_none({
         "total_prompt_tokens": usage.prompt_tokens,
         "total_completion_tokens": usage.completion_tokens,
         "total_cached_tokens": usage.cached_tokens,
         "total_cost_usd": usage.cost,
         "total_steps": steps,
-        "extra": _told({"turns": episode.turns, "seconds": episode.seconds}),
+        "extra": _without_none({"turns": episode.turns, "seconds": episode.seconds}),
     })  # fmt: skip
 
 
-def _told(values: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in values.items() if v is not None}

@@ -14,22 +14,22 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import UsageError
-from intercode.core.logs.authors import BLOCKED
+from intercode.core.logs.authors import BLOCKED_ACTION
 from intercode.core.types import Step, Trajectory
-from intercode.results.export.base import Written, file_name
-from intercode.results.report.result_sets import OWN
+from intercode.results.export.base import ExportResult, safe_file_name
+from intercode.results.report.result_sets import SOURCE_RUN
 from intercode.results.statistics.metrics import is_failed
 
-_FILES = {
+_DATA_PATHS = {
     "spider": "./data/spider/dev_spider.json",
     "ic-ctf": "./data/ctf/ic_ctf.json",
     "mbpp": "./data/python/mbpp/ic_mbpp.json",
 }
 """What the authors' logs call their datasets; those of Bash have the file system in the name."""
-_PLANNED = ("plan-solve", "plan-solve-refine")
+_PLAN_AGENTS = ("plan-solve", "plan-solve-refine")
 
 
-def export(episodes: Sequence[Trajectory], out: Path) -> Written:
+def export(episodes: Sequence[Trajectory], out: Path) -> ExportResult:
     """Write the logs into the directory ``out``, further samples of a task below ``epoch-2`` and so
     on; or everything into ``out`` itself where it ends in ``.json``.
 
@@ -42,7 +42,7 @@ def export(episodes: Sequence[Trajectory], out: Path) -> Written:
     files: dict[Path, list[Trajectory]] = {}
     seen: dict[tuple[Path, int], int] = {}
     for episode in whole:
-        name = Path(_name(episode))
+        name = Path(_log_name(episode))
         nth = seen[name, episode.index] = seen.get((name, episode.index), 0) + 1
         files.setdefault(Path(f"epoch-{nth}", name) if nth > 1 else name, []).append(episode)
     if single and len(files) > 1:
@@ -52,24 +52,24 @@ def export(episodes: Sequence[Trajectory], out: Path) -> Written:
     for name, same in files.items():
         path = out if single else out / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(document(same), indent=4, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(to_log(same), indent=4, ensure_ascii=False, allow_nan=False)
         path.write_text(text + "\n", encoding="utf-8")
         written.append(path)
     lost = len(episodes) - len(whole)
     notes = (f"{lost} episodes that failed, or branched off from others",) if lost else ()
-    return Written(tuple(written), len(whole), notes)
+    return ExportResult(tuple(written), len(whole), notes)
 
 
-def document(episodes: Sequence[Trajectory]) -> dict[str, Any]:
+def to_log(episodes: Sequence[Trajectory]) -> dict[str, Any]:
     """Episodes of one strategy as a log; each task may be there once only."""
     first = episodes[0].run
-    if _is_session(first):
+    if _is_human_session(first):
         return {str(t.index): _session(t) for t in episodes}
     logs = {str(t.index): _episode(t) for t in episodes}
-    if first.get("agent") not in _PLANNED:
+    if first.get("agent") not in _PLAN_AGENTS:
         return logs
     meta = {
-        "data_path": _dataset(episodes[0]),
+        "data_path": _data_path(episodes[0]),
         "env": first.get("environment"),
         "refine": first.get("agent") == "plan-solve-refine",
     }
@@ -84,7 +84,7 @@ def _episode(episode: Trajectory) -> dict[str, Any]:
     limit = run.get("max_turns")
     row: dict[str, Any] = {
         "environment": f"ic_{run.get('environment')}",
-        "dataset": _dataset(episode),
+        "dataset": _data_path(episode),
         "task_id": episode.index,
         "query": episode.query,
         "turn_history": history,
@@ -101,12 +101,12 @@ def _episode(episode: Trajectory) -> dict[str, Any]:
 def _history(episode: Trajectory) -> dict[str, list[Any]]:
     """The turns as lists side by side; a turn without an answer has no observation and no flag."""
     agent = episode.run.get("agent")
-    own = episode.run.get("source", OWN) == OWN
+    own = episode.run.get("source", SOURCE_RUN) == SOURCE_RUN
     history: dict[str, list[Any]] = {"actions": [], "observations": [], "rewards": []}
     history["valid_action"] = []
     if own and any(not step.executed for step in episode.steps):
         history["executed"] = [step.executed for step in episode.steps]
-    thoughts = {"react": "thoughts", **dict.fromkeys(_PLANNED, "steps")}.get(str(agent))
+    thoughts = {"react": "thoughts", **dict.fromkeys(_PLAN_AGENTS, "steps")}.get(str(agent))
     if thoughts:
         history[thoughts] = []
     for step in episode.steps:
@@ -118,7 +118,7 @@ def _history(episode: Trajectory) -> dict[str, list[Any]]:
             history["observations"].append(step.observation)
             if thoughts:
                 history[thoughts].append(step.thought)
-        if step.action != BLOCKED:
+        if step.action != BLOCKED_ACTION:
             history["valid_action"].append(step.valid)
     return history
 
@@ -142,29 +142,29 @@ def _session(episode: Trajectory) -> dict[str, Any]:
     }
 
 
-def _is_session(run: Any) -> bool:
+def _is_human_session(run: Any) -> bool:
     return bool(run.get("agent") == "human" and run.get("source") == "authors")
 
 
-def _dataset(episode: Trajectory) -> str:
+def _data_path(episode: Trajectory) -> str:
     name = str(episode.run.get("dataset") or "")
     if re.fullmatch(r"nl2bash(:fs_\d)?", name) and episode.group:
         return f"./data/nl2bash/nl2bash_{episode.group}.json"
-    return _FILES.get(name, name)
+    return _DATA_PATHS.get(name, name)
 
 
-def _name(episode: Trajectory) -> str:
+def _log_name(episode: Trajectory) -> str:
     """``ic_bash_multiturn_gpt-4_10_turns_fs_2.json``; see core/logs/file_names.py, which reads it."""
     run = episode.run
     environment, agent = str(run.get("environment") or "bash"), str(run.get("agent") or "")
     group = f"_{episode.group}" if re.fullmatch(r"fs_\d+", episode.group or "") else ""
     turns = run.get("max_turns") or episode.turns
-    if agent in _PLANNED:
+    if agent in _PLAN_AGENTS:
         refined = "_refine_3_turns" if agent == "plan-solve-refine" else ""
         return f"ic_{environment}_plan_solve{refined}{group}.json"
     if agent == "react":
         return f"ic_{environment}_react_{turns}_turns{group}.json"
-    who = file_name(str(run.get("model") or agent or "none")).replace("/", "-")
+    who = safe_file_name(str(run.get("model") or agent or "none")).replace("/", "-")
     given = "_handicap" if run.get("schema_given") else ""
     single = 1 if agent == "single-turn" else turns
     return f"ic_{environment}_multiturn_{who}_{single}_turns{given}{group}.json"

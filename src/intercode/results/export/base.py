@@ -13,24 +13,24 @@ from intercode.core.types import Step, Trajectory
 
 Message = Mapping[str, Any]
 
-CHAT = ("role", "content", "tool_calls", "tool_call_id", "name")
+CHAT_KEYS = ("role", "content", "tool_calls", "tool_call_id", "name")
 """The keys of a message that chat endpoints and fine-tuning know."""
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ExportResult:
     """What an export has written: the files, how many records they hold, and what is not in them,
     in words."""
 
     files: tuple[Path, ...]
     records: int
-    left_out: tuple[str, ...] = ()
+    omitted: tuple[str, ...] = ()
 
 
 class Exporter(Protocol):
     """One format."""
 
-    def __call__(self, episodes: Sequence[Trajectory], out: Path, **options: Any) -> Written:
+    def __call__(self, episodes: Sequence[Trajectory], out: Path, **options: Any) -> ExportResult:
         """Write episodes to ``out``."""
         ...
 
@@ -49,14 +49,14 @@ def has_messages(episode: Trajectory) -> bool:
     return any(step.messages for step in episode.steps)
 
 
-def turns(episode: Trajectory) -> list[Turn]:
+def conversation_turns(episode: Trajectory) -> list[Turn]:
     """The conversation, a Turn for each step.
 
     As it was recorded; where it was not, made from the query, the actions and the observations.
     The answer is None for a turn that no model has answered in a recorded conversation.
     """
     if has_messages(episode):
-        return [_recorded(step) for step in episode.steps]
+        return [_recorded_turn(step) for step in episode.steps]
     told = episode.query
     out = []
     for step in episode.steps:
@@ -67,27 +67,27 @@ def turns(episode: Trajectory) -> list[Turn]:
     return out
 
 
-def conversation(turns_: Iterable[Turn]) -> list[Message]:
+def conversation_messages(turns_: Iterable[Turn]) -> list[Message]:
     """The messages of turns, one after another."""
     return [m for turn in turns_ for m in (*turn.prompt, turn.answer) if m is not None]
 
 
-def as_chat(message: Message) -> dict[str, Any]:
+def to_chat_message(message: Message) -> dict[str, Any]:
     """A message with what chat formats know; thoughts that were told apart as
     ``reasoning_content``."""
-    out = {k: message[k] for k in CHAT if k in message}
+    out = {k: message[k] for k in CHAT_KEYS if k in message}
     if message.get("reasoning"):
         out["reasoning_content"] = message["reasoning"]
     return out
 
 
-def code_of(episode: Trajectory) -> str:
+def code_tool_name(episode: Trajectory) -> str:
     """The name of the tool that an environment's action is, as ``bash`` or ``sql``."""
     environment = str(episode.run.get("environment") or "code")
     return {"ctf": "bash", "harbor": "bash"}.get(environment, environment)
 
 
-def arguments(text: str) -> dict[str, Any]:
+def parse_arguments(text: str) -> dict[str, Any]:
     """The arguments of a tool's call as an object; under ``text`` where the model wrote none."""
     try:
         found = json.loads(text)
@@ -96,7 +96,7 @@ def arguments(text: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {"text": text}
 
 
-def facts_of(episode: Trajectory) -> dict[str, Any]:
+def episode_metadata(episode: Trajectory) -> dict[str, Any]:
     """What every exported record says of its episode."""
     run = episode.run
     named = ("environment", "dataset", "dataset_hash", "profile", "scoring", "agent", "model")
@@ -111,12 +111,12 @@ def facts_of(episode: Trajectory) -> dict[str, Any]:
     }
 
 
-def file_name(text: str) -> str:
+def safe_file_name(text: str) -> str:
     """A text as the name of a file."""
     return re.sub(r"[^\w.=-]+", "_", text).strip("_.") or "episode"
 
 
-def write_lines(out: Path, rows: Iterable[Mapping[str, Any]]) -> int:
+def write_jsonl(out: Path, rows: Iterable[Mapping[str, Any]]) -> int:
     """Write one line of JSON for each row, and return how many there were."""
     out.parent.mkdir(parents=True, exist_ok=True)
     count = 0
@@ -127,7 +127,7 @@ def write_lines(out: Path, rows: Iterable[Mapping[str, Any]]) -> int:
     return count
 
 
-def _recorded(step: Step) -> Turn:
+def _recorded_turn(step: Step) -> Turn:
     answered = bool(step.messages) and step.messages[-1].get("role") == "assistant"
     if not answered:
         return Turn(step, step.messages, None)

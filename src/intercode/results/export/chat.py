@@ -6,26 +6,30 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from intercode.core.registry import unknown
-from intercode.core.types import SUCCESS, Step, Trajectory
+from intercode.core.registry import unknown_name_error
+from intercode.core.types import SUCCESS_THRESHOLD, Step, Trajectory
 from intercode.results.export.base import (
+    ExportResult,
     Turn,
-    Written,
-    as_chat,
-    conversation,
-    facts_of,
+    conversation_messages,
+    conversation_turns,
+    episode_metadata,
     has_messages,
-    turns,
-    write_lines,
+    to_chat_message,
+    write_jsonl,
 )
-from intercode.results.export.tools import tools_of
+from intercode.results.export.tools import offered_tools
 
-WHICH = ("success", "turns", "all")
+SELECTIONS = ("success", "turns", "all")
 
 
 def export(
-    episodes: Sequence[Trajectory], out: Path, *, which: str = "success", bare: bool = False
-) -> Written:
+    episodes: Sequence[Trajectory],
+    out: Path,
+    *,
+    which: str = "success",
+    messages_only: bool = False,
+) -> ExportResult:
     """Write ``messages``, ``tools`` where the model had some, and ``metadata`` (not if ``bare``).
 
     ``which``: ``success``: episodes that reached a reward of 1, up to the turn that did.
@@ -34,10 +38,10 @@ def export(
     turn in ``metadata``. Thoughts are kept as ``reasoning_content``, token ids are not (see the
     format ``tokens``). Raises UnknownNameError for another value of ``which``.
     """
-    if which not in WHICH:
-        raise unknown("choice of episodes", which, list(WHICH))
-    rows = (row for episode in episodes for row in _rows(episode, which, bare))
-    count = write_lines(out, rows)
+    if which not in SELECTIONS:
+        raise unknown_name_error("choice of episodes", which, list(SELECTIONS))
+    rows = (row for episode in episodes for row in _rows(episode, which, messages_only))
+    count = write_jsonl(out, rows)
     notes = []
     made = sum(not has_messages(t) for t in episodes)
     if made:
@@ -45,15 +49,15 @@ def export(
     lost = sum(not t.success for t in episodes)
     if which != "all" and lost:
         notes.append(f"{lost} episodes without success are not among them")
-    return Written((out,), count, tuple(notes))
+    return ExportResult((out,), count, tuple(notes))
 
 
 def _rows(episode: Trajectory, which: str, bare: bool) -> Iterator[dict[str, Any]]:
-    whole = turns(episode)
+    whole = conversation_turns(episode)
     if which == "all":
         yield _row(episode, whole, bare)
         return
-    won = next((n for n, turn in enumerate(whole) if _won(turn.step)), None)
+    won = next((n for n, turn in enumerate(whole) if _is_solved(turn.step)), None)
     if won is None:
         return
     upto = whole[: won + 1]
@@ -66,12 +70,12 @@ def _rows(episode: Trajectory, which: str, bare: bool) -> Iterator[dict[str, Any
 
 
 def _row(episode: Trajectory, upto: Sequence[Turn], bare: bool) -> dict[str, Any]:
-    row: dict[str, Any] = {"messages": [as_chat(m) for m in conversation(upto)]}
-    if tools := tools_of(episode):
+    row: dict[str, Any] = {"messages": [to_chat_message(m) for m in conversation_messages(upto)]}
+    if tools := offered_tools(episode):
         row["tools"] = tools
     if not bare:
         row["metadata"] = {
-            **facts_of(episode),
+            **episode_metadata(episode),
             "turns": len(upto),
             "rewards": [turn.step.reward for turn in upto],
             "valid": [turn.step.valid for turn in upto],
@@ -81,5 +85,5 @@ def _row(episode: Trajectory, upto: Sequence[Turn], bare: bool) -> dict[str, Any
     return row
 
 
-def _won(step: Step) -> bool:
-    return step.reward is not None and step.reward >= SUCCESS
+def _is_solved(step: Step) -> bool:
+    return step.reward is not None and step.reward >= SUCCESS_THRESHOLD

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import intercode
 from intercode.core.errors import ConfigError, UsageError
-from intercode.core.types import Trajectory, Usage, plain
-from intercode.results.export.base import Written
-from intercode.results.export.inspect_sample import sample
+from intercode.core.types import Trajectory, Usage, to_jsonable
+from intercode.results.export.base import ExportResult
+from intercode.results.export.inspect_sample import to_sample
 from intercode.results.statistics.metrics import is_failed
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 SUFFIX = ".eval"
 SCORES = ("reward", "success")
-_LONG_AGO = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+_UNKNOWN_START = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
-def export(episodes: Sequence[Trajectory], out: Path) -> Written:
+def export(episodes: Sequence[Trajectory], out: Path) -> ExportResult:
     """Write one log with a sample for each episode. ``out`` ends in ``.eval``.
 
     A sample holds the conversation, an event for every answer and every execution, the scores
@@ -45,18 +45,18 @@ def export(episodes: Sequence[Trajectory], out: Path) -> Written:
     if len(several) > 1:
         raise UsageError(f"a log of Inspect holds one run, and these episodes are of {several}")
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_eval_log(_log(episodes), str(out), format="eval")
+    write_eval_log(_to_log(episodes), str(out), format="eval")
     branches = sum(t.parent is not None for t in episodes)
     notes = (f"{branches} branches of other episodes",) if branches else ()
-    return Written((out,), len(episodes) - branches, notes)
+    return ExportResult((out,), len(episodes) - branches, notes)
 
 
-def _log(episodes: Sequence[Trajectory]) -> EvalLog:
+def _to_log(episodes: Sequence[Trajectory]) -> EvalLog:
     from inspect_ai.log import EvalLog, EvalResults, EvalStats
     from inspect_ai.model import ModelUsage
 
     roots = [t for t in episodes if t.parent is None]
-    began = _began(roots[0].run)
+    began = _start_time(roots[0].run)
     ended = began + datetime.timedelta(seconds=sum(t.seconds or 0.0 for t in roots))
     model = str(roots[0].run.get("model") or "none")
     usage = sum((t.usage for t in roots), Usage())
@@ -69,7 +69,7 @@ def _log(episodes: Sequence[Trajectory]) -> EvalLog:
         model_usage={name: ModelUsage(**spent) for name, spent in _usage(usage, model).items()},
     )  # fmt: skip
     return EvalLog(
-        status="success", eval=_spec(roots, model, began), results=results, stats=stats,
+        status="success", eval=_eval_spec(roots, model, began), results=results, stats=stats,
         samples=list(_samples(roots, model, began.isoformat())),
     )  # fmt: skip
 
@@ -82,11 +82,11 @@ def _samples(episodes: Sequence[Trajectory], model: str, began: str) -> Iterator
     for episode in episodes:
         epoch = max(episode.epoch + 1, seen.get(episode.task, 0) + 1)
         seen[episode.task] = epoch
-        made = sample(episode, epoch, model, _usage(episode.usage, model), began)
+        made = to_sample(episode, epoch, model, _usage(episode.usage, model), began)
         yield EvalSample.model_validate(made)
 
 
-def _spec(episodes: Sequence[Trajectory], model: str, began: datetime.datetime) -> EvalSpec:
+def _eval_spec(episodes: Sequence[Trajectory], model: str, began: datetime.datetime) -> EvalSpec:
     from inspect_ai.log import EvalConfig, EvalDataset, EvalSpec
 
     run = episodes[0].run
@@ -105,7 +105,7 @@ def _spec(episodes: Sequence[Trajectory], model: str, began: datetime.datetime) 
             epochs=max(t.epoch for t in episodes) + 1, turn_limit=run.get("max_turns")
         ),
         packages={"intercode-gym": str(run.get("version") or intercode.__version__)},
-        metadata=plain({k: v for k, v in run.items() if v is not None}),
+        metadata=to_jsonable({k: v for k, v in run.items() if v is not None}),
     )  # fmt: skip
 
 
@@ -141,9 +141,9 @@ def _usage(usage: Usage, model: str) -> dict[str, dict[str, Any]]:
     return {model: spent}
 
 
-def _began(run: Any) -> datetime.datetime:
+def _start_time(run: Any) -> datetime.datetime:
     try:
         found = datetime.datetime.fromisoformat(str(run.get("started")))
     except ValueError:
-        return _LONG_AGO
+        return _UNKNOWN_START
     return found if found.tzinfo else found.replace(tzinfo=datetime.UTC)

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from intercode.core.types import Step, Trajectory, plain
+from intercode.core.types import Step, Trajectory, to_jsonable
 from intercode.results.export.base import (
     Turn,
-    arguments,
-    code_of,
-    conversation,
-    facts_of,
+    code_tool_name,
+    conversation_messages,
+    conversation_turns,
+    episode_metadata,
     has_messages,
-    turns,
+    parse_arguments,
 )
 from intercode.results.statistics.metrics import is_failed
 
 Json = dict[str, Any]
 
 
-def sample(episode: Trajectory, epoch: int, model: str, usage: Json, began: str) -> Json:
+def to_sample(episode: Trajectory, epoch: int, model: str, usage: Json, began: str) -> Json:
     """The sample. ``usage``: what was spent, by model; ``began``: when the run did, which is the
     time of all events."""
-    everything = turns(episode)
-    messages = [_message(m, model) for m in conversation(everything)]
+    everything = conversation_turns(episode)
+    messages = [_to_message(m, model) for m in conversation_messages(everything)]
     said = [m for m in messages if m["role"] == "assistant"]
     failed = is_failed(episode)
     return {
@@ -35,7 +35,11 @@ def sample(episode: Trajectory, epoch: int, model: str, usage: Json, began: str)
         "messages": messages,
         "output": _output(said[-1] if said else None, model),
         "scores": None if failed else _scores(episode),
-        "metadata": {**facts_of(episode), "group": episode.group, "hardness": episode.hardness},
+        "metadata": {
+            **episode_metadata(episode),
+            "group": episode.group,
+            "hardness": episode.hardness,
+        },
         "events": list(_events(episode, everything, model, began)),
         "model_usage": usage,
         "total_time": episode.seconds,
@@ -47,7 +51,7 @@ def sample(episode: Trajectory, epoch: int, model: str, usage: Json, began: str)
     }
 
 
-def _message(message: Mapping[str, Any], model: str) -> Json:
+def _to_message(message: Mapping[str, Any], model: str) -> Json:
     text, role = str(message.get("content") or ""), message["role"]
     if role == "tool":
         return {"role": role, "content": text, "tool_call_id": message.get("tool_call_id")}
@@ -57,7 +61,7 @@ def _message(message: Mapping[str, Any], model: str) -> Json:
         {
             "id": str(call.get("id") or n),
             "function": str(call["function"]["name"]),
-            "arguments": arguments(str(call["function"].get("arguments") or "")),
+            "arguments": parse_arguments(str(call["function"].get("arguments") or "")),
         }
         for n, call in enumerate(message.get("tool_calls") or ())
     ]
@@ -78,9 +82,9 @@ def _events(
     recorded = has_messages(episode)
     so_far: list[Json] = []
     for number, turn in enumerate(everything, start=1):
-        so_far += [_message(m, model) for m in turn.prompt]
+        so_far += [_to_message(m, model) for m in turn.prompt]
         if turn.answer is not None:
-            answer = _message(turn.answer, model)
+            answer = _to_message(turn.answer, model)
             if recorded:
                 yield {
                     "event": "model", "timestamp": began, "model": model, "input": list(so_far),
@@ -89,16 +93,16 @@ def _events(
                 }  # fmt: skip
             so_far.append(answer)
         if turn.step.executed:
-            yield {"timestamp": began, **_execution(turn.step, number, code_of(episode))}
+            yield {"timestamp": began, **_tool_event(turn.step, number, code_tool_name(episode))}
         if turn.step.reward is not None:
             yield {
                 "event": "score", "timestamp": began, "scorer": "reward",
-                "score": _score(turn.step.reward, turn.step),
+                "score": _to_score(turn.step.reward, turn.step),
                 "intermediate": number < len(everything),
             }  # fmt: skip
 
 
-def _execution(step: Step, number: int, tool: str) -> Json:
+def _tool_event(step: Step, number: int, tool: str) -> Json:
     event: Json = {
         "event": "tool", "id": f"call_{number}", "function": tool,
         "arguments": {"code": step.action}, "result": step.observation,
@@ -113,13 +117,13 @@ def _scores(episode: Trajectory) -> Json:
     best = next((s for s in episode.steps if s.reward == episode.reward), None)
     why = f"the episode's end: {episode.end}"
     success = {"value": int(episode.success), "explanation": why}
-    return {"reward": _score(episode.reward, best), "success": success}
+    return {"reward": _to_score(episode.reward, best), "success": success}
 
 
-def _score(value: float, step: Step | None) -> Json:
+def _to_score(value: float, step: Step | None) -> Json:
     if step is None:
         return {"value": value}
-    return {"value": value, "answer": step.action, "metadata": plain(step.parts) or None}
+    return {"value": value, "answer": step.action, "metadata": to_jsonable(step.parts) or None}
 
 
 def _output(answer: Json | None, model: str) -> Json:

@@ -8,10 +8,16 @@ from typing import Any
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Trajectory
-from intercode.results.export.base import Turn, Written, facts_of, turns, write_lines
+from intercode.results.export.base import (
+    ExportResult,
+    Turn,
+    conversation_turns,
+    episode_metadata,
+    write_jsonl,
+)
 
 
-def export(episodes: Sequence[Trajectory], out: Path) -> Written:
+def export(episodes: Sequence[Trajectory], out: Path) -> ExportResult:
     """Write one line for each run of turns whose prompts continue each other token by token.
 
     ``ids``: prompt and answers as the endpoint gave their ids; ``mask``: 1 for what the model
@@ -27,15 +33,15 @@ def export(episodes: Sequence[Trajectory], out: Path) -> Written:
             "no turn of these episodes holds token ids: they are kept where the endpoint gives "
             "them and the run asked for log-probabilities or ids"
         )
-    count = write_lines(out, rows)
+    count = write_jsonl(out, rows)
     notes = (f"{len(left)} turns hold no ids of prompt and answer",) if left else ()
-    return Written((out,), count, notes)
+    return ExportResult((out,), count, notes)
 
 
 def _rows(episode: Trajectory, left: list[int]) -> Iterator[dict[str, Any]]:
     row: dict[str, Any] | None = None
     segment = 0
-    for number, turn in enumerate(turns(episode)):
+    for number, turn in enumerate(conversation_turns(episode)):
         tokens = _tokens(turn)
         if tokens is None:
             left.append(number)
@@ -45,8 +51,8 @@ def _rows(episode: Trajectory, left: list[int]) -> Iterator[dict[str, Any]]:
             yield row
             row, segment = None, segment + 1
         if row is None:
-            row = {**facts_of(episode), "segment": segment, **_empty()}
-        _join(row, prompt[len(row["ids"]) :], ids, tokens.get("logprobs"))
+            row = {**episode_metadata(episode), "segment": segment, **_empty_row()}
+        _append_turn(row, prompt[len(row["ids"]) :], ids, tokens.get("logprobs"))
         end = len(row["ids"])
         reward = turn.step.reward
         place = {"turn": number, "begins": end - len(ids), "ends": end, "reward": reward}
@@ -55,11 +61,11 @@ def _rows(episode: Trajectory, left: list[int]) -> Iterator[dict[str, Any]]:
         yield row
 
 
-def _empty() -> dict[str, Any]:
+def _empty_row() -> dict[str, Any]:
     return {"ids": [], "mask": [], "logprobs": [], "turns": []}
 
 
-def _join(row: dict[str, Any], told: list[int], said: list[int], logprobs: Any) -> None:
+def _append_turn(row: dict[str, Any], told: list[int], said: list[int], logprobs: Any) -> None:
     row["ids"] += told + said
     row["mask"] += [0] * len(told) + [1] * len(said)
     known = isinstance(logprobs, Sequence) and len(logprobs) == len(said)

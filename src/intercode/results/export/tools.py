@@ -7,15 +7,15 @@ from typing import Any
 
 from intercode.agents.languages import language_of
 from intercode.agents.prompt import Prompt
-from intercode.agents.tools import toolkit_of
+from intercode.agents.tools import tool_set_of
 from intercode.core.types import Trajectory
 from intercode.models.base import Tool
 
-_SECTIONS = ("run", "submit")
+_TOOL_SECTIONS = ("run", "submit")
 """The sections of the agent's prompt that describe its two tools."""
 
 
-def tools_of(episode: Trajectory) -> list[dict[str, Any]]:
+def offered_tools(episode: Trajectory) -> list[dict[str, Any]]:
     """The tools as chat endpoints are told them; empty where the model called none.
 
     Descriptions are the prompt's that the run records; without it they are empty.
@@ -23,27 +23,27 @@ def tools_of(episode: Trajectory) -> list[dict[str, Any]]:
     if not any(m.get("tool_calls") for step in episode.steps for m in step.messages):
         return []
     environment = str(episode.run.get("environment") or "bash")
-    tools = toolkit_of(environment).tools(*_descriptions(episode, environment))
-    return [_function(tool) for tool in tools]
+    tools = tool_set_of(environment).tools(*_descriptions(episode, environment))
+    return [_tool_spec(tool) for tool in tools]
 
 
 def _descriptions(episode: Trajectory, environment: str) -> tuple[str, str]:
     facts = episode.run.get("agent_facts")
     prompt = facts.get("prompt") if isinstance(facts, Mapping) else None
     text = prompt.get("text") if isinstance(prompt, Mapping) else None
-    if not isinstance(text, str) or any(f"== {s} ==" not in text for s in _SECTIONS):
+    if not isinstance(text, str) or any(f"== {s} ==" not in text for s in _TOOL_SECTIONS):
         return "", ""
     language = language_of(environment)
     values = {
         "environment": environment, "language": language.title, "fence": language.tags[0],
-        "judged": language.judged, "turns": episode.run.get("max_turns") or "any number of",
+        "judged": language.scoring_note, "turns": episode.run.get("max_turns") or "any number of",
         "query": episode.query,
     }  # fmt: skip
-    written = Prompt(text, _SECTIONS)
-    run, submit = (written.fill(section, values) for section in _SECTIONS)
+    written = Prompt(text, _TOOL_SECTIONS)
+    run, submit = (written.fill(section, values) for section in _TOOL_SECTIONS)
     return run, submit
 
 
-def _function(tool: Tool) -> dict[str, Any]:
+def _tool_spec(tool: Tool) -> dict[str, Any]:
     told = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
     return {"type": "function", "function": told}

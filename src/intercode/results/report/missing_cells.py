@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from intercode.results.report.paper import GIVEN, ORDER, SPLITS, Split
-from intercode.results.report.result_sets import PUBLISHED, Entry
+from intercode.results.report.paper import (
+    MODEL_ORDER,
+    PAPER_BENCHMARKS,
+    SCHEMA_GIVEN,
+    PaperBenchmark,
+)
+from intercode.results.report.result_sets import SOURCE_PUBLISHED, ResultSet
 from intercode.results.statistics import metrics
 from intercode.results.tables import Cell, Table
 
-ONE_TURN = ("gpt-3.5", "gpt-4")
+SINGLE_TURN_LOG_MODELS = ("gpt-3.5", "gpt-4")
 """Models whose Single Turn column of the SQL table is from logs of one-turn episodes."""
-TOLD = ("gpt-3.5", "text-bison-001", "chat-bison-001")
+SCHEMA_GIVEN_MODELS = ("gpt-3.5", "text-bison-001", "chat-bison-001")
 """Models of the table in which the schema is given."""
 _TITLES = {"spider": "SQL by hardness", "nl2bash": "Bash by file system"}
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RequiredRow:
     """A row of one of the paper's tables: ``cells`` it has, and what its episodes must be of.
 
     ``log`` is the name under which a log with them is read; ``{fs}`` in it stands for the file
@@ -37,15 +42,15 @@ class Wanted:
     max_turns: int | None = None
 
 
-def missing_cells(entries: Sequence[Entry]) -> list[Table]:
+def missing_cells(entries: Sequence[ResultSet]) -> list[Table]:
     """The table of those cells; nothing where no published log is among the entries, or all of
     the paper's tables can be given."""
-    published = [e for e in entries if e.conditions == PUBLISHED]
+    published = [e for e in entries if e.conditions == SOURCE_PUBLISHED]
     if not published:
         return []
     rows: list[tuple[Cell, ...]] = []
-    for wanted in _wanted():
-        cells, log = _lacking(wanted, published)
+    for wanted in _required_rows():
+        cells, log = _missing_in(wanted, published)
         if cells:
             rows.append((wanted.table, wanted.row, ", ".join(cells), log))
     columns = ("table", "row", "cells", "log that would give them")
@@ -57,18 +62,18 @@ def missing_cells(entries: Sequence[Entry]) -> list[Table]:
     return [Table("missing-cells", title, columns, tuple(rows), notes)] if rows else []
 
 
-def _lacking(wanted: Wanted, entries: Sequence[Entry]) -> tuple[list[str], str]:
+def _missing_in(wanted: RequiredRow, entries: Sequence[ResultSet]) -> tuple[list[str], str]:
     """The cells of a row that cannot be given, and the logs that are missing for them."""
     mine = [
         t
         for e in entries
         if (e.dataset, e.agent, e.model) == (wanted.dataset, wanted.agent, wanted.model)
-        for t in metrics.played(e.episodes)
+        for t in metrics.completed_episodes(e.episodes)
         if wanted.max_turns in (None, t.run.get("max_turns"))
     ]
     if not wanted.groups:
         return ([], "") if mine else (list(wanted.cells), wanted.log)
-    there = metrics.split(mine, metrics.group_of)
+    there = metrics.split_episodes(mine, metrics.group_of)
     gone = [g for g in wanted.groups if g not in there]
     if not gone:
         return [], ""
@@ -77,14 +82,14 @@ def _lacking(wanted: Wanted, entries: Sequence[Entry]) -> tuple[list[str], str]:
     return cells, wanted.log.replace("{fs}", several)
 
 
-def _wanted() -> Iterator[Wanted]:
-    for split in reversed(SPLITS):
-        yield from _success(split)
-    for split in reversed(SPLITS):
-        yield from _strategies(split)
-    yield from _told()
+def _required_rows() -> Iterator[RequiredRow]:
+    for split in reversed(PAPER_BENCHMARKS):
+        yield from _success_rows(split)
+    for split in reversed(PAPER_BENCHMARKS):
+        yield from _strategy_rows(split)
+    yield from _schema_given_rows()
     refined = ("success %", "turns", "error %")
-    yield Wanted(
+    yield RequiredRow(
         "strategies", "sql, plan-solve-refine, gpt-3.5", refined,
         "ic_sql_plan_solve_refine_3_turns.json", "spider", "plan-solve-refine", "gpt-3.5",
     )  # fmt: skip
@@ -98,50 +103,50 @@ def _wanted() -> Iterator[Wanted]:
         log = f"ic_{environment}_multiturn_{model}_{turns}_turns.json"
         # the log that is called 25-turn says of itself that it has 15
         bound = {10: 10, 25: 15}[turns] if environment == "ctf" else None
-        yield Wanted(
+        yield RequiredRow(
             "logs", log, ("tasks", "solved"), log, dataset, agent, model, max_turns=bound
         )  # fmt: skip
 
 
-def _success(split: Split) -> Iterator[Wanted]:
+def _success_rows(split: PaperBenchmark) -> Iterator[RequiredRow]:
     """Both columns of a model. Single is the first turn of Try Again, save for two models' SQL."""
     names = tuple(split.sizes)
-    for model in ORDER:
-        again = _log(split, f"multiturn_{model}_10_turns")
-        apart = split.dataset == "spider" and model in ONE_TURN
-        single = _log(split, f"multiturn_{model}_1_turns") if apart else again
+    for model in MODEL_ORDER:
+        again = _log_name(split, f"multiturn_{model}_10_turns")
+        apart = split.dataset == "spider" and model in SINGLE_TURN_LOG_MODELS
+        single = _log_name(split, f"multiturn_{model}_1_turns") if apart else again
         for side, log, agent in (
             ("Single", single, "single-turn" if apart else "try-again"),
             ("Try", again, "try-again"),
         ):
-            yield Wanted(
+            yield RequiredRow(
                 _TITLES[split.dataset], f"{model}, {side}", (*names, "all"), log,
                 split.dataset, agent, model, names,
             )  # fmt: skip
 
 
-def _strategies(split: Split) -> Iterator[Wanted]:
+def _strategy_rows(split: PaperBenchmark) -> Iterator[RequiredRow]:
     environment = "sql" if split.dataset == "spider" else "bash"
     for agent, log in (
         ("try-again", "multiturn_gpt-3.5_10_turns"),
         ("react", "react_10_turns"),
         ("plan-solve", "plan_solve"),
     ):
-        yield Wanted(
+        yield RequiredRow(
             "strategies", f"{environment}, {agent}, gpt-3.5", ("success %", "turns", "error %"),
-            _log(split, log), split.dataset, agent, "gpt-3.5", tuple(split.sizes),
+            _log_name(split, log), split.dataset, agent, "gpt-3.5", tuple(split.sizes),
         )  # fmt: skip
 
 
-def _told() -> Iterator[Wanted]:
-    split = SPLITS[1]
-    for model in TOLD:
-        yield Wanted(
+def _schema_given_rows() -> Iterator[RequiredRow]:
+    split = PAPER_BENCHMARKS[1]
+    for model in SCHEMA_GIVEN_MODELS:
+        yield RequiredRow(
             "SQL, schema given", f"{model}, Try", (*split.sizes, "all"),
             f"ic_sql_multiturn_{model}_10_turns_handicap.json", "spider", "try-again",
-            model + GIVEN, tuple(split.sizes),
+            model + SCHEMA_GIVEN, tuple(split.sizes),
         )  # fmt: skip
 
 
-def _log(split: Split, name: str) -> str:
+def _log_name(split: PaperBenchmark, name: str) -> str:
     return f"ic_sql_{name}.json" if split.dataset == "spider" else f"ic_bash_{name}_{{fs}}.json"

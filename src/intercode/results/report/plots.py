@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from intercode.core import logs
 from intercode.core.errors import ConfigError
-from intercode.core.registry import unknown
+from intercode.core.registry import unknown_name_error
 from intercode.core.types import Trajectory
-from intercode.results.report.result_sets import Entry, collect
-from intercode.results.report.run_tables import MOST_GROUPS, ordered
-from intercode.results.report.subsets import apart
+from intercode.results.report.result_sets import ResultSet, collect_result_sets
+from intercode.results.report.run_tables import MAX_GROUPS, ordered_groups
+from intercode.results.report.subsets import different_tasks_warning
 from intercode.results.statistics import figures, metrics
 from intercode.results.statistics.intervals import Estimate
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-KINDS = ("svg", "png")
+PLOT_FORMATS = ("svg", "png")
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#7F7F7F")
-MARKS = "osD^vPX*<>"
+MARKERS = "osD^vPX*<>"
 _STYLE: Any = {
     "svg.hashsalt": "intercode", "svg.fonttype": "none", "font.family": "DejaVu Sans",
     "font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True,
@@ -43,13 +43,13 @@ def save_plots(paths: Sequence[Path], directory: Path, kind: str = "svg") -> lis
     ``kind``: ``svg`` or ``png``. Raises ConfigError without matplotlib, UnknownNameError for
     another kind, UsageError for a path without logs.
     """
-    if kind not in KINDS:
-        raise unknown("kind of figure", kind, list(KINDS))
-    entries = collect([(path, logs.load(path)) for path in logs.discover(paths)])
-    return draw(entries, directory, kind)
+    if kind not in PLOT_FORMATS:
+        raise unknown_name_error("kind of figure", kind, list(PLOT_FORMATS))
+    entries = collect_result_sets([(path, logs.load_log(path)) for path in logs.find_logs(paths)])
+    return draw_plots(entries, directory, kind)
 
 
-def draw(entries: Sequence[Entry], directory: Path, kind: str = "svg") -> list[Path]:
+def draw_plots(entries: Sequence[ResultSet], directory: Path, kind: str = "svg") -> list[Path]:
     """The figures of entries: see ``save_plots``."""
     try:
         import matplotlib
@@ -58,11 +58,11 @@ def draw(entries: Sequence[Entry], directory: Path, kind: str = "svg") -> list[P
     directory.mkdir(parents=True, exist_ok=True)
     out: list[Path] = []
     with matplotlib.rc_context(_STYLE):
-        for name, title, rows in _side_by_side(entries):
+        for name, title, rows in _comparable_sets(entries):
             for what, figure in (
-                ("by-turn", _by_turn(title, rows)),
-                ("by-group", _by_group(title, rows)),
-                ("cost", _cost(title, rows)),
+                ("by-turn", _plot_by_turn(title, rows)),
+                ("by-group", _plot_by_group(title, rows)),
+                ("cost", _plot_cost(title, rows)),
             ):
                 if figure is not None:
                     out.append(directory / f"{name}-{what}.{kind}")
@@ -72,70 +72,85 @@ def draw(entries: Sequence[Entry], directory: Path, kind: str = "svg") -> list[P
     return out
 
 
-def _side_by_side(entries: Sequence[Entry]) -> list[tuple[str, str, list[Entry]]]:
+def _comparable_sets(entries: Sequence[ResultSet]) -> list[tuple[str, str, list[ResultSet]]]:
     """Entries by dataset and conditions, with a name for files and a title."""
-    sets: dict[tuple[str, str], list[Entry]] = {}
+    sets: dict[tuple[str, str], list[ResultSet]] = {}
     for entry in entries:
-        if metrics.played(entry.episodes):
+        if metrics.completed_episodes(entry.episodes):
             sets.setdefault((entry.dataset, entry.conditions), []).append(entry)
-    out: list[tuple[str, str, list[Entry]]] = []
+    out: list[tuple[str, str, list[ResultSet]]] = []
     for (dataset, conditions), rows in sets.items():
         name = re.sub(r"[^\w.-]+", "-", Path(dataset).name).strip("-")
         number = sum(n == name or n.startswith(f"{name}-set") for n, _, _ in out) + 1
         name = name if number == 1 else f"{name}-set{number}"
-        differ = "\nrows rest on different tasks and cannot be compared" if apart(rows) else ""
+        differ = (
+            "\nrows rest on different tasks and cannot be compared"
+            if different_tasks_warning(rows)
+            else ""
+        )
         out.append((name, f"{dataset}\n{conditions}{differ}", rows))
     return out
 
 
-def _by_turn(title: str, rows: Sequence[Entry]) -> Figure | None:
+def _plot_by_turn(title: str, rows: Sequence[ResultSet]) -> Figure | None:
     """Share of episodes solved within so many turns, with a band for its interval."""
-    figure, axes = _axes(title, "turns", "solved within so many turns, %")
+    figure, axes = _new_axes(title, "turns", "solved within so many turns, %")
     longest = 0
     for n, entry in enumerate(rows):
         found = figures.success_by_turn(entry.episodes)
         turns = list(range(1, len(found) + 1))
         longest = max(longest, len(found))
         values = [e.value for e in found]
-        axes.plot(turns, values, color=_colour(n), marker=MARKS[n % len(MARKS)], label=_name(entry))
+        axes.plot(
+            turns,
+            values,
+            color=_colour(n),
+            marker=MARKERS[n % len(MARKERS)],
+            label=_series_label(entry),
+        )
         low, high = zip(*map(_bounds, found), strict=True) if found else ((), ())
         axes.fill_between(turns, low, high, color=_colour(n), alpha=0.15, linewidth=0)
     if not longest:
         return None
     axes.set_xticks(range(1, longest + 1, max(1, longest // 15)))
-    return _legend(figure, axes)
+    return _with_legend(figure, axes)
 
 
-def _by_group(title: str, rows: Sequence[Entry]) -> Figure | None:
+def _plot_by_group(title: str, rows: Sequence[ResultSet]) -> Figure | None:
     """Success in each group (file system, hardness), with bars for its interval."""
-    split = [metrics.split(metrics.played(e.episodes), metrics.group_of) for e in rows]
+    split = [
+        metrics.split_episodes(metrics.completed_episodes(e.episodes), metrics.group_of)
+        for e in rows
+    ]
     rows = [entry for entry, part in zip(rows, split, strict=True) if part]
     parts = [part for part in split if part]
-    groups = ordered({g for part in parts for g in part})
-    if not 2 <= len(groups) <= MOST_GROUPS:
+    groups = ordered_groups({g for part in parts for g in part})
+    if not 2 <= len(groups) <= MAX_GROUPS:
         return None
-    figure, axes = _axes(title, "", "success, %")
+    figure, axes = _new_axes(title, "", "success, %")
     for n, (entry, part) in enumerate(zip(rows, parts, strict=True)):
         at = [i + 0.6 * ((n + 0.5) / len(rows) - 0.5) for i, g in enumerate(groups) if g in part]
-        _points(axes, at, [part[g] for g in groups if g in part], n, _name(entry))
+        _plot_points(axes, at, [part[g] for g in groups if g in part], n, _series_label(entry))
     axes.set_xticks(range(len(groups)), groups)
-    return _legend(figure, axes)
+    return _with_legend(figure, axes)
 
 
-def _cost(title: str, rows: Sequence[Entry]) -> Figure | None:
+def _plot_cost(title: str, rows: Sequence[ResultSet]) -> Figure | None:
     """Success against the mean cost of an episode, for the rows whose cost is known."""
-    figure, axes = _axes(title, "mean cost of an episode, US dollars", "success, %")
+    figure, axes = _new_axes(title, "mean cost of an episode, US dollars", "success, %")
     known = False
     for n, entry in enumerate(rows):
-        cost = figures.average(entry.episodes, lambda t: t.usage.cost)
-        if cost is None or cost.clusters < len({t.task for t in metrics.played(entry.episodes)}):
+        cost = figures.mean_figure(entry.episodes, lambda t: t.usage.cost)
+        if cost is None or cost.clusters < len(
+            {t.task for t in metrics.completed_episodes(entry.episodes)}
+        ):
             continue
         known = True
-        _points(axes, [cost.value], [list(entry.episodes)], n, _name(entry), cost)
-    return _legend(figure, axes) if known else None
+        _plot_points(axes, [cost.value], [list(entry.episodes)], n, _series_label(entry), cost)
+    return _with_legend(figure, axes) if known else None
 
 
-def _points(
+def _plot_points(
     axes: Axes, at: Sequence[float], parts: Sequence[Sequence[Trajectory]], n: int, label: str,
     across: Estimate | None = None,
 ) -> None:  # fmt: skip
@@ -149,11 +164,11 @@ def _points(
     above = [max(0.0, high - e.value) for (_, e), (_, high) in zip(found, bounds, strict=True)]
     axes.errorbar(
         [x for x, _ in found], [e.value for _, e in found], yerr=[below, above], xerr=sideways,
-        fmt=MARKS[n % len(MARKS)], color=_colour(n), capsize=3, label=label,
+        fmt=MARKERS[n % len(MARKERS)], color=_colour(n), capsize=3, label=label,
     )  # fmt: skip
 
 
-def _axes(title: str, across: str, up: str) -> tuple[Figure, Axes]:
+def _new_axes(title: str, across: str, up: str) -> tuple[Figure, Axes]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -167,7 +182,7 @@ def _axes(title: str, across: str, up: str) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _legend(figure: Figure, axes: Axes) -> Figure:
+def _with_legend(figure: Figure, axes: Axes) -> Figure:
     axes.legend(
         loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False,
         title="with 95 % intervals", fontsize=9, title_fontsize=8,
@@ -182,9 +197,9 @@ def _bounds(estimate: Estimate) -> tuple[float, float]:
     return estimate.low, estimate.high
 
 
-def _name(entry: Entry) -> str:
+def _series_label(entry: ResultSet) -> str:
     """Agent and model, what tells it from others of these; how many tasks it rests on."""
-    tasks = len({t.task for t in metrics.played(entry.episodes)})
+    tasks = len({t.task for t in metrics.completed_episodes(entry.episodes)})
     model = "" if entry.model in ("none", entry.agent) else f", {entry.model}"
     variant = f", {entry.variant}" if entry.variant else ""
     return f"{entry.agent}{model}{variant} ({tasks} tasks)"

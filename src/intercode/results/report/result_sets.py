@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from intercode.core.types import Trajectory
-from intercode.results.report.variants import variants
-from intercode.results.statistics.metrics import settled
+from intercode.results.report.variants import variant_labels
+from intercode.results.statistics.metrics import drop_retried_failures
 
-OWN = "run"
-PUBLISHED = "published"
-_SOURCES = {"authors": PUBLISHED, "reference": "re-run of published actions"}
+SOURCE_RUN = "run"
+SOURCE_PUBLISHED = "published"
+_SOURCES = {"authors": SOURCE_PUBLISHED, "reference": "re-run of published actions"}
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ResultSet:
     """Episodes that one row of a table is made of.
 
     ``dataset`` is without the file system for the paper's tasks, so that four logs make one row;
@@ -36,22 +36,22 @@ class Entry:
     variant: str = ""
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The conditions, and the variant where there is one."""
         return f"{self.conditions}, {self.variant}" if self.variant else self.conditions
 
     @property
     def key(self) -> tuple[str, ...]:
         """What two entries must not have in common, or they would be one row."""
-        return (*self.shared, self.variant)
+        return (*self.key_without_variant, self.variant)
 
     @property
-    def shared(self) -> tuple[str, ...]:
+    def key_without_variant(self) -> tuple[str, ...]:
         """The same without the variant."""
         return (self.environment, self.dataset, self.agent, self.model, self.conditions)
 
 
-def conditions(episode: Trajectory) -> str:
+def describe_conditions(episode: Trajectory) -> str:
     """What makes a result comparable, in one line.
 
     For a run of ours: data with hash, profile with scoring version, image with digest, architecture
@@ -59,12 +59,12 @@ def conditions(episode: Trajectory) -> str:
     A reward that is not the profile's own, a policy and determinism are named where there are any.
     """
     run = episode.run
-    if run.get("source", OWN) != OWN:
+    if run.get("source", SOURCE_RUN) != SOURCE_RUN:
         return _SOURCES[run["source"]]
 
     def tagged(name: str, tag: str, sign: str, length: int) -> str:
         value = str(run.get(name) or "?")
-        return f"{value}{sign}{_digest(run[tag], length)}" if run.get(tag) else value
+        return f"{value}{sign}{_short_digest(run[tag], length)}" if run.get(tag) else value
 
     boxed = run.get("environment") != "sql"  # SQL has an engine, which the tier names, and no image
     parts = [
@@ -83,34 +83,34 @@ def conditions(episode: Trajectory) -> str:
     return ", ".join(parts)
 
 
-def collect(logs: Sequence[tuple[Path, Sequence[Trajectory]]]) -> list[Entry]:
+def collect_result_sets(logs: Sequence[tuple[Path, Sequence[Trajectory]]]) -> list[ResultSet]:
     """Entries out of logs. Published logs of different tasks join; runs of ours never do."""
-    out: list[Entry] = []
+    out: list[ResultSet] = []
     for path, episodes in logs:
-        parts: dict[tuple[str, ...], list[Entry]] = {}
+        parts: dict[tuple[str, ...], list[ResultSet]] = {}
         for episode in episodes:
-            entry = _entry(path, episode)
+            entry = _result_set(path, episode)
             parts.setdefault((*entry.key, entry.source), []).append(entry)
         for same in parts.values():
-            episodes = settled(e.episodes[0] for e in same)
-            _add(out, replace(same[0], episodes=tuple(episodes)))
-    return _told_apart(out)
+            episodes = drop_retried_failures(e.episodes[0] for e in same)
+            _add_result_set(out, replace(same[0], episodes=tuple(episodes)))
+    return _with_variants(out)
 
 
-def _told_apart(entries: Sequence[Entry]) -> list[Entry]:
+def _with_variants(entries: Sequence[ResultSet]) -> list[ResultSet]:
     """The entries, with a variant for those that would look alike."""
     out = list(entries)
     alike: dict[tuple[str, ...], list[int]] = {}
     for n, entry in enumerate(entries):
-        alike.setdefault(entry.shared, []).append(n)
+        alike.setdefault(entry.key_without_variant, []).append(n)
     for numbers in alike.values():
-        labels = variants([(str(out[n].log), out[n].episodes[0]) for n in numbers])
+        labels = variant_labels([(str(out[n].log), out[n].episodes[0]) for n in numbers])
         for n, label in zip(numbers, labels, strict=True):
             out[n] = replace(out[n], variant=label)
     return out
 
 
-def _add(entries: list[Entry], new: Entry) -> None:
+def _add_result_set(entries: list[ResultSet], new: ResultSet) -> None:
     """Join an entry with the one that it belongs to, or put it last under a label of its own."""
     at = {e.key: n for n, e in enumerate(entries)}.get(new.key)
     if at is None:
@@ -118,29 +118,31 @@ def _add(entries: list[Entry], new: Entry) -> None:
         return
     old = entries[at]
     apart = {t.task for t in old.episodes}.isdisjoint(t.task for t in new.episodes)
-    if new.source != OWN and apart:
+    if new.source != SOURCE_RUN and apart:
         entries[at] = replace(old, episodes=old.episodes + new.episodes)
     else:
-        _add(entries, replace(new, variant=f"{new.variant}from {new.log} "))  # until told apart
+        _add_result_set(
+            entries, replace(new, variant=f"{new.variant}from {new.log} ")
+        )  # until told apart
 
 
-def _entry(path: Path, episode: Trajectory) -> Entry:
+def _result_set(path: Path, episode: Trajectory) -> ResultSet:
     run = episode.run
     dataset = str(run.get("dataset") or "?")
     model = str(run.get("model") or "none")
-    return Entry(
+    return ResultSet(
         environment=str(run.get("environment") or "?"),
         dataset=re.sub(r"^nl2bash:fs_\d+$", "nl2bash", dataset),
         agent=str(run.get("agent") or "?"),
         model=f"{model} (schema given)" if run.get("schema_given") else model,
-        conditions=conditions(episode),
-        source=str(run.get("source", OWN)),
+        conditions=describe_conditions(episode),
+        source=str(run.get("source", SOURCE_RUN)),
         log=path,
         episodes=(episode,),
     )
 
 
-def _digest(value: object, length: int) -> str:
+def _short_digest(value: object, length: int) -> str:
     return str(value).removeprefix("sha256:")[:length]
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from intercode.core.types import Trajectory
-from intercode.results.report.paper import failures, mixed
-from intercode.results.report.result_sets import OWN, Entry, why_not_comparable
-from intercode.results.report.subsets import apart
+from intercode.results.report.paper import failure_notes, mixed_conditions_warning
+from intercode.results.report.result_sets import SOURCE_RUN, ResultSet, why_not_comparable
+from intercode.results.report.subsets import different_tasks_warning
 from intercode.results.statistics import metrics
 from intercode.results.tables import Cell, Table
 
 HARDNESS = ("easy", "medium", "hard", "extra")
-MOST_GROUPS = 8
-FIXED = (
+MAX_GROUPS = 8
+FIXED_COLUMNS = (
     "agent",
     "model",
     "conditions",
@@ -28,14 +28,14 @@ FIXED = (
 _DIGITS = (("turns", 2), ("error %", 2), ("error % true", 2))
 
 
-def run_tables(entries: Sequence[Entry]) -> list[Table]:
+def run_tables(entries: Sequence[ResultSet]) -> list[Table]:
     """One table for each dataset that runs of ours were made on, verified subsets first."""
-    datasets: dict[tuple[str, str], list[Entry]] = {}
+    datasets: dict[tuple[str, str], list[ResultSet]] = {}
     for entry in entries:
-        if entry.source == OWN:
+        if entry.source == SOURCE_RUN:
             datasets.setdefault((entry.environment, entry.dataset), []).append(entry)
     ordered = sorted(datasets.items(), key=lambda d: not is_verified(d[0][1]))
-    return [_dataset(name, rows) for (_, name), rows in ordered]
+    return [_dataset_table(name, rows) for (_, name), rows in ordered]
 
 
 def is_verified(dataset: str) -> bool:
@@ -43,13 +43,13 @@ def is_verified(dataset: str) -> bool:
     return dataset.partition("@")[0].partition(":")[2] == "verified"
 
 
-def log_table(logs: Sequence[Entry]) -> list[Table]:
+def log_tables(logs: Sequence[ResultSet]) -> list[Table]:
     """One row for each published log and each re-run; nothing where there are none."""
     rows: list[tuple[Cell, ...]] = []
     for entry in logs:
-        if entry.source == OWN:
+        if entry.source == SOURCE_RUN:
             continue
-        good = metrics.played(entry.episodes)
+        good = metrics.completed_episodes(entry.episodes)
         rows.append(
             (
                 entry.log.name,
@@ -66,79 +66,79 @@ def log_table(logs: Sequence[Entry]) -> list[Table]:
         )
     columns = ("log", "environment", "agent", "model", "tasks", "solved")
     figures = ("success %", "turns", "error %", "error % true")
-    title, notes = "Logs read", tuple(_unlike(logs))
+    title, notes = "Logs read", tuple(_different_tasks_warnings(logs))
     return [Table("logs", title, columns + figures, tuple(rows), notes, _DIGITS)] if rows else []
 
 
-def _unlike(logs: Sequence[Entry]) -> list[str]:
+def _different_tasks_warnings(logs: Sequence[ResultSet]) -> list[str]:
     """Warnings for logs of one dataset that is not split into groups, but of different tasks."""
-    found: dict[str, list[Entry]] = {}
+    found: dict[str, list[ResultSet]] = {}
     for entry in logs:
-        if entry.source != OWN and not any(t.group or t.hardness for t in entry.episodes):
+        if entry.source != SOURCE_RUN and not any(t.group or t.hardness for t in entry.episodes):
             found.setdefault(entry.dataset, []).append(entry)
-    return [note for same in found.values() for note in apart(same)]
+    return [note for same in found.values() for note in different_tasks_warning(same)]
 
 
-def _dataset(name: str, entries: Sequence[Entry]) -> Table:
-    key = _splitter(entries)
-    groups = ordered({g for e in entries for g in metrics.split(e.episodes, key)})
+def _dataset_table(name: str, entries: Sequence[ResultSet]) -> Table:
+    key = _group_key(entries)
+    groups = ordered_groups({g for e in entries for g in metrics.split_episodes(e.episodes, key)})
     again = any(e.agent == "try-again" for e in entries)
-    sampled = any(_tasks(e) < len(metrics.played(e.episodes)) for e in entries)
+    sampled = any(_task_count(e) < len(metrics.completed_episodes(e.episodes)) for e in entries)
     rows = [_row(e, groups, key, again, sampled) for e in entries]
-    named = tuple(f"group {g}" if g in FIXED else g for g in groups)
-    last = tuple(n for n in FIXED[4:] if n != "episodes" or sampled)
-    columns = FIXED[:3] + (FIXED[3:4] if again else ()) + named + last
-    notes = [n for e in entries for n in failures(e)]
+    named = tuple(f"group {g}" if g in FIXED_COLUMNS else g for g in groups)
+    last = tuple(n for n in FIXED_COLUMNS[4:] if n != "episodes" or sampled)
+    columns = FIXED_COLUMNS[:3] + (FIXED_COLUMNS[3:4] if again else ()) + named + last
+    notes = [n for e in entries for n in failure_notes(e)]
     boxed = [e for e in entries if e.environment != "sql"]
     if why := why_not_comparable(e.episodes[0] for e in boxed):
         notes.append(f"not comparable: {why}.")
-    notes += mixed(entries) + apart(entries)
+    notes += mixed_conditions_warning(entries) + different_tasks_warning(entries)
     title = f"{name}: success, %"
     return Table(name, title, columns, tuple(rows), tuple(notes), _DIGITS)
 
 
 def _row(
-    entry: Entry,
+    entry: ResultSet,
     groups: Sequence[str],
     key: Callable[[Trajectory], str | None],
     again: bool,
     sampled: bool,
 ) -> tuple[Cell, ...]:
     episodes = entry.episodes
-    parts = metrics.split(episodes, key)
+    parts = metrics.split_episodes(episodes, key)
     first = metrics.first_turn_rate(episodes) if entry.agent == "try-again" else None
     return (
         entry.agent,
         entry.model,
-        entry.told,
+        entry.description,
         *((first,) if again else ()),
         *(metrics.success_rate(parts.get(g, [])) for g in groups),
         metrics.success_rate(episodes),
         metrics.mean_turns(episodes),
         metrics.error_rate(episodes),
-        _tasks(entry),
-        *((len(metrics.played(episodes)),) if sampled else ()),
-        metrics.failed(episodes),
+        _task_count(entry),
+        *((len(metrics.completed_episodes(episodes)),) if sampled else ()),
+        metrics.count_failed(episodes),
     )
 
 
-def _tasks(entry: Entry) -> int:
+def _task_count(entry: ResultSet) -> int:
     """Tasks, however many epochs there are of each."""
-    return len({t.task for t in metrics.played(entry.episodes)})
+    return len({t.task for t in metrics.completed_episodes(entry.episodes)})
 
 
-def _splitter(entries: Sequence[Entry]) -> Callable[[Trajectory], str | None]:
+def _group_key(entries: Sequence[ResultSet]) -> Callable[[Trajectory], str | None]:
     """Group or hardness, whichever gives a few columns: 2 to 8 of them, SQL's hardness first."""
     ways: list[Callable[[Trajectory], str | None]] = [lambda t: t.group, lambda t: t.hardness]
     if entries[0].environment == "sql":
         ways.reverse()
     for way in ways:
-        if 2 <= len({way(t) for e in entries for t in e.episodes} - {None}) <= MOST_GROUPS:
+        if 2 <= len({way(t) for e in entries for t in e.episodes} - {None}) <= MAX_GROUPS:
             return way
     return lambda _: None
 
 
-def ordered(groups: set[str]) -> list[str]:
+def ordered_groups(groups: set[str]) -> list[str]:
     """Groups by degree of hardness where they are that, else by name."""
 
     def rank(name: str) -> tuple[int, str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from intercode.results.report.result_sets import Entry
+from intercode.results.report.result_sets import ResultSet
 
 
-def apart(entries: Sequence[Entry]) -> list[str]:
+def different_tasks_warning(entries: Sequence[ResultSet]) -> list[str]:
     """The warning that belongs to a column whose rows rest on different tasks; with how many tasks
     each row has, and how many are in all of them."""
     sets = [frozenset(t.task for t in entry.episodes) for entry in entries]

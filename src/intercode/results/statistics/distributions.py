@@ -8,16 +8,16 @@ from statistics import NormalDist
 
 from intercode.core.errors import UsageError
 
-_SMALL = 1e-300
-_MOST_TERMS = 10_000
+_TINY = 1e-300
+_MAX_TERMS = 10_000
 
 
 def normal_quantile(share: float) -> float:
     """The value below which this share of a standard normal distribution lies."""
-    return NormalDist().inv_cdf(_inside(share))
+    return NormalDist().inv_cdf(_check_probability(share))
 
 
-def normal_share(value: float) -> float:
+def normal_cdf(value: float) -> float:
     """The share of a standard normal distribution that lies below a value."""
     return NormalDist().cdf(value)
 
@@ -31,17 +31,17 @@ def t_quantile(share: float, freedom: float) -> float:
     """
     if not freedom > 0:
         raise UsageError(f"degrees of freedom must be positive, not {freedom!r}")
-    if _inside(share) < 0.5:
+    if _check_probability(share) < 0.5:
         return -t_quantile(1 - share, freedom)
     low, high = 0.0, 1.0
-    while t_share(high, freedom) < share:
+    while t_cdf(high, freedom) < share:
         low, high = high, 2 * high
     while low < (middle := (low + high) / 2) < high:
-        low, high = (middle, high) if t_share(middle, freedom) < share else (low, middle)
+        low, high = (middle, high) if t_cdf(middle, freedom) < share else (low, middle)
     return high
 
 
-def t_share(value: float, freedom: float) -> float:
+def t_cdf(value: float, freedom: float) -> float:
     """The share of Student's t with ``freedom`` degrees of freedom that lies below a value.
 
     1 - I(v / (v + t²); v/2, 1/2) / 2 for t >= 0, I being the regularized incomplete beta function
@@ -63,27 +63,27 @@ def incomplete_beta(x: float, a: float, b: float) -> float:
         return 1 - incomplete_beta(1 - x, b, a)
     front = a * math.log(x) + b * math.log1p(-x)
     front -= math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b)
-    return math.exp(front) / a / _fraction(x, a, b)
+    return math.exp(front) / a / _continued_fraction(x, a, b)
 
 
-def _fraction(x: float, a: float, b: float) -> float:
+def _continued_fraction(x: float, a: float, b: float) -> float:
     """1 + d1/(1 + d2/(1 + ...)) of the continued fraction."""
     value, above, below = 1.0, 1.0, 0.0
-    for n in range(1, _MOST_TERMS):
+    for n in range(1, _MAX_TERMS):
         m = n // 2
         if n % 2:
             d = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         else:
             d = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        below = 1 / ((1 + d * below) or _SMALL)
-        above = (1 + d / above) or _SMALL
+        below = 1 / ((1 + d * below) or _TINY)
+        above = (1 + d / above) or _TINY
         value *= above * below
         if abs(above * below - 1) < 1e-16:
             break
     return value
 
 
-def _inside(share: float) -> float:
+def _check_probability(share: float) -> float:
     if not 0 < share < 1:
         raise UsageError(f"a share must lie between 0 and 1, not {share!r}")
     return share

@@ -5,23 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from intercode.core.logs import no_code
+from intercode.core.logs import lacks_code
 from intercode.core.types import Step
 
 NO_CODE = "no code"
 REFUSED = "refused"
 TIMED_OUT = "time-out"
-SILENT = "status only"
+STATUS_ONLY = "status only"
 OTHER = "other"
 
 Rules = Sequence[tuple[str, re.Pattern[str]]]
 
 
-def _rules(*pairs: tuple[str, str]) -> Rules:
+def _compile_rules(*pairs: tuple[str, str]) -> Rules:
     return [(name, re.compile(words, re.MULTILINE)) for name, words in pairs]
 
 
-_SHELL = _rules(
+_SHELL = _compile_rules(
     ("time-out", r"^Command timed out"),
     ("not started", r"^Malformed command|^OCI runtime exec failed|Argument list too long"),
     ("command not found", r": (?:command )?not found$|executable file not found"),
@@ -45,7 +45,7 @@ _SHELL = _rules(
      r"temporarily unavailable|Segmentation fault"),
 )  # fmt: skip
 
-_SQL = _rules(
+_SQL = _compile_rules(
     ("syntax error (1064)", r"error in your SQL syntax|near \".*\": syntax error|incomplete input|"
      r"unrecognized token|PROCEDURE .* can't return|Incorrect usage of"),
     ("no such table (1146)", r"Table '.*' doesn't exist|[Nn]o such table|Unknown table"),
@@ -76,7 +76,7 @@ _EXCEPTION = re.compile(
     re.MULTILINE,
 )
 _SERVICE = re.compile(r"'error': ([\"'])(?!\1)\s*(?:Error executing action: |Error: )?(\S.*)")
-_SERVICE_WORDS = _rules(
+_SERVICE_WORDS = _compile_rules(
     ("SyntaxError", r"invalid syntax|unexpected indent|EOL while|unterminated|was never closed|"
      r"expected an indented block|unindent does not match|EOF while scanning"),
     ("NameError", r"name '.*' is not defined"),
@@ -99,49 +99,54 @@ def error_class(step: Step, environment: str) -> str | None:
     """
     if step.refused:
         return REFUSED
-    if no_code(step):
+    if lacks_code(step):
         return NO_CODE
     if not step.executed:
         return None
     shown = step.observation
     if step.valid is None:
-        return _service(shown) if environment == "python" else None
+        return _service_exception(shown) if environment == "python" else None
     if step.valid:
         return None
     if step.timed_out:
         return TIMED_OUT
     if environment == "sql":
-        return _first(_SQL, shown) or OTHER
+        return _first_match(_SQL, shown) or OTHER
     if environment == "python":
-        return _exception(shown) or _service(shown) or OTHER
-    return _first(_SHELL[:2], shown) or _traced(shown) or _first(_SHELL[2:], shown) or _rest(shown)
+        return _last_exception(shown) or _service_exception(shown) or OTHER
+    return (
+        _first_match(_SHELL[:2], shown)
+        or _python_error_in_shell(shown)
+        or _first_match(_SHELL[2:], shown)
+        or _other_or_status_only(shown)
+    )
 
 
-def _rest(shown: str) -> str:
-    return OTHER if shown.strip() else SILENT
+def _other_or_status_only(shown: str) -> str:
+    return OTHER if shown.strip() else STATUS_ONLY
 
 
-def _first(rules: Rules, shown: str) -> str | None:
+def _first_match(rules: Rules, shown: str) -> str | None:
     return next((name for name, words in rules if words.search(shown)), None)
 
 
-def _exception(shown: str) -> str | None:
+def _last_exception(shown: str) -> str | None:
     """The last exception that a traceback names."""
     found = _EXCEPTION.findall(shown)
     return found[-1] if found else None
 
 
-def _traced(shown: str) -> str | None:
+def _python_error_in_shell(shown: str) -> str | None:
     """The exception of a Python program that a shell ran."""
     if "Traceback (most recent call last)" not in shown and "SyntaxError" not in shown:
         return None
-    name = _exception(shown)
+    name = _last_exception(shown)
     return f"Python {name}" if name else None
 
 
-def _service(shown: str) -> str | None:
+def _service_exception(shown: str) -> str | None:
     """The exception that the authors' Python service tells of, by name or by its words."""
     found = _SERVICE.search(shown)
     if found is None:
         return None
-    return _exception(found[2]) or _first(_SERVICE_WORDS, found[2]) or OTHER
+    return _last_exception(found[2]) or _first_match(_SERVICE_WORDS, found[2]) or OTHER

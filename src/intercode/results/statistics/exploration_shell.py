@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 
-from intercode.results.statistics.shell_commands import Command, commands
+from intercode.results.statistics.shell_commands import ShellCommand, parse_commands
 
-_READING = """
+_READING_COMMANDS_TEXT = """
 ls dir vdir cat tac head tail more less nl wc grep egrep fgrep zgrep zcat bzcat xzcat rg ag cut
 tr uniq comm join paste diff cmp sdiff fold fmt column rev od hexdump strings file stat du df
 tree pwd basename dirname realpath readlink md5sum sha1sum sha224sum sha256sum sha384sum
@@ -20,12 +20,14 @@ dirs read sleep shuf factor numfmt jq host dig nslookup ping whois traceroute ex
 objdump nm ldd pdfinfo pdftotext identify mmls fls icat fsstat istat img_stat srch_strings
 zipinfo xxd tshark capinfos ip ifconfig netstat ss route
 """
-READING = frozenset(_READING.split())
+READING_COMMANDS = frozenset(_READING_COMMANDS_TEXT.split())
 """Commands that read, whatever their options (those with options that write are in ``GUARDED``)."""
 
-_THROUGH = frozenset(("sudo", "nohup", "nice", "stdbuf", "builtin", "exec", "busybox", "setsid"))
-_BARE_ONLY = frozenset(("mount", "hostname", "env", "ifconfig"))
-_NOWHERE = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty")
+_WRAPPER_COMMANDS = frozenset(
+    ("sudo", "nohup", "nice", "stdbuf", "builtin", "exec", "busybox", "setsid")
+)
+_OPTIONS_ONLY_COMMANDS = frozenset(("mount", "hostname", "env", "ifconfig"))
+_HARMLESS_TARGETS = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty")
 _AWK_WRITES = re.compile(r"""print[^;}]*[>|]\s*["\w$(/]|system\s*\(|getline|\|&""")
 _SED_WRITES = re.compile(r"(?:^|[;}\d$/!\s])[wWe]\s+\S|/[gpiI\d]*[we](?:\s|$)")
 _FIND_WRITES = ("-delete", "-fprint", "-fprintf", "-fprint0", "-fls")
@@ -34,31 +36,31 @@ _FIND_RUNS = ("-exec", "-execdir", "-ok", "-okdir")
 Words = Sequence[str]
 
 
-def shell_only_looks(code: str) -> bool:
+def is_shell_exploration(code: str) -> bool:
     """Whether every command in a text reads, and none writes, starts or ends anything."""
     if re.search(r"(?:^|[;&|\s])function\s|\w+\s*\(\)\s*\{", code):
         return False
-    found = commands(code)
-    return bool(found) and all(map(_reads, found or ()))
+    found = parse_commands(code)
+    return bool(found) and all(map(_command_only_reads, found or ()))
 
 
-def _reads(command: Command) -> bool:
-    if any(target not in _NOWHERE for target in command.writes):
+def _command_only_reads(command: ShellCommand) -> bool:
+    if any(target not in _HARMLESS_TARGETS for target in command.output_targets):
         return False
-    return not command.words or words_read(command.words)
+    return not command.words or words_only_read(command.words)
 
 
-def words_read(words: Words) -> bool:
+def words_only_read(words: Words) -> bool:
     """Whether one simple command reads. ``sudo``, ``xargs``, ``timeout`` and their like are judged
     by the command that they run."""
     name, rest = words[0].rpartition("/")[2], words[1:]
-    if name in _THROUGH:
-        return bool(rest) and not rest[0].startswith("-") and words_read(rest)
-    if name in _BARE_ONLY:
+    if name in _WRAPPER_COMMANDS:
+        return bool(rest) and not rest[0].startswith("-") and words_only_read(rest)
+    if name in _OPTIONS_ONLY_COMMANDS:
         return all(word.startswith("-") for word in rest)
-    if name in GUARDED:
-        return GUARDED[name](rest)
-    return name in READING
+    if name in CONDITIONAL_COMMANDS:
+        return CONDITIONAL_COMMANDS[name](rest)
+    return name in READING_COMMANDS
 
 
 def _find(rest: Words) -> bool:
@@ -66,7 +68,7 @@ def _find(rest: Words) -> bool:
         return False
     starts = [at for at, word in enumerate(rest) if word in _FIND_RUNS]
     runs = [list(takewhile(lambda w: w not in (";", "+"), rest[at + 1 :])) for at in starts]
-    return all(run and words_read(run) for run in runs)
+    return all(run and words_only_read(run) for run in runs)
 
 
 def _xargs(rest: Words) -> bool:
@@ -75,15 +77,15 @@ def _xargs(rest: Words) -> bool:
     at = 0
     while at < len(rest) and rest[at].startswith("-"):
         at += 2 if rest[at] in valued else 1
-    return at >= len(rest) or words_read(rest[at:])
+    return at >= len(rest) or words_only_read(rest[at:])
 
 
 def _timeout(rest: Words) -> bool:
     run = [word for word in rest if not word.startswith("-")]
-    return len(run) > 1 and words_read(run[1:])
+    return len(run) > 1 and words_only_read(run[1:])
 
 
-def _without(*options: str) -> Callable[[Words], bool]:
+def _without_options(*options: str) -> Callable[[Words], bool]:
     """Reads unless one of these options is there; a short one may stand in a bundle."""
     short = {o[1] for o in options if len(o) == 2}
     long = [o for o in options if len(o) > 2]
@@ -101,7 +103,7 @@ def _without(*options: str) -> Callable[[Words], bool]:
 
 
 def _sed(rest: Words) -> bool:
-    inert = _without("-i", "--in-place")(rest)
+    inert = _without_options("-i", "--in-place")(rest)
     return inert and not any(_SED_WRITES.search(w) for w in rest if not w.startswith("-"))
 
 
@@ -113,10 +115,10 @@ def _tar(rest: Words) -> bool:
 
 def _shell(rest: Words) -> bool:
     """``bash -c TEXT`` is judged by its text."""
-    return len(rest) == 2 and rest[0] == "-c" and shell_only_looks(rest[1])
+    return len(rest) == 2 and rest[0] == "-c" and is_shell_exploration(rest[1])
 
 
-GUARDED: dict[str, Callable[[Words], bool]] = {
+CONDITIONAL_COMMANDS: dict[str, Callable[[Words], bool]] = {
     "find": _find,
     "xargs": _xargs,
     "timeout": _timeout,
@@ -124,8 +126,8 @@ GUARDED: dict[str, Callable[[Words], bool]] = {
     "awk": lambda rest: not any(_AWK_WRITES.search(word) for word in rest),
     "gawk": lambda rest: not any(_AWK_WRITES.search(word) for word in rest),
     "mawk": lambda rest: not any(_AWK_WRITES.search(word) for word in rest),
-    "sort": _without("-o", "--output"),
-    "tree": _without("-o"),
+    "sort": _without_options("-o", "--output"),
+    "tree": _without_options("-o"),
     "tar": _tar,
     "bash": _shell,
     "sh": _shell,
@@ -134,14 +136,14 @@ GUARDED: dict[str, Callable[[Words], bool]] = {
     "gunzip": lambda rest: any(w in ("-c", "-l", "-t") for w in rest),
     "zip": lambda rest: "-sf" in rest,
     "xxd": lambda rest: not any(w in ("-r", "-revert") for w in rest),
-    "binwalk": _without("-e", "-M", "-D", "--extract", "--dd"),
-    "zsteg": _without("-E"),
-    "curl": _without("-o", "-O", "-d", "-X", "-T", "-F", "--output", "--data", "--request",
+    "binwalk": _without_options("-e", "-M", "-D", "--extract", "--dd"),
+    "zsteg": _without_options("-E"),
+    "curl": _without_options("-o", "-O", "-d", "-X", "-T", "-F", "--output", "--data", "--request",
                      "--upload-file", "--form", "--remote-name"),
     "uniq": lambda rest: sum(not w.startswith("-") for w in rest) < 2,
     "git": lambda rest: bool(rest) and rest[0] in ("status", "log", "show", "diff", "blame"),
     "tcpdump": lambda rest: "-r" in rest and "-w" not in rest,
-    "date": lambda rest: _without("-s", "--set")(rest) and not any(map(str.isdigit, rest)),
+    "date": lambda rest: _without_options("-s", "--set")(rest) and not any(map(str.isdigit, rest)),
     "crontab": lambda rest: list(rest) == ["-l"],
     "set": lambda rest: not rest,
     "export": lambda rest: not rest or list(rest) == ["-p"],

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from intercode.results.statistics.distributions import normal_quantile, normal_share, t_quantile
+from intercode.results.statistics.distributions import normal_cdf, normal_quantile, t_quantile
 
 LEVEL = 0.95
 RESAMPLES = 2000
-ONE, NO_SPREAD = "one task only", "no spread seen"
+SINGLE_TASK, NO_SPREAD = "one task only", "no spread seen"
 """In place of a method: why there is no interval."""
 
 
@@ -35,7 +35,7 @@ class Estimate:
     clusters: int
     method: str
 
-    def times(self, factor: float) -> Estimate:
+    def scaled(self, factor: float) -> Estimate:
         """The same in another unit, such as percent."""
         low, high = (None if b is None else factor * b for b in (self.low, self.high))
         return replace(self, value=factor * self.value, low=low, high=high)
@@ -49,15 +49,15 @@ class Cluster:
     size: int
 
 
-def wilson(share: float, size: float, level: float = LEVEL) -> tuple[float, float]:
+def wilson_interval(share: float, size: float, level: float = LEVEL) -> tuple[float, float]:
     """Wilson's score interval for a share of ``size`` independent samples (Wilson 1927, JASA 22).
 
     ``size`` may be an effective number, and no whole one.
     """
-    return _score(share, size, normal_quantile((1 + level) / 2))
+    return _wilson_bounds(share, size, normal_quantile((1 + level) / 2))
 
 
-def proportion(clusters: Sequence[Cluster], level: float = LEVEL) -> Estimate | None:
+def estimate_proportion(clusters: Sequence[Cluster], level: float = LEVEL) -> Estimate | None:
     """A share of all samples, with an interval that takes clusters as the independent units.
 
     Where every cluster has one sample: Wilson's score interval. Else Wilson's with the effective
@@ -73,14 +73,14 @@ def proportion(clusters: Sequence[Cluster], level: float = LEVEL) -> Estimate | 
         return None
     share = sum(c.hits for c in counted) / total
     if total == n:
-        return Estimate(share, *wilson(share, n, level), n, n, "Wilson")
+        return Estimate(share, *wilson_interval(share, n, level), n, n, "Wilson")
     variance = ratio_variance(counted)
     if variance is None:
-        return Estimate(share, None, None, total, n, ONE)
+        return Estimate(share, None, None, total, n, SINGLE_TASK)
     if not variance:
-        return Estimate(share, *wilson(share, n, level), total, n, "Wilson, one per task")
+        return Estimate(share, *wilson_interval(share, n, level), total, n, "Wilson, one per task")
     effective = min(share * (1 - share) / variance, total)
-    bounds = _score(share, effective, t_quantile((1 + level) / 2, n - 1))
+    bounds = _wilson_bounds(share, effective, t_quantile((1 + level) / 2, n - 1))
     return Estimate(share, *bounds, total, n, "Wilson, clustered by task")
 
 
@@ -96,7 +96,7 @@ def ratio_variance(clusters: Sequence[Cluster]) -> float | None:
     return n / (n - 1) * sum((c.hits - ratio * c.size) ** 2 for c in clusters) / total**2
 
 
-def mean(values: Sequence[Sequence[float]], level: float = LEVEL) -> Estimate | None:
+def estimate_mean(values: Sequence[Sequence[float]], level: float = LEVEL) -> Estimate | None:
     """The mean over all samples, with Student's t interval that takes clusters as the units.
 
     Its standard error is that of a ratio (see ``ratio_variance``); with clusters of one size it is
@@ -109,7 +109,7 @@ def mean(values: Sequence[Sequence[float]], level: float = LEVEL) -> Estimate | 
     n, total = len(counted), sum(c.size for c in counted)
     value, variance = math.fsum(c.hits for c in counted) / total, ratio_variance(counted)
     if not variance:
-        return Estimate(value, None, None, total, n, ONE if n == 1 else NO_SPREAD)
+        return Estimate(value, None, None, total, n, SINGLE_TASK if n == 1 else NO_SPREAD)
     reach = t_quantile((1 + level) / 2, n - 1) * math.sqrt(variance)
     return Estimate(value, value - reach, value + reach, total, n, "t over tasks")
 
@@ -123,7 +123,7 @@ def standard_error(values: Sequence[float]) -> float | None:
     return math.sqrt(math.fsum((v - centre) ** 2 for v in values) / (n - 1) / n)
 
 
-def bootstrap(
+def bootstrap_interval(
     values: Sequence[float],
     level: float = LEVEL,
     *,
@@ -142,11 +142,11 @@ def bootstrap(
     means = sorted(sum(draw(all_of, k=n)) / n for _ in range(resamples))
     tail = (1 - level) / 2
     if expanded and n > 1:
-        tail = normal_share(-math.sqrt(n / (n - 1)) * t_quantile(1 - tail, n - 1))
+        tail = normal_cdf(-math.sqrt(n / (n - 1)) * t_quantile(1 - tail, n - 1))
     return _percentile(means, tail), _percentile(means, 1 - tail)
 
 
-def resampled(
+def estimate_bootstrap_mean(
     values: Sequence[float], level: float = LEVEL, *, samples: int, seed: int = 0
 ) -> Estimate | None:
     """The mean of one value in 0..1 per cluster with its bootstrap interval.
@@ -158,17 +158,21 @@ def resampled(
         return None
     n, value = len(values), fmean(values)
     if n == 1:
-        return Estimate(value, None, None, samples, n, ONE)
+        return Estimate(value, None, None, samples, n, SINGLE_TASK)
     if min(values) == max(values):
-        return Estimate(value, *wilson(value, n, level), samples, n, "Wilson, one per task")
-    return Estimate(value, *bootstrap(values, level, seed=seed), samples, n, "bootstrap over tasks")
+        return Estimate(
+            value, *wilson_interval(value, n, level), samples, n, "Wilson, one per task"
+        )
+    return Estimate(
+        value, *bootstrap_interval(values, level, seed=seed), samples, n, "bootstrap over tasks"
+    )
 
 
-def paired(
+def estimate_paired_difference(
     differences: Sequence[float],
     level: float = LEVEL,
     *,
-    reach: float | None = None,
+    bound: float | None = None,
     samples: int | None = None,
 ) -> Estimate:
     """The mean of differences, one per task, with an interval. ``reach`` is the largest that a
@@ -181,36 +185,36 @@ def paired(
     """
     n, value = len(differences), fmean(differences)
     total = n if samples is None else samples
-    if reach is not None and _is_coarse(differences, reach):
-        more = [*differences, reach, -reach]
-        wide = normal_quantile((1 + level) / 2) * paired_error(differences, reach=reach)
-        low, high = max(-reach, fmean(more) - wide), min(reach, fmean(more) + wide)
+    if bound is not None and _is_three_valued(differences, bound):
+        more = [*differences, bound, -bound]
+        wide = normal_quantile((1 + level) / 2) * paired_standard_error(differences, bound=bound)
+        low, high = max(-bound, fmean(more) - wide), min(bound, fmean(more) + wide)
         return Estimate(value, min(low, value), max(high, value), total, n, "paired, Bonett-Price")
     error = standard_error(differences)
     if not error:
-        return Estimate(value, None, None, total, n, ONE if n == 1 else NO_SPREAD)
+        return Estimate(value, None, None, total, n, SINGLE_TASK if n == 1 else NO_SPREAD)
     wide = t_quantile((1 + level) / 2, n - 1) * error
     low, high = value - wide, value + wide
-    if reach is not None:
-        low, high = max(-reach, low), min(reach, high)
+    if bound is not None:
+        low, high = max(-bound, low), min(bound, high)
     return Estimate(value, low, high, total, n, "paired, t over tasks")
 
 
-def paired_error(differences: Sequence[float], *, reach: float) -> float:
+def paired_standard_error(differences: Sequence[float], *, bound: float) -> float:
     """The standard error of the mean of differences of shares, as ``paired`` takes it."""
-    if not _is_coarse(differences, reach):
+    if not _is_three_valued(differences, bound):
         return standard_error(differences) or 0.0
-    more = [*differences, reach, -reach]
+    more = [*differences, bound, -bound]
     centre = fmean(more)
     return math.sqrt(max(0.0, fmean(d * d for d in more) - centre * centre) / len(more))
 
 
-def _is_coarse(differences: Sequence[float], reach: float) -> bool:
+def _is_three_valued(differences: Sequence[float], reach: float) -> bool:
     steps = {abs(d) for d in differences}
     return steps <= {0.0, reach} or min(differences) == max(differences)
 
 
-def by_cluster(pairs: Sequence[tuple[str, float]]) -> list[list[float]]:
+def values_by_task(pairs: Sequence[tuple[str, float]]) -> list[list[float]]:
     """Values by the task that they belong to, in the order of the first of each."""
     out: dict[str, list[float]] = {}
     for task, value in pairs:
@@ -218,13 +222,13 @@ def by_cluster(pairs: Sequence[tuple[str, float]]) -> list[list[float]]:
     return list(out.values())
 
 
-def hits(pairs: Sequence[tuple[str, bool]]) -> list[Cluster]:
+def clusters_by_task(pairs: Sequence[tuple[str, bool]]) -> list[Cluster]:
     """Yes and no by the task that they belong to."""
-    grouped = by_cluster([(task, float(yes)) for task, yes in pairs])
+    grouped = values_by_task([(task, float(yes)) for task, yes in pairs])
     return [Cluster(sum(values), len(values)) for values in grouped]
 
 
-def _score(share: float, size: float, z: float) -> tuple[float, float]:
+def _wilson_bounds(share: float, size: float, z: float) -> tuple[float, float]:
     """Wilson's interval at any quantile."""
     shrink = 1 + z * z / size
     centre = (share + z * z / (2 * size)) / shrink

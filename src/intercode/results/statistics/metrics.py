@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
-from intercode.core.logs import no_code
-from intercode.core.types import SUCCESS, Step, Trajectory
+from intercode.core.logs import lacks_code
+from intercode.core.types import SUCCESS_THRESHOLD, Step, Trajectory
 
 Episodes = Sequence[Trajectory]
 
@@ -21,7 +21,7 @@ def is_failed(episode: Trajectory) -> bool:
     return episode.end == "error" or episode.error is not None
 
 
-def settled(episodes: Iterable[Trajectory]) -> list[Trajectory]:
+def drop_retried_failures(episodes: Iterable[Trajectory]) -> list[Trajectory]:
     """Leave out failed episodes that were played to the end at another try: of the same task and
     the same epoch.
 
@@ -37,24 +37,24 @@ def settled(episodes: Iterable[Trajectory]) -> list[Trajectory]:
     ]
 
 
-def failed(episodes: Episodes) -> int:
+def count_failed(episodes: Episodes) -> int:
     """How many episodes ended in an error of the infrastructure."""
     return sum(is_failed(t) for t in episodes)
 
 
-def played(episodes: Episodes) -> list[Trajectory]:
+def completed_episodes(episodes: Episodes) -> list[Trajectory]:
     """The episodes that figures are taken over."""
     return [t for t in episodes if not is_failed(t)]
 
 
 def success_rate(episodes: Episodes) -> float | None:
     """Share of episodes whose best reward is 1, in percent."""
-    return _percent(t.success for t in played(episodes))
+    return _percent(t.success for t in completed_episodes(episodes))
 
 
 def first_turn_rate(episodes: Episodes) -> float | None:
     """Share of episodes whose first turn has reward 1, in percent: Single Turn out of Try Again."""
-    return _percent(bool(t.steps) and _solved(t.steps[0]) for t in played(episodes))
+    return _percent(bool(t.steps) and _is_solved(t.steps[0]) for t in completed_episodes(episodes))
 
 
 def mean_turns(episodes: Episodes) -> float | None:
@@ -62,7 +62,7 @@ def mean_turns(episodes: Episodes) -> float | None:
 
     Theirs leaves out the submit that ReAct's loop adds when the turns are used up.
     """
-    turns = [float(t.run.get("turns_taken", t.turns)) for t in played(episodes)]
+    turns = [float(t.run.get("turns_taken", t.turns)) for t in completed_episodes(episodes)]
     return fmean(turns) if turns else None
 
 
@@ -75,7 +75,7 @@ def error_share(episode: Trajectory) -> float | None:
     flags = [
         step.valid if step.valid is not None else False
         for step in episode.steps
-        if step.valid is not None or no_code(step)
+        if step.valid is not None or lacks_code(step)
     ]
     return flags.count(False) / len(flags) if flags else None
 
@@ -89,9 +89,9 @@ def true_error_share(episode: Trajectory) -> float | None:
     if len(steps) > episode.run.get("turns_taken", len(steps)) and steps[-1].action == "submit":
         steps = steps[:-1]
     flags = [
-        step.valid is not False and not no_code(step)
+        step.valid is not False and not lacks_code(step)
         for step in steps
-        if step.valid is not None or no_code(step)
+        if step.valid is not None or lacks_code(step)
     ]
     return flags.count(False) / len(flags) if flags else None
 
@@ -100,11 +100,11 @@ def error_rate(
     episodes: Episodes, share: Callable[[Trajectory], float | None] = error_share
 ) -> float | None:
     """Mean over episodes of the share of invalid actions, in percent."""
-    shares = [s for s in map(share, played(episodes)) if s is not None]
+    shares = [s for s in map(share, completed_episodes(episodes)) if s is not None]
     return 100.0 * fmean(shares) if shares else None
 
 
-def split(
+def split_episodes(
     episodes: Iterable[Trajectory], key: Callable[[Trajectory], str | None]
 ) -> dict[str, list[Trajectory]]:
     """Episodes by group, in the order of their first episode; those with None are left out."""
@@ -124,8 +124,8 @@ def group_of(episode: Trajectory) -> str | None:
     return first if first is not None else second
 
 
-def _solved(step: Step) -> bool:
-    return step.reward is not None and step.reward >= SUCCESS
+def _is_solved(step: Step) -> bool:
+    return step.reward is not None and step.reward >= SUCCESS_THRESHOLD
 
 
 def _percent(values: Iterable[bool]) -> float | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from intercode.core.logs import no_code
-from intercode.core.types import SUCCESS, Step, Trajectory
+from intercode.core.logs import lacks_code
+from intercode.core.types import SUCCESS_THRESHOLD, Step, Trajectory
 from intercode.results.statistics.metrics import is_failed
 
 
-def samples(episodes: Iterable[Trajectory]) -> list[Trajectory]:
+def independent_episodes(episodes: Iterable[Trajectory]) -> list[Trajectory]:
     """The independent plays of tasks: one for each task and epoch, the last one recorded.
 
     Left out are episodes that ended in an error of the infrastructure (missing, no zeros) and
@@ -27,12 +27,12 @@ def by_task(episodes: Iterable[Trajectory]) -> dict[str, list[Trajectory]]:
     return out
 
 
-def most_epochs(episodes: Iterable[Trajectory]) -> int:
+def max_epochs(episodes: Iterable[Trajectory]) -> int:
     """The largest number of episodes of one task."""
     return max((len(same) for same in by_task(episodes).values()), default=0)
 
 
-def turns_of(episode: Trajectory) -> tuple[Step, ...]:
+def agent_turns(episode: Trajectory) -> tuple[Step, ...]:
     """The turns that the agent took: without the submit that the authors' ReAct loop adds when
     the turns are used up."""
     steps = episode.steps
@@ -46,24 +46,24 @@ def turn_count(episode: Trajectory) -> float:
     return float(episode.run.get("turns_taken", episode.turns))
 
 
-def solved_at(episode: Trajectory) -> int | None:
+def solving_turn(episode: Trajectory) -> int | None:
     """The turn, from 1, after which the reward was 1 for the first time; None: never.
 
     An agent that is scored only at its end is solved at its last turn; a forced submit counts with
     the turn before.
     """
     for number, step in enumerate(episode.steps, start=1):
-        if step.reward is not None and step.reward >= SUCCESS:
-            return min(number, max(1, len(turns_of(episode))))
+        if step.reward is not None and step.reward >= SUCCESS_THRESHOLD:
+            return min(number, max(1, len(agent_turns(episode))))
     return None
 
 
 def is_invalid(step: Step) -> bool:
     """Whether a turn's action could not be executed, or held no code. A turn without a recorded
     flag is not counted as invalid."""
-    return step.valid is False or no_code(step)
+    return step.valid is False or lacks_code(step)
 
 
-def is_judged(step: Step) -> bool:
+def has_validity(step: Step) -> bool:
     """Whether it is known of a turn if its action was valid."""
-    return step.valid is not None or no_code(step)
+    return step.valid is not None or lacks_code(step)

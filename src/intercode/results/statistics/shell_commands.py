@@ -17,24 +17,26 @@ _TOKEN = re.compile(
 )
 _INNER = re.compile(r"\$\(((?:[^()]|\([^()]*\))*)\)|`([^`]*)`")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*(?:\[[^]]*\])?\+?=")
-_OPENING = frozenset(("if", "then", "elif", "else", "while", "until", "do", "!", "time", "{", "("))
-_CLOSING = frozenset(("fi", "done", "esac", "}", ")"))
+_LEADING_KEYWORDS = frozenset(
+    ("if", "then", "elif", "else", "while", "until", "do", "!", "time", "{", "(")
+)
+_CLOSING_KEYWORDS = frozenset(("fi", "done", "esac", "}", ")"))
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ShellCommand:
     """A simple command: its words without quotes, and what its output is written into."""
 
     words: tuple[str, ...]
-    writes: tuple[str, ...] = ()
+    output_targets: tuple[str, ...] = ()
 
 
-def commands(text: str) -> list[Command] | None:
+def parse_commands(text: str) -> list[ShellCommand] | None:
     """Every simple command in a text, those of substitutions too, in order of their ends.
 
     Keywords, assignments and the names of loops are left out. None where a quote is not closed.
     """
-    out: list[Command] = []
+    out: list[ShellCommand] = []
     words: list[str] = []
     writes: list[str] = []
     redirect = ""
@@ -42,21 +44,21 @@ def commands(text: str) -> list[Command] | None:
         if kind == "other":
             return None
         if kind == "end":
-            out += _finished(words, writes)
+            out += _build_command(words, writes)
             words, writes, redirect = [], [], ""
         elif kind == "redirect":
             redirect = token
         elif kind == "word":
-            inner = _inner(token)
+            inner = _substitutions(token)
             if inner is None:
                 return None
             out += inner
             if not redirect:
-                words.append(_unquoted(token))
+                words.append(_unquote(token))
             elif ">" in redirect and not (redirect.endswith("&") and token.strip("-").isdigit()):
-                writes.append(_unquoted(token))
+                writes.append(_unquote(token))
             redirect = ""
-    return out + _finished(words, writes)
+    return out + _build_command(words, writes)
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
@@ -65,27 +67,29 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
             yield str(found.lastgroup), found.group()
 
 
-def _finished(words: list[str], writes: list[str]) -> list[Command]:
+def _build_command(words: list[str], writes: list[str]) -> list[ShellCommand]:
     """The command that these words make, without what only steers the shell."""
     rest = list(words)
-    while rest and (rest[0] in _OPENING or _ASSIGNMENT.match(rest[0])):
+    while rest and (rest[0] in _LEADING_KEYWORDS or _ASSIGNMENT.match(rest[0])):
         rest.pop(0)
-    steers = rest and (rest[0] in _CLOSING or rest[0] in ("for", "case", "select", "function"))
+    steers = rest and (
+        rest[0] in _CLOSING_KEYWORDS or rest[0] in ("for", "case", "select", "function")
+    )
     if steers:
         rest = []
-    return [Command(tuple(rest), tuple(writes))] if rest or writes else []
+    return [ShellCommand(tuple(rest), tuple(writes))] if rest or writes else []
 
 
-def _inner(token: str) -> list[Command] | None:
+def _substitutions(token: str) -> list[ShellCommand] | None:
     """The commands of the substitutions in a word; none in single quotes."""
-    out: list[Command] = []
+    out: list[ShellCommand] = []
     for dollar, back in _INNER.findall(re.sub(r"'[^']*'", "", token)):
-        found = commands(dollar or back)
+        found = parse_commands(dollar or back)
         if found is None:
             return None
         out += found
     return out
 
 
-def _unquoted(token: str) -> str:
+def _unquote(token: str) -> str:
     return re.sub(r"'([^']*)'|\"((?:\\.|[^\"\\])*)\"|\\(.)", r"\1\2\3", token, flags=re.DOTALL)

@@ -11,23 +11,23 @@ from itertools import compress
 
 from intercode.results.statistics.distributions import normal_quantile
 
-SHUFFLES = 10_000
-MOST_BYTES = 1 << 24
+SIGN_FLIP_SAMPLES = 10_000
+MAX_DISTRIBUTION_BYTES = 1 << 24
 """How large the exact distribution of a sign-flip test may become before it is sampled instead."""
 
-_SAME = 1 - 1e-12
-_HALF = bytes(n & 1 for n in range(256))
+_TIE_TOLERANCE = 1 - 1e-12
+_LOW_BITS = bytes(n & 1 for n in range(256))
 
 
 @dataclass(frozen=True, slots=True)
-class Tested:
+class TestResult:
     """A two-sided p-value and how it was got."""
 
     p: float
     method: str
 
 
-def mcnemar(first: int, second: int) -> float:
+def mcnemar_p(first: int, second: int) -> float:
     """The exact McNemar test: the two-sided p-value for ``first`` and ``second`` pairs of which
     only one side, or only the other, succeeded. 1 where no pair differs.
 
@@ -39,9 +39,9 @@ def mcnemar(first: int, second: int) -> float:
     return float(min(Fraction(1), Fraction(2 * tail, 2**n)))
 
 
-def sign_flip(
-    differences: Sequence[Fraction | float], *, shuffles: int = SHUFFLES, seed: int = 0
-) -> Tested:
+def sign_flip_test(
+    differences: Sequence[Fraction | float], *, samples: int = SIGN_FLIP_SAMPLES, seed: int = 0
+) -> TestResult:
     """The paired permutation test: the two-sided p-value of the sum of differences when each sign
     is as likely as the other (Fisher 1935, The Design of Experiments, section 21).
 
@@ -51,19 +51,19 @@ def sign_flip(
     """
     moved = [d for d in differences if d]
     if not moved:
-        return Tested(1.0, "nothing differs")
+        return TestResult(1.0, "nothing differs")
     fractions = [d for d in moved if isinstance(d, Fraction)]
     if len(fractions) == len(moved):
         common = math.lcm(*(d.denominator for d in fractions))
         steps = [int(d * common) for d in fractions]
-        if sum(map(abs, steps)) * (len(steps) // 8 + 1) <= MOST_BYTES:
-            return Tested(_all_signs(steps), "exact sign-flip test")
+        if sum(map(abs, steps)) * (len(steps) // 8 + 1) <= MAX_DISTRIBUTION_BYTES:
+            return TestResult(_exact_sign_flip_p(steps), "exact sign-flip test")
     values = [float(d) for d in moved]
-    sampled = _some_signs(values, shuffles, seed)
-    return Tested(sampled, f"sign-flip test, {shuffles} samples")
+    sampled = _sampled_sign_flip_p(values, samples, seed)
+    return TestResult(sampled, f"sign-flip test, {samples} samples")
 
 
-def holm(values: Sequence[float]) -> list[float]:
+def holm_adjusted(values: Sequence[float]) -> list[float]:
     """P-values of several tests made together, adjusted (Holm 1979, Scand. J. Statist. 6)."""
     order = sorted(range(len(values)), key=values.__getitem__)
     out, least = [1.0] * len(values), 0.0
@@ -73,7 +73,7 @@ def holm(values: Sequence[float]) -> list[float]:
     return out
 
 
-def detectable(
+def detectable_difference(
     error: float, tasks: int, *, level: float = 0.95, power: float = 0.8
 ) -> float | None:
     """The smallest true difference that a paired comparison finds with this power:
@@ -83,7 +83,7 @@ def detectable(
     exact test needs to speak at all: the fewest tasks, all for one side, whose p-value is below α.
     None with too few tasks for any difference.
     """
-    floor = _fewest(level) / tasks if tasks else math.inf
+    floor = _min_differing_pairs(level) / tasks if tasks else math.inf
     found = max((normal_quantile((1 + level) / 2) + normal_quantile(power)) * error, floor)
     return found if found <= 1 else None
 
@@ -95,15 +95,17 @@ def tasks_needed(
     ((z(1 - α/2) + z(power)) · s / d)², rounded up; ``spread`` s is the standard deviation of the
     difference per task. At least what an exact test needs to speak at all."""
     z = normal_quantile((1 + level) / 2) + normal_quantile(power)
-    return max(math.ceil((z * spread / abs(difference)) ** 2), math.ceil(_fewest(level)))
+    return max(
+        math.ceil((z * spread / abs(difference)) ** 2), math.ceil(_min_differing_pairs(level))
+    )
 
 
-def _fewest(level: float) -> int:
+def _min_differing_pairs(level: float) -> int:
     """How many pairs must differ, all the same way, for the exact test to reach 1 - level."""
     return math.ceil(1 - math.log2(1 - level))
 
 
-def _all_signs(steps: Sequence[int]) -> float:
+def _exact_sign_flip_p(steps: Sequence[int]) -> float:
     """The share of all sign patterns whose sum is as far from 0 as that of ``steps``.
 
     A polynomial whose powers are sums (shifted to be 0 or more) and whose coefficients count
@@ -122,12 +124,12 @@ def _all_signs(steps: Sequence[int]) -> float:
     return float(Fraction(min(2 * tail, 1 << len(steps)), 1 << len(steps)))
 
 
-def _some_signs(values: Sequence[float], shuffles: int, seed: int) -> float:
+def _sampled_sign_flip_p(values: Sequence[float], shuffles: int, seed: int) -> float:
     draw = random.Random(seed)
-    seen, whole = abs(math.fsum(values)) * _SAME, sum(map(abs, values))
+    seen, whole = abs(math.fsum(values)) * _TIE_TOLERANCE, sum(map(abs, values))
     sizes = [abs(v) for v in values]
     extreme = 1
     for _ in range(shuffles):
-        up = sum(compress(sizes, draw.randbytes(len(sizes)).translate(_HALF)))
+        up = sum(compress(sizes, draw.randbytes(len(sizes)).translate(_LOW_BITS)))
         extreme += abs(2 * up - whole) >= seen
     return extreme / (shuffles + 1)

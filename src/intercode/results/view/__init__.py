@@ -9,6 +9,6 @@ from __future__ import annotations
 
 from intercode.results.view.library import Library
 from intercode.results.view.server import Server
-from intercode.results.view.static_page import write_file
+from intercode.results.view.static_page import write_page
 
-__all__ = ["Library", "Server", "write_file"]
+__all__ = ["Library", "Server", "write_page"]

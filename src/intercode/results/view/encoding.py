@@ -7,20 +7,20 @@ import math
 from typing import Any
 
 
-def as_json(value: Any) -> str:
+def browser_json(value: Any) -> str:
     """A value of JSON types as ASCII text. Infinities and NaN, which Python's JSON has and a
     browser's has not, become their names."""
     try:
         return json.dumps(value, allow_nan=False)
     except ValueError:
-        return json.dumps(_finite(value), allow_nan=False)
+        return json.dumps(_replace_non_finite(value), allow_nan=False)
 
 
-def _finite(value: Any) -> Any:
+def _replace_non_finite(value: Any) -> Any:
     if isinstance(value, dict):
-        return {k: _finite(v) for k, v in value.items()}
+        return {k: _replace_non_finite(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
+        return [_replace_non_finite(v) for v in value]
     if isinstance(value, float) and not math.isfinite(value):
         return repr(value)
     return value

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import UsageError
-from intercode.core.logs import discover
-from intercode.core.types import Trajectory, plain
+from intercode.core.logs import find_logs
+from intercode.core.types import Trajectory, to_jsonable
 from intercode.results.compare.sides import CONDITIONS
-from intercode.results.view.log_index import Log, open_log
-from intercode.results.view.rows import FIELDS, own_facts, rows, summary
+from intercode.results.view.log_index import LogIndex, open_log
+from intercode.results.view.rows import FIELDS, episode_rows, own_metadata, run_summary
 
 
 class Library:
@@ -26,16 +26,16 @@ class Library:
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = [Path(p) for p in paths]
         self._lock = threading.Lock()
-        self._logs: list[Log] = []
-        self._known: set[Path] = set()
+        self._logs: list[LogIndex] = []
+        self._known_paths: set[Path] = set()
         self.refresh()
 
     def refresh(self) -> None:
         """Look for new runs and new episodes."""
         with self._lock:
-            for path in discover(self._paths):
-                if path.resolve() not in self._known:
-                    self._known.add(path.resolve())
+            for path in find_logs(self._paths):
+                if path.resolve() not in self._known_paths:
+                    self._known_paths.add(path.resolve())
                     self._logs.append(open_log(path))
             for log in self._logs:
                 log.refresh()
@@ -43,8 +43,8 @@ class Library:
     def index(self) -> dict[str, Any]:
         """What the page's lists are made of: runs, each with its facts, figures and rows."""
         with self._lock:
-            names = _names([log.path for log in self._logs])
-            runs = [_run(log, name) for log, name in zip(self._logs, names, strict=True)]
+            names = _shortest_names([log.path for log in self._logs])
+            runs = [_run_index(log, name) for log, name in zip(self._logs, names, strict=True)]
         conditions = {name: list(facts) for name, facts in CONDITIONS.items()}
         return {
             "fields": [*FIELDS, "at", "depth", "replaced"],
@@ -55,8 +55,8 @@ class Library:
     def episode(self, run: int, at: int) -> dict[str, Any]:
         """One episode in full. Raises UsageError where there is none."""
         with self._lock:
-            log = self._log(run)
-            return detail(log.episode(at), log.facts)
+            log = self._log_of_run(run)
+            return episode_detail(log.episode(at), log.metadata)
 
     def episodes(self) -> Iterator[tuple[int, int, dict[str, Any]]]:
         """Every episode in full, with its run and position, one log after another."""
@@ -71,52 +71,53 @@ class Library:
         with self._lock:
             logs = list(self._logs)
         return [
-            [at for at, t in enumerate(self._all(log)) if wanted in searched(t)] for log in logs
+            [at for at, t in enumerate(self._iterate_episodes(log)) if wanted in search_text(t)]
+            for log in logs
         ]
 
-    def _all(self, log: Log) -> Iterator[Trajectory]:
+    def _iterate_episodes(self, log: LogIndex) -> Iterator[Trajectory]:
         for at in range(len(log.entries)):
             with self._lock:
                 episode = log.episode(at)
             yield episode
 
-    def _log(self, run: int) -> Log:
+    def _log_of_run(self, run: int) -> LogIndex:
         if not 0 <= run < len(self._logs):
             raise UsageError(f"no run {run}: there are {len(self._logs)}")
         return self._logs[run]
 
 
-def detail(t: Trajectory, facts: Mapping[str, Any]) -> dict[str, Any]:
+def episode_detail(t: Trajectory, facts: Mapping[str, Any]) -> dict[str, Any]:
     """An episode as JSON types, without what its run says already."""
-    out: dict[str, Any] = plain(t)
-    out["run"] = plain(own_facts(t.run, facts))
+    out: dict[str, Any] = to_jsonable(t)
+    out["run"] = to_jsonable(own_metadata(t.run, facts))
     out["success"], out["reward"] = t.success, t.reward
     return out
 
 
-def searched(t: Trajectory) -> str:
+def search_text(t: Trajectory) -> str:
     """The text in which an episode is searched."""
     said = [t.task, t.query, t.error or "", *t.tags]
     for step in t.steps:
         said += [step.thought, step.action, step.observation, *step.changes, *step.diffs.values()]
         if step.messages:
-            said += [json.dumps(plain(m), ensure_ascii=False) for m in step.messages]
+            said += [json.dumps(to_jsonable(m), ensure_ascii=False) for m in step.messages]
         else:
             said.append(step.message)
     return "\n".join(said).casefold()
 
 
-def _run(log: Log, name: str) -> dict[str, Any]:
+def _run_index(log: LogIndex, name: str) -> dict[str, Any]:
     return {
         "name": name,
-        "facts": plain(log.facts),
+        "facts": to_jsonable(log.metadata),
         "problems": log.problems,
-        "summary": summary(log.entries),
-        "rows": rows(log.entries),
+        "summary": run_summary(log.entries),
+        "rows": episode_rows(log.entries),
     }
 
 
-def _names(paths: Sequence[Path]) -> list[str]:
+def _shortest_names(paths: Sequence[Path]) -> list[str]:
     """The shortest ends of paths that tell them apart."""
     parts = [p.resolve().parts for p in paths]
     out = []

@@ -9,15 +9,15 @@ from typing import Any, Protocol
 from intercode.core import logs, trajectories
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import Trajectory
-from intercode.results.view.rows import Entry, entry
+from intercode.results.view.rows import EpisodeEntry, index_episode
 
 
-class Log(Protocol):
+class LogIndex(Protocol):
     """A run's episodes. ``problems``: what of it could not be read, each in a sentence."""
 
     path: Path
-    facts: dict[str, Any]
-    entries: list[Entry]
+    metadata: dict[str, Any]
+    entries: list[EpisodeEntry]
     problems: list[str]
 
     def refresh(self) -> None:
@@ -29,12 +29,12 @@ class Log(Protocol):
         ...
 
 
-def open_log(path: Path) -> Log:
+def open_log(path: Path) -> LogIndex:
     """The log at a path that ``logs.discover`` gave, not read yet."""
-    return Lines(path) if path.is_dir() or path.suffix == ".jsonl" else Whole(path)
+    return JsonlIndex(path) if path.is_dir() or path.suffix == ".jsonl" else AuthorsLogIndex(path)
 
 
-class Lines:
+class JsonlIndex:
     """A run directory, or a file with a line for each episode, of which only the places are kept.
 
     A line that cannot be read is a problem, and the others are shown. A torn last line is left for
@@ -44,28 +44,28 @@ class Lines:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = path / trajectories.TRAJECTORIES_FILE if path.is_dir() else path
-        self._meta = path / trajectories.RUN_FILE
-        self._began: tuple[int, int] | None = None
-        self._start_over()
+        self._run_file = path / trajectories.RUN_FILE
+        self._file_identity: tuple[int, int] | None = None
+        self._reset()
 
-    def _start_over(self) -> None:
-        self.entries: list[Entry] = []
-        self.facts: dict[str, Any] = {}
+    def _reset(self) -> None:
+        self.entries: list[EpisodeEntry] = []
+        self.metadata: dict[str, Any] = {}
         self.problems: list[str] = []
-        self._places: list[tuple[int, int]] = []
+        self._offsets: list[tuple[int, int]] = []
         self._end = self._lines = 0
 
     def refresh(self) -> None:
         """Index the lines that are new; all of them where the file is another one."""
         if not self._file.exists():
-            self._start_over()
-            self._read_facts()
+            self._reset()
+            self._read_metadata()
             return
         now = self._file.stat()
-        if self._began != (now.st_dev, now.st_ino) or now.st_size < self._end:
-            self._start_over()
-            self._began = (now.st_dev, now.st_ino)
-        self._read_facts()
+        if self._file_identity != (now.st_dev, now.st_ino) or now.st_size < self._end:
+            self._reset()
+            self._file_identity = (now.st_dev, now.st_ino)
+        self._read_metadata()
         with self._file.open("rb") as file:
             file.seek(self._end)
             for raw in file:
@@ -77,68 +77,68 @@ class Lines:
 
     def episode(self, at: int) -> Trajectory:
         """Read the episode at a position from its place in the file."""
-        if not 0 <= at < len(self._places):
-            raise UsageError(f"{self.path} has no episode {at}: it has {len(self._places)}")
-        start, length = self._places[at]
+        if not 0 <= at < len(self._offsets):
+            raise UsageError(f"{self.path} has no episode {at}: it has {len(self._offsets)}")
+        start, length = self._offsets[at]
         with self._file.open("rb") as file:
             file.seek(start)
-            return self._parsed(file.read(length))
+            return self._parse(file.read(length))
 
     def _add(self, raw: bytes) -> None:
         if not raw.strip():
             return
         try:
-            trajectory = self._parsed(raw)
+            trajectory = self._parse(raw)
         except DataError as e:
             self.problems.append(f"line {self._lines} cannot be read: {e}")
             return
-        self.facts = self.facts or dict(trajectory.run)
-        self.entries.append(entry(len(self._places), trajectory))
-        self._places.append((self._end, len(raw)))
+        self.metadata = self.metadata or dict(trajectory.run)
+        self.entries.append(index_episode(len(self._offsets), trajectory))
+        self._offsets.append((self._end, len(raw)))
 
-    def _parsed(self, raw: bytes) -> Trajectory:
+    def _parse(self, raw: bytes) -> Trajectory:
         try:
             row = json.loads(raw)
         except ValueError as e:
             raise DataError(f"broken JSON ({e})") from e
-        trajectory = trajectories.from_row(row)
-        return trajectory.replace(run={**self.facts, **trajectory.run})
+        trajectory = trajectories.trajectory_from_row(row)
+        return trajectory.replace(run={**self.metadata, **trajectory.run})
 
-    def _read_facts(self) -> None:
-        if not self.path.is_dir() or not self._meta.is_file():
+    def _read_metadata(self) -> None:
+        if not self.path.is_dir() or not self._run_file.is_file():
             return
         try:
-            self.facts = trajectories.read_run(self.path)
+            self.metadata = trajectories.read_run_metadata(self.path)
         except DataError as e:
             if str(e) not in self.problems:
                 self.problems.append(str(e))
 
 
-class Whole:
+class AuthorsLogIndex:
     """A log in the authors' form, kept in memory, and read again when the file is another one."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.entries: list[Entry] = []
-        self.facts: dict[str, Any] = {}
+        self.entries: list[EpisodeEntry] = []
+        self.metadata: dict[str, Any] = {}
         self.problems: list[str] = []
         self._episodes: list[Trajectory] = []
-        self._read: tuple[int, int] | None = None
+        self._file_version: tuple[int, int] | None = None
 
     def refresh(self) -> None:
         """Read the file unless it is as it was."""
         now = self.path.stat()
-        if self._read == (now.st_mtime_ns, now.st_size):
+        if self._file_version == (now.st_mtime_ns, now.st_size):
             return
-        self._read = (now.st_mtime_ns, now.st_size)
+        self._file_version = (now.st_mtime_ns, now.st_size)
         try:
-            self._episodes, self.problems = logs.load(self.path), []
+            self._episodes, self.problems = logs.load_log(self.path), []
         except DataError as e:
             self._episodes, self.problems = [], [str(e)]
-        self.entries = [entry(at, t) for at, t in enumerate(self._episodes)]
+        self.entries = [index_episode(at, t) for at, t in enumerate(self._episodes)]
         first = self._episodes[0].run if self._episodes else {}
         same = {k for k, v in first.items() if all(t.run.get(k) == v for t in self._episodes)}
-        self.facts = {k: v for k, v in first.items() if k in same}
+        self.metadata = {k: v for k, v in first.items() if k in same}
 
     def episode(self, at: int) -> Trajectory:
         """The episode at a position."""

@@ -16,12 +16,12 @@ SCRIPTS = (
 )  # fmt: skip
 """In the order in which they are run, as one script."""
 
-SERVED = "connect-src 'self'"
-ALONE = "connect-src 'none'"
+CONNECT_SELF = "connect-src 'self'"
+CONNECT_NONE = "connect-src 'none'"
 
 
 @cache
-def policy(connections: str) -> str:
+def content_security_policy(connections: str) -> str:
     """The Content-Security-Policy: this page's own script and style, by their hashes, and nothing
     from anywhere. ``connections``: SERVED or ALONE."""
     script, style = (_hash(text) for text in (_script(), _asset("style.css")))
@@ -31,12 +31,12 @@ def policy(connections: str) -> str:
     )
 
 
-def head(config: Mapping[str, Any], connections: str) -> str:
+def page_head(config: Mapping[str, Any], connections: str) -> str:
     """The document up to where data may follow. ``config``: what the script is told."""
     text = _asset("index.html")
     told = json.dumps(config).replace("<", "\\u003c")  # cannot end the element that it stands in
     for name, value in {
-        "policy": policy(connections),
+        "policy": content_security_policy(connections),
         "style": _asset("style.css"),
         "config": told,
     }.items():
@@ -44,7 +44,7 @@ def head(config: Mapping[str, Any], connections: str) -> str:
     return text
 
 
-def tail() -> str:
+def page_tail() -> str:
     """The end of the document: the script, which finds everything before it in place."""
     return f"<script>{_script()}</script>\n</body>\n</html>\n"
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from intercode.core.trajectories import Node, trees
+from intercode.core.trajectories import EpisodeNode, build_episode_trees
 from intercode.core.types import Trajectory, Usage
-from intercode.results.statistics.intervals import Cluster, proportion
-from intercode.results.statistics.metrics import is_failed, settled
+from intercode.results.statistics.intervals import Cluster, estimate_proportion
+from intercode.results.statistics.metrics import drop_retried_failures, is_failed
 from intercode.results.statistics.samples import by_task, is_invalid, turn_count
 
 FIELDS = (
@@ -20,12 +20,12 @@ FIELDS = (
 """The columns of a row, in order; ``at`` (where the episode stands in its log), ``depth`` and
 ``replaced`` are put behind them."""
 
-FACTS_ALONE = ("attempts",)
+EPISODE_METADATA = ("attempts",)
 """Keys of Trajectory.run that belong to one episode."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class EpisodeEntry:
     """An episode in an index: where it is, and its values for FIELDS.
 
     ``stub`` is the episode without its steps, of which trees are made. ``usage``: what it spent
@@ -48,7 +48,7 @@ class Entry:
         return turn_count(self.stub) or float(self.values[FIELDS.index("turns")])
 
 
-def entry(at: int, t: Trajectory) -> Entry:
+def index_episode(at: int, t: Trajectory) -> EpisodeEntry:
     """What an index keeps of an episode that stands at position ``at`` of its log."""
     usage = t.usage
     values = (
@@ -62,27 +62,27 @@ def entry(at: int, t: Trajectory) -> Entry:
     kept = {k: t.run[k] for k in ("turns_taken",) if k in t.run}
     stub = t.replace(steps=(), query="", run=kept)
     own = sum((s.usage for s in t.steps[t.branched_at or 0 :]), Usage())
-    return Entry(at, stub, values, own)
+    return EpisodeEntry(at, stub, values, own)
 
 
-def rows(entries: Sequence[Entry]) -> list[list[Any]]:
+def episode_rows(entries: Sequence[EpisodeEntry]) -> list[list[Any]]:
     """A row for each episode, branches below the episode that they came from."""
     by_stub = {id(e.stub): e for e in entries}
-    counted = {id(t) for t in settled(e.stub for e in entries)}
+    counted = {id(t) for t in drop_retried_failures(e.stub for e in entries)}
     out: list[list[Any]] = []
-    stack = [(node, 0) for node in reversed(trees([e.stub for e in entries]))]
+    stack = [(node, 0) for node in reversed(build_episode_trees([e.stub for e in entries]))]
     met: set[int] = set()
     while stack:
         node, depth = stack.pop()
         met.add(id(node.trajectory))
         own = by_stub[id(node.trajectory)]
         out.append([*own.values, own.at, depth, id(own.stub) not in counted])
-        stack += _below(node, depth)
+        stack += _child_nodes(node, depth)
     circular = [e for e in entries if id(e.stub) not in met]  # parents of each other: no tree
     return out + [[*e.values, e.at, 0, id(e.stub) not in counted] for e in circular]
 
 
-def summary(entries: Sequence[Entry]) -> dict[str, Any]:
+def run_summary(entries: Sequence[EpisodeEntry]) -> dict[str, Any]:
     """The figures of a run as the report has them: over episodes that ended without an error and
     are no branches, the last one of each task and epoch. Success in percent, with its interval."""
     good = [e for e in entries if not is_failed(e.stub) and e.stub.parent is None]
@@ -92,7 +92,7 @@ def summary(entries: Sequence[Entry]) -> dict[str, Any]:
         Cluster(sum(solved[id(t)] for t in same), len(same))
         for same in by_task(e.stub for e in last).values()
     ]
-    success = proportion(clusters)
+    success = estimate_proportion(clusters)
     spent = sum((e.usage for e in entries), Usage())
     return {
         "episodes": len(entries),
@@ -102,7 +102,7 @@ def summary(entries: Sequence[Entry]) -> dict[str, Any]:
         "success": None if success is None else 100 * success.value,
         "low": None if success is None or success.low is None else 100 * success.low,
         "high": None if success is None or success.high is None else 100 * success.high,
-        "errors": sum(is_failed(t) for t in settled(e.stub for e in entries)),
+        "errors": sum(is_failed(t) for t in drop_retried_failures(e.stub for e in entries)),
         "turns": sum(e.turns for e in last) / len(last) if last else None,
         "prompt_tokens": spent.prompt_tokens,
         "completion_tokens": spent.completion_tokens,
@@ -110,10 +110,10 @@ def summary(entries: Sequence[Entry]) -> dict[str, Any]:
     }
 
 
-def own_facts(run: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
+def own_metadata(run: Mapping[str, Any], facts: Mapping[str, Any]) -> dict[str, Any]:
     """What an episode's record says of its run that the run itself does not say."""
-    return {k: v for k, v in run.items() if k in FACTS_ALONE or facts.get(k) != v}
+    return {k: v for k, v in run.items() if k in EPISODE_METADATA or facts.get(k) != v}
 
 
-def _below(node: Node, depth: int) -> list[tuple[Node, int]]:
+def _child_nodes(node: EpisodeNode, depth: int) -> list[tuple[EpisodeNode, int]]:
     return [(child, depth + 1) for child in reversed(node.children)]

@@ -16,9 +16,9 @@ from urllib.parse import parse_qs, urlsplit
 
 from intercode import __version__
 from intercode.core.errors import InterCodeError, UsageError
-from intercode.results.view.encoding import as_json
+from intercode.results.view.encoding import browser_json
 from intercode.results.view.library import Library
-from intercode.results.view.page import SERVED, head, policy, tail
+from intercode.results.view.page import CONNECT_SELF, content_security_policy, page_head, page_tail
 
 LOOPBACK = "127.0.0.1"
 HEADERS = {
@@ -28,7 +28,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-_WORTH_PACKING = 2000  # bytes
+_MIN_COMPRESSED_SIZE = 2000  # bytes
 
 
 class Server:
@@ -41,7 +41,7 @@ class Server:
         self.library = library
         self.secret = secrets.token_urlsafe(24)
         try:
-            self._http = _Http((LOOPBACK, port), _Handler)
+            self._http = _HttpServer((LOOPBACK, port), _Handler)
         except (OSError, OverflowError) as e:
             raise UsageError(f"port {port} cannot be had ({e}); leave --port out") from e
         self._http.owner = self
@@ -74,12 +74,14 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def answer(self, path: str, query: str) -> tuple[str, bytes] | None:
+    def respond(self, path: str, query: str) -> tuple[str, bytes] | None:
         """What a path below the secret gives: its media type and bytes; None where there is
         nothing. Raises InterCodeError where it cannot be read."""
         if path == "":
             told = {"mode": "served", "version": __version__}
-            return "text/html; charset=utf-8", (head(told, SERVED) + tail()).encode()
+            return "text/html; charset=utf-8", (
+                page_head(told, CONNECT_SELF) + page_tail()
+            ).encode()
         words = path.split("/")
         found: Any = None
         if words == ["index"]:
@@ -87,14 +89,14 @@ class Server:
             found = self.library.index()
         elif words == ["search"]:
             found = self.library.search(parse_qs(query).get("q", [""])[0])
-        elif len(words) == 3 and words[0] == "episode" and all(_number(w) for w in words[1:]):
+        elif len(words) == 3 and words[0] == "episode" and all(_is_number(w) for w in words[1:]):
             found = self.library.episode(int(words[1]), int(words[2]))
         if found is None:
             return None
-        return "application/json", as_json(found).encode()
+        return "application/json", browser_json(found).encode()
 
 
-class _Http(ThreadingHTTPServer):
+class _HttpServer(ThreadingHTTPServer):
     daemon_threads = True
     owner: Server
 
@@ -105,7 +107,7 @@ class _Http(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: _Http
+    server: _HttpServer
     server_version, sys_version = "intercode", ""
     protocol_version = "HTTP/1.1"
     timeout = 60
@@ -120,7 +122,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(404, "text/plain; charset=utf-8", b"Nothing here.\n")
             return
         try:
-            found = owner.answer(path, parts.query)
+            found = owner.respond(path, parts.query)
         except (InterCodeError, OSError) as e:
             status = 404 if isinstance(e, UsageError) else 500
             self._send(status, "text/plain; charset=utf-8", f"{e}\n".encode())
@@ -131,12 +133,17 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(200, *found)
 
     def _send(self, status: int, kind: str, body: bytes) -> None:
-        packed = "gzip" in self.headers.get("Accept-Encoding", "") and len(body) > _WORTH_PACKING
+        packed = (
+            "gzip" in self.headers.get("Accept-Encoding", "") and len(body) > _MIN_COMPRESSED_SIZE
+        )
         body = gzip.compress(body, 1) if packed else body
         self.send_response(status)
         for name, value in HEADERS.items():
             self.send_header(name, value)
-        self.send_header("Content-Security-Policy", f"{policy(SERVED)}; frame-ancestors 'none'")
+        self.send_header(
+            "Content-Security-Policy",
+            f"{content_security_policy(CONNECT_SELF)}; frame-ancestors 'none'",
+        )
         if packed:
             self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Type", kind)
@@ -148,5 +155,5 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing: the address, which holds the secret, belongs into no log."""
 
 
-def _number(text: str) -> bool:
+def _is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 10

@@ -16,96 +16,102 @@ from dataclasses import dataclass
 
 from intercode.core.errors import SandboxError, SandboxLostError
 from intercode.sandbox.container import orphans, start
-from intercode.sandbox.container.container_spec import Layout
+from intercode.sandbox.container.container_spec import ContainerSpec
 from intercode.sandbox.container.engine import Engine
-from intercode.sandbox.container.limit_counters import Bounds
+from intercode.sandbox.container.limit_counters import LimitCounters
 from intercode.sandbox.contract import SandboxSpec
-from intercode.sandbox.supervisor.connection import READ_SECONDS, KeeperLink
-from intercode.sandbox.supervisor.process_table import free
-from intercode.sandbox.supervisor.recycler import Renewals
+from intercode.sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection
+from intercode.sandbox.supervisor.process_table import unblock_supervisor
+from intercode.sandbox.supervisor.recycler import Recycler
 
 
 @dataclass(frozen=True)
 class Container:
     """One that runs. ``kind`` is equal for those that can stand for each other."""
 
-    kind: tuple[str, str]
-    link: KeeperLink
-    keeper: int
-    ended: int  # a descriptor of the keeper's process
-    bounds: Bounds
+    recycle_key: tuple[str, str]
+    connection: SupervisorConnection
+    supervisor_pid: int
+    pidfd: int  # a descriptor of the keeper's process
+    counters: LimitCounters
 
-    def end(self, wait: bool = False) -> None:
+    def close(self, wait: bool = False) -> None:
         """End it, once; the engine removes it. A keeper that something holds up ends as well."""
-        self.bounds.close()
-        self.link.close(wait)
+        self.counters.close()
+        self.connection.close(wait)
         with suppress(OSError):  # it has ended
-            signal.pidfd_send_signal(self.ended, signal.SIGKILL)
-        os.close(self.ended)
+            signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+        os.close(self.pidfd)
 
 
 class _Pool:
     def __init__(self) -> None:
-        self.waiting: Renewals[Container] = Renewals(Container.end)
+        self.recycler: Recycler[Container] = Recycler(Container.close)
         self._lock = threading.Lock()
-        self._swept: set[str] = set()
+        self._cleaned_engines: set[str] = set()
 
-    def take(self, engine: Engine, spec: SandboxSpec, layout: Layout) -> Container:
-        kind = (engine.name, layout.kind)
-        if (found := self.waiting.take(kind)) is not None:
+    def acquire(self, engine: Engine, spec: SandboxSpec, layout: ContainerSpec) -> Container:
+        kind = (engine.name, layout.recycle_key)
+        if (found := self.recycler.take(kind)) is not None:
             return found
-        self._sweep(engine)
-        link, keeper = start.start(engine, spec, layout)
+        self._schedule_cleanup(engine)
+        link, keeper = start.start_container(engine, spec, layout)
         try:
-            return Container(kind, link, keeper, os.pidfd_open(keeper), Bounds(link, spec.limits))
+            return Container(
+                kind, link, keeper, os.pidfd_open(keeper), LimitCounters(link, spec.limits)
+            )
         except OSError as e:
             raise SandboxLostError(f"the container has ended: {e}") from e
         except BaseException:
             link.close()
             raise
 
-    def _sweep(self, engine: Engine) -> None:
+    def _schedule_cleanup(self, engine: Engine) -> None:
         """Once per process and engine, in the background."""
         with self._lock:
-            if engine.name in self._swept:
+            if engine.name in self._cleaned_engines:
                 return
-            self._swept.add(engine.name)
-        self.waiting.soon(lambda: _swept(engine))
+            self._cleaned_engines.add(engine.name)
+        self.recycler.run_in_background(lambda: _clean_up(engine))
 
 
-_processes: dict[int, _Pool] = {}  # a forked child has no threads, and containers of its own
+_pools: dict[int, _Pool] = {}  # a forked child has no threads, and containers of its own
 
 
-def _here() -> _Pool:
-    return _processes.get(os.getpid()) or _processes.setdefault(os.getpid(), _Pool())
+def _current_pool() -> _Pool:
+    return _pools.get(os.getpid()) or _pools.setdefault(os.getpid(), _Pool())
 
 
-def take(engine: Engine, spec: SandboxSpec, layout: Layout) -> Container:
+def acquire_container(engine: Engine, spec: SandboxSpec, layout: ContainerSpec) -> Container:
     """A container that is as new: one that waits, or one that is started. Raises SandboxError."""
-    return _here().take(engine, spec, layout)
+    return _current_pool().acquire(engine, spec, layout)
 
 
-def give(container: Container) -> None:
+def release_container(container: Container) -> None:
     """Have a container begin again, to serve another box; it ends where that cannot be."""
-    _here().waiting.give(container.kind, container, renew)
+    _current_pool().recycler.recycle(container.recycle_key, container, recycle_container)
 
 
-def clear() -> None:
+def close_idle() -> None:
     """End the containers that wait in this process."""
-    _here().waiting.clear()
+    _current_pool().recycler.clear()
 
 
-def renew(container: Container) -> None:
+def recycle_container(container: Container) -> None:
     """Have a container begin again on its image, as new. Raises SandboxError where it cannot."""
-    if container.bounds.breach():
+    if container.counters.limit_exceeded():
         raise SandboxError("a container that met a limit is not renewed")
     try:
-        container.link.request("renew", seconds=READ_SECONDS, late=lambda: free(container.keeper))
+        container.connection.request(
+            "renew",
+            seconds=READ_SECONDS,
+            on_delay=lambda: unblock_supervisor(container.supervisor_pid),
+        )
     except OSError as e:
         raise SandboxError(f"the container cannot be renewed: {e.strerror}") from e
 
 
-def _swept(engine: Engine) -> None:
+def _clean_up(engine: Engine) -> None:
     with suppress(SandboxError, OSError):
-        start.tidy()
-        orphans.sweep(engine)
+        start.remove_stale_directories()
+        orphans.remove_orphans(engine)

@@ -12,21 +12,21 @@ from typing import IO, Literal
 
 from intercode.core.errors import SandboxError, SandboxUnavailableError
 
-Name = Literal["docker", "podman"]
-NAMES: tuple[Name, ...] = ("docker", "podman")
-SECONDS = 60.0
+EngineName = Literal["docker", "podman"]
+ENGINE_NAMES: tuple[EngineName, ...] = ("docker", "podman")
+COMMAND_SECONDS = 60.0
 """For a command that is to end soon; an engine that does not answer is given up then."""
 IMAGE_GONE = "the image has been removed"
 _LOCAL = "unix://"
-_INSTALL = {
+_INSTALL_HINT = {
     "docker": "install it (Debian, Ubuntu: apt-get install docker.io)",
     "podman": "install it (Debian, Ubuntu: apt-get install podman)",
 }
-_START = {
+_START_HINT = {
     "docker": "start its daemon (systemctl start docker), or let DOCKER_HOST name the right socket",
     "podman": "`podman info` says what is wrong",
 }
-_FAULTS: tuple[tuple[tuple[str, ...], str, str], ...] = (
+_KNOWN_ERRORS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
         ("permission denied while trying to connect", "connect: permission denied"),
         "this user may not speak to it",
@@ -56,12 +56,14 @@ _FAULTS: tuple[tuple[tuple[str, ...], str, str], ...] = (
 class Engine:
     """A container engine that answers. ``program`` is its path, ``version`` its own."""
 
-    name: Name
+    name: EngineName
     program: str
     version: str
     rootless: bool
 
-    def ask(self, *words: str, stdin: IO[bytes] | None = None, seconds: float = SECONDS) -> str:
+    def run(
+        self, *words: str, stdin: IO[bytes] | None = None, seconds: float = COMMAND_SECONDS
+    ) -> str:
         """What a command of it prints. Raises SandboxError for one that fails."""
         command = [self.program, *words]
         try:
@@ -72,38 +74,38 @@ class Engine:
         except (OSError, subprocess.TimeoutExpired) as e:
             raise SandboxUnavailableError(f"`{self.name} {words[0]}` does not end: {e}") from e
         if done.returncode:
-            raise fault(self.name, words[0], done.stderr)
+            raise engine_error(self.name, words[0], done.stderr)
         return done.stdout.decode(errors="replace").strip()
 
 
-def fault(name: str, command: str, said: bytes) -> SandboxError:
+def engine_error(name: str, command: str, said: bytes) -> SandboxError:
     """The error behind what an engine complains of."""
     text = said.decode(errors="replace").strip()
     low = text.lower()
-    for words, what, way_out in _FAULTS:
+    for words, what, way_out in _KNOWN_ERRORS:
         if any(word in low for word in words):
             return SandboxUnavailableError(
-                f"{name}: {what}; {way_out or _START[name]} (it says: {_last(text)})"
+                f"{name}: {what}; {way_out or _START_HINT[name]} (it says: {_last_line(text)})"
             )
-    return SandboxError(f"`{name} {command}` fails: {_last(text) or 'it does not say why'}")
+    return SandboxError(f"`{name} {command}` fails: {_last_line(text) or 'it does not say why'}")
 
 
-def _last(text: str) -> str:
+def _last_line(text: str) -> str:
     lines = [line for line in text.splitlines() if line and not line.startswith("See '")]
     return lines[-1][-300:] if lines else ""
 
 
-def get(name: Name) -> Engine:
+def get_engine(name: EngineName) -> Engine:
     """An engine, asked once per process whether it answers. Raises SandboxUnavailableError."""
-    return _get(name, os.environ.get("DOCKER_HOST"), os.environ.get("CONTAINER_HOST"))
+    return _get_engine(name, os.environ.get("DOCKER_HOST"), os.environ.get("CONTAINER_HOST"))
 
 
 @functools.cache
-def _get(name: Name, docker_host: str | None, podman_host: str | None) -> Engine:
+def _get_engine(name: EngineName, docker_host: str | None, podman_host: str | None) -> Engine:
     program = shutil.which(name)
     if program is None:
         raise SandboxUnavailableError(
-            f"{name} is not installed: {_INSTALL[name]}, or choose another --sandbox"
+            f"{name} is not installed: {_INSTALL_HINT[name]}, or choose another --sandbox"
         )
     host = docker_host if name == "docker" else podman_host
     if host and not host.startswith(_LOCAL):
@@ -113,12 +115,12 @@ def _get(name: Name, docker_host: str | None, podman_host: str | None) -> Engine
     form = "{{.Server.Version}}" if name == "docker" else "{{.Version.Version}}"
     bare = Engine(name, program, "", rootless=False)
     try:
-        version = bare.ask("version" if name == "docker" else "info", "--format", form)
+        version = bare.run("version" if name == "docker" else "info", "--format", form)
         rootless = _is_rootless(bare)
     except SandboxUnavailableError:
         raise
     except SandboxError as e:
-        raise SandboxUnavailableError(f"{e}; {_START[name]}") from e
+        raise SandboxUnavailableError(f"{e}; {_START_HINT[name]}") from e
     return Engine(name, program, version, rootless)
 
 
@@ -126,13 +128,13 @@ def _is_rootless(engine: Engine) -> bool:
     """Whether its containers are an ordinary user's. Raises SandboxUnavailableError for an engine
     of another machine."""
     if engine.name == "docker":
-        host = engine.ask("context", "inspect", "--format", "{{.Endpoints.docker.Host}}")
+        host = engine.run("context", "inspect", "--format", "{{.Endpoints.docker.Host}}")
         if not host.startswith(_LOCAL):
             raise SandboxUnavailableError(
                 f"docker's context is {host}: boxes need an engine on this machine, by its socket"
             )
-        return "rootless" in engine.ask("info", "--format", "{{.SecurityOptions}}")
-    told = engine.ask(
+        return "rootless" in engine.run("info", "--format", "{{.SecurityOptions}}")
+    told = engine.run(
         "info", "--format", "{{.Host.ServiceIsRemote}} {{.Host.Security.Rootless}}"
     ).split()
     if told[0] == "true":
@@ -142,17 +144,17 @@ def _is_rootless(engine: Engine) -> bool:
     return told[1] == "true"
 
 
-def first() -> Engine:
+def first_engine() -> Engine:
     """The first engine that answers. Raises SandboxUnavailableError with what each one lacks."""
     lacking: list[str] = []
-    for name in NAMES:
+    for name in ENGINE_NAMES:
         try:
-            return get(name)
+            return get_engine(name)
         except SandboxUnavailableError as e:
             lacking.append(str(e))
     raise SandboxUnavailableError(f"no container engine answers: {'; '.join(lacking)}")
 
 
-def quoted(values: Sequence[str]) -> str:
+def quote_mount_fields(values: Sequence[str]) -> str:
     """Fields of ``--mount``, which are separated by commas and quoted as in a CSV file."""
     return ",".join(f'"{v.replace(chr(34), chr(34) * 2)}"' if "," in v else v for v in values)

@@ -24,17 +24,17 @@ from typing import IO, Any
 
 from intercode.core.errors import SandboxError
 from intercode.core.paths import cache_root, sandbox_uid
-from intercode.sandbox.container.container_spec import Layout, Tree
+from intercode.sandbox.container.container_spec import ContainerSpec, Tree
 from intercode.sandbox.container.engine import Engine
 from intercode.sandbox.supervisor.runtime.overlay import is_opaque
 
-BOXES, BASES = "localhost/intercode/box", "localhost/intercode/base"
-LABEL, TREES = "intercode.image", "intercode.trees"
+SANDBOX_REPOSITORY, BASE_REPOSITORY = "localhost/intercode/box", "localhost/intercode/base"
+IMAGE_LABEL, TREES_LABEL = "intercode.image", "intercode.trees"
 """Labels of images: their name, and the directories of this machine that they are made of."""
 _SECONDS = 1800.0  # for an engine to take in an image
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_there: set[tuple[str, str]] = set()
+_known_images: set[tuple[str, str]] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,41 +44,41 @@ class _Layer:
     tree: Tree
     digest: str
     size: int
-    known: bool = False
+    in_engine: bool = False
 
 
-def image(engine: Engine, layout: Layout, again: bool = False) -> str:
+def ensure_image(engine: Engine, layout: ContainerSpec, force: bool = False) -> str:
     """The name of the image that holds a layout's trees, imported if the engine lacks it.
     ``again``: ask even where this process has seen it there. Raises SandboxError."""
-    name = f"{BOXES}:{layout.key}"
-    if (engine.name, name) in _there and not again:
+    name = f"{SANDBOX_REPOSITORY}:{layout.image_key}"
+    if (engine.name, name) in _known_images and not force:
         return name
-    with _locked(f"{engine.name}-{layout.key}"):
-        if not _has(engine, name):
+    with _locked(f"{engine.name}-{layout.image_key}"):
+        if not _has_image(engine, name):
             try:
-                layers = [_measured(tree) for tree in reversed(layout.trees)]
+                layers = [_measure_layer(tree) for tree in reversed(layout.trees)]
             except OSError as e:
                 raise SandboxError(f"the sandbox could not be set up: {e}") from e
-            _load(engine, name, [_base(engine, layers[0]), *layers[1:]])
-    _there.add((engine.name, name))
+            _load_image(engine, name, [_ensure_base_image(engine, layers[0]), *layers[1:]])
+    _known_images.add((engine.name, name))
     return name
 
 
-def _base(engine: Engine, layer: _Layer) -> _Layer:
+def _ensure_base_image(engine: Engine, layer: _Layer) -> _Layer:
     """Have the engine hold the lowest tree, which is large, as an image of its own: it is read once
     then, whatever is laid over it."""
-    name = f"{BASES}:{layer.digest[:24]}"
+    name = f"{BASE_REPOSITORY}:{layer.digest[:24]}"
     with _locked(f"{engine.name}-{layer.digest[:24]}"):
-        if not _has(engine, name):
-            _load(engine, name, [layer])
-    return replace(layer, known=True)
+        if not _has_image(engine, name):
+            _load_image(engine, name, [layer])
+    return replace(layer, in_engine=True)
 
 
-def _has(engine: Engine, name: str) -> bool:
-    return bool(engine.ask("images", "--quiet", name))
+def _has_image(engine: Engine, name: str) -> bool:
+    return bool(engine.run("images", "--quiet", name))
 
 
-def _load(engine: Engine, name: str, layers: Sequence[_Layer]) -> None:
+def _load_image(engine: Engine, name: str, layers: Sequence[_Layer]) -> None:
     read, write = os.pipe()
     failed: list[BaseException] = []
 
@@ -95,10 +95,10 @@ def _load(engine: Engine, name: str, layers: Sequence[_Layer]) -> None:
     source = open(read, "rb")  # noqa: SIM115  # closed before the thread is waited for
     thread.start()
     try:
-        engine.ask("load", "--quiet", stdin=source, seconds=_SECONDS)
+        engine.run("load", "--quiet", stdin=source, seconds=_SECONDS)
     except SandboxError:
         for layer in layers:
-            _record(layer.tree).unlink(missing_ok=True)
+            _record_path(layer.tree).unlink(missing_ok=True)
         raise
     finally:
         source.close()
@@ -112,7 +112,7 @@ def _write_archive(out: IO[bytes], name: str, layers: Sequence[_Layer]) -> None:
     trees = [str(layer.tree.path) for layer in layers]
     config = json.dumps({
         "architecture": _MACHINES.get(platform.machine(), platform.machine()), "os": "linux",
-        "config": {"Labels": {LABEL: name, TREES: json.dumps(trees)}, "WorkingDir": "/"},
+        "config": {"Labels": {IMAGE_LABEL: name, TREES_LABEL: json.dumps(trees)}, "WorkingDir": "/"},
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer.digest}" for layer in layers]},
         "history": [{"created_by": "intercode"} for _ in layers],
     }).encode()  # fmt: skip
@@ -121,22 +121,22 @@ def _write_archive(out: IO[bytes], name: str, layers: Sequence[_Layer]) -> None:
     manifest = json.dumps([{"Config": about, "RepoTags": [name], "Layers": parts}]).encode()
     with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as archive:
         for path, data in (("manifest.json", manifest), (about, config)):
-            _add(archive, path, len(data), io.BytesIO(data))
+            _add_member(archive, path, len(data), io.BytesIO(data))
         for path, layer in dict(
             zip(parts, layers, strict=True)
         ).items():  # the same tree twice: once
-            if layer.known:
-                _add(archive, path, 0, io.BytesIO())
+            if layer.in_engine:
+                _add_member(archive, path, 0, io.BytesIO())
                 continue
             read, write = os.pipe()
             thread = threading.Thread(target=_feed_layer, args=(layer.tree, write), daemon=True)
             with open(read, "rb") as source:
                 thread.start()
-                _add(archive, path, layer.size, source)
+                _add_member(archive, path, layer.size, source)
             thread.join()
 
 
-def _add(archive: tarfile.TarFile, path: str, size: int, source: IO[bytes]) -> None:
+def _add_member(archive: tarfile.TarFile, path: str, size: int, source: IO[bytes]) -> None:
     info = tarfile.TarInfo(path)
     info.size = size
     archive.addfile(info, source)
@@ -147,13 +147,13 @@ def _feed_layer(tree: Tree, write: int) -> None:
         write_layer(out, tree.path)
 
 
-def _measured(tree: Tree) -> _Layer:
+def _measure_layer(tree: Tree) -> _Layer:
     """A tree's layer, its digest and size from the cache where they are known."""
-    record = _record(tree)
+    record = _record_path(tree)
     with suppress(OSError, ValueError):
         digest, size = record.read_text().split()
         return _Layer(tree, digest, int(size))
-    sink = _Sink()
+    sink = _DigestSink()
     write_layer(sink, tree.path)
     half = record.with_name(f"{record.name}.{os.getpid()}.{threading.get_ident()}")
     half.write_text(f"{sink.sum.hexdigest()} {sink.size}")
@@ -161,14 +161,14 @@ def _measured(tree: Tree) -> _Layer:
     return _Layer(tree, sink.sum.hexdigest(), sink.size)
 
 
-def _record(tree: Tree) -> Path:
+def _record_path(tree: Tree) -> Path:
     home = cache_root() / "containers" / "layers"
     home.mkdir(parents=True, exist_ok=True)
     facts = f"{sandbox_uid()}\0{tree.path}\0{tree.digest}"
     return home / hashlib.sha256(facts.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
-class _Sink(io.RawIOBase):
+class _DigestSink(io.RawIOBase):
     """A file that keeps only the digest and the size of what is written."""
 
     def __init__(self) -> None:
@@ -204,22 +204,22 @@ def _add_directory(
         info = os.stat(name, dir_fd=at, follow_symlinks=False)
         path = prefix + name
         if stat.S_ISCHR(info.st_mode) and info.st_rdev == 0:
-            layer.addfile(_entry(f"{prefix}.wh.{name}", info, tarfile.REGTYPE))
+            layer.addfile(_tar_entry(f"{prefix}.wh.{name}", info, tarfile.REGTYPE))
         elif stat.S_ISDIR(info.st_mode):
-            layer.addfile(_entry(path, info, tarfile.DIRTYPE))
+            layer.addfile(_tar_entry(path, info, tarfile.DIRTYPE))
             inner = os.open(name, _DIRECTORY, dir_fd=at)
             try:
                 if is_opaque(inner):
-                    layer.addfile(_entry(f"{path}/.wh..wh..opq", info, tarfile.REGTYPE))
+                    layer.addfile(_tar_entry(f"{path}/.wh..wh..opq", info, tarfile.REGTYPE))
                 _add_directory(layer, inner, f"{path}/", seen)
             finally:
                 os.close(inner)
         elif stat.S_ISLNK(info.st_mode):
-            link = _entry(path, info, tarfile.SYMTYPE)
+            link = _tar_entry(path, info, tarfile.SYMTYPE)
             link.linkname = os.readlink(name, dir_fd=at)
             layer.addfile(link)
         elif stat.S_ISFIFO(info.st_mode):
-            layer.addfile(_entry(path, info, tarfile.FIFOTYPE))
+            layer.addfile(_tar_entry(path, info, tarfile.FIFOTYPE))
         elif stat.S_ISREG(info.st_mode):
             _add_file(layer, name, at, path, seen)
 
@@ -231,18 +231,18 @@ def _add_file(
         info = os.fstat(file.fileno())
         key = (info.st_dev, info.st_ino)
         if key in seen:
-            link = _entry(path, info, tarfile.LNKTYPE)
+            link = _tar_entry(path, info, tarfile.LNKTYPE)
             link.linkname = seen[key]
             layer.addfile(link)
             return
         if info.st_nlink > 1:
             seen[key] = path
-        entry = _entry(path, info, tarfile.REGTYPE)
+        entry = _tar_entry(path, info, tarfile.REGTYPE)
         entry.size = info.st_size
         layer.addfile(entry, file)
 
 
-def _entry(path: str, info: os.stat_result, kind: bytes) -> tarfile.TarInfo:
+def _tar_entry(path: str, info: os.stat_result, kind: bytes) -> tarfile.TarInfo:
     entry = tarfile.TarInfo(path)
     entry.type, entry.mode = kind, stat.S_IMODE(info.st_mode)
     entry.uid = entry.gid = sandbox_uid()

@@ -6,14 +6,14 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from intercode.sandbox.contract import Breach, Limits
-from intercode.sandbox.supervisor.connection import KeeperLink
-from intercode.sandbox.supervisor.control_group import BoxGroup, Counter
+from intercode.sandbox.contract import LimitExceeded, Limits
+from intercode.sandbox.supervisor.connection import SupervisorConnection
+from intercode.sandbox.supervisor.control_group import CgroupCounter, ControlGroup
 from intercode.sandbox.supervisor.runtime import cgroup_paths
 
-SHARED_MEMORY = 64 << 20
+SHARED_MEMORY_SIZE = 64 << 20
 """Bytes that a container may have in /dev/shm, beside what its processes may use."""
-_COUNTERS: tuple[tuple[Breach, bytes, tuple[tuple[str, str], ...]], ...] = (
+_COUNTERS: tuple[tuple[LimitExceeded, bytes, tuple[tuple[str, str], ...]], ...] = (
     (
         "memory",
         b"oom_kill",
@@ -26,16 +26,16 @@ _COUNTERS: tuple[tuple[Breach, bytes, tuple[tuple[str, str], ...]], ...] = (
 )
 """What is counted, the line that counts it, and of version 1 and 2 the file with that line and the
 one with the bound."""
-_HOME = "/sys/fs/cgroup/"
+_CGROUP_MOUNT = "/sys/fs/cgroup/"
 
 
-def group_of(keeper: int) -> BoxGroup | None:
+def open_control_group(keeper: int) -> ControlGroup | None:
     """A container's control group as this process may use it: to halt all of it at once. None where
     it may not, or sees no group that is the container's alone."""
     try:
         mounts = Path("/proc/self/mountinfo").read_text()
-        paths = cgroup_paths.locate(mounts, Path(f"/proc/{keeper}/cgroup").read_text())
-        own = cgroup_paths.here()
+        paths = cgroup_paths.find_groups(mounts, Path(f"/proc/{keeper}/cgroup").read_text())
+        own = cgroup_paths.own_groups()
     except (OSError, ValueError):
         return None
     names = [""] if "memory" not in paths else ["memory", "pids", "freezer"]
@@ -45,36 +45,36 @@ def group_of(keeper: int) -> BoxGroup | None:
     file = f"{top}/{'freezer.state' if len(names) > 1 else 'cgroup.freeze'}"
     if not os.access(file, os.W_OK):
         return None
-    return BoxGroup({name: paths[name] for name in names}, 0)
+    return ControlGroup({name: paths[name] for name in names}, 0)
 
 
-class Bounds:
+class LimitCounters:
     """The counters of one container, of version 1 or 2: descriptors that its keeper has opened.
 
     Without root, and under control groups of version 1, engines start a container in the group of
     who starts it: such a group bounds nothing, and its counters are not the container's.
     """
 
-    def __init__(self, link: KeeperLink, limits: Limits) -> None:
-        self._counters: dict[Breach, Counter] = {}
-        most = {"memory": limits.memory + SHARED_MEMORY, "processes": max(limits.processes, 3)}
+    def __init__(self, link: SupervisorConnection, limits: Limits) -> None:
+        self._counters: dict[LimitExceeded, CgroupCounter] = {}
+        most = {"memory": limits.memory + SHARED_MEMORY_SIZE, "processes": max(limits.processes, 3)}
         for limit, word, files in _COUNTERS:
             for counter, bound in files:
                 with suppress(OSError):
-                    if _holds(link, _HOME + bound, most[limit]):
-                        file = link.given("open", path=_HOME + counter)
-                        self._counters[limit] = Counter(file, word)
+                    if _is_within(link, _CGROUP_MOUNT + bound, most[limit]):
+                        file = link.request_fd("open", path=_CGROUP_MOUNT + counter)
+                        self._counters[limit] = CgroupCounter(file, word)
                     break
-        self.breach()  # what was before does not count
+        self.limit_exceeded()  # what was before does not count
 
     @property
-    def memory(self) -> bool:
+    def counts_memory(self) -> bool:
         """Whether the kernel counts what was killed for the memory."""
         return "memory" in self._counters
 
-    def breach(self) -> Breach:
+    def limit_exceeded(self) -> LimitExceeded:
         """What the kernel has ended a process for, or refused one, since this was last asked."""
-        met = [limit for limit, counter in self._counters.items() if counter.rose()]
+        met = [limit for limit, counter in self._counters.items() if counter.increased()]
         return met[0] if met else ""
 
     def close(self) -> None:
@@ -84,8 +84,8 @@ class Bounds:
             counter.close()
 
 
-def _holds(link: KeeperLink, path: str, most: int) -> bool:
+def _is_within(link: SupervisorConnection, path: str, most: int) -> bool:
     """Whether a group's bound is no more than was asked for. Raises OSError where it has none."""
-    with open(link.given("open", path=path), "rb") as f:
+    with open(link.request_fd("open", path=path), "rb") as f:
         text = f.read().strip()
     return text.isdigit() and int(text) <= most

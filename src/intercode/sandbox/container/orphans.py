@@ -9,49 +9,53 @@ from pathlib import Path
 
 from intercode.core.errors import SandboxError
 from intercode.sandbox.container.engine import Engine
-from intercode.sandbox.supervisor.runtime.cgroups import started
+from intercode.sandbox.supervisor.runtime.cgroups import process_start_ticks
 
-LABEL = "intercode.owner"
+OWNER_LABEL = "intercode.owner"
 _SEPARATOR = "\t"
 
 
-def mine() -> str:
+def current_owner() -> str:
     """This process: its number, when it began, the machine's boot, and its process namespace."""
-    return f"{os.getpid()}.{started(os.getpid())}.{_world()}"
+    return f"{os.getpid()}.{process_start_ticks(os.getpid())}.{_boot_and_namespace()}"
 
 
 @functools.cache
-def _world() -> str:
+def _boot_and_namespace() -> str:
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")[:12]
     return f"{boot}.{os.stat('/proc/self/ns/pid').st_ino}"
 
 
-def gone(owner: str) -> bool:
+def has_owner_ended(owner: str) -> bool:
     """Whether the process of a label has ended, as far as that can be told from here."""
     parts = owner.split(".")
     if len(parts) != 4 or not (parts[0].isdigit() and parts[1].isdigit()):
         return False
-    boot, space = _world().split(".")
+    boot, space = _boot_and_namespace().split(".")
     if parts[2] != boot:
         return False  # of another machine, or stopped when this one was
     if parts[3] != space:
         return False
     try:
-        return started(int(parts[0])) != int(parts[1])
+        return process_start_ticks(int(parts[0])) != int(parts[1])
     except (OSError, ValueError):
         return True
 
 
-def sweep(engine: Engine) -> list[str]:
+def remove_orphans(engine: Engine) -> list[str]:
     """Remove the containers whose owners have ended, and name them. One that runs ends with its
     owner by itself; one that was never started does not."""
-    label = f'.Label "{LABEL}"' if engine.name == "docker" else f'index .Labels "{LABEL}"'
+    label = (
+        f'.Label "{OWNER_LABEL}"' if engine.name == "docker" else f'index .Labels "{OWNER_LABEL}"'
+    )
     form = f"{{{{.ID}}}}{_SEPARATOR}{{{{{label}}}}}"
-    rows = engine.ask("ps", "--all", "--filter", f"label={LABEL}", "--format", form)
+    rows = engine.run("ps", "--all", "--filter", f"label={OWNER_LABEL}", "--format", form)
     dead = [
-        row.split(_SEPARATOR)[0] for row in rows.splitlines() if gone(row.split(_SEPARATOR)[-1])
+        row.split(_SEPARATOR)[0]
+        for row in rows.splitlines()
+        if has_owner_ended(row.split(_SEPARATOR)[-1])
     ]
     for container in dead:
         with suppress(SandboxError):  # it has gone by itself
-            engine.ask("rm", "--force", container)
+            engine.run("rm", "--force", container)
     return dead

@@ -11,12 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from intercode.sandbox.supervisor.runtime.overlay import copy_one, is_opaque
+from intercode.sandbox.supervisor.runtime.overlay import copy_entry, is_opaque
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def fill(target: int, root: int, paths: Sequence[str]) -> None:
+def write_upper_layer(target: int, root: int, paths: Sequence[str]) -> None:
     """Write what lies at ``paths`` (parents first) below one directory to another that is empty,
     with whiteouts where nothing is. Raises OSError."""
     directories: list[tuple[str, os.stat_result]] = []
@@ -24,7 +24,10 @@ def fill(target: int, root: int, paths: Sequence[str]) -> None:
         parents, name = _split(path)
         if not name:  # the root directory itself
             continue
-        with _inside(root, parents) as source, _made(target, parents, root) as into:
+        with (
+            _open_directory(root, parents) as source,
+            _make_directories(target, parents, root) as into,
+        ):
             if into < 0:
                 continue
             info = None
@@ -38,31 +41,31 @@ def fill(target: int, root: int, paths: Sequence[str]) -> None:
                     os.mkdir(name, 0o700, dir_fd=into)
                 directories.append((path, info))
             else:
-                copy_one(name, info, source, into)
+                copy_entry(name, info, source, into)
     for path, info in reversed(directories):
         parents, name = _split(path)
-        with _inside(target, parents) as at:
+        with _open_directory(target, parents) as at:
             if at >= 0:
                 os.chmod(name, stat.S_IMODE(info.st_mode), dir_fd=at)
                 os.utime(name, ns=(info.st_atime_ns, info.st_mtime_ns), dir_fd=at)
 
 
-def give(directory: Path, owner: int) -> None:
+def change_owner(directory: Path, owner: int) -> None:
     """Let an id own a directory and all that lies in it. Raises OSError."""
     for above, directories, files in os.walk(directory):
         for name in (*directories, *files, "."):
             os.chown(Path(above, name), owner, owner, follow_symlinks=False)
 
 
-def paths_of(upper: int, trees: Sequence[str]) -> list[str]:
+def list_changed_paths(upper: int, trees: Sequence[str]) -> list[str]:
     """The paths, parents first, at which an upper layer changes the trees (the topmost first) that
     it lies on: its own, and what it hides of theirs."""
     out: list[str] = []
-    _collect(upper, "", [Path(tree) for tree in trees], out)
+    _collect_paths(upper, "", [Path(tree) for tree in trees], out)
     return out
 
 
-def _collect(at: int, prefix: str, below: Sequence[Path], out: list[str]) -> None:
+def _collect_paths(at: int, prefix: str, below: Sequence[Path], out: list[str]) -> None:
     for name in sorted(os.listdir(at)):
         path = f"{prefix}/{name}"
         out.append(path)
@@ -73,23 +76,26 @@ def _collect(at: int, prefix: str, below: Sequence[Path], out: list[str]) -> Non
         try:
             if is_opaque(inner):
                 own = set(os.listdir(inner))
-                out += [f"{path}/{n}" for n in sorted(_names(below, path)) if n not in own]
-            _collect(inner, path, below, out)
+                out += [f"{path}/{n}" for n in sorted(_names_at(below, path)) if n not in own]
+            _collect_paths(inner, path, below, out)
         finally:
             os.close(inner)
 
 
-def _names(trees: Sequence[Path], path: str) -> set[str]:
+def _names_at(trees: Sequence[Path], path: str) -> set[str]:
     """What the directories at a path of the trees hold."""
     found: set[str] = set()
     for tree in trees:
-        with suppress(OSError), _inside(_top(tree), path.strip("/").split("/"), own=True) as at:
+        with (
+            suppress(OSError),
+            _open_directory(_open_tree(tree), path.strip("/").split("/"), own=True) as at,
+        ):
             if at >= 0:
                 found |= set(os.listdir(at))
     return found
 
 
-def _top(tree: Path) -> int:
+def _open_tree(tree: Path) -> int:
     return os.open(tree, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
@@ -99,31 +105,33 @@ def _split(path: str) -> tuple[list[str], str]:
 
 
 @contextmanager
-def _inside(root: int, parents: Sequence[str], own: bool = False) -> Iterator[int]:
+def _open_directory(root: int, parents: Sequence[str], own: bool = False) -> Iterator[int]:
     """A descriptor of the directory at ``parents`` below ``root``, or -1 where there is none.
     ``own``: close ``root`` as well."""
-    with _walked(root if own else os.dup(root), parents, lambda *_: None) as at:
+    with _walk_down(root if own else os.dup(root), parents, lambda *_: None) as at:
         yield at
 
 
 @contextmanager
-def _made(target: int, parents: Sequence[str], root: int) -> Iterator[int]:
+def _make_directories(target: int, parents: Sequence[str], root: int) -> Iterator[int]:
     """As ``_inside``, with directories made that are absent, in the modes of those below ``root``;
     -1 where a parent is no directory any more: a file or a whiteout hides it."""
 
     def make(at: int, depth: int) -> None:
         with suppress(FileExistsError):
             os.mkdir(parents[depth], 0o755, dir_fd=at)
-            with _inside(root, parents[: depth + 1]) as like:
+            with _open_directory(root, parents[: depth + 1]) as like:
                 if like >= 0:
                     os.chmod(parents[depth], stat.S_IMODE(os.fstat(like).st_mode), dir_fd=at)
 
-    with _walked(os.dup(target), parents, make) as at:
+    with _walk_down(os.dup(target), parents, make) as at:
         yield at
 
 
 @contextmanager
-def _walked(at: int, parents: Sequence[str], before: Callable[[int, int], None]) -> Iterator[int]:
+def _walk_down(
+    at: int, parents: Sequence[str], before: Callable[[int, int], None]
+) -> Iterator[int]:
     """The directory that a way down leads to, or -1; ``before`` is called with each directory and
     how deep it is. Closes ``at``."""
     try:

@@ -13,12 +13,12 @@ from intercode.core.paths import cache_root, sandbox_uid
 from intercode.core.types import Image, Layer, LayerSpec
 from intercode.sandbox.images.archives import directory, tar
 from intercode.sandbox.images.cache import records
-from intercode.sandbox.images.cache.trees import file_digest, unpacked
+from intercode.sandbox.images.cache.trees import cached_tree, file_digest
 from intercode.sandbox.images.oci import saved_images
 from intercode.sandbox.images.oci.assemble import Progress
 from intercode.sandbox.images.recipes import packaged
 
-FORMS = (
+SPEC_FORMS = (
     "host, dir:/path, tar:/path.tar, recipe:NAME, docker-archive:/file.tar[:name], "
     "oci:/directory-or-tar[:tag], registry:host[:port]/name[:tag], dockerfile:/path or image:NAME"
 )
@@ -44,14 +44,14 @@ def resolve(spec: str, cache: Path | None = None, progress: Progress | None = No
     if spec == "host":
         return Image("host", _host_digest())
     if not (mark and rest and kind in _KINDS):
-        raise _no_image(spec)
+        raise _unknown_spec_error(spec)
     if kind == "recipe":
-        return _from_tar(spec, _built(rest, root), root)
+        return _from_tar(spec, _built_recipe_path(rest, root), root)
     if kind == "tar":
-        return _from_tar(spec, _existing(spec, rest, "file"), root)
+        return _from_tar(spec, _existing_path(spec, rest, "file"), root)
     if kind == "dir":
-        tree, digest = _from_dir(_existing(spec, rest, "directory"), root)
-        return records.note(root, Image(spec, f"sha256:{digest}", tree))
+        tree, digest = _from_dir(_existing_path(spec, rest, "directory"), root)
+        return records.save_record(root, Image(spec, f"sha256:{digest}", tree))
     if kind == "registry":
         from intercode.sandbox.images.registry import (
             pull,  # httpx is loaded for those who fetch only
@@ -59,23 +59,23 @@ def resolve(spec: str, cache: Path | None = None, progress: Progress | None = No
 
         return pull(rest, root, progress)
     if kind == "image":
-        return saved_images.named(rest, root)
-    return saved_images.archive(kind, rest, root, progress)
+        return saved_images.imported_image(rest, root)
+    return saved_images.load_archive(kind, rest, root, progress)
 
 
 _KINDS = ("recipe", "tar", "dir", "docker-archive", "oci", "registry", "image")
 
 
-def _no_image(spec: str) -> UsageError:
+def _unknown_spec_error(spec: str) -> UsageError:
     hint = ""
     if Path(spec).exists():
         hint = f"; did you mean {'dir' if Path(spec).is_dir() else 'tar'}:{spec}?"
     if spec.startswith("dockerfile:"):
         return UsageError(f"{spec} has to be built: intercode.sandbox.images.build.resolve does so")
-    return UsageError(f"{spec!r} is no image; write {FORMS}{hint}")
+    return UsageError(f"{spec!r} is no image; write {SPEC_FORMS}{hint}")
 
 
-def layer(spec: LayerSpec, cache: Path | None = None) -> Layer:
+def resolve_layer(spec: LayerSpec, cache: Path | None = None) -> Layer:
     """The files of a ``dir`` or ``tar`` specification, unpacked and owned by the sandbox's id.
 
     Raises UsageError for a script, which only ``builders`` can turn into a layer, and for a path
@@ -85,22 +85,22 @@ def layer(spec: LayerSpec, cache: Path | None = None) -> Layer:
     if spec.kind == "script":
         raise UsageError(f"{spec.path} is a set-up script: builders make its layer in a sandbox")
     what = "directory" if spec.kind == "dir" else "file"
-    path = _existing(f"the layer {spec.kind}:{spec.path}", str(spec.path), what)
-    if spec.kind == "dir" and spec.at != "/":
-        return _placed(spec, path, root)
+    path = _existing_path(f"the layer {spec.kind}:{spec.path}", str(spec.path), what)
+    if spec.kind == "dir" and spec.destination != "/":
+        return _layer_at_path(spec, path, root)
     tree, digest = (_from_dir if spec.kind == "dir" else _unpack)(path, root)
     return Layer(tree, f"sha256:{digest}")
 
 
-def _existing(spec: str, text: str, what: str) -> Path:
+def _existing_path(spec: str, text: str, what: str) -> Path:
     path = Path(text).expanduser().resolve()
     if not (path.is_dir() if what == "directory" else path.is_file()):
         raise UsageError(f"{spec}: there is no {what} {path}")
     return path
 
 
-def _built(name: str, cache: Path) -> Path:
-    packaged.load(name)
+def _built_recipe_path(name: str, cache: Path) -> Path:
+    packaged.load_recipe(name)
     path = packaged.built_path(name, cache)
     if not path.is_file():
         raise UsageError(
@@ -116,32 +116,32 @@ def _from_tar(name: str, path: Path, cache: Path) -> Image:
         raise UsageError(f"{path} is an archive of saved images: write docker-archive:{path}")
     if (tree / "oci-layout").is_file() and not (tree / "usr").exists():
         raise UsageError(f"{path} is an OCI layout: write oci:{path}")
-    return records.note(cache, Image(name, f"sha256:{digest}", tree))
+    return records.save_record(cache, Image(name, f"sha256:{digest}", tree))
 
 
 def _unpack(path: Path, cache: Path) -> tuple[Path, str]:
     owner, digest = sandbox_uid(), file_digest(cache, path)
     fill = partial(tar.unpack, path, owner=owner)
-    return unpacked(cache, f"{digest[:32]}-{owner}", fill), digest
+    return cached_tree(cache, f"{digest[:32]}-{owner}", fill), digest
 
 
 def _from_dir(path: Path, cache: Path) -> tuple[Path, str]:
     owner = sandbox_uid()
-    digest, usable = directory.survey(path, owner)
+    digest, usable = directory.inspect_tree(path, owner)
     if usable:
         return path, digest
-    fill = partial(directory.copy, path, owner=owner)
-    return unpacked(cache, f"{digest[:32]}-{owner}", fill), digest
+    fill = partial(directory.copy_tree, path, owner=owner)
+    return cached_tree(cache, f"{digest[:32]}-{owner}", fill), digest
 
 
-def _placed(spec: LayerSpec, path: Path, cache: Path) -> Layer:
+def _layer_at_path(spec: LayerSpec, path: Path, cache: Path) -> Layer:
     """A directory's files at another place than the root, without some of them."""
     owner = sandbox_uid()
-    listing, _ = directory.survey(path, owner)
-    facts = repr((listing, spec.at, spec.without, spec.executable))
+    listing, _ = directory.inspect_tree(path, owner)
+    facts = repr((listing, spec.destination, spec.exclude, spec.executable))
     digest = hashlib.sha256(facts.encode()).hexdigest()
-    fill = partial(directory.place, replace(spec, path=path), owner=owner)
-    return Layer(unpacked(cache, f"{digest[:32]}-{owner}", fill), f"sha256:{digest}")
+    fill = partial(directory.write_layer_files, replace(spec, path=path), owner=owner)
+    return Layer(cached_tree(cache, f"{digest[:32]}-{owner}", fill), f"sha256:{digest}")
 
 
 def _host_digest() -> str:

@@ -19,10 +19,10 @@ from intercode.core.paths import cache_root, sandbox_uid
 from intercode.sandbox.supervisor import programs
 from intercode.sandbox.supervisor.runtime import cgroups, protocol
 
-_BOOT = "import os,sys;a=os.read(0,9999).decode().split('\\0');sys.path.insert(0,a[0]);" \
+_BOOTSTRAP = "import os,sys;a=os.read(0,9999).decode().split('\\0');sys.path.insert(0,a[0]);" \
     "from runtime.launcher import main;main(int(a[1]))"  # fmt: skip
 _START_SECONDS = 30.0
-_DESCRIPTORS = 1 << 16
+_MAX_DESCRIPTORS = 1 << 16
 
 
 class Launcher:
@@ -33,11 +33,11 @@ class Launcher:
     _lock = threading.Lock()
 
     def __init__(self) -> None:
-        _allow_descriptors()
+        _raise_descriptor_limit()
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _BOOT],
+                [sys.executable, "-I", "-S", "-c", _BOOTSTRAP],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL if not os.environ.get("INTERCODE_DEBUG") else None,
@@ -54,8 +54,8 @@ class Launcher:
         self.pid = self._process.pid
         ours.settimeout(_START_SECONDS)
         try:
-            with _opened(programs.keeper()[0]) as program:
-                request = {"uid": sandbox_uid(), "prepare": [list(b) for b in prepared()]}
+            with _open_optional(programs.supervisor_program()[0]) as program:
+                request = {"uid": sandbox_uid(), "prepare": [list(b) for b in required_binds()]}
                 protocol.send(ours, request, program)
             answer, _ = protocol.receive(ours)
         except (OSError, EOFError) as e:
@@ -63,8 +63,8 @@ class Launcher:
         if not answer["ok"]:
             raise SandboxUnavailableError(f"the sandbox launcher cannot work: {answer['error']}")
         ours.settimeout(None)
-        self.groups: list[str] = answer["groups"]
-        self.why_no_groups: str = answer["why"]
+        self.cgroup_directories: list[str] = answer["groups"]
+        self.cgroups_error: str = answer["why"]
 
     @classmethod
     def get(cls) -> Launcher:
@@ -102,11 +102,11 @@ class Launcher:
         if current is not None and cls._owner_pid == os.getpid():
             current._socket.close()
             current._process.wait(timeout=_START_SECONDS)
-            cgroups.clear(current.groups)
+            cgroups.remove_directories(current.cgroup_directories)
 
 
 @contextmanager
-def _opened(path: Path | None) -> Iterator[list[int]]:
+def _open_optional(path: Path | None) -> Iterator[list[int]]:
     """A descriptor of a file, to be sent; none for no file."""
     if path is None:
         yield []
@@ -115,11 +115,11 @@ def _opened(path: Path | None) -> Iterator[list[int]]:
         yield [f.fileno()]
 
 
-def _allow_descriptors() -> None:
+def _raise_descriptor_limit() -> None:
     """A box takes up to nine descriptors of its owner, so that the usual soft limit of 1024 would
     do for some 110: raise it as far as the hard limit lets us, at most to 65,536."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    most = _MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MAX_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
@@ -134,7 +134,7 @@ def python_home() -> tuple[str, str] | None:
     return source, str(cache_root() / "python")
 
 
-def prepared() -> list[tuple[str, str]]:
+def required_binds() -> list[tuple[str, str]]:
     """Directories that root's launcher must show elsewhere before it becomes an ordinary id."""
     home = python_home()
     return [home] if home and home[0] != home[1] else []

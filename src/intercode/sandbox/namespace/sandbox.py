@@ -9,21 +9,25 @@ from dataclasses import replace
 from pathlib import Path
 
 from intercode.core.errors import SandboxError
-from intercode.sandbox.contract import Breach, SandboxSpec
+from intercode.sandbox.contract import LimitExceeded, SandboxSpec
 from intercode.sandbox.namespace.launcher import Launcher
-from intercode.sandbox.namespace.sealed_layer import LONGEST_CHAIN, SealedLayer
-from intercode.sandbox.namespace.setup_request import message
-from intercode.sandbox.supervisor.client import KeptSandbox, refused
-from intercode.sandbox.supervisor.connection import READ_SECONDS, KeeperLink
-from intercode.sandbox.supervisor.control_group import BoxGroup
-from intercode.sandbox.supervisor.process_table import Member, is_held_up, unblock
+from intercode.sandbox.namespace.sealed_layer import MAX_SEALED_LAYERS, SealedLayer
+from intercode.sandbox.namespace.setup_request import setup_request
+from intercode.sandbox.supervisor.client import SupervisedSandbox, refusal_error
+from intercode.sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection
+from intercode.sandbox.supervisor.control_group import ControlGroup
+from intercode.sandbox.supervisor.process_table import (
+    HostProcess,
+    is_supervisor_blocked,
+    kill_blocking_processes,
+)
 from intercode.sandbox.supervisor.runtime import protocol
 from intercode.sandbox.supervisor.runtime.overlay import copy_tree
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-class NamespaceSandbox(KeptSandbox):
+class NamespaceSandbox(SupervisedSandbox):
     """See ``Sandbox``. Raises SandboxError where the box cannot be set up.
 
     ``copies``: descriptors of upper layers to begin with a copy of, the lowest first. ``sealed``:
@@ -34,63 +38,65 @@ class NamespaceSandbox(KeptSandbox):
         self,
         spec: SandboxSpec,
         copies: Sequence[int] = (),
-        sealed: tuple[SealedLayer, ...] = (),
+        sealed_layers: tuple[SealedLayer, ...] = (),
     ) -> None:
-        told = {**message(spec), "copies": len(copies)}
+        told = {**setup_request(spec), "copies": len(copies)}
         self.spec = spec
-        self.env, self.trees = told["env"], told["layers"]
-        self.sealed: tuple[SealedLayer, ...] = ()
-        self._group: BoxGroup | None = None
+        self.env, self.base_trees = told["env"], told["layers"]
+        self.sealed_layers: tuple[SealedLayer, ...] = ()
+        self._group: ControlGroup | None = None
         mounted: list[int] = []
         try:
-            mounted += [layer.mount() for layer in sealed]
+            mounted += [layer.open_mount() for layer in sealed_layers]
             connection = Launcher.get().create(told, [*copies, *mounted])
         finally:
             protocol.close_all(mounted)
-        self.link = KeeperLink(connection)
-        for layer in sealed:
-            layer.hold()
-        self.sealed = sealed
-        self.keeper = self.link.welcome["pid"]
-        self._bounded(self.link.welcome["groups"])
+        self.connection = SupervisorConnection(connection)
+        for layer in sealed_layers:
+            layer.acquire()
+        self.sealed_layers = sealed_layers
+        self.supervisor_pid = self.connection.handshake["pid"]
+        self._record_bounds(self.connection.handshake["groups"])
 
-    def _bounded(self, groups: Mapping[str, str]) -> None:
+    def _record_bounds(self, groups: Mapping[str, str]) -> None:
         """Take note of what bounds the box as a whole, and have watched what is not."""
         self.tier = "namespace/1" if groups else "namespace/2"
-        self._group = BoxGroup(groups, Launcher.get().pid) if groups else None
-        self._watched(self.spec, None if groups else self.spec.limits.memory)
+        self._group = ControlGroup(groups, Launcher.get().pid) if groups else None
+        self._start_watchdog(self.spec, None if groups else self.spec.limits.memory)
 
-    def _met(self) -> Breach:
-        if self._group is not None and (met := self._group.breach()):
+    def _poll_limit_exceeded(self) -> LimitExceeded:
+        if self._group is not None and (met := self._group.limit_exceeded()):
             return met
-        return super()._met()
+        return super()._poll_limit_exceeded()
 
-    def _members(self) -> list[Member]:
+    def _list_processes(self) -> list[HostProcess]:
         known = self._group.members() if self._group else []
-        return known or super()._members()
+        return known or super()._list_processes()
 
     def _unblock(self) -> None:
-        if self._group is None or not is_held_up(self.keeper, self._members()):
+        if self._group is None or not is_supervisor_blocked(
+            self.supervisor_pid, self._list_processes()
+        ):
             super()._unblock()
         elif self._group.freeze():
             try:
-                unblock(self.keeper, self._group.members)
+                kill_blocking_processes(self.supervisor_pid, self._group.members)
             finally:
                 self._group.thaw()
         else:
-            unblock(self.keeper, super()._members)
+            kill_blocking_processes(self.supervisor_pid, super()._list_processes)
 
     def clone(self) -> NamespaceSandbox:
         """See ``Sandbox``. The box's processes are halted meanwhile."""
         spec = replace(self.spec, upper=None)
-        flatten = len(self.sealed) >= LONGEST_CHAIN
+        flatten = len(self.sealed_layers) >= MAX_SEALED_LAYERS
         copies: list[int] = []
         try:
             if flatten:
-                copies += [layer.upper() for layer in reversed(self.sealed)]
-            copies.append(self.link.given("upper"))
-            with self._still():
-                return NamespaceSandbox(spec, copies, () if flatten else self.sealed)
+                copies += [layer.open_upper() for layer in reversed(self.sealed_layers)]
+            copies.append(self.connection.request_fd("upper"))
+            with self._paused():
+                return NamespaceSandbox(spec, copies, () if flatten else self.sealed_layers)
         finally:
             protocol.close_all(copies)
 
@@ -101,37 +107,42 @@ class NamespaceSandbox(KeptSandbox):
         not end; the box lives on then.
         """
         try:
-            self.link.request("end_all")
+            self.connection.request("end_all")
         except OSError as e:
             raise SandboxError(f"a box with {e.strerror} cannot be sealed") from e
         return SealedLayer(self)
 
-    def renew(self) -> None:
+    def recycle(self) -> None:
         """See ``KeptSandbox``. The namespaces stay."""
-        if self.sealed or self.spec.upper or self.spec.look != "plain" or self.breach():
+        if (
+            self.sealed_layers
+            or self.spec.upper
+            or self.spec.appearance != "plain"
+            or self.limit_exceeded()
+        ):
             raise SandboxError("only a plain box that met no limit can be renewed")
         try:
-            self.link.request("renew", seconds=READ_SECONDS)
+            self.connection.request("renew", seconds=READ_SECONDS)
         except OSError as e:
-            raise refused(e, "renewed") from e
+            raise refusal_error(e, "renewed") from e
 
-    def refile(self, other: KeptSandbox | Path) -> None:
+    def replace_files(self, other: SupervisedSandbox | Path) -> None:
         """See ``KeptSandbox``. What waits has the new files from its root on."""
-        if self.sealed or self.spec.upper or self.spec.look != "plain":
+        if self.sealed_layers or self.spec.upper or self.spec.appearance != "plain":
             raise SandboxError("only a plain box can be given other files")
-        with _upper_of(other) as upper:
+        with _open_upper(other) as upper:
             try:
-                self.link.request("refile", [upper], seconds=READ_SECONDS)
+                self.connection.request("refile", [upper], seconds=READ_SECONDS)
             except OSError as e:
-                raise refused(e, "given other files") from e
+                raise refusal_error(e, "given other files") from e
 
     def write_upper(self, directory: Path) -> None:
         """See ``KeptSandbox``."""
         uppers: list[int] = []
         own = os.open(directory, _DIRECTORY)
         try:
-            uppers += [layer.upper() for layer in reversed(self.sealed)]
-            uppers.append(self.link.given("upper"))
+            uppers += [layer.open_upper() for layer in reversed(self.sealed_layers)]
+            uppers.append(self.connection.request_fd("upper"))
             for upper in uppers:
                 os.lseek(upper, 0, os.SEEK_SET)  # the keeper reads through it as well
                 copy_tree(upper, own)
@@ -139,10 +150,10 @@ class NamespaceSandbox(KeptSandbox):
             protocol.close_all([own, *uppers])
 
     @contextmanager
-    def _still(self) -> Iterator[None]:
+    def _paused(self) -> Iterator[None]:
         """Nothing in the box runs meanwhile; with a control group the keeper does not either."""
         if self._group is None or not self._group.freeze():
-            with super()._still():
+            with super()._paused():
                 yield
             return
         try:
@@ -152,7 +163,7 @@ class NamespaceSandbox(KeptSandbox):
 
     def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
         if self._group is None or not self._group.kill_since(
-            mark, lambda p: p.inside in (1, *keep) or p.pid == self.keeper
+            mark, lambda p: p.inner_pid in (1, *keep) or p.pid == self.supervisor_pid
         ):
             super().kill_since(mark, keep)
 
@@ -161,18 +172,18 @@ class NamespaceSandbox(KeptSandbox):
         super().close(wait)
         if self._group is not None:
             self._group.close()
-        layers, self.sealed = self.sealed, ()
+        layers, self.sealed_layers = self.sealed_layers, ()
         for layer in layers:
             layer.release()
 
 
 @contextmanager
-def _upper_of(other: KeptSandbox | Path) -> Iterator[int]:
+def _open_upper(other: SupervisedSandbox | Path) -> Iterator[int]:
     """A descriptor of the upper layer of a box, or of one that a directory holds."""
     if isinstance(other, Path):
         upper = os.open(other, _DIRECTORY)
-    elif isinstance(other, NamespaceSandbox) and not other.sealed:
-        upper = other.link.given("upper")
+    elif isinstance(other, NamespaceSandbox) and not other.sealed_layers:
+        upper = other.connection.request_fd("upper")
     else:
         raise SandboxError("only the files of a plain box of the same kind can be given")
     try:

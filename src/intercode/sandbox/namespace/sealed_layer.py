@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 
-LONGEST_CHAIN = 8
+MAX_SEALED_LAYERS = 8
 """Sealed layers over each other; a box that would have more starts with a copy of them all."""
 
 
@@ -17,16 +17,16 @@ class SealedLayer:
     when the last one has released it."""
 
     def __init__(self, box: NamespaceSandbox) -> None:
-        self._box = box
+        self._sandbox = box
         self._users = 1
         self._lock = threading.Lock()
 
     @property
-    def below(self) -> tuple[SealedLayer, ...]:
+    def lower_layers(self) -> tuple[SealedLayer, ...]:
         """The sealed layers that this one lies on, the topmost first."""
-        return self._box.sealed
+        return self._sandbox.sealed_layers
 
-    def hold(self) -> None:
+    def acquire(self) -> None:
         """Count one more user. Raises ValueError where all have gone already."""
         with self._lock:
             if not self._users:
@@ -39,12 +39,12 @@ class SealedLayer:
             self._users -= 1
             last = not self._users
         if last:
-            self._box.close()
+            self._sandbox.close()
 
-    def mount(self) -> int:
+    def open_mount(self) -> int:
         """A descriptor of a mount of it, which one other box can be given."""
-        return self._box.link.given("seal")
+        return self._sandbox.connection.request_fd("seal")
 
-    def upper(self) -> int:
+    def open_upper(self) -> int:
         """A descriptor of it, to be copied."""
-        return self._box.link.given("upper")
+        return self._sandbox.connection.request_fd("upper")

@@ -15,20 +15,20 @@ from intercode.sandbox.contract import SandboxSpec
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 
-GROUPED, UNGROUPED = "namespace/1", "namespace/2"
+CGROUP_TIER, WATCHDOG_TIER = "namespace/1", "namespace/2"
 
-HOW_TO_GET_GROUPS = (
+CGROUPS_HINT = (
     "run as root, or below `systemd-run --user --scope -p Delegate=yes COMMAND`; in a container, "
     "mount /sys/fs/cgroup writable"
 )
 
 
-def strongest() -> str:
+def strongest_tier() -> str:
     """The tier that a box gets on this machine when none is asked for. Raises SandboxError."""
-    return GROUPED if Launcher.get().groups else UNGROUPED
+    return CGROUP_TIER if Launcher.get().cgroup_directories else WATCHDOG_TIER
 
 
-def either(spec: SandboxSpec, files: Path | None = None) -> NamespaceSandbox:
+def open_strongest(spec: SandboxSpec, files: Path | None = None) -> NamespaceSandbox:
     """A box of the strongest tier. ``files``: an upper layer to begin with a copy of."""
     if files is None:
         return NamespaceSandbox(spec)
@@ -39,19 +39,19 @@ def either(spec: SandboxSpec, files: Path | None = None) -> NamespaceSandbox:
         os.close(upper)
 
 
-def grouped(spec: SandboxSpec, files: Path | None = None) -> NamespaceSandbox:
+def open_with_cgroups(spec: SandboxSpec, files: Path | None = None) -> NamespaceSandbox:
     """A box bounded by a control group. Raises SandboxUnavailableError where there can be none."""
-    if not spec.limits.groups:
-        spec = replace(spec, limits=replace(spec.limits, groups=True))
+    if not spec.limits.cgroups:
+        spec = replace(spec, limits=replace(spec.limits, cgroups=True))
     launcher = Launcher.get()
-    if not launcher.groups:
+    if not launcher.cgroup_directories:
         raise SandboxUnavailableError(
-            f"no {GROUPED} here: {launcher.why_no_groups}; {HOW_TO_GET_GROUPS}; or ask for "
-            f"{UNGROUPED}"
+            f"no {CGROUP_TIER} here: {launcher.cgroups_error}; {CGROUPS_HINT}; or ask for "
+            f"{WATCHDOG_TIER}"
         )
-    return either(spec, files)
+    return open_strongest(spec, files)
 
 
-def ungrouped(spec: SandboxSpec, files: Path | None = None) -> NamespaceSandbox:
+def open_with_watchdog(spec: SandboxSpec, files: Path | None = None) -> NamespaceSandbox:
     """A box as on a machine without control groups, also where there are some."""
-    return either(replace(spec, limits=replace(spec.limits, groups=False)), files)
+    return open_strongest(replace(spec, limits=replace(spec.limits, cgroups=False)), files)

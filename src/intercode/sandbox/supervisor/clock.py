@@ -20,17 +20,24 @@ from typing import Any
 
 from intercode.core.errors import SandboxUnavailableError
 from intercode.core.paths import cache_root
-from intercode.sandbox.determinism import REAL, Determinism, from_settings, read_clock
+from intercode.sandbox.determinism import (
+    REAL_CLOCK,
+    Determinism,
+    determinism_from_settings,
+    parse_clock,
+)
 from intercode.sandbox.supervisor.compiler import compile_into
 
 _FLAGS = (
     "-ffreestanding", "-fno-builtin", "-fno-stack-protector", "-nostdlib", "-shared", "-fPIC",
     "-Os", "-s",
 )  # fmt: skip
-HOW = "install a C compiler (Debian, Ubuntu: apt-get install gcc), or set the clock to 'real'"
+INSTALL_HINT = (
+    "install a C compiler (Debian, Ubuntu: apt-get install gcc), or set the clock to 'real'"
+)
 
 
-def settle(asked: bool | Mapping[str, Any] | Determinism) -> Determinism | None:
+def resolve_determinism(asked: bool | Mapping[str, Any] | Determinism) -> Determinism | None:
     """The settings that an environment uses; None for False.
 
     True takes what this machine can give: without a compiler the clock and the random bytes are
@@ -42,24 +49,24 @@ def settle(asked: bool | Mapping[str, Any] | Determinism) -> Determinism | None:
     if asked is True:
         best = Determinism()
         try:
-            library(best)
+            clock_library(best)
         except SandboxUnavailableError:
-            return replace(best, clock=REAL, random="real")
+            return replace(best, clock=REAL_CLOCK, random="real")
         return best
-    settings = asked if isinstance(asked, Determinism) else from_settings(asked)
-    library(settings)
+    settings = asked if isinstance(asked, Determinism) else determinism_from_settings(asked)
+    clock_library(settings)
     return settings
 
 
 @functools.lru_cache(maxsize=64)
-def library(settings: Determinism) -> bytes | None:
+def clock_library(settings: Determinism) -> bytes | None:
     """The library as bytes, or None where the settings leave clock and random bytes real.
 
     Raises SandboxUnavailableError where it is not in the cache and cannot be compiled.
     """
-    if settings.clock == REAL and settings.random == "real":
+    if settings.clock == REAL_CLOCK and settings.random == "real":
         return None
-    stands, seconds = read_clock(settings.clock)
+    stands, seconds = parse_clock(settings.clock)
     source = files(__package__).joinpath("clock.c").read_bytes()
     given = {
         "FIXED": int(stands), "CLOCK": seconds if stands else 0, "SHIFT": 0 if stands else seconds,
@@ -74,5 +81,7 @@ def library(settings: Determinism) -> bytes | None:
         try:
             compile_into(path, [*_FLAGS, *macros, "-x", "c", "-"], source)
         except SandboxUnavailableError as e:
-            raise SandboxUnavailableError(f"no clock of its own can be built: {e}: {HOW}") from e
+            raise SandboxUnavailableError(
+                f"no clock of its own can be built: {e}: {INSTALL_HINT}"
+            ) from e
     return path.read_bytes()

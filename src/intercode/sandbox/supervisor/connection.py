@@ -16,37 +16,39 @@ from typing import Any
 from intercode.core.errors import SandboxError, SandboxLostError
 from intercode.sandbox.supervisor.runtime import protocol
 
-_SOON = 0.2
+_POLL_SECONDS = 0.2
 _ANSWER_SECONDS = 10.0  # for a keeper to answer; one that does not is given up
 READ_SECONDS = 60.0  # where it has to read or copy what the box holds
 _TIMEVAL = struct.Struct("@ll")
-_GIVEN_SECONDS, _GIVEN_PAUSE = 30.0, 0.05
+_FD_RETRY_SECONDS, _FD_RETRY_PAUSE = 30.0, 0.05
 
 
-class KeeperLink:
+class SupervisorConnection:
     """Asks a keeper, one request at a time, from any thread. When it is closed, the box ends.
 
     ``welcome``: what the keeper said when the connection was another link's; see ``hand_over``.
     Raises SandboxError where the keeper could not set up the box.
     """
 
-    def __init__(self, connection: socket.socket, welcome: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, connection: socket.socket, handshake: Mapping[str, Any] | None = None
+    ) -> None:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = connection
         self._seconds = 0.0
-        self.welcome: Mapping[str, Any]
-        if welcome is not None:
-            self.welcome = welcome
+        self.handshake: Mapping[str, Any]
+        if handshake is not None:
+            self.handshake = handshake
             return
         try:
-            self._bound(connection, READ_SECONDS)
-            self.welcome, _ = protocol.receive(connection, alone=True)
+            self._set_timeout(connection, READ_SECONDS)
+            self.handshake, _ = protocol.receive(connection, single=True)
         except (OSError, EOFError) as e:
             self.close()
             raise SandboxError(f"the sandbox did not start: {e}") from e
-        if not self.welcome["ok"]:
+        if not self.handshake["ok"]:
             self.close()
-            raise SandboxError(f"the sandbox could not be set up: {self.welcome['error']}")
+            raise SandboxError(f"the sandbox could not be set up: {self.handshake['error']}")
 
     def request(
         self,
@@ -54,7 +56,7 @@ class KeeperLink:
         fds: Sequence[int] = (),
         *,
         seconds: float = _ANSWER_SECONDS,
-        late: Callable[[], None] | None = None,
+        on_delay: Callable[[], None] | None = None,
         **arguments: Any,
     ) -> tuple[dict[str, Any], list[int]]:
         """Ask the keeper for something. ``late`` is called as long as it does not answer. Raises
@@ -63,12 +65,16 @@ class KeeperLink:
             if self._socket is None:
                 raise SandboxLostError("the sandbox is closed")
             try:
-                self._bound(self._socket, seconds)
+                self._set_timeout(self._socket, seconds)
                 protocol.send(self._socket, {"do": do, **arguments}, fds)
                 until = time.monotonic() + seconds
-                while late and not _readable(self._socket, _SOON) and time.monotonic() < until:
-                    late()
-                answer, out = protocol.receive(self._socket, alone=True)
+                while (
+                    on_delay
+                    and not _readable(self._socket, _POLL_SECONDS)
+                    and time.monotonic() < until
+                ):
+                    on_delay()
+                answer, out = protocol.receive(self._socket, single=True)
             except (OSError, EOFError) as e:
                 self._socket.close()
                 self._socket = None
@@ -77,7 +83,7 @@ class KeeperLink:
             raise OSError(answer.get("errno", 5), answer["error"])
         return answer, out
 
-    def _bound(self, connection: socket.socket, seconds: float) -> None:
+    def _set_timeout(self, connection: socket.socket, seconds: float) -> None:
         """Have the kernel bound each wait: with a time-out of its own Python asks before each call
         whether it would wait."""
         if seconds != self._seconds:
@@ -87,15 +93,15 @@ class KeeperLink:
             self._seconds = seconds
 
     @property
-    def lost(self) -> bool:
+    def is_lost(self) -> bool:
         """Whether the keeper has gone: it never says anything unasked. For use between requests."""
         with self._lock:
             return self._socket is None or _readable(self._socket, 0)
 
-    def given(self, do: str, **arguments: Any) -> int:
+    def request_fd(self, do: str, **arguments: Any) -> int:
         """A descriptor that the keeper sends. The kernel bounds how many an id may have under way,
         and another box of the same id can use them up: that passes, or the box is given up."""
-        deadline = time.monotonic() + _GIVEN_SECONDS
+        deadline = time.monotonic() + _FD_RETRY_SECONDS
         while True:
             try:
                 return self.request(do, **arguments)[1][0]
@@ -104,16 +110,16 @@ class KeeperLink:
                     raise
                 if time.monotonic() > deadline:
                     raise SandboxError("other boxes hold up the passing of descriptors") from e
-            time.sleep(_GIVEN_PAUSE)
+            time.sleep(_FD_RETRY_PAUSE)
 
-    def hand_over(self) -> KeeperLink:
+    def transfer(self) -> SupervisorConnection:
         """The same connection as another link; this one is closed, but the box does not end. Raises
         SandboxLostError where it was closed before."""
         with self._lock:
             connection, self._socket = self._socket, None
         if connection is None:
             raise SandboxLostError("the sandbox is closed")
-        return KeeperLink(connection, self.welcome)
+        return SupervisorConnection(connection, self.handshake)
 
     def close(self, wait: bool = False) -> None:
         """Hang up, and with ``wait`` return only when the box's last process is gone. May be called
@@ -135,7 +141,7 @@ def _readable(connection: socket.socket, seconds: float) -> bool:
     return bool(poll.poll(seconds * 1000))
 
 
-def file_of(data: bytes) -> Any:
+def memory_file(data: bytes) -> Any:
     """An anonymous file that holds ``data``, at its start, to be passed on."""
     f = open(os.memfd_create("intercode"), "w+b")  # noqa: SIM115
     f.write(data)

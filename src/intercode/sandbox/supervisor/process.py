@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING
 from intercode.core.errors import SandboxLostError
 
 if TYPE_CHECKING:
-    from intercode.sandbox.supervisor.connection import KeeperLink
+    from intercode.sandbox.supervisor.connection import SupervisorConnection
 
 
-class KeptProcess:
+class SupervisedProcess:
     """A process in the box: its status arrives on a pipe."""
 
-    def __init__(self, link: KeeperLink, pid: int, child: int, status: int) -> None:
+    def __init__(self, link: SupervisorConnection, pid: int, child: int, status: int) -> None:
         self.pid = pid
-        self._link, self._child, self._status = link, child, status
+        self._connection, self._child, self._status = link, child, status
         self._code: int | None = None
 
     @property
-    def collected(self) -> bool:
+    def is_reaped(self) -> bool:
         """Whether its status was asked for, and there."""
         return self._code is not None
 
@@ -33,7 +33,7 @@ class KeptProcess:
 
     def wait(self, timeout: float | None = None) -> int | None:
         if self._code is None:
-            if timeout is not None and not self._ends_within(timeout):
+            if timeout is not None and not self._wait_readable(timeout):
                 return None
             data = os.read(self._status, 4)
             os.close(self._status)
@@ -43,7 +43,7 @@ class KeptProcess:
             self._code = struct.unpack("i", data)[0]
         return self._code
 
-    def _ends_within(self, timeout: float) -> bool:
+    def _wait_readable(self, timeout: float) -> bool:
         poll = select.poll()  # not select(), which fails for descriptors above 1023
         poll.register(self._status, select.POLLIN)
         return bool(poll.poll(timeout * 1000))
@@ -51,7 +51,7 @@ class KeptProcess:
     def kill(self, number: int = signal.SIGKILL) -> None:
         if self._code is None:
             with suppress(SandboxLostError):  # then it has ended with its box
-                self._link.request("kill", child=self._child, number=number)
+                self._connection.request("kill", child=self._child, number=number)
 
     def __del__(self) -> None:
         if self._status >= 0:

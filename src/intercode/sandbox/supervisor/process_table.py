@@ -8,13 +8,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from intercode.sandbox.supervisor.runtime.cgroups import started
+from intercode.sandbox.supervisor.runtime.cgroups import process_start_ticks
 
-_KEEPERS = ("intercode", "init")  # what a keeper calls itself, the second in a container
+_SUPERVISOR_NAMES = ("intercode", "init")  # what a keeper calls itself, the second in a container
 _PASSES = 5
 
 
-class Member:
+class HostProcess:
     """A process of a group: its number here and ``inside`` the box, its parent, its name, its
     ``state`` in a letter, and when it ``started``, in clock ticks since boot. Raises OSError,
     ValueError or IndexError where it has ended."""
@@ -24,14 +24,14 @@ class Member:
         head, _, tail = Path(f"/proc/{pid}/stat").read_text().rpartition(")")
         fields = tail.split()
         self.name = head.partition("(")[2]
-        self.state, self.parent, self.started = fields[0], int(fields[1]), int(fields[19])
+        self.state, self.parent, self.start_ticks = fields[0], int(fields[1]), int(fields[19])
         status = Path(f"/proc/{pid}/status").read_text()
-        self.inside = int(status.partition("NSpid:")[2].splitlines()[0].split()[-1])
+        self.inner_pid = int(status.partition("NSpid:")[2].splitlines()[0].split()[-1])
 
-    def alive(self) -> bool:
+    def is_alive(self) -> bool:
         """Whether it has not ended. Its parent need not have collected it."""
         try:
-            return started(self.pid) == self.started
+            return process_start_ticks(self.pid) == self.start_ticks
         except OSError:
             return False
 
@@ -41,13 +41,13 @@ class Member:
             os.kill(self.pid, number)
 
 
-def below(keeper: int) -> list[Member]:
+def list_descendants(keeper: int) -> list[HostProcess]:
     """All processes that descend from a keeper: those of its box."""
-    children: dict[int, list[Member]] = {}
+    children: dict[int, list[HostProcess]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             with suppress(OSError, ValueError, IndexError):
-                member = Member(int(name))
+                member = HostProcess(int(name))
                 children.setdefault(member.parent, []).append(member)
     found, next_ones = [], [keeper]
     while next_ones:
@@ -57,13 +57,13 @@ def below(keeper: int) -> list[Member]:
     return found
 
 
-def is_held_up(keeper: int, members: list[Member]) -> bool:
+def is_supervisor_blocked(keeper: int, members: list[HostProcess]) -> bool:
     """Whether a child of the keeper was stopped before it could execute its program."""
-    return any(m.state in "Tt" and _is_waiting(m, keeper) for m in members)
+    return any(m.state in "Tt" and _is_starting_child(m, keeper) for m in members)
 
 
-def _is_waiting(member: Member, keeper: int) -> bool:
-    if member.parent != keeper or member.name not in _KEEPERS:
+def _is_starting_child(member: HostProcess, keeper: int) -> bool:
+    if member.parent != keeper or member.name not in _SUPERVISOR_NAMES:
         return False
     try:  # it executes what the keeper does; nothing else in a box can
         return os.path.samefile(f"/proc/{member.pid}/exe", f"/proc/{keeper}/exe")
@@ -71,18 +71,18 @@ def _is_waiting(member: Member, keeper: int) -> bool:
         return True
 
 
-def free(keeper: int) -> None:
+def unblock_supervisor(keeper: int) -> None:
     """See to it that a keeper goes on which what runs in its box holds up."""
-    if is_held_up(keeper, below(keeper)):
-        unblock(keeper, lambda: below(keeper))
+    if is_supervisor_blocked(keeper, list_descendants(keeper)):
+        kill_blocking_processes(keeper, lambda: list_descendants(keeper))
 
 
-def unblock(keeper: int, members: Callable[[], list[Member]]) -> None:
+def kill_blocking_processes(keeper: int, members: Callable[[], list[HostProcess]]) -> None:
     """End what may hold up a keeper that starts a program: all but the keeper, PID 1, and the child
     that is about to execute the program, which goes on if it was stopped."""
     for _ in range(_PASSES):
-        others = [m for m in members() if m.inside != 1 and m.pid != keeper]
-        begun = [m for m in others if not _is_waiting(m, keeper)]
+        others = [m for m in members() if m.inner_pid != 1 and m.pid != keeper]
+        begun = [m for m in others if not _is_starting_child(m, keeper)]
         for member in begun:
             member.signal(signal.SIGKILL)
         for member in others:

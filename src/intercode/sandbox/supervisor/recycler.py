@@ -8,24 +8,24 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Generic, Protocol, TypeVar
 
-from intercode.sandbox.supervisor.connection import KeeperLink
+from intercode.sandbox.supervisor.connection import SupervisorConnection
 
 _WORKERS = 2
-_MOST = 16
+_MAX_WAITING = 16
 """That wait in one process; the one that has waited longest ends."""
 
 
-class Renewable(Protocol):
+class Recyclable(Protocol):
     """A box, or a container that serves as one."""
 
     @property
-    def link(self) -> KeeperLink: ...
+    def connection(self) -> SupervisorConnection: ...
 
 
-T = TypeVar("T", bound=Renewable)
+T = TypeVar("T", bound=Recyclable)
 
 
-class Renewals(Generic[T]):
+class Recycler(Generic[T]):
     """Those of one process that wait or are being renewed, the oldest first. Kinds are compared;
     ``end`` ends one for good."""
 
@@ -33,32 +33,32 @@ class Renewals(Generic[T]):
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="intercode-renew")
         self._lock = threading.Lock()
         self._waiting: list[tuple[Any, Future[T | None]]] = []
-        self._end = end
+        self._close = end
 
     def take(self, kind: Any) -> T | None:
         """One of this kind that is as new, or None where there is none."""
         while (waiting := self._find(kind)) is not None:
             found = waiting.result()
-            if found is not None and not found.link.lost:
+            if found is not None and not found.connection.is_lost:
                 return found
             if found is not None:
-                self._end(found)
+                self._close(found)
         return None
 
-    def give(self, kind: Any, one: T, renew: Callable[[T], None]) -> None:
+    def recycle(self, kind: Any, one: T, renew: Callable[[T], None]) -> None:
         """Have one renewed, to be taken again; where that raises, it ends."""
         with self._lock:
             try:
-                renewed = self._workers.submit(self._renewed, one, renew)
+                renewed = self._workers.submit(self._reset, one, renew)
             except RuntimeError:  # the interpreter is ending
-                self._end(one)
+                self._close(one)
                 return
             self._waiting.append((kind, renewed))
-            surplus = self._waiting.pop(0)[1] if len(self._waiting) > _MOST else None
+            surplus = self._waiting.pop(0)[1] if len(self._waiting) > _MAX_WAITING else None
         if surplus is not None:
-            surplus.add_done_callback(self._ended)
+            surplus.add_done_callback(self._close_result)
 
-    def soon(self, work: Callable[[], None]) -> None:
+    def run_in_background(self, work: Callable[[], None]) -> None:
         """Have something else done by the same threads."""
         with suppress(RuntimeError):  # the interpreter is ending
             self._workers.submit(work)
@@ -68,7 +68,7 @@ class Renewals(Generic[T]):
         with self._lock:
             waiting, self._waiting = self._waiting, []
         for _, found in waiting:
-            found.add_done_callback(self._ended)
+            found.add_done_callback(self._close_result)
 
     def _find(self, kind: Any) -> Future[T | None] | None:
         with self._lock:
@@ -78,14 +78,14 @@ class Renewals(Generic[T]):
                     return waiting
         return None
 
-    def _renewed(self, one: T, renew: Callable[[T], None]) -> T | None:
+    def _reset(self, one: T, renew: Callable[[T], None]) -> T | None:
         try:
             renew(one)
         except BaseException:
-            self._end(one)
+            self._close(one)
             return None
         return one
 
-    def _ended(self, done: Future[T | None]) -> None:
+    def _close_result(self, done: Future[T | None]) -> None:
         if (one := done.result()) is not None:
-            self._end(one)
+            self._close(one)

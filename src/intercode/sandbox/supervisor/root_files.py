@@ -17,40 +17,40 @@ from intercode.sandbox.determinism import RANDOM_FILE, Determinism
 from intercode.sandbox.namespace.launcher import python_home
 from intercode.sandbox.supervisor import clock
 
-Skeleton = dict[str, list[Any]]
+RootFiles = dict[str, list[Any]]
 PACKAGE = Path(__file__).resolve().parents[2]
 """Where this package lies."""
 _PASSWD = (
     "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
 )
 _GROUP = "root:x:0:\nnogroup:x:65534:\n"
-_CLOCK = "/etc/clock.so"
-_TREES = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
+_CLOCK_LIBRARY = "/etc/clock.so"
+_PROGRAM_DIRECTORIES = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
 
-def skeleton(spec: SandboxSpec) -> tuple[Skeleton, list[list[str]]]:
+def generate_root_files(spec: SandboxSpec) -> tuple[RootFiles, list[list[str]]]:
     """Files to write below every layer, and directories of the machine to show read-only."""
     hosts = f"127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost\n127.0.1.1\t{spec.hostname}\n"
-    files: Skeleton = {
+    files: RootFiles = {
         "/dev": [0o755, None],
         "/proc": [0o555, None],
         "/sys": [0o555, None],
         "/etc": [0o755, None],
         "/etc/hosts": [0o644, hosts],
         "/etc/hostname": [0o644, spec.hostname + "\n"],
-        "/etc/resolv.conf": [0o644, _resolver(spec)],
+        "/etc/resolv.conf": [0o644, _resolv_conf(spec)],
     }
-    if spec.look == "docker":
+    if spec.appearance == "docker":
         files["/.dockerenv"] = [0o755, ""]
     if spec.determinism is not None:
         _add_determinism(files, spec.determinism)
     binds: list[list[str]] = []
     if spec.image.root is None:
-        _add_machine(files, binds)
+        _add_host_programs(files, binds)
     return files, binds
 
 
-def written(files: Skeleton) -> Path:
+def cached_tree(files: RootFiles) -> Path:
     """The directory of the cache that holds these files, written when it is first asked for."""
     uid = sandbox_uid()
     digest = hashlib.sha256(json.dumps([uid, files], sort_keys=True).encode()).hexdigest()[:24]
@@ -61,7 +61,7 @@ def written(files: Skeleton) -> Path:
     home.mkdir(exist_ok=True)
     half = Path(tempfile.mkdtemp(prefix=f"{digest}.", dir=home))
     for path, (mode, text) in files.items():
-        _write(half / path.lstrip("/"), mode, text)
+        _write_entry(half / path.lstrip("/"), mode, text)
     half.chmod(0o755)
     if os.geteuid() == 0:
         for entry in (half, *half.rglob("*")):
@@ -73,7 +73,7 @@ def written(files: Skeleton) -> Path:
     return final
 
 
-def _write(path: Path, mode: int | None, text: str | None) -> None:
+def _write_entry(path: Path, mode: int | None, text: str | None) -> None:
     """A directory (text None), a link (mode None), or a file."""
     if text is None:
         path.mkdir(parents=True, exist_ok=True)
@@ -88,7 +88,7 @@ def _write(path: Path, mode: int | None, text: str | None) -> None:
     path.chmod(mode)
 
 
-def shown(spec: SandboxSpec) -> list[list[str]]:
+def anonymous_mounts(spec: SandboxSpec) -> list[list[str]]:
     """Directories of the machine whose place must not show: the running interpreter's, and an empty
     one over this package where the box would see it, as it holds the starter tasks' solutions."""
     if spec.image.root is not None:
@@ -97,7 +97,7 @@ def shown(spec: SandboxSpec) -> list[list[str]]:
     found = [[home[1], "/opt/python"]] if home else []
     for tree, place in (("/usr", "/usr"), *([(home[0], "/opt/python")] if home else [])):
         if PACKAGE.is_relative_to(tree):
-            found.append([str(written({})), str(Path(place, PACKAGE.relative_to(tree)))])
+            found.append([str(cached_tree({})), str(Path(place, PACKAGE.relative_to(tree)))])
     return found
 
 
@@ -111,30 +111,30 @@ def environment(spec: SandboxSpec) -> dict[str, str]:
     return {**base, **spec.image.env, **fixed, **spec.env}
 
 
-def _add_determinism(files: Skeleton, settings: Determinism) -> None:
+def _add_determinism(files: RootFiles, settings: Determinism) -> None:
     """A machine id, a seeded shell, and the library that /etc/ld.so.preload names: so it does not
     show in the environment, and holds for programs that are started with an empty one."""
     files["/etc/machine-id"] = [0o444, f"{settings.machine_id}\n"]
-    files[RANDOM_FILE] = [0o644, f"RANDOM={settings.random_for(0)}\n"]
-    built = clock.library(settings)
+    files[RANDOM_FILE] = [0o644, f"RANDOM={settings.random_seed_for(0)}\n"]
+    built = clock.clock_library(settings)
     if built is not None:
-        files[_CLOCK] = [0o755, built.decode("utf-8", "surrogateescape")]
-        files["/etc/ld.so.preload"] = [0o644, f"{_CLOCK}\n"]
+        files[_CLOCK_LIBRARY] = [0o755, built.decode("utf-8", "surrogateescape")]
+        files["/etc/ld.so.preload"] = [0o644, f"{_CLOCK_LIBRARY}\n"]
 
 
-def _resolver(spec: SandboxSpec) -> str:
+def _resolv_conf(spec: SandboxSpec) -> str:
     try:
         return Path("/etc/resolv.conf").read_text() if spec.network == "host" else ""
     except OSError:
         return ""
 
 
-def _java() -> list[str]:
+def _java_settings() -> list[str]:
     """Where Debian keeps the settings without which its Java does not start."""
     return sorted(str(path) for path in Path("/etc").glob("java-*-openjdk"))
 
 
-def _add_machine(files: Skeleton, binds: list[list[str]]) -> None:
+def _add_host_programs(files: RootFiles, binds: list[list[str]]) -> None:
     for name, mode in (
         ("/usr", 0o755), ("/root", 0o700), ("/home", 0o755), ("/tmp", 0o1777), ("/run", 0o755),
         ("/var", 0o755), ("/var/tmp", 0o1777), ("/opt", 0o755), ("/mnt", 0o755), ("/srv", 0o755),
@@ -144,14 +144,14 @@ def _add_machine(files: Skeleton, binds: list[list[str]]) -> None:
     files["/etc/group"] = [0o644, _GROUP]
     files["/etc/nsswitch.conf"] = [0o644, "passwd: files\ngroup: files\nhosts: files dns\n"]
     binds.append(["/usr", "/usr"])
-    for name in _TREES:
+    for name in _PROGRAM_DIRECTORIES:
         tree = Path("/", name)
         if tree.is_symlink():
             files[f"/{name}"] = [None, os.readlink(tree)]
         elif tree.is_dir():
             files[f"/{name}"] = [0o755, None]
             binds.append([f"/{name}", f"/{name}"])
-    for shown in ("/etc/alternatives", "/etc/ld.so.cache", *_java()):
+    for shown in ("/etc/alternatives", "/etc/ld.so.cache", *_java_settings()):
         if Path(shown).exists():
             directory = Path(shown).is_dir()
             files[shown] = [0o755, None] if directory else [0o644, ""]

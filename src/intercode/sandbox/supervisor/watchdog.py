@@ -15,11 +15,11 @@ from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from intercode.sandbox.contract import Breach
-from intercode.sandbox.supervisor.runtime.cgroups import started
+from intercode.sandbox.contract import LimitExceeded
+from intercode.sandbox.supervisor.runtime.cgroups import process_start_ticks
 
-_SECONDS = 0.1  # between two looks, at least
-_SHARE = 0.1  # of a processor that looking may take, at most
+_INTERVAL_SECONDS = 0.1  # between two looks, at least
+_MAX_CPU_SHARE = 0.1  # of a processor that looking may take, at most
 _GRACE_SECONDS = 0.2  # of processor time, before a box that goes on loses another process
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -29,9 +29,9 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 class _Process:
     pid: int
     parent: int
-    own: int  # clock ticks of processor time
-    children: int  # the same, of children that have ended
-    started: int
+    cpu_ticks: int  # clock ticks of processor time
+    child_cpu_ticks: int  # the same, of children that have ended
+    start_ticks: int
     resident: int  # bytes
 
 
@@ -40,18 +40,18 @@ class Watch:
     """One box. ``keeper`` is its keeper's pid; ``memory`` in bytes and ``cpu_seconds`` are its
     bounds, None for none; ``breach`` is the one that a process was last killed for."""
 
-    keeper: int
+    supervisor_pid: int
     memory: int | None
     cpu_seconds: float | None
-    breach: Breach = ""
-    born: int = 0
-    restarted: bool = True
-    base: float = 0.0
-    used: dict[int, int] = field(default_factory=dict)
+    limit_exceeded: LimitExceeded = ""
+    start_ticks: int = 0
+    restart_requested: bool = True
+    cpu_deadline: float = 0.0
+    cpu_ticks_at_start: dict[int, int] = field(default_factory=dict)
 
     def restart(self) -> None:
         """An action begins: its processor time counts from now."""
-        self.restarted = True
+        self.restart_requested = True
 
 
 class Watchdog:
@@ -72,8 +72,8 @@ class Watchdog:
             cls._current, cls._owner_pid, cls._lock = cls(), os.getpid(), threading.Lock()
         with cls._lock:
             dog = cls._current = cls._current or cls()
-            watch.born = started(watch.keeper)
-            dog._watches[watch.keeper] = watch
+            watch.start_ticks = process_start_ticks(watch.supervisor_pid)
+            dog._watches[watch.supervisor_pid] = watch
             if dog._thread is None:
                 dog._thread = threading.Thread(target=dog._run, name="intercode-watch", daemon=True)
                 dog._thread.start()
@@ -82,10 +82,10 @@ class Watchdog:
     def unwatch(cls, watch: Watch) -> None:
         """The box has ended."""
         if cls._current is not None and cls._owner_pid == os.getpid():
-            cls._current._watches.pop(watch.keeper, None)
+            cls._current._watches.pop(watch.supervisor_pid, None)
 
     def _run(self) -> None:
-        pause = _SECONDS
+        pause = _INTERVAL_SECONDS
         while True:
             time.sleep(pause)
             began = time.thread_time()  # a box that keeps the machine busy is not looked at less
@@ -93,28 +93,32 @@ class Watchdog:
                 if not self._watches:
                     self._thread = None
                     return
-            self.look()
-            pause = max(_SECONDS, (time.thread_time() - began) / _SHARE)
+            self.check_all()
+            pause = max(_INTERVAL_SECONDS, (time.thread_time() - began) / _MAX_CPU_SHARE)
 
-    def look(self) -> None:
+    def check_all(self) -> None:
         """One pass over every box that is watched."""
-        found = {p.pid: p for name in os.listdir("/proc") if name.isdigit() and (p := _read(name))}
+        found = {
+            p.pid: p
+            for name in os.listdir("/proc")
+            if name.isdigit() and (p := _read_process(name))
+        }
         families: defaultdict[int, list[_Process]] = defaultdict(list)
         for process in found.values():
             families[process.parent].append(process)
         for watch in list(self._watches.values()):
-            keeper = found.get(watch.keeper)
-            if keeper is None or keeper.started != watch.born:
-                self._watches.pop(watch.keeper, None)
+            keeper = found.get(watch.supervisor_pid)
+            if keeper is None or keeper.start_ticks != watch.start_ticks:
+                self._watches.pop(watch.supervisor_pid, None)
                 continue
-            inside = _below(watch.keeper, families)
+            inside = _descendants(watch.supervisor_pid, families)
             if watch.memory is not None:
-                _bound_memory(watch, inside)
+                _enforce_memory(watch, inside)
             if watch.cpu_seconds is not None:
-                _bound_time(watch, inside, keeper.children)
+                _enforce_cpu_time(watch, inside, keeper.child_cpu_ticks)
 
 
-def _read(name: str) -> _Process | None:
+def _read_process(name: str) -> _Process | None:
     try:
         with open(f"/proc/{name}/stat", "rb", buffering=0) as f:
             fields = f.read(2048).rpartition(b")")[2].split()
@@ -139,7 +143,7 @@ def _pages_of_threads(name: str) -> int:
     return pages
 
 
-def _below(keeper: int, families: dict[int, list[_Process]]) -> list[_Process]:
+def _descendants(keeper: int, families: dict[int, list[_Process]]) -> list[_Process]:
     """Every process of a box: all that descend from its keeper."""
     out: list[_Process] = []
     left = [keeper]
@@ -150,16 +154,16 @@ def _below(keeper: int, families: dict[int, list[_Process]]) -> list[_Process]:
     return out
 
 
-def _bound_memory(watch: Watch, inside: list[_Process]) -> None:
+def _enforce_memory(watch: Watch, inside: list[_Process]) -> None:
     assert watch.memory is not None
     if sum(p.resident for p in inside) <= watch.memory:
         return
-    sizes = [(_proportional(p), p) for p in inside]  # pages that several share count once
+    sizes = [(_proportional_memory(p), p) for p in inside]  # pages that several share count once
     if sum(size for size, _ in sizes) > watch.memory:
         _kill(watch, max(sizes, key=lambda pair: pair[0])[1], "memory")
 
 
-def _proportional(process: _Process) -> int:
+def _proportional_memory(process: _Process) -> int:
     """A process's memory, with its share of what it shares; all of it where that is not told."""
     with suppress(OSError, ValueError), open(f"/proc/{process.pid}/smaps_rollup") as f:
         for line in f:
@@ -168,25 +172,25 @@ def _proportional(process: _Process) -> int:
     return process.resident
 
 
-def _bound_time(watch: Watch, inside: list[_Process], ended: int) -> None:
+def _enforce_cpu_time(watch: Watch, inside: list[_Process], ended: int) -> None:
     assert watch.cpu_seconds is not None
-    total = (ended + sum(p.own + p.children for p in inside)) / _TICK
-    if watch.restarted:
-        watch.restarted = False
-        watch.base = total + watch.cpu_seconds
-        watch.used = {p.pid: p.own for p in inside}
-    elif total > watch.base and inside:
-        watch.base = total + _GRACE_SECONDS
-        busiest = max(inside, key=lambda p: p.own - watch.used.get(p.pid, 0))
+    total = (ended + sum(p.cpu_ticks + p.child_cpu_ticks for p in inside)) / _TICK
+    if watch.restart_requested:
+        watch.restart_requested = False
+        watch.cpu_deadline = total + watch.cpu_seconds
+        watch.cpu_ticks_at_start = {p.pid: p.cpu_ticks for p in inside}
+    elif total > watch.cpu_deadline and inside:
+        watch.cpu_deadline = total + _GRACE_SECONDS
+        busiest = max(inside, key=lambda p: p.cpu_ticks - watch.cpu_ticks_at_start.get(p.pid, 0))
         _kill(watch, busiest, "cpu")
 
 
-def _kill(watch: Watch, process: _Process, why: Breach) -> None:
+def _kill(watch: Watch, process: _Process, why: LimitExceeded) -> None:
     with suppress(OSError):  # it has ended
         fd = os.pidfd_open(process.pid)
         try:
-            if started(process.pid) == process.started:
+            if process_start_ticks(process.pid) == process.start_ticks:
                 signal.pidfd_send_signal(fd, signal.SIGKILL)
-                watch.breach = why
+                watch.limit_exceeded = why
         finally:
             os.close(fd)

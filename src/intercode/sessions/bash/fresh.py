@@ -16,15 +16,17 @@ from dataclasses import replace
 from intercode.core.errors import SandboxError
 from intercode.core.types import ExecResult
 from intercode.sandbox.contract import Sandbox
-from intercode.sandbox.limit_messages import explained
+from intercode.sandbox.limit_messages import with_limit_note
 from intercode.sandbox.output import Collector, decode, drain
 from intercode.sessions.bash import shell_start
 from intercode.sessions.bash.shell import Shell, ShellEndedError
 from intercode.sessions.bash.shell_state import SessionState
-from intercode.sessions.failures import is_ours
+from intercode.sessions.failures import is_infrastructure_failure
 
-_GRACE = 0.3  # seconds beyond an action's time for a shell to come up, or to be told and asked
-_LOST = "[the shell ended: what this action did to its variables and directory is forgotten]\n"
+_GRACE_SECONDS = (
+    0.3  # seconds beyond an action's time for a shell to come up, or to be told and asked
+)
+_LOST_NOTE = "[the shell ended: what this action did to its variables and directory is forgotten]\n"
 
 
 class FreshShellSession:
@@ -38,14 +40,14 @@ class FreshShellSession:
         cwd: str = "/",
         shell: str = "/bin/bash",
         state: SessionState | None = None,
-        carry: bool = True,
-        apart: bool = False,
+        carry_state: bool = True,
+        separate_stderr: bool = False,
     ) -> None:
         self._sandbox, self._program = sandbox, shell
-        self._carry, self._apart = carry, apart
+        self._carry_state, self._separate_stderr = carry_state, separate_stderr
         self._state = state or SessionState(cwd)
-        self._jobs: list[int] = []  # what holds these descriptors' other ends may print more
-        self._jobs_until: int | None = None
+        self._job_outputs: list[int] = []  # what holds these descriptors' other ends may print more
+        self._last_job_mark: int | None = None
 
     @property
     def cwd(self) -> str:
@@ -55,73 +57,81 @@ class FreshShellSession:
         """What the next action's shell is told."""
         return self._state
 
-    def told(self) -> str:
+    def state_text(self) -> str:
         """See ``Session``."""
         return self._state.text
 
     def run(self, code: str, timeout: float) -> ExecResult:
         if "\0" in code:
             return ExecResult("bash: the action holds a NUL byte and was not run\n", 2)
-        return explained(self._sandbox, self._run(code, timeout), timeout)
+        return with_limit_note(self._sandbox, self._run(code, timeout), timeout)
 
     def _run(self, code: str, timeout: float) -> ExecResult:
-        while self._jobs_until == (mark := self._sandbox.mark()):
+        while self._last_job_mark == (mark := self._sandbox.mark()):
             time.sleep(0.001)  # a process's start is known to a clock tick only
-        before = self._from_jobs()
+        before = self._read_job_output()
         deadline = time.monotonic() + timeout
         try:
-            shell, self._state = shell_start.start(
-                self._sandbox, self._program, self._apart, self._state, timeout + _GRACE
+            shell, self._state = shell_start.start_shell(
+                self._sandbox,
+                self._program,
+                self._separate_stderr,
+                self._state,
+                timeout + _GRACE_SECONDS,
             )
         except (ShellEndedError, OSError, SandboxError) as e:
-            if is_ours(e):
+            if is_infrastructure_failure(e):
                 raise
             return ExecResult(before, 127, note=f"[no shell can be started: {e}]\n")
         try:
-            result = self._act(shell, code, deadline, mark)
+            result = self._run_action(shell, code, deadline, mark)
         finally:
-            self._end(shell)
-        self._jobs_until = self._sandbox.mark() if "&" in code else None
-        return replace(result, output=before + result.output + self._from_jobs())
+            self._end_shell(shell)
+        self._last_job_mark = self._sandbox.mark() if "&" in code else None
+        return replace(result, output=before + result.output + self._read_job_output())
 
-    def _act(self, shell: Shell, code: str, deadline: float, mark: int) -> ExecResult:
+    def _run_action(self, shell: Shell, code: str, deadline: float, mark: int) -> ExecResult:
         collector = Collector(self._sandbox.spec.limits.output)
         note = ""
         try:
-            self._state = shell_start.seed(self._sandbox, shell, self._state, deadline)
+            self._state = shell_start.seed_random(self._sandbox, shell, self._state, deadline)
             report = shell.execute(code, collector, deadline - time.monotonic())
             status, timed_out = report[0] if report else None, report is None
             if report is None:
                 self._sandbox.kill_since(mark)
             else:
-                text = shell.dump(deadline - time.monotonic() + _GRACE) if self._carry else ""
+                text = (
+                    shell.dump_state(deadline - time.monotonic() + _GRACE_SECONDS)
+                    if self._carry_state
+                    else ""
+                )
                 self._state = replace(self._state, cwd=report[1], text=text)
         except ShellEndedError:
             shell.process.kill()
             timed_out = time.monotonic() >= deadline
-            status = None if timed_out else shell.process.wait(_GRACE)
-            note = _LOST if self._carry else ""
-        return shell_start.told(shell, collector, status, timed_out, note)
+            status = None if timed_out else shell.process.wait(_GRACE_SECONDS)
+            note = _LOST_NOTE if self._carry_state else ""
+        return shell_start.action_result(shell, collector, status, timed_out, note)
 
-    def _end(self, shell: Shell) -> None:
+    def _end_shell(self, shell: Shell) -> None:
         """End a shell, and keep its output where a job still holds it."""
         with suppress(SandboxError):
             shell.process.kill()
-            shell.process.wait(_GRACE)
+            shell.process.wait(_GRACE_SECONDS)
         for fd in (shell.output, shell.errors):
             if fd >= 0:
-                self._jobs.append(os.dup(fd))  # goes when nothing holds the other end
+                self._job_outputs.append(os.dup(fd))  # goes when nothing holds the other end
         shell.close()
 
-    def _from_jobs(self) -> str:
+    def _read_job_output(self) -> str:
         """What jobs have printed meanwhile."""
         heard = Collector(self._sandbox.spec.limits.output)
-        for fd in list(self._jobs):
+        for fd in list(self._job_outputs):
             if not drain(fd, heard):
                 os.close(fd)
-                self._jobs.remove(fd)
+                self._job_outputs.remove(fd)
         return decode(heard.bytes())
 
     def close(self) -> None:
-        while self._jobs:
-            os.close(self._jobs.pop())
+        while self._job_outputs:
+            os.close(self._job_outputs.pop())

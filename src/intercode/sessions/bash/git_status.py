@@ -5,15 +5,15 @@ bash_env.py). Used by the ``original`` profile only."""
 from __future__ import annotations
 
 from intercode.core.errors import SandboxError
-from intercode.sessions.bash.original import FreshBashSession
+from intercode.sessions.bash.original import OriginalBashSession
 
-_IGNORED = (
+_IGNORED_NAMES = (
     "bin", "boot", "dev", "etc", "home", "lib", "media", "opt", "proc", "root", "run", "sbin",
     "srv", "sys", "usr", "var", ".dockerenv",
 )  # fmt: skip
-IGNORE_FILE = "\n".join(_IGNORED) + "\n"
+IGNORE_FILE = "\n".join(_IGNORED_NAMES) + "\n"
 _STATUS = "git status --short;"
-_CHECKED = ("A", "??", "C")
+_CHECKED_CODES = ("A", "??", "C")
 _SECONDS = 60.0
 
 COMMIT = """
@@ -28,7 +28,7 @@ RESET = "git reset --hard; git clean -fd;"
 """What the authors run before every episode; the first time it deletes all empty directories."""
 
 
-def status(box: FreshBashSession) -> tuple[tuple[str, str], ...]:
+def status(box: OriginalBashSession) -> tuple[tuple[str, str], ...]:
     """The (path, code) pairs that the authors read out of ``git status --short``.
 
     The text is split at white space and paired up, so a path with a blank garbles what follows.
@@ -38,14 +38,14 @@ def status(box: FreshBashSession) -> tuple[tuple[str, str], ...]:
     return tuple((words[i + 1], words[i]) for i in range(0, len(words) - 1, 2))
 
 
-def refresh(box: FreshBashSession) -> None:
+def refresh(box: OriginalBashSession) -> None:
     """Have git look at files that are as they were committed but lie elsewhere, as all do in a
     container: it would else take them for changed ones, and a reset write them again, with new
     dates and the modes that git knows."""
     box.execute("git update-index -q --refresh;", "/", _SECONDS)
 
 
-def checksums(box: FreshBashSession, entries: tuple[tuple[str, str], ...]) -> dict[str, str]:
+def checksums(box: OriginalBashSession, entries: tuple[tuple[str, str], ...]) -> dict[str, str]:
     """What the authors' hash command prints for each added, untracked or copied entry.
 
     Files with a dot in their path go to ``md5sum``; others to ``md5deep``, which the image lacks,
@@ -53,13 +53,13 @@ def checksums(box: FreshBashSession, entries: tuple[tuple[str, str], ...]) -> di
     """
     sums: dict[str, str] = {}
     for path, code in entries:
-        if code in _CHECKED and path not in sums:
+        if code in _CHECKED_CODES and path not in sums:
             command = ["md5sum", path] if "." in path else ["md5deep", "-r", path]
             sums[path] = box.execute_argv(command, "/", _SECONDS).output
     return sums
 
 
-def prepare(box: FreshBashSession) -> None:
+def prepare(box: OriginalBashSession) -> None:
     """Make the repository and reset once. Raises SandboxError where git fails (is it there?)."""
     for command in (COMMIT, RESET):
         result = box.execute_argv(["/bin/bash", "-c", command], "/", 300.0)

@@ -13,14 +13,14 @@ import shlex
 from collections.abc import Callable
 
 from intercode.core.types import ExecResult
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.bash.shell_state import SessionState
 
 TIMED_OUT = "Command timed out"
 MALFORMED = "Malformed command"
 
 
-def wrap(code: str) -> list[str]:
+def wrap_action(code: str) -> list[str]:
     """The argument vector that an action becomes. Raises ValueError for one that cannot be split.
 
     Like the authors' code it does not quote: what the action's own quotes do is part of it.
@@ -28,7 +28,7 @@ def wrap(code: str) -> list[str]:
     return shlex.split(f'/bin/bash -c "{code.strip()}"')
 
 
-def wrap_ctf(code: str) -> list[str]:
+def wrap_ctf_action(code: str) -> list[str]:
     """The argument vector of an action in their CTF environment, which quotes right: it reaches
     bash as it is. What begins with ``python3 -c`` or ``python -c`` is split and runs without bash.
 
@@ -39,7 +39,7 @@ def wrap_ctf(code: str) -> list[str]:
     return ["/bin/bash", "-c", code.strip()]
 
 
-def resolve(current: str, argument: str) -> str:
+def resolve_directory(current: str, argument: str) -> str:
     """Where the authors' ``cd`` goes: ``.`` and ``..`` are resolved as text, links are not read."""
     if not argument:
         return current
@@ -53,14 +53,14 @@ def resolve(current: str, argument: str) -> str:
     return "/" + "/".join(parts)
 
 
-class FreshBashSession:
+class OriginalBashSession:
     """See ``Session``. ``wrap`` makes the argument vector of an action."""
 
     def __init__(
         self,
-        sandbox: KeptSandbox,
+        sandbox: SupervisedSandbox,
         cwd: str = "/",
-        wrap: Callable[[str], list[str]] = wrap,
+        wrap: Callable[[str], list[str]] = wrap_action,
     ) -> None:
         self._sandbox, self._cwd, self._wrap = sandbox, cwd, wrap
 
@@ -72,7 +72,7 @@ class FreshBashSession:
         """The directory: nothing else carries over."""
         return SessionState(self._cwd)
 
-    def told(self) -> str:
+    def state_text(self) -> str:
         """Nothing is carried over."""
         return ""
 
@@ -83,7 +83,7 @@ class FreshBashSession:
             return self.execute(code, self._cwd, timeout)
         if "cd " not in code:
             return ExecResult(MALFORMED, None)
-        target = resolve(self._cwd, code[code.index("cd ") + 3 :].strip())
+        target = resolve_directory(self._cwd, code[code.index("cd ") + 3 :].strip())
         result = self.execute(f"cd {target}", "/", timeout)
         if result.ok:
             self._cwd = target
@@ -101,24 +101,24 @@ class FreshBashSession:
         """Run a program in a directory with the authors' readings of what can go wrong."""
         try:
             data, status, cut = self._sandbox.run_bytes(
-                argv, cwd=cwd, timeout=timeout, to_the_end=True
+                argv, cwd=cwd, timeout=timeout, until_eof=True
             )
         except OSError as e:
             if e.errno == errno.EINVAL:  # a NUL byte
                 return ExecResult(MALFORMED, None)
-            return ExecResult(_no_start(e, cwd, argv), 126)
+            return ExecResult(_start_error_text(e, cwd, argv), 126)
         if status is None:
-            return ExecResult(TIMED_OUT, None, timed_out=True, cut=cut)
+            return ExecResult(TIMED_OUT, None, timed_out=True, omitted_bytes=cut)
         try:
-            return ExecResult(data.decode("utf-8"), status, cut=cut)
+            return ExecResult(data.decode("utf-8"), status, omitted_bytes=cut)
         except UnicodeDecodeError:
-            return ExecResult(MALFORMED, None, cut=cut)
+            return ExecResult(MALFORMED, None, omitted_bytes=cut)
 
     def close(self) -> None:
         """Nothing outlives an action."""
 
 
-def _no_start(error: OSError, cwd: str, argv: list[str]) -> str:
+def _start_error_text(error: OSError, cwd: str, argv: list[str]) -> str:
     """What the container runtime prints when it cannot start a command."""
     what = (error.strerror or "").partition(":")[0]
     reason = (error.strerror or "").rpartition(": ")[2].lower()

@@ -18,18 +18,18 @@ from dataclasses import replace
 from intercode.core.errors import SandboxError
 from intercode.core.types import ExecResult
 from intercode.sandbox.contract import Sandbox
-from intercode.sandbox.limit_messages import explained
+from intercode.sandbox.limit_messages import with_limit_note
 from intercode.sandbox.output import Collector, decode
 from intercode.sessions.bash import shell_start
 from intercode.sessions.bash.shell import START_SECONDS, Shell, ShellEndedError
-from intercode.sessions.bash.shell_state import SessionState, may_end
-from intercode.sessions.failures import is_ours
+from intercode.sessions.bash.shell_state import SessionState, may_end_shell
+from intercode.sessions.failures import is_infrastructure_failure
 
-_GRACE = 0.3  # seconds for a shell to come back once what it waited for was killed
+_GRACE_SECONDS = 0.3  # seconds for a shell to come back once what it waited for was killed
 _DUMP_SECONDS = 2.0  # for a shell to tell its state before an action that may end it
-_BEGINNING = 200  # bytes of an output in which a complaint about our script would stand
-_LATER = "[the shell ended; a new one is started with the next action]\n"
-_RESTARTED = "[the shell ended; a new one was started in {cwd}, {state}]\n"
+_ERROR_PREFIX_BYTES = 200  # bytes of an output in which a complaint about our script would stand
+_RESTART_LATER_NOTE = "[the shell ended; a new one is started with the next action]\n"
+_RESTARTED_NOTE = "[the shell ended; a new one was started in {cwd}, {state}]\n"
 
 
 class BashSession:
@@ -42,12 +42,12 @@ class BashSession:
         cwd: str = "/",
         shell: str = "/bin/bash",
         state: SessionState | None = None,
-        apart: bool = False,
+        separate_stderr: bool = False,
     ) -> None:
-        self._sandbox, self._program, self._apart = sandbox, shell, apart
+        self._sandbox, self._program, self._separate_stderr = sandbox, shell, separate_stderr
         self._state = state or SessionState(cwd)
         self._shell: Shell | None = None
-        self._background_until: int | None = None
+        self._last_job_mark: int | None = None
         self._may_leave_jobs = False
         try:
             self._start()
@@ -61,34 +61,34 @@ class BashSession:
     def state(self) -> SessionState:
         """What could be given to another session (see shell_state for what is not carried)."""
         try:
-            text = (self._shell or self._start()).dump()
+            text = (self._shell or self._start()).dump_state()
         except ShellEndedError as e:
             raise SandboxError("the shell does not tell its state") from e
         self._state = replace(self._state, text=text)
         return self._state
 
-    def told(self) -> str:
+    def state_text(self) -> str:
         """What the shell knows as text, for a fingerprint: nothing is kept of it. Empty where the
         shell is gone or does not tell."""
         try:
-            return self._shell.dump() if self._shell else ""
+            return self._shell.dump_state() if self._shell else ""
         except ShellEndedError:
             return ""
 
-    def _start(self, patience: float = START_SECONDS) -> Shell:
+    def _start(self, timeout: float = START_SECONDS) -> Shell:
         """A new shell with the last saved state. Raises SandboxError where none comes up within
         ``patience`` seconds."""
         try:
-            self._shell, self._state = shell_start.start(
-                self._sandbox, self._program, self._apart, self._state, patience
+            self._shell, self._state = shell_start.start_shell(
+                self._sandbox, self._program, self._separate_stderr, self._state, timeout
             )
         except ShellEndedError as e:
             raise SandboxError(str(e)) from e
         return self._shell
 
     def run(self, code: str, timeout: float) -> ExecResult:
-        result = explained(self._sandbox, self._run(code, timeout), timeout)
-        return self._with_a_shell(result) if result.note else result
+        result = with_limit_note(self._sandbox, self._run(code, timeout), timeout)
+        return self._ensure_shell(result) if result.note else result
 
     def _run(self, code: str, timeout: float) -> ExecResult:
         if "\0" in code:
@@ -96,42 +96,44 @@ class BashSession:
         collector = Collector(self._sandbox.spec.limits.output)
         deadline = time.monotonic() + timeout
         try:
-            shell = self._shell or self._start(timeout + _GRACE)
+            shell = self._shell or self._start(timeout + _GRACE_SECONDS)
         except (OSError, SandboxError) as e:
-            return self._without_shell(collector.bytes(), e)
+            return self._no_shell_result(collector.bytes(), e)
         try:
-            if may_end(code):
+            if may_end_shell(code):
                 left = min(deadline - time.monotonic(), _DUMP_SECONDS)
-                self._state = replace(self._state, text=shell.dump(left))
-            self._state = shell_start.seed(self._sandbox, shell, self._state, deadline)
-            mark = self._mark(code)
+                self._state = replace(self._state, text=shell.dump_state(left))
+            self._state = shell_start.seed_random(self._sandbox, shell, self._state, deadline)
+            mark = self._mark_after_jobs(code)
             report = shell.execute(code, collector, deadline - time.monotonic())
             timed_out = report is None
             if report is None:
                 report = self._interrupt(shell, mark)
-            elif report[0] == 1 and not self._was_run(shell, collector, deadline):
+            elif report[0] == 1 and not self._action_was_executed(shell, collector, deadline):
                 raise ShellEndedError
         except ShellEndedError:
-            return self._ended(shell, collector, deadline)
+            return self._replace_ended_shell(shell, collector, deadline)
         self._state = replace(self._state, cwd=report[1])
         if self._may_leave_jobs:
-            self._background_until = self._sandbox.mark()
-        return shell_start.told(shell, collector, None if timed_out else report[0], timed_out)
+            self._last_job_mark = self._sandbox.mark()
+        return shell_start.action_result(
+            shell, collector, None if timed_out else report[0], timed_out
+        )
 
-    def _was_run(self, shell: Shell, collector: Collector, deadline: float) -> bool:
+    def _action_was_executed(self, shell: Shell, collector: Collector, deadline: float) -> bool:
         """Whether an action that failed did so by itself. Where it may be that the shell could not
         even take it (it then says so on a line of our script, or nobody hears it), it is tried."""
-        said = shell.said(collector)
-        if said and b"bash: line " not in said[:_BEGINNING]:
+        said = shell.read_output(collector)
+        if said and b"bash: line " not in said[:_ERROR_PREFIX_BYTES]:
             return True
-        return shell.takes_actions(max(0.0, deadline - time.monotonic()) + _GRACE)
+        return shell.accepts_actions(max(0.0, deadline - time.monotonic()) + _GRACE_SECONDS)
 
-    def _mark(self, code: str) -> int:
+    def _mark_after_jobs(self, code: str) -> int:
         """A point in time that jobs of the last action lie before: a process's start is known to
         a clock tick only, so where there may be such a job the next tick is waited for."""
-        while self._background_until == (mark := self._sandbox.mark()):
+        while self._last_job_mark == (mark := self._sandbox.mark()):
             time.sleep(0.001)
-        self._background_until = None
+        self._last_job_mark = None
         self._may_leave_jobs = "&" in code
         return mark
 
@@ -139,30 +141,34 @@ class BashSession:
         """Make the shell give up the action, and keep it, or raise ShellEndedError."""
         shell.stop()
         self._sandbox.kill_since(mark, keep=[shell.process.pid])
-        report = shell.go_on(_GRACE)
+        report = shell.resume_after_stop(_GRACE_SECONDS)
         if report is None:  # something was started between the two
             self._sandbox.kill_since(mark, keep=[shell.process.pid])
-            report = shell.go_on(_GRACE)
+            report = shell.resume_after_stop(_GRACE_SECONDS)
         if report is None:
             raise ShellEndedError
         return report
 
-    def _ended(self, shell: Shell, collector: Collector, deadline: float) -> ExecResult:
+    def _replace_ended_shell(
+        self, shell: Shell, collector: Collector, deadline: float
+    ) -> ExecResult:
         timed_out = time.monotonic() >= deadline
         shell.process.kill()
-        status = shell.process.wait(_GRACE)
-        result = shell_start.told(shell, collector, None if timed_out else status, timed_out)
+        status = shell.process.wait(_GRACE_SECONDS)
+        result = shell_start.action_result(
+            shell, collector, None if timed_out else status, timed_out
+        )
         shell.close()
         self._shell = None
         try:
-            self._start(max(0.0, deadline - time.monotonic()) + _GRACE)
+            self._start(max(0.0, deadline - time.monotonic()) + _GRACE_SECONDS)
         except (OSError, SandboxError) as e:
-            if timed_out and not is_ours(e):
-                return replace(result, note=_LATER)
-            return self._without_shell(result.output.encode("utf-8", "replace"), e)
-        return replace(result, note=self._restarted())
+            if timed_out and not is_infrastructure_failure(e):
+                return replace(result, note=_RESTART_LATER_NOTE)
+            return self._no_shell_result(result.output.encode("utf-8", "replace"), e)
+        return replace(result, note=self._restart_note())
 
-    def _with_a_shell(self, result: ExecResult) -> ExecResult:
+    def _ensure_shell(self, result: ExecResult) -> ExecResult:
         """A shell that a limit has ended just as its action was over is replaced now, so that this
         action tells of it and not the next one."""
         shell = self._shell
@@ -173,19 +179,19 @@ class BashSession:
         try:
             self._start()
         except (OSError, SandboxError) as e:
-            if is_ours(e):
+            if is_infrastructure_failure(e):
                 raise
-            return replace(result, note=result.note + _LATER)
-        return replace(result, note=result.note + self._restarted())
+            return replace(result, note=result.note + _RESTART_LATER_NOTE)
+        return replace(result, note=result.note + self._restart_note())
 
-    def _restarted(self) -> str:
+    def _restart_note(self) -> str:
         kept = "with the variables it had before" if self._state.text else "without its variables"
-        return _RESTARTED.format(cwd=self.cwd, state=kept)
+        return _RESTARTED_NOTE.format(cwd=self.cwd, state=kept)
 
-    def _without_shell(self, printed: bytes, error: Exception) -> ExecResult:
+    def _no_shell_result(self, printed: bytes, error: Exception) -> ExecResult:
         """What the agent is told that has made its own shell impossible. Raises the error where
         it is ours."""
-        if is_ours(error):
+        if is_infrastructure_failure(error):
             raise error
         return ExecResult(decode(printed), 127, note=f"[no shell can be started: {error}]\n")
 

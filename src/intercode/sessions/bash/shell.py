@@ -11,32 +11,32 @@ import signal
 import socket
 import time
 
-from intercode.sandbox.contract import SCRIPT_NAME, Process, Sandbox
+from intercode.sandbox.contract import SCRIPT_LINK, Process, Sandbox
 from intercode.sandbox.output import Collector, decode, drain, drain_once
-from intercode.sessions.bash.shell_state import DUMP
+from intercode.sessions.bash.shell_state import DUMP_SCRIPT
 
 START_SECONDS = 10.0
-_SCRIPT, _REPORT = 62, 63  # descriptor numbers in the shell
-_LONGEST_RECORD = 16 << 20
-_SHORT = 1000  # characters: longer here-documents would be put into a file of the box
-_HELLO = "exec {script}<&-; trap {stop} RTMAX; cd {cwd} 2>/dev/null || cd /; unset OLDPWD\n"
-_STOP = (
+_SCRIPT_FD, _REPORT_FD = 62, 63  # descriptor numbers in the shell
+_MAX_RECORD = 16 << 20
+_MAX_HEREDOC = 1000  # characters: longer here-documents would be put into a file of the box
+_INIT_SCRIPT = "exec {script}<&-; trap {stop} RTMAX; cd {cwd} 2>/dev/null || cd /; unset OLDPWD\n"
+_STOP_TRAP = (
     "shopt -s extdebug; trap 'case $BASH_COMMAND in (builtin\\ *{report}*|builtin\\ trap*"
     "|builtin\\ shopt*) builtin : ;; (*) break 1000 2>/dev/null; builtin false ;; esac' DEBUG"
 )
 """What a shell does when it is told to give up an action: from then on every command but our own
 leaves all loops or, by way of bash's extdebug, is skipped because the DEBUG trap fails."""
-_GO_ON = "builtin trap - DEBUG; builtin shopt -u extdebug; builtin jobs >/dev/null 2>&1\n"
+_RESUME_SCRIPT = "builtin trap - DEBUG; builtin shopt -u extdebug; builtin jobs >/dev/null 2>&1\n"
 """The last of it has bash take note of what was killed in the background: else it would say so in
 the next action."""
 _STATUS_FORM = re.compile("[0-9]{1,3}")
-_STATUS = "(exit {status}) && builtin :\n"
-_AFTER = 'builtin printf "%s %s %s\\0" {token} "$?" "$PWD" >&{report}\n'
-_PROBE = (
+_SET_STATUS = "(exit {status}) && builtin :\n"
+_REPORT_SCRIPT = 'builtin printf "%s %s %s\\0" {token} "$?" "$PWD" >&{report}\n'
+_ACCEPTANCE_SCRIPT = (
     "{{ builtin . /dev/{name} {script}<<'{word}'\nbuiltin :\n{word}\n"
     'builtin printf "%s %s\\0" {word} "$?" >&{report}; }} 2>&-\n'
 )
-_QUIETLY = "exec 60>&1 61>&2 >/dev/null 2>&1\n{text}\nexec >&60 2>&61 60>&- 61>&-\n"
+_SILENT_SCRIPT = "exec 60>&1 61>&2 >/dev/null 2>&1\n{text}\nexec >&60 2>&61 60>&- 61>&-\n"
 
 
 class ShellEndedError(Exception):
@@ -46,18 +46,18 @@ class ShellEndedError(Exception):
 class Shell:
     """A running shell and the three channels to it; with ``apart`` a fourth, its stderr."""
 
-    def __init__(self, sandbox: Sandbox, program: str, apart: bool = False) -> None:
+    def __init__(self, sandbox: Sandbox, program: str, separate_stderr: bool = False) -> None:
         script_r, self.script = os.pipe()
         self.output, out_w = os.pipe()
-        self.errors, err_w = os.pipe() if apart else (-1, os.dup(out_w))
-        self.complaints, self._heard = Collector(1 << 12), Collector(0)
+        self.errors, err_w = os.pipe() if separate_stderr else (-1, os.dup(out_w))
+        self.stderr_collector, self._output_collector = Collector(1 << 12), Collector(0)
         self.report, theirs = socket.socketpair()
-        self._token, self._traced, self._status = "", b"", 0
+        self._token, self._trace_line, self._status = "", b"", 0
         try:
             self.process: Process = sandbox.spawn(
-                [program, "--norc", "--noprofile", SCRIPT_NAME],
+                [program, "--norc", "--noprofile", SCRIPT_LINK],
                 cwd="/dev",
-                fds={1: out_w, 2: err_w, _SCRIPT: script_r, _REPORT: theirs.fileno()},
+                fds={1: out_w, 2: err_w, _SCRIPT_FD: script_r, _REPORT_FD: theirs.fileno()},
             )
         except BaseException:
             self.close()
@@ -69,15 +69,15 @@ class Shell:
             theirs.close()
         os.set_blocking(self.script, False)
         os.set_blocking(self.output, False)
-        if apart:
+        if separate_stderr:
             os.set_blocking(self.errors, False)
         self.report.setblocking(False)
 
-    def start_in(self, cwd: str, timeout: float) -> tuple[int, str] | None:
+    def initialize(self, cwd: str, timeout: float) -> tuple[int, str] | None:
         """The first thing a shell is told: where it is, and how to be broken out of a loop."""
-        stop = shlex.quote(_STOP.format(report=_REPORT))
-        hello = _HELLO.format(script=_SCRIPT, cwd=shlex.quote(cwd), stop=stop)
-        return self.drive(hello, None, timeout)
+        stop = shlex.quote(_STOP_TRAP.format(report=_REPORT_FD))
+        hello = _INIT_SCRIPT.format(script=_SCRIPT_FD, cwd=shlex.quote(cwd), stop=stop)
+        return self.run_script(hello, None, timeout)
 
     def execute(self, code: str, collector: Collector, timeout: float) -> tuple[int, str] | None:
         """Run a piece of code, with ``$?`` as the last one left it; see ``drive``.
@@ -85,20 +85,20 @@ class Shell:
         It is sourced, so that line numbers in messages begin at 1 each time; what is longer than
         bash hands over in memory is evaluated.
         """
-        command = f"builtin . /dev/{SCRIPT_NAME}"
-        text = f"{command} {_SCRIPT}<<'{(word := secrets.token_hex(8))}'\n{code}\n{word}\n"
-        if len(code) > _SHORT:
+        command = f"builtin . /dev/{SCRIPT_LINK}"
+        text = f"{command} {_SCRIPT_FD}<<'{(word := secrets.token_hex(8))}'\n{code}\n{word}\n"
+        if len(code) > _MAX_HEREDOC:
             command = f"builtin eval {shlex.quote(code)}"
             text = f"{command}\n"
-        self.complaints, self._heard = Collector(collector.limit), collector
-        self._traced = f"+ {command}\n".encode("utf-8", "replace")
-        before = _STATUS.format(status=self._status) if self._status else ""
-        return self.drive(before + text, collector, timeout)
+        self.stderr_collector, self._output_collector = Collector(collector.limit), collector
+        self._trace_line = f"+ {command}\n".encode("utf-8", "replace")
+        before = _SET_STATUS.format(status=self._status) if self._status else ""
+        return self.run_script(before + text, collector, timeout)
 
     def seed(self, number: int, timeout: float) -> None:
         """Let ``$RANDOM`` go on from a number; ``$?`` stays. Raises ShellEndedError."""
         status = self._status
-        if self.drive(f"RANDOM={number} 2>/dev/null\n", None, timeout) is None:
+        if self.run_script(f"RANDOM={number} 2>/dev/null\n", None, timeout) is None:
             raise ShellEndedError("the shell does not answer")
         self._status = status
 
@@ -106,35 +106,35 @@ class Shell:
         """Tell the shell to give up the action that it is running, once its command has ended."""
         self.process.kill(signal.SIGRTMAX)
 
-    def go_on(self, timeout: float) -> tuple[int, str] | None:
+    def resume_after_stop(self, timeout: float) -> tuple[int, str] | None:
         """Wait for the report of an action that was given up, and be ready for the next."""
-        report = self.drive("", None, timeout)
+        report = self.run_script("", None, timeout)
         if report is not None:
-            self.drive(_GO_ON, None, timeout)
+            self.run_script(_RESUME_SCRIPT, None, timeout)
             self._status = report[0]
         return report
 
     def restore(self, state: str, timeout: float) -> tuple[int, str] | None:
         """Give the shell a dumped state; see ``drive``. What is read-only stays as it is."""
-        return self.drive(_QUIETLY.format(text=state), None, timeout)
+        return self.run_script(_SILENT_SCRIPT.format(text=state), None, timeout)
 
-    def drive(
+    def run_script(
         self, text: str, collector: Collector | None, timeout: float
     ) -> tuple[int, str] | None:
         """Feed the shell and wait for its report: (exit status, directory), or None at the
         time-out. An empty text waits for the report of the last one. Raises ShellEndedError."""
         if text:
             self._token = secrets.token_hex(8)
-            text += _AFTER.format(token=self._token, report=_REPORT)
-        record = self._converse(text, collector or Collector(1 << 12), timeout)
-        return None if record is None else self._parse(record)
+            text += _REPORT_SCRIPT.format(token=self._token, report=_REPORT_FD)
+        record = self._exchange(text, collector or Collector(1 << 12), timeout)
+        return None if record is None else self._parse_report(record)
 
-    def dump(self, timeout: float = START_SECONDS) -> str:
+    def dump_state(self, timeout: float = START_SECONDS) -> str:
         """What the shell knows (see shell_state). Raises ShellEndedError where it does not say, or
         somebody else in the box says something."""
         token = secrets.token_hex(8)
-        text = DUMP.format(report=_REPORT, token=token)
-        record = self._converse(text, Collector(1 << 12), timeout)
+        text = DUMP_SCRIPT.format(report=_REPORT_FD, token=token)
+        record = self._exchange(text, Collector(1 << 12), timeout)
         if record is None:
             raise ShellEndedError
         said = record.decode("utf-8", "surrogateescape")
@@ -142,43 +142,47 @@ class Shell:
             raise ShellEndedError
         return said[len(token) + 1 : -len(token) - 1]
 
-    def takes_actions(self, timeout: float) -> bool:
+    def accepts_actions(self, timeout: float) -> bool:
         """Whether code that is handed over is run: not in a shell that was left without free
         descriptors, was restricted, or has lost a builtin."""
         word = secrets.token_hex(8)
-        text = _PROBE.format(script=_SCRIPT, name=SCRIPT_NAME, word=word, report=_REPORT)
-        record = self._converse(text, Collector(1 << 12), timeout)
+        text = _ACCEPTANCE_SCRIPT.format(
+            script=_SCRIPT_FD, name=SCRIPT_LINK, word=word, report=_REPORT_FD
+        )
+        record = self._exchange(text, Collector(1 << 12), timeout)
         return record == f"{word} 0\0".encode()
 
-    def said(self, collector: Collector) -> bytes:
+    def read_output(self, collector: Collector) -> bytes:
         """What was collected and is there now, without the trace of our own line (``set -x``)."""
         drain(self.output, collector)
-        return self._untraced(collector.bytes())
+        return self._strip_trace(collector.bytes())
 
-    def complained(self) -> str | None:
+    def read_stderr(self) -> str | None:
         """What the last action wrote to stderr, where that is apart."""
         if self.errors < 0:
             return None
-        drain(self.errors, self.complaints)
-        return decode(self._untraced(self.complaints.bytes()))
+        drain(self.errors, self.stderr_collector)
+        return decode(self._strip_trace(self.stderr_collector.bytes()))
 
-    def _untraced(self, data: bytes) -> bytes:
-        data = data.removeprefix(self._traced)
+    def _strip_trace(self, data: bytes) -> bytes:
+        data = data.removeprefix(self._trace_line)
         token = data.find(self._token.encode())
         start = data.rfind(b"builtin printf", 0, token) if token >= 0 else -1
         if start < 0:
             return data
         return data[:start].rstrip(b" ").rstrip(b"+") + data[data.find(b"\n", token) + 1 :]
 
-    def _converse(self, text: str, collector: Collector, timeout: float) -> bytes | None:
+    def _exchange(self, text: str, collector: Collector, timeout: float) -> bytes | None:
         deadline = time.monotonic() + timeout
         left = memoryview(_encode(text))
         if timeout > 0:
-            left = self._feed(left)
+            left = self._write_script(left)
         poll = select.poll()
         streams = {self.output: collector}
         if self.errors >= 0:
-            streams[self.errors] = self.complaints if collector is self._heard else Collector(0)
+            streams[self.errors] = (
+                self.stderr_collector if collector is self._output_collector else Collector(0)
+            )
         for fd in (*streams, self.report.fileno(), self.process.fileno()):
             poll.register(fd, select.POLLIN)
         if left:
@@ -187,23 +191,23 @@ class Shell:
         while (wait := deadline - time.monotonic()) > 0:
             ready = dict(poll.poll(wait * 1000))
             if self.script in ready:
-                left = self._feed(left)
+                left = self._write_script(left)
                 if not left:
                     poll.unregister(self.script)
             for fd, into in streams.items():
                 if fd in ready and not drain_once(fd, into):
                     poll.unregister(fd)
             if self.report.fileno() in ready:
-                record += self._hear()
+                record += self._receive_report()
                 if record.endswith(b"\0"):
                     return record
-                if len(record) > _LONGEST_RECORD:
+                if len(record) > _MAX_RECORD:
                     raise ShellEndedError
             elif self.process.fileno() in ready:
                 raise ShellEndedError
         return None
 
-    def _feed(self, left: memoryview) -> memoryview:
+    def _write_script(self, left: memoryview) -> memoryview:
         try:
             return left[os.write(self.script, left[:4096]) :]
         except BlockingIOError:
@@ -211,13 +215,13 @@ class Shell:
         except BrokenPipeError as e:
             raise ShellEndedError from e
 
-    def _hear(self) -> bytes:
+    def _receive_report(self) -> bytes:
         data = self.report.recv(1 << 16)
         if not data:
             raise ShellEndedError
         return data
 
-    def _parse(self, report: bytes) -> tuple[int, str]:
+    def _parse_report(self, report: bytes) -> tuple[int, str]:
         try:
             token, status, cwd = report[:-1].decode("utf-8", "surrogateescape").split(" ", 2)
         except ValueError as e:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-DUMP = (
+DUMP_SCRIPT = (
     "builtin :\n{{ (builtin trap - DEBUG; builtin printf '%s\\n' {token} "
     "'builtin unset -v IFS PS4 PATH HOME HOSTNAME OPTIND OPTERR'; builtin declare -p; "
     "builtin declare -f; builtin alias -p; builtin shopt -p; builtin umask -p; "
@@ -23,7 +23,7 @@ at every line. The first line is for bash's parser, which an unterminated quote 
 confused for one line. What every bash begins with is unset first: it may have been unset, or no
 longer be exported. Nothing is opened, which a restricted shell may not."""
 
-_ENDING = re.compile(
+_MAY_END_SHELL = re.compile(
     r"\b(exit|exec|logout|kill|killall|pkill|set|trap|return|suspend|ulimit|unset|builtin|enable"
     r"|source|eval|printf)\b|(^|[;&|]|\s)\.\s|\$\$"
 )
@@ -39,6 +39,6 @@ class SessionState:
     actions: int = 0
 
 
-def may_end(code: str) -> bool:
+def may_end_shell(code: str) -> bool:
     """Whether an action looks as if it could end or cripple the shell that runs it."""
-    return _ENDING.search(code) is not None
+    return _MAY_END_SHELL.search(code) is not None

@@ -8,20 +8,20 @@ import time
 from collections.abc import Mapping
 
 from intercode.core.errors import SandboxError
-from intercode.core.languages import HOME, Language, placed
+from intercode.core.languages import PROGRAM_DIRECTORY, Language, expand_arguments
 from intercode.core.types import ExecResult
 from intercode.sandbox.contract import Process
-from intercode.sandbox.limit_messages import explained
+from intercode.sandbox.limit_messages import with_limit_note
 from intercode.sandbox.output import Collector, communicate, decode
-from intercode.sandbox.supervisor.client import KeptSandbox
-from intercode.sandbox.supervisor.connection import file_of
+from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sandbox.supervisor.connection import memory_file
 from intercode.sessions.bash.shell_state import SessionState
-from intercode.sessions.failures import is_ours
-from intercode.sessions.programs.repl import without
+from intercode.sessions.failures import is_infrastructure_failure
+from intercode.sessions.programs.repl import missing_language_message
 
-AGAIN = "run"
+RERUN_COMMAND = "run"
 """The first line of an action that runs the last program once more, on the lines below it."""
-_NOTHING = "there is no program yet: write one first\n"
+_NO_PROGRAM_MESSAGE = "there is no program yet: write one first\n"
 
 
 class ProgramSession:
@@ -30,7 +30,7 @@ class ProgramSession:
 
     def __init__(
         self,
-        sandbox: KeptSandbox,
+        sandbox: SupervisedSandbox,
         language: Language,
         cwd: str = "/",
         stdin: str = "",
@@ -39,7 +39,7 @@ class ProgramSession:
         self._sandbox, self.language, self._stdin = sandbox, language, stdin
         self._cwd = state.cwd if state else cwd
         self.program: str | None = (state.text or None) if state else None
-        self._begun = self.program is not None
+        self._has_run = self.program is not None
 
     @property
     def cwd(self) -> str:
@@ -49,19 +49,19 @@ class ProgramSession:
         """The directory and the last program."""
         return SessionState(self._cwd, self.program or "")
 
-    def told(self) -> str:
+    def state_text(self) -> str:
         """Nothing is carried over but files."""
         return ""
 
     def run(self, code: str, timeout: float) -> ExecResult:
-        return explained(self._sandbox, self._run(code, timeout), timeout)
+        return with_limit_note(self._sandbox, self._run(code, timeout), timeout)
 
     def _run(self, code: str, timeout: float) -> ExecResult:
         deadline, mark = time.monotonic() + timeout, self._sandbox.mark()
         first, _, rest = code.partition("\n")
-        again = first.strip() == AGAIN
+        again = first.strip() == RERUN_COMMAND
         if again and self.program is None:
-            return ExecResult(_NOTHING, 1)
+            return ExecResult(_NO_PROGRAM_MESSAGE, 1)
         built, stdin = ExecResult("", 0), rest if again else self._stdin
         try:
             if not again:
@@ -70,27 +70,30 @@ class ProgramSession:
             if not built.ok:
                 return built
             left = deadline - time.monotonic()
-            ran = self._ran(self.language.run, self._cwd, stdin, left)
+            ran = self._run_program(self.language.run, self._cwd, stdin, left)
         except OSError as e:
-            if is_ours(e):
+            if is_infrastructure_failure(e):
                 raise
             return ExecResult(f"{built.output}the program cannot be run: {e}\n", 127)
         finally:
             self._sandbox.kill_since(mark)
-        return _joined(built, ran)
+        return _join_results(built, ran)
 
     def build(self, code: str, timeout: float) -> ExecResult:
         """Write a program down and compile it, where that is to be done, within ``timeout``
         seconds. Raises OSError, or SandboxError where the image lacks the compiler."""
-        if self.language.compile and self._begun:  # what was compiled before is not to run again
-            self._sandbox.run_bytes(["rm", "-rf", "--", HOME], timeout=timeout)
-        self._sandbox.write_file(f"{HOME}/{self.language.source}", _bytes(code))
+        if self.language.compile and self._has_run:  # what was compiled before is not to run again
+            self._sandbox.run_bytes(["rm", "-rf", "--", PROGRAM_DIRECTORY], timeout=timeout)
+        self._sandbox.write_file(f"{PROGRAM_DIRECTORY}/{self.language.source}", _encode(code))
         if not self.language.compile:
             return ExecResult("", 0)
-        env = {**self._sandbox.env, "TMPDIR": HOME}  # where a compiler that is killed leaves things
-        return self._ran(self.language.compile, HOME, "", timeout, env)
+        env = {
+            **self._sandbox.env,
+            "TMPDIR": PROGRAM_DIRECTORY,
+        }  # where a compiler that is killed leaves things
+        return self._run_program(self.language.compile, PROGRAM_DIRECTORY, "", timeout, env)
 
-    def _ran(
+    def _run_program(
         self,
         argv: tuple[str, ...],
         cwd: str,
@@ -98,19 +101,21 @@ class ProgramSession:
         timeout: float,
         env: Mapping[str, str] | None = None,
     ) -> ExecResult:
-        box, data = self._sandbox, _bytes(stdin)
+        box, data = self._sandbox, _encode(stdin)
         try:
             out, status, cut = box.run_bytes(
-                placed(argv), cwd=cwd, env=env, stdin=data, timeout=timeout
+                expand_arguments(argv), cwd=cwd, env=env, stdin=data, timeout=timeout
             )
         except OSError as e:
-            raise self._explained(e) from e
-        self._begun = True
-        return ExecResult(decode(out), status, timed_out=status is None, cut=cut)
+            raise self._start_error(e) from e
+        self._has_run = True
+        return ExecResult(decode(out), status, timed_out=status is None, omitted_bytes=cut)
 
-    def _explained(self, error: OSError) -> Exception:
+    def _start_error(self, error: OSError) -> Exception:
         """The error for a program that cannot be started: the image's, if nothing ever could be."""
-        return error if self._begun else SandboxError(without(self.language, error))
+        return (
+            error if self._has_run else SandboxError(missing_language_message(self.language, error))
+        )
 
     def execute(self, stdin: str, into: Collector, timeout: float) -> int | None:
         """Run the program that was built: its exit status, None at the time-out. ``into`` takes
@@ -118,9 +123,9 @@ class ProgramSession:
         box, mark = self._sandbox, self._sandbox.mark()
         read, write = os.pipe()
         try:
-            with file_of(_bytes(stdin)) as source:
+            with memory_file(_encode(stdin)) as source:
                 fds = {0: source.fileno(), 1: write}
-                process = self._spawned(fds)
+                process = self._spawn(fds)
             os.close(write)
             write = -1
             done = communicate(process, {read: into}, timeout)
@@ -131,23 +136,25 @@ class ProgramSession:
                 if fd >= 0:
                     os.close(fd)
 
-    def _spawned(self, fds: Mapping[int, int]) -> Process:
+    def _spawn(self, fds: Mapping[int, int]) -> Process:
         try:
-            return self._sandbox.spawn(placed(self.language.run), cwd=self._cwd, fds=fds)
+            return self._sandbox.spawn(expand_arguments(self.language.run), cwd=self._cwd, fds=fds)
         except OSError as e:
-            raise self._explained(e) from e
+            raise self._start_error(e) from e
 
     def close(self) -> None:
         """Nothing outlives an action."""
 
 
-def _bytes(text: str) -> bytes:
+def _encode(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _joined(built: ExecResult, ran: ExecResult) -> ExecResult:
+def _join_results(built: ExecResult, ran: ExecResult) -> ExecResult:
     """What a compiler warned of, then what the program printed."""
     said = built.output
     if said and not said.endswith("\n"):
         said += "\n"
-    return ExecResult(said + ran.output, ran.exit_code, ran.timed_out, built.cut + ran.cut)
+    return ExecResult(
+        said + ran.output, ran.exit_code, ran.timed_out, built.omitted_bytes + ran.omitted_bytes
+    )

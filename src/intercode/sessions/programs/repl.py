@@ -18,15 +18,15 @@ from intercode.core.errors import SandboxError
 from intercode.core.languages import Language
 from intercode.core.types import ExecResult
 from intercode.sandbox.contract import Sandbox
-from intercode.sandbox.limit_messages import explained
+from intercode.sandbox.limit_messages import with_limit_note
 from intercode.sandbox.output import Collector, decode
 from intercode.sessions.bash.shell_state import SessionState
-from intercode.sessions.failures import is_ours
+from intercode.sessions.failures import is_infrastructure_failure
 from intercode.sessions.programs.repl_process import ReplEndedError, ReplProcess
 
 START_SECONDS = 20.0
-_UNDONE = "[the interpreter ended: a new one ran the actions before this one again]\n"
-_RESTARTED = "[the interpreter ended: a new one was started, without its variables]\n"
+_UNDONE_NOTE = "[the interpreter ended: a new one ran the actions before this one again]\n"
+_RESTARTED_NOTE = "[the interpreter ended: a new one was started, without its variables]\n"
 
 
 class ReplSession:
@@ -39,7 +39,7 @@ class ReplSession:
         language: Language,
         cwd: str = "/",
         state: SessionState | None = None,
-        seconds: float = START_SECONDS,
+        rerun_timeout: float = START_SECONDS,
     ) -> None:
         if language.repl is None:
             raise SandboxError(f"there is no live interpreter of {language.title} in the table")
@@ -47,11 +47,11 @@ class ReplSession:
         self._cwd = cwd
         self._actions: list[str] = []
         try:
-            self._live: ReplProcess | None = self._start(START_SECONDS)
+            self._process: ReplProcess | None = self._start(START_SECONDS)
         except (FileNotFoundError, PermissionError) as e:
-            raise SandboxError(without(language, e)) from e
+            raise SandboxError(missing_language_message(language, e)) from e
         if state is not None:
-            self.rerun(state, seconds)
+            self.rerun(state, rerun_timeout)
 
     @property
     def cwd(self) -> str:
@@ -63,38 +63,38 @@ class ReplSession:
         return tuple(self._actions)
 
     @property
-    def limit(self) -> int:
+    def output_limit(self) -> int:
         """Bytes of an output that are kept."""
         return self._sandbox.spec.limits.output
 
-    def others(self, processes: tuple[str, ...]) -> tuple[str, ...]:
+    def other_processes(self, processes: tuple[str, ...]) -> tuple[str, ...]:
         """Those of a box's processes, as ``name (pid)``, that are not the interpreter."""
-        own = f"({self._live.process.pid})" if self._live else None
+        own = f"({self._process.process.pid})" if self._process else None
         return tuple(name for name in processes if own is None or not name.endswith(own))
 
     def state(self) -> SessionState:
         """The directory, and the actions as JSON."""
         return SessionState(self._cwd, json.dumps(self._actions))
 
-    def told(self) -> str:
+    def state_text(self) -> str:
         """The actions: what they have defined depends on them alone."""
         return json.dumps(self._actions)
 
-    def rerun(self, state: SessionState, seconds: float) -> None:
+    def rerun(self, state: SessionState, timeout: float) -> None:
         """Come to a state by running its actions, each for at most so many seconds."""
         for code in json.loads(state.text or "[]"):
-            self.run(code, seconds)
-        self.move(state.cwd)
+            self.run(code, timeout)
+        self.change_directory(state.cwd)
 
-    def move(self, cwd: str) -> None:
+    def change_directory(self, cwd: str) -> None:
         """Go to a directory, if it is there."""
-        if self._live is not None:
+        if self._process is not None:
             asked = {"do": "chdir", "path": cwd}
             with suppress(ReplEndedError):  # the next action says so
-                answer = self._live.ask(asked, Collector(0), START_SECONDS)
+                answer = self._process.request(asked, Collector(0), START_SECONDS)
                 self._cwd = str(answer["cwd"]) if answer else self._cwd
 
-    def _start(self, patience: float) -> ReplProcess:
+    def _start(self, timeout: float) -> ReplProcess:
         """A new interpreter that answers. Raises SandboxError where none does in time."""
         cwd = self._cwd
         try:
@@ -104,69 +104,74 @@ class ReplSession:
                 raise
             live = ReplProcess(self._sandbox, self._repl, "/")  # the directory was removed
         try:
-            answer = live.ask({"do": "run", "code": ""}, Collector(0), patience)
+            answer = live.request({"do": "run", "code": ""}, Collector(0), timeout)
         except ReplEndedError:
             answer = None
         if answer is None:
             live.close()
-            raise SandboxError(f"{self._repl.argv[0]} did not start within {patience:.2g} s")
+            raise SandboxError(f"{self._repl.argv[0]} did not start within {timeout:.2g} s")
         self._cwd = str(answer["cwd"])
         return live
 
     # ------------------------------------------------------------------ running
     def run(self, code: str, timeout: float) -> ExecResult:
-        return explained(self._sandbox, self._run(code, timeout), timeout)
+        return with_limit_note(self._sandbox, self._run(code, timeout), timeout)
 
     def _run(self, code: str, timeout: float) -> ExecResult:
         collector = Collector(self._sandbox.spec.limits.output)
         deadline, mark = time.monotonic() + timeout, self._sandbox.mark()
         answer: dict[str, Any] | None = None
         try:
-            live = self._live = self._live or self._start(timeout + START_SECONDS)
-            answer = live.ask({"do": "run", "code": code}, collector, deadline - time.monotonic())
+            live = self._process = self._process or self._start(timeout + START_SECONDS)
+            answer = live.request(
+                {"do": "run", "code": code}, collector, deadline - time.monotonic()
+            )
         except ReplEndedError:
             pass
         except (OSError, SandboxError) as e:
-            if is_ours(e):
+            if is_infrastructure_failure(e):
                 raise
             return ExecResult("", 127, note=f"[no interpreter can be started: {e}]\n")
         if answer is None:
-            return self._undone(collector, time.monotonic() >= deadline, mark)
+            return self._undo_action(collector, time.monotonic() >= deadline, mark)
         self._actions.append(code)
         self._cwd = str(answer["cwd"])
         status = 0 if answer.get("ok") else 1
-        return ExecResult(decode(collector.bytes()), status, cut=collector.cut)
+        return ExecResult(decode(collector.bytes()), status, omitted_bytes=collector.dropped)
 
-    def _undone(self, collector: Collector, timed_out: bool, mark: int) -> ExecResult:
+    def _undo_action(self, collector: Collector, timed_out: bool, mark: int) -> ExecResult:
         """What an action shows that did not come to its end; the interpreter is replaced."""
-        status = self._end(timed_out)
+        status = self._stop_interpreter(timed_out)
         self._sandbox.kill_since(mark)
-        result = (decode(collector.bytes()), status, timed_out, collector.cut)
-        note = _UNDONE if self._replaced() else _RESTARTED
+        result = (decode(collector.bytes()), status, timed_out, collector.dropped)
+        note = _UNDONE_NOTE if self._restart_and_rerun() else _RESTARTED_NOTE
         return ExecResult(*result, note=note)
 
-    def _end(self, timed_out: bool) -> int | None:
+    def _stop_interpreter(self, timed_out: bool) -> int | None:
         """End the interpreter: its exit status, if it ended by itself."""
-        live, self._live = self._live, None
+        live, self._process = self._process, None
         if live is None:
             return None
         status = None if timed_out else live.process.wait(0.5)
         live.close()
         return status
 
-    def _replaced(self) -> bool:
+    def _restart_and_rerun(self) -> bool:
         """Start a new interpreter and run the actions so far: whether it has come to the same."""
         again, self._actions = self._actions, []
         try:
-            self._live = self._start(START_SECONDS)
+            self._process = self._start(START_SECONDS)
             for code in again:
-                if self._live.ask({"do": "run", "code": code}, Collector(0), START_SECONDS) is None:
+                if (
+                    self._process.request({"do": "run", "code": code}, Collector(0), START_SECONDS)
+                    is None
+                ):
                     raise ReplEndedError
                 self._actions.append(code)
         except (ReplEndedError, OSError, SandboxError) as e:
-            if is_ours(e):
+            if is_infrastructure_failure(e):
                 raise
-            self._end(timed_out=True)
+            self._stop_interpreter(timed_out=True)
             self._actions = []
             return False
         return True
@@ -176,21 +181,21 @@ class ReplSession:
     ) -> dict[str, Any] | None:
         """What a function returns, as ``{"value": text of JSON}`` or ``{"error": why not}``; None
         at the time-out. Raises ReplEndedError where the interpreter has ended."""
-        if self._live is None:
+        if self._process is None:
             raise ReplEndedError
         asked = {"do": "call", "entry": entry, "args": arguments}
-        return self._live.ask(asked, into, timeout)
+        return self._process.request(asked, into, timeout)
 
     def restart(self) -> bool:
         """Begin again with the actions so far, after a call that did not come back."""
-        self._end(timed_out=True)
-        return self._replaced()
+        self._stop_interpreter(timed_out=True)
+        return self._restart_and_rerun()
 
     def close(self) -> None:
-        self._end(timed_out=True)
+        self._stop_interpreter(timed_out=True)
 
 
-def without(language: Language, error: OSError) -> str:
+def missing_language_message(language: Language, error: OSError) -> str:
     """What is said where the image does not have the programs of a language."""
     packages = " ".join(language.packages) or "the language's programs"
     return (

@@ -22,9 +22,9 @@ from intercode.core.languages import Repl
 from intercode.sandbox.contract import Process, Sandbox
 from intercode.sandbox.output import Collector, drain, drain_once
 
-_LINK = 3
-_LONGEST = 16 << 20  # bytes of an answer
-_LONGEST_PATH = 4096  # bytes
+_LINK_FD = 3
+_MAX_ANSWER = 16 << 20  # bytes of an answer
+_MAX_PATH = 4096  # bytes
 
 
 class ReplEndedError(Exception):
@@ -39,7 +39,7 @@ class ReplProcess:
         self._link, theirs = socket.socketpair()
         argv = [argument.replace("{driver}", repl.driver) for argument in repl.argv]
         try:
-            fds = {1: theirs_out, 2: theirs_out, _LINK: theirs.fileno()}
+            fds = {1: theirs_out, 2: theirs_out, _LINK_FD: theirs.fileno()}
             self.process: Process = sandbox.spawn(argv, cwd=cwd, fds=fds)
         except BaseException:
             self.close()
@@ -50,10 +50,12 @@ class ReplProcess:
         os.set_blocking(self.output, False)
         self._link.setblocking(False)
 
-    def ask(self, asked: dict[str, Any], into: Collector, timeout: float) -> dict[str, Any] | None:
+    def request(
+        self, request: dict[str, Any], into: Collector, timeout: float
+    ) -> dict[str, Any] | None:
         """The answer, or None when ``timeout`` seconds ran out. Raises ReplEndedError."""
         token = secrets.token_hex(8)
-        left = memoryview(json.dumps({"token": token, **asked}).encode() + b"\n")
+        left = memoryview(json.dumps({"token": token, **request}).encode() + b"\n")
         heard, deadline = b"", time.monotonic() + timeout
         poll = select.poll()
         for fd in (self.output, self.process.fileno()):
@@ -65,22 +67,22 @@ class ReplProcess:
                 poll.unregister(self.output)
             events = ready.get(self._link.fileno(), 0)
             if events & select.POLLIN:
-                heard += self._hear()
+                heard += self._receive()
                 if heard.endswith(b"\n"):
                     drain(self.output, into)
-                    return _read(heard, token)
+                    return _parse_answer(heard, token)
             elif self.process.fileno() in ready or events & (select.POLLHUP | select.POLLERR):
                 drain(self.output, into)
                 raise ReplEndedError
             elif events & select.POLLOUT:
-                left = self._tell(left)
+                left = self._send(left)
                 if not left:
                     poll.modify(self._link, select.POLLIN)
-            if len(heard) > _LONGEST:
+            if len(heard) > _MAX_ANSWER:
                 raise ReplEndedError
         return None
 
-    def _tell(self, left: memoryview) -> memoryview:
+    def _send(self, left: memoryview) -> memoryview:
         try:
             return left[self._link.send(left) :]
         except BlockingIOError:
@@ -88,7 +90,7 @@ class ReplProcess:
         except OSError as e:
             raise ReplEndedError from e
 
-    def _hear(self) -> bytes:
+    def _receive(self) -> bytes:
         try:
             data = self._link.recv(1 << 16)
         except OSError as e:
@@ -105,16 +107,16 @@ class ReplProcess:
         self._link.close()
 
 
-def _read(heard: bytes, token: str) -> dict[str, Any]:
+def _parse_answer(heard: bytes, token: str) -> dict[str, Any]:
     try:
         answer = json.loads(heard)
-        if answer["token"] != token or not _is_place(str(answer["cwd"])):
+        if answer["token"] != token or not _is_valid_directory(str(answer["cwd"])):
             raise ReplEndedError
     except (ValueError, KeyError, TypeError, RecursionError) as e:
         raise ReplEndedError from e
     return dict(answer)
 
 
-def _is_place(path: str) -> bool:
+def _is_valid_directory(path: str) -> bool:
     """Whether a path can be one: code may have told it. Raises UnicodeEncodeError, a ValueError."""
-    return path.startswith("/") and "\0" not in path and len(path.encode()) < _LONGEST_PATH
+    return path.startswith("/") and "\0" not in path and len(path.encode()) < _MAX_PATH

@@ -24,16 +24,16 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import SandboxError
-from intercode.sandbox.contract import SCRIPT_NAME, Process, Sandbox
+from intercode.sandbox.contract import SCRIPT_LINK, Process, Sandbox
 from intercode.sandbox.output import Collector, drain, drain_once
 
-_SCRIPT, _CONTROL = 62, 63  # descriptor numbers in the interpreter
-_LONGEST_ANSWER = 8 << 20
-_LONGEST_NUMBER = 9  # digits of a process number
-_TELL_SECONDS = 30.0  # for what takes a millisecond where nothing is wrong
-_BOOT = (
-    f"import posix,marshal,builtins as b\nwith open('/dev/{SCRIPT_NAME}','rb',0) as f:s=f.read()\n"
-    f"posix.close({_SCRIPT})\n"
+_SCRIPT_FD, _CONTROL_FD = 62, 63  # descriptor numbers in the interpreter
+_MAX_ANSWER = 8 << 20
+_MAX_PID_DIGITS = 9  # digits of a process number
+_REQUEST_SECONDS = 30.0  # for what takes a millisecond where nothing is wrong
+_BOOTSTRAP = (
+    f"import posix,marshal,builtins as b\nwith open('/dev/{SCRIPT_LINK}','rb',0) as f:s=f.read()\n"
+    f"posix.close({_SCRIPT_FD})\n"
     "import _frozen_importlib_external as e\nm,c,s=marshal.loads(s)\n"
     "g={'__builtins__':vars(b).copy(),'__name__':'<host>'}\n"
     "exec(marshal.loads(c) if m==e.MAGIC_NUMBER else compile(s,'<host>','exec',0,True),g)\n"
@@ -51,7 +51,7 @@ class RefusedError(Exception):
 
 
 @cache
-def shipped(name: str) -> tuple[bytes, bytes, str]:
+def guest_module(name: str) -> tuple[bytes, bytes, str]:
     """A file of python_box: the magic number of this Python, the code that it compiled, for another
     one of the same version, and the text, for any other."""
     path = Path(__file__).parent / "guest" / f"{name}.py"
@@ -68,31 +68,31 @@ class Interpreter:
         self,
         sandbox: Sandbox,
         control: socket.socket,
-        output: Shared,
+        output: SharedDescriptor,
         process: Process | None = None,
     ) -> None:
         self.sandbox, self.control, self.process = sandbox, control, process
-        self._output = output.held()
+        self._output = output.acquire()
         self.pid = process.pid if process is not None else 0
-        self.knows: frozenset[str] = frozenset()
-        self._token, self._heard = "", bytearray()
-        self._unanswered: set[bytes] = set()  # what was asked and is not waited for
+        self.loaded_modules: frozenset[str] = frozenset()
+        self._token, self._received = "", bytearray()
+        self._pending_notifications: set[bytes] = set()  # what was asked and is not waited for
         control.setblocking(False)
 
     @classmethod
-    def start(cls, sandbox: Sandbox, program: str, cwd: str, patience: float) -> Interpreter:
+    def start(cls, sandbox: Sandbox, program: str, cwd: str, timeout: float) -> Interpreter:
         """A new interpreter. Raises FileNotFoundError or PermissionError for a program that cannot
         be run, SandboxError for one that does not come up within ``patience`` seconds."""
         ours, theirs = socket.socketpair()
         output, written = os.pipe()
         code = os.memfd_create("host")
         try:
-            os.write(code, marshal.dumps(shipped("server"), 2))
+            os.write(code, marshal.dumps(guest_module("server"), 2))
             os.lseek(code, 0, os.SEEK_SET)
             process = sandbox.spawn(
-                [program, "-S", "-c", _BOOT],
+                [program, "-S", "-c", _BOOTSTRAP],
                 cwd=cwd,
-                fds={1: written, 2: written, _SCRIPT: code, _CONTROL: theirs.fileno()},
+                fds={1: written, 2: written, _SCRIPT_FD: code, _CONTROL_FD: theirs.fileno()},
             )
         except BaseException:
             ours.close()
@@ -103,24 +103,24 @@ class Interpreter:
             os.close(written)
             os.close(code)
         os.set_blocking(output, False)
-        started = cls(sandbox, ours, Shared(output), process)
-        started._greet(program, patience)
+        started = cls(sandbox, ours, SharedDescriptor(output), process)
+        started._wait_until_ready(program, timeout)
         return started
 
-    def _greet(self, program: str, patience: float) -> None:
+    def _wait_until_ready(self, program: str, timeout: float) -> None:
         said = Collector(1 << 12)
         with suppress(InterpreterEndedError):
-            if self.wait(said, patience) is not None:
+            if self.wait(said, timeout) is not None:
                 return
         drain(self.output, said)
         self.close()
         why = said.bytes().decode("utf-8", "replace").strip()[-300:]
-        raise SandboxError(f"{program} did not start within {patience:.2g} s: {why}")
+        raise SandboxError(f"{program} did not start within {timeout:.2g} s: {why}")
 
     # ---------------------------------------------------------------- asking
-    def ask(
+    def request(
         self,
-        what: str,
+        name: str,
         *arguments: Any,
         into: Collector | None = None,
         timeout: float,
@@ -130,20 +130,20 @@ class Interpreter:
         InterpreterEndedError, and RefusedError with the reason."""
         deadline = time.monotonic() + timeout
         self._token = secrets.token_hex(8)
-        if not self._send(self._token, what, arguments, fds, timeout):
+        if not self._send(self._token, name, arguments, fds, timeout):
             return None
         return self.wait(into, deadline - time.monotonic())
 
-    def tell(self, what: str, *arguments: Any) -> None:
+    def notify(self, name: str, *arguments: Any) -> None:
         """Ask for something whose answer nobody waits for. Raises InterpreterEndedError."""
         token = secrets.token_hex(8)
-        self._unanswered.add(token.encode())
-        self._send(token, what, arguments, (), _TELL_SECONDS)
+        self._pending_notifications.add(token.encode())
+        self._send(token, name, arguments, (), _REQUEST_SECONDS)
 
     def _send(
-        self, token: str, what: str, arguments: Sequence[Any], fds: Sequence[int], timeout: float
+        self, token: str, name: str, arguments: Sequence[Any], fds: Sequence[int], timeout: float
     ) -> bool:
-        body = marshal.dumps((token, what, *arguments), 2)
+        body = marshal.dumps((token, name, *arguments), 2)
         data = b"%08x" % len(body) + body
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
         try:
@@ -172,13 +172,13 @@ class Interpreter:
             if self.output in ready and not drain_once(self.output, streams[self.output]):
                 poll.unregister(self.output)
             if self.control.fileno() in ready:
-                if (answer := self._hear()) is not None:
+                if (answer := self._receive()) is not None:
                     return answer
             elif ends in ready:
                 raise InterpreterEndedError
         return None
 
-    def _hear(self) -> str | None:
+    def _receive(self) -> str | None:
         """Take what has arrived: the answer, if it is whole."""
         try:
             data = self.control.recv(1 << 18)
@@ -186,17 +186,17 @@ class Interpreter:
             return None
         except OSError as e:
             raise InterpreterEndedError from e
-        self._heard += data
-        if not data or len(self._heard) > _LONGEST_ANSWER:
+        self._received += data
+        if not data or len(self._received) > _MAX_ANSWER:
             raise InterpreterEndedError
         if b"\0" not in data:
             return None
-        while b"\0" in self._heard:
-            said, _, self._heard = self._heard.partition(b"\0")
+        while b"\0" in self._received:
+            said, _, self._received = self._received.partition(b"\0")
             token, _, answer = bytes(said).partition(b" ")
-            if token in self._unanswered:
-                self._unanswered.remove(token)
-            elif token != self._token.encode() or self._heard:
+            if token in self._pending_notifications:
+                self._pending_notifications.remove(token)
+            elif token != self._token.encode() or self._received:
                 raise InterpreterEndedError
             elif answer.startswith(b"!"):
                 raise RefusedError(answer[1:200].decode("utf-8", "replace"))
@@ -204,22 +204,22 @@ class Interpreter:
                 return answer.decode("utf-8", "surrogateescape")
         return None
 
-    def learn(self, name: str) -> None:
+    def load_module(self, name: str) -> None:
         """Have it load a file of python_box, unless it has. Raises InterpreterEndedError."""
-        if name not in self.knows:
-            if self.ask("load", *shipped(name), timeout=_TELL_SECONDS) is None:
+        if name not in self.loaded_modules:
+            if self.request("load", *guest_module(name), timeout=_REQUEST_SECONDS) is None:
                 raise InterpreterEndedError
-            self.knows |= {name}
+            self.loaded_modules |= {name}
 
-    def answers(self, timeout: float) -> bool:
+    def is_responsive(self, timeout: float) -> bool:
         """Whether it is there and does what it is asked."""
         try:
-            return self.ask("ping", timeout=timeout) is not None
+            return self.request("ping", timeout=timeout) is not None
         except (InterpreterEndedError, RefusedError):
             return False
 
     # ----------------------------------------------------------------- forks
-    def fork(self, care: str, timeout: float) -> Interpreter:
+    def fork(self, purpose: str, timeout: float) -> Interpreter:
         """A copy of the process, which waits. ``care``: not where it would lack threads
         (``alone``), nor where it would share files open for writing (``apart``); ``any`` way; or
         for a ``test``, which leaves a zombie of the process behind.
@@ -229,10 +229,10 @@ class Interpreter:
         copy = Interpreter(self.sandbox, ours, self._output)
         try:
             with theirs:
-                answer = self.ask("fork", care, timeout=timeout, fds=[theirs.fileno()])
-            copy._token, copy.knows = self._token, self.knows
+                answer = self.request("fork", purpose, timeout=timeout, fds=[theirs.fileno()])
+            copy._token, copy.loaded_modules = self._token, self.loaded_modules
             told = copy.wait(None, timeout) if answer == "0" else None
-            if told is None or not told.isdigit() or len(told) > _LONGEST_NUMBER:
+            if told is None or not told.isdigit() or len(told) > _MAX_PID_DIGITS:
                 raise InterpreterEndedError
         except BaseException:
             copy.close()
@@ -240,14 +240,14 @@ class Interpreter:
         copy.pid = int(told)
         return copy
 
-    def feed(self, code: str, read: str, into: Collector, timeout: float) -> str | None:
+    def run_program(self, code: str, stdin: str, into: Collector, timeout: float) -> str | None:
         """Run a whole program that reads a text; see ``ask``. It must know ``values``."""
         fd = os.memfd_create("stdin")
         try:
             with open(os.dup(fd), "wb") as f:
-                f.write(read.encode("utf-8", "surrogatepass"))
+                f.write(stdin.encode("utf-8", "surrogatepass"))
             os.lseek(fd, 0, os.SEEK_SET)
-            return self.ask("program", code, into=into, timeout=timeout, fds=[fd])
+            return self.request("program", code, into=into, timeout=timeout, fds=[fd])
         finally:
             os.close(fd)
 
@@ -259,7 +259,7 @@ class Interpreter:
         """End it at once."""
         self.sandbox.signal(self.pid, signal.SIGKILL)
 
-    def status(self, timeout: float) -> int:
+    def exit_status(self, timeout: float) -> int:
         """How it ended, once it has; 1 where nobody knows, as with a fork."""
         code = self.process.wait(timeout) if self.process is not None else None
         return 1 if code is None else code
@@ -276,13 +276,13 @@ class Interpreter:
             self._output.release()
 
 
-class Shared:
+class SharedDescriptor:
     """A descriptor that is closed when the last one who holds it has released it."""
 
     def __init__(self, fd: int) -> None:
         self.fd, self._users, self._lock = fd, 0, threading.Lock()
 
-    def held(self) -> Shared:
+    def acquire(self) -> SharedDescriptor:
         with self._lock:
             self._users += 1
         return self

@@ -12,25 +12,25 @@ import os
 import socket
 
 from intercode.core.errors import SandboxError
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.python.interpreter import (
     Interpreter,
     InterpreterEndedError,
     RefusedError,
-    Shared,
+    SharedDescriptor,
 )
 
-_BACKUP, _CONTROL = 61, 63  # descriptor numbers, as in python_box/host.py
-_STANDARD = (0, 1, 2, _BACKUP, _CONTROL)
-_WAITING = "import signal; signal.pause()"
+_BACKUP_FD, _CONTROL_FD = 61, 63  # descriptor numbers, as in python_box/host.py
+_STANDARD_FDS = (0, 1, 2, _BACKUP_FD, _CONTROL_FD)
+_PLACEHOLDER_PROGRAM = "import signal; signal.pause()"
 _SECONDS = 30.0
 
 
-class CannotMoveError(SandboxError):
+class MigrationError(SandboxError):
     """No process can be moved on this machine, by this keeper, or this one is gone."""
 
 
-def moved(fork: Interpreter, box: KeptSandbox, program: str) -> Interpreter:
+def migrate_fork(fork: Interpreter, box: SupervisedSandbox, program: str) -> Interpreter:
     """A process in ``box`` that goes on where ``fork`` waits; that one goes on waiting. ``program``
     is the interpreter in the box.
 
@@ -38,36 +38,38 @@ def moved(fork: Interpreter, box: KeptSandbox, program: str) -> Interpreter:
     CannotMoveError.
     """
     source = fork.sandbox
-    assert isinstance(source, KeptSandbox)
+    assert isinstance(source, SupervisedSandbox)
     try:
-        picture = source.picture(fork.pid, _STANDARD)
+        picture = source.checkpoint(fork.pid, _STANDARD_FDS)
         try:
-            template = _planted(picture, box, program)
+            template = _restore_process(picture, box, program)
         finally:
             os.close(picture)
     except OSError as e:
         if e.errno == errno.EBUSY:
             raise RefusedError(e.strerror or str(e)) from e
-        raise CannotMoveError(f"the process cannot be moved: {e.strerror}") from e
+        raise MigrationError(f"the process cannot be moved: {e.strerror}") from e
     try:
-        template.knows = fork.knows
-        if template.ask("wake", timeout=_SECONDS) is None:
-            raise CannotMoveError("the process does not answer where it was moved to")
+        template.loaded_modules = fork.loaded_modules
+        if template.request("wake", timeout=_SECONDS) is None:
+            raise MigrationError("the process does not answer where it was moved to")
         return template.fork("any", _SECONDS)
     except InterpreterEndedError as e:
-        raise CannotMoveError("the process did not go on where it was moved to") from e
+        raise MigrationError("the process did not go on where it was moved to") from e
     finally:
         template.close()
-        template.status(_SECONDS)
+        template.exit_status(_SECONDS)
 
 
-def _planted(picture: int, box: KeptSandbox, program: str) -> Interpreter:
+def _restore_process(picture: int, box: SupervisedSandbox, program: str) -> Interpreter:
     ours, theirs = socket.socketpair()
     output, written = os.pipe()
     os.set_blocking(output, False)
-    fds = {1: written, 2: written, _BACKUP: written, _CONTROL: theirs.fileno()}
+    fds = {1: written, 2: written, _BACKUP_FD: written, _CONTROL_FD: theirs.fileno()}
     try:
-        process = box.spawn([program, "-S", "-c", _WAITING], fds=fds, picture=picture)
+        process = box.spawn(
+            [program, "-S", "-c", _PLACEHOLDER_PROGRAM], fds=fds, checkpoint=picture
+        )
     except BaseException:
         ours.close()
         os.close(output)
@@ -75,4 +77,4 @@ def _planted(picture: int, box: KeptSandbox, program: str) -> Interpreter:
     finally:
         theirs.close()
         os.close(written)
-    return Interpreter(box, ours, Shared(output), process)
+    return Interpreter(box, ours, SharedDescriptor(output), process)

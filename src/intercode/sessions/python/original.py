@@ -13,22 +13,22 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from intercode.core.python_syntax import parse
+from intercode.core.python_syntax import parse_python
 from intercode.core.types import ExecResult
 from intercode.sessions.python.interpreter import Interpreter, InterpreterEndedError
 from intercode.sessions.python.session import PythonSession
 from intercode.sessions.python.state import Action
 
-Answer = tuple[str | None, str]
+ServiceAnswer = tuple[str | None, str]
 """What a piece of code printed (None where it raised), and what the service says of errors."""
 
 
-def wrapped(action: str) -> str:
+def wrap_action(action: str) -> str:
     """An action as it is sent to the service. Raises SyntaxError, or ValueError, for what their
     code could not parse, which its observation then tells."""
     if action.strip().startswith("def "):
         return action
-    tree = parse(action.strip())
+    tree = parse_python(action.strip())
     nodes = list(ast.walk(tree))
     prints = any(
         isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id == "print"
@@ -39,7 +39,7 @@ def wrapped(action: str) -> str:
     return action if action.strip().startswith("assert") else f"print({action})"
 
 
-def shown(answer: Answer) -> str:
+def format_answer(answer: ServiceAnswer) -> str:
     """The dictionary that the service answers, as text."""
     output, error = answer
     return str({"error": error} if output is None else {"output": output, "error": error})
@@ -50,35 +50,37 @@ class ServiceSession(PythonSession):
 
     def run(self, code: str, timeout: float) -> ExecResult:
         try:
-            sent = wrapped(code)
+            sent = wrap_action(code)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as e:
             return ExecResult(f"Error executing action: {e}", 1)
-        self._ran = True
+        self._has_run = True
         try:
-            answer = serve(self.interpreter(), [sent], timeout)
+            answer = run_in_service(self.interpreter(), [sent], timeout)
         except InterpreterEndedError:
             answer = None
         self._actions.append(Action(code, whole=answer is not None, lost=answer is None))
         if answer is None:
-            self._begin_anew()
+            self._restart()
             return ExecResult("Error executing action: result expired", None, timed_out=True)
         failed = bool(answer[0][1])
-        return ExecResult(shown(answer[0]), 0 if failed else 1)  # their flag is the wrong way round
+        return ExecResult(
+            format_answer(answer[0]), 0 if failed else 1
+        )  # their flag is the wrong way round
 
-    def _begin_anew(self) -> None:
+    def _restart(self) -> None:
         live = self.interpreter()
         live.kill()
         self.close()
         self._start(_START_SECONDS)
 
 
-def serve(
+def run_in_service(
     interpreter: Interpreter, codes: Sequence[str], timeout: float, reset: bool = False
-) -> list[Answer] | None:
+) -> list[ServiceAnswer] | None:
     """Run pieces of code one after the other, in an empty namespace if ``reset``; None where it
     took longer than ``timeout`` seconds. Raises InterpreterEndedError."""
-    interpreter.learn("service")
-    text = interpreter.ask("serve", reset, tuple(codes), timeout=timeout)
+    interpreter.load_module("service")
+    text = interpreter.request("serve", reset, tuple(codes), timeout=timeout)
     if text is None:
         return None
     try:

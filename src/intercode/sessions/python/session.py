@@ -16,24 +16,24 @@ from contextlib import suppress
 from intercode.core.errors import SandboxError
 from intercode.core.types import ExecResult
 from intercode.sandbox.contract import Sandbox
-from intercode.sandbox.limit_messages import explained
+from intercode.sandbox.limit_messages import with_limit_note
 from intercode.sandbox.output import Collector, decode, drain
-from intercode.sessions.failures import is_ours
+from intercode.sessions.failures import is_infrastructure_failure
 from intercode.sessions.python.interpreter import (
     Interpreter,
     InterpreterEndedError,
     RefusedError,
-    shipped,
+    guest_module,
 )
-from intercode.sessions.python.state import Action, PythonState, may_end
+from intercode.sessions.python.state import Action, PythonState, may_end_interpreter
 
 START_SECONDS = 10.0
-_GRACE = 0.2  # seconds for an interrupted action to come back
-_INTERRUPTS = 3  # of them, for code that catches the first
-_COPY_SECONDS = 10.0  # for an interpreter to fork
-_RESTORED = "[the interpreter ended: it goes on as it was before this action]\n"
-_RESTARTED = "[the interpreter ended: a new one was started, without its variables]\n"
-_NUL = "SyntaxError: source code string cannot contain null bytes\n"
+_GRACE_SECONDS = 0.2  # seconds for an interrupted action to come back
+_MAX_INTERRUPTS = 3  # of them, for code that catches the first
+_FORK_SECONDS = 10.0  # for an interpreter to fork
+_RESTORED_NOTE = "[the interpreter ended: it goes on as it was before this action]\n"
+_RESTARTED_NOTE = "[the interpreter ended: a new one was started, without its variables]\n"
+_NUL_BYTE_ERROR = "SyntaxError: source code string cannot contain null bytes\n"
 
 
 class PythonSession:
@@ -47,35 +47,35 @@ class PythonSession:
         cwd: str = "/",
         program: str = "python3",
         state: PythonState | None = None,
-        live: Interpreter | None = None,
-        seconds: float = START_SECONDS,
+        interpreter: Interpreter | None = None,
+        rerun_timeout: float = START_SECONDS,
     ) -> None:
         self._sandbox, self._program, self._cwd = sandbox, program, cwd
         self._actions: list[Action] = []
-        self._live: Interpreter | None = live
-        self._ran = live is not None
-        self._copy: Interpreter | None = None
-        self.kept: list[int] = []
+        self._current: Interpreter | None = interpreter
+        self._has_run = interpreter is not None
+        self._backup: Interpreter | None = None
+        self.protected_pids: list[int] = []
         """Process numbers of what may not be killed with an action, beside the session's own."""
         try:
-            if live is None:
+            if interpreter is None:
                 self._start(START_SECONDS)
         except (FileNotFoundError, PermissionError) as e:
             raise SandboxError(f"the image has no usable Python: {e}") from e
-        if state is not None and live is None:
-            self.rerun(state, seconds)
+        if state is not None and interpreter is None:
+            self.rerun(state, rerun_timeout)
         elif state is not None:
             self._actions = list(state.actions)
-            self.move(state.cwd)
+            self.change_directory(state.cwd)
 
-    def rerun(self, state: PythonState, seconds: float) -> None:
+    def rerun(self, state: PythonState, timeout: float) -> None:
         """Come to a state by running its actions again, each for at most ``seconds``."""
-        self._ran = True
+        self._has_run = True
         for action in state.actions:
-            if code := action.again():
-                self.run(code, seconds)
+            if code := action.replay_code():
+                self.run(code, timeout)
         self._actions = list(state.actions)
-        self.move(state.cwd)
+        self.change_directory(state.cwd)
 
     @property
     def cwd(self) -> str:
@@ -87,157 +87,157 @@ class PythonSession:
         return tuple(self._actions)
 
     @property
-    def untouched(self) -> bool:
+    def is_unused(self) -> bool:
         """Whether the interpreter is there and nothing was ever run in it."""
-        return self._live is not None and not self._ran
+        return self._current is not None and not self._has_run
 
     def state(self) -> PythonState:
         """What another session can be given to run again."""
         return PythonState(self._cwd, self.actions)
 
-    def told(self) -> str:
+    def state_text(self) -> str:
         """Names and plain values of the namespace, sorted."""
         try:
             live = self.interpreter()
-            live.learn("values")
-            return live.ask("told", timeout=_COPY_SECONDS) or ""
+            live.load_module("values")
+            return live.request("told", timeout=_FORK_SECONDS) or ""
         except (InterpreterEndedError, RefusedError):
             return ""
 
-    def touch(self) -> Interpreter:
+    def use_interpreter(self) -> Interpreter:
         """As ``interpreter``, to have something run there that is no action."""
-        self._ran = True
+        self._has_run = True
         return self.interpreter()
 
     def interpreter(self) -> Interpreter:
         """The live process. Raises InterpreterEndedError where there is none."""
-        if self._live is None:
+        if self._current is None:
             raise InterpreterEndedError
-        return self._live
+        return self._current
 
     # ---------------------------------------------------------------- beginning
-    def _start(self, patience: float) -> Interpreter:
+    def _start(self, timeout: float) -> Interpreter:
         try:
-            live = Interpreter.start(self._sandbox, self._program, self._cwd, patience)
+            live = Interpreter.start(self._sandbox, self._program, self._cwd, timeout)
         except (FileNotFoundError, NotADirectoryError):
             if self._cwd == "/":
                 raise
             self._cwd = "/"  # it was removed
-            return self._start(patience)
-        live.tell("load", *shipped("tracebacks"))
-        self._live = live
+            return self._start(timeout)
+        live.notify("load", *guest_module("tracebacks"))
+        self._current = live
         return live
 
     def adopt(self, live: Interpreter) -> None:
         """Go on with a fork of the interpreter in its place."""
         self.close()
-        self._live = live
+        self._current = live
 
-    def move(self, cwd: str) -> None:
+    def change_directory(self, cwd: str) -> None:
         """Go to a directory, if it is there."""
         with suppress(RefusedError):
-            self.interpreter().ask("chdir", cwd, timeout=_COPY_SECONDS)
+            self.interpreter().request("chdir", cwd, timeout=_FORK_SECONDS)
             self._cwd = cwd
 
     # ------------------------------------------------------------------ running
     def run(self, code: str, timeout: float) -> ExecResult:
-        return explained(self._sandbox, self._run(code, timeout), timeout)
+        return with_limit_note(self._sandbox, self._run(code, timeout), timeout)
 
     def _run(self, code: str, timeout: float) -> ExecResult:
         if "\0" in code:
-            return ExecResult(_NUL, 1)
-        self._ran = True
+            return ExecResult(_NUL_BYTE_ERROR, 1)
+        self._has_run = True
         collector = Collector(self._sandbox.spec.limits.output)
         deadline = time.monotonic() + timeout
         try:
-            live = self._live or self._start(timeout + _GRACE)
+            live = self._current or self._start(timeout + _GRACE_SECONDS)
         except (OSError, SandboxError) as e:
-            if is_ours(e):
+            if is_infrastructure_failure(e):
                 raise
             return ExecResult("", 127, note=f"[no interpreter can be started: {e}]\n")
         mark = self._sandbox.mark()
         try:
-            self._renew_copy(live, code)
+            self._refresh_backup(live, code)
             number = len(self._actions) + 1
             left = deadline - time.monotonic()
-            report = live.ask("run", number, code, into=collector, timeout=left)
+            report = live.request("run", number, code, into=collector, timeout=left)
             timed_out = report is None
             if report is None:
                 report = self._interrupt(live, collector, mark)
-            status, self._cwd = _read(report)
+            status, self._cwd = _parse_report(report)
         except (InterpreterEndedError, RefusedError):
-            return self._ended(live, code, collector, deadline, mark)
+            return self._replace_interpreter(live, code, collector, deadline, mark)
         drain(live.output, collector)
         ended = None if timed_out else status
         self._actions.append(Action(code, whole=not timed_out, status=ended))
-        return ExecResult(decode(collector.bytes()), ended, timed_out, collector.cut)
+        return ExecResult(decode(collector.bytes()), ended, timed_out, collector.dropped)
 
-    def _renew_copy(self, live: Interpreter, code: str) -> None:
+    def _refresh_backup(self, live: Interpreter, code: str) -> None:
         """Have a copy of the interpreter wait where an action may need it, if there can be one."""
-        if self._copy is not None:
-            self._copy.close()
-        self._copy = None
-        if may_end(code):
+        if self._backup is not None:
+            self._backup.close()
+        self._backup = None
+        if may_end_interpreter(code):
             with suppress(RefusedError):
-                self._copy = live.fork("alone", _COPY_SECONDS)
+                self._backup = live.fork("alone", _FORK_SECONDS)
 
     @property
-    def own(self) -> Sequence[int]:
+    def own_pids(self) -> Sequence[int]:
         """The numbers of the processes that are this session's, not an action's."""
-        mine = [i.pid for i in (self._live, self._copy) if i is not None]
-        return [*mine, *self.kept]
+        mine = [i.pid for i in (self._current, self._backup) if i is not None]
+        return [*mine, *self.protected_pids]
 
     def _interrupt(self, live: Interpreter, collector: Collector, mark: int) -> str:
         """Make the interpreter give up the action, or raise InterpreterEndedError."""
-        for _ in range(_INTERRUPTS):
+        for _ in range(_MAX_INTERRUPTS):
             live.interrupt()
-            report = live.wait(collector, _GRACE)
+            report = live.wait(collector, _GRACE_SECONDS)
             if report is not None:
-                self._sandbox.kill_since(mark, keep=self.own)
+                self._sandbox.kill_since(mark, keep=self.own_pids)
                 return report
         raise InterpreterEndedError
 
-    def _ended(
+    def _replace_interpreter(
         self, live: Interpreter, code: str, collector: Collector, deadline: float, mark: int
     ) -> ExecResult:
         """The copy, or a new interpreter, takes the place of one that is gone or not trusted."""
         timed_out = time.monotonic() >= deadline
         live.kill()
-        status = None if timed_out else live.status(_GRACE)
-        self._live = None
+        status = None if timed_out else live.exit_status(_GRACE_SECONDS)
+        self._current = None
         if timed_out:
-            self._sandbox.kill_since(mark, keep=self.own)
+            self._sandbox.kill_since(mark, keep=self.own_pids)
         drain(live.output, collector)
         live.close()
         self._actions.append(Action(code, whole=False, lost=True, status=status))
-        result = (decode(collector.bytes()), status, timed_out, collector.cut)
-        copy, self._copy = self._copy, None
-        if copy is not None and copy.answers(_COPY_SECONDS):
-            self._live = copy
-            return ExecResult(*result, note=_RESTORED)
+        result = (decode(collector.bytes()), status, timed_out, collector.dropped)
+        copy, self._backup = self._backup, None
+        if copy is not None and copy.is_responsive(_FORK_SECONDS):
+            self._current = copy
+            return ExecResult(*result, note=_RESTORED_NOTE)
         if copy is not None:
             copy.close()
-        self._actions = self._forgotten()
+        self._actions = self._actions_as_lost()
         try:
             self._start(max(0.0, deadline - time.monotonic()) + START_SECONDS)
         except (OSError, SandboxError) as e:
-            if is_ours(e):
+            if is_infrastructure_failure(e):
                 raise
             return ExecResult(*result, note=f"[no interpreter can be started: {e}]\n")
-        return ExecResult(*result, note=_RESTARTED)
+        return ExecResult(*result, note=_RESTARTED_NOTE)
 
-    def _forgotten(self) -> list[Action]:
+    def _actions_as_lost(self) -> list[Action]:
         """The actions so far, none of which has left anything in a new interpreter."""
         return [Action(a.code, a.whole, True, a.status) for a in self._actions]
 
     def close(self) -> None:
-        for process in (self._live, self._copy):
+        for process in (self._current, self._backup):
             if process is not None:
                 process.close()
-        self._live = self._copy = None
+        self._current = self._backup = None
 
 
-def _read(report: str) -> tuple[int, str]:
+def _parse_report(report: str) -> tuple[int, str]:
     status, _, cwd = report.partition(" ")
     if not status.isdigit() or int(status) > 255 or not cwd.startswith("/"):
         raise InterpreterEndedError

@@ -6,10 +6,10 @@ import ast
 import re
 from dataclasses import dataclass
 
-from intercode.core.python_syntax import parse
+from intercode.core.python_syntax import parse_python
 
-_DEFINING = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
-_ENDING = re.compile(
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+_MAY_END_INTERPRETER = re.compile(
     r"\b(_exit|abort|r?kill\w*|fork\w*|exec[lv]\w*|spawn\w*|signal|ctypes|cffi|closerange|dup2?"
     r"|resource|setrecursionlimit|_getframe|get_objects|get_referrers|mmap|faulthandler|builtins"
     r"|multiprocessing|pthread\w*|prctl|settrace|setprofile|_?socket|atexit|f_back|fdopen|pickle"
@@ -32,15 +32,15 @@ class Action:
     lost: bool = False
     status: int | None = 0
 
-    def again(self) -> str:
+    def replay_code(self) -> str:
         """What has to be run to come to the same; of what was interrupted, what it defines."""
         if self.lost or self.whole:
             return "" if self.lost else self.code
         try:
-            body = parse(self.code).body
+            body = parse_python(self.code).body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return ""
-        return "\n".join(ast.unparse(node) for node in body if isinstance(node, _DEFINING))
+        return "\n".join(ast.unparse(node) for node in body if isinstance(node, _DEFINITIONS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class PythonState:
     actions: tuple[Action, ...] = ()
 
 
-def may_end(code: str) -> bool:
+def may_end_interpreter(code: str) -> bool:
     """Whether an action looks as if it could end or cripple the interpreter that runs it, or run
     where Ctrl-C does not reach."""
-    return _ENDING.search(code) is not None
+    return _MAY_END_INTERPRETER.search(code) is not None

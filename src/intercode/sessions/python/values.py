@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-_DIGITS = 100_000  # hexadecimal ones of a number
-_ITEMS = 200_000  # numbers of a range
-_HASHED = 10_000  # elements of all sets, keys and values of all dictionaries
+_MAX_HEX_DIGITS = 100_000  # hexadecimal ones of a number
+_MAX_RANGE = 200_000  # numbers of a range
+_MAX_HASHED = 10_000  # elements of all sets, keys and values of all dictionaries
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +29,7 @@ class Opaque:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Series:
+class IteratorItems:
     """What an iterator, which is gone now, gave. It equals nothing, as iterators do not."""
 
     kind: str
@@ -40,15 +40,15 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
+class ReprValue:
     """A decimal, a fraction, a date and the like, by what it shows."""
 
     kind: str
-    shown: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Raised:
+class ExceptionInfo:
     """The exception that an expression raised."""
 
     kind: str
@@ -58,24 +58,24 @@ class Raised:
         return f"{self.kind}: {self.message}" if self.message else self.kind
 
 
-def read(text: str) -> Any:
+def decode_value(text: str) -> Any:
     """The value in a text. Raises ValueError for what is none, whatever is wrong with it."""
     try:
-        return _checked(json.loads(text))
+        return _decode_row(json.loads(text))
     except RecursionError as e:
         raise ValueError("nested too deeply") from e
 
 
-def _checked(row: Any) -> Any:
+def _decode_row(row: Any) -> Any:
     try:
-        return _value(row, [_HASHED])
+        return _decode(row, [_MAX_HASHED])
     except RecursionError as e:
         raise ValueError("nested too deeply") from e
     except (TypeError, KeyError, IndexError, OverflowError) as e:
         raise ValueError(f"no value: {e}") from e
 
 
-def read_all(text: str, count: int) -> list[Any]:
+def decode_values(text: str, count: int) -> list[Any]:
     """The ``count`` values of a list. Raises ValueError as ``read``."""
     try:
         rows = json.loads(text)
@@ -83,23 +83,23 @@ def read_all(text: str, count: int) -> list[Any]:
         raise ValueError("nested too deeply") from e
     if not isinstance(rows, list) or len(rows) != count:
         raise ValueError(f"not {count} values")
-    return [_checked(row) for row in rows]
+    return [_decode_row(row) for row in rows]
 
 
-def _number(text: str) -> int:
-    if len(text) > _DIGITS:
+def _hex_integer(text: str) -> int:
+    if len(text) > _MAX_HEX_DIGITS:
         raise ValueError("too large a number")
     return int(text, 16)
 
 
 def _range(numbers: list[Any]) -> range:
     found = range(*numbers)
-    if len(found) > _ITEMS:
+    if len(found) > _MAX_RANGE:
         raise ValueError("too long a range")
     return found
 
 
-def _value(row: Any, hashed: list[int]) -> Any:
+def _decode(row: Any, hashed: list[int]) -> Any:
     """``hashed`` counts down what may still be put into sets and dictionaries: an agent can choose
     numbers that all lie in one place of a table."""
     if row is None or isinstance(row, bool | int | str):
@@ -107,30 +107,30 @@ def _value(row: Any, hashed: list[int]) -> Any:
     if not isinstance(row, list) or not row or not isinstance(row[0], str):
         raise ValueError(f"no value: {row!r:.40}")
     kind, parts = row[0], row[1:]
-    if kind in _LEAVES:
-        return _LEAVES[kind](*parts)
+    if kind in _LEAF_DECODERS:
+        return _LEAF_DECODERS[kind](*parts)
     if kind in ("s", "z", "d"):
         hashed[0] -= len(parts)
         if hashed[0] < 0:
             raise ValueError("too many elements of sets and dictionaries")
-    values = [_value(part, hashed) for part in parts]
+    values = [_decode(part, hashed) for part in parts]
     if kind == "d":
         return dict(zip(values[::2], values[1::2], strict=True))
     if kind == "g":
-        return Series(str(values[0]), tuple(values[1:]))
-    return _HOLDERS[kind](values)
+        return IteratorItems(str(values[0]), tuple(values[1:]))
+    return _CONTAINER_TYPES[kind](values)
 
 
-_LEAVES: dict[str, Any] = {
-    "i": _number,
+_LEAF_DECODERS: dict[str, Any] = {
+    "i": _hex_integer,
     "f": float,
     "c": lambda a, b: complex(float(a), float(b)),
     "b": bytes.fromhex,
     "a": bytearray.fromhex,
     "o": lambda kind, truth: Opaque(str(kind), bool(truth)),
-    "v": lambda kind, shown: Worth(str(kind), str(shown)),
-    "!": lambda kind, message: Raised(str(kind), str(message)),
+    "v": lambda kind, shown: ReprValue(str(kind), str(shown)),
+    "!": lambda kind, message: ExceptionInfo(str(kind), str(message)),
 }
-_HOLDERS: dict[str, Any] = {
+_CONTAINER_TYPES: dict[str, Any] = {
     "l": list, "t": tuple, "s": set, "z": frozenset, "r": _range,
 }  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_TEXTS: dict[int, tuple[str, str]] = {
+_MESSAGES: dict[int, tuple[str, str]] = {
     1007: ("HY000", "Can't create database '{}'; database exists"),
     1044: ("42000", "Access denied for user to database '{}'"),
     1046: ("3D000", "No database selected"),
@@ -126,24 +126,24 @@ class StatementError(Exception):
         self.message = message
 
 
-def fault(number: int, *values: object) -> StatementError:
+def mysql_error(number: int, *values: object) -> StatementError:
     """The error of that number with its words; ``values`` fill the gaps in their order."""
-    return StatementError(number, _TEXTS[number][1].format(*values))
+    return StatementError(number, _MESSAGES[number][1].format(*values))
 
 
-def unable(what: str) -> StatementError:
+def unsupported(what: str) -> StatementError:
     """What this engine cannot do, said plainly: no wrong answer, and not MySQL's words either."""
     return StatementError(
         0, f"The embedded engine cannot do this: {what} (a MySQL server could: engine='mysql')"
     )
 
 
-def denied(what: str, why: str) -> StatementError:
+def access_denied(what: str, why: str) -> StatementError:
     """What no episode may do, on any engine."""
     return StatementError(1227, f"Access denied: {what} is not allowed here ({why})")
 
 
-def near(text: str, start: int) -> StatementError:
+def syntax_error(text: str, start: int) -> StatementError:
     """MySQL's syntax error at a place of the text; it quotes 80 characters at most."""
     line = text.count("\n", 0, start) + 1
-    return fault(1064, text[start : start + 80], line)
+    return mysql_error(1064, text[start : start + 80], line)

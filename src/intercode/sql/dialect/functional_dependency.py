@@ -7,11 +7,11 @@ from typing import Protocol
 
 from sqlglot import exp
 
-Column = tuple[str, str]
-Finder = Callable[[exp.Column], Column | None]
+ColumnName = tuple[str, str]
+ColumnResolver = Callable[[exp.Column], ColumnName | None]
 
 
-class Source(Protocol):
+class KeyedSource(Protocol):
     """A table's columns and keys."""
 
     @property
@@ -21,49 +21,49 @@ class Source(Protocol):
     def keys(self) -> tuple[frozenset[str], ...]: ...
 
 
-class Dependence:
+class DeterminedColumns:
     """Columns that are determined; grows until nothing more follows."""
 
-    def __init__(self, sources: Mapping[str, Source]) -> None:
+    def __init__(self, sources: Mapping[str, KeyedSource]) -> None:
         self._sources = sources
-        self._known: set[Column] = set()
-        self._equal: list[tuple[Column, Column]] = []
+        self._determined: set[ColumnName] = set()
+        self._equalities: list[tuple[ColumnName, ColumnName]] = []
 
-    def __contains__(self, column: Column) -> bool:
-        return column in self._known
+    def __contains__(self, column: ColumnName) -> bool:
+        return column in self._determined
 
-    def learn(self, columns: Iterable[Column]) -> None:
+    def add(self, columns: Iterable[ColumnName]) -> None:
         """These are determined."""
-        self._known |= set(columns)
+        self._determined |= set(columns)
 
-    def equal(self, left: Column | None, right: Column | None, both: bool) -> None:
+    def add_equality(self, left: ColumnName | None, right: ColumnName | None, both: bool) -> None:
         """``left`` determines ``right`` (None: a constant does), and the other way round where
         ``both``."""
         if left is None and right is not None:
-            self._known.add(right)
+            self._determined.add(right)
         elif right is None and left is not None:
-            self._known.add(left)
+            self._determined.add(left)
         elif left is not None and right is not None:
-            self._equal.append((left, right))
+            self._equalities.append((left, right))
             if both:
-                self._equal.append((right, left))
+                self._equalities.append((right, left))
 
-    def close(self) -> None:
+    def compute_closure(self) -> None:
         """Draw every conclusion."""
         size = -1
-        while size != len(self._known):
-            size = len(self._known)
-            for left, right in self._equal:
-                if left in self._known:
-                    self._known.add(right)
+        while size != len(self._determined):
+            size = len(self._determined)
+            for left, right in self._equalities:
+                if left in self._determined:
+                    self._determined.add(right)
             for name, source in self._sources.items():
-                if any(all((name, k) in self._known for k in key) for key in source.keys):
-                    self._known |= {(name, c.lower()) for c in source.columns}
+                if any(all((name, k) in self._determined for k in key) for key in source.keys):
+                    self._determined |= {(name, c.lower()) for c in source.columns}
 
 
 def equalities(
-    node: exp.Select, find: Finder
-) -> Iterator[tuple[Column | None, Column | None, bool]]:
+    node: exp.Select, find: ColumnResolver
+) -> Iterator[tuple[ColumnName | None, ColumnName | None, bool]]:
     """The equalities that hold for every row of a SELECT: of WHERE and of the joins.
 
     A pair of columns, or a column and None for a constant; the flag tells whether it holds in both
@@ -78,16 +78,16 @@ def equalities(
         if join.args.get("on") is not None:
             for part in conjuncts(join.args["on"]):
                 for left, right, _ in _equality(part, find, True):
-                    yield from _joined(left, right, side, join)
+                    yield from _join_equality(left, right, side, join)
         for name in join.args.get("using") or ():
             left = find(exp.column(name.name))
             other = join.this.alias_or_name.lower()
             yield left, (other, name.name.lower()), not side
 
 
-def _joined(
-    left: Column | None, right: Column | None, side: str, join: exp.Join
-) -> Iterator[tuple[Column | None, Column | None, bool]]:
+def _join_equality(
+    left: ColumnName | None, right: ColumnName | None, side: str, join: exp.Join
+) -> Iterator[tuple[ColumnName | None, ColumnName | None, bool]]:
     if not side:
         yield left, right, True
         return
@@ -114,8 +114,8 @@ def conjuncts(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _equality(
-    node: exp.Expr, find: Finder, both: bool
-) -> Iterator[tuple[Column | None, Column | None, bool]]:
+    node: exp.Expr, find: ColumnResolver, both: bool
+) -> Iterator[tuple[ColumnName | None, ColumnName | None, bool]]:
     if not isinstance(node, exp.EQ):
         return
     a, b = node.this, node.expression
@@ -123,11 +123,11 @@ def _equality(
     right = find(b) if isinstance(b, exp.Column) else None
     if left is not None and right is not None:
         yield left, right, both
-    elif left is not None and _constant(b):
+    elif left is not None and _is_constant(b):
         yield left, None, both
-    elif right is not None and _constant(a):
+    elif right is not None and _is_constant(a):
         yield None, right, both
 
 
-def _constant(node: exp.Expr) -> bool:
+def _is_constant(node: exp.Expr) -> bool:
     return isinstance(node, (exp.Literal, exp.Neg, exp.Boolean, exp.Parameter))

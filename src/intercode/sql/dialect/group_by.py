@@ -13,61 +13,71 @@ from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
-from intercode.sql.dialect.errors import StatementError, fault
-from intercode.sql.dialect.functional_dependency import Dependence, equalities
-from intercode.sql.dialect.keywords import AGGREGATES
-from intercode.sql.dialect.parser import DIALECT, MARK, nodes
-from intercode.sql.dialect.query_blocks import Block, Column, Keyed, Schema, selected
+from intercode.sql.dialect.errors import StatementError, mysql_error
+from intercode.sql.dialect.functional_dependency import DeterminedColumns, equalities
+from intercode.sql.dialect.keywords import AGGREGATE_FUNCTIONS
+from intercode.sql.dialect.parser import DIALECT, FUNCTION_MARK, all_nodes
+from intercode.sql.dialect.query_blocks import (
+    ColumnName,
+    QueryBlock,
+    Schema,
+    TableKeys,
+    selected_columns,
+)
 
-__all__ = ["Keyed", "Schema", "group_by_fault"]
-_NAME = re.compile(r"[\w$]+(\.[\w$]+)*")
+__all__ = ["Schema", "TableKeys", "group_by_error"]
+_COLUMN_NAME = re.compile(r"[\w$]+(\.[\w$]+)*")
 """The text of a column, and of nothing that contains one."""
 
 
-def group_by_fault(tree: exp.Expr, schema: Schema, database: str) -> StatementError | None:
+def group_by_error(tree: exp.Expr, schema: Schema, database: str) -> StatementError | None:
     """The error that MySQL 8 reports for a statement under ONLY_FULL_GROUP_BY (1055, 1140, 3029 or
     3065), None where it has nothing against it. Names that it does not know are left to others."""
     try:
-        for node in _blocks(tree):
-            _check(node, schema, database.lower())
+        for node in _selects_inner_first(tree):
+            _check_select(node, schema, database.lower())
     except StatementError as e:
         return e
     return None
 
 
-def _blocks(tree: exp.Expr) -> Iterator[exp.Select]:
+def _selects_inner_first(tree: exp.Expr) -> Iterator[exp.Select]:
     """The SELECTs of a statement, inner ones before those that contain them."""
-    yield from reversed([n for n in nodes(tree) if isinstance(n, exp.Select)])
+    yield from reversed([n for n in all_nodes(tree) if isinstance(n, exp.Select)])
 
 
 # ---------------------------------------------------------------- the rule
-def _check(node: exp.Select, schema: Schema, database: str) -> None:
+def _check_select(node: exp.Select, schema: Schema, database: str) -> None:
     items = list(node.expressions)
     order = [o.this for o in (node.args["order"].expressions if node.args.get("order") else ())]
     group = node.args.get("group")
     having = node.args.get("having")
-    selected = any(_aggregated(i) for i in items) or (having is not None and _aggregated(having))
+    selected = any(_contains_aggregate(i) for i in items) or (
+        having is not None and _contains_aggregate(having)
+    )
     if group is None and not selected:
         for place, item in enumerate(order, 1):
-            if _aggregated(item):
-                raise fault(3029, place)
+            if _contains_aggregate(item):
+                raise mysql_error(3029, place)
         if node.args.get("distinct") is not None and order:
-            _check_distinct(Block(node, schema, database), order)
+            _check_distinct(QueryBlock(node, schema, database), order)
         return
-    block = Block(node, schema, database)
-    groups = _groups(group.expressions if group is not None else (), block)
-    known = Dependence(block.sources)
-    known.learn([c for g in groups if isinstance(g, exp.Column) and (c := block.find(g))])
+    block = QueryBlock(node, schema, database)
+    groups = _group_expressions(group.expressions if group is not None else (), block)
+    known = DeterminedColumns(block.sources)
+    known.add([c for g in groups if isinstance(g, exp.Column) and (c := block.find(g))])
     for left, right, way in equalities(node, block.find):
-        known.equal(left, right, way)
-    known.close()
-    written = {_plain(g) for g in groups}
+        known.add_equality(left, right, way)
+    known.compute_closure()
+    written = {_normalized_text(g) for g in groups}
     number = 1055 if group is not None else 1140
-    _scan(items, block, known, written, number, "SELECT list")
+    _check_determined(items, block, known, written, number, "SELECT list")
     if having is not None:
-        _scan([having.this], block, known, written | _aliases(items), number, "HAVING clause")
-    _scan(
-        [_position(o, items) for o in order], block, known, written | _aliases(items), number,
+        _check_determined(
+            [having.this], block, known, written | _aliases(items), number, "HAVING clause"
+        )
+    _check_determined(
+        [_resolve_position(o, items) for o in order], block, known, written | _aliases(items), number,
         "ORDER BY clause" if group is not None else "ORDER BY",
     )  # fmt: skip
 
@@ -77,12 +87,12 @@ def _aliases(items: Iterable[exp.Expr]) -> set[str]:
     return {i.alias.lower() for i in items if isinstance(i, exp.Alias)}
 
 
-def _groups(nodes: Iterable[exp.Expr], block: Block) -> list[exp.Expr]:
+def _group_expressions(nodes: Iterable[exp.Expr], block: QueryBlock) -> list[exp.Expr]:
     """What is grouped by; positions and aliases are followed to the select list."""
     items = block.node.expressions
     out = []
     for node in nodes:
-        node = _position(node, items)
+        node = _resolve_position(node, items)
         if isinstance(node, exp.Column) and not node.table and block.find(node) is None:
             named = [i for i in items if i.alias.lower() == node.name.lower()]
             node = named[0].unalias() if named else node
@@ -90,7 +100,7 @@ def _groups(nodes: Iterable[exp.Expr], block: Block) -> list[exp.Expr]:
     return out
 
 
-def _position(node: exp.Expr, items: list[exp.Expr]) -> exp.Expr:
+def _resolve_position(node: exp.Expr, items: list[exp.Expr]) -> exp.Expr:
     if isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit():
         number = int(node.this)
         if 1 <= number <= len(items):
@@ -98,24 +108,28 @@ def _position(node: exp.Expr, items: list[exp.Expr]) -> exp.Expr:
     return node
 
 
-def _plain(node: exp.Expr) -> str:
+def _normalized_text(node: exp.Expr) -> str:
     """An expression as text that two have in common where they are the same."""
     if isinstance(node, exp.Column) and all(isinstance(p, exp.Identifier) for p in node.parts):
         return ".".join(p.this for p in node.parts).replace("`", "").lower()
     return node.sql(DIALECT).replace("`", "").lower()
 
 
-def _name(node: exp.Expr) -> str:
+def _function_name(node: exp.Expr) -> str:
     if isinstance(node, exp.GroupConcat):
         return "GROUP_CONCAT"
-    return str(node.this).removeprefix(MARK).upper() if isinstance(node, exp.Anonymous) else ""
+    return (
+        str(node.this).removeprefix(FUNCTION_MARK).upper()
+        if isinstance(node, exp.Anonymous)
+        else ""
+    )
 
 
 def _is_aggregate(node: exp.Expr) -> bool:
-    return _name(node) in AGGREGATES and not isinstance(node.parent, exp.Window)
+    return _function_name(node) in AGGREGATE_FUNCTIONS and not isinstance(node.parent, exp.Window)
 
 
-def _aggregated(node: exp.Expr) -> bool:
+def _contains_aggregate(node: exp.Expr) -> bool:
     """Whether an aggregate of this block stands in it, and not only in a subquery."""
     todo = [node]
     while todo:
@@ -127,67 +141,71 @@ def _aggregated(node: exp.Expr) -> bool:
     return False
 
 
-def _scan(
+def _check_determined(
     nodes: Iterable[exp.Expr],
-    block: Block,
-    known: Dependence,
+    block: QueryBlock,
+    known: DeterminedColumns,
     written: set[str],
     number: int,
     clause: str,
 ) -> None:
     for place, node in enumerate(nodes, 1):
-        for column in _free(node, block, written):
+        for column in _ungrouped_columns(node, block, written):
             if column not in known:
-                values = (place, clause, block.written(column))
-                raise fault(number, *values)
+                values = (place, clause, block.display_name(column))
+                raise mysql_error(number, *values)
 
 
-def _free(node: exp.Expr, block: Block, written: set[str]) -> Iterator[Column]:
+def _ungrouped_columns(
+    node: exp.Expr, block: QueryBlock, written: set[str]
+) -> Iterator[ColumnName]:
     """Columns that stand outside aggregates and outside what is grouped by as it is written."""
-    composed = any(text and not _NAME.fullmatch(text) for text in written)
+    composed = any(text and not _COLUMN_NAME.fullmatch(text) for text in written)
     todo = [node]
     while todo:
         one = todo.pop()
-        if _is_aggregate(one) or _name(one) in ("ANY_VALUE", "GROUPING"):
+        if _is_aggregate(one) or _function_name(one) in ("ANY_VALUE", "GROUPING"):
             continue
-        if (composed or isinstance(one, exp.Column)) and _plain(one) in written:
+        if (composed or isinstance(one, exp.Column)) and _normalized_text(one) in written:
             continue
         if isinstance(one, exp.Star) or (
             isinstance(one, exp.Column) and isinstance(one.this, exp.Star)
         ):
-            yield from (c for _, c in selected(one, block) if c is not None)
+            yield from (c for _, c in selected_columns(one, block) if c is not None)
         elif isinstance(one, exp.Column):
-            if (found := block.find(one)) is not None and not _inner(one, block):
+            if (found := block.find(one)) is not None and not _resolves_in_subquery(one, block):
                 yield found
         else:
             todo += reversed(list(one.iter_expressions()))
 
 
-def _inner(node: exp.Column, block: Block) -> bool:
+def _resolves_in_subquery(node: exp.Column, block: QueryBlock) -> bool:
     """Whether a name inside a subquery means one of the subquery's own columns."""
     above = node.parent
     while above is not None and above is not block.node:
-        if isinstance(above, exp.Select) and _has(above, node, block):
+        if isinstance(above, exp.Select) and _select_has_column(above, node, block):
             return True
         above = above.parent
     return False
 
 
-def _has(select: exp.Select, node: exp.Column, block: Block) -> bool:
-    return Block(select, block.schema, block.database).find(node) is not None
+def _select_has_column(select: exp.Select, node: exp.Column, block: QueryBlock) -> bool:
+    return QueryBlock(select, block.schema, block.database).find(node) is not None
 
 
-def _check_distinct(block: Block, order: list[exp.Expr]) -> None:
+def _check_distinct(block: QueryBlock, order: list[exp.Expr]) -> None:
     """DISTINCT with an ORDER BY over what is not selected."""
     node = block.node
-    shown: set[Column] = set()
+    shown: set[ColumnName] = set()
     names: set[str] = set()
     for item in node.expressions:
-        names |= {item.alias.lower(), _plain(item.unalias())}
-        shown |= {c for _, c in selected(item, block) if c is not None}
+        names |= {item.alias.lower(), _normalized_text(item.unalias())}
+        shown |= {c for _, c in selected_columns(item, block) if c is not None}
     for place, item in enumerate(order, 1):
-        if _plain(item) in names or (isinstance(item, exp.Column) and item.name.lower() in names):
+        if _normalized_text(item) in names or (
+            isinstance(item, exp.Column) and item.name.lower() in names
+        ):
             continue
-        for column in _free(item, block, names):
+        for column in _ungrouped_columns(item, block, names):
             if column not in shown:
-                raise fault(3065, place, block.written(column))
+                raise mysql_error(3065, place, block.display_name(column))

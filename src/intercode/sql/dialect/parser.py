@@ -18,38 +18,43 @@ from sqlglot.dialects.mysql import MySQL
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from intercode.sql.dialect.errors import StatementError, fault, near, unable
-from intercode.sql.dialect.grammar import check_tokens, reserved_name
-from intercode.sql.dialect.keywords import FUNCTIONS, RESERVED, TIGHT, words
+from intercode.sql.dialect.errors import StatementError, mysql_error, syntax_error, unsupported
+from intercode.sql.dialect.grammar import check_tokens, reserved_name_error
+from intercode.sql.dialect.keywords import (
+    FUNCTION_NAMES,
+    NO_SPACE_FUNCTIONS,
+    RESERVED_WORDS,
+    word_set,
+)
 
-MARK = "f__"
+FUNCTION_MARK = "f__"
 """Stands before the name of each function that was called, so that no dialect reads it anew."""
 MAX_TOKENS = 20_000
 MAX_DEPTH = 80
 """Brackets and prefix operators in each other; beyond that the parsers' recursion gets deep."""
 
 DIALECT = MySQL()
-_FIRST = re.compile(r"(?:\s|/\*.*?\*/|--[ \t\n][^\n]*|#[^\n]*|\()*", re.S)
-_STARTS = words("""
+_LEADING_BLANKS = re.compile(r"(?:\s|/\*.*?\*/|--[ \t\n][^\n]*|#[^\n]*|\()*", re.S)
+_STATEMENT_KEYWORDS = word_set("""
     SELECT WITH INSERT UPDATE DELETE REPLACE CREATE ALTER DROP TRUNCATE SHOW DESCRIBE DESC
     EXPLAIN USE SET START BEGIN COMMIT ROLLBACK SAVEPOINT RELEASE LOCK UNLOCK CALL DO HANDLER LOAD
     GRANT REVOKE FLUSH KILL ANALYZE OPTIMIZE CHECK CHECKSUM REPAIR RENAME PREPARE EXECUTE DEALLOCATE
     TABLE VALUES RESET PURGE CHANGE XA SIGNAL RESIGNAL GET INSTALL UNINSTALL IMPORT CLONE HELP CACHE
     BINLOG SHUTDOWN RESTART STOP""")
-_CALLABLE = frozenset(MySQL.Parser.FUNC_TOKENS) | {TokenType.VAR}
-_NOT_CALLS = words("INTO AS . TABLE WITH RECURSIVE REFERENCES INDEX KEY UPDATE FROM JOIN")
+_CALLABLE_TOKENS = frozenset(MySQL.Parser.FUNC_TOKENS) | {TokenType.VAR}
+_BEFORE_NON_CALLS = word_set("INTO AS . TABLE WITH RECURSIVE REFERENCES INDEX KEY UPDATE FROM JOIN")
 _OPEN, _CLOSE, _END = TokenType.L_PAREN, TokenType.R_PAREN, TokenType.SEMICOLON
-_PREFIXES = {TokenType.NOT, TokenType.DASH, TokenType.TILDE, TokenType.CASE, TokenType.PLUS}
+_PREFIX_OPERATORS = {TokenType.NOT, TokenType.DASH, TokenType.TILDE, TokenType.CASE, TokenType.PLUS}
 
 
-class _Quiet(logging.Filter):
+class _FallbackWarningFilter(logging.Filter):
     """Keeps sqlglot from writing about statements that it hands on unread."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return "Falling back to parsing" not in record.getMessage()
 
 
-class _Mine(threading.local):
+class _ThreadParsers(threading.local):
     """One of each for every thread: they keep what they are at."""
 
     def __init__(self) -> None:
@@ -57,93 +62,93 @@ class _Mine(threading.local):
         self.parser = DIALECT.parser()
 
 
-_MINE = _Mine()
+_PARSERS = _ThreadParsers()
 
 
 @lru_cache(maxsize=4)
-def tokens_of(text: str) -> tuple[Token, ...]:
+def sqlglot_tokens(text: str) -> tuple[Token, ...]:
     """The words of a text. Raises StatementError (1064) where a quote is not closed."""
-    head = _FIRST.match(text)
+    head = _LEADING_BLANKS.match(text)
     start = head.end() if head else 0
     word = re.match(r"\w*", text[start:])
     if start >= len(text.rstrip().rstrip(";")):
-        raise fault(1065)
-    if not word or word.group().upper() not in _STARTS:
-        raise near(text, start)
+        raise mysql_error(1065)
+    if not word or word.group().upper() not in _STATEMENT_KEYWORDS:
+        raise syntax_error(text, start)
     try:
-        tokens: list[Token] = _MINE.tokenizer.tokenize(text)
+        tokens: list[Token] = _PARSERS.tokenizer.tokenize(text)
     except TokenError as e:
-        raise near(text, max(text.rfind(q) for q in "'\"`") if e else 0) from e
+        raise syntax_error(text, max(text.rfind(q) for q in "'\"`") if e else 0) from e
     if len(tokens) > MAX_TOKENS:
-        raise unable(f"a statement of {len(tokens)} words (at most {MAX_TOKENS})")
+        raise unsupported(f"a statement of {len(tokens)} words (at most {MAX_TOKENS})")
     return tuple(tokens)
 
 
-def single(text: str) -> str:
+def require_single_statement(text: str) -> str:
     """The text itself where it holds one statement. Raises StatementError 1064 at a second one."""
     if ";" in text.rstrip().rstrip(";"):
-        tokens = tokens_of(text)
+        tokens = sqlglot_tokens(text)
         for i, token in enumerate(tokens[:-1]):
             if token.token_type == _END:
                 after = tokens[i + 1]
                 if after.token_type != _END:
-                    raise near(text, after.start)
+                    raise syntax_error(text, after.start)
     return text
 
 
 @lru_cache(maxsize=2048)
-def parsed(text: str, ignore_space: bool = False, database: str = "") -> exp.Expr:
+def parse(text: str, ignore_space: bool = False, database: str = "") -> exp.Expr:
     """The tree of one statement; it is shared, so nobody changes it.
 
     Raises StatementError: 1064 where MySQL 8 sees a syntax error, 1305 and 1630 for functions that
     it does not have, number 0 for what is too deep or too long.
     """
-    tokens = tokens_of(text)
+    tokens = sqlglot_tokens(text)
     while tokens and tokens[-1].token_type == _END:
         tokens = tokens[:-1]
     _check_depth(tokens)
     check_tokens(tokens, text)
-    named = _named(tokens, text, ignore_space, database)
+    named = _mark_function_calls(tokens, text, ignore_space, database)
     logger = logging.getLogger("sqlglot")
-    quiet = _Quiet()
+    quiet = _FallbackWarningFilter()
     logger.addFilter(quiet)
     try:
-        trees = _MINE.parser.parse(named, text)
+        trees = _PARSERS.parser.parse(named, text)
     except ParseError as e:
-        raise _refused(e, text) from e
+        raise _error_from_sqlglot(e, text) from e
     except RecursionError as e:
-        raise unable("expressions that lie so deep in each other") from e
+        raise unsupported("expressions that lie so deep in each other") from e
     finally:
         logger.removeFilter(quiet)
     found = [t for t in trees if t is not None]
     if len(found) != 1:
-        raise near(text, 0)
+        raise syntax_error(text, 0)
     tree: exp.Expr = found[0]
-    _check_names(tree, text)
+    _check_reserved_names(tree, text)
     return tree
 
 
-def _check_names(tree: exp.Expr, text: str) -> None:
+def _check_reserved_names(tree: exp.Expr, text: str) -> None:
     """No reserved word is a name, but in backquotes or after a point."""
     starts = sorted(
         (i.meta["start"], i.this)
-        for i in nodes(tree)
+        for i in all_nodes(tree)
         if isinstance(i, exp.Identifier)
-        and i.this.upper() in RESERVED
+        and i.this.upper() in RESERVED_WORDS
         and not i.args.get("quoted")
         and "start" in i.meta
     )
     for start, word in starts:
-        if text[start - 1 : start] != "." and (error := reserved_name(word, start, text)):
+        if text[start - 1 : start] != "." and (error := reserved_name_error(word, start, text)):
             raise error
 
 
-def written(node: exp.Expr) -> str:
+def mysql_text(node: exp.Expr) -> str:
     """A part of a statement as text, its functions under their own names."""
-    return node.sql(DIALECT).replace(MARK, "").replace(MARK.upper(), "")
+    return node.sql(DIALECT).replace(FUNCTION_MARK, "").replace(FUNCTION_MARK.upper(), "")
 
 
-def nodes(tree: exp.Expr) -> list[exp.Expr]:
+def all_nodes(tree: exp.Expr) -> list[exp.Expr]:
     """All nodes of a tree, those of a level after each other: what ``tree.walk()`` gives."""
     found = [tree]
     for node in found:
@@ -165,12 +170,14 @@ def _check_depth(tokens: Sequence[Token]) -> None:
             depth += 1
         elif kind == _CLOSE:
             depth -= 1
-        run = run + 1 if kind in _PREFIXES else 0
+        run = run + 1 if kind in _PREFIX_OPERATORS else 0
         if depth > MAX_DEPTH or run > MAX_DEPTH:
-            raise unable(f"more than {MAX_DEPTH} expressions in each other")
+            raise unsupported(f"more than {MAX_DEPTH} expressions in each other")
 
 
-def _named(tokens: Sequence[Token], text: str, ignore_space: bool, database: str) -> list[Token]:
+def _mark_function_calls(
+    tokens: Sequence[Token], text: str, ignore_space: bool, database: str
+) -> list[Token]:
     """The tokens with the names of called functions marked."""
     if tokens[0].text.upper() in ("CREATE", "ALTER") and not any(
         t.token_type == TokenType.SELECT for t in tokens
@@ -179,34 +186,36 @@ def _named(tokens: Sequence[Token], text: str, ignore_space: bool, database: str
     out = list(tokens)
     for i, follows in enumerate(tokens[1:]):
         token = tokens[i]
-        if follows.token_type != _OPEN or token.token_type not in _CALLABLE:
+        if follows.token_type != _OPEN or token.token_type not in _CALLABLE_TOKENS:
             continue
         name = token.text.upper()
         before = tokens[i - 1].text.upper() if i else ""
-        if name in TIGHT and not ignore_space and follows.start > token.end + 1:
-            raise _loose(tokens, i, text, database)
-        if name in FUNCTIONS and before not in _NOT_CALLS and name != "GROUP_CONCAT":
+        if name in NO_SPACE_FUNCTIONS and not ignore_space and follows.start > token.end + 1:
+            raise _space_before_bracket_error(tokens, i, text, database)
+        if name in FUNCTION_NAMES and before not in _BEFORE_NON_CALLS and name != "GROUP_CONCAT":
             out[i] = Token(
-                TokenType.VAR, MARK + token.text, token.line, token.col, token.start,
+                TokenType.VAR, FUNCTION_MARK + token.text, token.line, token.col, token.start,
                 token.end, token.comments,
             )  # fmt: skip
     return out
 
 
-def _loose(tokens: Sequence[Token], i: int, text: str, database: str) -> StatementError:
+def _space_before_bracket_error(
+    tokens: Sequence[Token], i: int, text: str, database: str
+) -> StatementError:
     """A blank between the name and the bracket: to MySQL no call of its own function."""
     inside = tokens[i + 2]
     special = ("CAST", "EXTRACT", "POSITION", "TRIM", "GROUP_CONCAT")
     if inside.token_type in (TokenType.STAR, TokenType.DISTINCT):
-        return near(text, inside.start)
+        return syntax_error(text, inside.start)
     if tokens[i].text.upper() in special:
-        return near(text, tokens[i + 1].start)
-    return fault(1630, f"{database}.{tokens[i].text}".lstrip("."))
+        return syntax_error(text, tokens[i + 1].start)
+    return mysql_error(1630, f"{database}.{tokens[i].text}".lstrip("."))
 
 
-def _refused(error: ParseError, text: str) -> StatementError:
+def _error_from_sqlglot(error: ParseError, text: str) -> StatementError:
     """sqlglot's refusal in MySQL's words: the text from where it stopped."""
     where = error.errors[0] if error.errors else {}
     mark, after = where.get("highlight") or "", where.get("end_context") or ""
     start = text.find(mark + after) if mark or after else len(text)
-    return near(text, start if start >= 0 else 0)
+    return syntax_error(text, start if start >= 0 else 0)

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 
 @dataclass(frozen=True, slots=True)
-class Keyed:
+class TableKeys:
     """A table: its columns, and the sets of columns that determine a row (the primary key, unique
     keys over columns that are NOT NULL)."""
 
@@ -17,48 +17,48 @@ class Keyed:
     keys: tuple[frozenset[str], ...] = ()
 
 
-Schema = Mapping[str, Mapping[str, Keyed]]
+Schema = Mapping[str, Mapping[str, TableKeys]]
 """Databases and tables, both by their names in lower case."""
-Column = tuple[str, str]
+ColumnName = tuple[str, str]
 """Name of the source and of the column, in lower case."""
 
 
 @dataclass(slots=True)
-class Block:
+class QueryBlock:
     """One SELECT: what it reads, and what its clauses name."""
 
     node: exp.Select
     schema: Schema
     database: str
-    sources: dict[str, Keyed] = field(default_factory=dict)
-    shown: dict[str, str] = field(default_factory=dict)
+    sources: dict[str, TableKeys] = field(default_factory=dict)
+    display_names: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         start = self.node.args.get("from_")
         joins = self.node.args.get("joins") or ()
         for entry in ([start.this] if start is not None else []) + [j.this for j in joins]:
-            self._add(entry)
+            self._add_source(entry)
 
-    def _add(self, entry: exp.Expr) -> None:
+    def _add_source(self, entry: exp.Expr) -> None:
         for join in entry.args.get("joins") or ():
-            self._add(join.this)
+            self._add_source(join.this)
         if isinstance(entry, exp.Table):
             database = (entry.db or self.database).lower()
-            common = None if entry.db else _common(entry)
+            common = None if entry.db else _cte_keys(entry)
             keyed = common or self.schema.get(database, {}).get(entry.name.lower())
             name = entry.alias or entry.name
         elif isinstance(entry, exp.Subquery) and not entry.alias:
-            self._add(entry.this)
+            self._add_source(entry.this)
             return
         elif isinstance(entry, exp.Subquery):
-            keyed, name, database = _derived(entry.this, self), entry.alias, ""
+            keyed, name, database = _derived_table_keys(entry.this, self), entry.alias, ""
         else:
             return
         if keyed is not None:
             self.sources[name.lower()] = keyed
-            self.shown[name.lower()] = f"{database}.{name}".lstrip(".")
+            self.display_names[name.lower()] = f"{database}.{name}".lstrip(".")
 
-    def find(self, node: exp.Column) -> Column | None:
+    def find(self, node: exp.Column) -> ColumnName | None:
         """Which column of this block's sources a name means, None where it is none of them."""
         name, table = node.name.lower(), node.table.lower()
         for source, keyed in self.sources.items():
@@ -66,14 +66,14 @@ class Block:
                 return source, name
         return None
 
-    def written(self, column: Column) -> str:
+    def display_name(self, column: ColumnName) -> str:
         """A column as the error quotes it."""
         source, name = column
         found = next(c for c in self.sources[source].columns if c.lower() == name)
-        return f"{self.shown[source]}.{found}"
+        return f"{self.display_names[source]}.{found}"
 
 
-def _common(entry: exp.Table) -> Keyed | None:
+def _cte_keys(entry: exp.Table) -> TableKeys | None:
     """The columns of a common table of that name, where one is in sight."""
     node: exp.Expr | None = entry
     while node is not None:
@@ -81,20 +81,20 @@ def _common(entry: exp.Table) -> Keyed | None:
         for cte in part.expressions if part is not None else ():
             if cte.alias.lower() == entry.name.lower():
                 names = [c.name for c in cte.args["alias"].args.get("columns") or ()]
-                return Keyed(tuple(names or cte.this.named_selects))
+                return TableKeys(tuple(names or cte.this.named_selects))
         node = node.parent
     return None
 
 
-def _derived(node: exp.Expr, outer: Block) -> Keyed:
+def _derived_table_keys(node: exp.Expr, outer: QueryBlock) -> TableKeys:
     """A derived table: what it groups by, shows once, or takes over with a key, is a key of it."""
     if not isinstance(node, exp.Select):
-        return Keyed(tuple(getattr(node, "named_selects", ())))
-    block = Block(node, outer.schema, outer.database)
+        return TableKeys(tuple(getattr(node, "named_selects", ())))
+    block = QueryBlock(node, outer.schema, outer.database)
     names: list[str] = []
-    origins: dict[Column, str] = {}
+    origins: dict[ColumnName, str] = {}
     for item in node.expressions:
-        for name, column in selected(item, block):
+        for name, column in selected_columns(item, block):
             names.append(name)
             if column is not None:
                 origins[column] = name.lower()
@@ -111,10 +111,10 @@ def _derived(node: exp.Expr, outer: Block) -> Keyed:
                 keys.append(frozenset(origins[source, k] for k in key))
     if node.args.get("distinct") is not None:
         keys.append(frozenset(n.lower() for n in names))
-    return Keyed(tuple(names), tuple(keys))
+    return TableKeys(tuple(names), tuple(keys))
 
 
-def selected(item: exp.Expr, block: Block) -> Iterator[tuple[str, Column | None]]:
+def selected_columns(item: exp.Expr, block: QueryBlock) -> Iterator[tuple[str, ColumnName | None]]:
     """The columns that one item of a select list gives: their names, and whose they are."""
     star = isinstance(item, exp.Star) or (
         isinstance(item, exp.Column) and isinstance(item.this, exp.Star)

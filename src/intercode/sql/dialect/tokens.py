@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["word", "quoted", "string", "variable", "sign"]
+TokenKind = Literal["word", "quoted", "string", "variable", "sign"]
 
-_TOKEN = re.compile(
+_TOKEN_PATTERN = re.compile(
     r"""
     (?P<blank>\s+ | --(?=\s|\Z)[^\n]* | \#[^\n]* | /\*(?!M?!).*?(?:\*/|\Z) | /\*M?!\d* | \*/)
     | (?P<string>'(?:[^'\\]++|\\.|'')*+'? | "(?:[^"\\]++|\\.|"")*+"?)
@@ -27,7 +27,7 @@ _TOKEN = re.compile(
 class Token:
     """A piece of a statement and where it begins. A number is a word; ``quoted`` has backticks."""
 
-    kind: Kind
+    kind: TokenKind
     text: str
     start: int
 
@@ -49,19 +49,19 @@ class Token:
         return self.text[1:].removesuffix(mark).replace(mark * 2, mark)
 
 
-def tokens(code: str) -> Iterator[Token]:
+def tokenize(code: str) -> Iterator[Token]:
     """The tokens of a statement, comments and blanks left out. Never fails: an unterminated text
     reaches to the end."""
-    for match in _TOKEN.finditer(code):
+    for match in _TOKEN_PATTERN.finditer(code):
         kind = match.lastgroup
         if kind != "blank":
             yield Token(kind, match.group(), match.start())  # type: ignore[arg-type]
 
 
-def statements(script: str) -> Iterator[str]:
+def split_statements(script: str) -> Iterator[str]:
     """The statements of a dump, without their semicolons. It may not use DELIMITER."""
     start, filled = 0, False
-    for token in tokens(script):
+    for token in tokenize(script):
         if token.text != ";":
             filled = True
             continue

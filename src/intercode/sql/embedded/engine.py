@@ -12,16 +12,16 @@ from typing import Any
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import DatabaseSpec
 from intercode.sql.base import SqlLimits
-from intercode.sql.embedded.execute.connection import Link
+from intercode.sql.embedded.execute.connection import EmbeddedConnection
 from intercode.sql.embedded.execute.session import EmbeddedSession
-from intercode.sql.embedded.execute.shared_caches import shared
-from intercode.sql.embedded.execute.state import State
-from intercode.sql.embedded.load.build import BUILDER, Built
+from intercode.sql.embedded.execute.shared_caches import shared_caches
+from intercode.sql.embedded.execute.state import EmbeddedState
+from intercode.sql.embedded.load.build import BUILDER_VERSION, BuiltDatabases
 
-DIALECT = "MySQL 8.0"
-_IDLE = 32
+DIALECT_NAME = "MySQL 8.0"
+_MAX_IDLE_CONNECTIONS = 32
 """Connections that wait for another episode on the same data."""
-_WARM = 8
+_MIN_OPEN_CONNECTIONS = 8
 """Those that are opened before one gives up a database for another."""
 
 
@@ -32,17 +32,19 @@ class EmbeddedEngine:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._idle: dict[str, list[Link]] = {}
-        self._shared = shared()
+        self._idle_connections: dict[str, list[EmbeddedConnection]] = {}
+        self._shared = shared_caches()
         self.translations, self.results = self._shared.translations, self._shared.results
 
     @property
     def version(self) -> str:
-        return f"SQLite {sqlite3.sqlite_version} as {DIALECT} (sqlglot {version_of('sqlglot')})"
+        return (
+            f"SQLite {sqlite3.sqlite_version} as {DIALECT_NAME} (sqlglot {version_of('sqlglot')})"
+        )
 
-    def facts(self) -> Mapping[str, Any]:
+    def metadata(self) -> Mapping[str, Any]:
         """What else a result has to name."""
-        return {"builder": BUILDER}
+        return {"builder": BUILDER_VERSION}
 
     def open(self, database: DatabaseSpec, limits: SqlLimits = SqlLimits()) -> EmbeddedSession:  # noqa: B008
         """A session on pristine data. Raises DataError and UsageError as the protocol says."""
@@ -51,39 +53,41 @@ class EmbeddedEngine:
                 f"the engine 'embedded' reads MySQL dumps, not {database.kind!r}: "
                 "use engine='sqlite' for SQLite files"
             )
-        found, name = self._shared.data(database.path), database.name.lower()
+        found, name = self._shared.databases_of(database.path), database.name.lower()
         if name not in found.catalog.databases:
             known = ", ".join(sorted(found.catalog.databases)[:20])
             raise DataError(f"{database.path}: no database {database.name!r} in it, but {known}")
-        return self.session(found, State(self._shared.alone(found, name), name), limits)
+        return self.new_session(
+            found, EmbeddedState(self._shared.single_database_catalog(found, name), name), limits
+        )
 
-    def session(
+    def new_session(
         self,
-        data: Built,
-        state: State,
+        data: BuiltDatabases,
+        state: EmbeddedState,
         limits: SqlLimits,
         contents: Mapping[str, bytes | Path] | None = None,
     ) -> EmbeddedSession:
         """A session that begins with a state; ``contents``: of the databases that differ."""
         return EmbeddedSession(self, data, state, limits, contents)
 
-    def link(self, data: Built, database: str) -> Link:
+    def take_connection(self, data: BuiltDatabases, database: str) -> EmbeddedConnection:
         """A connection to the pristine databases, first of all one that waits and has this one."""
         with self._lock:
-            waiting = self._idle.get(data.digest, [])
+            waiting = self._idle_connections.get(data.digest, [])
             for place in reversed(range(len(waiting))):
                 if database in waiting[place].attached:
                     return waiting.pop(place)
-            roomy = [n for n, link in enumerate(waiting) if link.roomy]
-            if roomy or len(waiting) >= _WARM:
+            roomy = [n for n, link in enumerate(waiting) if link.can_attach]
+            if roomy or len(waiting) >= _MIN_OPEN_CONNECTIONS:
                 return waiting.pop(roomy[0] if roomy else 0)
-        return Link(data)
+        return EmbeddedConnection(data)
 
-    def give_back(self, link: Link) -> None:
+    def return_connection(self, link: EmbeddedConnection) -> None:
         """Take a connection that wrote nothing, for another episode."""
         with self._lock:
-            waiting = self._idle.setdefault(link.built.digest, [])
-            if len(waiting) < _IDLE and not link.own:
+            waiting = self._idle_connections.setdefault(link.databases.digest, [])
+            if len(waiting) < _MAX_IDLE_CONNECTIONS and not link.private_copies:
                 waiting.append(link)
                 return
         link.close()
@@ -92,7 +96,7 @@ class EmbeddedEngine:
         """Close the connections that wait. Sessions that are open stay usable."""
         self.translations.flush()
         with self._lock:
-            idle, self._idle = self._idle, {}
+            idle, self._idle_connections = self._idle_connections, {}
         for links in idle.values():
             for link in links:
                 link.close()

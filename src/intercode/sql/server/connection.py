@@ -9,11 +9,11 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from intercode.core.errors import DatabaseLostError, SandboxUnavailableError, UsageError
 from intercode.sql.base import SqlLimits
-from intercode.sql.server.packets import read_in_pieces, typed
+from intercode.sql.server.packets import buffer_socket_reads, convert_rows
 
-LOST = (1053, 1927, 2002, 2003, 2006, 2013, 2055, 3024)
+LOST_CONNECTION_ERRORS = (1053, 1927, 2002, 2003, 2006, 2013, 2055, 3024)
 _CONNECT_SECONDS = 10
-_CHUNK = 500  # rows
+_FETCH_ROWS = 500  # rows
 
 Rows = list[tuple[Any, ...]]
 
@@ -44,7 +44,7 @@ class Address:
         return cls(path, parts.hostname or "", parts.port or 3306, user, password)
 
 
-class StatementError(Exception):
+class ServerStatementError(Exception):
     """The server refused or failed a statement."""
 
     def __init__(self, number: int, message: str) -> None:
@@ -52,15 +52,15 @@ class StatementError(Exception):
         self.number, self.message = number, message
 
 
-class TimeOverError(Exception):
+class StatementTimeoutError(Exception):
     """A statement was ended because its time was over. ``link_lost``: its connection with it."""
 
     def __init__(self, link_lost: bool) -> None:
         super().__init__("time over")
-        self.link_lost = link_lost
+        self.connection_lost = link_lost
 
 
-def connector() -> Any:
+def load_connector() -> Any:
     """The client library. Raises SandboxUnavailableError where it is not installed."""
     try:
         import mysql.connector as library
@@ -71,7 +71,7 @@ def connector() -> Any:
     return library
 
 
-class Link:
+class ServerConnection:
     """One connection. ``user`` and ``password`` in place of the address's own; ``seconds``: what
     the server itself allows a statement (0: any time)."""
 
@@ -79,10 +79,10 @@ class Link:
         self, address: Address, user: str = "", password: str = "", database: str = "",
         seconds: float = 0.0,
     ) -> None:  # fmt: skip
-        library = connector()
+        library = load_connector()
         self._error = library.Error
         self.killed = False
-        self._seconds = seconds
+        self._time_limit = seconds
         where: dict[str, Any] = {"host": address.host, "port": address.port}
         if address.unix_socket:
             where = {"unix_socket": address.unix_socket}
@@ -94,10 +94,10 @@ class Link:
                 autocommit=True, connection_timeout=_CONNECT_SECONDS, ssl_disabled=True,
                 allow_local_infile=False, client_flags=[-library.ClientFlag.MULTI_STATEMENTS],
             )  # fmt: skip
-            read_in_pieces(self._connection, lambda: library.InterfaceError(errno=2013))
+            buffer_socket_reads(self._connection, lambda: library.InterfaceError(errno=2013))
             self.id: int = self._connection.connection_id
             if seconds:
-                self.query(self._bounds(seconds))
+                self.query(self._limit_statement(seconds))
         except self._error as e:
             raise DatabaseLostError(f"no connection to the database server: {e}") from e
 
@@ -111,13 +111,13 @@ class Link:
         """Whether the server is MariaDB and not MySQL."""
         return "MariaDB" in self.version
 
-    def allow(self, seconds: float) -> None:
+    def set_time_limit(self, seconds: float) -> None:
         """What the server itself allows each further statement."""
-        if seconds != self._seconds:
-            self.query(self._bounds(seconds))
-            self._seconds = seconds
+        if seconds != self._time_limit:
+            self.query(self._limit_statement(seconds))
+            self._time_limit = seconds
 
-    def _bounds(self, seconds: float) -> str:
+    def _limit_statement(self, seconds: float) -> str:
         """What an episode's connection begins with: its time limit; and temporary tables on disk,
         because in memory MariaDB orders ties by address, so that one statement has two results."""
         if self.is_mariadb:
@@ -143,11 +143,11 @@ class Link:
                     first = found if first[0] is None else first
             return first
         except self._error as e:
-            raise self._meaning(e) from e
+            raise self._translate_error(e) from e
         except (OSError, IndexError, AttributeError) as e:  # a broken stream
-            raise self._meaning(e) from e
+            raise self._translate_error(e) from e
 
-    def warned(self, number: int) -> bool:
+    def has_warning(self, number: int) -> bool:
         """Whether the last statement gave this warning."""
         rows, _ = self.query("SHOW WARNINGS")
         return any(row[1] == number for row in rows or ())
@@ -158,9 +158,9 @@ class Link:
         rows: Rows = []
         size, end = 0, None
         while end is None:
-            chunk, end = self._connection.get_rows(count=_CHUNK, raw=True)
+            chunk, end = self._connection.get_rows(count=_FETCH_ROWS, raw=True)
             size += sum(len(v) for row in chunk for v in row if v is not None)
-            rows += typed(chunk, columns, self._connection.converter)
+            rows += convert_rows(chunk, columns, self._connection.converter)
             if end is None and (len(rows) > limits.rows or size + 8 * len(rows) > limits.size * 2):
                 if kill is not None:
                     kill()
@@ -171,22 +171,22 @@ class Link:
     def _drain(self) -> None:
         """Read what was on its way when the statement was ended."""
         try:
-            while self._connection.get_rows(count=_CHUNK)[1] is None:
+            while self._connection.get_rows(count=_FETCH_ROWS)[1] is None:
                 pass
         except self._error as e:
-            if getattr(e, "errno", 0) in LOST:
+            if getattr(e, "errno", 0) in LOST_CONNECTION_ERRORS:
                 raise
 
-    def _meaning(self, error: BaseException) -> Exception:
+    def _translate_error(self, error: BaseException) -> Exception:
         number = int(getattr(error, "errno", None) or -1)
         message = str(getattr(error, "msg", None) or error)
         if self.killed:
-            return TimeOverError(link_lost=True)
+            return StatementTimeoutError(link_lost=True)
         if number in (1969, 3024):
-            return TimeOverError(link_lost=False)
-        if number in LOST or number < 0:
+            return StatementTimeoutError(link_lost=False)
+        if number in LOST_CONNECTION_ERRORS or number < 0:
             return DatabaseLostError(f"the connection to the database server was lost: {error}")
-        return StatementError(number, message)
+        return ServerStatementError(number, message)
 
     def close(self) -> None:
         """End the connection."""

@@ -8,72 +8,86 @@ from dataclasses import dataclass, field
 
 from intercode.sql.dialect.tokens import Token
 
-_TABLES_FOLLOW = {
+_WORDS_BEFORE_TABLE = {
     "FROM", "JOIN", "UPDATE", "INTO", "TABLE", "TABLES", "DESCRIBE", "DESC", "EXPLAIN", "EXISTS",
     "VIEW", "REFERENCES", "LIKE", "CALL", "PROCEDURE", "FUNCTION", "TRIGGER", "TRUNCATE", "INSERT",
     "REPLACE", "DELETE", "TO", "STRAIGHT_JOIN", "IN", "ANALYZE", "IGNORE", "COLUMNS", "SEQUENCE",
 }  # fmt: skip
-_CLAUSES = {
+_CLAUSE_WORDS = {
     "SELECT", "FROM", "WHERE", "GROUP", "ORDER", "HAVING", "SET", "VALUES", "LIMIT", "UPDATE",
     "TABLE", "TABLES", "JOIN", "USING", "RENAME", "DELETE", "DROP", "INTO",
 }  # fmt: skip
-_LISTS = {"FROM", "UPDATE", "TABLE", "TABLES", "JOIN", "DELETE"}
-_DATABASES_FOLLOW = {"DATABASE", "SCHEMA", "USE"}
-_SHOWS = {"TABLES", "TRIGGERS", "EVENTS", "STATUS", "COLUMNS", "FIELDS", "INDEX", "INDEXES", "KEYS"}
-_CATALOGS = {"INFORMATION_SCHEMA", "MYSQL", "SHOW"}
+_TABLE_LIST_CLAUSES = {"FROM", "UPDATE", "TABLE", "TABLES", "JOIN", "DELETE"}
+_WORDS_BEFORE_DATABASE = {"DATABASE", "SCHEMA", "USE"}
+_SHOW_WITH_DATABASE = {
+    "TABLES",
+    "TRIGGERS",
+    "EVENTS",
+    "STATUS",
+    "COLUMNS",
+    "FIELDS",
+    "INDEX",
+    "INDEXES",
+    "KEYS",
+}
+_CATALOG_WORDS = {"INFORMATION_SCHEMA", "MYSQL", "SHOW"}
 
 
 @dataclass(frozen=True)
-class Names:
+class DatabaseNames:
     """``shown`` to the episode, ``real`` on the server; ``account``: how the names of ours
     begin there, which are never shown."""
 
-    shown: str
-    real: str
-    account: str = ""
-    _real: re.Pattern[str] = field(init=False)
+    public_name: str
+    server_name: str
+    account_prefix: str = ""
+    _server_name_pattern: re.Pattern[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_real", re.compile(re.escape(self.real), re.IGNORECASE))
+        object.__setattr__(self, "_real", re.compile(re.escape(self.server_name), re.IGNORECASE))
 
-    def inward(self, code: str, pieces: tuple[Token, ...]) -> str:
+    def to_server(self, code: str, pieces: tuple[Token, ...]) -> str:
         """A statement with the server's name where the episode's stands for the database."""
-        if self.shown == self.real or self.shown.lower() not in code.lower():
+        if self.public_name == self.server_name or self.public_name.lower() not in code.lower():
             return code
-        places = sorted(_qualifiers(pieces, self.shown.lower()), key=lambda t: t.start)
+        places = sorted(_database_tokens(pieces, self.public_name.lower()), key=lambda t: t.start)
         if not places:
             return code
         out, done = [], 0
         for token in places:
-            new = f"'{self.real}'" if token.kind == "string" else f"`{self.real}`"
+            new = f"'{self.server_name}'" if token.kind == "string" else f"`{self.server_name}`"
             out += [code[done : token.start], new]
             done = token.end
         return "".join(out) + code[done:]
 
-    def outward(self, text: str) -> str:
+    def to_agent(self, text: str) -> str:
         """A text of the server as the episode may see it."""
-        if self.account:
-            text = re.sub(rf"{self.account}\w*(?=[`']?@)", "agent", text)
-        return text if self.shown == self.real else self._real.sub(self.shown, text)
+        if self.account_prefix:
+            text = re.sub(rf"{self.account_prefix}\w*(?=[`']?@)", "agent", text)
+        return (
+            text
+            if self.public_name == self.server_name
+            else self._server_name_pattern.sub(self.public_name, text)
+        )
 
-    def hides(self, text: str) -> bool:
+    def has_private_name(self, text: str) -> bool:
         """Whether a text holds what must not be shown."""
-        return (self.shown != self.real and self.real in text) or (
-            bool(self.account) and self.account in text
+        return (self.public_name != self.server_name and self.server_name in text) or (
+            bool(self.account_prefix) and self.account_prefix in text
         )
 
 
-def _qualifiers(pieces: tuple[Token, ...], shown: str) -> Iterator[Token]:
+def _database_tokens(pieces: tuple[Token, ...], shown: str) -> Iterator[Token]:
     """The tokens that name the database ``shown``."""
     clauses = [""]
-    catalog = any(t.upper in _CATALOGS for t in pieces)
+    catalog = any(t.upper in _CATALOG_WORDS for t in pieces)
     last = len(pieces) - 1
     for i, token in enumerate(pieces):
         if token.text == "(":
-            clauses.append(clauses[-1] if pieces[i - 1].upper in _LISTS else "")
+            clauses.append(clauses[-1] if pieces[i - 1].upper in _TABLE_LIST_CLAUSES else "")
         elif token.text == ")" and len(clauses) > 1:
             clauses.pop()
-        elif token.kind == "word" and token.upper in _CLAUSES:
+        elif token.kind == "word" and token.upper in _CLAUSE_WORDS:
             clauses[-1] = token.upper
         if token.kind == "string" and catalog and token.name.lower() == shown:
             yield token
@@ -83,24 +97,24 @@ def _qualifiers(pieces: tuple[Token, ...], shown: str) -> Iterator[Token]:
         followed = i < last and pieces[i + 1].text == "."
         if before == ".":
             continue
-        alone = before in _DATABASES_FOLLOW or _is_shown(pieces, i, before)
-        if _qualifies(pieces, i, before, clauses[-1]) if followed else alone:
+        alone = before in _WORDS_BEFORE_DATABASE or _is_database_operand(pieces, i, before)
+        if _is_qualifier(pieces, i, before, clauses[-1]) if followed else alone:
             yield token
 
 
-def _qualifies(pieces: tuple[Token, ...], i: int, before: str, clause: str) -> bool:
+def _is_qualifier(pieces: tuple[Token, ...], i: int, before: str, clause: str) -> bool:
     """Whether the name before a dot is a database and no table."""
     rest = [t.text for t in pieces[i + 2 : i + 4]]
     if rest[1:] and rest[1] in (".", "("):
         return True
-    return before in _TABLES_FOLLOW or (before == "," and clause in _LISTS)
+    return before in _WORDS_BEFORE_TABLE or (before == "," and clause in _TABLE_LIST_CLAUSES)
 
 
-def _is_shown(pieces: tuple[Token, ...], i: int, before: str) -> bool:
+def _is_database_operand(pieces: tuple[Token, ...], i: int, before: str) -> bool:
     """Whether it is the database of ``SHOW TABLES FROM x`` or ``CREATE DATABASE IF EXISTS x``."""
     words = [t.upper for t in pieces[:i]]
     if words[:1] == ["SHOW"] and before in ("FROM", "IN"):
-        columns = _SHOWS - {"TABLES", "TRIGGERS", "EVENTS", "STATUS"}
+        columns = _SHOW_WITH_DATABASE - {"TABLES", "TRIGGERS", "EVENTS", "STATUS"}
         wanted = 2 if columns & set(words[1:4]) else 1
         return sum(w in ("FROM", "IN") for w in words) == wanted
-    return before == "EXISTS" and bool(_DATABASES_FOLLOW & set(words))
+    return before == "EXISTS" and bool(_WORDS_BEFORE_DATABASE & set(words))

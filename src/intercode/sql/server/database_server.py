@@ -18,110 +18,118 @@ from dataclasses import dataclass
 
 from intercode.core.errors import DatabaseLostError
 from intercode.sql.server import database_copy, dump_loading
-from intercode.sql.server.connection import Address, Link, StatementError, TimeOverError
+from intercode.sql.server.connection import (
+    Address,
+    ServerConnection,
+    ServerStatementError,
+    StatementTimeoutError,
+)
 from intercode.sql.server.watchdog import Watchdog
 
-_IDLE = 64  # connections that wait for the next reader
-_LOOKS, _BETWEEN = 400, 0.005  # at whether connections have ended, and seconds between two
-_OURS = re.compile(r"(ic[0-9a-f]{8})[prwk]")
+_MAX_IDLE_READERS = 64  # connections that wait for the next reader
+_END_CHECKS, _END_CHECK_SECONDS = (
+    400,
+    0.005,
+)  # at whether connections have ended, and seconds between two
+_OWN_NAME = re.compile(r"(ic[0-9a-f]{8})[prwk]")
 
 
 @dataclass(frozen=True)
-class Slot:
+class DatabaseAccount:
     """An account and, but for readers, the private database of that name."""
 
     name: str
     password: str
 
     @property
-    def account(self) -> str:
+    def user(self) -> str:
         """The account's name, which must not begin another one's."""
         return f"{self.name}u"
 
 
-class Server:
+class DatabaseServer:
     """May be used by several threads. ``address`` is that of an account that may do everything."""
 
     def __init__(self, address: Address) -> None:
         self.address = address
         self.token = f"ic{secrets.token_hex(4)}"
         self.lock = threading.RLock()
-        self._killer = self._mark()
-        self._killing = threading.Lock()
-        self.version = self._killer.version
+        self._kill_connection = self._open_marker()
+        self._kill_lock = threading.Lock()
+        self.version = self._kill_connection.version
         self.watchdog = Watchdog(self.kill)
-        self._admins: list[Link] = []
-        self._readers: dict[str, Slot] = {}
-        self._idle: dict[tuple[str, float], list[Link]] = {}
-        self._waiting = 0
-        self._free: list[Slot] = []
+        self._admins: list[ServerConnection] = []
+        self._readers: dict[str, DatabaseAccount] = {}
+        self._idle_readers: dict[tuple[str, float], list[ServerConnection]] = {}
+        self._idle_count = 0
+        self._free_accounts: list[DatabaseAccount] = []
         self._numbers = iter(range(1 << 30))
         self._host = "localhost" if address.unix_socket else "%"
         self.lost = False
-        self._holders = 0
-        self.idle: Callable[[], None] = lambda: None
-        self._sweep()
+        self._use_count = 0
+        self.on_unused: Callable[[], None] = lambda: None
+        self._remove_orphans()
 
-    def hold(self) -> None:
+    def acquire(self) -> None:
         """One more engine, session or kept state needs this server."""
         with self.lock:
-            self._holders += 1
+            self._use_count += 1
 
     @property
-    def needed(self) -> bool:
+    def in_use(self) -> bool:
         """Whether somebody holds it."""
-        return self._holders > 0
+        return self._use_count > 0
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """One less; after the last one ``idle`` is called."""
         with self.lock:
-            self._holders -= 1
-            last = self._holders == 0
+            self._use_count -= 1
+            last = self._use_count == 0
         if last:
-            self.idle()
+            self.on_unused()
 
     # ------------------------------------------------------------ connections
     def kill(self, number: int) -> None:
         """End a connection, whatever it does."""
-        self._end(f"KILL {number}")
+        self._run_kill(f"KILL {number}")
 
     def interrupt(self, number: int) -> None:
         """End what a connection does at this moment."""
-        self._end(f"KILL QUERY {number}")
+        self._run_kill(f"KILL QUERY {number}")
 
-    def _end(self, code: str) -> None:
-        with self._killing:
+    def _run_kill(self, code: str) -> None:
+        with self._kill_lock:
             try:
-                self._killer.query(code)
+                self._kill_connection.query(code)
             except DatabaseLostError:
-                with suppress(DatabaseLostError, StatementError):  # it ended with that
-                    self._killer = self._mark()
-                    self._killer.query(code)
-            except (StatementError, TimeOverError):
+                with suppress(DatabaseLostError, ServerStatementError):  # it ended with that
+                    self._kill_connection = self._open_marker()
+                    self._kill_connection.query(code)
+            except (ServerStatementError, StatementTimeoutError):
                 pass  # it has ended by itself
 
-    def _mark(self) -> Link:
+    def _open_marker(self) -> ServerConnection:
         """A connection that shows, while it lives, that what bears our token is in use."""
-        link = Link(self.address)
+        link = ServerConnection(self.address)
         link.query(f"SELECT GET_LOCK('{self.token}', 0)")
         return link
 
-    def suspect(self) -> None:
+    def check_lost(self) -> None:
         """A connection was lost: find out whether the server is, too."""
         try:
-            Link(self.address).close()
+            ServerConnection(self.address).close()
         except DatabaseLostError:
             self.lost = True
 
     @contextmanager
-    def admin(self) -> Iterator[Link]:
+    def admin(self) -> Iterator[ServerConnection]:
         """A connection that may do everything, and sees what is not committed yet."""
         with self.lock:
             link = self._admins.pop() if self._admins else None
         if link is None:
-            link = Link(self.address)
+            link = ServerConnection(self.address)
             link.query("SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")
-            link.query(f"SET {dump_loading.LENIENT}")
+            link.query(f"SET {dump_loading.LENIENT_SETTINGS}")
         try:
             yield link
         except DatabaseLostError:
@@ -133,63 +141,67 @@ class Server:
             raise
         self._admins.append(link)
 
-    def reader(self, database: str, seconds: float) -> Link:
+    def take_reader(self, database: str, seconds: float) -> ServerConnection:
         """A connection that can only read one database; hand it back with ``give_back``."""
         with self.lock:
-            idle = self._idle.get((database, seconds))
+            idle = self._idle_readers.get((database, seconds))
             if idle:
-                self._waiting -= 1
+                self._idle_count -= 1
                 return idle.pop()
-            account = self._readers.get(database) or self._make_reader(database)
-        return Link(self.address, account.account, account.password, database, seconds)
+            account = self._readers.get(database) or self._create_reader(database)
+        return ServerConnection(self.address, account.user, account.password, database, seconds)
 
-    def give_back(self, link: Link, database: str, seconds: float) -> None:
+    def return_reader(self, link: ServerConnection, database: str, seconds: float) -> None:
         """A reader's connection that nothing personal was done with."""
         with self.lock:
-            if self._waiting < _IDLE:
-                self._idle.setdefault((database, seconds), []).append(link)
-                self._waiting += 1
+            if self._idle_count < _MAX_IDLE_READERS:
+                self._idle_readers.setdefault((database, seconds), []).append(link)
+                self._idle_count += 1
                 return
         link.close()
 
     # --------------------------------------------------------------- accounts
-    def _make_reader(self, database: str) -> Slot:
-        account = Slot(f"{self.token}r{next(self._numbers)}", secrets.token_hex(8))
+    def _create_reader(self, database: str) -> DatabaseAccount:
+        account = DatabaseAccount(f"{self.token}r{next(self._numbers)}", secrets.token_hex(8))
         with self.admin() as admin:
-            self._make_account(admin, account, f"SELECT, SHOW VIEW ON `{_plain(database)}`.*")
+            self._create_account(
+                admin, account, f"SELECT, SHOW VIEW ON `{_escape_wildcards(database)}`.*"
+            )
         self._readers[database] = account
         return account
 
-    def _make_account(self, admin: Link, account: Slot, rights: str) -> None:
-        who = f"'{account.account}'@'{self._host}'"
+    def _create_account(
+        self, admin: ServerConnection, account: DatabaseAccount, rights: str
+    ) -> None:
+        who = f"'{account.user}'@'{self._host}'"
         admin.query(f"CREATE USER {who} IDENTIFIED BY '{account.password}'")
         admin.query(f"GRANT {rights} TO {who}")
 
-    def definer(self, slot: Slot) -> str:
+    def definer(self, slot: DatabaseAccount) -> str:
         """A slot's account as the definer of a view or a routine."""
-        return f"`{slot.account}`@`{self._host}`"
+        return f"`{slot.user}`@`{self._host}`"
 
-    def take_slot(self) -> Slot:
+    def take_account(self) -> DatabaseAccount:
         """A private name with its account; the database is still to be made."""
         with self.lock:
-            if self._free:
-                return self._free.pop()
-            slot = Slot(f"{self.token}w{next(self._numbers)}", secrets.token_hex(8))
+            if self._free_accounts:
+                return self._free_accounts.pop()
+            slot = DatabaseAccount(f"{self.token}w{next(self._numbers)}", secrets.token_hex(8))
         with self.admin() as admin:
-            self._make_account(admin, slot, f"ALL PRIVILEGES ON `{slot.name}`.*")
+            self._create_account(admin, slot, f"ALL PRIVILEGES ON `{slot.name}`.*")
         return slot
 
-    def return_slot(self, slot: Slot) -> None:
+    def return_account(self, slot: DatabaseAccount) -> None:
         """Remove a private database; its account serves the next one, which must not see what is
         left of this one's connection: the server goes on with that for a moment."""
         self.drop(slot.name)
         with self.admin() as admin:
-            ended = _ended(admin, slot)
+            ended = _wait_until_disconnected(admin, slot)
         if ended:
             with self.lock:
-                self._free.append(slot)
+                self._free_accounts.append(slot)
 
-    def name_for_keeping(self) -> str:
+    def new_snapshot_name(self) -> str:
         """The name of a database that no account of an episode may use."""
         with self.lock:
             return f"{self.token}k{next(self._numbers)}"
@@ -200,45 +212,45 @@ class Server:
             admin.query(f"DROP DATABASE IF EXISTS `{database}`")
 
     # -------------------------------------------------------------- databases
-    def copy(self, source: str, target: str, slot: Slot | None = None) -> None:
+    def copy(self, source: str, target: str, slot: DatabaseAccount | None = None) -> None:
         """Make a database of ours a copy of another one."""
         with self.admin() as admin:
-            steps = database_copy.recipe(admin, source)
-            database_copy.copy(admin, steps, target, self.definer(slot) if slot else "")
+            steps = database_copy.copy_script(admin, source)
+            database_copy.copy_database(admin, steps, target, self.definer(slot) if slot else "")
 
-    def definitions(self, database: str) -> dict[str, str]:
+    def definition_digests(self, database: str) -> dict[str, str]:
         """See ``copying.definitions``."""
         with self.admin() as admin:
-            return database_copy.definitions(admin, database)
+            return database_copy.definition_digests(admin, database)
 
-    def fingerprint(self, database: str, defined: Mapping[str, str]) -> dict[str, str]:
+    def content_digests(self, database: str, defined: Mapping[str, str]) -> dict[str, str]:
         """See ``copying.fingerprint``."""
         with self.admin() as admin:
-            return database_copy.fingerprint(admin, database, defined)
+            return database_copy.content_digests(admin, database, defined)
 
     def size(self, database: str) -> int:
         """Bytes that a database takes."""
         with self.admin() as admin:
-            rows, _ = admin.query(_SIZE.format(database, _SPACES[admin.is_mariadb]))
+            rows, _ = admin.query(_SIZE.format(database, _TABLESPACE_VIEWS[admin.is_mariadb]))
         return int((rows or [(0,)])[0][0] or 0)
 
-    def is_ours(self, name: str) -> bool:
+    def is_own_name(self, name: str) -> bool:
         """Whether a process of ours has made it."""
-        return _OURS.match(name) is not None
+        return _OWN_NAME.match(name) is not None
 
     # -------------------------------------------------------------------- end
-    def _sweep(self) -> None:
+    def _remove_orphans(self) -> None:
         """Remove what processes left here that are no more."""
         with self.admin() as admin:
             names = [str(n) for (n,) in admin.query("SHOW DATABASES")[0] or ()]
             users = [(str(u), str(h)) for u, h in admin.query(_ACCOUNTS)[0] or ()]
-            for token in {m[1] for n in (*names, *dict(users)) if (m := _OURS.match(n))}:
+            for token in {m[1] for n in (*names, *dict(users)) if (m := _OWN_NAME.match(n))}:
                 free = admin.query(f"SELECT IS_FREE_LOCK('{token}')")[0] == [(1,)]
                 if token != self.token and free:
                     self._remove(admin, token, names, users)
 
     def _remove(
-        self, admin: Link, token: str, names: list[str], users: list[tuple[str, str]]
+        self, admin: ServerConnection, token: str, names: list[str], users: list[tuple[str, str]]
     ) -> None:
         for name in names:
             if name.startswith(token):
@@ -251,18 +263,18 @@ class Server:
         """End the connections; ``remove``: what we made on the server, too."""
         self.watchdog.stop()
         if remove:
-            with suppress(DatabaseLostError, StatementError), self.admin() as admin:
+            with suppress(DatabaseLostError, ServerStatementError), self.admin() as admin:
                 names = [str(n) for (n,) in admin.query("SHOW DATABASES")[0] or ()]
                 users = [(str(u), str(h)) for u, h in admin.query(_ACCOUNTS)[0] or ()]
                 self._remove(admin, self.token, names, users)
         with self.lock:
-            links = [*self._admins, *(k for idle in self._idle.values() for k in idle)]
-            self._admins, self._idle, self._waiting = [], {}, 0
-        for link in (*links, self._killer):
+            links = [*self._admins, *(k for idle in self._idle_readers.values() for k in idle)]
+            self._admins, self._idle_readers, self._idle_count = [], {}, 0
+        for link in (*links, self._kill_connection):
             link.close()
 
 
-_SPACES = {True: "INNODB_SYS_TABLESPACES", False: "INNODB_TABLESPACES"}
+_TABLESPACE_VIEWS = {True: "INNODB_SYS_TABLESPACES", False: "INNODB_TABLESPACES"}
 _SIZE = (
     "SELECT (SELECT COALESCE(SUM(FILE_SIZE), 0) FROM information_schema.{1} "
     "WHERE NAME LIKE '{0}/%') + (SELECT COALESCE(SUM(DATA_LENGTH + INDEX_LENGTH), 0) "
@@ -272,19 +284,19 @@ _CONNECTIONS = "SELECT ID FROM information_schema.PROCESSLIST WHERE USER = '{}'"
 _ACCOUNTS = "SELECT User, Host FROM mysql.user WHERE User LIKE 'ic%'"
 
 
-def _ended(admin: Link, slot: Slot) -> bool:
+def _wait_until_disconnected(admin: ServerConnection, slot: DatabaseAccount) -> bool:
     """Whether no connection of an account is left; those that there are get killed."""
-    for _ in range(_LOOKS):
-        left, _ = admin.query(_CONNECTIONS.format(slot.account))
+    for _ in range(_END_CHECKS):
+        left, _ = admin.query(_CONNECTIONS.format(slot.user))
         if not left:
             return True
         for (number,) in left:
-            with suppress(StatementError):  # it has ended by itself
+            with suppress(ServerStatementError):  # it has ended by itself
                 admin.query(f"KILL {number}")
-        time.sleep(_BETWEEN)
+        time.sleep(_END_CHECK_SECONDS)
     return False
 
 
-def _plain(database: str) -> str:
+def _escape_wildcards(database: str) -> str:
     """A name in a grant, where `_` and `%` would stand for any character."""
     return database.replace("_", r"\_").replace("%", r"\%")

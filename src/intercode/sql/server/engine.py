@@ -14,31 +14,33 @@ from intercode.core.errors import DataError, UsageError
 from intercode.core.types import DatabaseSpec
 from intercode.sql.base import SqlLimits
 from intercode.sql.server import dump_loading, private_server
-from intercode.sql.server.connection import Address, Link, connector
-from intercode.sql.server.database_server import Server
-from intercode.sql.server.pristine import Pristine
+from intercode.sql.server.connection import Address, ServerConnection, load_connector
+from intercode.sql.server.database_server import DatabaseServer
+from intercode.sql.server.pristine import PristineDatabase
 from intercode.sql.server.session import MysqlSession
 
-_SYSTEM = {"information_schema", "mysql", "performance_schema", "sys"}
+_SYSTEM_DATABASES = {"information_schema", "mysql", "performance_schema", "sys"}
 
 
-class _Running:
+class _SharedServer:
     """A server that this process uses, and its pristine databases by name."""
 
     def __init__(self, dump: Path, dsn: str | None) -> None:
-        self.lease = private_server.lease(dump) if dsn is None else None
+        self.lease = private_server.lease_server(dump) if dsn is None else None
         address = self.lease.address if self.lease else Address.parse(dsn or "")
         self.process = os.getpid()
         self._closed = False
-        self.server = Server(address)
+        self.server = DatabaseServer(address)
         try:
-            real = _names(self.server) if self.lease else self._load(dump)
+            real = _database_names(self.server) if self.lease else self._load_renamed(dump)
         except BaseException:
             self.close()
             raise
-        self.pristine = {shown: Pristine(self.server, shown, name) for shown, name in real.items()}
+        self.pristine = {
+            shown: PristineDatabase(self.server, shown, name) for shown, name in real.items()
+        }
 
-    def _load(self, dump: Path) -> dict[str, str]:
+    def _load_renamed(self, dump: Path) -> dict[str, str]:
         """On a server that is not ours alone the data have names of ours, until we leave."""
         return dump_loading.load_renamed(self.server.address, dump, f"{self.server.token}p_")
 
@@ -61,18 +63,18 @@ class _Running:
         self._closed = True
         self.server.close(remove=self.alive)
         if self.lease is not None:
-            self.lease.give_back()
+            self.lease.release()
 
 
-def _names(server: Server) -> dict[str, str]:
+def _database_names(server: DatabaseServer) -> dict[str, str]:
     with server.admin() as admin:
         rows = admin.query("SHOW DATABASES")[0] or []
     names = [str(name) for (name,) in rows]
-    return {n.lower(): n for n in names if n not in _SYSTEM and not server.is_ours(n)}
+    return {n.lower(): n for n in names if n not in _SYSTEM_DATABASES and not server.is_own_name(n)}
 
 
-_running: dict[tuple[str, int, int, str], _Running] = {}
-_lock = threading.Lock()
+_shared_servers: dict[tuple[str, int, int, str], _SharedServer] = {}
+_shared_servers_lock = threading.Lock()
 
 
 class MysqlEngine:
@@ -81,27 +83,27 @@ class MysqlEngine:
     kind = "mysql"
 
     def __init__(self, dsn: str | None = None) -> None:
-        connector()
+        load_connector()
         if dsn is None:
             private_server.server_program()
         else:
             Address.parse(dsn)
         self._dsn = dsn
-        self._used: dict[tuple[str, int, int, str], _Running] = {}
+        self._servers: dict[tuple[str, int, int, str], _SharedServer] = {}
 
     @property
     def version(self) -> str:
         if self._dsn is None:
-            return _product(private_server.server_version())
-        link = Link(Address.parse(self._dsn))
+            return _product_version(private_server.server_version())
+        link = ServerConnection(Address.parse(self._dsn))
         try:
-            return _product(link.version)
+            return _product_version(link.version)
         finally:
             link.close()
 
-    def facts(self) -> Mapping[str, Any]:
+    def metadata(self) -> Mapping[str, Any]:
         """The modes of a private server; another's are its own."""
-        modes = private_server.MODES if self._dsn is None else "the server's own"
+        modes = private_server.SQL_MODES if self._dsn is None else "the server's own"
         return {"server": "private" if self._dsn is None else "given", "sql_mode": modes}
 
     def open(self, database: DatabaseSpec, limits: SqlLimits | None = None) -> MysqlSession:
@@ -117,52 +119,52 @@ class MysqlEngine:
             raise DataError(f"{database.path} has no database {database.name!r}; it has {known}")
         return pristine.open(limits or SqlLimits())
 
-    def _server(self, dump: Path) -> _Running:
+    def _server(self, dump: Path) -> _SharedServer:
         try:
             about = dump.stat()
         except OSError as e:
             raise DataError(f"{dump} cannot be read as a dump: {e}") from e
         key = (str(dump), about.st_size, about.st_mtime_ns, self._dsn or "")
-        found = self._used.get(key)
+        found = self._servers.get(key)
         if found is not None and found.usable:
             return found
-        with _lock:
-            found = _running.get(key)
+        with _shared_servers_lock:
+            found = _shared_servers.get(key)
             if found is None or not found.alive:
-                found = _running[key] = _Running(dump, self._dsn)
-                found.server.idle = partial(_end, key, found)
-            found.server.hold()
-        before = self._used.get(key)
-        self._used[key] = found
+                found = _shared_servers[key] = _SharedServer(dump, self._dsn)
+                found.server.on_unused = partial(_close_unused, key, found)
+            found.server.acquire()
+        before = self._servers.get(key)
+        self._servers[key] = found
         if before is not None:
-            before.server.let_go()
+            before.server.release()
         return found
 
     def close(self) -> None:
-        used, self._used = self._used, {}
+        used, self._servers = self._servers, {}
         for running in used.values():
-            running.server.let_go()
+            running.server.release()
 
 
-def _end(key: tuple[str, int, int, str], running: _Running) -> None:
+def _close_unused(key: tuple[str, int, int, str], running: _SharedServer) -> None:
     """What happens when nobody in this process needs a server any more."""
-    with _lock:
-        if running.server.needed:
+    with _shared_servers_lock:
+        if running.server.in_use:
             return  # somebody came in between
-        if _running.get(key) is running:
-            del _running[key]
+        if _shared_servers.get(key) is running:
+            del _shared_servers[key]
     running.close()
 
 
-def _product(said: str) -> str:
+def _product_version(said: str) -> str:
     words = said.removeprefix("5.5.5-").split()[0]
     return f"MariaDB {words.split('-')[0]}" if "MariaDB" in said else f"MySQL {words}"
 
 
 @atexit.register
-def _leave() -> None:
+def _close_all() -> None:
     """A process that ends without closing its engines takes its databases with it."""
-    with _lock:
-        for running in _running.values():
+    with _shared_servers_lock:
+        for running in _shared_servers.values():
             running.close()
-        _running.clear()
+        _shared_servers.clear()

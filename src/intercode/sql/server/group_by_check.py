@@ -6,7 +6,7 @@ from collections import defaultdict
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from intercode.sql.server.connection import Link, Rows
+from intercode.sql.server.connection import Rows, ServerConnection
 
 if TYPE_CHECKING:
     from intercode.sql.dialect.group_by import Schema
@@ -21,36 +21,36 @@ _KEYS = (
 )
 
 
-class Grouping:
+class GroupByCheck:
     """The rule, for the tables of one database as they are now."""
 
-    def __init__(self, admin: Link, database: str, shown: str) -> None:
+    def __init__(self, admin: ServerConnection, database: str, shown: str) -> None:
         columns, _ = admin.query(_COLUMNS.format(database))
         keys, _ = admin.query(_KEYS.format(database))
-        self._shown = shown.lower()
-        self._schema = _schema(self._shown, columns or [], keys or [])
-        self._fault = lru_cache(maxsize=4096)(self._find)
+        self._database = shown.lower()
+        self._schema = _schema(self._database, columns or [], keys or [])
+        self._cached_message = lru_cache(maxsize=4096)(self._compute_message)
 
-    def fault(self, code: str) -> str:
+    def error_message(self, code: str) -> str:
         """MySQL's message for a query that names a column which its groups do not determine, or
         nothing. What cannot be read as MySQL's is left to the server."""
-        return self._fault(code)
+        return self._cached_message(code)
 
-    def _find(self, code: str) -> str:
+    def _compute_message(self, code: str) -> str:
         from intercode.sql.dialect.errors import StatementError
-        from intercode.sql.dialect.group_by import group_by_fault
-        from intercode.sql.dialect.parser import parsed
+        from intercode.sql.dialect.group_by import group_by_error
+        from intercode.sql.dialect.parser import parse
 
         try:
-            tree = parsed(code, ignore_space=True, database=self._shown)
+            tree = parse(code, ignore_space=True, database=self._database)
         except StatementError:
             return ""
-        fault = group_by_fault(tree, self._schema, self._shown)
+        fault = group_by_error(tree, self._schema, self._database)
         return "" if fault is None else fault.message
 
 
 def _schema(shown: str, columns: Rows, keys: Rows) -> Schema:
-    from intercode.sql.dialect.group_by import Keyed
+    from intercode.sql.dialect.group_by import TableKeys
 
     named: dict[str, list[str]] = defaultdict(list)
     nullable: set[tuple[str, str]] = set()
@@ -68,7 +68,7 @@ def _schema(shown: str, columns: Rows, keys: Rows) -> Schema:
     }
     return {
         shown: {
-            table.lower(): Keyed(
+            table.lower(): TableKeys(
                 tuple(found), tuple(frozenset(c) for (t, _), c in sound.items() if t == table)
             )
             for table, found in named.items()

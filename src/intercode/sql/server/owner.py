@@ -25,14 +25,14 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
+_PR_SET_PDEATHSIG = 1  # PR_SET_PDEATHSIG
 _START_SECONDS = 60.0
-_LINGER = 3.0  # seconds for which a server waits that was given back in good order
-_LARGEST_FILE = 1 << 30  # bytes: no statement of an episode fills the memory file system
-_FILE_SIZE = 1  # RLIMIT_FSIZE
+_LINGER_SECONDS = 3.0  # seconds for which a server waits that was given back in good order
+_MAX_FILE_BYTES = 1 << 30  # bytes: no statement of an episode fills the memory file system
+_RLIMIT_FSIZE = 1  # RLIMIT_FSIZE
 
 
-class Supervisor:
+class ServerOwner:
     """Serves until nobody holds a connection any more."""
 
     def __init__(self, settings: dict[str, object]) -> None:
@@ -50,8 +50,8 @@ class Supervisor:
             f"--log-error={self._home / 'log'}", f"--secure-file-priv={self._home / 'none'}",
         ]  # fmt: skip
         self._server: subprocess.Popen[bytes] | None = None
-        self._users: list[socket.socket] = []
-        self._given_back = 0.0
+        self._clients: list[socket.socket] = []
+        self._last_release = 0.0
 
     def run(self) -> None:
         """Start the server, serve, and leave nothing behind."""
@@ -72,7 +72,7 @@ class Supervisor:
             if self._server is not None:
                 self._server.kill()
                 self._server.wait()
-            for user in self._users:
+            for user in self._clients:
                 user.close()  # so that they know it before the files are gone
             shutil.rmtree(self._home, ignore_errors=True)
             with suppress(OSError):
@@ -108,33 +108,33 @@ class Supervisor:
         import resource
 
         os.setsid()
-        resource.setrlimit(_FILE_SIZE, (_LARGEST_FILE, _LARGEST_FILE))
+        resource.setrlimit(_RLIMIT_FSIZE, (_MAX_FILE_BYTES, _MAX_FILE_BYTES))
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         if self._user is not None:
             os.setgroups([])
             os.setgid(int(str(self._user)))
             os.setuid(int(str(self._user)))
-        ctypes.CDLL(None, use_errno=True).prctl(_DEATH_SIGNAL, signal.SIGKILL)
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
     def _serve(self, listener: socket.socket) -> None:
         assert self._server is not None
         server = os.pidfd_open(self._server.pid)
         deadline = time.monotonic() + _START_SECONDS  # for the first user to come
-        while self._users or time.monotonic() < deadline:
-            left = None if self._users else max(0.0, deadline - time.monotonic())
-            ears: list[socket.socket | int] = [listener, server, *self._users]
+        while self._clients or time.monotonic() < deadline:
+            left = None if self._clients else max(0.0, deadline - time.monotonic())
+            ears: list[socket.socket | int] = [listener, server, *self._clients]
             ready = select.select(ears, [], [], left)[0]
             if server in ready:
                 return
             if listener in ready:
-                self._users.append(listener.accept()[0])
-            for user in [u for u in self._users if u in ready]:
-                if not self._hear(user):
+                self._clients.append(listener.accept()[0])
+            for user in [u for u in self._clients if u in ready]:
+                if not self._handle_message(user):
                     return
-                if not self._users:
-                    deadline = self._given_back + _LINGER
+                if not self._clients:
+                    deadline = self._last_release + _LINGER_SECONDS
 
-    def _hear(self, user: socket.socket) -> bool:
+    def _handle_message(self, user: socket.socket) -> bool:
         """What a user says: ``save PATH``, ``bye``, or that it has gone. False: all is over."""
         try:
             said = user.recv(4096).decode()
@@ -145,8 +145,8 @@ class Supervisor:
             user.sendall(b"saved\n")
             return False
         if said.startswith("bye"):
-            self._given_back = time.monotonic()
-        self._users.remove(user)
+            self._last_release = time.monotonic()
+        self._clients.remove(user)
         user.close()
         return True
 
@@ -160,7 +160,7 @@ class Supervisor:
         half.rename(path)
 
 
-def sweep(base: Path) -> None:
+def remove_orphans(base: Path) -> None:
     """Remove homes whose supervisor was killed: it holds a lock on its home while it lives."""
     for home in base.glob("run-*"):
         try:
@@ -183,7 +183,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     home = os.open(settings["home"], os.O_RDONLY)
     fcntl.flock(home, fcntl.LOCK_EX)
-    Supervisor(settings).run()
+    ServerOwner(settings).run()
 
 
 if __name__ == "__main__":

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 from intercode.sql.base import SqlLimits
 from intercode.sql.server import database_copy
 from intercode.sql.server import session_settings as settings
-from intercode.sql.server.connection import Link
-from intercode.sql.server.database_names import Names
-from intercode.sql.server.database_server import Server, Slot
-from intercode.sql.server.group_by_check import Grouping
+from intercode.sql.server.connection import ServerConnection
+from intercode.sql.server.database_names import DatabaseNames
+from intercode.sql.server.database_server import DatabaseAccount, DatabaseServer
+from intercode.sql.server.group_by_check import GroupByCheck
 
 if TYPE_CHECKING:
     from intercode.sql.server.session import MysqlSession
 
 
-class Pristine:
+class PristineDatabase:
     """One database on a server: ``shown`` to the episode, ``real`` there."""
 
-    def __init__(self, server: Server, shown: str, real: str) -> None:
-        self.server, self.shown, self.real = server, shown, real
-        self.names = Names(shown, real, server.token)
+    def __init__(self, server: DatabaseServer, shown: str, real: str) -> None:
+        self.server, self.public_name, self.server_name = server, shown, real
+        self.names = DatabaseNames(shown, real, server.token)
 
     def open(self, limits: SqlLimits) -> MysqlSession:
         """A session that reads it."""
@@ -31,45 +31,49 @@ class Pristine:
         return MysqlSession(self, limits)
 
     @cached_property
-    def _recipe(self) -> database_copy.Recipe:
+    def _copy_script(self) -> database_copy.CopyScript:
         with self.server.admin() as admin:
-            return database_copy.recipe(admin, self.real)
+            return database_copy.copy_script(admin, self.server_name)
 
-    def copy(self, slot: Slot) -> None:
+    def copy_to(self, slot: DatabaseAccount) -> None:
         """Make a slot's database a copy of it."""
         with self.server.admin() as admin:
-            database_copy.copy(admin, self._recipe, slot.name, self.server.definer(slot))
+            database_copy.copy_database(
+                admin, self._copy_script, slot.name, self.server.definer(slot)
+            )
 
     @cached_property
-    def _fingerprint(self) -> dict[str, str]:
-        return self.server.fingerprint(self.real, self.server.definitions(self.real))
+    def _content_digests(self) -> dict[str, str]:
+        return self.server.content_digests(
+            self.server_name, self.server.definition_digests(self.server_name)
+        )
 
-    def fingerprint(self) -> dict[str, str]:
+    def content_digests(self) -> dict[str, str]:
         """What is in it; see ``copying.fingerprint``."""
-        return self._fingerprint
+        return self._content_digests
 
     @cached_property
     def _settings(self) -> dict[str, Any]:
-        slot = self.server.take_slot()
+        slot = self.server.take_account()
         try:
-            link = Link(self.server.address, slot.account, slot.password)
+            link = ServerConnection(self.server.address, slot.user, slot.password)
             try:
-                return settings.base_of(link)
+                return settings.read_settings(link)
             finally:
                 link.close()
         finally:
-            self.server.return_slot(slot)
+            self.server.return_account(slot)
 
     def settings(self) -> dict[str, Any]:
         """The settings that every session begins with."""
         return self._settings
 
     @cached_property
-    def grouping(self) -> Grouping:
+    def group_by_check(self) -> GroupByCheck:
         """The rule for grouped queries, as it applies to these tables."""
-        return self.grouping_of(self.real)
+        return self.group_by_check_for(self.server_name)
 
-    def grouping_of(self, database: str) -> Grouping:
+    def group_by_check_for(self, database: str) -> GroupByCheck:
         """The same for an episode's own tables."""
         with self.server.admin() as admin:
-            return Grouping(admin, database, self.shown)
+            return GroupByCheck(admin, database, self.public_name)

@@ -28,19 +28,19 @@ from intercode.sql.server import owner
 from intercode.sql.server.connection import Address
 from intercode.sql.server.dump_loading import load_dump
 
-RUNTIME = "INTERCODE_SQL_RUNTIME"
+RUNTIME_VARIABLE = "INTERCODE_SQL_RUNTIME"
 """An environment variable: where servers live while they run, if not in memory."""
 SERVER_UID = 60601
 """The id that a server of root's runs as: beside that of the sandboxes, which cannot reach it."""
-_FORMAT = 3  # of the cached directories: raised when what is loaded into them changes
-_ROOM = 1 << 30  # bytes that must be free on a memory file system to live there
-_KEPT = 12  # loaded data directories in the cache: those used last
-_SEARCH = ":/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/local/mysql/bin"
+_CACHE_FORMAT = 3  # of the cached directories: raised when what is loaded into them changes
+_MIN_FREE_MEMORY = 1 << 30  # bytes that must be free on a memory file system to live there
+_MAX_CACHED_DIRECTORIES = 12  # loaded data directories in the cache: those used last
+_EXTRA_PATH = ":/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/local/mysql/bin"
 
-MODES = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,IGNORE_SPACE"
-_ARGUMENTS = (
+SQL_MODES = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION,IGNORE_SPACE"
+_SERVER_ARGUMENTS = (
     "--no-defaults", "--skip-networking", "--skip-log-bin", "--skip-symbolic-links",
-    "--lower-case-table-names=1", f"--sql-mode={MODES}", "--local-infile=0",
+    "--lower-case-table-names=1", f"--sql-mode={SQL_MODES}", "--local-infile=0",
     "--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci",
     "--default-time-zone=+00:00", "--performance-schema=OFF", "--event-scheduler=DISABLED",
     "--max-connections=2000", "--thread-cache-size=64", "--max-allowed-packet=16M",
@@ -69,7 +69,7 @@ class Lease:
         except OSError:
             return False
 
-    def give_back(self) -> None:
+    def release(self) -> None:
         """Let go in good order: the server waits a moment for another user."""
         try:
             self.control.sendall(b"bye\n")
@@ -81,7 +81,7 @@ class Lease:
 @functools.cache
 def server_program() -> Path:
     """The database server of this machine. Raises SandboxUnavailableError where there is none."""
-    path = os.environ.get("PATH", os.defpath) + _SEARCH
+    path = os.environ.get("PATH", os.defpath) + _EXTRA_PATH
     for name in ("mariadbd", "mysqld"):
         if found := shutil.which(name, path=path):
             return Path(found)
@@ -99,51 +99,51 @@ def server_version() -> str:
     return said.stdout.strip().partition("Ver ")[2] or said.stdout.strip()
 
 
-def lease(dump: Path) -> Lease:
+def lease_server(dump: Path) -> Lease:
     """A server with this dump's databases: one that runs already, or a new one.
 
     Raises SandboxUnavailableError where none can be started, DataError for a broken dump.
     """
     content = hashlib.sha256(dump.read_bytes()).hexdigest()
-    key = hashlib.sha256(f"{_FORMAT} {server_version()} {content}".encode()).hexdigest()[:16]
+    key = hashlib.sha256(f"{_CACHE_FORMAT} {server_version()} {content}".encode()).hexdigest()[:16]
     home = cache_root() / "mysql"
     home.mkdir(mode=0o700, exist_ok=True)
-    with _alone(home / f"{key}.lock"):
-        base = runtime()
+    with _file_lock(home / f"{key}.lock"):
+        base = runtime_directory()
         for running in base.glob(f"run-{key}-*"):
-            if joined := _join(running):
+            if joined := _connect(running):
                 return joined
-        owner.sweep(base)
-        loaded = _loaded(home, key, dump)
+        owner.remove_orphans(base)
+        loaded = _loaded_directory(home, key, dump)
         os.utime(loaded)
-        _forget_old(home, loaded)
-        return _start(key, loaded)
+        _evict_old(home, loaded)
+        return _start_server(key, loaded)
 
 
-def runtime() -> Path:
+def runtime_directory() -> Path:
     """Where servers live: for their owner's eyes only, in memory where that has room."""
-    if chosen := os.environ.get(RUNTIME):
+    if chosen := os.environ.get(RUNTIME_VARIABLE):
         base = Path(chosen)
     else:
         memory = Path("/dev/shm")
         usable = memory.is_dir() and os.access(memory, os.W_OK)
-        roomy = usable and shutil.disk_usage(memory).free > _ROOM
+        roomy = usable and shutil.disk_usage(memory).free > _MIN_FREE_MEMORY
         parent = memory if roomy else Path(tempfile.gettempdir())
         base = parent / f"intercode-sql-{os.geteuid()}"
     base.mkdir(mode=0o711 if os.geteuid() == 0 else 0o700, exist_ok=True)
     if base.is_symlink() or base.stat().st_uid != os.geteuid():
-        raise SandboxUnavailableError(f"{base} belongs to somebody else: set {RUNTIME}")
+        raise SandboxUnavailableError(f"{base} belongs to somebody else: set {RUNTIME_VARIABLE}")
     return base
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def _file_lock(path: Path) -> Iterator[None]:
     with path.open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-def _join(home: Path) -> Lease | None:
+def _connect(home: Path) -> Lease | None:
     control = socket.socket(socket.AF_UNIX)
     try:
         control.connect(str(home / "control"))
@@ -153,11 +153,11 @@ def _join(home: Path) -> Lease | None:
     return Lease(Address(unix_socket=str(home / "server")), control)
 
 
-def _start(key: str, source: Path) -> Lease:
-    home = Path(tempfile.mkdtemp(prefix=f"run-{key}-", dir=runtime()))
+def _start_server(key: str, source: Path) -> Lease:
+    home = Path(tempfile.mkdtemp(prefix=f"run-{key}-", dir=runtime_directory()))
     settings = {
         "home": str(home), "source": str(source), "program": str(server_program()),
-        "arguments": _ARGUMENTS, "user": SERVER_UID if os.geteuid() == 0 else None,
+        "arguments": _SERVER_ARGUMENTS, "user": SERVER_UID if os.geteuid() == 0 else None,
     }  # fmt: skip
     process = subprocess.Popen(
         [sys.executable, "-I", owner.__file__, json.dumps(settings)],
@@ -170,17 +170,17 @@ def _start(key: str, source: Path) -> Lease:
     if "error" in said:
         process.wait()
         raise SandboxUnavailableError(f"{server_program()}: {said['error']}")
-    if joined := _join(home):
+    if joined := _connect(home):
         return joined
     raise DatabaseLostError("the database server went away right after its start")
 
 
-def _loaded(home: Path, key: str, dump: Path) -> Path:
+def _loaded_directory(home: Path, key: str, dump: Path) -> Path:
     """The cached data directory with a dump in it; loaded when it is first asked for."""
     loaded = home / key
     if loaded.is_dir():
         return loaded
-    started = _start(f"new-{key}", _empty(home))
+    started = _start_server(f"new-{key}", _empty_directory(home))
     try:
         load_dump(started.address, dump)
         started.control.sendall(f"save {loaded}\n".encode())
@@ -191,33 +191,35 @@ def _loaded(home: Path, key: str, dump: Path) -> Path:
     return loaded
 
 
-def _forget_old(home: Path, current: Path) -> None:
+def _evict_old(home: Path, current: Path) -> None:
     """Remove the loaded directories that were used longest ago, but for those in use."""
     found = [p for p in home.iterdir() if p.is_dir() and p.name.isalnum() and p != current]
-    for path in sorted(found, key=lambda p: p.stat().st_mtime, reverse=True)[_KEPT - 1 :]:
+    for path in sorted(found, key=lambda p: p.stat().st_mtime, reverse=True)[
+        _MAX_CACHED_DIRECTORIES - 1 :
+    ]:
         with path.with_suffix(".lock").open("ab") as file, suppress(BlockingIOError):
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _empty(home: Path) -> Path:
+def _empty_directory(home: Path) -> Path:
     """A data directory with nothing but the server's own tables."""
-    key = hashlib.sha256(f"{_FORMAT} {server_version()}".encode()).hexdigest()[:16]
+    key = hashlib.sha256(f"{_CACHE_FORMAT} {server_version()}".encode()).hexdigest()[:16]
     empty = home / f"empty-{key}"
-    with _alone(home / "empty.lock"):
+    with _file_lock(home / "empty.lock"):
         if not empty.is_dir():
             half = Path(tempfile.mkdtemp(prefix=".empty-", dir=home))
             try:
-                _install(half)
+                _initialize_directory(half)
                 half.rename(empty)
             finally:
                 shutil.rmtree(half, ignore_errors=True)
     return empty
 
 
-def _install(into: Path) -> None:
+def _initialize_directory(into: Path) -> None:
     """Have the server make its own tables, with an account ``root`` that needs no password."""
-    installer = shutil.which("mariadb-install-db", path=os.environ.get("PATH", "") + _SEARCH)
+    installer = shutil.which("mariadb-install-db", path=os.environ.get("PATH", "") + _EXTRA_PATH)
     common = [f"--datadir={into}", "--lower-case-table-names=1", "--innodb-log-file-size=8M"]
     as_root = ["--user=root"] if os.geteuid() == 0 else []
     if installer:

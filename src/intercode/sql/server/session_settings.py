@@ -7,67 +7,73 @@ from decimal import Decimal
 from typing import Any
 
 from intercode.core.errors import DatabaseLostError
-from intercode.sql.server.connection import Link, StatementError, TimeOverError
+from intercode.sql.server.connection import (
+    ServerConnection,
+    ServerStatementError,
+    StatementTimeoutError,
+)
 
-_VARIABLES = "SELECT VARIABLE_NAME, VARIABLE_VALUE FROM {}.SESSION_VARIABLES"
+_SESSION_VARIABLES = "SELECT VARIABLE_NAME, VARIABLE_VALUE FROM {}.SESSION_VARIABLES"
 _SCHEMA = {True: "information_schema", False: "performance_schema"}
-_USERS = (
+_USER_VARIABLES = (
     "SELECT VARIABLE_NAME, VARIABLE_TYPE, HEX(VARIABLE_VALUE), VARIABLE_VALUE "
     "FROM information_schema.USER_VARIABLES"
 )
-_PASSING = {
+_VOLATILE_SETTINGS = {
     "error_count", "warning_count", "identity", "insert_id", "last_insert_id", "in_transaction",
     "rand_seed1", "rand_seed2", "timestamp", "pseudo_thread_id", "last_gtid", "max_statement_time",
     "gtid_seq_no", "proxy_user", "external_user", "gtid_domain_id", "server_id",
 }  # fmt: skip
 """Settings that change by themselves."""
-_NUMBERS = {"INT", "INT UNSIGNED", "DOUBLE", "DECIMAL"}
+_NUMERIC_TYPES = {"INT", "INT UNSIGNED", "DOUBLE", "DECIMAL"}
 
 Settings = tuple[tuple[str, str], ...]
 """Left and right sides of the ``SET`` that gives a connection what another one knew."""
 
 
-def base_of(link: Link) -> dict[str, Any]:
+def read_settings(link: ServerConnection) -> dict[str, Any]:
     """The settings of a connection that nobody has changed."""
-    rows, _ = link.query(_VARIABLES.format(_SCHEMA[link.is_mariadb]))
+    rows, _ = link.query(_SESSION_VARIABLES.format(_SCHEMA[link.is_mariadb]))
     return {str(name).lower(): value for name, value in rows or ()}
 
 
-def taken(link: Link, base: dict[str, Any], named: Iterable[str]) -> Settings:
+def changed_settings(
+    link: ServerConnection, base: dict[str, Any], named: Iterable[str]
+) -> Settings:
     """The settings of a connection that differ from ``base``, and its variables: all of them, or
     those in ``named`` where the server does not list them."""
-    now = base_of(link)
+    now = read_settings(link)
     changed = [
         (f"SESSION {name}", _literal(str(value)))
         for name, value in sorted(now.items())
-        if base.get(name) != value and name not in _PASSING
+        if base.get(name) != value and name not in _VOLATILE_SETTINGS
     ]
     if link.is_mariadb:
-        rows, _ = link.query(_USERS)
+        rows, _ = link.query(_USER_VARIABLES)
         for name, kind, digits, value in sorted(rows or (), key=lambda row: str(row[0])):
-            plain = str(value) if kind in _NUMBERS else _characters(_text(digits))
+            plain = str(value) if kind in _NUMERIC_TYPES else _text_from_hex(_text(digits))
             changed.append((f"@`{name}`", "NULL" if digits is None else plain))
         return tuple(changed)
     for name in sorted(n.lstrip("@") for n in named if n.startswith("@") and n[1:2] != "@"):
         ((value,),) = link.query(f"SELECT @`{name}`")[0] or [(None,)]
         numeric = isinstance(value, (int, float, Decimal))
-        plain = str(value) if numeric else _characters(_text(value).encode().hex())
+        plain = str(value) if numeric else _text_from_hex(_text(value).encode().hex())
         changed.append((f"@`{name}`", "NULL" if value is None else plain))
     return tuple(changed)
 
 
-def _characters(digits: str) -> str:
+def _text_from_hex(digits: str) -> str:
     return f"CONVERT(X'{digits}' USING utf8mb4)"
 
 
-def give(link: Link, settings: Settings) -> None:
+def apply_settings(link: ServerConnection, settings: Settings) -> None:
     """Give a connection what another one knew; a setting that cannot be set is left as it is."""
     for left, right in settings:
         try:
             link.query(f"SET {left} = {right}")
-        except StatementError:
+        except ServerStatementError:
             continue
-        except TimeOverError as e:
+        except StatementTimeoutError as e:
             raise DatabaseLostError(f"SET {left} did not end") from e
 
 

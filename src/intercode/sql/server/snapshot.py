@@ -11,35 +11,40 @@ from intercode.sql.base import SqlLimits
 from intercode.sql.server.session_settings import Settings
 
 if TYPE_CHECKING:
-    from intercode.sql.server.pristine import Pristine
+    from intercode.sql.server.pristine import PristineDatabase
     from intercode.sql.server.session import MysqlSession
 
 
-class Kept:
+class ServerSnapshot:
     """See ``KeptDatabase``. ``name``: the database that holds the data; empty for pristine ones."""
 
     def __init__(
-        self, pristine: Pristine, limits: SqlLimits, name: str, default: str | None,
+        self, pristine: PristineDatabase, limits: SqlLimits, name: str, default: str | None,
         settings: Settings, named: Iterable[str], left_behind: Iterable[str] = (),
     ) -> None:  # fmt: skip
-        self.left_behind = tuple(sorted(left_behind))
+        self.omitted_tables = tuple(sorted(left_behind))
         self._pristine, self._limits = pristine, limits
-        self.name, self.default, self.settings, self.named = name, default, settings, set(named)
+        self.name, self.default_database, self.settings, self.changed_names = (
+            name,
+            default,
+            settings,
+            set(named),
+        )
         self._closed = False
-        pristine.server.hold()
+        pristine.server.acquire()
 
     def open(self) -> MysqlSession:
         if self._closed:
             raise ValueError("this database was freed already")
         session = self._pristine.open(self._limits)
         try:
-            session.resume(self)
+            session.restore_from(self)
         except BaseException:
             session.close()
             raise
         return session
 
-    def take(self) -> MysqlSession:
+    def open_last(self) -> MysqlSession:
         session = self.open()
         self.close()
         return session
@@ -54,4 +59,4 @@ class Kept:
                 with suppress(DatabaseLostError):  # then it is gone with its server
                     server.drop(self.name)
         finally:
-            server.let_go()
+            server.release()

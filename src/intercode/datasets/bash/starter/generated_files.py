@@ -7,8 +7,8 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from intercode.datasets.starter.archives import gzipped, tarred
-from intercode.datasets.starter.tree_entry import Entry
+from intercode.datasets.starter.archives import make_gzip, make_tar
+from intercode.datasets.starter.tree_entry import TreeEntry
 
 SITE = "/srv/quaywheel"
 DAYS = ("2024-05-01", "2024-05-02", "2024-05-03")
@@ -22,30 +22,30 @@ PARTS = ("rental", "payment", "gate")
 _T = TypeVar("_T")
 
 
-class Dice:
+class LinearCongruentialGenerator:
     """A linear congruential generator (Numerical Recipes' constants): the same numbers anywhere."""
 
     def __init__(self, seed: int) -> None:
         self._state = seed
 
-    def below(self, bound: int) -> int:
+    def next_below(self, bound: int) -> int:
         """The next whole number in 0 … bound-1."""
         self._state = (1664525 * self._state + 1013904223) % 2**32
         return (self._state >> 12) % bound
 
     def pick(self, choices: Sequence[_T]) -> _T:
-        return choices[self.below(len(choices))]
+        return choices[self.next_below(len(choices))]
 
 
-def entries() -> Iterator[Entry]:
+def entries() -> Iterator[TreeEntry]:
     """Every generated entry."""
     for number, day in enumerate(DAYS):
         yield _file(f"{SITE}/logs/access-{day}.log", access_log(day, number), day)
     yield _file(f"{SITE}/logs/app.log", app_log("2024-05", 3, 70), "2024-05-03")
     yield _file(f"{SITE}/logs/app.log.1", app_log("2024-04", 30, 44), "2024-04-30")
     old = app_log("2024-04", 1, 53).encode()
-    yield Entry(
-        "file", f"{SITE}/logs/archive/app-2024-04.log.gz", 0o644, _at("2024-04-30"), gzipped(old)
+    yield TreeEntry(
+        "file", f"{SITE}/logs/archive/app-2024-04.log.gz", 0o644, _at("2024-04-30"), make_gzip(old)
     )
     yield _file(f"{SITE}/data/rentals.csv", rentals(), "2024-05-03")
     for number, station in enumerate(("pier", "mole", "bridge")):
@@ -60,54 +60,54 @@ def _at(day: str) -> int:
     return calendar.timegm((*map(int, day.split("-")), 18, 0, 0))
 
 
-def _file(path: str, text: str, day: str) -> Entry:
-    return Entry("file", path, 0o644, _at(day), text.encode())
+def _file(path: str, text: str, day: str) -> TreeEntry:
+    return TreeEntry("file", path, 0o644, _at(day), text.encode())
 
 
 def access_log(day: str, seed: int) -> str:
     """Requests of one day: time client method path status bytes milliseconds."""
-    dice, minute, lines = Dice(seed + 11), 6 * 60, []
+    dice, minute, lines = LinearCongruentialGenerator(seed + 11), 6 * 60, []
     for _ in range(48 + 4 * seed):
-        minute += 1 + dice.below(26)
+        minute += 1 + dice.next_below(26)
         path = dice.pick(PATHS)
         method = "POST" if path in ("/login", "/rent") else "GET"
         status = dice.pick(STATUSES)
-        size = 0 if status == 304 else 120 + dice.below(4000)
-        clock = f"{day}T{minute // 60:02}:{minute % 60:02}:{dice.below(60):02}"
+        size = 0 if status == 304 else 120 + dice.next_below(4000)
+        clock = f"{day}T{minute // 60:02}:{minute % 60:02}:{dice.next_below(60):02}"
         lines.append(
-            f"{clock} {dice.pick(CLIENTS)} {method} {path} {status} {size} {3 + dice.below(420)}\n"
+            f"{clock} {dice.pick(CLIENTS)} {method} {path} {status} {size} {3 + dice.next_below(420)}\n"
         )
     return "".join(lines)
 
 
 def app_log(month: str, day: int, count: int) -> str:
     """Messages of the service; an error is followed by two indented lines, the last its cause."""
-    dice, second, lines = Dice(day * 31 + count), 7 * 3600, []
+    dice, second, lines = LinearCongruentialGenerator(day * 31 + count), 7 * 3600, []
     for number in range(count):
-        second += 40 + dice.below(1100)
+        second += 40 + dice.next_below(1100)
         clock = f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
         level = dice.pick(("INFO", "INFO", "INFO", "WARN", "ERROR", "DEBUG"))
         part = dice.pick(PARTS)
         said = {
             "INFO": f"request {number} done",
             "WARN": "slow answer, no ERROR yet",
-            "DEBUG": f"{dice.below(90)} rows read",
+            "DEBUG": f"{dice.next_below(90)} rows read",
             "ERROR": f"request {number} failed",
         }[level]
         lines.append(f"{month}-{day:02} {clock} {level} [{part}] {said}\n")
         if level == "ERROR":
-            lines.append(f"    in {part}.py line {20 + dice.below(200)}\n")
+            lines.append(f"    in {part}.py line {20 + dice.next_below(200)}\n")
             lines.append(f"    {dice.pick(CAUSES)}\n")
     return "".join(lines)
 
 
 def rentals() -> str:
     """Rentals of six days, ordered by number. Prices in cents."""
-    dice, lines = Dice(5), ["rental,bike,customer,day,minutes,cents\n"]
+    dice, lines = LinearCongruentialGenerator(5), ["rental,bike,customer,day,minutes,cents\n"]
     days = ("2024-04-28", "2024-04-29", "2024-04-30", *DAYS)
     for number in range(1, 49):
-        bike, customer = 1 + dice.below(20), 1 + dice.below(16)
-        minutes = 10 + dice.below(180)
+        bike, customer = 1 + dice.next_below(20), 1 + dice.next_below(16)
+        minutes = 10 + dice.next_below(180)
         lines.append(
             f"R{number:04},B{bike:03},C{customer:02},{days[(number - 1) // 8]},"
             f"{minutes},{100 + 8 * minutes}\n"
@@ -117,30 +117,30 @@ def rentals() -> str:
 
 def readings(seed: int) -> str:
     """A day's temperatures by the hour in degrees; some are NA and some hours have no line."""
-    dice, lines = Dice(seed + 3), []
+    dice, lines = LinearCongruentialGenerator(seed + 3), []
     for hour in range(24):
-        value = f"{8 + dice.below(60) / 10 + 6 - abs(hour - 14) / 2:.1f}"
-        fate = dice.below(20)
+        value = f"{8 + dice.next_below(60) / 10 + 6 - abs(hour - 14) / 2:.1f}"
+        fate = dice.next_below(20)
         if fate:
             lines.append(f"{hour:02}:00 {'NA' if fate < 3 else value}\n")
     return "".join(lines)
 
 
-def archives() -> Iterator[Entry]:
+def archives() -> Iterator[TreeEntry]:
     """A backup of the site with another archive inside, and the list of checksums beside it."""
     menu = b"tea 220\ncocoa 280\nfish roll 550\nchips 340\n"
     pages = {
         "site/VERSION": b"1.2.0\n",
         "site/config/app.ini": b"[server]\nhost = 127.0.0.1\nport = 8088\n",
-        "site/assets.tar": tarred({"assets/menu.txt": menu, "assets/hours.txt": b"9 to 18\n"}),
+        "site/assets.tar": make_tar({"assets/menu.txt": menu, "assets/hours.txt": b"9 to 18\n"}),
         "site/www/index.html": b"<!doctype html>\n<title>Quaywheel</title>\n<p>Closed.</p>\n",
         "site/www/about.html": b"<!doctype html>\n<title>About</title>\n<p>Since 2019.</p>\n",
         "site/www/css/main.css": b"body { margin: 1em }\n",
         "site/www/css/print.css": b"nav { display: none }\n",
         "site/www/img/logo.svg": b"<svg xmlns='http://www.w3.org/2000/svg'><path/></svg>\n",
     }
-    backup = gzipped(tarred(pages))
-    yield Entry("file", f"{SITE}/backups/site.tar.gz", 0o644, _at("2024-04-30"), backup)
+    backup = make_gzip(make_tar(pages))
+    yield TreeEntry("file", f"{SITE}/backups/site.tar.gz", 0o644, _at("2024-04-30"), backup)
     sums = [f"{hashlib.sha256(backup).hexdigest()}  site.tar.gz\n"]
     for day, text in (
         ("2024-04-26", b"-- hire, 26 April\ninsert into counts values (118);\n"),

@@ -16,7 +16,7 @@ from intercode.datasets.code.starter.problem import Problem
 HOME = "/code"
 """The directory in which the tasks are played; it is empty."""
 PROGRAMS = ("node", "gcc", "javac")
-_PARTS: tuple[tuple[str, str, tuple[Problem, ...]], ...] = (
+_LANGUAGES: tuple[tuple[str, str, tuple[Problem, ...]], ...] = (
     ("javascript", "js", javascript.PROBLEMS + javascript_more.PROBLEMS),
     ("c", "c", c.PROBLEMS + c_more.PROBLEMS),
     ("java", "java", java.PROBLEMS + java_more.PROBLEMS),
@@ -39,7 +39,7 @@ def build(dest: Path) -> None:
 def rows() -> Iterator[tuple[str, dict[str, Any]]]:
     """Every task as a row, with the words for its place."""
     golds = files(__package__).joinpath("golds")
-    for language, suffix, problems in _PARTS:
+    for language, suffix, problems in _LANGUAGES:
         for problem in problems:
             name = f"starter/code/{language}/{problem.name}"
             data: dict[str, Any] = {"language": language, "tests": problem.tests}
@@ -48,7 +48,7 @@ def rows() -> Iterator[tuple[str, dict[str, Any]]]:
                 name,
                 {
                     "id": name,
-                    "query": problem.shown,
+                    "query": problem.prompt,
                     "gold": golds.joinpath(f"{problem.name}.{suffix}").read_text("utf-8"),
                     "hardness": problem.hardness,
                     "tags": (language, *problem.tags),
@@ -57,7 +57,7 @@ def rows() -> Iterator[tuple[str, dict[str, Any]]]:
             )
 
 
-def place(root: Path, row: dict[str, Any]) -> dict[str, Any]:
+def task_fields(root: Path, row: dict[str, Any]) -> dict[str, Any]:
     """A row as the fields of a task."""
     group = str(row["data"]["language"])
     return {**row, "files": (LayerSpec("dir", root),), "cwd": HOME, "group": group}

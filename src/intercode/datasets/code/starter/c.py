@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import date
 
-from intercode.datasets.bash.starter.generated_files import Dice
+from intercode.datasets.bash.starter.generated_files import LinearCongruentialGenerator
 from intercode.datasets.code.starter.problem import Problem
 
 _VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
@@ -82,8 +82,8 @@ def days(text: str) -> str:
 
 
 def _table(rows: int, width: int, seed: int) -> str:
-    dice = Dice(seed)
-    lines = [" ".join(str(dice.below(90) - 20) for _ in range(width)) for _ in range(rows)]
+    dice = LinearCongruentialGenerator(seed)
+    lines = [" ".join(str(dice.next_below(90) - 20) for _ in range(width)) for _ in range(rows)]
     return f"{rows} {width}\n" + "".join(f"{line}\n" for line in lines)
 
 

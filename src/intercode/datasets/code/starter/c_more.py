@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from intercode.datasets.bash.starter.generated_files import Dice
+from intercode.datasets.bash.starter.generated_files import LinearCongruentialGenerator
 from intercode.datasets.code.starter.problem import Problem
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -101,13 +101,13 @@ def added(text: str) -> str:
 
 
 def _field(steps: int, rows: int, width: int, seed: int) -> str:
-    dice = Dice(seed)
+    dice = LinearCongruentialGenerator(seed)
     drawn = ["".join(dice.pick("#..") for _ in range(width)) for _ in range(rows)]
     return f"{steps}\n" + "".join(f"{row}\n" for row in drawn)
 
 
 def _walls(rows: int, width: int, seed: int) -> str:
-    dice = Dice(seed)
+    dice = LinearCongruentialGenerator(seed)
     drawn = [[dice.pick("#...") for _ in range(width)] for _ in range(rows)]
     drawn[0][0], drawn[-1][-1] = "A", "B"
     return "".join("".join(row) + "\n" for row in drawn)

@@ -6,7 +6,7 @@ import heapq
 from datetime import date, timedelta
 from fractions import Fraction
 
-from intercode.datasets.bash.starter.generated_files import Dice
+from intercode.datasets.bash.starter.generated_files import LinearCongruentialGenerator
 from intercode.datasets.code.starter.problem import Problem
 
 
@@ -92,13 +92,16 @@ def ordered(text: str) -> str:
 
 
 def _dates(count: int, seed: int) -> str:
-    dice, first = Dice(seed), date(2023, 12, 1)
-    return "".join(f"{first + timedelta(dice.below(150))}\n" for _ in range(count))
+    dice, first = LinearCongruentialGenerator(seed), date(2023, 12, 1)
+    return "".join(f"{first + timedelta(dice.next_below(150))}\n" for _ in range(count))
 
 
 def _halves(count: int, seed: int) -> str:
-    dice = Dice(seed)
-    return " ".join(f"{dice.below(99) - 40}/{1 + dice.below(60)}" for _ in range(count)) + "\n"
+    dice = LinearCongruentialGenerator(seed)
+    return (
+        " ".join(f"{dice.next_below(99) - 40}/{1 + dice.next_below(60)}" for _ in range(count))
+        + "\n"
+    )
 
 
 PROBLEMS = (

@@ -7,7 +7,7 @@ import io
 from collections import OrderedDict, deque
 from itertools import pairwise
 
-from intercode.datasets.bash.starter.generated_files import Dice
+from intercode.datasets.bash.starter.generated_files import LinearCongruentialGenerator
 from intercode.datasets.code.starter.problem import Problem
 
 
@@ -113,27 +113,27 @@ def scores(text: str) -> str:
 
 
 def _ranges(count: int, seed: int) -> str:
-    dice = Dice(seed)
-    begins = [dice.below(1000) - 300 for _ in range(count)]
-    return "".join(f"{begin} {begin + dice.below(30)}\n" for begin in begins)
+    dice = LinearCongruentialGenerator(seed)
+    begins = [dice.next_below(1000) - 300 for _ in range(count)]
+    return "".join(f"{begin} {begin + dice.next_below(30)}\n" for begin in begins)
 
 
 def _games(count: int, seed: int) -> str:
-    dice, teams = Dice(seed), ("Ash", "Elm", "Fir", "Oak", "Yew")
+    dice, teams = LinearCongruentialGenerator(seed), ("Ash", "Elm", "Fir", "Oak", "Yew")
     out = []
     for number in range(count):
         home = teams[number % 5]
-        away = teams[(number % 5 + 1 + dice.below(4)) % 5]
-        out.append(f"{home} {dice.below(4)} {dice.below(4)} {away}\n")
+        away = teams[(number % 5 + 1 + dice.next_below(4)) % 5]
+        out.append(f"{home} {dice.next_below(4)} {dice.next_below(4)} {away}\n")
     return "".join(out)
 
 
 def _requests(count: int, seed: int) -> str:
-    dice = Dice(seed)
-    out = [f"{2 + dice.below(4)}\n"]
+    dice = LinearCongruentialGenerator(seed)
+    out = [f"{2 + dice.next_below(4)}\n"]
     for number in range(count):
-        key = f"k{dice.below(7)}"
-        out.append(f"put {key} v{number}\n" if dice.below(2) else f"get {key}\n")
+        key = f"k{dice.next_below(7)}"
+        out.append(f"put {key} v{number}\n" if dice.next_below(2) else f"get {key}\n")
     return "".join(out)
 
 

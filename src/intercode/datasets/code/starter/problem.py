@@ -17,7 +17,7 @@ class Problem:
     hardness: str
     tags: tuple[str, ...]
     query: str
-    answer: Callable[..., Any]
+    reference: Callable[..., Any]
     inputs: tuple[Any, ...]
     entry: str = ""
 
@@ -25,13 +25,13 @@ class Problem:
     def tests(self) -> tuple[dict[str, Any], ...]:
         """The hidden tests."""
         if self.entry:
-            return tuple({"input": i, "output": self.answer(*i)} for i in self.inputs)
-        return tuple({"input": i, "output": self.answer(i)} for i in self.inputs[1:])
+            return tuple({"input": i, "output": self.reference(*i)} for i in self.inputs)
+        return tuple({"input": i, "output": self.reference(i)} for i in self.inputs[1:])
 
     @property
-    def shown(self) -> str:
+    def prompt(self) -> str:
         """What is asked, with the example."""
         if self.entry:
             return self.query
         first = self.inputs[0]
-        return f"{self.query}\n\nFor the input\n\n{first}\nit prints\n\n{self.answer(first)}"
+        return f"{self.query}\n\nFor the input\n\n{first}\nit prints\n\n{self.reference(first)}"

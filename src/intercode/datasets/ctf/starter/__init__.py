@@ -19,13 +19,13 @@ from intercode.datasets.ctf.starter import (
     reversing,
     systems,
 )
-from intercode.datasets.ctf.starter.challenge import Dice, Riddle
+from intercode.datasets.ctf.starter.challenge import Challenge, SeededRandom
 
 FOLDER = "/ctf/task"
 """Where every task is played."""
-_PARTS = (encodings, archives, logs, classical_ciphers, modern_ciphers, reversing, systems)
-RIDDLES: dict[str, Riddle] = {
-    f"starter/ctf/{riddle.name}": riddle for part in _PARTS for riddle in part.RIDDLES
+_MODULES = (encodings, archives, logs, classical_ciphers, modern_ciphers, reversing, systems)
+CHALLENGES: dict[str, Challenge] = {
+    f"starter/ctf/{riddle.name}": riddle for part in _MODULES for riddle in part.RIDDLES
 }
 
 
@@ -48,25 +48,25 @@ def build(dest: Path) -> None:
 
 def rows() -> Iterator[tuple[str, dict[str, Any]]]:
     """Every task with the words for its place."""
-    for name, riddle in RIDDLES.items():
+    for name, riddle in CHALLENGES.items():
         yield name, {
             "id": name, "query": riddle.query, "gold": riddle.gold, "hardness": riddle.hardness,
             "tags": riddle.tags,
         }  # fmt: skip
 
 
-def place(root: Path, row: dict[str, Any]) -> dict[str, Any]:
+def task_fields(root: Path, row: dict[str, Any]) -> dict[str, Any]:
     """The fields of a task; its flag and files come when it is drawn."""
-    return {**row, "files": (LayerSpec("dir", root),), "cwd": FOLDER, "draw": draw}
+    return {**row, "files": (LayerSpec("dir", root),), "cwd": FOLDER, "draw": instantiate}
 
 
-def draw(task: Task, seed: int) -> Task:
+def instantiate(task: Task, seed: int) -> Task:
     """The task with the flag and the files of a seed: the same on every machine."""
-    dice = Dice(f"{task.id}:{seed}")
+    dice = SeededRandom(f"{task.id}:{seed}")
     flag = dice.flag()
-    made = RIDDLES[task.id].make(dice, flag)
+    made = CHALLENGES[task.id].create_files(dice, flag)
     contents = {
         f"{FOLDER}/{name}": (data if isinstance(data, tuple) else (data, 0o644))
         for name, data in made.items()
     }
-    return replace(task, flag=flag, contents=contents, draw=None)
+    return replace(task, flag=flag, initial_files=contents, instantiate=None)

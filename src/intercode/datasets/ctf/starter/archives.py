@@ -7,13 +7,19 @@ import io
 import tarfile
 import zipfile
 
-from intercode.datasets.ctf.starter.challenge import WORDS, Dice, Files, Riddle, python
-from intercode.datasets.starter.archives import gzipped, tarred
+from intercode.datasets.ctf.starter.challenge import (
+    WORDS,
+    Challenge,
+    Files,
+    SeededRandom,
+    python_script,
+)
+from intercode.datasets.starter.archives import make_gzip, make_tar
 
 _DATE = (2024, 5, 1, 8, 0, 0)
 
 
-def zipped(members: dict[str, bytes]) -> bytes:
+def make_zip(members: dict[str, bytes]) -> bytes:
     """A zip archive of stored files."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -24,26 +30,26 @@ def zipped(members: dict[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def _dolls(dice: Dice, flag: str) -> Files:
+def _dolls(dice: SeededRandom, flag: str) -> Files:
     data, name = base64.b64encode(flag.encode()), "flag.txt"
     for depth in range(12):
         kind = dice.choice(("zip", "tar", "gz"))
         other = f"{dice.choice(WORDS)}-{depth}.txt"
         if kind == "gz":
-            data = gzipped(data)
+            data = make_gzip(data)
         else:
-            pack = zipped if kind == "zip" else tarred
+            pack = make_zip if kind == "zip" else make_tar
             data = pack({other: " ".join(dice.words(6)).encode() + b"\n", name: data})
         name = f"doll-{depth}"
     return {"doll": data}
 
 
-def _unlisted(dice: Dice, flag: str) -> Files:
+def _unlisted(dice: SeededRandom, flag: str) -> Files:
     names = [f"{word}.txt" for word in dice.sample(WORDS, 9)]
     lost = dice.randrange(3, 7)
     members = {n: " ".join(dice.words(8)).encode() + b"\n" for n in names}
     members[names[lost]] = flag.encode() + b"\n"
-    whole = zipped(members)
+    whole = make_zip(members)
     start = int.from_bytes(whole[-6:-2], "little")
     size = [46 + len(n) for n in names]
     at = start + sum(size[:lost])
@@ -54,13 +60,13 @@ def _unlisted(dice: Dice, flag: str) -> Files:
     return {"texts.zip": whole[:start] + directory + bytes(end)}
 
 
-def _behind(dice: Dice, flag: str) -> Files:
+def _behind(dice: SeededRandom, flag: str) -> Files:
     picture = b"P5\n24 24\n255\n" + bytes(dice.getrandbits(8) for _ in range(24 * 24))
     behind = {"read.me": b"look in notes/\n", "notes/1": flag.encode()}
-    return {"photo.pgm": picture + zipped(behind)}
+    return {"photo.pgm": picture + make_zip(behind)}
 
 
-def _torn(dice: Dice, flag: str) -> Files:
+def _torn(dice: SeededRandom, flag: str) -> Files:
     buffer = io.BytesIO()
     parts = [flag[i : i + 6] for i in range(0, len(flag), 6)]
     order = list(enumerate(parts))
@@ -75,13 +81,13 @@ def _torn(dice: Dice, flag: str) -> Files:
     return {"pages.tar": buffer.getvalue()}
 
 
-RIDDLES = (
-    Riddle(
+CHALLENGES = (
+    Challenge(
         "dolls",
         "doll is an archive in an archive in an archive: zip, tar and gzip, in any order, none of "
         "them named. The innermost file is flag.txt, which has the flag in base64.",
         _dolls,
-        python("""
+        python_script("""
 import base64, gzip, io, tarfile, zipfile
 data = open("doll", "rb").read()
 while not data.startswith(b"ZmxhZ3"):
@@ -99,7 +105,7 @@ print(base64.b64decode(data).decode())
         "easy",
         ("archives",),
     ),
-    Riddle(
+    Challenge(
         "unlisted",
         "One text was taken out of the table of contents of texts.zip, but the archive still holds "
         "it. It is a flag.",
@@ -108,24 +114,24 @@ print(base64.b64decode(data).decode())
         "medium",
         ("archives", "forensics"),
     ),
-    Riddle(
+    Challenge(
         "behind",
         "photo.pgm is a picture of noise, and larger than a picture of its size has to be. What "
         "follows the picture is an archive with a flag in it.",
         _behind,
-        python("""
+        python_script("""
 import zipfile
 print(zipfile.ZipFile("photo.pgm").read("notes/1").decode())
 """),
         "easy",
         ("archives", "images"),
     ),
-    Riddle(
+    Challenge(
         "torn",
         "pages.tar carries more than its pages: whoever packed it left a comment with each page, "
         "a piece of a flag. The pages were written in the order of their dates.",
         _torn,
-        python("""
+        python_script("""
 import tarfile
 pages = sorted(tarfile.open("pages.tar").getmembers(), key=lambda m: m.mtime)
 print("".join(m.pax_headers["comment"] for m in pages))

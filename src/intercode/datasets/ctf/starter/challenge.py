@@ -18,7 +18,7 @@ WORDS = (
 )  # fmt: skip
 
 
-class Dice(random.Random):
+class SeededRandom(random.Random):
     """Chance that comes out the same for the same task and seed."""
 
     def words(self, count: int) -> list[str]:
@@ -35,24 +35,24 @@ class Dice(random.Random):
 
 
 @dataclass(frozen=True, slots=True)
-class Riddle:
+class Challenge:
     """One task. ``make`` hides a flag in files, by chance; ``gold`` is Bash that prints the flag
     from these files, with nothing beyond coreutils and Python."""
 
     name: str
     query: str
-    make: Callable[[Dice, str], Files]
+    create_files: Callable[[SeededRandom, str], Files]
     gold: str
     hardness: str
     tags: tuple[str, ...]
 
 
-def python(code: str) -> str:
+def python_script(code: str) -> str:
     """Bash that runs a Python program."""
     return f"python3 - <<'END'\n{code.strip()}\nEND"
 
 
-def blocks(data: bytes) -> bytes:
+def stored_zlib(data: bytes) -> bytes:
     """A zlib stream that no version of a compressor makes otherwise: stored, not compressed
     (RFC 1950, RFC 1951 section 3.2.4)."""
     size = len(data)

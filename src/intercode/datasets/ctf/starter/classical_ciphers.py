@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import string
 
-from intercode.datasets.ctf.starter.challenge import Dice, Files, Riddle, python
+from intercode.datasets.ctf.starter.challenge import Challenge, Files, SeededRandom, python_script
 
 _SMALL = string.ascii_lowercase
 
@@ -19,13 +19,13 @@ def _shifted(text: str, key: list[int]) -> str:
     return out
 
 
-def _turning(dice: Dice, flag: str) -> Files:
+def _turning(dice: SeededRandom, flag: str) -> Files:
     key = [dice.randint(1, 25) for _ in range(4)]
     text = f"{flag} is what {' '.join(dice.words(9))} was for"
     return {"letter.txt": _shifted(text, key).encode() + b"\n"}
 
 
-def _exchange(dice: Dice, flag: str) -> Files:
+def _exchange(dice: SeededRandom, flag: str) -> Files:
     mixed = list(_SMALL)
     dice.shuffle(mixed)
     table = str.maketrans(_SMALL, "".join(mixed))
@@ -37,7 +37,7 @@ def _exchange(dice: Dice, flag: str) -> Files:
     }
 
 
-def _rails(dice: Dice, flag: str) -> Files:
+def _rails(dice: SeededRandom, flag: str) -> Files:
     text = f"{'-'.join(dice.words(3))}-{flag}-{'-'.join(dice.words(3))}"
     count = dice.randint(4, 9)
     rows = [""] * count
@@ -47,7 +47,7 @@ def _rails(dice: Dice, flag: str) -> Files:
     return {"fence.txt": "".join(rows).encode() + b"\n"}
 
 
-def _columns(dice: Dice, flag: str) -> Files:
+def _columns(dice: SeededRandom, flag: str) -> Files:
     key = dice.sample(range(7), 7)
     text = f"begin {flag} end "
     text += "x" * (-len(text) % 7)
@@ -55,13 +55,13 @@ def _columns(dice: Dice, flag: str) -> Files:
     return {"grid.txt": "".join(columns).encode() + b"\n"}
 
 
-RIDDLES = (
-    Riddle(
+CHALLENGES = (
+    Challenge(
         "turning",
         "letter.txt is enciphered with a Vigenère cipher of a short key: only the letters a to z "
         "are moved, and only they use up the key. The letter begins with a flag.",
         _turning,
-        python("""
+        python_script("""
 text = open("letter.txt").read().strip()
 key = [ord(c) - ord(p) for c, p in zip(text, "flag")]
 out, at = "", 0
@@ -74,24 +74,24 @@ print(out.split()[0])
         "medium",
         ("cryptography",),
     ),
-    Riddle(
+    Challenge(
         "exchange",
         "known.enc is known.txt with every letter exchanged for another one, always the same. "
         "secret.enc was made with the same table. What does it say?",
         _exchange,
-        python("""
+        python_script("""
 table = dict(zip(open("known.enc").read(), open("known.txt").read()))
 print("".join(table.get(c, c) for c in open("secret.enc").read().strip()))
 """),
         "easy",
         ("cryptography",),
     ),
-    Riddle(
+    Challenge(
         "rails",
         "fence.txt was written in a zigzag over some number of rails and then read off rail by "
         "rail. Find the flag in it.",
         _rails,
-        python(r"""
+        python_script(r"""
 import re
 text = open("fence.txt").read().strip()
 for count in range(2, 30):
@@ -105,12 +105,12 @@ for count in range(2, 30):
         "medium",
         ("cryptography",),
     ),
-    Riddle(
+    Challenge(
         "columns",
         "A text was written into a grid of seven columns, row by row, and read off column by "
         "column, in an order that nobody remembers: grid.txt. It begins with `begin flag{`.",
         _columns,
-        python(r"""
+        python_script(r"""
 import itertools, re
 text = open("grid.txt").read().rstrip("\n")
 size = len(text) // 7

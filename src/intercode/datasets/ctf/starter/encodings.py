@@ -6,7 +6,13 @@ import base64
 import codecs
 from collections.abc import Callable
 
-from intercode.datasets.ctf.starter.challenge import WORDS, Dice, Files, Riddle, python
+from intercode.datasets.ctf.starter.challenge import (
+    WORDS,
+    Challenge,
+    Files,
+    SeededRandom,
+    python_script,
+)
 
 _MORSE = {
     "a": ".-", "b": "-...", "c": "-.-.", "d": "-..", "e": ".", "f": "..-.", "g": "--.", "h": "....",
@@ -25,7 +31,7 @@ _WRAPPERS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def _parcel(dice: Dice, flag: str) -> Files:
+def _parcel(dice: SeededRandom, flag: str) -> Files:
     data = flag.encode()
     for _ in range(dice.randint(6, 9)):
         kind = dice.choice(sorted(_WRAPPERS))
@@ -33,7 +39,7 @@ def _parcel(dice: Dice, flag: str) -> Files:
     return {"parcel.txt": data + b"\n"}
 
 
-def _morse(dice: Dice, flag: str) -> Files:
+def _morse(dice: SeededRandom, flag: str) -> Files:
     table = "".join(f"{sign}\t{code}\n" for sign, code in _MORSE.items())
     body = flag.removeprefix("flag{").removesuffix("}")
     noise = " ".join(_MORSE[c] for c in "test_" + dice.choice(WORDS))
@@ -41,14 +47,14 @@ def _morse(dice: Dice, flag: str) -> Files:
     return {"table.tsv": table.encode(), "received.txt": f"{noise}\n{sent}\n".encode()}
 
 
-def _line_ends(dice: Dice, flag: str) -> Files:
+def _line_ends(dice: SeededRandom, flag: str) -> Files:
     bits = "".join(f"{byte:08b}" for byte in flag.encode())
     lines = [f"{' '.join(dice.words(5))}{' ' if bit == '0' else chr(9)}\n" for bit in bits]
     lines += [" ".join(dice.words(5)) + "\n" for _ in range(20)]
     return {"poem.txt": "".join(lines).encode()}
 
 
-def _pixels(dice: Dice, flag: str) -> Files:
+def _pixels(dice: SeededRandom, flag: str) -> Files:
     bits = "".join(f"{byte:08b}" for byte in flag.encode() + b"\0")
     wide = 40
     data = bytearray(dice.getrandbits(8) for _ in range(3 * wide * wide))
@@ -57,7 +63,7 @@ def _pixels(dice: Dice, flag: str) -> Files:
     return {"picture.ppm": f"P6\n{wide} {wide}\n255\n".encode() + bytes(data)}
 
 
-def _invisible(dice: Dice, flag: str) -> Files:
+def _invisible(dice: SeededRandom, flag: str) -> Files:
     bits = "".join(f"{byte:08b}" for byte in flag.encode())
     text, at = "", 0
     while at < len(bits):
@@ -67,7 +73,7 @@ def _invisible(dice: Dice, flag: str) -> Files:
     return {"note.md": f"# Shopping\n\n{text.strip()}\n".encode()}
 
 
-def _numbers(dice: Dice, flag: str) -> Files:
+def _numbers(dice: SeededRandom, flag: str) -> Files:
     lines = []
     for number, byte in enumerate(flag.encode()):
         base = dice.choice((2, 3, 5, 7, 8, 12, 16))
@@ -79,13 +85,13 @@ def _numbers(dice: Dice, flag: str) -> Files:
     return {"numbers.txt": "".join(lines).encode()}
 
 
-RIDDLES = (
-    Riddle(
+CHALLENGES = (
+    Challenge(
         "parcel",
         "parcel.txt holds a flag that was wrapped several times. The first line of each wrapping "
         "says how: base64, base32, base85 (Python's b85), hex, rot13, or backwards (by bytes).",
         _parcel,
-        python("""
+        python_script("""
 import base64, codecs
 data = open("parcel.txt", "rb").read().rstrip(b"\\n")
 undo = {
@@ -101,12 +107,12 @@ print(data.decode())
         "easy",
         ("encoding",),
     ),
-    Riddle(
+    Challenge(
         "morse",
         "A station sent the two lines of received.txt in Morse code; table.tsv is its table. The "
         "second line is the inside of a flag: put it between flag{ and }.",
         _morse,
-        python("""
+        python_script("""
 table = dict(reversed(line.rstrip("\\n").split("\\t")) for line in open("table.tsv"))
 body = open("received.txt").read().splitlines()[1]
 print("flag{" + "".join(table[code] for code in body.split()) + "}")
@@ -114,12 +120,12 @@ print("flag{" + "".join(table[code] for code in body.split()) + "}")
         "easy",
         ("encoding",),
     ),
-    Riddle(
+    Challenge(
         "line-ends",
         "The poem in poem.txt is dull, but look at what stands at the ends of its lines, where "
         "nobody looks: one bit a line, the first bit of a byte first. They spell a flag.",
         _line_ends,
-        python("""
+        python_script("""
 lines = open("poem.txt").read().split("\\n")
 bits = "".join("0" if s[-1] == " " else "1" for s in lines if s and s[-1] in " \\t")
 print(bytes(int(bits[i : i + 8], 2) for i in range(0, len(bits), 8)).decode())
@@ -127,12 +133,12 @@ print(bytes(int(bits[i : i + 8], 2) for i in range(0, len(bits), 8)).decode())
         "medium",
         ("encoding", "steganography"),
     ),
-    Riddle(
+    Challenge(
         "pixels",
         "A flag hides in picture.ppm, a binary PPM file, in the lowest bit of every colour value "
         "from the first on, eight values to a character, the highest bit first, up to a NUL.",
         _pixels,
-        python("""
+        python_script("""
 data = open("picture.ppm", "rb").read().split(b"\\n", 3)[3]
 bits = "".join(str(b & 1) for b in data)
 text = bytes(int(bits[i : i + 8], 2) for i in range(0, len(bits) - 7, 8))
@@ -141,12 +147,12 @@ print(text[: text.index(0)].decode())
         "medium",
         ("steganography", "images"),
     ),
-    Riddle(
+    Challenge(
         "invisible",
         "note.md looks like a shopping list, yet it has more characters than one can see. Two of "
         "the invisible ones are a 0 (the one with the smaller code) and a 1; together: a flag.",
         _invisible,
-        python("""
+        python_script("""
 text = open("note.md", encoding="utf-8").read()
 bits = "".join("01"[c == "\\u200c"] for c in text if c in "\\u200b\\u200c")
 print(bytes(int(bits[i : i + 8], 2) for i in range(0, len(bits), 8)).decode())
@@ -154,7 +160,7 @@ print(bytes(int(bits[i : i + 8], 2) for i in range(0, len(bits), 8)).decode())
         "medium",
         ("steganography", "unicode"),
     ),
-    Riddle(
+    Challenge(
         "numbers",
         "Each line of numbers.txt gives one character of a flag: its place, a base, and the "
         "character's ASCII code in that base. The lines got mixed up.",

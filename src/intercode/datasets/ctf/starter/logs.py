@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import struct
 
-from intercode.datasets.ctf.starter.challenge import Dice, Files, Riddle, python
+from intercode.datasets.ctf.starter.challenge import Challenge, Files, SeededRandom, python_script
 
 _EPOCH = 1714550400  # 2024-05-01 08:00 UTC
 
 
-def _names_asked(dice: Dice, flag: str) -> Files:
+def _names_asked(dice: SeededRandom, flag: str) -> Files:
     code = flag.encode().hex()
     pieces = [code[i : i + 10] for i in range(0, len(code), 10)]
     thief, queue = f"10.0.0.{dice.randint(2, 250)}", list(enumerate(pieces))
@@ -27,7 +27,7 @@ def _names_asked(dice: Dice, flag: str) -> Files:
     return {"dns.log": "".join(lines).encode()}
 
 
-def _one_bit_answers(dice: Dice, flag: str) -> Files:
+def _one_bit_answers(dice: SeededRandom, flag: str) -> Files:
     lines = []
     for place, sign in enumerate(flag, 1):
         low, high = 32, 126
@@ -52,7 +52,7 @@ def _packet(source: int, target: int, sequence: int, data: bytes) -> bytes:
     return b"\2\0\0\0\0\1\2\0\0\0\0\2\x08\0" + head + tcp
 
 
-def _capture(dice: Dice, flag: str) -> Files:
+def _capture(dice: SeededRandom, flag: str) -> Files:
     body = f"name={dice.choice(dice.words(3))}&token={flag}&end=1".encode()
     text = b"POST /login HTTP/1.1\r\nHost: door.example\r\n\r\n" + body
     start, port = dice.getrandbits(28), dice.randint(30000, 60000)
@@ -67,7 +67,7 @@ def _capture(dice: Dice, flag: str) -> Files:
     return {"traffic.pcap": out}
 
 
-def _keys(dice: Dice, flag: str) -> Files:
+def _keys(dice: SeededRandom, flag: str) -> Files:
     shifted = {"{": "[", "}": "]", "_": "-"}
     lines = []
     for sign in flag:
@@ -80,8 +80,8 @@ def _keys(dice: Dice, flag: str) -> Files:
     return {"keys.log": "".join([*lines, "press Return\n"]).encode()}
 
 
-RIDDLES = (
-    Riddle(
+CHALLENGES = (
+    Challenge(
         "names-asked",
         "dns.log shows which names the machines of an office asked for. One of them carried a "
         "flag out, in numbered pieces of hexadecimal that went in no order.",
@@ -91,13 +91,13 @@ RIDDLES = (
         "medium",
         ("logs", "forensics"),
     ),
-    Riddle(
+    Challenge(
         "one-bit-answers",
         "Somebody read a secret out of our database one comparison at a time; access.log has the "
         "requests and the sizes of the answers. A large answer means that the comparison held. "
         "What did they read? It is a flag.",
         _one_bit_answers,
-        python(r"""
+        python_script(r"""
 import re
 low, high = {}, {}
 for line in open("access.log"):
@@ -112,12 +112,12 @@ print("".join(chr(low.get(p, high.get(p))) for p in sorted(low.keys() | high.key
         "hard",
         ("logs", "databases"),
     ),
-    Riddle(
+    Challenge(
         "capture",
         "traffic.pcap holds a login over port 80, cut into small packets that did not arrive in "
         "order. The token that was sent is a flag.",
         _capture,
-        python(r"""
+        python_script(r"""
 import re, struct
 data, at, found = open("traffic.pcap", "rb").read(), 24, []
 while at < len(data):
@@ -132,12 +132,12 @@ print(re.search(r"token=(flag\{.*?\})", text)[1])
         "hard",
         ("network", "forensics"),
     ),
-    Riddle(
+    Challenge(
         "keys",
         "keys.log is what a keyboard sent while somebody typed a flag, with slips of the finger. "
         "The keyboard is a US one: shifted, [ is {, ] is } and - is _.",
         _keys,
-        python("""
+        python_script("""
 out, shift = "", False
 for what, key in map(str.split, open("keys.log")):
     if key == "Shift":

@@ -5,12 +5,18 @@ from __future__ import annotations
 import hashlib
 import math
 
-from intercode.datasets.ctf.starter.challenge import WORDS, Dice, Files, Riddle, python
+from intercode.datasets.ctf.starter.challenge import (
+    WORDS,
+    Challenge,
+    Files,
+    SeededRandom,
+    python_script,
+)
 
 _SMALL = math.prod(p for p in range(3, 800) if all(p % d for d in range(2, 29) if d < p))
 
 
-def _probably_prime(number: int, dice: Dice) -> bool:
+def _probably_prime(number: int, dice: SeededRandom) -> bool:
     """Miller and Rabin's test with six bases drawn by chance, after small factors."""
     if math.gcd(number, _SMALL) > 1:
         return False
@@ -30,7 +36,7 @@ def _probably_prime(number: int, dice: Dice) -> bool:
     return True
 
 
-def _prime(dice: Dice, bits: int, e: int) -> int:
+def _prime(dice: SeededRandom, bits: int, e: int) -> int:
     """A prime of that many bits whose predecessor has no factor in common with ``e``."""
     while True:
         number = dice.getrandbits(bits) | 3 << bits - 2 | 1
@@ -38,13 +44,13 @@ def _prime(dice: Dice, bits: int, e: int) -> int:
             return number
 
 
-def _small_exponent(dice: Dice, flag: str) -> Files:
+def _small_exponent(dice: SeededRandom, flag: str) -> Files:
     n = math.prod(_prime(dice, 192, 3) for _ in range(5))
     text = f"n = {n}\ne = 3\nc = {pow(int.from_bytes(flag.encode(), 'big'), 3, n)}\n"
     return {"message.txt": text.encode()}
 
 
-def _shared_prime(dice: Dice, flag: str) -> Files:
+def _shared_prime(dice: SeededRandom, flag: str) -> Files:
     e, shared = 65537, _prime(dice, 192, 65537)
     keys = [shared * _prime(dice, 192, e) for _ in range(2)]
     keys += [_prime(dice, 192, e) * _prime(dice, 192, e) for _ in range(2)]
@@ -59,7 +65,7 @@ def _xored(data: bytes, key: bytes) -> bytes:
     return bytes(b ^ key[i % len(key)] for i, b in enumerate(data))
 
 
-def _twice(dice: Dice, flag: str) -> Files:
+def _twice(dice: SeededRandom, flag: str) -> Files:
     first = (" ".join(dice.words(20)) + "\n").encode()
     second = f"{dice.choice(WORDS)}: {flag}\n".encode()
     pad = dice.randbytes(len(first))
@@ -70,13 +76,13 @@ def _twice(dice: Dice, flag: str) -> Files:
     }
 
 
-def _repeated_key(dice: Dice, flag: str) -> Files:
+def _repeated_key(dice: SeededRandom, flag: str) -> Files:
     key = dice.randbytes(dice.randint(9, 16))
     text = f"-----BEGIN NOTE-----\n{' '.join(dice.words(12))}\n{flag}\n-----END NOTE-----\n"
     return {"note.enc": _xored(text.encode(), key)}
 
 
-def _pin(dice: Dice, flag: str) -> Files:
+def _pin(dice: SeededRandom, flag: str) -> Files:
     salt, pin = dice.name(8), f"{dice.randrange(10**5):05}"
     key = hashlib.sha256(f"{salt}{pin}".encode()).digest()
     text = f"salt = {salt}\nkey = SHA-256 of the salt and a PIN of five digits, as ASCII\n"
@@ -85,7 +91,7 @@ def _pin(dice: Dice, flag: str) -> Files:
     return {"locked.txt": text.encode(), "locked.bin": _xored(flag.encode(), key)}
 
 
-def _generator(dice: Dice, flag: str) -> Files:
+def _generator(dice: SeededRandom, flag: str) -> Files:
     a, c, m = 1103515245, 12345, 2**31
     state, stream = dice.getrandbits(31), b""
     known = " ".join(dice.words(4))
@@ -106,13 +112,13 @@ def stream(seed):
     return {"cipher.py": code.encode(), "sent.bin": sent}
 
 
-RIDDLES = (
-    Riddle(
+CHALLENGES = (
+    Challenge(
         "small-exponent",
         "message.txt has a flag, encrypted with RSA (of five primes): the text's bytes, highest "
         "first, are the number. There was no padding.",
         _small_exponent,
-        python(r"""
+        python_script(r"""
 import re
 c = int(re.search(r"c = (\d+)", open("message.txt").read())[1])
 r = 1 << (c.bit_length() + 2) // 3
@@ -123,12 +129,12 @@ print(r.to_bytes(r.bit_length() // 8 + 1, "big").lstrip(b"\0").decode())
         "medium",
         ("cryptography", "rsa"),
     ),
-    Riddle(
+    Challenge(
         "shared-prime",
         "Four RSA keys in keys.txt were made by a machine that had little chance to draw from. "
         "sent.txt is a flag for one of them: the text's bytes, highest first, as a number.",
         _shared_prime,
-        python(r"""
+        python_script(r"""
 import math, re
 keys = [tuple(map(int, k)) for k in re.findall(r"n = (\d+), e = (\d+)", open("keys.txt").read())]
 to, c = map(int, re.search(r"key (\d): (\d+)", open("sent.txt").read()).groups())
@@ -140,12 +146,12 @@ print(m.to_bytes(64, "big").lstrip(b"\0").decode())
         "medium",
         ("cryptography", "rsa"),
     ),
-    Riddle(
+    Challenge(
         "twice",
         "The pad with which Monday's text was encrypted, byte by byte with XOR, was used once more "
         "on Tuesday. What did Tuesday's text say? It has a flag in it.",
         _twice,
-        python(r"""
+        python_script(r"""
 import re
 a, b, c = (open(n, "rb").read() for n in ("monday.txt", "monday.enc", "tuesday.enc"))
 print(re.search(r"flag\{.*?\}", bytes(x ^ y ^ z for x, y, z in zip(a, b, c)).decode())[0])
@@ -153,12 +159,12 @@ print(re.search(r"flag\{.*?\}", bytes(x ^ y ^ z for x, y, z in zip(a, b, c)).dec
         "easy",
         ("cryptography",),
     ),
-    Riddle(
+    Challenge(
         "repeated-key",
         "note.enc was XORed with a key of 9 to 16 bytes, again and again. Notes of this kind begin "
         "with the line -----BEGIN NOTE----- and hold a flag.",
         _repeated_key,
-        python(r"""
+        python_script(r"""
 import re
 data = open("note.enc", "rb").read()
 known = b"-----BEGIN NOTE-----\n"
@@ -172,11 +178,11 @@ for size in range(9, 17):
         "medium",
         ("cryptography",),
     ),
-    Riddle(
+    Challenge(
         "pin",
         "locked.bin is a flag that was locked with a PIN; locked.txt says how. Unlock it.",
         _pin,
-        python(r"""
+        python_script(r"""
 import hashlib, re
 text, data = open("locked.txt").read(), open("locked.bin", "rb").read()
 salt, check = re.search(r"salt = (\w+)", text)[1], re.search(r"check = (\w+)", text)[1]
@@ -189,12 +195,12 @@ for pin in range(10**5):
         "medium",
         ("cryptography", "hashes"),
     ),
-    Riddle(
+    Challenge(
         "generator",
         "sent.bin was encrypted with the generator in cipher.py, whose seed is lost. How the text "
         "begins is known. Find the flag in it.",
         _generator,
-        python(r"""
+        python_script(r"""
 import re
 data = open("sent.bin", "rb").read()
 a, c, m = 1103515245, 12345, 2**31

@@ -6,10 +6,17 @@ import hashlib
 import sqlite3
 from itertools import pairwise
 
-from intercode.datasets.ctf.starter.challenge import WORDS, Dice, Files, Riddle, blocks, python
+from intercode.datasets.ctf.starter.challenge import (
+    WORDS,
+    Challenge,
+    Files,
+    SeededRandom,
+    python_script,
+    stored_zlib,
+)
 
 
-def _permissions(dice: Dice, flag: str) -> Files:
+def _permissions(dice: SeededRandom, flag: str) -> Files:
     files: dict[str, tuple[bytes, int]] = {}
     modes = (0o644, 0o600, 0o640, 0o755, 0o664, 0o444, 0o700)
     for number in range(60):
@@ -20,7 +27,7 @@ def _permissions(dice: Dice, flag: str) -> Files:
     return files
 
 
-def _database(dice: Dice, flag: str) -> Files:
+def _database(dice: SeededRandom, flag: str) -> Files:
     base = sqlite3.connect(":memory:")
     base.executescript(
         "CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT, left_on TEXT);"
@@ -50,10 +57,10 @@ def _database(dice: Dice, flag: str) -> Files:
 def _object(kind: str, body: bytes) -> tuple[str, bytes]:
     """A loose object of git: its name and its file (gitformat-loose)."""
     data = f"{kind} {len(body)}\0".encode() + body
-    return hashlib.sha1(data).hexdigest(), blocks(data)
+    return hashlib.sha1(data).hexdigest(), stored_zlib(data)
 
 
-def _history(dice: Dice, flag: str) -> Files:
+def _history(dice: SeededRandom, flag: str) -> Files:
     files: dict[str, bytes] = {
         "app/.git/HEAD": b"ref: refs/heads/main\n",
         "app/.git/config": b"[core]\n\trepositoryformatversion = 0\n\tbare = false\n",
@@ -83,7 +90,7 @@ def _history(dice: Dice, flag: str) -> Files:
     return files
 
 
-def _accounts(dice: Dice, flag: str) -> Files:
+def _accounts(dice: SeededRandom, flag: str) -> Files:
     words = [f"{a}{b}" for a in WORDS for b in range(10)]
     dice.shuffle(words)
     password, lines = dice.choice(words), []
@@ -105,7 +112,7 @@ def _accounts(dice: Dice, flag: str) -> Files:
     }
 
 
-def _trail(dice: Dice, flag: str) -> Files:
+def _trail(dice: SeededRandom, flag: str) -> Files:
     names = [f"{a}-{dice.name()}" for a in dice.sample(WORDS, 24)]
     files = {
         f"trail/{name}": f"{dice.words(1)[0]}\nnext: {after}\n".encode()
@@ -118,8 +125,8 @@ def _trail(dice: Dice, flag: str) -> Files:
     return {**files, "start": f"next: {names[0]}\n".encode()}
 
 
-RIDDLES = (
-    Riddle(
+CHALLENGES = (
+    Challenge(
         "permissions",
         "Every file below vault/ holds something that looks like a flag. The real one is in the "
         "only file that its owner may read but not write, its group may write but not read, and "
@@ -129,12 +136,12 @@ RIDDLES = (
         "easy",
         ("permissions",),
     ),
-    Riddle(
+    Challenge(
         "doors",
         "doors.sqlite tells who said what at which door. The one who has left said a flag, a "
         "character a visit, at the door of the room that the table hint names.",
         _database,
-        python('''
+        python_script('''
 import sqlite3
 rows = sqlite3.connect("doors.sqlite").execute("""
     SELECT said FROM visits JOIN people ON people.id = person JOIN doors ON doors.id = door
@@ -144,12 +151,12 @@ print("".join(said for said, in rows))
         "medium",
         ("databases", "sql"),
     ),
-    Riddle(
+    Challenge(
         "history",
         "app/ is a git repository. At some time its settings had a token in them that should never "
         "have been committed: a flag.",
         _history,
-        python(r"""
+        python_script(r"""
 import pathlib, re, zlib
 for path in pathlib.Path("app/.git/objects").glob("??/*"):
     if found := re.search(rb"flag\{.*?\}", zlib.decompress(path.read_bytes())):
@@ -158,12 +165,12 @@ for path in pathlib.Path("app/.git/objects").glob("??/*"):
         "medium",
         ("git", "forensics"),
     ),
-    Riddle(
+    Challenge(
         "accounts",
         "keeper's password is one of words.txt; README says how the rest hangs together. What is "
         "in the safe?",
         _accounts,
-        python("""
+        python_script("""
 import hashlib
 lines = [line.strip().split(":") for line in open("accounts")]
 salt, value = next(l[2:] for l in lines if l[0] == "keeper")
@@ -176,7 +183,7 @@ for word in open("words.txt").read().split():
         "medium",
         ("hashes", "passwords"),
     ),
-    Riddle(
+    Challenge(
         "trail",
         "The file start names a file below trail/, which names the next one, and so on. The last "
         "one has the flag; flags in any other file are false.",

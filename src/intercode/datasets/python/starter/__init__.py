@@ -16,9 +16,9 @@ from typing import Any
 
 from intercode.core.errors import DataError
 from intercode.core.types import LayerSpec
-from intercode.datasets.hidden_tests import entry_of
+from intercode.datasets.hidden_tests import find_entry_point
 from intercode.datasets.starter import file_tree
-from intercode.datasets.starter.tree_entry import Entry
+from intercode.datasets.starter.tree_entry import TreeEntry
 
 HOME = "/lab"
 """The directory in which the tasks are played."""
@@ -31,21 +31,23 @@ _TASK = re.compile(
 )
 
 
-def entries() -> list[Entry]:
+def entries() -> list[TreeEntry]:
     """Every file that lies in the box, parents before children."""
     return list(
-        file_tree.parse(files(__package__).joinpath("files.txt").read_text("utf-8"), "files.txt")
+        file_tree.parse_description(
+            files(__package__).joinpath("files.txt").read_text("utf-8"), "files.txt"
+        )
     )
 
 
 def digest() -> str:
     """See ``tree.digest``."""
-    return file_tree.digest(entries())
+    return file_tree.tree_digest(entries())
 
 
 def build(dest: Path) -> None:
     """Write the files below ``dest``; see ``tree.build``."""
-    file_tree.build(dest, entries())
+    file_tree.write_tree(dest, entries())
 
 
 def rows() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -69,7 +71,7 @@ def parse(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         if found is None:
             raise DataError(f"{where}: expected hardness, tags, a query, '-- gold' and '-- tests'")
         setup, tests = found["setup"] or "", tuple(found["tests"].splitlines())
-        entry = entry_of(found["gold"], tests, setup, where)
+        entry = find_entry_point(found["gold"], tests, setup, where)
         yield (
             where,
             {
@@ -83,6 +85,6 @@ def parse(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
         )
 
 
-def place(root: Path, row: dict[str, Any]) -> dict[str, Any]:
+def task_fields(root: Path, row: dict[str, Any]) -> dict[str, Any]:
     """A row as the fields of a task on the files at ``root``."""
     return {**row, "files": (LayerSpec("dir", root),), "cwd": HOME}

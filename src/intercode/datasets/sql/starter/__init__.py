@@ -30,7 +30,7 @@ def build(root: Path) -> None:
     (root / DUMP).write_bytes(_content())
 
 
-def place(root: Path, row: dict[str, Any]) -> dict[str, Any]:
+def task_fields(root: Path, row: dict[str, Any]) -> dict[str, Any]:
     """The row as fields of a task: it plays in the ``database`` that it names, which is also its
     group."""
     name = row["database"]

@@ -12,11 +12,17 @@ that kind is covered by none. A refusal is an observation: it costs a turn, noth
 
 from __future__ import annotations
 
-from intercode.environments.base.policy.guard import Guard
+from intercode.environments.base.policy.guard import PolicyGuard
 from intercode.environments.base.policy.policy import Policy, PolicySource, Unparsed, read_policy
 from intercode.environments.base.policy.rules import KINDS, Rule, make_rule
 
 __all__ = [
-    "KINDS", "Guard", "Policy", "PolicySource", "Rule", "Unparsed", "make_rule",
+    "KINDS",
+    "Policy",
+    "PolicyGuard",
+    "PolicySource",
+    "Rule",
+    "Unparsed",
+    "make_rule",
     "read_policy",
 ]  # fmt: skip

@@ -7,20 +7,20 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from intercode.core.errors import ConfigError
-from intercode.environments.base.policy.parts import Parsed, Part, joined
-from intercode.environments.base.policy.wrapper_commands import Carried, carried
+from intercode.environments.base.policy.parts import ActionPart, ParsedAction, merge_parsed
+from intercode.environments.base.policy.wrapper_commands import WrappedCommand, wrapped_commands
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_DEPTH = 2  # texts of `bash -c` in each other
-_NESTED = 50
+_MAX_DEPTH = 2  # texts of `bash -c` in each other
+_MAX_WRAPPED = 50
 """Commands that one command may run through ``sudo``, ``xargs``, ``find -exec`` and their kin."""
-_WRITES = (">", ">>", ">|", "&>", "&>>", "<>")
-_DECLARING = ("declaration_command", "unset_command")
+_WRITE_OPERATORS = (">", ">>", ">|", "&>", "&>>", "<>")
+_DECLARATION_NODES = ("declaration_command", "unset_command")
 
 
-def make_parser() -> Callable[[str], Parsed]:
+def make_parser() -> Callable[[str], ParsedAction]:
     """What reads Bash. Raises ConfigError where its grammar is not installed."""
     try:
         import tree_sitter
@@ -32,7 +32,7 @@ def make_parser() -> Callable[[str], Parsed]:
         ) from e
     language = tree_sitter.Language(tree_sitter_bash.language())
 
-    def parse(code: str) -> Parsed:
+    def parse(code: str) -> ParsedAction:
         return _Reader(lambda data: tree_sitter.Parser(language).parse(data), code).read()
 
     return parse
@@ -46,59 +46,65 @@ class _Reader:
     def __init__(self, parse: Callable[[bytes], Any], code: str, depth: int = 0) -> None:
         self._parse, self._depth = parse, depth
         self._tree = parse(code.encode("utf-8", "replace"))
-        self._own = {
-            _text(name)
-            for node in _nodes(self._tree.root_node)
+        self._defined = {
+            _node_text(name)
+            for node in _walk(self._tree.root_node)
             if node.type == "function_definition"
             and (name := node.child_by_field_name("name")) is not None
         }
 
-    def read(self) -> Parsed:
+    def read(self) -> ParsedAction:
         """The parts of the text, with the reason where they may not be all."""
         root = self._tree.root_node
-        broken = [Parsed((), "a syntax error")] if root.has_error else []
-        return joined([*broken, *(found for node in _nodes(root) for found in self._found(node))])
+        broken = [ParsedAction((), "a syntax error")] if root.has_error else []
+        return merge_parsed(
+            [*broken, *(found for node in _walk(root) for found in self._node_parts(node))]
+        )
 
-    def _found(self, node: Node) -> Iterator[Parsed]:
+    def _node_parts(self, node: Node) -> Iterator[ParsedAction]:
         if node.type == "command":
             name = node.child_by_field_name("name")
             if name is not None:
                 arguments = node.children_by_field_name("argument")
-                yield from self._command([_word(name), *map(_word, arguments)])
-        elif node.type in _DECLARING:
-            yield from self._command([(_text(child), True) for child in node.children])
-        elif node.type == "test_command" and _text(node).startswith("[ "):
-            yield Parsed((Part("command", ("[", *_text(node).split()[1:])),))
+                yield from self._command_parts(
+                    [_literal_word(name), *map(_literal_word, arguments)]
+                )
+        elif node.type in _DECLARATION_NODES:
+            yield from self._command_parts([(_node_text(child), True) for child in node.children])
+        elif node.type == "test_command" and _node_text(node).startswith("[ "):
+            yield ParsedAction((ActionPart("command", ("[", *_node_text(node).split()[1:])),))
         elif node.type == "file_redirect":
             target = node.child_by_field_name("destination")
-            if target is not None and any(c.type in _WRITES for c in node.children):
-                yield Parsed((Part("redirect", (_word(target)[0],)),))
+            if target is not None and any(c.type in _WRITE_OPERATORS for c in node.children):
+                yield ParsedAction((ActionPart("redirect", (_literal_word(target)[0],)),))
 
-    def _command(self, words: list[tuple[str, bool]]) -> Iterator[Parsed]:
+    def _command_parts(self, words: list[tuple[str, bool]]) -> Iterator[ParsedAction]:
         """A command by its words, each with whether it is known as it stands."""
         waiting = [words]
-        for _ in range(_NESTED):
+        for _ in range(_MAX_WRAPPED):
             if not waiting:
                 return
             words = waiting.pop()
             name, known = words[0]
             if not known:
-                yield Parsed((), f"the command's name in `{name}` is calculated")
+                yield ParsedAction((), f"the command's name in `{name}` is calculated")
             texts = tuple(text for text, _ in words)
-            yield Parsed((Part("command", texts, own=name in self._own),))
-            inner = list(carried(words)) if known else []
+            yield ParsedAction(
+                (ActionPart("command", texts, defined_by_action=name in self._defined),)
+            )
+            inner = list(wrapped_commands(words)) if known else []
             waiting += [list(one.words) for one in inner if one.words]
-            yield from (self._inner(one) for one in inner if not one.words)
+            yield from (self._nested_parts(one) for one in inner if not one.words)
         if waiting:
-            yield Parsed((), f"more than {_NESTED} commands that run each other")
+            yield ParsedAction((), f"more than {_MAX_WRAPPED} commands that run each other")
 
-    def _inner(self, inner: Carried) -> Parsed:
-        if not inner.known or self._depth == _DEPTH:
-            return Parsed((), f"what `{inner.by}` runs is calculated")
+    def _nested_parts(self, inner: WrappedCommand) -> ParsedAction:
+        if not inner.is_literal or self._depth == _MAX_DEPTH:
+            return ParsedAction((), f"what `{inner.wrapper}` runs is calculated")
         return _Reader(self._parse, inner.code, self._depth + 1).read()
 
 
-def _nodes(root: Node) -> Iterator[Node]:
+def _walk(root: Node) -> Iterator[Node]:
     """Every node of a tree, in the order of the text, however deep it is."""
     waiting = [root]
     while waiting:
@@ -107,15 +113,15 @@ def _nodes(root: Node) -> Iterator[Node]:
         waiting.extend(reversed(node.children))
 
 
-def _text(node: Node) -> str:
+def _node_text(node: Node) -> str:
     return (node.text or b"").decode("utf-8", "replace")
 
 
-def _word(node: Node) -> tuple[str, bool]:
+def _literal_word(node: Node) -> tuple[str, bool]:
     """A word as the command gets it, and whether the text tells it: not where it is calculated."""
-    kind, text = node.type, _text(node)
+    kind, text = node.type, _node_text(node)
     if kind == "command_name" and node.named_children:
-        return _word(node.named_children[0])
+        return _literal_word(node.named_children[0])
     if kind == "raw_string":
         return text[1:-1], True
     if kind == "ansi_c_string":
@@ -128,6 +134,6 @@ def _word(node: Node) -> tuple[str, bool]:
         fixed = all(child.type == "string_content" for child in node.named_children)
         return re.sub(r'\\([\\"$`])', r"\1", text[1:-1]) if fixed else text[1:-1], fixed
     if kind == "concatenation":
-        words = [_word(child) for child in node.children]
+        words = [_literal_word(child) for child in node.children]
         return "".join(word for word, _ in words), all(known for _, known in words)
     return text, False

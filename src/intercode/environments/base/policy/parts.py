@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ActionPart:
     """One thing that an action does: ``kind`` is a rule's kind, ``words`` what it is called, its
     name first. ``own``: the action defines that name itself, which no allow rule need cover."""
 
     kind: str
     words: tuple[str, ...]
-    own: bool = False
+    defined_by_action: bool = False
 
     @property
     def text(self) -> str:
@@ -22,16 +22,16 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedAction:
     """The parts of an action. ``unclear`` says why there may be more of them than its text tells;
     empty where it tells all."""
 
-    parts: tuple[Part, ...]
-    unclear: str = ""
+    parts: tuple[ActionPart, ...]
+    uncertainty: str = ""
 
 
-def joined(several: Iterable[Parsed]) -> Parsed:
+def merge_parsed(several: Iterable[ParsedAction]) -> ParsedAction:
     """All parts, and the first reason why there may be more."""
     found = list(several)
     parts = tuple(part for one in found for part in one.parts)
-    return Parsed(parts, next((one.unclear for one in found if one.unclear), ""))
+    return ParsedAction(parts, next((one.uncertainty for one in found if one.uncertainty), ""))

@@ -11,18 +11,18 @@ from typing import Any, Literal
 
 from intercode.core.config import read_toml
 from intercode.core.errors import ConfigError
-from intercode.core.registry import unknown
-from intercode.environments.base.policy.parts import Parsed
+from intercode.core.registry import unknown_name_error
+from intercode.environments.base.policy.parts import ParsedAction
 from intercode.environments.base.policy.rules import Rule, make_rule
 
 Unparsed = Literal["allow", "refuse"]
-_WORDS = {
+_MESSAGES = {
     "deny": "Refused: `{found}` is not allowed here (rule: deny {rule}). Nothing was run.",
     "allow": "Refused: `{found}` is not among what is allowed here ({rule}). Nothing was run.",
     "unparsed": "Refused: {found}, and what cannot be read is not allowed here. Nothing was run.",
 }
 _KEYS = ("allow", "deny", "message", "unparsed")
-_LONGEST = 80  # characters of what was found that a refusal repeats
+_MAX_SHOWN = 80  # characters of what was found that a refusal repeats
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,46 +39,46 @@ class Policy:
     unparsed: Unparsed = "allow"
     message: str = ""
 
-    def refusal(self, text: str, parse: Callable[[str], Parsed]) -> str | None:
+    def refusal(self, text: str, parse: Callable[[str], ParsedAction]) -> str | None:
         """What is said of an action that is not let through; None: it may run."""
-        parsed = parse(text) if self.reads else Parsed(())
+        parsed = parse(text) if self.needs_parsing else ParsedAction(())
         for rule in self.deny:
-            if (found := rule.found_in(text, parsed.parts)) is not None:
-                return self._say("deny", str(rule), found, rule.message)
-        if parsed.unclear and self.unparsed == "refuse":
-            return self._say("unparsed", "unparsed = refuse", parsed.unclear)
-        return self._not_allowed(text, parsed)
+            if (found := rule.find_match(text, parsed.parts)) is not None:
+                return self._refusal_text("deny", str(rule), found, rule.message)
+        if parsed.uncertainty and self.unparsed == "refuse":
+            return self._refusal_text("unparsed", "unparsed = refuse", parsed.uncertainty)
+        return self._allow_refusal(text, parsed)
 
     @property
-    def reads(self) -> bool:
+    def needs_parsing(self) -> bool:
         """Whether any rule needs an action's parts, and not only its text."""
         return any(rule.kind != "pattern" for rule in (*self.deny, *self.allow))
 
-    def _not_allowed(self, text: str, parsed: Parsed) -> str | None:
+    def _allow_refusal(self, text: str, parsed: ParsedAction) -> str | None:
         for kind in dict.fromkeys(rule.kind for rule in self.allow):
             rules = [rule for rule in self.allow if rule.kind == kind]
             names = ", ".join(map(str, rules))
             if kind == "pattern":
-                if all(rule.found_in(text, ()) is None for rule in rules):
-                    return self._say("allow", names, text)
+                if all(rule.find_match(text, ()) is None for rule in rules):
+                    return self._refusal_text("allow", names, text)
                 continue
             for part in parsed.parts:
-                own = part.own or part.kind != kind
-                if not own and not any(rule.covers(part) for rule in rules):
-                    return self._say("allow", names, part.text)
+                own = part.defined_by_action or part.kind != kind
+                if not own and not any(rule.matches(part) for rule in rules):
+                    return self._refusal_text("allow", names, part.text)
         return None
 
-    def _say(self, why: str, rule: str, found: str, message: str = "") -> str:
-        text = message or self.message or _WORDS[why]
+    def _refusal_text(self, why: str, rule: str, found: str, message: str = "") -> str:
+        text = message or self.message or _MESSAGES[why]
         found = " ".join(found.split())
-        found = found if len(found) <= _LONGEST else f"{found[:_LONGEST]}..."
+        found = found if len(found) <= _MAX_SHOWN else f"{found[:_MAX_SHOWN]}..."
         return text.replace("{rule}", rule).replace("{found}", found) + "\n"
 
-    def facts(self) -> dict[str, Any]:
+    def metadata(self) -> dict[str, Any]:
         """The policy as a file would hold it, with a digest: first 16 hex digits of a SHA-256."""
         told: dict[str, Any] = {
-            "deny": [_written(rule) for rule in self.deny],
-            "allow": [_written(rule) for rule in self.allow],
+            "deny": [_rule_setting(rule) for rule in self.deny],
+            "allow": [_rule_setting(rule) for rule in self.allow],
             "unparsed": self.unparsed,
             "message": self.message,
         }
@@ -105,9 +105,9 @@ def read_policy(source: PolicySource) -> Policy:
     values = {key: value for key, value in source.items() if key != "digest"}
     for key in values:
         if key not in _KEYS:
-            raise unknown(f"setting in {where}", key, list(_KEYS))
+            raise unknown_name_error(f"setting in {where}", key, list(_KEYS))
     try:
-        deny, allow = (_rules(values.get(key, ()), key) for key in ("deny", "allow"))
+        deny, allow = (_parse_rules(values.get(key, ()), key) for key in ("deny", "allow"))
     except ConfigError as e:
         raise ConfigError(f"{where}: {e}") from e
     if not deny and not allow:
@@ -121,13 +121,13 @@ def read_policy(source: PolicySource) -> Policy:
     return Policy(deny, allow, unparsed, message)
 
 
-def _rules(rows: object, key: str) -> tuple[Rule, ...]:
+def _parse_rules(rows: object, key: str) -> tuple[Rule, ...]:
     if not isinstance(rows, Sequence) or isinstance(rows, str):
         raise ConfigError(f"{key} is a list of rules, not {rows!r}")
-    return tuple(_rule(row, key) for row in rows)
+    return tuple(_parse_rule(row, key) for row in rows)
 
 
-def _rule(row: object, key: str) -> Rule:
+def _parse_rule(row: object, key: str) -> Rule:
     if isinstance(row, str):
         return make_rule(row)
     if not isinstance(row, Mapping) or not isinstance(row.get("rule"), str):
@@ -137,5 +137,5 @@ def _rule(row: object, key: str) -> Rule:
     return make_rule(row["rule"], row.get("message", ""))
 
 
-def _written(rule: Rule) -> str | dict[str, str]:
+def _rule_setting(rule: Rule) -> str | dict[str, str]:
     return {"rule": str(rule), "message": rule.message} if rule.message else str(rule)

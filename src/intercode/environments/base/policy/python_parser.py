@@ -5,88 +5,88 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
-from intercode.core.python_syntax import parse
-from intercode.environments.base.policy.parts import Parsed, Part, joined
+from intercode.core.python_syntax import parse_python
+from intercode.environments.base.policy.parts import ActionPart, ParsedAction, merge_parsed
 
-_DEPTH = 2
+_MAX_DEPTH = 2
 _IMPORTERS = ("__import__", "importlib.import_module", "importlib.__import__")
-_RUNNERS = ("exec", "eval")
+_EXECUTORS = ("exec", "eval")
 
 
-def make_parser() -> Callable[[str], Parsed]:
+def make_parser() -> Callable[[str], ParsedAction]:
     """What reads code."""
-    return parts_of
+    return python_action_parts
 
 
-def parts_of(code: str, depth: int = 0) -> Parsed:
+def python_action_parts(code: str, depth: int = 0) -> ParsedAction:
     """Every module that code imports, also by ``__import__`` and ``importlib``; the dotted name of
     everything that it calls, as it was imported (``o.system`` after ``import os as o`` is
     ``os.system``); and every chain of attributes, ``?`` standing for what has no name. Code within
     a literal ``exec`` or ``eval`` counts."""
     try:
-        tree = parse(code)
+        tree = parse_python(code)
     except (SyntaxError, ValueError, MemoryError, RecursionError) as e:
-        return Parsed((), f"a syntax error ({getattr(e, 'msg', None) or e})")
+        return ParsedAction((), f"a syntax error ({getattr(e, 'msg', None) or e})")
     try:
-        return joined(_Reader(tree, depth).read())
+        return merge_parsed(_Reader(tree, depth).read())
     except RecursionError:
-        return Parsed((), "it lies too deep in itself")
+        return ParsedAction((), "it lies too deep in itself")
 
 
 class _Reader:
     def __init__(self, tree: ast.Module, depth: int) -> None:
         self._nodes, self._depth = list(ast.walk(tree)), depth
-        self._called: dict[str, str] = {}
+        self._imported: dict[str, str] = {}
         for node in self._nodes:
             if isinstance(node, ast.Import | ast.ImportFrom):
-                self._called.update(_names(node))
+                self._imported.update(_imported_names(node))
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-        self._own = {node.name for node in self._nodes if isinstance(node, kinds)}
+        self._defined = {node.name for node in self._nodes if isinstance(node, kinds)}
         inner = (node.value for node in self._nodes if isinstance(node, ast.Attribute))
         self._inner = {id(node) for node in inner}
 
-    def read(self) -> Iterator[Parsed]:
+    def read(self) -> Iterator[ParsedAction]:
         for node in self._nodes:
             if isinstance(node, ast.Import):
-                yield _found("import", *(alias.name for alias in node.names))
+                yield _parts("import", *(alias.name for alias in node.names))
             elif isinstance(node, ast.ImportFrom):
                 module = "." * node.level + (node.module or "")
-                yield _found("import", *(f"{module}.{alias.name}" for alias in node.names))
+                yield _parts("import", *(f"{module}.{alias.name}" for alias in node.names))
             elif isinstance(node, ast.Call):
                 yield from self._call(node)
             elif isinstance(node, ast.Attribute) and id(node) not in self._inner:
-                yield _found("attribute", self._dotted(node))
+                yield _parts("attribute", self._dotted_name(node))
 
-    def _call(self, node: ast.Call) -> Iterator[Parsed]:
-        name = self._dotted(node.func).removeprefix("builtins.").removeprefix("__builtins__.")
-        yield Parsed((Part("call", (name,), own=name in self._own),))
+    def _call(self, node: ast.Call) -> Iterator[ParsedAction]:
+        name = self._dotted_name(node.func).removeprefix("builtins.").removeprefix("__builtins__.")
+        yield ParsedAction((ActionPart("call", (name,), defined_by_action=name in self._defined),))
         if name in _IMPORTERS:
-            module = _literal(node, 0)
-            unclear = Parsed((), f"what {name} imports is calculated")
-            yield unclear if module is None else _found("import", module)
-        elif name in _RUNNERS:
-            code = _literal(node, 0)
-            if code is None or self._depth == _DEPTH:
-                yield Parsed((), f"what {name} runs is calculated")
+            module = _literal_argument(node, 0)
+            unclear = ParsedAction((), f"what {name} imports is calculated")
+            yield unclear if module is None else _parts("import", module)
+        elif name in _EXECUTORS:
+            code = _literal_argument(node, 0)
+            if code is None or self._depth == _MAX_DEPTH:
+                yield ParsedAction((), f"what {name} runs is calculated")
             else:
-                yield parts_of(code, self._depth + 1)
-        elif name == "getattr" and (attribute := _literal(node, 1)) is not None:
-            yield _found("attribute", f"{self._dotted(node.args[0])}.{attribute}")
+                yield python_action_parts(code, self._depth + 1)
+        elif name == "getattr" and (attribute := _literal_argument(node, 1)) is not None:
+            yield _parts("attribute", f"{self._dotted_name(node.args[0])}.{attribute}")
 
-    def _dotted(self, node: ast.expr) -> str:
+    def _dotted_name(self, node: ast.expr) -> str:
         names: list[str] = []
         while isinstance(node, ast.Attribute):
             names.append(node.attr)
             node = node.value
-        root = self._called.get(node.id, node.id) if isinstance(node, ast.Name) else "?"
+        root = self._imported.get(node.id, node.id) if isinstance(node, ast.Name) else "?"
         return ".".join([root, *reversed(names)])
 
 
-def _found(kind: str, *names: str) -> Parsed:
-    return Parsed(tuple(Part(kind, (name,)) for name in names))
+def _parts(kind: str, *names: str) -> ParsedAction:
+    return ParsedAction(tuple(ActionPart(kind, (name,)) for name in names))
 
 
-def _names(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
+def _imported_names(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
     """The names that an import makes, each with what it stands for."""
     for alias in node.names:
         if isinstance(node, ast.ImportFrom):
@@ -95,7 +95,7 @@ def _names(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
             yield alias.asname, alias.name
 
 
-def _literal(node: ast.Call, at: int) -> str | None:
+def _literal_argument(node: ast.Call, at: int) -> str | None:
     """A call's argument, where it is a text as it stands."""
     value = node.args[at] if len(node.args) > at else None
     return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None

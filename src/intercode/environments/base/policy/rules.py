@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from intercode.core.errors import ConfigError
-from intercode.core.registry import unknown
-from intercode.environments.base.policy.parts import Part
+from intercode.core.registry import unknown_name_error
+from intercode.environments.base.policy.parts import ActionPart
 
 KINDS: dict[str, tuple[str, ...]] = {
     "command": ("bash", "ctf", "harbor"),
@@ -26,8 +26,8 @@ KINDS: dict[str, tuple[str, ...]] = {
 """The kinds of rules, each with the environments whose actions have such parts. ``pattern`` looks
 at the text of an action, in any."""
 
-_LETTER = re.compile(r"-[A-Za-z0-9]")
-_BUNDLE = re.compile(r"-[A-Za-z0-9]{2,}")
+_SHORT_OPTION = re.compile(r"-[A-Za-z0-9]")
+_OPTION_BUNDLE = re.compile(r"-[A-Za-z0-9]{2,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +41,20 @@ class Rule:
     def __str__(self) -> str:
         return f"{self.kind}:{self.pattern}"
 
-    def speaks_of(self, environment: str) -> bool:
+    def applies_to(self, environment: str) -> bool:
         """Whether actions of an environment can have what this rule looks for."""
         return self.kind == "pattern" or environment in KINDS[self.kind]
 
-    def found_in(self, text: str, parts: Sequence[Part]) -> str | None:
+    def find_match(self, text: str, parts: Sequence[ActionPart]) -> str | None:
         """The first thing in an action that this rule speaks of, as text; None: there is none."""
         if self.kind == "pattern":
             match = re.search(self.pattern, text, re.MULTILINE)
             return match.group() if match else None
-        return next((part.text for part in parts if self.covers(part)), None)
+        return next((part.text for part in parts if self.matches(part)), None)
 
-    def covers(self, part: Part) -> bool:
+    def matches(self, part: ActionPart) -> bool:
         """Whether a part is what this rule speaks of."""
-        return part.kind == self.kind and _MATCH[self.kind](self.pattern, part.words)
+        return part.kind == self.kind and _MATCHERS[self.kind](self.pattern, part.words)
 
 
 def make_rule(text: str, message: str = "") -> Rule:
@@ -64,7 +64,7 @@ def make_rule(text: str, message: str = "") -> Rule:
     if not mark or not pattern:
         raise ConfigError(f"the rule {text!r} is not of the form kind:pattern, as in command:rm")
     if kind not in KINDS:
-        raise unknown(f"kind in the rule {text!r}", kind, list(KINDS))
+        raise unknown_name_error(f"kind in the rule {text!r}", kind, list(KINDS))
     try:
         if kind == "pattern":
             re.compile(pattern, re.MULTILINE)
@@ -76,15 +76,15 @@ def make_rule(text: str, message: str = "") -> Rule:
 
 
 # ------------------------------------------------------------- what patterns mean
-def _command(pattern: str, words: Sequence[str]) -> bool:
+def _match_command(pattern: str, words: Sequence[str]) -> bool:
     """The program's name, without its directory unless the pattern has one, and each further word
     of the pattern among the words after it."""
     name, *wanted = shlex.split(pattern)
     said = words[0] if "/" in name else words[0].rpartition("/")[2]
-    return fnmatchcase(said, name) and all(_is_among(word, words[1:]) for word in wanted)
+    return fnmatchcase(said, name) and all(_has_word(word, words[1:]) for word in wanted)
 
 
-def _is_among(wanted: str, words: Sequence[str]) -> bool:
+def _has_word(wanted: str, words: Sequence[str]) -> bool:
     """A word, or an option: of one letter also within ``-xyz``, any with ``=value`` after it."""
     if any(fnmatchcase(word, wanted) for word in words):
         return True
@@ -92,39 +92,39 @@ def _is_among(wanted: str, words: Sequence[str]) -> bool:
         return False
     if any(word.startswith(f"{wanted}=") for word in words):
         return True
-    letter = _LETTER.fullmatch(wanted)
-    return bool(letter) and any(_BUNDLE.fullmatch(w) and wanted[1] in w for w in words)
+    letter = _SHORT_OPTION.fullmatch(wanted)
+    return bool(letter) and any(_OPTION_BUNDLE.fullmatch(w) and wanted[1] in w for w in words)
 
 
-def _whole(pattern: str, words: Sequence[str]) -> bool:
+def _match_name(pattern: str, words: Sequence[str]) -> bool:
     return fnmatchcase(words[0], pattern)
 
 
-def _statement(pattern: str, words: Sequence[str]) -> bool:
+def _match_statement(pattern: str, words: Sequence[str]) -> bool:
     said, wanted = " ".join(words).upper(), " ".join(pattern.upper().split())
     return fnmatchcase(said, wanted) or fnmatchcase(said, f"{wanted} *")
 
 
-def _table(pattern: str, words: Sequence[str]) -> bool:
+def _match_table(pattern: str, words: Sequence[str]) -> bool:
     said, wanted = words[0].lower(), pattern.lower()
     return fnmatchcase(said if "." in wanted else said.rpartition(".")[2], wanted)
 
 
-def _function(pattern: str, words: Sequence[str]) -> bool:
+def _match_function(pattern: str, words: Sequence[str]) -> bool:
     return fnmatchcase(words[0].upper(), pattern.upper())
 
 
-def _dotted(pattern: str, words: Sequence[str]) -> bool:
+def _match_module(pattern: str, words: Sequence[str]) -> bool:
     return fnmatchcase(words[0], pattern) or fnmatchcase(words[0], f"{pattern}.*")
 
 
-def _attribute(pattern: str, words: Sequence[str]) -> bool:
+def _match_attribute(pattern: str, words: Sequence[str]) -> bool:
     if "." in pattern:
-        return _dotted(pattern, words)
+        return _match_module(pattern, words)
     return any(fnmatchcase(name, pattern) for name in words[0].split(".")[1:])
 
 
-_MATCH: dict[str, Callable[[str, Sequence[str]], bool]] = {
-    "command": _command, "redirect": _whole, "statement": _statement, "table": _table,
-    "function": _function, "import": _dotted, "call": _whole, "attribute": _attribute,
+_MATCHERS: dict[str, Callable[[str, Sequence[str]], bool]] = {
+    "command": _match_command, "redirect": _match_name, "statement": _match_statement, "table": _match_table,
+    "function": _match_function, "import": _match_module, "call": _match_name, "attribute": _match_attribute,
 }  # fmt: skip

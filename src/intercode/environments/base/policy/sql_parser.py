@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from intercode.environments.base.policy.parts import Parsed, Part, joined
+from intercode.environments.base.policy.parts import ActionPart, ParsedAction, merge_parsed
 
-_READS = ("Select", "Union", "Intersect", "Except", "Subquery", "Values")
-_CALLED = {
+_QUERY_NODES = ("Select", "Union", "Intersect", "Except", "Subquery", "Values")
+_STATEMENT_NAMES = {
     "TruncateTable": "TRUNCATE TABLE", "Transaction": "BEGIN", "Describe": "DESCRIBE",
     "Values": "VALUES",
 }  # fmt: skip
-_NO_FUNCTIONS = ("And", "Or", "Xor", "Case", "If")
+_OPERATOR_NODES = ("And", "Or", "Xor", "Case", "If")
 """What is written as an operator or a form, though the tree has it among the functions. ``IF(...)``
 as a function keeps MySQL's own name, and is found by that."""
 
 
-def make_parser() -> Callable[[str], Parsed]:
+def make_parser() -> Callable[[str], ParsedAction]:
     """What reads statements."""
-    return parts_of
+    return sql_action_parts
 
 
-def parts_of(text: str) -> Parsed:
+def sql_action_parts(text: str) -> ParsedAction:
     """The kind of a statement (``SELECT``, ``DROP TABLE``), its tables (``db.table`` where it says
     so) without those that it makes itself by WITH, and its functions. MySQL's dialect is tried
     first, then SQLite's."""
@@ -29,55 +29,58 @@ def parts_of(text: str) -> Parsed:
     from sqlglot.errors import SqlglotError
 
     from intercode.sql.dialect.errors import StatementError
-    from intercode.sql.dialect.parser import parsed
+    from intercode.sql.dialect.parser import parse
 
     try:
-        return _read(parsed(text))
+        return _statement_parts(parse(text))
     except StatementError as e:
         why = f"a syntax error ({e})"
     try:
         trees = [tree for tree in sqlglot.parse(text, read="sqlite") if tree is not None]
     except (SqlglotError, RecursionError):
-        return Parsed((), why)
-    return joined(map(_read, trees)) if trees else Parsed((), why)
+        return ParsedAction((), why)
+    return merge_parsed(map(_statement_parts, trees)) if trees else ParsedAction((), why)
 
 
-def _read(tree: object) -> Parsed:
+def _statement_parts(tree: object) -> ParsedAction:
     """The parts of one statement; of some (PREPARE, CALL, CREATE TRIGGER) only what they are is
     read, and not what they do."""
     from sqlglot import exp
 
     unread = isinstance(tree, exp.Command)
-    return Parsed(tuple(_parts(tree)), f"what {_kind(tree)} does is not read" if unread else "")
+    return ParsedAction(
+        tuple(_iterate_parts(tree)),
+        f"what {_statement_kind(tree)} does is not read" if unread else "",
+    )
 
 
-def _parts(tree: object) -> Iterator[Part]:
+def _iterate_parts(tree: object) -> Iterator[ActionPart]:
     from sqlglot import exp
 
-    from intercode.sql.dialect.parser import MARK
+    from intercode.sql.dialect.parser import FUNCTION_MARK
 
     assert isinstance(tree, exp.Expression)
-    yield Part("statement", tuple(_kind(tree).split()))
+    yield ActionPart("statement", tuple(_statement_kind(tree).split()))
     made = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     for table in tree.find_all(exp.Table):
         if table.name and (table.db or table.name.lower() not in made):
-            yield Part("table", (f"{table.db}.{table.name}" if table.db else table.name,))
+            yield ActionPart("table", (f"{table.db}.{table.name}" if table.db else table.name,))
     for call in tree.find_all(exp.Func):
         if isinstance(call, exp.Anonymous | exp.AnonymousAggFunc):
-            yield Part("function", (str(call.name).removeprefix(MARK).upper(),))
-        elif type(call).__name__ not in _NO_FUNCTIONS:
-            yield Part("function", (call.sql_name(),))
+            yield ActionPart("function", (str(call.name).removeprefix(FUNCTION_MARK).upper(),))
+        elif type(call).__name__ not in _OPERATOR_NODES:
+            yield ActionPart("function", (call.sql_name(),))
 
 
-def _kind(tree: object) -> str:
+def _statement_kind(tree: object) -> str:
     """What a statement is, by its first words."""
     from sqlglot import exp
 
     assert isinstance(tree, exp.Expression)
     name = type(tree).__name__
-    if name in _CALLED:
-        return _CALLED[name]
-    if name in _READS:
+    if name in _STATEMENT_NAMES:
+        return _STATEMENT_NAMES[name]
+    if name in _QUERY_NODES:
         return "SELECT"
     if isinstance(tree, exp.Command):
         return str(tree.this).upper()

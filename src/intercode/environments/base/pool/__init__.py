@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from intercode.environments.base.pool.episode import Episode, Turn
+from intercode.environments.base.pool.episode import Episode, StepResult
 from intercode.environments.base.pool.pool import Pool
 
-__all__ = ["Episode", "Pool", "Turn"]
+__all__ = ["Episode", "Pool", "StepResult"]

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple, Self, TypeVar
 from intercode.core.errors import EnvironmentStateError, InfrastructureError
 from intercode.core.types import Score
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.pool.worker_threads import Hands
+from intercode.environments.base.pool.worker_threads import WorkerThreads
 
 T = TypeVar("T")
 
 
-class Turn(NamedTuple):
+class StepResult(NamedTuple):
     """What a step answers: as ``InterCodeEnv.step``."""
 
     observation: str
@@ -34,15 +34,15 @@ class Episode:
     """
 
     def __init__(
-        self, env: InterCodeEnv, hands: Hands, give_back: Callable[[Episode], None]
+        self, env: InterCodeEnv, hands: WorkerThreads, give_back: Callable[[Episode], None]
     ) -> None:
         self.env = env
         self.query, self.observation, self.info = "", "", dict[str, Any]()
         self.reward, self.turns, self.done = 0.0, 0, False
-        self.used = time.monotonic()
-        self._hands, self._give_back = hands, give_back
-        self._busy: asyncio.Future[Any] | None = None
-        self._closed = ""  # why, where it is
+        self.last_used = time.monotonic()
+        self._workers, self._release = hands, give_back
+        self._running: asyncio.Future[Any] | None = None
+        self._close_reason = ""  # why, where it is
 
     @property
     def task(self) -> str:
@@ -52,14 +52,14 @@ class Episode:
     @property
     def closed(self) -> bool:
         """Whether its place was given back."""
-        return bool(self._closed)
+        return bool(self._close_reason)
 
     @property
     def busy(self) -> bool:
         """Whether something is under way."""
-        return self._busy is not None
+        return self._running is not None
 
-    async def step(self, action: str, timeout: float | None = None) -> Turn:
+    async def step(self, action: str, timeout: float | None = None) -> StepResult:
         """Run an action, or submit.
 
         ``timeout``: seconds for all of it, waiting included. When they are over, and when the task
@@ -68,23 +68,23 @@ class Episode:
         """
         return await self._turn(lambda: self.env.step(action), timeout)
 
-    async def submit(self, answer: str | None = None, timeout: float | None = None) -> Turn:
+    async def submit(self, answer: str | None = None, timeout: float | None = None) -> StepResult:
         """Hand in; see ``InterCodeEnv.submit`` and ``step``."""
         return await self._turn(lambda: self.env.submit(answer), timeout)
 
     async def score(self) -> Score:
         """The reward of the state as it is, which stays as it is; also after the turn limit."""
-        return await self.do(self.env.score)
+        return await self.run(self.env.score)
 
     async def close(self, why: str = "it was closed") -> None:
         """Give the place back; what is under way is ended. May be called again."""
-        if self._closed:
+        if self._close_reason:
             return
-        self._closed, self.done = why, True
-        if self._busy is not None:
-            await self._abandon(self._busy)
+        self._close_reason, self.done = why, True
+        if self._running is not None:
+            await self._abandon(self._running)
         else:
-            self._give_back(self)
+            self._release(self)
 
     async def __aenter__(self) -> Self:
         return self
@@ -93,20 +93,20 @@ class Episode:
         await self.close()
 
     # ------------------------------------------------------------- internals
-    async def begin(self, work: Callable[[], tuple[str, dict[str, Any]]]) -> None:
+    async def start(self, work: Callable[[], tuple[str, dict[str, Any]]]) -> None:
         """Have the environment brought to where the episode begins; the pool does that."""
-        self.query, self.info = await self.do(work)
+        self.query, self.info = await self.run(work)
         self.observation = self.query
 
     async def _turn(
         self,
         work: Callable[[], tuple[str, float, bool, bool, dict[str, Any]]],
         timeout: float | None,
-    ) -> Turn:
-        if self.done and not self._closed:
+    ) -> StepResult:
+        if self.done and not self._close_reason:
             raise EnvironmentStateError("the episode is over: close it and begin another")
         try:
-            turn = Turn(*await self.do(work, timeout))
+            turn = StepResult(*await self.run(work, timeout))
         except InfrastructureError:
             self.done = True
             raise
@@ -116,28 +116,28 @@ class Episode:
         self.done = turn.terminated or turn.truncated
         return turn
 
-    async def do(self, work: Callable[[], T], timeout: float | None = None) -> T:
+    async def run(self, work: Callable[[], T], timeout: float | None = None) -> T:
         """Have something done in a thread; cancelling ends the episode, as with ``step``."""
-        if self._closed:
-            raise EnvironmentStateError(f"the episode is over, as {self._closed}")
-        if self._busy is not None:
+        if self._close_reason:
+            raise EnvironmentStateError(f"the episode is over, as {self._close_reason}")
+        if self._running is not None:
             raise EnvironmentStateError("one step at a time: the last one has not come back yet")
-        running = self._hands.do(work)
-        self._busy = running
+        running = self._workers.submit(work)
+        self._running = running
         try:
             async with asyncio.timeout(timeout):
                 return await asyncio.shield(running)
         except (asyncio.CancelledError, TimeoutError):
             if not running.done():
-                await self._end(running, timeout)
+                await self._cancel(running, timeout)
             raise
         finally:
-            self._busy, self.used = None, time.monotonic()
+            self._running, self.last_used = None, time.monotonic()
 
-    async def _end(self, running: asyncio.Future[Any], timeout: float | None) -> None:
+    async def _cancel(self, running: asyncio.Future[Any], timeout: float | None) -> None:
         """Give the episode up in the middle of something."""
-        if not self._closed:
-            self._closed = (
+        if not self._close_reason:
+            self._close_reason = (
                 f"a step took longer than {timeout} s" if timeout else "a step was cancelled"
             )
             self.done = True
@@ -150,7 +150,7 @@ class Episode:
         def ended(done: asyncio.Future[Any]) -> None:
             if not done.cancelled():
                 done.exception()  # it was looked at
-            self._give_back(self)
+            self._release(self)
 
         running.add_done_callback(ended)
         self.env.abort()

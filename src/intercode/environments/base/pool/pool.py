@@ -14,10 +14,10 @@ from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.options import pick_dataset
 from intercode.environments.base.pool.episode import Episode
-from intercode.environments.base.pool.worker_threads import Hands
+from intercode.environments.base.pool.worker_threads import WorkerThreads
 from intercode.environments.base.snapshots.snapshot import Snapshot
 
-_LOOKS = 4  # of the reaper while an episode may be idle
+_REAPER_CHECKS = 4  # of the reaper while an episode may be idle
 
 
 class Pool:
@@ -36,36 +36,38 @@ class Pool:
         size: int = 16,
         dataset: str | Dataset = "starter",
         *,
-        idle: float | None = 600.0,
+        idle_timeout: float | None = 600.0,
         **settings: Any,
     ) -> None:
         if size < 1:
             raise UsageError(f"size is {size}; a pool has a place at least")
-        if idle is not None and idle <= 0:
-            raise UsageError(f"idle is {idle} s; it must be greater than 0, or None for never")
+        if idle_timeout is not None and idle_timeout <= 0:
+            raise UsageError(
+                f"idle is {idle_timeout} s; it must be greater than 0, or None for never"
+            )
         make: Callable[..., InterCodeEnv] = ENVIRONMENTS.load(environment)
         first = make(dataset, **settings)
         self.dataset = pick_dataset(dataset, first.name)
-        self.size, self.idle = size, idle
-        self.reaped = 0
-        self._make: Callable[[], InterCodeEnv] = lambda: make(self.dataset, **settings)
-        self._resting = [first]
-        self._live: set[Episode] = set()
-        self._ending: set[asyncio.Future[None]] = set()
-        self._places, self._turnstile = asyncio.Semaphore(size), asyncio.Lock()
-        self._hands = Hands(size)
-        self._reaper: asyncio.Task[None] | None = None
+        self.size, self.idle_timeout = size, idle_timeout
+        self.idle_closed = 0
+        self._make_env: Callable[[], InterCodeEnv] = lambda: make(self.dataset, **settings)
+        self._idle_envs = [first]
+        self._live_episodes: set[Episode] = set()
+        self._ending_episodes: set[asyncio.Future[None]] = set()
+        self._slots, self._acquire_lock = asyncio.Semaphore(size), asyncio.Lock()
+        self._workers = WorkerThreads(size)
+        self._idle_closer: asyncio.Task[None] | None = None
         self._closed = False
 
     @property
     def live(self) -> int:
         """Episodes that hold a place."""
-        return len(self._live)
+        return len(self._live_episodes)
 
-    def facts(self) -> dict[str, Any]:
+    def result_metadata(self) -> dict[str, Any]:
         """What every result of this pool's environments has to name."""
-        env = self._resting[0] if self._resting else next(iter(self._live)).env
-        return env.facts()
+        env = self._idle_envs[0] if self._idle_envs else next(iter(self._live_episodes)).env
+        return env.result_metadata()
 
     # -------------------------------------------------------------- episodes
     async def begin(self, task: int | str | None = None, seed: int | None = None) -> Episode:
@@ -93,19 +95,19 @@ class Pool:
         """
         if not 1 <= n <= self.size:
             raise UsageError(f"a group of {n} in a pool of {self.size}: make the pool larger")
-        episodes = await self._take(n)
+        episodes = await self._acquire(n)
         try:
             leader, twins = episodes[0], episodes[1:]
-            await leader.begin(_reset(leader.env, task, seed))
+            await leader.start(_reset_call(leader.env, task, seed))
             for action in prefix:
                 await leader.step(action)
             if leader.done:
                 raise UsageError("the prefix ends the episode: nothing can go on from there")
             if prefix and twins:
-                await self._follow(leader, twins)
+                await self._copy_leader(leader, twins)
             else:
                 same = leader.task  # where it was drawn, the others do not draw
-                await asyncio.gather(*(e.begin(_reset(e.env, same, seed)) for e in twins))
+                await asyncio.gather(*(e.start(_reset_call(e.env, same, seed)) for e in twins))
         except BaseException:
             await _close_all(episodes)
             raise
@@ -133,78 +135,86 @@ class Pool:
         if self._closed:
             return
         self._closed = True
-        if self._reaper is not None:
-            self._reaper.cancel()
-        await asyncio.gather(*(e.close("the pool was closed") for e in list(self._live)))
-        while self._live:  # those too that someone else began to close
-            await (asyncio.wait(self._ending) if self._ending else asyncio.sleep(0.01))
-        await asyncio.gather(*(self._hands.do(env.close) for env in self._resting))
-        self._hands.close()
+        if self._idle_closer is not None:
+            self._idle_closer.cancel()
+        await asyncio.gather(*(e.close("the pool was closed") for e in list(self._live_episodes)))
+        while self._live_episodes:  # those too that someone else began to close
+            await (
+                asyncio.wait(self._ending_episodes)
+                if self._ending_episodes
+                else asyncio.sleep(0.01)
+            )
+        await asyncio.gather(*(self._workers.submit(env.close) for env in self._idle_envs))
+        self._workers.close()
 
     # ------------------------------------------------------------- internals
-    async def _take(self, n: int) -> list[Episode]:
+    async def _acquire(self, n: int) -> list[Episode]:
         """Wait for so many places, and take them."""
         taken, envs = 0, list[InterCodeEnv]()
         try:
-            async with self._turnstile:  # two groups would else wait for each other's places
+            async with self._acquire_lock:  # two groups would else wait for each other's places
                 while taken < n:
-                    await self._places.acquire()
+                    await self._slots.acquire()
                     taken += 1
             if self._closed:
                 raise EnvironmentStateError("the pool is closed")
             while len(envs) < n:
-                envs.append(self._resting.pop() if self._resting else self._make())
+                envs.append(self._idle_envs.pop() if self._idle_envs else self._make_env())
         except BaseException:
-            self._resting += envs
+            self._idle_envs += envs
             for _ in range(taken):
-                self._places.release()
+                self._slots.release()
             raise
-        if self.idle is not None and self._reaper is None:
-            self._reaper = asyncio.create_task(self._reap(self.idle))
-        episodes = [Episode(env, self._hands, self._give_back) for env in envs]
-        self._live.update(episodes)
+        if self.idle_timeout is not None and self._idle_closer is None:
+            self._idle_closer = asyncio.create_task(self._close_idle_episodes(self.idle_timeout))
+        episodes = [Episode(env, self._workers, self._release) for env in envs]
+        self._live_episodes.update(episodes)
         return episodes
 
-    async def _follow(self, leader: Episode, twins: Sequence[Episode]) -> None:
+    async def _copy_leader(self, leader: Episode, twins: Sequence[Episode]) -> None:
         """Bring the twins to where the leader is."""
-        with await leader.do(leader.env.snapshot) as snapshot:
+        with await leader.run(leader.env.snapshot) as snapshot:
             for twin in twins:
-                await twin.begin(_restore(twin.env, snapshot))
+                await twin.start(_restore_call(twin.env, snapshot))
                 twin.observation, twin.turns = leader.observation, leader.turns
                 twin.reward = leader.reward
 
-    def _give_back(self, episode: Episode) -> None:
+    def _release(self, episode: Episode) -> None:
         """Free an episode's box in the background; its place is there once that is done."""
-        ending = self._hands.do(episode.env.end)
-        self._ending.add(ending)
+        ending = self._workers.submit(episode.env.end_episode)
+        self._ending_episodes.add(ending)
 
         def ended(done: asyncio.Future[None]) -> None:
-            self._ending.discard(ending)
-            self._live.discard(episode)
+            self._ending_episodes.discard(ending)
+            self._live_episodes.discard(episode)
             done.exception()  # a box that could not even be ended is not used again
             if not done.cancelled() and done.exception() is None:
-                self._resting.append(episode.env)
-            self._places.release()
+                self._idle_envs.append(episode.env)
+            self._slots.release()
 
         ending.add_done_callback(ended)
 
-    async def _reap(self, idle: float) -> None:
+    async def _close_idle_episodes(self, idle: float) -> None:
         """Close the episodes in which nothing has happened for too long."""
         while True:
-            await asyncio.sleep(idle / _LOOKS)
+            await asyncio.sleep(idle / _REAPER_CHECKS)
             now = time.monotonic()
-            for episode in [e for e in self._live if not e.busy and now - e.used > idle]:
-                self.reaped += not episode.closed
+            for episode in [
+                e for e in self._live_episodes if not e.busy and now - e.last_used > idle
+            ]:
+                self.idle_closed += not episode.closed
                 await episode.close(f"nothing happened in it for {idle:g} s")
 
 
-def _reset(
+def _reset_call(
     env: InterCodeEnv, task: int | str | None, seed: int | None
 ) -> Callable[[], tuple[str, dict[str, Any]]]:
     return lambda: env.reset(seed=seed, options={"task": task})
 
 
-def _restore(env: InterCodeEnv, snapshot: Snapshot) -> Callable[[], tuple[str, dict[str, Any]]]:
+def _restore_call(
+    env: InterCodeEnv, snapshot: Snapshot
+) -> Callable[[], tuple[str, dict[str, Any]]]:
     def work() -> tuple[str, dict[str, Any]]:
         env.restore(snapshot)
         return env.task.query, {"task": env.task.id, "index": env.index}

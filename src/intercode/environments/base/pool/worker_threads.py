@@ -15,10 +15,10 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any
 
-_Result = tuple["asyncio.Future[Any]", Any, BaseException | None]
+_Outcome = tuple["asyncio.Future[Any]", Any, BaseException | None]
 
 
-class Hands:
+class WorkerThreads:
     """At most ``size`` threads, started as they are needed; they die with the process. For one
     event loop."""
 
@@ -28,18 +28,18 @@ class Hands:
         self._work: SimpleQueue[tuple[asyncio.Future[Any], Callable[[], Any]] | None] = (
             SimpleQueue()
         )
-        self._results: deque[_Result] = deque()
-        self._called = False
+        self._results: deque[_Outcome] = deque()
+        self._wakeup_scheduled = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def do(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
+    def submit(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
         """Have something done. Cancelling the future does not end the work."""
         self._loop = asyncio.get_running_loop()
         future: asyncio.Future[Any] = self._loop.create_future()
         self._work.put((future, work))
         if len(self._threads) < self._size:
             name = f"intercode-pool-{len(self._threads)}"
-            self._threads.append(threading.Thread(target=self._serve, name=name, daemon=True))
+            self._threads.append(threading.Thread(target=self._run_worker, name=name, daemon=True))
             self._threads[-1].start()
         return future
 
@@ -50,7 +50,7 @@ class Hands:
         for thread in self._threads:
             thread.join()
 
-    def _serve(self) -> None:
+    def _run_worker(self) -> None:
         while (given := self._work.get()) is not None:
             future, work = given
             try:
@@ -58,13 +58,13 @@ class Hands:
             except BaseException as e:
                 self._results.append((future, None, e))
             del given, future, work
-            if not self._called and self._loop is not None:
-                self._called = True
+            if not self._wakeup_scheduled and self._loop is not None:
+                self._wakeup_scheduled = True
                 with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                    self._loop.call_soon_threadsafe(self._take)
+                    self._loop.call_soon_threadsafe(self._deliver_results)
 
-    def _take(self) -> None:
-        self._called = False  # first: what comes from here on calls again
+    def _deliver_results(self) -> None:
+        self._wakeup_scheduled = False  # first: what comes from here on calls again
         while self._results:
             future, result, error = self._results.popleft()
             if future.done():

@@ -6,21 +6,21 @@ from typing import Protocol, TypeGuard
 
 from intercode.sandbox import SandboxSpec
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
-from intercode.sandbox.namespace.sealed_layer import LONGEST_CHAIN, SealedLayer
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.namespace.sealed_layer import MAX_SEALED_LAYERS, SealedLayer
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 
-_FEW, _SMALL = 100, 1 << 20
+_MAX_COPIED_FILES, _MAX_COPIED_BYTES = 100, 1 << 20
 """Files and bytes up to which copying costs no more than moving the episode to a new box."""
 
 
-class KeptFiles(Protocol):
+class SnapshotFiles(Protocol):
     """Files that do not change any more."""
 
-    def open(self) -> KeptSandbox:
+    def open(self) -> SupervisedSandbox:
         """A new box that begins with them."""
         ...
 
-    def take(self) -> KeptSandbox:
+    def open_last(self) -> SupervisedSandbox:
         """As ``open``, where nobody will ask again."""
         ...
 
@@ -32,22 +32,22 @@ class KeptFiles(Protocol):
 class CopiedFiles:
     """A box that holds a copy. The copied box goes on undisturbed, with all that runs in it."""
 
-    def __init__(self, box: KeptSandbox) -> None:
-        self._copy: KeptSandbox | None = box.clone()
+    def __init__(self, box: SupervisedSandbox) -> None:
+        self._copy: SupervisedSandbox | None = box.clone()
 
-    def open(self) -> KeptSandbox:
-        return self._held.clone()
+    def open(self) -> SupervisedSandbox:
+        return self._live_copy.clone()
 
-    def take(self) -> KeptSandbox:
-        copy, self._copy = self._held, None
+    def open_last(self) -> SupervisedSandbox:
+        copy, self._copy = self._live_copy, None
         return copy
 
-    def lend(self, box: KeptSandbox) -> None:
+    def apply_to(self, box: SupervisedSandbox) -> None:
         """Give another box these files in place of its own; see ``KeptSandbox.refile``."""
-        box.refile(self._held)
+        box.replace_files(self._live_copy)
 
     @property
-    def _held(self) -> KeptSandbox:
+    def _live_copy(self) -> SupervisedSandbox:
         if self._copy is None:
             raise ValueError("these files were given away or freed already")
         return self._copy
@@ -65,12 +65,12 @@ class SealedFiles:
         self._spec: SandboxSpec = box.spec
         self._layer: SealedLayer | None = box.seal()
 
-    def open(self) -> KeptSandbox:
+    def open(self) -> SupervisedSandbox:
         if self._layer is None:
             raise ValueError("these files were freed already")
-        return NamespaceSandbox(self._spec, (), (self._layer, *self._layer.below))
+        return NamespaceSandbox(self._spec, (), (self._layer, *self._layer.lower_layers))
 
-    def take(self) -> KeptSandbox:
+    def open_last(self) -> SupervisedSandbox:
         return self.open()
 
     def close(self) -> None:
@@ -79,10 +79,12 @@ class SealedFiles:
             layer.release()
 
 
-def worth_sealing(box: KeptSandbox) -> TypeGuard[NamespaceSandbox]:
+def should_seal(box: SupervisedSandbox) -> TypeGuard[NamespaceSandbox]:
     """Whether a box is of a kind that can be sealed, and holds so much that this is cheaper than a
     copy."""
     if not isinstance(box, NamespaceSandbox):
         return False
     size, files = box.size()
-    return (files > _FEW or size > _SMALL) and len(box.sealed) < LONGEST_CHAIN
+    return (files > _MAX_COPIED_FILES or size > _MAX_COPIED_BYTES) and len(
+        box.sealed_layers
+    ) < MAX_SEALED_LAYERS

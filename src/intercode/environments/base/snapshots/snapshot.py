@@ -20,14 +20,14 @@ class Snapshot:
 
     index: int
     task: Task
-    drawn_from: int | None
+    task_seed: int | None
     turns: int
-    last: ExecResult | None
+    last_result: ExecResult | None
     transcript: tuple[str, ...]
     random_state: Mapping[str, Any]
-    potential: float
-    held: Any
-    left_behind: tuple[str, ...]
+    previous_score: float
+    captured: Any
+    omitted_processes: tuple[str, ...]
     release: Callable[[], None]
 
     def close(self) -> None:
@@ -44,7 +44,7 @@ class Snapshot:
 class Restorable(Protocol):
     """What ``restored`` needs of an environment."""
 
-    def restore(self, snapshot: Snapshot, *, last: bool = False) -> None: ...
+    def restore(self, snapshot: Snapshot, *, consume: bool = False) -> None: ...
 
     def close(self) -> None: ...
 
@@ -52,20 +52,20 @@ class Restorable(Protocol):
 E = TypeVar("E", bound=Restorable)
 
 
-def makers_of(make: Callable[[], E], n: int) -> list[Callable[[], E]]:
+def repeat_factory(make: Callable[[], E], n: int) -> list[Callable[[], E]]:
     """``make`` so many times. Raises UsageError for a number below 1."""
     if n < 1:
         raise UsageError(f"fork takes a number of at least 1, not {n!r}")
     return [make] * n
 
 
-def restored(makers: Sequence[Callable[[], E]], snapshot: Snapshot) -> list[E]:
+def restore_into_new(makers: Sequence[Callable[[], E]], snapshot: Snapshot) -> list[E]:
     """An environment from each maker, gone on from a snapshot, which is used up; all or none."""
     twins: list[E] = []
     try:
         for left, make in enumerate(makers, 1 - len(makers)):
             twins.append(make())
-            twins[-1].restore(snapshot, last=left == 0)
+            twins[-1].restore(snapshot, consume=left == 0)
     except BaseException:
         for twin in twins:
             twin.close()

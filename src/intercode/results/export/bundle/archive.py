@@ -44,15 +44,15 @@ def read_archive(path: Path, known: Mapping[str, int]) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     try:
         with path.open("rb") as raw, gzip.GzipFile(fileobj=raw) as unpacked:
-            for member in _members(unpacked, path):
-                _refuse(member, known, files, path)
-                files[member.name] = _content(unpacked, member, path)
+            for member in _read_headers(unpacked, path):
+                _check_member(member, known, files, path)
+                files[member.name] = _read_content(unpacked, member, path)
     except (OSError, EOFError, zlib.error) as e:
         raise DataError(f"{path} cannot be read as a bundle: {e}") from e
     return files
 
 
-def digest(path: Path) -> str:
+def file_digest(path: Path) -> str:
     """The SHA-256 of a file. Raises DataError where it cannot be read."""
     try:
         with path.open("rb") as file:
@@ -61,7 +61,7 @@ def digest(path: Path) -> str:
         raise DataError(f"cannot read {path}: {e.strerror}") from e
 
 
-def _members(unpacked: gzip.GzipFile, path: Path) -> Iterator[tarfile.TarInfo]:
+def _read_headers(unpacked: gzip.GzipFile, path: Path) -> Iterator[tarfile.TarInfo]:
     """Headers, one after another; the caller reads the content before it asks for the next."""
     while block := unpacked.read(_BLOCK):
         if block == bytes(_BLOCK):
@@ -73,7 +73,7 @@ def _members(unpacked: gzip.GzipFile, path: Path) -> Iterator[tarfile.TarInfo]:
     raise DataError(f"{path} is no bundle: it is cut off")
 
 
-def _refuse(
+def _check_member(
     member: tarfile.TarInfo, known: Mapping[str, int], files: Mapping[str, bytes], path: Path
 ) -> None:
     """Raises DataError for a member that a bundle cannot have."""
@@ -91,7 +91,7 @@ def _refuse(
         )
 
 
-def _content(unpacked: gzip.GzipFile, member: tarfile.TarInfo, path: Path) -> bytes:
+def _read_content(unpacked: gzip.GzipFile, member: tarfile.TarInfo, path: Path) -> bytes:
     out = bytearray()
     while len(out) < member.size:
         chunk = unpacked.read(min(_CHUNK, member.size - len(out)))

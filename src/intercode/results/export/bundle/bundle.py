@@ -13,13 +13,19 @@ from typing import Any
 
 import intercode
 from intercode.core.errors import DataError, UsageError
-from intercode.core.trajectories import IDENTITY, RUN_FILE, TRAJECTORIES_FILE, from_row, read_run
+from intercode.core.trajectories import (
+    IDENTITY_KEYS,
+    RUN_FILE,
+    TRAJECTORIES_FILE,
+    read_run_metadata,
+    trajectory_from_row,
+)
 from intercode.core.types import Trajectory
-from intercode.results.export.bundle.archive import digest, read_archive, write_archive
-from intercode.results.export.bundle.validation import check_types, parsed
+from intercode.results.export.bundle.archive import file_digest, read_archive, write_archive
+from intercode.results.export.bundle.validation import parse_object, validate_types
 from intercode.results.statistics import figures
-from intercode.results.statistics.metrics import failed, settled
-from intercode.results.statistics.samples import samples
+from intercode.results.statistics.metrics import count_failed, drop_retried_failures
+from intercode.results.statistics.samples import independent_episodes
 
 SCHEMA = "intercode-bundle-1"
 MANIFEST = "manifest.json"
@@ -34,7 +40,7 @@ class Bundle:
 
     path: Path
     sha256: str
-    facts: Mapping[str, Any]
+    metadata: Mapping[str, Any]
     results: Mapping[str, Any]
     statement: str
     episodes: tuple[Trajectory, ...]
@@ -58,7 +64,7 @@ def write_bundle(run: Path, out: Path) -> Bundle:
         RUN_FILE: (run / RUN_FILE).read_bytes(),
         TRAJECTORIES_FILE: lines[: lines.rfind(b"\n") + 1],
     }
-    facts = read_run(run)
+    facts = read_run_metadata(run)
     episodes = _episodes(files, facts, run)
     manifest = {
         "schema": SCHEMA,
@@ -67,7 +73,7 @@ def write_bundle(run: Path, out: Path) -> Bundle:
             for name, content in files.items()
         },
         "made_with": {"intercode": intercode.__version__, "python": platform.python_version()},
-        **_stated(facts, episodes),
+        **_manifest_claims(facts, episodes),
     }
     files[MANIFEST] = json.dumps(manifest, indent=1, ensure_ascii=False).encode() + b"\n"
     write_archive(out, files)
@@ -82,14 +88,14 @@ def read_bundle(path: Path) -> Bundle:
     files = read_archive(path, MEMBERS)
     if absent := sorted(MEMBERS.keys() - files.keys()):
         raise DataError(f"{path} is no bundle: it has no {', '.join(absent)}")
-    manifest = parsed(files[MANIFEST], f"{path}: {MANIFEST}")
+    manifest = parse_object(files[MANIFEST], f"{path}: {MANIFEST}")
     if manifest.get("schema") != SCHEMA:
         found = manifest.get("schema")
         raise DataError(f"{path}: schema {found!r}; this release reads {SCHEMA!r}")
     _check_digests(files, manifest, path)
-    facts = parsed(files[RUN_FILE], f"{path}: {RUN_FILE}")
+    facts = parse_object(files[RUN_FILE], f"{path}: {RUN_FILE}")
     episodes = _episodes(files, facts, path)
-    expected = _stated(facts, episodes)
+    expected = _manifest_claims(facts, episodes)
     for name, value in expected.items():
         if manifest.get(name) != value:
             raise DataError(
@@ -97,27 +103,27 @@ def read_bundle(path: Path) -> Bundle:
                 f"its episodes and facts {value!r:.200}"
             )
     results, said = expected["results"], expected["statement"]
-    return Bundle(path, digest(path), facts, results, said, tuple(episodes))
+    return Bundle(path, file_digest(path), facts, results, said, tuple(episodes))
 
 
-def _stated(facts: Mapping[str, Any], episodes: list[Trajectory]) -> dict[str, Any]:
+def _manifest_claims(facts: Mapping[str, Any], episodes: list[Trajectory]) -> dict[str, Any]:
     """What a manifest says of a run, which anybody can calculate from its files."""
     return {
-        "conditions": {k: facts[k] for k in IDENTITY if facts.get(k) is not None},
-        "results": results_of(episodes),
-        "statement": statement(facts, episodes),
+        "conditions": {k: facts[k] for k in IDENTITY_KEYS if facts.get(k) is not None},
+        "results": summarize_results(episodes),
+        "statement": results_statement(facts, episodes),
     }
 
 
-def results_of(episodes: list[Trajectory]) -> dict[str, Any]:
+def summarize_results(episodes: list[Trajectory]) -> dict[str, Any]:
     """The figures that a bundle states: tasks, episodes, failures, success with its interval."""
-    good = samples(episodes)
+    good = independent_episodes(episodes)
     found = figures.success(episodes)
     return {
         "tasks": len({t.task for t in good}),
-        "task_set": _task_set(good),
+        "task_set": _task_set_digest(good),
         "episodes": len(good),
-        "failed": failed(episodes),
+        "failed": count_failed(episodes),
         "solved": sum(t.success for t in good),
         "success": None if found is None else round(found.value, 6),
         "low": None if found is None or found.low is None else round(found.low, 6),
@@ -125,9 +131,9 @@ def results_of(episodes: list[Trajectory]) -> dict[str, Any]:
     }
 
 
-def statement(facts: Mapping[str, Any], episodes: list[Trajectory]) -> str:
+def results_statement(facts: Mapping[str, Any], episodes: list[Trajectory]) -> str:
     """What is to be verified, in one sentence."""
-    results = results_of(episodes)
+    results = summarize_results(episodes)
     who = " with ".join(str(facts[k]) for k in ("agent", "model") if facts.get(k))
     where = f"{facts.get('dataset')} ({facts.get('profile')} profile, {facts.get('scoring')})"
     again = (
@@ -157,23 +163,23 @@ def _episodes(files: Mapping[str, bytes], facts: Mapping[str, Any], path: Path) 
     out = []
     for number, line in enumerate(files[TRAJECTORIES_FILE].splitlines(), start=1):
         where = f"{path}: {TRAJECTORIES_FILE}, line {number}"
-        row = parsed(line, where)
+        row = parse_object(line, where)
         try:
-            episode = from_row(row)
-            check_types(episode)
+            episode = trajectory_from_row(row)
+            validate_types(episode)
         except (DataError, TypeError, ValueError, AttributeError) as e:
             raise DataError(f"{where}: {str(e)!a}") from e
-        for key in IDENTITY:
+        for key in IDENTITY_KEYS:
             if key in episode.run and episode.run[key] != facts.get(key):
                 raise DataError(f"{where}: its {key} is not that of {RUN_FILE}")
         out.append(episode.replace(run={**facts, **episode.run, "source": "run"}))
-    kept = settled(out)
+    kept = drop_retried_failures(out)
     if not kept:
         raise UsageError(f"{path} holds no episode")
     return kept
 
 
-def _task_set(episodes: list[Trajectory]) -> str:
+def _task_set_digest(episodes: list[Trajectory]) -> str:
     """A short digest of which tasks were played: equal for results that may be compared."""
     names = "\n".join(sorted({t.task for t in episodes}))
     return hashlib.sha256(names.encode("utf-8", "surrogateescape")).hexdigest()[:12]

@@ -18,13 +18,13 @@ from intercode.results.export.bundle.bundle import Bundle, read_bundle
 from intercode.results.export.bundle.receipt import Receipt, read_receipt
 
 PAGE = "index.html"
-SAME = (
+TABLE_CONDITIONS = (
     "environment", "dataset", "dataset_hash", "profile", "scoring", "reward", "image",
     "image_digest", "arch", "tier", "network", "policy", "comparable",
 )  # fmt: skip
 """Facts in which the rows of one table agree; the tasks that were played are compared as well."""
-_SHOWN = ("profile", "scoring", "image", "image_digest", "arch", "tier", "network")
-_HEADS = (
+_CAPTION_METADATA = ("profile", "scoring", "image", "image_digest", "arch", "tier", "network")
+_COLUMNS = (
     "agent",
     "model",
     "turns at most",
@@ -50,7 +50,7 @@ td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
 
 
 @dataclass(frozen=True)
-class Row:
+class LeaderboardRow:
     """A bundle with what a verification has shown of it."""
 
     bundle: Bundle
@@ -68,32 +68,32 @@ def write_leaderboard(paths: Sequence[Path], out: Path) -> Path:
         if bundle.sha256 in seen:
             raise UsageError(f"{bundle.path} is the same bundle as {seen[bundle.sha256]}")
         seen[bundle.sha256] = bundle.path
-    rows = [Row(b, read_receipt(b.path, b.sha256)) for b in bundles]
+    rows = [LeaderboardRow(b, read_receipt(b.path, b.sha256)) for b in bundles]
     out.mkdir(parents=True, exist_ok=True)
     page = out / PAGE
-    page.write_text("\n".join(_page(rows)) + "\n", encoding="utf-8")
+    page.write_text("\n".join(_render_page(rows)) + "\n", encoding="utf-8")
     return page
 
 
-def tables(rows: Sequence[Row]) -> list[list[Row]]:
+def comparable_tables(rows: Sequence[LeaderboardRow]) -> list[list[LeaderboardRow]]:
     """Rows by what has to be equal for them to be compared, each table's best result first."""
-    found: dict[str, list[Row]] = {}
+    found: dict[str, list[LeaderboardRow]] = {}
     for row in rows:
-        found.setdefault(repr(_key(row.bundle)), []).append(row)
+        found.setdefault(repr(_table_key(row.bundle)), []).append(row)
     return [sorted(same, key=_rank) for _, same in sorted(found.items())]
 
 
-def _key(bundle: Bundle) -> tuple[Any, ...]:
-    facts = bundle.facts
-    return (*(str(facts.get(name)) for name in SAME), bundle.results["task_set"])
+def _table_key(bundle: Bundle) -> tuple[Any, ...]:
+    facts = bundle.metadata
+    return (*(str(facts.get(name)) for name in TABLE_CONDITIONS), bundle.results["task_set"])
 
 
-def _rank(row: Row) -> tuple[float, str]:
+def _rank(row: LeaderboardRow) -> tuple[float, str]:
     success = row.bundle.results["success"]
     return (-(success or 0.0), row.bundle.sha256)
 
 
-def _page(rows: Sequence[Row]) -> Iterator[str]:
+def _render_page(rows: Sequence[LeaderboardRow]) -> Iterator[str]:
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
     yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
@@ -105,35 +105,37 @@ def _page(rows: Sequence[Row]) -> Iterator[str]:
         "the same conditions. <em>Verified</em>: so many of the recorded episodes were executed "
         "again by whoever made this page, and every observation and reward came again.</p>"
     )
-    for same in tables(rows):
-        yield from _table(same)
+    for same in comparable_tables(rows):
+        yield from _render_table(same)
     yield "</body>\n</html>"
 
 
-def _table(same: Sequence[Row]) -> Iterator[str]:
+def _render_table(same: Sequence[LeaderboardRow]) -> Iterator[str]:
     first = same[0].bundle
-    facts, results = first.facts, first.results
-    yield f"<h2>{_text(facts.get('dataset'))}</h2>"
+    facts, results = first.metadata, first.results
+    yield f"<h2>{_escape_text(facts.get('dataset'))}</h2>"
     yield '<div class="scroll"><table>'
     digest = str(facts.get("dataset_hash") or "?")[:8]
     told = [f"{results['tasks']} tasks (set {results['task_set']}), data {digest}"]
-    told += [f"{name} {_short(facts[name])}" for name in _SHOWN if facts.get(name)]
+    told += [f"{name} {_shorten(facts[name])}" for name in _CAPTION_METADATA if facts.get(name)]
     if facts.get("comparable") is False and facts.get("environment") != "sql":
         told.append("not comparable: the programs under test are one machine's own")
-    yield f"<caption>{_text('; '.join(told))}</caption>"
-    heads = "".join(f'<th scope="col"{_right(name)}>{_text(name)}</th>' for name in _HEADS)
+    yield f"<caption>{_escape_text('; '.join(told))}</caption>"
+    heads = "".join(
+        f'<th scope="col"{_alignment(name)}>{_escape_text(name)}</th>' for name in _COLUMNS
+    )
     yield f"<thead><tr>{heads}</tr></thead><tbody>"
     for row in same:
-        yield "<tr>" + "".join(_cells(row)) + "</tr>"
+        yield "<tr>" + "".join(_render_cells(row)) + "</tr>"
     yield "</tbody></table></div>"
 
 
-def _cells(row: Row) -> Iterator[str]:
-    facts, results = row.bundle.facts, row.bundle.results
+def _render_cells(row: LeaderboardRow) -> Iterator[str]:
+    facts, results = row.bundle.metadata, row.bundle.results
     again = " (graded again)" if facts.get("regraded_from") else ""
-    yield f'<th scope="row">{_text(facts.get("agent"))}{again}</th>'
-    yield f"<td>{_text(facts.get('model') or '-')}</td>"
-    yield f'<td class="n">{_text(facts.get("max_turns") or "-")}</td>'
+    yield f'<th scope="row">{_escape_text(facts.get("agent"))}{again}</th>'
+    yield f"<td>{_escape_text(facts.get('model') or '-')}</td>"
+    yield f'<td class="n">{_escape_text(facts.get("max_turns") or "-")}</td>'
     failed = f" ({results['failed']} failed)" if results["failed"] else ""
     yield f'<td class="n">{results["solved"]} / {results["episodes"]}{failed}</td>'
     success = results["success"] or 0.0
@@ -144,29 +146,29 @@ def _cells(row: Row) -> Iterator[str]:
     yield f'<td class="n">{span}</td>'
     cost = sum((t.usage for t in row.bundle.episodes), Usage()).cost
     yield f'<td class="n">{"-" if cost is None else f"${cost:.2f}"}</td>'
-    yield f"<td>{_verified(row.receipt)}</td>"
+    yield f"<td>{_verification_cell(row.receipt)}</td>"
 
 
-def _verified(receipt: Receipt | None) -> str:
+def _verification_cell(receipt: Receipt | None) -> str:
     if receipt is None:
         return "not verified"
-    day = _text(receipt.at[:10])
+    day = _escape_text(receipt.at[:10])
     shown = f"{receipt.episodes} of {receipt.of} episodes"
     if receipt.equal:
         return f'<span class="ok">✓ {shown} came again ({day})</span>'
     first = f"{receipt.differing} of {receipt.episodes} episodes differ, first {receipt.first}"
-    return f'<span class="bad">✗ {_text(first)} ({day})</span>'
+    return f'<span class="bad">✗ {_escape_text(first)} ({day})</span>'
 
 
-def _short(value: object) -> str:
+def _shorten(value: object) -> str:
     """A fact, a digest by its beginning."""
     text = str(value)
     return text[:19] if text.startswith("sha256:") else text
 
 
-def _right(name: str) -> str:
+def _alignment(name: str) -> str:
     return ' class="n"' if name not in ("agent", "model", "verified") else ""
 
 
-def _text(value: object) -> str:
+def _escape_text(value: object) -> str:
     return escape(" ".join(str(value).split()))

@@ -10,7 +10,7 @@ from typing import Any
 
 from intercode.core.errors import DataError
 
-_SUFFIX = ".verified.json"
+_RECEIPT_SUFFIX = ".verified.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,14 @@ class Receipt:
     at: str
     notes: tuple[str, ...] = ()
 
-    def plain(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """As JSON types."""
         return {**asdict(self), "notes": list(self.notes)}
 
 
 def receipt_path(bundle: Path) -> Path:
     """Where the receipt of a bundle lies."""
-    return bundle.with_name(bundle.name + _SUFFIX)
+    return bundle.with_name(bundle.name + _RECEIPT_SUFFIX)
 
 
 def read_receipt(bundle: Path, sha256: str) -> Receipt | None:
@@ -49,13 +49,13 @@ def read_receipt(bundle: Path, sha256: str) -> Receipt | None:
         return None
     try:
         values = json.loads(path.read_bytes())
-        found = _built(values)
+        found = _parse_receipt(values)
     except (ValueError, TypeError, OSError) as e:
         raise DataError(f"{path} is no receipt of `intercode verify` ({e}): remove it") from e
     return found if found.bundle == sha256 else None
 
 
-def _built(values: Any) -> Receipt:
+def _parse_receipt(values: Any) -> Receipt:
     kinds: Mapping[str, type] = {"bundle": str, "first": str, "version": str, "at": str,
                                  "equal": bool, "episodes": int, "of": int, "steps": int,
                                  "differing": int, "seed": int, "notes": list}  # fmt: skip

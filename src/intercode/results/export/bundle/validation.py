@@ -7,10 +7,10 @@ import math
 from typing import Any
 
 from intercode.core.errors import DataError
-from intercode.core.types import Step, Trajectory, plain
+from intercode.core.types import Step, Trajectory, to_jsonable
 
 
-def parsed(content: bytes, where: str) -> dict[str, Any]:
+def parse_object(content: bytes, where: str) -> dict[str, Any]:
     """The object that a JSON text holds. Raises DataError for anything else."""
     try:
         found = json.loads(content)
@@ -21,7 +21,7 @@ def parsed(content: bytes, where: str) -> dict[str, Any]:
     return found
 
 
-def check_types(episode: Trajectory) -> None:
+def validate_types(episode: Trajectory) -> None:
     """Raises DataError where a value has not the type that the rest of the program relies on."""
     texts = {"task": episode.task, "query": episode.query, "end": episode.end, "id": episode.id}
     for name, value in texts.items():
@@ -33,10 +33,10 @@ def check_types(episode: Trajectory) -> None:
         text = getattr(episode, name)
         _require(text is None or isinstance(text, str), name, text)
     for step in episode.steps:
-        _check_step(step)
+        _validate_step(step)
 
 
-def _check_step(step: Step) -> None:
+def _validate_step(step: Step) -> None:
     for name in ("action", "observation", "message", "thought", "actor"):
         _require(isinstance(getattr(step, name), str), name, getattr(step, name))
     for name in ("executed", "timed_out", "refused"):
@@ -46,7 +46,7 @@ def _check_step(step: Step) -> None:
     sound = number and reward is not None and math.isfinite(reward) and reward <= 1.0 + 1e-9
     _require(reward is None or sound, "reward", reward)
     _require(step.valid is None or isinstance(step.valid, bool), "valid", step.valid)
-    for name, count in plain(step.usage).items():
+    for name, count in to_jsonable(step.usage).items():
         _require(count is None or isinstance(count, int | float), name, count)
     for name in ("parts", "hashes", "diffs"):
         _require(isinstance(getattr(step, name), dict), name, getattr(step, name))

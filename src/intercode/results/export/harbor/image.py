@@ -10,10 +10,10 @@ from pathlib import Path, PurePosixPath
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, LayerSpec, Task
-from intercode.datasets.harbor.task_directory import Files, files_of
+from intercode.datasets.harbor.task_directory import Files, read_files
 from intercode.sandbox.images.recipes import packaged
 
-DEBIAN = "debian:bookworm"
+DEFAULT_BASE = "debian:bookworm"
 """What stands in FROM for tasks that are played on the machine's own programs."""
 _INSTALL = (
     "RUN apt-get update && apt-get install -y --no-install-recommends \\\n    {} \\\n"
@@ -21,7 +21,7 @@ _INSTALL = (
 )
 
 
-def environment_of(dataset: Dataset, task: Task, base: str | None) -> Files:
+def environment_files(dataset: Dataset, task: Task, base: str | None) -> Files:
     """The files below ``environment/``. Raises UsageError for an image that no Dockerfile can
     name: ``base`` then has to."""
     kind, _, place = dataset.image.partition(":")
@@ -30,11 +30,11 @@ def environment_of(dataset: Dataset, task: Task, base: str | None) -> Files:
         lines = [f"FROM {base}"]
     elif dataset.image == "host":
         python = dataset.environment == "python" or "python3" in dataset.programs
-        lines = [f"FROM {DEBIAN}", *([_INSTALL.format("python3")] if python else [])]
-    elif kind == "recipe" and place in packaged.names():
-        lines = _of_recipe(packaged.load(place))
+        lines = [f"FROM {DEFAULT_BASE}", *([_INSTALL.format("python3")] if python else [])]
+    elif kind == "recipe" and place in packaged.recipe_names():
+        lines = _recipe_lines(packaged.load_recipe(place))
     elif kind == "dockerfile" and Path(place).is_dir():
-        found = dict(files_of(Path(place)))
+        found = dict(read_files(Path(place)))
         lines = [found.pop("Dockerfile")[0].decode().rstrip()]
     else:
         raise UsageError(
@@ -43,8 +43,8 @@ def environment_of(dataset: Dataset, task: Task, base: str | None) -> Files:
         )
     lines.append("RUN mkdir -p /app")
     for number, layer in enumerate(task.files):
-        lines += _of_layer(layer, number, found)
-    for number, (path, (content, mode)) in enumerate(task.contents.items()):
+        lines += _layer_lines(layer, number, found)
+    for number, (path, (content, mode)) in enumerate(task.initial_files.items()):
         found[f"contents/{number}"] = content, mode
         lines.append(f"COPY {json.dumps([f'contents/{number}', path])}")
         lines.append(f"RUN chmod {mode:o} {shlex.quote(path)}")
@@ -57,13 +57,13 @@ def environment_of(dataset: Dataset, task: Task, base: str | None) -> Files:
     return {f"environment/{name}": file for name, file in found.items()}
 
 
-def _of_recipe(found: packaged.Recipe) -> list[str]:
+def _recipe_lines(found: packaged.Recipe) -> list[str]:
     packages = " \\\n    ".join(sorted(found.packages))
     links = [f"RUN ln -sf {shlex.quote(to)} {shlex.quote(at)}" for at, to in found.links]
     return [f"FROM debian:{found.suite}", _INSTALL.format(packages), *links]
 
 
-def _of_layer(layer: LayerSpec, number: int, found: Files) -> list[str]:
+def _layer_lines(layer: LayerSpec, number: int, found: Files) -> list[str]:
     """What lays a layer over the image."""
     if layer.kind == "script":
         found[f"layer{number}.sh"] = layer.path.read_bytes(), 0o755
@@ -72,22 +72,24 @@ def _of_layer(layer: LayerSpec, number: int, found: Files) -> list[str]:
     if layer.kind == "tar":
         found[f"layer{number}.tar"] = layer.path.read_bytes(), 0o644
     else:
-        found[f"layer{number}.tar"] = _packed(layer), 0o644
+        found[f"layer{number}.tar"] = _pack_directory(layer), 0o644
     return [f"ADD layer{number}.tar /"]
 
 
-def _packed(layer: LayerSpec) -> bytes:
+def _pack_directory(layer: LayerSpec) -> bytes:
     """A directory as a tar, everything owned by root and without dates of its own."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for path in sorted(layer.path.rglob("*")):
             inside = path.relative_to(layer.path)
-            if set(inside.parts) & set(layer.without):
+            if set(inside.parts) & set(layer.exclude):
                 continue
-            info = tar.gettarinfo(str(path), str(PurePosixPath(layer.at, *inside.parts))[1:])
+            info = tar.gettarinfo(
+                str(path), str(PurePosixPath(layer.destination, *inside.parts))[1:]
+            )
             info.uid = info.gid = info.mtime = 0
             info.uname = info.gname = "root"
-            if layer.at != "/":
+            if layer.destination != "/":
                 runs = info.isdir() or str(inside) in layer.executable
                 info.mode = 0o755 if runs else 0o644
             if info.isreg():

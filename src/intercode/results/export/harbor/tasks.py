@@ -16,13 +16,13 @@ from pathlib import Path
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, Task
-from intercode.datasets.harbor.task_directory import Files, files_of
-from intercode.results.export.base import Written, file_name
-from intercode.results.export.harbor.image import environment_of
+from intercode.datasets.harbor.task_directory import Files, read_files
+from intercode.results.export.base import ExportResult, safe_file_name
+from intercode.results.export.harbor.image import environment_files
 
-Expected = Callable[[Task], str]
+ExpectedOutput = Callable[[Task], str]
 """What a task's look prints of what its gold leaves."""
-FLAG, PROGRAM = "/app/flag.txt", "/app/solution.py"
+FLAG_PATH, PROGRAM_PATH = "/app/flag.txt", "/app/solution.py"
 """Where the answer is to be put, as there is nothing to hand in."""
 _TOML = """\
 version = "1.0"
@@ -48,12 +48,12 @@ _REWARD = """\
 mkdir -p /logs/verifier
 if {test}; then echo 1; else echo 0; fi > /logs/verifier/reward.txt
 """
-_START = "#!/bin/sh\n"
+_SHEBANG = "#!/bin/sh\n"
 
 
-def write(
-    dataset: Dataset, out: Path, base: str | None = None, expected: Expected | None = None
-) -> Written:
+def write_tasks(
+    dataset: Dataset, out: Path, base: str | None = None, expected: ExpectedOutput | None = None
+) -> ExportResult:
     """Write each task into a directory of its own below ``out``.
 
     ``base`` stands in FROM instead of the image that the dataset is meant for. ``expected`` is
@@ -63,35 +63,35 @@ def write(
     files: list[Path] = []
     lost: dict[str, int] = {}
     for task in dataset.tasks:
-        drawn = task.draw(task, 0) if task.draw else task
+        drawn = task.instantiate(task, 0) if task.instantiate else task
         try:
             contents = task_files(dataset, drawn, base, expected)
         except UsageError as e:
             lost[str(e)] = lost.get(str(e), 0) + 1
             continue
-        folder = out / file_name(task.id.replace("/", "-"))
+        folder = out / safe_file_name(task.id.replace("/", "-"))
         if folder.exists():
             raise UsageError(f"{folder} is there already: choose an empty directory")
-        _write(folder, contents)
+        _write_task(folder, contents)
         files.append(folder)
     left_out = tuple(f"{count} tasks: {why}" for why, count in lost.items())
     if not files:
         raise UsageError(f"no task of {dataset.name} can be written: {'; '.join(left_out)}")
-    return Written(tuple(files), len(files), left_out)
+    return ExportResult(tuple(files), len(files), left_out)
 
 
 def task_files(
-    dataset: Dataset, task: Task, base: str | None = None, expected: Expected | None = None
+    dataset: Dataset, task: Task, base: str | None = None, expected: ExpectedOutput | None = None
 ) -> Files:
     """The files of one task's directory. Raises UsageError for a task that cannot be told so."""
     if "folder" in task.data:
-        return files_of(Path(task.data["folder"]))
-    if task.look is not None:
-        parts = _with_look(task, expected)
+        return read_files(Path(task.data["folder"]))
+    if task.probe is not None:
+        parts = _probe_files(task, expected)
     elif dataset.environment == "ctf":
-        parts = _flag(task)
+        parts = _flag_files(task)
     elif dataset.environment == "python":
-        parts = _tested(task)
+        parts = _python_files(task)
     else:
         raise UsageError(
             f"what {dataset.environment} tasks are paid for compares two boxes, or runs in none: "
@@ -104,27 +104,27 @@ def task_files(
     told = {key: json.dumps(value, ensure_ascii=False) for key, value in metadata.items()}
     return {
         "task.toml": (_TOML.format(**told).encode(), 0o644),
-        **environment_of(dataset, task, base),
+        **environment_files(dataset, task, base),
         **parts,
     }
 
 
-def _flag(task: Task) -> Files:
+def _flag_files(task: Task) -> Files:
     flags = [f for f in (task.flag, *task.data.get("also_flags", ())) if f]
     sums = "".join(f"{hashlib.sha256(flag.encode()).hexdigest()}\n" for flag in flags)
     query = f"{task.query}\n\nThe files, if there are any, are in {task.cwd}. Write the flag, and "
-    given = f'printf %s "$(cat {FLAG})" | sha256sum | cut -d " " -f 1'
-    test = f'[ -f {FLAG} ] && {given} | grep -qxFf - "$(dirname "$0")/flags.sha256"'
+    given = f'printf %s "$(cat {FLAG_PATH})" | sha256sum | cut -d " " -f 1'
+    test = f'[ -f {FLAG_PATH} ] && {given} | grep -qxFf - "$(dirname "$0")/flags.sha256"'
     found = task.data.get("solution") or f"printf '%s\\n' {shlex.quote(flags[0])}"
     return {
-        "instruction.md": _text(f"{query}nothing else, to {FLAG}."),
-        "tests/test.sh": _script(_REWARD.format(test=test)),
-        "tests/flags.sha256": _text(sums),
-        "solution/solve.sh": _bash(f"cd {shlex.quote(task.cwd)}\n(\n{found}\n) > {FLAG}"),
+        "instruction.md": _text_file(f"{query}nothing else, to {FLAG_PATH}."),
+        "tests/test.sh": _script_file(_REWARD.format(test=test)),
+        "tests/flags.sha256": _text_file(sums),
+        "solution/solve.sh": _bash_file(f"cd {shlex.quote(task.cwd)}\n(\n{found}\n) > {FLAG_PATH}"),
     }
 
 
-def _tested(task: Task) -> Files:
+def _python_files(task: Task) -> Files:
     mode = task.data.get("mode")
     if mode not in ("assert", "stdin"):
         raise UsageError(f"tests of the form {mode!r} are not told to Harbor")
@@ -136,44 +136,44 @@ def _tested(task: Task) -> Files:
     )
     what = "the whole program" if mode == "stdin" else "what you define"
     notes = str(task.data.get("notes") or "")
-    query = "\n\n".join(filter(None, (task.query, notes, f"Write {what} to {PROGRAM}.")))
+    query = "\n\n".join(filter(None, (task.query, notes, f"Write {what} to {PROGRAM_PATH}.")))
     return {
-        "instruction.md": _text(query),
-        "tests/test.sh": _script('exec python3 -I "$(dirname "$0")/run.py"\n'),
-        "tests/run.py": _text(runner),
-        "tests/tests.json": _text(json.dumps(told, ensure_ascii=False, indent=1)),
-        "solution/solve.sh": _script(f"cp /solution/solution.py {PROGRAM}"),
-        "solution/solution.py": _text(task.solution or ""),
+        "instruction.md": _text_file(query),
+        "tests/test.sh": _script_file('exec python3 -I "$(dirname "$0")/run.py"\n'),
+        "tests/run.py": _text_file(runner),
+        "tests/tests.json": _text_file(json.dumps(told, ensure_ascii=False, indent=1)),
+        "solution/solve.sh": _script_file(f"cp /solution/solution.py {PROGRAM_PATH}"),
+        "solution/solution.py": _text_file(task.solution or ""),
     }
 
 
-def _with_look(task: Task, expected: Expected | None) -> Files:
+def _probe_files(task: Task, expected: ExpectedOutput | None) -> Files:
     if expected is None or task.gold is None:
         raise UsageError("a task with a look needs a gold, which is run for what the look prints")
     here = 'here=$(dirname "$0")\n'
     look = 'cmp -s <(bash "$here/look.sh" 2>&1 | sort) <(sort "$here/expected.txt")'
     return {
-        "instruction.md": _text(task.query),
-        "tests/test.sh": _bash(here + _REWARD.format(test=look)),
-        "tests/look.sh": _text(task.look or ""),
+        "instruction.md": _text_file(task.query),
+        "tests/test.sh": _bash_file(here + _REWARD.format(test=look)),
+        "tests/look.sh": _text_file(task.probe or ""),
         "tests/expected.txt": (expected(task).encode(), 0o644),
-        "solution/solve.sh": _bash(f"cd {shlex.quote(task.cwd)}\n{task.solution}"),
+        "solution/solve.sh": _bash_file(f"cd {shlex.quote(task.cwd)}\n{task.solution}"),
     }
 
 
-def _text(text: str) -> tuple[bytes, int]:
+def _text_file(text: str) -> tuple[bytes, int]:
     return f"{text.rstrip()}\n".encode(), 0o644
 
 
-def _script(text: str) -> tuple[bytes, int]:
-    return f"{_START}{text.rstrip()}\n".encode(), 0o755
+def _script_file(text: str) -> tuple[bytes, int]:
+    return f"{_SHEBANG}{text.rstrip()}\n".encode(), 0o755
 
 
-def _bash(text: str) -> tuple[bytes, int]:
+def _bash_file(text: str) -> tuple[bytes, int]:
     return f"#!/bin/bash\n{text.rstrip()}\n".encode(), 0o755
 
 
-def _write(folder: Path, files: Files) -> None:
+def _write_task(folder: Path, files: Files) -> None:
     try:
         for name, (content, mode) in files.items():
             path = folder / name

@@ -14,9 +14,9 @@ from typing import Any
 
 HERE = Path(__file__).parent
 SOLUTION = "/app/solution.py"
-SECONDS = 10
+TIMEOUT = 10
 PASSED = "passed: "
-CHILD = """
+ASSERT_PROGRAM = """
 import json, runpy, sys
 mark = sys.stdin.readline().strip()
 told = json.loads(sys.stdin.readline())
@@ -27,30 +27,30 @@ print("passed: " + mark)
 """
 
 
-def asserted(test: str, setup: str, cwd: str) -> bool:
+def passes_assertion(test: str, setup: str, cwd: str) -> bool:
     """Whether a statement runs without an error after the solution and the set-up."""
     mark = secrets.token_hex(16)
     told = mark + "\n" + json.dumps({"setup": setup, "test": test}) + "\n"
-    run = child(["-c", CHILD, SOLUTION], told, cwd)
+    run = run_python(["-c", ASSERT_PROGRAM, SOLUTION], told, cwd)
     return run is not None and run.returncode == 0 and PASSED + mark in run.stdout.splitlines()
 
 
-def printed(test: dict[str, str], cwd: str) -> bool:
+def prints_expected(test: dict[str, str], cwd: str) -> bool:
     """Whether the program prints what it should, but for blanks at the ends of lines."""
-    run = child([SOLUTION], test["input"], cwd)
+    run = run_python([SOLUTION], test["input"], cwd)
     if run is None or run.returncode != 0:
         return False
-    return lines(run.stdout) == lines(test["output"])
+    return normalized_lines(run.stdout) == normalized_lines(test["output"])
 
 
-def lines(text: str) -> list[str]:
+def normalized_lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.rstrip().split("\n")]
 
 
-def child(words: list[str], told: str, cwd: str) -> subprocess.CompletedProcess[str] | None:
+def run_python(words: list[str], told: str, cwd: str) -> subprocess.CompletedProcess[str] | None:
     try:
         return subprocess.run(
-            [sys.executable, *words], input=told, capture_output=True, text=True, timeout=SECONDS,
+            [sys.executable, *words], input=told, capture_output=True, text=True, timeout=TIMEOUT,
             cwd=cwd,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
@@ -61,9 +61,9 @@ def main() -> None:
     told: dict[str, Any] = json.loads((HERE / "tests.json").read_text("utf-8"))
     tests, cwd = told["tests"], told["cwd"]
     if told["mode"] == "stdin":
-        right = sum(printed(test, cwd) for test in tests)
+        right = sum(prints_expected(test, cwd) for test in tests)
     else:
-        right = sum(asserted(test, told["setup"], cwd) for test in tests)
+        right = sum(passes_assertion(test, told["setup"], cwd) for test in tests)
     place = Path("/logs/verifier")
     place.mkdir(parents=True, exist_ok=True)
     (place / "reward.txt").write_text(f"{right / len(tests)}\n")

@@ -12,10 +12,10 @@ from intercode.core.errors import UsageError
 from intercode.core.types import LayerSpec
 from intercode.sandbox.images.archives.tree_writer import TreeWriter
 
-_PLAIN = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK, stat.S_ISFIFO)
+_ALLOWED_TYPES = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK, stat.S_ISFIFO)
 
 
-def entries(root: Path) -> Iterator[tuple[str, os.stat_result]]:
+def walk_entries(root: Path) -> Iterator[tuple[str, os.stat_result]]:
     """Every path below ``root``, relative to it and in order, the root first as an empty text.
 
     Raises UsageError for a directory that this process may not read.
@@ -38,7 +38,7 @@ def entries(root: Path) -> Iterator[tuple[str, os.stat_result]]:
                 todo.append(path)
 
 
-def survey(root: Path, owner: int) -> tuple[str, bool]:
+def inspect_tree(root: Path, owner: int) -> tuple[str, bool]:
     """A digest of the tree's listing as hex, and whether a sandbox can use it where it lies.
 
     The listing is path, mode, size, time and link text of every entry. It can be used in place when
@@ -46,7 +46,7 @@ def survey(root: Path, owner: int) -> tuple[str, bool]:
     """
     digest = hashlib.sha256()
     usable = True
-    for path, status in entries(root):
+    for path, status in walk_entries(root):
         mode = status.st_mode
         target = os.readlink(f"{root}/{path}") if stat.S_ISLNK(mode) else ""
         size = 0 if stat.S_ISDIR(mode) else status.st_size
@@ -54,36 +54,36 @@ def survey(root: Path, owner: int) -> tuple[str, bool]:
         digest.update(line.encode("utf-8", "surrogateescape") + b"\n")
         usable = usable and (
             status.st_uid == owner
-            and any(test(mode) for test in _PLAIN)
+            and any(test(mode) for test in _ALLOWED_TYPES)
             and (stat.S_ISDIR(mode) or not mode & (stat.S_ISUID | stat.S_ISGID))
         )
     return digest.hexdigest(), usable
 
 
-def copy(source: Path, root: Path, owner: int) -> None:
+def copy_tree(source: Path, root: Path, owner: int) -> None:
     """Copy a tree into the empty directory ``root`` by the rules of ``tar.unpack``.
 
     Hard links stay hard links. Raises UsageError for a file that this process may not read.
     """
     writer = TreeWriter(root, owner, str(source))
     first: dict[tuple[int, int], str] = {}
-    for path, status in entries(source):
+    for path, status in walk_entries(source):
         if not path.startswith("dev/"):
             _copy_entry(source, path, status, writer, first)
     writer.finish()
 
 
-def place(spec: LayerSpec, root: Path, owner: int) -> None:
+def write_layer_files(spec: LayerSpec, root: Path, owner: int) -> None:
     """Lay the files of a ``dir`` specification out below ``root`` where and how it says.
 
     Raises UsageError for a file that this process may not read, or what is no plain file.
     """
     writer = TreeWriter(root, owner, str(spec.path))
-    at = spec.at.strip("/")
+    at = spec.destination.strip("/")
     for above in PurePosixPath(at).parents[:-1]:
         writer.directory(str(above), 0o755, os.stat(spec.path).st_mtime_ns)
-    for path, status in entries(spec.path):
-        if not set(path.split("/")).isdisjoint(spec.without):
+    for path, status in walk_entries(spec.path):
+        if not set(path.split("/")).isdisjoint(spec.exclude):
             continue
         name, when = f"{at}/{path}".rstrip("/"), status.st_mtime_ns
         if stat.S_ISDIR(status.st_mode):

@@ -14,15 +14,15 @@ from typing import IO, Any, cast
 
 from intercode.core.errors import DataError, UsageError
 
-CHUNK = 1 << 18
-BROKEN = (zlib.error, lzma.LZMAError, EOFError)
+CHUNK_SIZE = 1 << 18
+DECOMPRESSION_ERRORS = (zlib.error, lzma.LZMAError, EOFError)
 """What the decompressors raise for broken data beside OSError without a number."""
 _GZIP, _BZIP2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd"
-_WINDOW = 27
+_ZSTD_WINDOW_LOG = 27
 """Binary logarithm of the most memory in bytes that zstd data may ask for."""
 
 
-class Hashed(io.RawIOBase):
+class HashingReader(io.RawIOBase):
     """A stream that takes the SHA-256 of what is read through it and counts it.
 
     Raises DataError once more than ``limit`` bytes were read. Without ``hashing`` it only counts.
@@ -41,7 +41,7 @@ class Hashed(io.RawIOBase):
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Up to ``size`` bytes; without a size some, not all."""
-        data = self._source.read(CHUNK if size is None or size < 0 else size)
+        data = self._source.read(CHUNK_SIZE if size is None or size < 0 else size)
         self.count += len(data)
         if self.count > self._limit:
             raise DataError(
@@ -60,12 +60,12 @@ class Hashed(io.RawIOBase):
 
     def drain(self) -> str:
         """Read to the end; the digest of everything as ``sha256:<hex>``, empty without hashing."""
-        while self.read(CHUNK):
+        while self.read(CHUNK_SIZE):
             pass
         return f"sha256:{self._hash.hexdigest()}" if self._hash else ""
 
 
-class _Ahead(io.RawIOBase):
+class _PrefixedReader(io.RawIOBase):
     """A stream whose first bytes were read already and come again."""
 
     def __init__(self, head: bytes, source: IO[bytes]) -> None:
@@ -77,7 +77,7 @@ class _Ahead(io.RawIOBase):
 
     def read(self, size: int | None = -1, /) -> bytes:
         if not self._head:
-            return self._source.read(CHUNK if size is None or size < 0 else size)
+            return self._source.read(CHUNK_SIZE if size is None or size < 0 else size)
         data = self._head if size is None or size < 0 else self._head[:size]
         self._head = self._head[len(data) :]
         return data
@@ -93,7 +93,7 @@ def is_compressed(head: bytes) -> bool:
     return head.startswith((_GZIP, _BZIP2, _XZ, _ZSTD))
 
 
-def decompressed(source: IO[bytes], origin: str) -> IO[bytes]:
+def decompress(source: IO[bytes], origin: str) -> IO[bytes]:
     """What ``source`` holds when it is unpacked: gzip, bzip2, xz, zstd, or as it is.
 
     The form is told by the first bytes. Raises UsageError for zstd where Python cannot read it.
@@ -101,7 +101,7 @@ def decompressed(source: IO[bytes], origin: str) -> IO[bytes]:
     head = b""
     while len(head) < 6 and (more := source.read(6 - len(head))):
         head += more
-    ahead = cast(IO[bytes], _Ahead(head, source))
+    ahead = cast(IO[bytes], _PrefixedReader(head, source))
     if head.startswith(_GZIP):
         return cast(IO[bytes], gzip.GzipFile(fileobj=ahead))
     if head.startswith(_BZIP2):
@@ -109,14 +109,14 @@ def decompressed(source: IO[bytes], origin: str) -> IO[bytes]:
     if head.startswith(_XZ):
         return cast(IO[bytes], lzma.LZMAFile(ahead))
     if head.startswith(_ZSTD):
-        return _unzstd(ahead, origin)
+        return _open_zstd(ahead, origin)
     return ahead
 
 
-def _unzstd(source: IO[bytes], origin: str) -> IO[bytes]:
+def _open_zstd(source: IO[bytes], origin: str) -> IO[bytes]:
     if sys.version_info >= (3, 14):
         own = importlib.import_module("compression.zstd")
-        most = {own.DecompressionParameter.window_log_max: _WINDOW}
+        most = {own.DecompressionParameter.window_log_max: _ZSTD_WINDOW_LOG}
         return cast(IO[bytes], own.ZstdFile(source, options=most))
     try:
         zstandard = importlib.import_module("zstandard")
@@ -125,13 +125,13 @@ def _unzstd(source: IO[bytes], origin: str) -> IO[bytes]:
             f"{origin} is compressed with zstd, which Python reads from 3.14 on or with the extra "
             "zstd (pip install 'intercode-gym[zstd]'); or unpack it first: zstd -d"
         ) from e
-    reader = zstandard.ZstdDecompressor(max_window_size=1 << _WINDOW).stream_reader(
-        source, read_size=CHUNK, read_across_frames=True
+    reader = zstandard.ZstdDecompressor(max_window_size=1 << _ZSTD_WINDOW_LOG).stream_reader(
+        source, read_size=CHUNK_SIZE, read_across_frames=True
     )
-    return cast(IO[bytes], _Reader(reader, zstandard.ZstdError))
+    return cast(IO[bytes], _ZstdReader(reader, zstandard.ZstdError))
 
 
-class _Reader(io.RawIOBase):
+class _ZstdReader(io.RawIOBase):
     """The reader of the package zstandard, with errors as the other decompressors raise them."""
 
     def __init__(self, reader: Any, error: type[Exception]) -> None:
@@ -143,7 +143,7 @@ class _Reader(io.RawIOBase):
 
     def read(self, size: int | None = -1, /) -> bytes:
         try:
-            data: bytes = self._reader.read(CHUNK if size is None or size < 0 else size)
+            data: bytes = self._reader.read(CHUNK_SIZE if size is None or size < 0 else size)
         except self._error as e:
             raise EOFError(f"broken zstd data: {e}") from e
         return data

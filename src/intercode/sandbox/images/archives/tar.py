@@ -9,24 +9,24 @@ from pathlib import Path
 from typing import IO
 
 from intercode.core.errors import DataError
-from intercode.sandbox.images.archives.streams import BROKEN, CHUNK, decompressed
+from intercode.sandbox.images.archives.streams import CHUNK_SIZE, DECOMPRESSION_ERRORS, decompress
 from intercode.sandbox.images.archives.tree_writer import TreeWriter
 
-_LONGEST = 1 << 20
+_MAX_EXTENDED_HEADER = 1 << 20
 """Bytes of a header that extends another one: tarfile reads such a header into memory whole."""
-_IMPOSSIBLE = (errno.ENAMETOOLONG, errno.ENOENT, errno.EINVAL, errno.ELOOP, errno.ENOTDIR)
+_ARCHIVE_ERRNOS = (errno.ENAMETOOLONG, errno.ENOENT, errno.EINVAL, errno.ELOOP, errno.ENOTDIR)
 """What the kernel says of names and links that cannot be: a fault of the archive."""
-_EXTENDING = (
+_EXTENDED_TYPES = (
     tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME,
     tarfile.GNUTYPE_LONGLINK,
 )  # fmt: skip
 
 
-class Member(tarfile.TarInfo):
+class StrictTarInfo(tarfile.TarInfo):
     """An entry whose broken header is an error, where tarfile would take it for the end."""
 
     @classmethod
-    def fromtarfile(cls, tarfile_: tarfile.TarFile) -> Member:
+    def fromtarfile(cls, tarfile_: tarfile.TarFile) -> StrictTarInfo:
         try:
             return super().fromtarfile(tarfile_)
         except tarfile.EOFHeaderError:  # type: ignore[attr-defined]  # typeshed leaves it out
@@ -35,9 +35,9 @@ class Member(tarfile.TarInfo):
             raise tarfile.ReadError(f"{e} at byte {tarfile_.offset}") from e
 
     @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Member:
+    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> StrictTarInfo:
         found = super().frombuf(buf, encoding, errors)
-        if found.type in _EXTENDING and found.size > _LONGEST:
+        if found.type in _EXTENDED_TYPES and found.size > _MAX_EXTENDED_HEADER:
             raise tarfile.ReadError(f"a header of {found.size} bytes, which no honest archive has")
         return found
 
@@ -54,27 +54,29 @@ def unpack(path: Path, root: Path, owner: int) -> None:
     """
     writer = TreeWriter(root, owner, str(path))
     with path.open("rb") as f:
-        write_all(f, writer)
+        write_entries(f, writer)
     writer.finish()
 
 
-def write_all(source: IO[bytes], writer: TreeWriter) -> None:
+def write_entries(source: IO[bytes], writer: TreeWriter) -> None:
     """Write every entry of the archive that ``source`` gives, compressed or not.
 
     Raises DataError for an archive that is broken or hostile.
     """
     try:
-        stream = decompressed(source, writer.origin)
-        with tarfile.open(fileobj=stream, mode="r|", tarinfo=Member, bufsize=CHUNK) as archive:
+        stream = decompress(source, writer.origin)
+        with tarfile.open(
+            fileobj=stream, mode="r|", tarinfo=StrictTarInfo, bufsize=CHUNK_SIZE
+        ) as archive:
             while (member := archive.next()) is not None:
-                _write(archive, member, writer)
+                _write_entry(archive, member, writer)
                 vars(archive)["members"] = []  # tarfile would keep every entry
-            for _ in iter(lambda: stream.read(CHUNK), b""):
+            for _ in iter(lambda: stream.read(CHUNK_SIZE), b""):
                 pass  # what follows the archive's end belongs to the stream's check
     except DataError:
         raise
-    except (OSError, tarfile.TarError, ValueError, OverflowError, *BROKEN) as e:
-        if isinstance(e, OSError) and e.errno is not None and e.errno not in _IMPOSSIBLE:
+    except (OSError, tarfile.TarError, ValueError, OverflowError, *DECOMPRESSION_ERRORS) as e:
+        if isinstance(e, OSError) and e.errno is not None and e.errno not in _ARCHIVE_ERRNOS:
             raise
         reason = str(e).partition("\n")[0] or type(e).__name__
         raise DataError(
@@ -82,11 +84,11 @@ def write_all(source: IO[bytes], writer: TreeWriter) -> None:
         ) from e
 
 
-def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, writer: TreeWriter) -> None:
+def _write_entry(archive: tarfile.TarFile, member: tarfile.TarInfo, writer: TreeWriter) -> None:
     name, when = member.name, mtime_ns(member)
-    if writer.marks(name):
+    if writer.handle_whiteout(name):
         return
-    clean = writer.clean(name)
+    clean = writer.normalize(name)
     if clean.startswith("dev/"):
         return
     if member.isdir():

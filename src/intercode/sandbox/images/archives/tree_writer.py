@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import IO
 
 from intercode.core.errors import DataError
-from intercode.sandbox.images.archives.unpack_limits import Bounds
+from intercode.sandbox.images.archives.unpack_limits import UnpackLimits
 
-KEPT_BITS = 0o1777
+MODE_MASK = 0o1777
 """Mode bits that are kept: permissions and the sticky bit, never set-user-id or set-group-id."""
-_DEEPEST = 500
+_MAX_DEPTH = 500
 """Directories in each other; what removes a tree again must be able to go down there."""
-_FRESH = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class TreeWriter:
@@ -28,21 +28,23 @@ class TreeWriter:
     end: directories get their modes and times then.
     """
 
-    def __init__(self, root: Path, owner: int, origin: str, bounds: Bounds | None = None) -> None:
-        self.bounds = Bounds.of(root) if bounds is None else bounds
+    def __init__(
+        self, root: Path, owner: int, origin: str, bounds: UnpackLimits | None = None
+    ) -> None:
+        self.limits = UnpackLimits.for_directory(root) if bounds is None else bounds
         self._root = os.fspath(root)
         self._chown = owner if os.geteuid() == 0 else None
         self.origin = origin
-        self._real = {""}
-        self._directories: dict[str, tuple[int, int]] = {}
+        self._known_directories = {""}
+        self._directory_metadata: dict[str, tuple[int, int]] = {}
 
-    def marks(self, name: str) -> bool:
+    def handle_whiteout(self, name: str) -> bool:
         """Whether the entry ``name`` is no file but says something about the layers below, and was
         dealt with. In a tree of its own nothing does."""
         del name
         return False
 
-    def clean(self, name: str) -> str:
+    def normalize(self, name: str) -> str:
         """``name`` without ``.`` parts and doubled slashes. Raises DataError for an unsafe one."""
         parts = [part for part in name.split("/") if part not in ("", ".")]
         if name.startswith("/") or ".." in parts or "\0" in name:
@@ -50,23 +52,23 @@ class TreeWriter:
                 f"{self.origin}: refusing the entry {name!r}, which points outside; "
                 "make the archive with relative names"
             )
-        if len(parts) > _DEEPEST:
+        if len(parts) > _MAX_DEPTH:
             raise DataError(f"{self.origin}: an entry lies {len(parts)} directories deep")
         return "/".join(parts)
 
     def directory(self, name: str, mode: int, mtime_ns: int) -> None:
         """A directory; its owner may always read, write and enter it."""
-        name = self.clean(name)
-        if name not in self._real:
-            self._parents(name)
-            self._enter(name)
-        self._directories[name] = ((mode & KEPT_BITS) | 0o700, mtime_ns)
+        name = self.normalize(name)
+        if name not in self._known_directories:
+            self._ensure_parents(name)
+            self._enter_directory(name)
+        self._directory_metadata[name] = ((mode & MODE_MASK) | 0o700, mtime_ns)
 
     def file(self, name: str, source: IO[bytes], size: int, mode: int, mtime_ns: int) -> None:
         """A regular file with ``size`` bytes from ``source``."""
-        self.bounds.take(self.origin, size)
-        path = self._place(name)
-        descriptor = os.open(path, _FRESH, 0o600)
+        self.limits.count_entry(self.origin, size)
+        path = self._prepare_path(name)
+        descriptor = os.open(path, _CREATE_FLAGS, 0o600)
         try:
             with open(descriptor, "wb", buffering=0, closefd=False) as target:
                 shutil.copyfileobj(source, target, min(max(size, 1), 1 << 20))
@@ -74,61 +76,61 @@ class TreeWriter:
                 raise DataError(f"{self.origin}: {name!r} is cut off; make or fetch it again")
             if self._chown is not None:
                 os.fchown(descriptor, self._chown, self._chown)
-            os.fchmod(descriptor, mode & KEPT_BITS)
+            os.fchmod(descriptor, mode & MODE_MASK)
             os.utime(descriptor, ns=(mtime_ns, mtime_ns))
         finally:
             os.close(descriptor)
 
     def symlink(self, name: str, target: str, mtime_ns: int) -> None:
         """A symbolic link; its text may be anything, for it is followed inside a sandbox only."""
-        self.bounds.take(self.origin)
-        path = self._place(name)
+        self.limits.count_entry(self.origin)
+        path = self._prepare_path(name)
         os.symlink(target, path)
-        self._dress(path, mtime_ns)
+        self._set_metadata(path, mtime_ns)
 
     def hardlink(self, name: str, target: str) -> None:
         """A second name for a file that was written before."""
-        source = self.clean(target)
-        self._parents(source)
-        there = self._full(source)
+        source = self.normalize(target)
+        self._ensure_parents(source)
+        there = self._full_path(source)
         if not os.path.lexists(there) or stat.S_ISDIR(os.lstat(there).st_mode):
             raise DataError(f"{self.origin}: {name!r} is a link to {target!r}, no file before it")
-        if self.clean(name) == source:
+        if self.normalize(name) == source:
             return
-        self.bounds.take(self.origin)
-        os.link(there, self._place(name), follow_symlinks=False)
+        self.limits.count_entry(self.origin)
+        os.link(there, self._prepare_path(name), follow_symlinks=False)
 
     def fifo(self, name: str, mode: int, mtime_ns: int) -> None:
         """A named pipe."""
-        self.bounds.take(self.origin)
-        path = self._place(name)
+        self.limits.count_entry(self.origin)
+        path = self._prepare_path(name)
         os.mkfifo(path, 0o600)
-        os.chmod(path, mode & KEPT_BITS)
-        self._dress(path, mtime_ns)
+        os.chmod(path, mode & MODE_MASK)
+        self._set_metadata(path, mtime_ns)
 
     def finish(self) -> None:
         """Give directories their modes and times, the deepest first."""
-        self._directories.setdefault("", (0o755, 0))
-        for name, (mode, mtime_ns) in sorted(self._directories.items(), reverse=True):
-            path = self._full(name)
+        self._directory_metadata.setdefault("", (0o755, 0))
+        for name, (mode, mtime_ns) in sorted(self._directory_metadata.items(), reverse=True):
+            path = self._full_path(name)
             os.chmod(path, mode)
-            self._dress(path, mtime_ns)
+            self._set_metadata(path, mtime_ns)
 
-    def _full(self, name: str) -> str:
+    def _full_path(self, name: str) -> str:
         return f"{self._root}/{name}" if name else self._root
 
-    def _dress(self, path: str, mtime_ns: int) -> None:
+    def _set_metadata(self, path: str, mtime_ns: int) -> None:
         if self._chown is not None:
             os.chown(path, self._chown, self._chown, follow_symlinks=False)
         os.utime(path, ns=(mtime_ns, mtime_ns), follow_symlinks=False)
 
-    def _place(self, name: str) -> str:
+    def _prepare_path(self, name: str) -> str:
         """The free path where the entry ``name`` goes; a former file or link there is removed."""
-        clean = self.clean(name)
+        clean = self.normalize(name)
         if not clean:
             raise DataError(f"{self.origin}: the entry {name!r} has no name")
-        self._parents(clean)
-        path = self._full(clean)
+        self._ensure_parents(clean)
+        path = self._full_path(clean)
         try:
             former = os.lstat(path)
         except FileNotFoundError:
@@ -138,23 +140,23 @@ class TreeWriter:
         os.unlink(path)
         return path
 
-    def _parents(self, name: str) -> None:
+    def _ensure_parents(self, name: str) -> None:
         """Make sure that every directory above ``name`` is a real one."""
         missing = []
-        while (name := name.rpartition("/")[0]) not in self._real:
+        while (name := name.rpartition("/")[0]) not in self._known_directories:
             missing.append(name)
         for parent in reversed(missing):
-            self._enter(parent, implied=True)
+            self._enter_directory(parent, implied=True)
 
-    def _enter(self, name: str, implied: bool = False) -> None:
+    def _enter_directory(self, name: str, implied: bool = False) -> None:
         """Make the directory ``name``, or find it there, without following a link."""
-        path = self._full(name)
+        path = self._full_path(name)
         try:
             former = os.lstat(path)
         except FileNotFoundError:
-            self.bounds.take(self.origin)
+            self.limits.count_entry(self.origin)
             os.mkdir(path, 0o700)
-            self._directories[name] = (0o755, 0)
+            self._directory_metadata[name] = (0o755, 0)
         else:
             if not stat.S_ISDIR(former.st_mode):
                 if implied:
@@ -164,4 +166,4 @@ class TreeWriter:
                     )
                 os.unlink(path)
                 os.mkdir(path, 0o700)
-        self._real.add(name)
+        self._known_directories.add(name)

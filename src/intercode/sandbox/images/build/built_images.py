@@ -16,13 +16,13 @@ from pathlib import Path
 from intercode.core.errors import UsageError
 from intercode.core.paths import cache_root
 from intercode.core.types import Image, Layer
-from intercode.sandbox.images.archives.directory import entries
+from intercode.sandbox.images.archives.directory import walk_entries
 from intercode.sandbox.images.build import steps
-from intercode.sandbox.images.build.steps import Ground
+from intercode.sandbox.images.build.steps import BuildBase
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class BuiltImage:
     """An image that was built: the specification that it was asked for by, its base, the steps over
     that by their names in the cache, environment and directory, what its text said beside
     (``notes``), bytes of its own files, and when (seconds since the epoch)."""
@@ -36,72 +36,72 @@ class Made:
     cwd: str
     notes: tuple[str, ...]
     size: int
-    when: float
+    built_at: float
 
     @property
     def path(self) -> Path:
         """Where this is written down."""
-        return _path(self.spec, self.digest)
+        return _record_path(self.spec, self.digest)
 
 
-def image(
-    spec: str, ground: Ground, env: Mapping[str, str], cwd: str, notes: Sequence[str] = ()
+def record_image(
+    spec: str, ground: BuildBase, env: Mapping[str, str], cwd: str, notes: Sequence[str] = ()
 ) -> Image:
     """The image of a finished ground, noted down when it is first asked for."""
     found = [layer.root.stat() for layer in ground.layers]
     as_it_is = repr([(status.st_ino, status.st_ctime_ns) for status in found])
-    asked = steps.key("made", ground.key, as_it_is, repr(sorted(env.items())), cwd)
-    index = _home() / f"{asked}.digest"
+    asked = steps.step_key("made", ground.cache_key, as_it_is, repr(sorted(env.items())), cwd)
+    index = _records_directory() / f"{asked}.digest"
     digest = index.read_text() if index.is_file() else ""
     if not digest:
-        held = [_content(layer.root) for layer in ground.layers]
+        held = [_content_digest(layer.root) for layer in ground.layers]
         told = repr((ground.image.digest, held, sorted(env.items()), cwd))
         digest = f"sha256:{hashlib.sha256(told.encode('utf-8', 'surrogateescape')).hexdigest()}"
-        _write(index, digest)
-    made = _path(spec, digest)
+        _write_text(index, digest)
+    made = _record_path(spec, digest)
     if not made.is_file():
-        record = Made(
+        record = BuiltImage(
             spec, digest, ground.image.name, ground.image.digest,
             tuple(layer.root.name for layer in ground.layers), dict(env), cwd, tuple(notes),
-            sum(_size(layer.root) for layer in ground.layers), time.time(),
+            sum(_disk_usage(layer.root) for layer in ground.layers), time.time(),
         )  # fmt: skip
-        _write(made, json.dumps(asdict(record), indent=1) + "\n")
+        _write_text(made, json.dumps(asdict(record), indent=1) + "\n")
     layers = (*ground.image.layers, *ground.layers)
     return Image(spec, digest, ground.image.root, dict(env), cwd, layers)
 
 
-def generation(spec: str, again: bool = False) -> str:
+def build_generation(spec: str, force: bool = False) -> str:
     """What tells apart the builds of a specification; another one from now on with ``again``."""
-    path = _home() / f"{steps.key('generation', spec)}.generation"
-    if again:
-        for record in records():
+    path = _records_directory() / f"{steps.step_key('generation', spec)}.generation"
+    if force:
+        for record in built_images():
             if record.spec == spec:
-                forget(record)
-        _write(path, os.urandom(8).hex())
+                delete_built_image(record)
+        _write_text(path, os.urandom(8).hex())
     return path.read_text() if path.is_file() else ""
 
 
-def records() -> list[Made]:
+def built_images() -> list[BuiltImage]:
     """Every image that was built here, the newest first."""
     found = []
-    for path in _home().glob("*.json"):
+    for path in _records_directory().glob("*.json"):
         with suppress(OSError, ValueError, TypeError, KeyError):  # another process removes it
             told = json.loads(path.read_text("utf-8"))
             lists = {key: tuple(told[key]) for key in ("steps", "notes")}
-            found.append(Made(**{**told, **lists}))
-    return sorted(found, key=lambda made: -made.when)
+            found.append(BuiltImage(**{**told, **lists}))
+    return sorted(found, key=lambda made: -made.built_at)
 
 
-def load(digest: str, resolve: Callable[[str], Image]) -> Image:
+def load_built_image(digest: str, resolve: Callable[[str], Image]) -> Image:
     """The image that was built here with this digest, or the beginning of one (hexadecimal).
 
     Raises UsageError where there is none, or its base or a step of it is no longer in the cache.
     """
-    for record in records():
+    for record in built_images():
         if not digest or not record.digest.removeprefix("sha256:").startswith(digest):
             continue
         base = resolve(record.base)
-        trees = [steps.kept(name) for name in record.steps]
+        trees = [steps.step_path(name) for name in record.steps]
         if base.digest != record.base_digest or not all(tree.is_dir() for tree in trees):
             raise UsageError(f"built:{digest} is no longer whole: build {record.spec} again")
         layers = tuple(Layer(tree, f"built:{tree.name}") for tree in trees)
@@ -112,53 +112,53 @@ def load(digest: str, resolve: Callable[[str], Image]) -> Image:
     raise UsageError(f"built:{digest}: no such image was built here; see `intercode image list`")
 
 
-def forget(made: Made) -> None:
+def delete_built_image(made: BuiltImage) -> None:
     """Remove an image's record, and those of its steps that no other image has. Boxes that use them
     keep them (see ``steps.discard``)."""
     made.path.unlink(missing_ok=True)
-    others = {name for other in records() for name in other.steps}
+    others = {name for other in built_images() for name in other.steps}
     for name in set(made.steps) - others:
-        steps.discard(steps.home() / name)
-    for index in _home().glob("*.digest"):
+        steps.discard_step(steps.steps_directory() / name)
+    for index in _records_directory().glob("*.digest"):
         with suppress(FileNotFoundError):  # another process removes it
             if index.read_text() == made.digest:
                 index.unlink()
 
 
-def _home() -> Path:
+def _records_directory() -> Path:
     path = cache_root() / "made"
     path.mkdir(exist_ok=True)
     return path
 
 
-def _path(spec: str, digest: str) -> Path:
-    return _home() / f"{steps.key('image', spec, digest)}.json"
+def _record_path(spec: str, digest: str) -> Path:
+    return _records_directory() / f"{steps.step_key('image', spec, digest)}.json"
 
 
-def _write(path: Path, text: str) -> None:
+def _write_text(path: Path, text: str) -> None:
     half = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}.half")
     half.write_text(text)
     half.replace(path)
 
 
-def _content(root: Path) -> str:
+def _content_digest(root: Path) -> str:
     """A SHA-256 over paths, modes, links and what files hold, marks of deletion included. Times
     are left out, as two builds of one image differ in them."""
     digest = hashlib.sha256()
-    for path, status in entries(root):
+    for path, status in walk_entries(root):
         mode, full = status.st_mode, f"{root}/{path}"
         held = os.readlink(full) if stat.S_ISLNK(mode) else ""
         if stat.S_ISREG(mode):
             with open(full, "rb") as f:
                 held = hashlib.file_digest(f, "sha256").hexdigest()
-        marks = b"user.overlay.opaque" if stat.S_ISDIR(mode) and _opaque(full) else b""
+        marks = b"user.overlay.opaque" if stat.S_ISDIR(mode) and _is_opaque(full) else b""
         digest.update(repr((path, mode, held, marks)).encode("utf-8", "surrogateescape") + b"\n")
     return digest.hexdigest()
 
 
-def _opaque(path: str) -> bool:
+def _is_opaque(path: str) -> bool:
     return "user.overlay.opaque" in os.listxattr(path)
 
 
-def _size(root: Path) -> int:
-    return sum(s.st_blocks * 512 for _, s in entries(root) if not stat.S_ISDIR(s.st_mode))
+def _disk_usage(root: Path) -> int:
+    return sum(s.st_blocks * 512 for _, s in walk_entries(root) if not stat.S_ISDIR(s.st_mode))

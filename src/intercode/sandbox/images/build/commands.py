@@ -10,12 +10,12 @@ from pathlib import Path
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import ExecResult, Image, Network
 from intercode.environments.base import layers
-from intercode.sandbox import strongest
+from intercode.sandbox import strongest_kind
 from intercode.sandbox.contract import STANDARD_PATH, Limits, SandboxSpec
 from intercode.sandbox.images.build import multi_uid
-from intercode.sandbox.images.build.steps import Ground
+from intercode.sandbox.images.build.steps import BuildBase
 from intercode.sandbox.images.recipes import apt_sources as sources
-from intercode.sandbox.supervisor.client import KeptSandbox
+from intercode.sandbox.supervisor.client import SupervisedSandbox
 
 Progress = Callable[[str], None]
 """Called with each line that a build prints."""
@@ -26,63 +26,71 @@ _LIMITS = Limits(
 )  # fmt: skip
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
 _APT, _APT_LIST = "intercode-apt.conf", "intercode-apt.list"
-_TOLD = 1500
+_ERROR_CHARACTERS = 1500
 """Characters of a failed command's output that its error shows."""
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class BuildCommand:
     """A program with its arguments. ``timeout`` is in seconds; ``several_ids``: it may need more
     than one user id, as apt does; ``files`` are put into /dev/shm of the box: name to text;
     ``what`` is what messages call it; ``mirrors``: see ``sources.for_recipe``."""
 
-    what: str
+    label: str
     argv: Sequence[str]
     env: Mapping[str, str]
     cwd: str = "/"
     network: Network = "none"
     timeout: float = 3600.0
-    several_ids: bool = False
+    multi_uid: bool = False
     files: Mapping[str, str] = field(default_factory=dict)
     mirrors: Sequence[str] = ()
 
 
-def run(command: Command, ground: Ground, home: Path, progress: Progress) -> None:
+def run_build_command(
+    command: BuildCommand, ground: BuildBase, home: Path, progress: Progress
+) -> None:
     """Run a command as root and leave what it changed in ``home``/upper. Raises DataError with the
     end of what it printed when it fails, SandboxError where no box can be made."""
-    several = command.several_ids and ground.image.root is not None and not _one_id()
-    code, printed = (_in_wide_box if several else _in_box)(command, ground, home, progress)
+    several = command.multi_uid and ground.image.root is not None and not _single_uid_reason()
+    code, printed = (_run_with_many_uids if several else _run_in_sandbox)(
+        command, ground, home, progress
+    )
     if code == 0:
         return
-    hint = _hint(printed, command, several, ground.image)
-    raise DataError(f"{command.what} failed ({code}): {printed[-_TOLD:].strip()}{hint}")
+    hint = _failure_hint(printed, command, several, ground.image)
+    raise DataError(
+        f"{command.label} failed ({code}): {printed[-_ERROR_CHARACTERS:].strip()}{hint}"
+    )
 
 
-def _one_id() -> str:
+def _single_uid_reason() -> str:
     """Why commands have one user id only here; empty if they may have several."""
-    if strongest() != "namespace":
+    if strongest_kind() != "namespace":
         return "this machine makes no boxes but containers"
-    return multi_uid.why_not()
+    return multi_uid.unavailable_reason()
 
 
-def environment(env: Mapping[str, str]) -> dict[str, str]:
+def build_environment(env: Mapping[str, str]) -> dict[str, str]:
     """What a command of a build finds in its environment beside ``env``: no more of this machine's
     than its proxies."""
     proxies = {k: v for k, v in os.environ.items() if k.lower() in _PROXIES}
     return {"PATH": STANDARD_PATH, "HOME": "/root", **proxies, **env}
 
 
-def _in_box(command: Command, ground: Ground, home: Path, progress: Progress) -> tuple[int, str]:
+def _run_in_sandbox(
+    command: BuildCommand, ground: BuildBase, home: Path, progress: Progress
+) -> tuple[int, str]:
     found: list[ExecResult] = []
 
-    def work(box: KeptSandbox) -> None:
+    def work(box: SupervisedSandbox) -> None:
         for name, text in command.files.items():
             box.write_file(f"/dev/shm/{name}", text.encode("utf-8", "surrogateescape"), 0o755)
-        env = environment(command.env)
+        env = build_environment(command.env)
         found.append(box.run(command.argv, cwd=command.cwd, env=env, timeout=command.timeout))
 
     spec = SandboxSpec(ground.image, ground.layers, network=command.network, limits=_LIMITS)
-    layers.fill(home, spec, work)
+    layers.capture_changes(home, spec, work)
     done = found[0]
     for line in done.output.splitlines():
         progress(line)
@@ -91,42 +99,42 @@ def _in_box(command: Command, ground: Ground, home: Path, progress: Progress) ->
     return (1 if done.exit_code is None else done.exit_code), done.output
 
 
-def _in_wide_box(
-    command: Command, ground: Ground, home: Path, progress: Progress
+def _run_with_many_uids(
+    command: BuildCommand, ground: BuildBase, home: Path, progress: Progress
 ) -> tuple[int, str]:
-    env, files = environment(command.env), dict(command.files)
-    if lines := apt_sources(ground, command.mirrors):
+    env, files = build_environment(command.env), dict(command.files)
+    if lines := apt_sources_list(ground, command.mirrors):
         files[_APT_LIST] = lines
         settings = f'Dir::Etc::sourcelist "/dev/shm/{_APT_LIST}";\n'
         if command.mirrors:  # a past day's archive is signed with a term that has run out
             settings += 'Acquire::Check-Valid-Until "false";\n'
         files[_APT] = settings
         env["APT_CONFIG"] = f"/dev/shm/{_APT}"
-    return multi_uid.run(
+    return multi_uid.run_multi_uid(
         ground.stack.trees, home, command.argv, env=env, cwd=command.cwd, files=files,
         timeout=command.timeout, progress=progress,
     )  # fmt: skip
 
 
-def apt_sources(ground: Ground, mirrors: Sequence[str] = ()) -> str:
+def apt_sources_list(ground: BuildBase, mirrors: Sequence[str] = ()) -> str:
     """The archives for apt in a Debian image that names none itself, as ours do: a sources.list of
     this machine's, or of ``mirrors``; empty where there is nothing to say."""
     stack = ground.stack
     if stack.find("usr/bin/apt-get") is None:
         return ""
     folder = [name for name, _, _ in stack.walk("etc/apt/sources.list.d", depth=1)][1:]
-    if folder or stack.text("etc/apt/sources.list").strip():
+    if folder or stack.read_text("etc/apt/sources.list").strip():
         return ""
-    lines = stack.text("etc/os-release").splitlines()
+    lines = stack.read_text("etc/os-release").splitlines()
     values = dict(line.split("=", 1) for line in lines if "=" in line)
     suite = values.get("VERSION_CODENAME", "").strip("\"'")
     try:
-        return sources.for_recipe(suite, "", mirrors) if suite else ""
+        return sources.recipe_sources(suite, "", mirrors) if suite else ""
     except UsageError:
         return ""
 
 
-def _hint(printed: str, command: Command, several: bool, image: Image) -> str:
+def _failure_hint(printed: str, command: BuildCommand, several: bool, image: Image) -> str:
     """The way out where what failed may have needed several ids, or other programs."""
     if image.root is None:
         installs = any(word in printed for word in ("dpkg", "Read-only file system"))
@@ -135,9 +143,9 @@ def _hint(printed: str, command: Command, several: bool, image: Image) -> str:
                 "\nthe image host shows this machine's own programs, read-only: for packages take "
                 'base = "bookworm" in a recipe, or a FROM that is no host'
             )
-    elif command.several_ids and not several:
+    elif command.multi_uid and not several:
         return (
-            f"\nthis ran with one user id, with which apt, su and the like fail: {_one_id()}; "
+            f"\nthis ran with one user id, with which apt, su and the like fail: {_single_uid_reason()}; "
             'or name the packages in a recipe (base = "bookworm", packages = […]), or build with '
             "Docker or Podman: `intercode image build --engine docker`"
         )

@@ -12,12 +12,12 @@ from pathlib import Path
 from intercode.core.errors import DataError, SandboxError, SandboxUnavailableError, UsageError
 from intercode.core.paths import cache_root
 from intercode.sandbox.container import engine as engines
-from intercode.sandbox.container.engine import Engine, Name
-from intercode.sandbox.images.cache.trees import hold, locked
+from intercode.sandbox.container.engine import Engine, EngineName
+from intercode.sandbox.images.cache.trees import file_lock, mark_in_use
 
 Progress = Callable[[str], None]
 
-_ABSENT = (
+_BASE_NOT_FOUND = (
     'Get "https://',
     "pull access denied",
     "did not resolve to an alias",
@@ -26,7 +26,7 @@ _ABSENT = (
     "failed to resolve source metadata",
 )
 """What engines say of a base image that they neither have nor can fetch."""
-_SAVE_SECONDS = 3600.0
+_SAVE_TIMEOUT = 3600.0
 
 
 def build_with_engine(
@@ -37,7 +37,7 @@ def build_with_engine(
     args: Mapping[str, str] | None = None,
     target: str | None = None,
     network: str | None = None,
-    engine: Name | None = None,
+    engine: EngineName | None = None,
     cache: Path | None = None,
 ) -> Path:
     """Build a Dockerfile with Docker or Podman (the first that answers, unless ``engine`` is
@@ -54,7 +54,7 @@ def build_with_engine(
     for path, what in ((dockerfile, Path.is_file), (context, Path.is_dir)):
         if not what(path):
             raise UsageError(f"cannot build {dockerfile} in {context}: there is no {path}")
-    chosen = engines.get(engine) if engine else engines.first()
+    chosen = engines.get_engine(engine) if engine else engines.first_engine()
     words = ["build", "--file", str(dockerfile), "--label", "intercode.built=true"]
     words += [f"--build-arg={key}={value}" for key, value in (args or {}).items()]
     words += ["--target", target] if target else []
@@ -62,48 +62,50 @@ def build_with_engine(
     words += ["--format", "docker"] if chosen.name == "podman" else []
     with tempfile.TemporaryDirectory(prefix="intercode-build-") as folder:
         identity = Path(folder) / "id"
-        _build(chosen, [*words, "--iidfile", str(identity), str(context)], dockerfile, progress)
-        return _saved(chosen, identity.read_text().strip(), cache, progress)
+        _run_build(chosen, [*words, "--iidfile", str(identity), str(context)], dockerfile, progress)
+        return _export_archive(chosen, identity.read_text().strip(), cache, progress)
 
 
-def saved(
-    name: str, progress: Progress | None = None, engine: Name | None = None,
+def export_engine_image(
+    name: str, progress: Progress | None = None, engine: EngineName | None = None,
     cache: Path | None = None,
 ) -> Path | None:  # fmt: skip
     """The image that Docker or Podman has under ``name``, as an archive in the cache; None where
     no engine that answers has it. Nothing is pulled. Raises SandboxError where saving fails."""
-    for one in (engine,) if engine else engines.NAMES:
+    for one in (engine,) if engine else engines.ENGINE_NAMES:
         try:
-            found = engines.get(one)
-            identity = found.ask("image", "inspect", "--format", "{{.Id}}", name)
+            found = engines.get_engine(one)
+            identity = found.run("image", "inspect", "--format", "{{.Id}}", name)
         except SandboxError:
             continue
-        return _saved(found, identity, cache, progress)
+        return _export_archive(found, identity, cache, progress)
     return None
 
 
 def engine_names() -> list[str]:
     """The engines that answer on this machine."""
     found: list[str] = []
-    for name in engines.NAMES:
+    for name in engines.ENGINE_NAMES:
         try:
-            found.append(engines.get(name).name)
+            found.append(engines.get_engine(name).name)
         except SandboxUnavailableError:
             continue
     return found
 
 
-def archives(cache: Path) -> Path:
+def archive_directory(cache: Path) -> Path:
     """The directory of the cache in which images of engines are kept as archives."""
     return cache / "images" / "engines"
 
 
-def _saved(engine: Engine, identity: str, cache: Path | None, progress: Progress | None) -> Path:
+def _export_archive(
+    engine: Engine, identity: str, cache: Path | None, progress: Progress | None
+) -> Path:
     root = cache_root() if cache is None else cache
-    final = archives(root) / f"{identity.removeprefix('sha256:')}.tar"
-    hold(root, str(final.relative_to(root)))
+    final = archive_directory(root) / f"{identity.removeprefix('sha256:')}.tar"
+    mark_in_use(root, str(final.relative_to(root)))
     final.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
-    with locked(final.with_name(f".{final.name}.lock")):
+    with file_lock(final.with_name(f".{final.name}.lock")):
         if final.is_file():
             return final
         if progress:
@@ -113,7 +115,7 @@ def _saved(engine: Engine, identity: str, cache: Path | None, progress: Progress
         try:
             words = ["save", "--output", str(half)]
             words += ["--format", "docker-archive"] if engine.name == "podman" else []
-            engine.ask(*words, identity, seconds=_SAVE_SECONDS)
+            engine.run(*words, identity, seconds=_SAVE_TIMEOUT)
             half.chmod(0o644)
             half.replace(final)
         finally:
@@ -121,7 +123,9 @@ def _saved(engine: Engine, identity: str, cache: Path | None, progress: Progress
     return final
 
 
-def _build(engine: Engine, words: list[str], dockerfile: Path, progress: Progress | None) -> None:
+def _run_build(
+    engine: Engine, words: list[str], dockerfile: Path, progress: Progress | None
+) -> None:
     last: deque[str] = deque(maxlen=12)
     process = subprocess.Popen(
         [engine.program, *words],
@@ -147,13 +151,13 @@ def _build(engine: Engine, words: list[str], dockerfile: Path, progress: Progres
     if status == 0:
         return
     said = "\n".join(last)
-    if any(words in said for words in _ABSENT):
+    if any(words in said for words in _BASE_NOT_FOUND):
         raise UsageError(
             f"{engine.name} neither has nor can fetch what {dockerfile} is built FROM: "
             f"`{engine.name} pull` or `{engine.name} load` it, or build without an engine "
             f"(intercode image build --from NAME=SPEC). It says:\n{said}"
         )
-    known = engines.fault(engine.name, "build", said.encode())
+    known = engines.engine_error(engine.name, "build", said.encode())
     if isinstance(known, SandboxUnavailableError):
         raise known
     raise DataError(f"{dockerfile} does not build with {engine.name} (status {status}):\n{said}")

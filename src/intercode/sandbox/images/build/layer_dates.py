@@ -16,14 +16,16 @@ from intercode.core.paths import sandbox_uid
 from intercode.core.types import Layer
 from intercode.sandbox.supervisor.runtime.overlay import copy_tree
 
-AGE = 2 * 3600
+SETUP_AGE = 2 * 3600
 """Seconds between set-up and the hour in which the layer is used."""
-_SETUP = 3600  # seconds: what is at most this much older than the newest file was written by set-up
-_KEPT = 48 * 3600  # seconds after which a copy is no longer in use and is removed
+_SETUP_WINDOW = (
+    3600  # seconds: what is at most this much older than the newest file was written by set-up
+)
+_MAX_COPY_AGE = 48 * 3600  # seconds after which a copy is no longer in use and is removed
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-def fresh(layer: Layer, home: Path, now: float | None = None) -> Layer:
+def redated_layer(layer: Layer, home: Path, now: float | None = None) -> Layer:
     """The layer with the dates of its set-up moved to two hours before the current hour.
 
     Files that are more than an hour older than the newest keep their dates: set-up gave them those.
@@ -40,17 +42,17 @@ def fresh(layer: Layer, home: Path, now: float | None = None) -> Layer:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if final.is_dir():
             return result
-        _forget_old(home, hour)
+        _remove_old_copies(home, hour)
         half = home / f"half-{name}"
         shutil.rmtree(half, ignore_errors=True)
         half.mkdir(mode=0o755)
-        _copy(layer.root, half)
-        _move_dates(half, hour - AGE)
+        _copy_layer(layer.root, half)
+        _shift_dates(half, hour - SETUP_AGE)
         half.rename(final)
     return result
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy_layer(source: Path, target: Path) -> None:
     inner, outer = os.open(source, _DIRECTORY), os.open(target, _DIRECTORY)
     try:
         copy_tree(inner, outer)
@@ -60,20 +62,20 @@ def _copy(source: Path, target: Path) -> None:
     shutil.copystat(source, target)
 
 
-def _move_dates(tree: Path, newest_becomes: int) -> None:
+def _shift_dates(tree: Path, newest_becomes: int) -> None:
     paths = [tree, *(Path(top, n) for top, d, f in os.walk(tree) for n in (*d, *f))]
     dates = {path: path.lstat().st_mtime for path in paths}
     newest = max(dates.values())
     for path, date in dates.items():
         if os.geteuid() == 0:
             os.lchown(path, sandbox_uid(), sandbox_uid())
-        if date >= newest - _SETUP:
+        if date >= newest - _SETUP_WINDOW:
             moved = date - newest + newest_becomes
             os.utime(path, (moved, moved), follow_symlinks=False)
 
 
-def _forget_old(home: Path, hour: int) -> None:
+def _remove_old_copies(home: Path, hour: int) -> None:
     for copy in home.iterdir():
         stamp = copy.name.rpartition("-")[2]
-        if copy.is_dir() and stamp.isdigit() and int(stamp) < hour - _KEPT:
+        if copy.is_dir() and stamp.isdigit() and int(stamp) < hour - _MAX_COPY_AGE:
             shutil.rmtree(copy, ignore_errors=True)

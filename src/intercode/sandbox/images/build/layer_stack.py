@@ -10,11 +10,11 @@ from pathlib import Path
 from intercode.core.errors import DataError
 from intercode.sandbox.supervisor.runtime.overlay import is_opaque
 
-_LINKS = 40
+_MAX_SYMLINKS = 40
 """Symbolic links that are followed on the way to one path, as many as Linux follows."""
 
 
-class Stack:
+class LayerStack:
     """Layers as overlayfs keeps them, the topmost first: what a higher one has, or marks as
     deleted, hides what the lower ones have."""
 
@@ -40,8 +40,8 @@ class Stack:
                 done.append(part)
                 continue
             links += 1
-            if links > _LINKS:
-                raise DataError(f"{path!r} leads through more than {_LINKS} links")
+            if links > _MAX_SYMLINKS:
+                raise DataError(f"{path!r} leads through more than {_MAX_SYMLINKS} links")
             target = os.readlink(found[0])
             done = [] if target.startswith("/") else done
             todo += target.split("/")[::-1]
@@ -49,38 +49,38 @@ class Stack:
 
     def find(self, name: str) -> tuple[str, os.stat_result] | None:
         """Where a path without links on its way lies on this machine, and its status, if any."""
-        for tree in self._below(name.rpartition("/")[0]):
+        for tree in self._visible_trees(name.rpartition("/")[0]):
             path = f"{tree}/{name}" if name else str(tree)
             try:
                 status = os.lstat(path)
             except (FileNotFoundError, NotADirectoryError):
                 continue
-            return None if _deleted(status) else (path, status)
+            return None if _is_whiteout(status) else (path, status)
         return None
 
-    def text(self, path: str) -> str:
+    def read_text(self, path: str) -> str:
         """What the file at a path holds, links followed as in a box; empty where there is none."""
         found = self.find(self.resolve(path))
         if found is None or not stat.S_ISREG(found[1].st_mode):
             return ""
         return Path(found[0]).read_text("utf-8", "replace")
 
-    def _below(self, name: str) -> tuple[Path, ...]:
+    def _visible_trees(self, name: str) -> tuple[Path, ...]:
         """The trees that still count in the directory ``name``: not those below one that hides
         it."""
         trees, parts = self.trees, name.split("/") if name else []
         for i in range(1, len(parts) + 1):
-            trees = _seen(trees, "/".join(parts[:i]))
+            trees = _visible_in(trees, "/".join(parts[:i]))
         return trees
 
     def walk(self, top: str = "", depth: int = 1000) -> Iterator[tuple[str, str, os.stat_result]]:
         """Every path from ``top`` on: the path, where it lies on this machine, its status. A
         directory comes before what it holds, in the order of names, ``depth`` directories deep."""
-        trees = self._below(top.rpartition("/")[0])
-        yield from _walk(trees, top, depth)
+        trees = self._visible_trees(top.rpartition("/")[0])
+        yield from _walk_trees(trees, top, depth)
 
 
-def _walk(
+def _walk_trees(
     trees: tuple[Path, ...], name: str, depth: int
 ) -> Iterator[tuple[str, str, os.stat_result]]:
     for tree in trees:
@@ -89,18 +89,18 @@ def _walk(
             status = os.lstat(path)
         except (FileNotFoundError, NotADirectoryError):
             continue
-        if _deleted(status):
+        if _is_whiteout(status):
             return
         yield name, path, status
         if stat.S_ISDIR(status.st_mode) and depth > 0:
-            inside = _seen(trees, name)
+            inside = _visible_in(trees, name)
             names = {entry for tree in inside for entry in os.listdir(tree / name)}
             for entry in sorted(names):
-                yield from _walk(inside, f"{name}/{entry}" if name else entry, depth - 1)
+                yield from _walk_trees(inside, f"{name}/{entry}" if name else entry, depth - 1)
         return
 
 
-def _seen(trees: tuple[Path, ...], name: str) -> tuple[Path, ...]:
+def _visible_in(trees: tuple[Path, ...], name: str) -> tuple[Path, ...]:
     """The trees in which the directory ``name`` is part of what is seen."""
     seen: list[Path] = []
     for tree in trees:
@@ -112,16 +112,16 @@ def _seen(trees: tuple[Path, ...], name: str) -> tuple[Path, ...]:
         if not stat.S_ISDIR(status.st_mode):
             break
         seen.append(tree)
-        if _opaque(path):
+        if _is_opaque(path):
             break
     return tuple(seen)
 
 
-def _deleted(status: os.stat_result) -> bool:
+def _is_whiteout(status: os.stat_result) -> bool:
     return stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
 
 
-def _opaque(path: Path) -> bool:
+def _is_opaque(path: Path) -> bool:
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         return is_opaque(fd)

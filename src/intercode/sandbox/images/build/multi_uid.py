@@ -22,49 +22,49 @@ from intercode.sandbox import supervisor
 
 _BOOT = "import os,sys;sys.path.insert(0,sys.argv[1]);from runtime.image_build import main;" \
     "main(int(sys.argv[2]))"  # fmt: skip
-_FREE, _COUNT = 0x70000000, 65535
+_ROOT_RANGE_START, _RANGE_SIZE = 0x70000000, 65535
 """Ids that systemd's list of ranges leaves unused; root may take them without being asked."""
-_HOME = Path(supervisor.__file__).parent
+_NAMESPACE_DIRECTORY = Path(supervisor.__file__).parent
 _LIMITS = {"disk": 64 << 20, "inodes": 10_000}  # of the mount points: what is written goes to disk
-_TELLING = 20  # lines of output that an error shows
-_LONGEST = 1 << 16  # bytes that are taken for a line, however many come without an end
-_ENDED = 124
+_ERROR_LINES = 20  # lines of output that an error shows
+_MAX_LINE = 1 << 16  # bytes that are taken for a line, however many come without an end
+_TIMEOUT_STATUS = 124
 
 
-def ranges(sub_ids: Path = Path("/etc/subuid")) -> tuple[int, int]:
+def subordinate_ids(sub_ids: Path = Path("/etc/subuid")) -> tuple[int, int]:
     """The first of the machine's ids that may be root's companions in a box, and their number: 0
     where there are none."""
     if os.geteuid() == 0:
-        return _FREE, _COUNT
-    me = {str(os.geteuid()), _my_name()}
+        return _ROOT_RANGE_START, _RANGE_SIZE
+    me = {str(os.geteuid()), _user_name()}
     for line in sub_ids.read_text().splitlines() if sub_ids.is_file() else ():
         name, _, rest = line.partition(":")
         start, _, count = rest.partition(":")
         if name in me and start.isdigit() and count.isdigit():
-            return int(start), min(int(count), _COUNT)
+            return int(start), min(int(count), _RANGE_SIZE)
     return 0, 0
 
 
-def _my_name() -> str:
+def _user_name() -> str:
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
         return ""
 
 
-def why_not() -> str:
+def unavailable_reason() -> str:
     """What is in the way of boxes with several ids here, and the way out; empty if nothing is."""
-    if ranges()[1] and ranges(Path("/etc/subgid"))[1]:
+    if subordinate_ids()[1] and subordinate_ids(Path("/etc/subgid"))[1]:
         if os.geteuid() == 0 or shutil.which("newuidmap"):
             return ""
         return "newuidmap is not here: `apt-get install uidmap`"
     return (
-        f"{_my_name() or os.geteuid()} has no ranges of ids in /etc/subuid and /etc/subgid: "
-        f"`usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {_my_name()}` as root"
+        f"{_user_name() or os.geteuid()} has no ranges of ids in /etc/subuid and /etc/subgid: "
+        f"`usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {_user_name()}` as root"
     )
 
 
-def run(
+def run_multi_uid(
     lowers: Sequence[Path],
     home: Path,
     argv: Sequence[str],
@@ -85,17 +85,17 @@ def run(
     request = {
         "layers": [str(tree) for tree in lowers], "upper": str(home), "stage": str(stage),
         "argv": list(argv), "env": dict(env), "cwd": cwd,
-        "files": {"resolv.conf": _text("/etc/resolv.conf"), **files},
+        "files": {"resolv.conf": _read_text("/etc/resolv.conf"), **files},
         "limits": _LIMITS, "binds": [], "shown": [], "look": "docker",
     }  # fmt: skip
     ours, theirs = socket.socketpair()
-    with ours, _started(theirs, request, timeout) as (process, output):
+    with ours, _start_process(theirs, request, timeout) as (process, output):
         ours.settimeout(30)
-        if _word(ours) == b"M":
-            _map(process.pid)
+        if _read_status(ours) == b"M":
+            _write_id_maps(process.pid)
             ours.sendall(b"G")
-        last: deque[str] = deque(maxlen=_TELLING)
-        for line in iter(lambda: output.readline(_LONGEST), b""):
+        last: deque[str] = deque(maxlen=_ERROR_LINES)
+        for line in iter(lambda: output.readline(_MAX_LINE), b""):
             text = line.decode("utf-8", "replace").rstrip()
             last.append(text)
             progress(text)
@@ -105,12 +105,12 @@ def run(
     if answer[:1] == b"S":
         return int(answer[1:]), printed
     if process.returncode and process.returncode < 0:
-        return _ENDED, f"{printed}\nended after {timeout:g} s"
+        return _TIMEOUT_STATUS, f"{printed}\nended after {timeout:g} s"
     why = answer[1:].decode("utf-8", "replace") or printed
     raise SandboxError(f"a box with several ids cannot be made here: {why}")
 
 
-def _word(ours: socket.socket) -> bytes:
+def _read_status(ours: socket.socket) -> bytes:
     word = ours.recv(1)
     if word == b"E":
         raise SandboxError(
@@ -120,13 +120,21 @@ def _word(ours: socket.socket) -> bytes:
 
 
 @contextmanager
-def _started(
+def _start_process(
     theirs: socket.socket, request: Mapping[str, object], timeout: float
 ) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
     """The far side, killed after ``timeout`` seconds and when this is left."""
     with theirs:
         process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _BOOT, str(_HOME), str(theirs.fileno())],
+            [
+                sys.executable,
+                "-I",
+                "-S",
+                "-c",
+                _BOOT,
+                str(_NAMESPACE_DIRECTORY),
+                str(theirs.fileno()),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -149,10 +157,10 @@ def _started(
         process.stdout.close()
 
 
-def _map(pid: int) -> None:
+def _write_id_maps(pid: int) -> None:
     """Give a process's user namespace the box's id as root, and a range as the others."""
     for kind in ("uid", "gid"):
-        start, count = ranges(Path(f"/etc/sub{kind}"))
+        start, count = subordinate_ids(Path(f"/etc/sub{kind}"))
         rows = [(0, sandbox_uid(), 1), (1, start, count)]
         if os.geteuid() == 0:
             text = "".join(f"{a} {b} {c}\n" for a, b, c in rows)
@@ -166,7 +174,7 @@ def _map(pid: int) -> None:
             raise SandboxError(f"new{kind}map {' '.join(words)}: {done.stderr.strip()}")
 
 
-def _text(path: str) -> str:
+def _read_text(path: str) -> str:
     try:
         return Path(path).read_text()
     except OSError:

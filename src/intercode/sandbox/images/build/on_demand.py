@@ -11,25 +11,29 @@ from pathlib import Path
 from intercode.core.errors import UsageError
 from intercode.core.types import Image
 from intercode.sandbox import images
-from intercode.sandbox.images import dockerfile
 from intercode.sandbox.images.build import built_images, user_recipe
-from intercode.sandbox.images.build.base_images import Bases, scratch
+from intercode.sandbox.images.build.base_images import BaseImageResolver, scratch_image
+from intercode.sandbox.images.dockerfile import build_dockerfile
 
 Progress = Callable[[str], None]
 
-_inside: ContextVar[tuple[Path, ...]] = ContextVar("images that are being built", default=())
-_within: ContextVar[Path | None] = ContextVar("whose files a Dockerfile may use", default=None)
+_builds_in_progress: ContextVar[tuple[Path, ...]] = ContextVar(
+    "images that are being built", default=()
+)
+_allowed_directory: ContextVar[Path | None] = ContextVar(
+    "whose files a Dockerfile may use", default=None
+)
 
 
-def resolve(
+def resolve_or_build(
     spec: str,
     progress: Progress | None = None,
     *,
-    table: Mapping[str, str] | None = None,
+    aliases: Mapping[str, str] | None = None,
     args: Mapping[str, str] | None = None,
     target: str | None = None,
     mirrors: Sequence[str] = (),
-    again: bool = False,
+    force: bool = False,
 ) -> Image:
     """The image that ``spec`` names, built if it is not built yet, or ``again``.
 
@@ -43,36 +47,39 @@ def resolve(
     """
     kind, _, rest = spec.partition(":")
     if kind == "built":
-        return built_images.load(rest, partial(resolve, progress=progress))
+        return built_images.load_built_image(rest, partial(resolve_or_build, progress=progress))
     if spec == "scratch":
-        return scratch()
-    if not is_built(spec):
+        return scratch_image()
+    if not is_build_spec(spec):
         return images.resolve(spec, progress=progress)
-    say = progress or _silent
-    bases = Bases(
-        lambda other: resolve(other, progress),
-        dict(table or {}),
+    say = progress or _ignore_progress
+    bases = BaseImageResolver(
+        lambda other: resolve_or_build(other, progress),
+        dict(aliases or {}),
         tuple(mirrors),
-        again,
+        force,
         progress,
-        _within.get(),
+        _allowed_directory.get(),
     )
     path = Path(rest).expanduser().resolve()
     if kind == "dockerfile":
-        bases = replace(bases, within=path if path.is_dir() else path.parent)
-    if path in _inside.get():
+        bases = replace(bases, allowed_directory=path if path.is_dir() else path.parent)
+    if path in _builds_in_progress.get():
         raise UsageError(f"{spec} is built on itself: choose another base")
-    mark, border = _inside.set((*_inside.get(), path)), _within.set(bases.within)
+    mark, border = (
+        _builds_in_progress.set((*_builds_in_progress.get(), path)),
+        _allowed_directory.set(bases.allowed_directory),
+    )
     try:
         if kind == "recipe":
-            return user_recipe.build(path, bases, say, again)
-        return dockerfile.build(path, bases, say, args=args, target=target, again=again)
+            return user_recipe.build_user_recipe(path, bases, say, force)
+        return build_dockerfile(path, bases, say, args=args, target=target, force=force)
     finally:
-        _inside.reset(mark)
-        _within.reset(border)
+        _builds_in_progress.reset(mark)
+        _allowed_directory.reset(border)
 
 
-def is_built(spec: str) -> bool:
+def is_build_spec(spec: str) -> bool:
     """Whether a specification is one that is built here from a file of the user's."""
     kind, _, rest = spec.partition(":")
     if kind == "dockerfile":
@@ -80,5 +87,5 @@ def is_built(spec: str) -> bool:
     return kind == "recipe" and ("/" in rest or rest.endswith(".toml"))
 
 
-def _silent(line: str) -> None:
+def _ignore_progress(line: str) -> None:
     del line

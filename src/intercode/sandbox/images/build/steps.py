@@ -18,21 +18,21 @@ from intercode.core.paths import cache_root, sandbox_uid
 from intercode.core.types import Image, Layer
 from intercode.sandbox.contract import SandboxSpec
 from intercode.sandbox.images.archives.tree_writer import TreeWriter
-from intercode.sandbox.images.build.layer_stack import Stack
+from intercode.sandbox.images.build.layer_stack import LayerStack
 from intercode.sandbox.images.cache.remove_tree import remove_tree
-from intercode.sandbox.images.cache.trees import hold, locked
+from intercode.sandbox.images.cache.trees import file_lock, mark_in_use
 from intercode.sandbox.supervisor import root_files
 
-MOST_STEPS = 300
+MAX_STEPS = 300
 """Linux stacks at most 500 trees, and a task's own files come on top."""
-DEEPEST = 500
+MAX_DEPTH = 500
 """Directories in each other that a step may hold, as an archive may."""
 _VERSION = "1"
 """Of how steps are made: what another version made is not used."""
 
 
 @dataclass(frozen=True)
-class Ground:
+class BuildBase:
     """What a step begins with: an image and the layers of the steps before. ``generation`` tells
     apart what is built again from what was built before."""
 
@@ -40,83 +40,83 @@ class Ground:
     layers: tuple[Layer, ...] = ()
     generation: str = ""
 
-    def above(self, layer: Layer) -> Ground:
+    def with_layer(self, layer: Layer) -> BuildBase:
         """The ground after another step. Raises DataError for more than the kernel can stack."""
-        if len(self.layers) >= MOST_STEPS:
-            raise DataError(f"an image of more than {MOST_STEPS} steps: join some of them into one")
+        if len(self.layers) >= MAX_STEPS:
+            raise DataError(f"an image of more than {MAX_STEPS} steps: join some of them into one")
         return replace(self, layers=(*self.layers, layer))
 
     @property
-    def key(self) -> str:
+    def cache_key(self) -> str:
         """A name for all that it is made of."""
         names = (layer.digest for layer in self.layers)
-        return key("ground", self.generation, self.image.digest, *names)
+        return step_key("ground", self.generation, self.image.digest, *names)
 
     @cached_property
-    def stack(self) -> Stack:
+    def stack(self) -> LayerStack:
         """What a box on it would see, but for the machine's own trees under the image ``host``."""
         trees = [layer.root for layer in reversed((*self.image.layers, *self.layers))]
         if self.image.root is not None:
-            return Stack([*trees, self.image.root])
-        files, _ = root_files.skeleton(SandboxSpec(self.image))
-        return Stack([*trees, root_files.written(files)])
+            return LayerStack([*trees, self.image.root])
+        files, _ = root_files.generate_root_files(SandboxSpec(self.image))
+        return LayerStack([*trees, root_files.cached_tree(files)])
 
 
-def key(*parts: str) -> str:
+def step_key(*parts: str) -> str:
     """A name for what is made of these parts by this machine's sandbox id."""
     text = "\0".join((_VERSION, str(sandbox_uid()), *parts))
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
-def home() -> Path:
+def steps_directory() -> Path:
     """The directory of the cache that holds steps."""
     path = cache_root() / "built"
     path.mkdir(exist_ok=True)
     return path
 
 
-def kept(name: str) -> Path:
+def step_path(name: str) -> Path:
     """Where the cache has a step, which nobody removes while this process lives."""
-    hold(cache_root(), f"built/{name}")
-    return home() / name
+    mark_in_use(cache_root(), f"built/{name}")
+    return steps_directory() / name
 
 
-def step(name: str, fill: Callable[[Path], None]) -> Layer:
+def cached_step(name: str, fill: Callable[[Path], None]) -> Layer:
     """The layer ``name`` of the cache, made by ``fill`` if it is not there.
 
     ``fill`` gets a directory of its own with the empty directories ``upper``, where the layer is to
     be made, and ``work``. Other processes wait meanwhile; what one left that was killed is removed.
     """
-    final = kept(name)
+    final = step_path(name)
     layer = Layer(final, f"built:{name}")
     if final.is_dir():
         return layer
-    with locked(home() / f"{name}.lock"):
+    with file_lock(steps_directory() / f"{name}.lock"):
         if final.is_dir():
             return layer
-        for left in home().glob(f"{name}.half-*"):
-            _remove(left)
-        stage = Path(tempfile.mkdtemp(prefix=f"{name}.half-", dir=home()))
+        for left in steps_directory().glob(f"{name}.half-*"):
+            _remove_stage(left)
+        stage = Path(tempfile.mkdtemp(prefix=f"{name}.half-", dir=steps_directory()))
         try:
-            _owned(stage)
+            _prepare_stage(stage)
             fill(stage)
             _check_depth(stage / "upper")
             (stage / "upper").rename(final)
         except OSError as e:
-            raise SandboxError(f"a step could not be built under {home()}: {e}") from e
+            raise SandboxError(f"a step could not be built under {steps_directory()}: {e}") from e
         finally:
-            _remove(stage)
+            _remove_stage(stage)
     return layer
 
 
-def discard(layer: Path) -> None:
+def discard_step(layer: Path) -> None:
     """Give a step up. Boxes that use it keep it: it goes to another name, and is removed by
     `intercode image prune`."""
     with suppress(FileNotFoundError):
         layer.rename(Path(tempfile.mkdtemp(prefix="former-", dir=layer.parent), layer.name))
 
 
-def _owned(stage: Path) -> None:
+def _prepare_stage(stage: Path) -> None:
     for path in (stage, stage / "upper", stage / "work"):
         path.mkdir(exist_ok=True)
         path.chmod(0o755)
@@ -128,15 +128,15 @@ def _check_depth(tree: Path) -> None:
     todo = [(os.fspath(tree), 0)]
     while todo:
         folder, depth = todo.pop()
-        if depth > DEEPEST:
-            raise DataError(f"what was made lies more than {DEEPEST} directories deep")
+        if depth > MAX_DEPTH:
+            raise DataError(f"what was made lies more than {MAX_DEPTH} directories deep")
         with suppress(PermissionError), os.scandir(folder) as found:
             todo += [
                 (entry.path, depth + 1) for entry in found if entry.is_dir(follow_symlinks=False)
             ]
 
 
-def _remove(stage: Path) -> None:
+def _remove_stage(stage: Path) -> None:
     with suppress(OSError):  # what is left is removed by `intercode image prune`
         remove_tree(stage)
 
@@ -145,34 +145,34 @@ class StepWriter:
     """Writes files of a step over a ground, without a box: directories above them stay what they
     are, and links on the way are followed as in the image."""
 
-    def __init__(self, ground: Ground, upper: Path) -> None:
+    def __init__(self, ground: BuildBase, upper: Path) -> None:
         self.stack = ground.stack
         self._written = {""}
-        self._shown = {"dev", "proc", "sys"}
+        self._host_paths = {"dev", "proc", "sys"}
         if ground.image.root is None:
-            _, binds = root_files.skeleton(SandboxSpec(ground.image))
-            self._shown |= {target.lstrip("/") for _, target in binds}
+            _, binds = root_files.generate_root_files(SandboxSpec(ground.image))
+            self._host_paths |= {target.lstrip("/") for _, target in binds}
         self.writer = TreeWriter(upper, sandbox_uid(), str(upper))
-        self.writer.directory("", 0o755, self._when(""))
+        self.writer.directory("", 0o755, self._mtime_ns(""))
 
-    def _when(self, name: str) -> int:
+    def _mtime_ns(self, name: str) -> int:
         found = self.stack.find(name)
         return found[1].st_mtime_ns if found else time.time_ns()
 
     def directory(self, name: str, mode: int, when: int) -> None:
         """A directory, as it is where it is there already, and all directories above it. Times are
         in nanoseconds."""
-        self.above(f"{name}/", when)
+        self.ensure_parents(f"{name}/", when)
         if name and self.stack.find(name) is None:
             self.writer.directory(name, mode, when)
 
-    def above(self, name: str, when: int) -> None:
+    def ensure_parents(self, name: str, when: int) -> None:
         """Every directory above a path, made at ``when`` where the image has none. Raises DataError
         where something else stands there, or what a box shows there is not the image's."""
         parts = name.split("/")
         for i in range(1, len(parts) + 1):
             top = "/".join(parts[:i])
-            if top in self._shown:
+            if top in self._host_paths:
                 raise DataError(
                     f"/{name}: a box shows the machine's own /{top}: choose another place"
                 )

@@ -9,27 +9,32 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import ConfigError, DataError, InterCodeError, UsageError
-from intercode.core.registry import unknown
+from intercode.core.registry import unknown_name_error
 from intercode.core.types import Image, Network
 from intercode.sandbox.images.build import built_images, commands, steps
-from intercode.sandbox.images.build.base_images import Bases
-from intercode.sandbox.images.build.commands import Command, Progress
-from intercode.sandbox.images.build.layer_stack import Stack
-from intercode.sandbox.images.build.steps import Ground
-from intercode.sandbox.images.dockerfile.copy import Source, copied, directory, gathered
+from intercode.sandbox.images.build.base_images import BaseImageResolver
+from intercode.sandbox.images.build.commands import BuildCommand, Progress
+from intercode.sandbox.images.build.layer_stack import LayerStack
+from intercode.sandbox.images.build.steps import BuildBase
+from intercode.sandbox.images.dockerfile.copy import (
+    CopySource,
+    collect_entries,
+    copy_layer,
+    empty_directory,
+)
 from intercode.sandbox.images.recipes import debian
 
-_KINDS: dict[str, tuple[type, ...]] = {
+_KEY_TYPES: dict[str, tuple[type, ...]] = {
     "description": (str,), "base": (str,), "date": (str,), "packages": (list,), "files": (dict,),
     "setup": (str,), "env": (dict,), "workdir": (str,), "network": (str,), "timeout": (int, float),
 }  # fmt: skip
 
 
-_RELATIVE = "what stands on the right of [files] is relative to the recipe's directory"
+_RELATIVE_HINT = "what stands on the right of [files] is relative to the recipe's directory"
 
 
 @dataclass(frozen=True, slots=True)
-class OwnRecipe:
+class UserRecipe:
     """What a recipe.toml says. ``files`` are path in the image to path beside the recipe; ``setup``
     is a text for bash, or the name of a script beside the recipe, ``timeout`` its time in seconds.
     """
@@ -47,7 +52,7 @@ class OwnRecipe:
     timeout: float = 3600.0
 
 
-def read(path: Path) -> OwnRecipe:
+def read_user_recipe(path: Path) -> UserRecipe:
     """The recipe of a file, or of the recipe.toml in a directory.
 
     Raises UsageError for one that is not there, ConfigError for one that is no TOML, unknown keys
@@ -61,17 +66,17 @@ def read(path: Path) -> OwnRecipe:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as e:
         raise ConfigError(f"the recipe {file} cannot be read as TOML: {e}") from e
     try:
-        return _checked(file.resolve(), table)
+        return _validate(file.resolve(), table)
     except UsageError as e:
         raise ConfigError(f"{file}: {e}") from e
 
 
-def _checked(file: Path, table: dict[str, Any]) -> OwnRecipe:
+def _validate(file: Path, table: dict[str, Any]) -> UserRecipe:
     for key, value in table.items():
-        if key not in _KINDS:
-            raise unknown("key of a recipe", key, list(_KINDS))
-        if not isinstance(value, _KINDS[key]) or isinstance(value, bool):
-            raise ConfigError(f"{key} = {value!r} is no {_KINDS[key][0].__name__}")
+        if key not in _KEY_TYPES:
+            raise unknown_name_error("key of a recipe", key, list(_KEY_TYPES))
+        if not isinstance(value, _KEY_TYPES[key]) or isinstance(value, bool):
+            raise ConfigError(f"{key} = {value!r} is no {_KEY_TYPES[key][0].__name__}")
     if not table.get("base"):
         raise ConfigError(
             'there is no base: a release of Debian, such as base = "bookworm", or an image '
@@ -94,8 +99,8 @@ def _checked(file: Path, table: dict[str, Any]) -> OwnRecipe:
     if table.get("timeout", 1) <= 0:
         raise ConfigError(f"timeout = {table['timeout']!r} is no time in seconds")
     table = {**table, "packages": tuple(packages)}
-    found = OwnRecipe(path=file, **table)
-    if debian.suite_of(found.base) is None:
+    found = UserRecipe(path=file, **table)
+    if debian.parse_release(found.base) is None:
         for key in ("packages", "date"):
             if table.get(key):
                 raise ConfigError(
@@ -105,64 +110,70 @@ def _checked(file: Path, table: dict[str, Any]) -> OwnRecipe:
     return found
 
 
-def build(path: Path, bases: Bases, progress: Progress, again: bool = False) -> Image:
+def build_user_recipe(
+    path: Path, bases: BaseImageResolver, progress: Progress, force: bool = False
+) -> Image:
     """The image of a recipe, built when it is first asked for, or ``again``.
 
     Raises as ``read``, and UsageError for files that are not there or a base that nobody has,
     DataError where the set-up fails.
     """
-    recipe = read(path)
+    recipe = read_user_recipe(path)
     spec = f"recipe:{recipe.path}"
     try:
-        return _built(recipe, spec, bases, progress, built_images.generation(spec, again))
+        return _build_image(
+            recipe, spec, bases, progress, built_images.build_generation(spec, force)
+        )
     except InterCodeError as e:
         raise type(e)(f"{recipe.path}: {e}") from e
     except OSError as e:
         raise DataError(f"{recipe.path}: {e}") from e
 
 
-def _built(
-    recipe: OwnRecipe, spec: str, bases: Bases, progress: Progress, generation: str
+def _build_image(
+    recipe: UserRecipe, spec: str, bases: BaseImageResolver, progress: Progress, generation: str
 ) -> Image:
-    if suite := debian.suite_of(recipe.base):
+    if suite := debian.parse_release(recipe.base):
         image = bases.debian(suite, recipe.packages, recipe.date)
     else:
-        image = bases.image(recipe.base, "base")
-    ground = Ground(image, generation=generation)
+        image = bases.resolve_base(recipe.base, "base")
+    ground = BuildBase(image, generation=generation)
     folder = recipe.path.parent
-    source = Source(Stack([folder]), str(folder), asked="[files]", hint=_RELATIVE)
+    source = CopySource(
+        LayerStack([folder]), str(folder), instruction="[files]", hint=_RELATIVE_HINT
+    )
     for to, name in recipe.files.items():
         progress(f"{to} = {name}")
-        ground = ground.above(copied(ground, gathered(source, [name], to, ground)))
+        ground = ground.with_layer(copy_layer(ground, collect_entries(source, [name], to, ground)))
     cwd = image.cwd if recipe.workdir == "/" else recipe.workdir
     if cwd != "/" and ground.stack.find(ground.stack.resolve(cwd)) is None:
-        ground = ground.above(copied(ground, [directory(cwd)]))
+        ground = ground.with_layer(copy_layer(ground, [empty_directory(cwd)]))
     env = {**image.env, **recipe.env}
     if recipe.setup:
-        ground = _set_up(recipe, ground, env, progress)
-    return built_images.image(spec, ground, env, cwd)
+        ground = _run_setup(recipe, ground, env, progress)
+    return built_images.record_image(spec, ground, env, cwd)
 
 
-def _set_up(
-    recipe: OwnRecipe, ground: Ground, env: Mapping[str, str], progress: Progress
-) -> Ground:
-    script = _script(recipe)
+def _run_setup(
+    recipe: UserRecipe, ground: BuildBase, env: Mapping[str, str], progress: Progress
+) -> BuildBase:
+    script = _setup_script(recipe)
     progress(f"setup: {recipe.setup if recipe.setup.count(chr(10)) < 1 else 'a script'}")
     argv = _interpreter(script)
-    command = Command(
+    command = BuildCommand(
         "setup", [*argv, "/dev/shm/setup"], env, network=recipe.network, timeout=recipe.timeout,
         files={"setup": script},
     )  # fmt: skip
     told = repr((argv, script, sorted(env.items()), recipe.network))
-    name = steps.key("setup", ground.key, told)
+    name = steps.step_key("setup", ground.cache_key, told)
 
     def fill(home: Path) -> None:
-        commands.run(command, ground, home, progress)
+        commands.run_build_command(command, ground, home, progress)
 
-    return ground.above(steps.step(name, fill))
+    return ground.with_layer(steps.cached_step(name, fill))
 
 
-def _script(recipe: OwnRecipe) -> str:
+def _setup_script(recipe: UserRecipe) -> str:
     """The set-up as text: a script beside the recipe, if one line names it, else the text itself.
 
     Raises DataError for a name of a script that is not there.

@@ -15,45 +15,45 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
+READ_ONLY_ERRNOS = (errno.EACCES, errno.EPERM, errno.EROFS)
 """What the kernel says of a cache that somebody else made for us to read."""
 
-_mine: dict[Path, tuple[int, set[str]]] = {}
+_user_files: dict[Path, tuple[int, set[str]]] = {}
 """By cache: this process's file, kept open and locked, and what stands in it."""
-_guard = threading.Lock()
+_mutex = threading.Lock()
 
 
-def _anew() -> None:
+def _reset_after_fork() -> None:
     """A fork may have happened while another thread held the lock."""
-    global _guard
-    _guard = threading.Lock()
+    global _mutex
+    _mutex = threading.Lock()
 
 
-os.register_at_fork(after_in_child=_anew)
+os.register_at_fork(after_in_child=_reset_after_fork)
 
 
-def hold(cache: Path, name: str) -> None:
+def mark_in_use(cache: Path, name: str) -> None:
     """From now until this process ends, and those it forks, nothing removes ``name``.
 
     ``name`` is a path in the cache (``layers/KEY``). Call it before looking whether it is there.
     """
-    with _guard:
-        known = _mine.get(cache)
+    with _mutex:
+        known = _user_files.get(cache)
         if known and name in known[1]:
             return
         try:
-            with gate(cache, fcntl.LOCK_SH):
+            with usage_lock(cache, fcntl.LOCK_SH):
                 if known is None:
-                    _mine[cache] = known = (_enlist(cache / "users"), set())
+                    _user_files[cache] = known = (_create_user_file(cache / "users"), set())
                 os.write(known[0], f"{name}\n".encode())
         except OSError as e:
-            if e.errno not in UNWRITABLE:
+            if e.errno not in READ_ONLY_ERRNOS:
                 raise
             return  # a cache that this process cannot change is kept by those who can
         known[1].add(name)
 
 
-def _enlist(users: Path) -> int:
+def _create_user_file(users: Path) -> int:
     users.mkdir(exist_ok=True, mode=0o755)
     descriptor, _ = tempfile.mkstemp(dir=users)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -61,7 +61,7 @@ def _enlist(users: Path) -> int:
 
 
 @contextmanager
-def gate(cache: Path, kind: int) -> Iterator[None]:
+def usage_lock(cache: Path, kind: int) -> Iterator[None]:
     """The lock between those who begin to use trees (shared) and who removes them (exclusive)."""
     cache.mkdir(parents=True, exist_ok=True, mode=0o755)
     with (cache / ".gate.lock").open("ab") as f:
@@ -69,7 +69,7 @@ def gate(cache: Path, kind: int) -> Iterator[None]:
         yield
 
 
-def in_use(cache: Path) -> set[str]:
+def paths_in_use(cache: Path) -> set[str]:
     """What live processes use, this one too. Call it behind the exclusive ``gate``.
 
     Files of processes that have ended are removed.

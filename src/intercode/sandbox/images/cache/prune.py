@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from intercode.sandbox.images.cache import records
-from intercode.sandbox.images.cache.in_use import gate, in_use
+from intercode.sandbox.images.cache.in_use import paths_in_use, usage_lock
 from intercode.sandbox.images.cache.remove_tree import remove_tree
 
-REMADE = ("tar:", "dir:", "docker-archive:", "oci:", "registry:")
+REPRODUCIBLE_PREFIXES = ("tar:", "dir:", "docker-archive:", "oci:", "registry:")
 """Images that can be unpacked or fetched again by their own name."""
 
 
@@ -23,7 +23,7 @@ _DAY = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Pruned:
+class PruneResult:
     """What was given back: images by name, trees and files, and their bytes on the disk."""
 
     images: tuple[str, ...]
@@ -31,7 +31,7 @@ class Pruned:
     bytes: int
 
 
-def size(path: Path) -> int:
+def disk_usage(path: Path) -> int:
     """The bytes that a file or tree takes on the disk, hard links counted once. What goes
     meanwhile, or lies too deep to be named, is left out."""
     if path.is_file():
@@ -49,7 +49,7 @@ def size(path: Path) -> int:
     return 512 * sum(blocks.values())
 
 
-def prune(cache: Path, keep: Collection[str] = (), everything: bool = False) -> Pruned:
+def prune(cache: Path, protected: Collection[str] = (), everything: bool = False) -> PruneResult:
     """Remove what a killed process left half-made, downloads that were unpacked, saved archives of
     engines, and trees that no record names. ``everything``: images too, as far as they can be
     unpacked or fetched again by their name.
@@ -59,38 +59,40 @@ def prune(cache: Path, keep: Collection[str] = (), everything: bool = False) -> 
     gone: list[str] = []
     trash = cache / "trash"
     trash.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with gate(cache, fcntl.LOCK_EX):
-        used = in_use(cache) | set(keep)
+    with usage_lock(cache, fcntl.LOCK_EX):
+        used = paths_in_use(cache) | set(protected)
         for record in records.all_records(cache):
             tree = f"layers/{record.tree}"
-            remade = everything and record.name.startswith(REMADE) and tree not in used
+            remade = (
+                everything and record.name.startswith(REPRODUCIBLE_PREFIXES) and tree not in used
+            )
             if remade or not (cache / tree).is_dir():
-                records.forget(cache, record.name)
+                records.delete_record(cache, record.name)
                 gone.append(record.name)
         named = {f"layers/{record.tree}" for record in records.all_records(cache)}
-        for path in _loose(cache, used | named):
+        for path in _removable_paths(cache, used | named):
             path.rename(trash / uuid.uuid4().hex)
-    return _empty(trash, gone)
+    return _empty_trash(trash, gone)
 
 
-def remove(cache: Path, name: str, keep: Collection[str] = ()) -> Pruned | None:
+def remove_image(cache: Path, name: str, protected: Collection[str] = ()) -> PruneResult | None:
     """Forget the image ``name`` and remove its tree where nothing else needs it. None where there
     is no such image. ``trees`` is 0 where another image or a live process has it."""
-    record = records.find(cache, name)
+    record = records.find_record(cache, name)
     if record is None:
         return None
     trash = cache / "trash"
     trash.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with gate(cache, fcntl.LOCK_EX):
-        records.forget(cache, name)
+    with usage_lock(cache, fcntl.LOCK_EX):
+        records.delete_record(cache, name)
         needed = {f"layers/{other.tree}" for other in records.all_records(cache)}
         tree = f"layers/{record.tree}"
-        if tree not in needed | in_use(cache) | set(keep) and (cache / tree).is_dir():
+        if tree not in needed | paths_in_use(cache) | set(protected) and (cache / tree).is_dir():
             (cache / tree).rename(trash / uuid.uuid4().hex)
-    return _empty(trash, [name])
+    return _empty_trash(trash, [name])
 
 
-def _empty(trash: Path, gone: list[str]) -> Pruned:
+def _empty_trash(trash: Path, gone: list[str]) -> PruneResult:
     found = list(trash.iterdir())
     whole = 0
     for path in found:
@@ -100,22 +102,22 @@ def _empty(trash: Path, gone: list[str]) -> Pruned:
             else:
                 whole += path.lstat().st_blocks * 512
                 path.unlink()
-    return Pruned(tuple(gone), len(found), whole)
+    return PruneResult(tuple(gone), len(found), whole)
 
 
-def _loose(cache: Path, needed: set[str]) -> Iterator[Path]:
+def _removable_paths(cache: Path, needed: set[str]) -> Iterator[Path]:
     """What may go. Who makes a thing holds its lock: what is locked is not touched."""
     for home in ("layers", "built", "blobs", "images", "images/engines"):
         for path in _children(cache / home):
-            if f"{home}/{path.name}" in needed or not _goes(home, path):
+            if f"{home}/{path.name}" in needed or not _is_removable(home, path):
                 continue
-            with _unlocked(_lock(path)) as free:
+            with _try_lock(_lock_path(path)) as free:
                 if free:
                     yield path
     for home in ("layers", "blobs", "images/engines"):
         for path in _children(cache / home):
-            with _unlocked(path) as free:
-                if path.suffix == ".lock" and free and not _subject(path).exists():
+            with _try_lock(path) as free:
+                if path.suffix == ".lock" and free and not _locked_path(path).exists():
                     path.unlink()  # whoever waits for it sees that and begins anew
     for path in (*_children(cache / "images" / "records"), *_children(cache / "digests")):
         if path.name.startswith(".half-") or "." in path.stem:
@@ -126,7 +128,7 @@ def _children(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
-def _goes(home: str, path: Path) -> bool:
+def _is_removable(home: str, path: Path) -> bool:
     """Whether a thing that nothing needs is one that may be removed at all."""
     if path.suffix == ".lock":
         return False
@@ -137,7 +139,7 @@ def _goes(home: str, path: Path) -> bool:
     return home in ("blobs", "images/engines") or path.is_dir()
 
 
-def _lock(path: Path) -> Path:
+def _lock_path(path: Path) -> Path:
     """The lock under which a thing, or a half of it, is made."""
     if path.parent.name == "built":
         return path.with_name(f"{path.name.split('.')[0]}.lock")
@@ -145,12 +147,12 @@ def _lock(path: Path) -> Path:
     return path.with_name(f".{stem}.lock")
 
 
-def _subject(lock: Path) -> Path:
+def _locked_path(lock: Path) -> Path:
     return lock.with_name(lock.name.removeprefix(".").removesuffix(".lock"))
 
 
 @contextmanager
-def _unlocked(lock: Path) -> Iterator[bool]:
+def _try_lock(lock: Path) -> Iterator[bool]:
     """Whether nobody holds that lock; if so, nobody gets it before the end of this."""
     if not lock.is_file():
         yield True  # who makes a thing makes its lock first, and stands behind the gate for that

@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from intercode.core.types import Image
-from intercode.sandbox.images.cache.in_use import UNWRITABLE, hold
+from intercode.sandbox.images.cache.in_use import READ_ONLY_ERRNOS, mark_in_use
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class ImageRecord:
     """An image in the cache. ``tree``: its directory's name below ``layers``; ``made``: when it was
     unpacked or fetched last, in seconds since the epoch; ``source``: where it came from."""
 
@@ -25,31 +25,31 @@ class Record:
     tree: str
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: str = "/"
-    made: float = 0.0
+    unpacked_at: float = 0.0
     source: str = ""
 
 
-def note(cache: Path, image: Image, source: str = "") -> Image:
+def save_record(cache: Path, image: Image, source: str = "") -> Image:
     """Keep what ``image`` is under its name, where it lies in the cache. Returns the image."""
     if image.root is None or image.layers or image.root.parent != cache / "layers":
         return image
-    known = find(cache, image.name)
-    new = Record(
+    known = find_record(cache, image.name)
+    new = ImageRecord(
         image.name, image.digest, image.root.name, dict(image.env), image.cwd, time.time(),
         source or image.name,
     )  # fmt: skip
-    if known is None or replace(known, made=new.made) != new:
-        path = _path(cache, image.name)
+    if known is None or replace(known, unpacked_at=new.unpacked_at) != new:
+        path = _record_path(cache, image.name)
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
-            write(path, json.dumps(asdict(new), indent=1).encode())
+            write_atomically(path, json.dumps(asdict(new), indent=1).encode())
         except OSError as e:
-            if e.errno not in UNWRITABLE:
+            if e.errno not in READ_ONLY_ERRNOS:
                 raise
     return image
 
 
-def write(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes) -> None:
     """Write a file so that it is there whole or not at all."""
     descriptor, half = tempfile.mkstemp(dir=path.parent, prefix=".half-")
     try:
@@ -62,39 +62,39 @@ def write(path: Path, data: bytes) -> None:
         raise
 
 
-def find(cache: Path, name: str) -> Record | None:
+def find_record(cache: Path, name: str) -> ImageRecord | None:
     """The record of the image ``name``; None where there is none that can be read."""
-    return _read(_path(cache, name))
+    return _read_record(_record_path(cache, name))
 
 
-def image(cache: Path, name: str) -> Image | None:
+def load_image(cache: Path, name: str) -> Image | None:
     """The image that was kept under ``name``, where its tree is still there."""
-    record = find(cache, name)
+    record = find_record(cache, name)
     if record is None:
         return None
-    hold(cache, f"layers/{record.tree}")
+    mark_in_use(cache, f"layers/{record.tree}")
     root = cache / "layers" / record.tree
     return Image(name, record.digest, root, record.env, record.cwd) if root.is_dir() else None
 
 
-def all_records(cache: Path) -> Iterator[Record]:
+def all_records(cache: Path) -> Iterator[ImageRecord]:
     """Every image in the cache, by name."""
-    found = (_read(path) for path in (cache / "images" / "records").glob("*.json"))
+    found = (_read_record(path) for path in (cache / "images" / "records").glob("*.json"))
     yield from sorted((r for r in found if r), key=lambda r: r.name)
 
 
-def forget(cache: Path, name: str) -> None:
+def delete_record(cache: Path, name: str) -> None:
     """Remove the record of ``name``; its tree stays for whoever else names it."""
-    _path(cache, name).unlink(missing_ok=True)
+    _record_path(cache, name).unlink(missing_ok=True)
 
 
-def _path(cache: Path, name: str) -> Path:
+def _record_path(cache: Path, name: str) -> Path:
     short = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:32]
     return cache / "images" / "records" / f"{short}.json"
 
 
-def _read(path: Path) -> Record | None:
+def _read_record(path: Path) -> ImageRecord | None:
     try:
-        return Record(**json.loads(path.read_bytes()))
+        return ImageRecord(**json.loads(path.read_bytes()))
     except (OSError, ValueError, TypeError):
         return None

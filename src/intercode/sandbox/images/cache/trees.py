@@ -12,28 +12,28 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from intercode.core.errors import DataError
-from intercode.sandbox.images.cache.in_use import hold
+from intercode.sandbox.images.cache.in_use import mark_in_use
 from intercode.sandbox.images.cache.remove_tree import remove_tree
 
-__all__ = ["SETTLED", "file_digest", "hold", "locked", "unpacked"]
+__all__ = ["MIN_FILE_AGE", "cached_tree", "file_digest", "file_lock", "mark_in_use"]
 
-SETTLED = 2.0
+MIN_FILE_AGE = 2.0
 """Seconds: a file that changed more recently could change again without its time showing it."""
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def file_lock(path: Path) -> Iterator[None]:
     """Hold the lock file ``path``; other processes that want it wait. A killed holder frees it."""
     while True:
         with path.open("ab") as f:
             fcntl.flock(f, fcntl.LOCK_EX)
-            if not _is_at(f.fileno(), path):
+            if not _is_same_file(f.fileno(), path):
                 continue  # it was removed while we waited: another may be there by now
             yield
             return
 
 
-def _is_at(descriptor: int, path: Path) -> bool:
+def _is_same_file(descriptor: int, path: Path) -> bool:
     """Whether an open file is still the one at ``path``."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
@@ -41,7 +41,7 @@ def _is_at(descriptor: int, path: Path) -> bool:
         return False
 
 
-def unpacked(cache: Path, key: str, fill: Callable[[Path], None]) -> Path:
+def cached_tree(cache: Path, key: str, fill: Callable[[Path], None]) -> Path:
     """The directory ``layers/<key>`` of the cache, made by ``fill`` if it is not there.
 
     ``fill`` gets an empty directory that takes its final name only when it returns. What a killed
@@ -49,26 +49,26 @@ def unpacked(cache: Path, key: str, fill: Callable[[Path], None]) -> Path:
     """
     layers = cache / "layers"
     final = layers / key
-    hold(cache, f"layers/{key}")
+    mark_in_use(cache, f"layers/{key}")
     if final.is_dir():
         return final
     layers.mkdir(parents=True, exist_ok=True, mode=0o755)
-    with locked(layers / f".{key}.lock"):
+    with file_lock(layers / f".{key}.lock"):
         if final.is_dir():
             return final
         half = layers / f".{key}.half"
-        _remove(half)
+        _remove_if_exists(half)
         half.mkdir(mode=0o700)
         try:
             fill(half)
             half.rename(final)
         except BaseException:
-            _remove(half)
+            _remove_if_exists(half)
             raise
     return final
 
 
-def _remove(path: Path) -> None:
+def _remove_if_exists(path: Path) -> None:
     if path.is_symlink() or path.exists():
         remove_tree(path)
 
@@ -80,7 +80,7 @@ def file_digest(cache: Path, path: Path) -> str:
     """
     try:
         before = path.stat()
-        entry = cache / "digests" / _identity(path, before)
+        entry = cache / "digests" / _file_fingerprint(path, before)
         if entry.is_file() and len(known := entry.read_text()) == 64:
             return known
         with path.open("rb") as f:
@@ -88,9 +88,9 @@ def file_digest(cache: Path, path: Path) -> str:
         after = path.stat()
     except OSError as e:
         raise DataError(f"cannot read {path}: {e.strerror}") from e
-    if _identity(path, before) != _identity(path, after):
+    if _file_fingerprint(path, before) != _file_fingerprint(path, after):
         raise DataError(f"{path} changed while it was read: wait until it is complete")
-    if time.time() - max(after.st_mtime, after.st_ctime) > SETTLED:
+    if time.time() - max(after.st_mtime, after.st_ctime) > MIN_FILE_AGE:
         entry.parent.mkdir(parents=True, exist_ok=True)
         half = entry.with_name(f"{entry.name}.{os.getpid()}.{threading.get_ident()}")
         half.write_text(digest)
@@ -98,7 +98,7 @@ def file_digest(cache: Path, path: Path) -> str:
     return digest
 
 
-def _identity(path: Path, found: os.stat_result) -> str:
+def _file_fingerprint(path: Path, found: os.stat_result) -> str:
     """A name for the file as it is now: another name as soon as anything about it changes."""
     facts = (path.resolve(), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
     return hashlib.sha256(repr(facts).encode("utf-8", "surrogateescape")).hexdigest()[:32]

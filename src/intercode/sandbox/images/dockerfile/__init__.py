@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from intercode.sandbox.images.dockerfile.build import build
+from intercode.sandbox.images.dockerfile.build import build_dockerfile
 
-__all__ = ["build"]
+__all__ = ["build_dockerfile"]

@@ -8,27 +8,27 @@ from pathlib import Path
 from intercode.core.errors import DataError, InterCodeError, UsageError
 from intercode.core.types import Image
 from intercode.sandbox.images.build import built_images
-from intercode.sandbox.images.build.base_images import Bases
+from intercode.sandbox.images.build.base_images import BaseImageResolver
 from intercode.sandbox.images.build.commands import Progress
-from intercode.sandbox.images.build.layer_stack import Stack
-from intercode.sandbox.images.build.steps import Ground
+from intercode.sandbox.images.build.layer_stack import LayerStack
+from intercode.sandbox.images.build.steps import BuildBase
 from intercode.sandbox.images.dockerfile import stages
-from intercode.sandbox.images.dockerfile.dockerignore import Ignored
-from intercode.sandbox.images.dockerfile.instructions import Built, Work
-from intercode.sandbox.images.dockerfile.parser import Instruction, read
+from intercode.sandbox.images.dockerfile.dockerignore import IgnoreRules
+from intercode.sandbox.images.dockerfile.instructions import BuildContext, StageState
+from intercode.sandbox.images.dockerfile.parser import Instruction, parse_dockerfile
 
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
 """Arguments that need no ARG: commands have this machine's anyway."""
 
 
-def build(
+def build_dockerfile(
     path: Path,
-    bases: Bases,
+    bases: BaseImageResolver,
     progress: Progress,
     *,
     args: Mapping[str, str] | None = None,
     target: str | None = None,
-    again: bool = False,
+    force: bool = False,
 ) -> Image:
     """The image of a Dockerfile, or of the one in a directory; its context is that directory.
 
@@ -37,29 +37,29 @@ def build(
     FROM names and nobody has, or an argument that no ARG declares; DataError for a fault of the
     Dockerfile or a command of it that fails, with the line.
     """
-    file, context = located(path)
+    file, context = locate_dockerfile(path)
     spec = f"dockerfile:{context if file.name == 'Dockerfile' else file}"
     given = dict(args or {})
-    generation = built_images.generation(spec, again)
-    script = read(_text(file), str(file))
-    found, outer = stages.split(script, given, str(file))
-    ignored = Ignored.beside(file, context)
-    done: dict[str, Built] = {}
+    generation = built_images.build_generation(spec, force)
+    script = parse_dockerfile(_read_text(file), str(file))
+    found, outer = stages.split_stages(script, given, str(file))
+    ignored = IgnoreRules.for_dockerfile(file, context)
+    done: dict[str, StageState] = {}
     declared = {*outer, *_PROXIES, *(name.upper() for name in _PROXIES)}
     named = tuple(stage.name for stage in found if not stage.name.isdigit())
-    work = Work(
-        Stack([context]), ignored, bases, script.escape, given, outer, done, progress, named
+    work = BuildContext(
+        LayerStack([context]), ignored, bases, script.escape, given, outer, done, progress, named
     )  # fmt: skip
-    for stage in stages.wanted(found, target):
-        built = _stage(stage, work, generation, file)
+    for stage in stages.required_stages(found, target):
+        built = _build_stage(stage, work, generation, file)
         done[stage.name] = done[str(stage.number)] = built
         declared |= built.args.keys()
-    if unknown := sorted(set(given) - declared - _named(script.instructions)):
+    if unknown := sorted(set(given) - declared - _declared_arguments(script.instructions)):
         raise UsageError(f"--build-arg {unknown[0]}: no ARG of {file} declares it")
-    return built_images.image(spec, built.ground, built.env, built.cwd, built.notes)
+    return built_images.record_image(spec, built.base, built.env, built.cwd, built.notes)
 
 
-def located(path: Path) -> tuple[Path, Path]:
+def locate_dockerfile(path: Path) -> tuple[Path, Path]:
     """The Dockerfile that a path means, and its context. Raises UsageError for one that is not
     there."""
     file = path / "Dockerfile" if path.is_dir() else path
@@ -68,28 +68,30 @@ def located(path: Path) -> tuple[Path, Path]:
     return file.resolve(), file.resolve().parent
 
 
-def _text(file: Path) -> str:
+def _read_text(file: Path) -> str:
     try:
         return file.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as e:
         raise DataError(f"{file} cannot be read as text: {e}") from e
 
 
-def _named(instructions: tuple[Instruction, ...]) -> set[str]:
+def _declared_arguments(instructions: tuple[Instruction, ...]) -> set[str]:
     """Every name that an ARG declares, also in stages that are not built."""
     lines = (i.text.split() for i in instructions if i.name == "ARG")
     return {word.partition("=")[0] for words in lines for word in words}
 
 
-def _stage(stage: stages.Stage, work: Work, generation: str, file: Path) -> Built:
-    former = work.done.get(stage.base.lower())
+def _build_stage(
+    stage: stages.Stage, work: BuildContext, generation: str, file: Path
+) -> StageState:
+    former = work.built_stages.get(stage.base.lower())
     try:
-        built = former.begun_on() if former else _begun(work, stage.base, generation)
+        built = former.derive() if former else _start_from_image(work, stage.base, generation)
     except InterCodeError as e:
         raise type(e)(f"{file}:{stage.line}: {e}") from e
     for found in stage.instructions:
         work.progress(f"{file.name}:{found.line}: {found.name} {found.text}")
-        handler: Callable[[Built, Instruction], Built] = work.handler(found)
+        handler: Callable[[StageState, Instruction], StageState] = work.handler(found)
         try:
             built = handler(built, found)
         except (InterCodeError, OSError) as e:
@@ -98,7 +100,7 @@ def _stage(stage: stages.Stage, work: Work, generation: str, file: Path) -> Buil
     return built
 
 
-def _begun(work: Work, name: str, generation: str) -> Built:
+def _start_from_image(work: BuildContext, name: str, generation: str) -> StageState:
     """A stage that begins on an image."""
-    image = work.bases.image(name)
-    return Built(Ground(image, generation=generation), dict(image.env), image.cwd)
+    image = work.bases.resolve_base(name)
+    return StageState(BuildBase(image, generation=generation), dict(image.env), image.cwd)

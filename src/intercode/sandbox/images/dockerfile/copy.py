@@ -17,14 +17,14 @@ from intercode.core.paths import cache_root
 from intercode.core.types import Layer, LayerSpec
 from intercode.sandbox import images
 from intercode.sandbox.images.build import steps
-from intercode.sandbox.images.build.layer_stack import Stack
-from intercode.sandbox.images.build.steps import Ground, StepWriter
+from intercode.sandbox.images.build.layer_stack import LayerStack
+from intercode.sandbox.images.build.steps import BuildBase, StepWriter
 from intercode.sandbox.images.cache.trees import file_digest
-from intercode.sandbox.images.dockerfile.dockerignore import is_pattern, matching
+from intercode.sandbox.images.dockerfile.dockerignore import has_wildcard, match_names
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class CopyEntry:
     """A file, directory or link to be put ``at`` a path of the image. ``source`` is where it lies
     on this machine, or its content."""
 
@@ -34,7 +34,7 @@ class Entry:
     when: int = 0
 
     @property
-    def told(self) -> tuple[str, int, str]:
+    def fingerprint(self) -> tuple[str, int, str]:
         """What two equal entries have in common."""
         if isinstance(self.source, bytes):
             return self.at, self.mode, hashlib.sha256(self.source).hexdigest()
@@ -46,112 +46,118 @@ class Entry:
         return self.at, self.mode, held
 
 
-def directory(path: str) -> Entry:
+def empty_directory(path: str) -> CopyEntry:
     """An empty directory."""
-    return Entry(path, b"", stat.S_IFDIR | 0o755, time.time_ns())
+    return CopyEntry(path, b"", stat.S_IFDIR | 0o755, time.time_ns())
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CopySource:
     """Where COPY takes files from. ``stack``: a stage, or the context as a stack of one;
     ``ignored``: what of it does not count. ``asked`` and ``hint`` are for messages: what names the
     files, and what to know of it."""
 
-    stack: Stack
+    stack: LayerStack
     name: str
-    ignored: Callable[[str], bool] = lambda _: False
-    asked: str = "COPY"
+    is_ignored: Callable[[str], bool] = lambda _: False
+    instruction: str = "COPY"
     hint: str = "sources are relative to it, and .dockerignore may leave files out"
 
-    def found(self, pattern: str) -> list[str]:
+    def matching_paths(self, pattern: str) -> list[str]:
         """The paths that a source of COPY names. Raises DataError where there is none."""
         names = [""]
         for part in (p for p in pattern.split("/") if p not in ("", ".")):
             if part == "..":
-                raise DataError(f"{self.asked} {pattern}: .. leads out of {self.name}")
-            names = [name for above in names for name in self._inside(above, part)]
-        names = [name for name in names if not (name and self.ignored(name))]
+                raise DataError(f"{self.instruction} {pattern}: .. leads out of {self.name}")
+            names = [name for above in names for name in self._match_part(above, part)]
+        names = [name for name in names if not (name and self.is_ignored(name))]
         if not names:
             raise DataError(
-                f"{self.asked} {pattern}: there is no such file in {self.name}; {self.hint}"
+                f"{self.instruction} {pattern}: there is no such file in {self.name}; {self.hint}"
             )
         return names
 
-    def _inside(self, above: str, part: str) -> list[str]:
+    def _match_part(self, above: str, part: str) -> list[str]:
         real = self.stack.resolve(above)
-        if is_pattern(part):
+        if has_wildcard(part):
             there = self.stack.find(real)
             if there is None or not stat.S_ISDIR(there[1].st_mode):
                 return []
             names = {n.rpartition("/")[2] for n, _, _ in self.stack.walk(real, depth=1) if n}
-            return [f"{real}/{n}".lstrip("/") for n in matching(part, names)]
+            return [f"{real}/{n}".lstrip("/") for n in match_names(part, names)]
         name = f"{real}/{part}".lstrip("/")
         return [name] if self.stack.find(name) else []
 
 
-def gathered(
-    source: Source,
+def collect_entries(
+    source: CopySource,
     patterns: Sequence[str],
     to: str,
-    ground: Ground,
+    ground: BuildBase,
     *,
     chmod: int | None = None,
-    unpacked: bool = False,
-) -> list[Entry]:
+    unpack_archives: bool = False,
+) -> list[CopyEntry]:
     """What COPY puts where: ``to`` is an absolute path; a directory where it ends in ``/`` or is
     one. ``unpacked``: of an archive, what it holds, as ADD does."""
-    names = [name for pattern in patterns for name in source.found(pattern)]
+    names = [name for pattern in patterns for name in source.matching_paths(pattern)]
     if len(names) > 1 and not to.endswith("/"):
-        raise DataError(f"{source.asked} of {len(names)} files to {to}: write {to}/, a directory")
+        raise DataError(
+            f"{source.instruction} of {len(names)} files to {to}: write {to}/, a directory"
+        )
     there = ground.stack.find(ground.stack.resolve(to))
     folder = to.endswith("/") or (there is not None and stat.S_ISDIR(there[1].st_mode))
-    found: list[Entry] = []
+    found: list[CopyEntry] = []
     for name in names:
         real = source.stack.resolve(name)
         held = source.stack.find(real)
         if held is None:
-            raise DataError(f"{source.asked} {name}: the link leads to nothing in {source.name}")
+            raise DataError(
+                f"{source.instruction} {name}: the link leads to nothing in {source.name}"
+            )
         if stat.S_ISDIR(held[1].st_mode):
-            found += _below(source, real, to.rstrip("/"), chmod)
-        elif unpacked and stat.S_ISREG(held[1].st_mode) and is_archive(held[0]):
-            tree = images.layer(LayerSpec("tar", Path(held[0]))).root
-            found += _below(Source(Stack([tree]), name), "", to.rstrip("/"), chmod)
+            found += _tree_entries(source, real, to.rstrip("/"), chmod)
+        elif unpack_archives and stat.S_ISREG(held[1].st_mode) and is_archive(held[0]):
+            tree = images.resolve_layer(LayerSpec("tar", Path(held[0]))).root
+            found += _tree_entries(CopySource(LayerStack([tree]), name), "", to.rstrip("/"), chmod)
         else:
             at = f"{to.rstrip('/')}/{name.rpartition('/')[2]}" if folder else to
-            found.append(_entry(at, *held, chmod))
+            found.append(_copy_entry(at, *held, chmod))
     return found
 
 
-def _below(source: Source, top: str, to: str, chmod: int | None) -> Iterator[Entry]:
+def _tree_entries(source: CopySource, top: str, to: str, chmod: int | None) -> Iterator[CopyEntry]:
     for name, path, status in source.stack.walk(top):
-        if not (name and source.ignored(name)):
-            yield _entry(f"{to}/{name[len(top) :].lstrip('/')}".rstrip("/"), path, status, chmod)
+        if not (name and source.is_ignored(name)):
+            yield _copy_entry(
+                f"{to}/{name[len(top) :].lstrip('/')}".rstrip("/"), path, status, chmod
+            )
 
 
-def _entry(at: str, path: str, status: os.stat_result, chmod: int | None) -> Entry:
+def _copy_entry(at: str, path: str, status: os.stat_result, chmod: int | None) -> CopyEntry:
     mode = status.st_mode & ~(stat.S_ISUID | stat.S_ISGID)
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
         raise DataError(f"{path} is no file, directory or link: it cannot be copied")
     if chmod is not None and not stat.S_ISLNK(mode):
         mode = stat.S_IFMT(mode) | chmod
-    return Entry(at, path, mode, status.st_mtime_ns)
+    return CopyEntry(at, path, mode, status.st_mtime_ns)
 
 
-def copied(ground: Ground, entries: Sequence[Entry]) -> Layer:
+def copy_layer(ground: BuildBase, entries: Sequence[CopyEntry]) -> Layer:
     """A step that holds the entries. Raises DataError where a file would take a directory's place,
     or what has to be a directory is none."""
-    told = repr([entry.told for entry in entries])
+    told = repr([entry.fingerprint for entry in entries])
 
     def fill(home: Path) -> None:
         writer = StepWriter(ground, home / "upper")
         for entry in entries:
-            _put(entry, writer)
+            _write_entry(entry, writer)
         writer.finish()
 
-    return steps.step(steps.key("copy", ground.key, told), fill)
+    return steps.cached_step(steps.step_key("copy", ground.cache_key, told), fill)
 
 
-def _put(entry: Entry, writer: StepWriter) -> None:
+def _write_entry(entry: CopyEntry, writer: StepWriter) -> None:
     if stat.S_ISDIR(entry.mode):
         name = writer.stack.resolve(entry.at)
         writer.directory(name, entry.mode, entry.when)
@@ -165,7 +171,7 @@ def _put(entry: Entry, writer: StepWriter) -> None:
         there = writer.stack.find(name)
     if there and stat.S_ISDIR(there[1].st_mode):
         raise DataError(f"/{name} is a directory in the image: {entry.at} cannot take its place")
-    writer.above(name, entry.when)
+    writer.ensure_parents(name, entry.when)
     if isinstance(entry.source, bytes):
         writer.writer.file(
             name, io.BytesIO(entry.source), len(entry.source), entry.mode, entry.when

@@ -9,7 +9,7 @@ from pathlib import Path
 from intercode.core.errors import DataError
 
 
-class Ignored:
+class IgnoreRules:
     """Tells which paths of a context are left out. The last pattern that fits a path, or a
     directory above it, decides; one with ``!`` takes it in again."""
 
@@ -22,10 +22,10 @@ class Ignored:
             kept = text.startswith("!")
             pattern = "/".join(p for p in text[kept:].strip().split("/") if p not in ("", "."))
             if pattern:
-                self._rules.append((kept, _rule(pattern)))
+                self._rules.append((kept, _compile_pattern(pattern)))
 
     @classmethod
-    def beside(cls, dockerfile: Path, context: Path) -> Ignored:
+    def for_dockerfile(cls, dockerfile: Path, context: Path) -> IgnoreRules:
         """The rules of ``Dockerfile.dockerignore`` beside the Dockerfile, else of the context."""
         for path in (
             dockerfile.with_name(f"{dockerfile.name}.dockerignore"), context / ".dockerignore"
@@ -45,14 +45,14 @@ class Ignored:
         return out
 
 
-def _rule(pattern: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
     try:
-        return re.compile(_regex(pattern))
+        return re.compile(_pattern_regex(pattern))
     except re.error as e:
         raise DataError(f"{pattern!r} is no pattern for names: {e}") from e
 
 
-def _regex(pattern: str) -> str:
+def _pattern_regex(pattern: str) -> str:
     """``**`` stands for any directories, ``*`` and ``?`` for signs within a name."""
     out, at = "", 0
     while at < len(pattern):
@@ -72,12 +72,12 @@ def _regex(pattern: str) -> str:
     return out
 
 
-def matching(pattern: str, names: Iterable[str]) -> list[str]:
+def match_names(pattern: str, names: Iterable[str]) -> list[str]:
     """The names that a pattern with ``*``, ``?`` and ``[…]`` fits, sorted."""
-    rule = _rule(pattern.replace("**", "*"))
+    rule = _compile_pattern(pattern.replace("**", "*"))
     return sorted(name for name in names if rule.fullmatch(name))
 
 
-def is_pattern(text: str) -> bool:
+def has_wildcard(text: str) -> bool:
     """Whether a path holds a sign that stands for others."""
     return any(sign in text for sign in "*?[")

@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass
 
 from intercode.core.errors import DataError
-from intercode.core.registry import unknown
+from intercode.core.registry import unknown_name_error
 
-NAMES = (
+INSTRUCTIONS = (
     "ADD", "ARG", "CMD", "COPY", "ENTRYPOINT", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL",
     "MAINTAINER", "ONBUILD", "RUN", "SHELL", "STOPSIGNAL", "USER", "VOLUME", "WORKDIR",
 )  # fmt: skip
@@ -20,12 +20,12 @@ _DOCUMENT = re.compile(r"(?<!<)(?<!\S)<<(-?)(\"\w+\"|'\w+'|\w+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class HereDocument:
     """A here-document. ``plain``: its mark was quoted, so that no variable in it counts."""
 
     name: str
     text: str
-    plain: bool
+    quoted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class Instruction:
     text: str
     line: int
     flags: tuple[tuple[str, str], ...] = ()
-    documents: tuple[Document, ...] = ()
+    documents: tuple[HereDocument, ...] = ()
 
-    def listed(self) -> list[str] | None:
+    def exec_form(self) -> list[str] | None:
         """The texts of its exec form (a JSON list), or None where it has none."""
         if not self.text.startswith("["):
             return None
@@ -50,34 +50,34 @@ class Instruction:
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
+class Dockerfile:
     """A whole Dockerfile. ``escape`` is the sign that continues lines."""
 
     instructions: tuple[Instruction, ...]
     escape: str = "\\"
 
 
-def read(text: str, name: str = "Dockerfile") -> Script:
+def parse_dockerfile(text: str, name: str = "Dockerfile") -> Dockerfile:
     """The instructions of a Dockerfile; ``name`` is what messages call it.
 
     Raises DataError for an unknown instruction, a here-document without its end, or none at all.
     """
     lines = text.removeprefix("\ufeff").splitlines()
-    escape, at = _directives(lines, name)
+    escape, at = _parse_directives(lines, name)
     found: list[Instruction] = []
     while at < len(lines):
         if not lines[at].strip() or lines[at].lstrip().startswith("#"):
             at += 1
             continue
-        start, (joined, at) = at, _joined(lines, at, escape)
-        instruction, at = _instruction(joined, lines, start, at, name)
+        start, (joined, at) = at, _join_lines(lines, at, escape)
+        instruction, at = _parse_instruction(joined, lines, start, at, name)
         found.append(instruction)
     if not found:
         raise DataError(f"{name} holds no instruction")
-    return Script(tuple(found), escape)
+    return Dockerfile(tuple(found), escape)
 
 
-def _directives(lines: list[str], name: str) -> tuple[str, int]:
+def _parse_directives(lines: list[str], name: str) -> tuple[str, int]:
     """The escape sign that the first comments may set, and the first line that is no directive."""
     escape, at = "\\", 0
     while at < len(lines) and (found := _DIRECTIVE.match(lines[at].strip())):
@@ -89,7 +89,7 @@ def _directives(lines: list[str], name: str) -> tuple[str, int]:
     return escape, at
 
 
-def _joined(lines: list[str], at: int, escape: str) -> tuple[str, int]:
+def _join_lines(lines: list[str], at: int, escape: str) -> tuple[str, int]:
     """The line that begins at ``at`` with those that continue it, comments and empty lines between
     them left out, and the number of the next one."""
     parts: list[str] = []
@@ -107,39 +107,43 @@ def _joined(lines: list[str], at: int, escape: str) -> tuple[str, int]:
     return "".join(parts).strip(), at
 
 
-def _instruction(
+def _parse_instruction(
     text: str, lines: list[str], start: int, at: int, file: str
 ) -> tuple[Instruction, int]:
     word, *more = text.split(None, 1)
     name, rest = word.upper(), more[0].strip() if more else ""
-    if name not in NAMES:
-        raise DataError(f"{file}:{start + 1}: {unknown('instruction', word, list(NAMES))}")
+    if name not in INSTRUCTIONS:
+        raise DataError(
+            f"{file}:{start + 1}: {unknown_name_error('instruction', word, list(INSTRUCTIONS))}"
+        )
     if not rest:
         raise DataError(f"{file}:{start + 1}: {name} says nothing")
     flags = []
     while name in ("RUN", "COPY", "ADD", "FROM", "HEALTHCHECK") and (found := _FLAG.match(rest)):
         flags.append((found[1], found[2] or ""))
         rest = rest[found.end() :]
-    documents: list[Document] = []
+    documents: list[HereDocument] = []
     if name in _WITH_DOCUMENTS and not rest.startswith("["):
         for dash, mark in _DOCUMENT.findall(rest):
-            document, at = _document(lines, at, dash, mark, f"{file}:{start + 1}")
+            document, at = _read_document(lines, at, dash, mark, f"{file}:{start + 1}")
             documents.append(document)
     return Instruction(name, rest, start + 1, tuple(flags), tuple(documents)), at
 
 
-def _document(lines: list[str], at: int, dash: str, mark: str, where: str) -> tuple[Document, int]:
+def _read_document(
+    lines: list[str], at: int, dash: str, mark: str, where: str
+) -> tuple[HereDocument, int]:
     name = mark.strip("\"'")
     body: list[str] = []
     while at < len(lines):
         line = lines[at].lstrip("\t") if dash else lines[at]
         at += 1
         if line == name:
-            return Document(name, "".join(f"{kept}\n" for kept in body), mark != name), at
+            return HereDocument(name, "".join(f"{kept}\n" for kept in body), mark != name), at
         body.append(line)
     raise DataError(f"{where}: the here-document {name} has no end: a line with {name} alone")
 
 
-def without_documents(text: str) -> str:
+def strip_documents(text: str) -> str:
     """What is left of an instruction's text without the marks of its here-documents."""
     return _DOCUMENT.sub("", text).strip()

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from intercode.core.errors import DataError, UsageError
-from intercode.core.registry import unknown
-from intercode.sandbox.images.dockerfile.parser import Instruction, Script
-from intercode.sandbox.images.dockerfile.substitution import expand, pairs
+from intercode.core.registry import unknown_name_error
+from intercode.sandbox.images.dockerfile.parser import Dockerfile, Instruction
+from intercode.sandbox.images.dockerfile.substitution import expand, parse_pairs
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,43 +22,46 @@ class Stage:
     instructions: tuple[Instruction, ...]
     line: int = 1
 
-    def needs(self) -> list[str]:
+    def dependencies(self) -> list[str]:
         """What other stages or images it takes files from, its base first."""
         flags = (flag for i in self.instructions for flag in i.flags if i.name in ("COPY", "ADD"))
         return [self.base, *(value for key, value in flags if key == "from")]
 
 
-def arguments(
+def declared_arguments(
     found: Instruction, given: Mapping[str, str], known: Mapping[str, str], escape: str
 ) -> dict[str, str | None]:
     """What an ARG line declares: each name with what was given for it, else its default."""
     out: dict[str, str | None] = {}
-    words = pairs(found.text, known, escape, "ARG") if "=" in found.text else {}
+    words = parse_pairs(found.text, known, escape, "ARG") if "=" in found.text else {}
     for word in [w for w in found.text.split() if "=" not in w] if not words else []:
         out[word] = given.get(word)
     return {**out, **{name: given.get(name, value) for name, value in words.items()}}
 
 
-def split(
-    script: Script, given: Mapping[str, str], file: str = "Dockerfile"
+def split_stages(
+    script: Dockerfile, given: Mapping[str, str], file: str = "Dockerfile"
 ) -> tuple[list[Stage], dict[str, str]]:
     """The stages of a Dockerfile, and the values of the ARG lines before the first of them;
     ``file`` is what messages call it.
 
     Raises DataError for an instruction that stands before the first FROM.
     """
-    outer = {**_platform(), **{name: given[name] for name in _platform() if name in given}}
+    outer = {
+        **_platform_args(),
+        **{name: given[name] for name in _platform_args() if name in given},
+    }
     stages: list[Stage] = []
     inside: list[Instruction] = []
     for found in script.instructions:
         if found.name == "FROM":
             inside = []
-            base, name = _from(found, outer, script.escape, len(stages), file)
+            base, name = _parse_from(found, outer, script.escape, len(stages), file)
             stages.append(Stage(base, name, len(stages), (), found.line))
         elif not stages:
             if found.name != "ARG":
                 raise DataError(f"{file}:{found.line}: {found.name} stands before the first FROM")
-            declared = arguments(found, given, outer, script.escape)
+            declared = declared_arguments(found, given, outer, script.escape)
             outer |= {name: value for name, value in declared.items() if value is not None}
         else:
             inside.append(found)
@@ -71,14 +74,14 @@ def split(
     return stages, outer
 
 
-def _platform() -> dict[str, str]:
+def _platform_args() -> dict[str, str]:
     """What Docker tells of the platform: a build here is for the machine that it runs on."""
     arch = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     parts = {"PLATFORM": f"linux/{arch}", "OS": "linux", "ARCH": arch, "VARIANT": ""}
     return {f"{side}{name}": v for side in ("TARGET", "BUILD") for name, v in parts.items()}
 
 
-def _from(
+def _parse_from(
     found: Instruction, values: Mapping[str, str], escape: str, number: int, file: str
 ) -> tuple[str, str]:
     words = [expand(word, values, escape) for word in found.text.split()]
@@ -94,19 +97,19 @@ def _from(
     return words[0], str(number)
 
 
-def wanted(stages: Sequence[Stage], target: str | None) -> list[Stage]:
+def required_stages(stages: Sequence[Stage], target: str | None) -> list[Stage]:
     """The stages that the target (None: the last) is made of, itself at the end."""
     by_name = {stage.name: stage for stage in stages}
     by_name |= {str(stage.number): stage for stage in stages}
     if target is not None and target.lower() not in by_name:
-        raise UsageError(str(unknown("stage", target, [stage.name for stage in stages])))
+        raise UsageError(str(unknown_name_error("stage", target, [stage.name for stage in stages])))
     last = stages[-1] if target is None else by_name[target.lower()]
     needed: set[int] = set()
     todo = [last]
     while todo:
         stage = todo.pop()
         needed.add(stage.number)
-        for name in stage.needs():
+        for name in stage.dependencies():
             other = by_name.get(name.lower())
             if other and other.number < stage.number and other.number not in needed:
                 todo.append(other)

@@ -11,7 +11,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|\d")
 _BRACED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*|\d)(?:(:?[-+?])(.*))?", re.DOTALL)
 
 
-def words(
+def split_words(
     text: str, values: Mapping[str, str], escape: str = "\\", split: bool = True
 ) -> list[str]:
     """The words of a text, variables replaced by their ``values``, quotes and escapes taken away.
@@ -31,7 +31,7 @@ def words(
             plain = quote == '"' and text[at + 1] not in f'"${escape}'
             word, at = word + (sign if plain else "") + text[at + 1], at + 2
         elif sign == "$":
-            value, at = _variable(text, at, values, escape)
+            value, at = _expand_variable(text, at, values, escape)
             word += value
         elif sign.isspace() and not quote and split:
             if word or begun:
@@ -46,29 +46,29 @@ def words(
 
 def expand(text: str, values: Mapping[str, str], escape: str = "\\") -> str:
     """A text as one word: see ``words``."""
-    return "".join(words(text, values, escape, split=False))
+    return "".join(split_words(text, values, escape, split=False))
 
 
-def document(text: str, values: Mapping[str, str], escape: str = "\\") -> str:
+def expand_document(text: str, values: Mapping[str, str], escape: str = "\\") -> str:
     """The text of a here-document: variables count in it, quotes do not."""
     out, at = "", 0
     while at < len(text):
         if text[at] == escape and text[at + 1 : at + 2] in ("$", escape):
             out, at = out + text[at + 1], at + 2
         elif text[at] == "$":
-            value, at = _variable(text, at, values, escape)
+            value, at = _expand_variable(text, at, values, escape)
             out += value
         else:
             out, at = out + text[at], at + 1
     return out
 
 
-def _variable(text: str, at: int, values: Mapping[str, str], escape: str) -> tuple[str, int]:
+def _expand_variable(text: str, at: int, values: Mapping[str, str], escape: str) -> tuple[str, int]:
     """The value of the variable at a ``$``, and where the text goes on."""
     if text[at + 1 : at + 2] != "{":
         found = _NAME.match(text, at + 1)
         return (values.get(found[0], ""), found.end()) if found else ("$", at + 1)
-    end = _closing(text, at + 2)
+    end = _closing_brace(text, at + 2)
     inside = text[at + 2 : end]
     parts = _BRACED.fullmatch(inside)
     if parts is None:
@@ -88,7 +88,7 @@ def _variable(text: str, at: int, values: Mapping[str, str], escape: str) -> tup
     return value or "", end + 1
 
 
-def _closing(text: str, at: int) -> int:
+def _closing_brace(text: str, at: int) -> int:
     depth = 1
     for i in range(at, len(text)):
         if text.startswith("${", i):
@@ -100,7 +100,7 @@ def _closing(text: str, at: int) -> int:
     raise DataError(f"a brace has no end in {text!r}")
 
 
-def pairs(text: str, values: Mapping[str, str], escape: str, what: str) -> dict[str, str]:
+def parse_pairs(text: str, values: Mapping[str, str], escape: str, what: str) -> dict[str, str]:
     """``a=b c="d e"`` as a dictionary, or the older form ``name the rest of the line``.
 
     Raises DataError for a name without a value.
@@ -111,7 +111,7 @@ def pairs(text: str, values: Mapping[str, str], escape: str, what: str) -> dict[
             raise DataError(f"{what} {text}: there is no value; write {what} {text}=value")
         return {first[0]: expand(first[1], values, escape)}
     found: dict[str, str] = {}
-    for word in words(text, values, escape):
+    for word in split_words(text, values, escape):
         name, mark, value = word.partition("=")
         if not mark or not name:
             raise DataError(f"{what}: {word!r} is not of the form name=value")

@@ -13,9 +13,9 @@ from intercode.core.paths import sandbox_uid
 from intercode.core.types import Image
 from intercode.sandbox.images.archives import tar
 from intercode.sandbox.images.archives.layered_writer import LayeredWriter
-from intercode.sandbox.images.archives.streams import Hashed, decompressed
-from intercode.sandbox.images.archives.unpack_limits import limit_bytes
-from intercode.sandbox.images.cache.trees import unpacked
+from intercode.sandbox.images.archives.streams import HashingReader, decompress
+from intercode.sandbox.images.archives.unpack_limits import image_size_limit
+from intercode.sandbox.images.cache.trees import cached_tree
 from intercode.sandbox.images.oci import documents
 
 Progress = Callable[[str], None]
@@ -23,7 +23,7 @@ Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Blob:
+class LayerBlob:
     """A layer as it is stored: ``open`` gives its bytes, ``digest`` is theirs where it is known."""
 
     open: Callable[[], AbstractContextManager[IO[bytes]]]
@@ -31,22 +31,24 @@ class Blob:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ImageParts:
     """An image before it is unpacked: its configuration's bytes and its layers, lowest first."""
 
     origin: str
     config: bytes
-    layers: tuple[Blob, ...]
+    layers: tuple[LayerBlob, ...]
 
 
-def image(name: str, parts: Parts, cache: Path, progress: Progress | None = None) -> Image:
+def unpack_image(
+    name: str, parts: ImageParts, cache: Path, progress: Progress | None = None
+) -> Image:
     """The image of these parts; its digest is that of the configuration.
 
     Unpacked once for all images with this configuration, whatever they are called and wherever they
     come from. Every layer's bytes and its unpacked archive are checked against their digests.
     Raises DataError for what is broken, hostile or too large; UsageError for another architecture.
     """
-    facts = documents.config(parts.config, parts.origin)
+    facts = documents.parse_config(parts.config, parts.origin)
     if len(facts.layers) != len(parts.layers):
         raise DataError(
             f"{parts.origin} has {len(parts.layers)} layers, its configuration names "
@@ -58,12 +60,12 @@ def image(name: str, parts: Parts, cache: Path, progress: Progress | None = None
         for number, (blob, expected) in enumerate(zip(parts.layers, facts.layers, strict=True), 1):
             if progress:
                 progress(f"unpacking layer {number} of {len(parts.layers)} of {name}")
-            _lay(blob, expected, f"{parts.origin} (layer {number})", writer)
-        writer.ensure(facts.cwd)
+            _write_layer(blob, expected, f"{parts.origin} (layer {number})", writer)
+        writer.ensure_directory(facts.cwd)
         writer.finish()
 
     owner = sandbox_uid()
-    tree = unpacked(cache, tree_key(facts.digest), fill)
+    tree = cached_tree(cache, tree_key(facts.digest), fill)
     return Image(name, facts.digest, tree, facts.env, facts.cwd)
 
 
@@ -72,14 +74,14 @@ def tree_key(digest: str) -> str:
     return f"{digest.removeprefix('sha256:')[:32]}-{sandbox_uid()}"
 
 
-def _lay(blob: Blob, expected: str, origin: str, writer: LayeredWriter) -> None:
+def _write_layer(blob: LayerBlob, expected: str, origin: str, writer: LayeredWriter) -> None:
     """Write one layer. What it was is known at its end only: until then the tree has no name."""
-    most = 2 * limit_bytes() + (1 << 20)  # content, and headers of the archive
-    writer.begin(origin)
+    most = 2 * image_size_limit() + (1 << 20)  # content, and headers of the archive
+    writer.begin_layer(origin)
     with blob.open() as stored:
-        raw = Hashed(stored, origin, most, hashing=blob.digest is not None)
-        plain = Hashed(decompressed(cast(IO[bytes], raw), origin), origin, most)
-        tar.write_all(cast(IO[bytes], plain), writer)
+        raw = HashingReader(stored, origin, most, hashing=blob.digest is not None)
+        plain = HashingReader(decompress(cast(IO[bytes], raw), origin), origin, most)
+        tar.write_entries(cast(IO[bytes], plain), writer)
         found, unpacked_as = raw.drain(), plain.drain()
     if blob.digest is not None and found != blob.digest:
         raise DataError(f"{origin} has the wrong digest {found}, not {blob.digest}: fetch it again")

@@ -9,14 +9,14 @@ from typing import Any
 
 from intercode.core.errors import DataError, UsageError
 from intercode.sandbox.images.oci import documents, layout
-from intercode.sandbox.images.oci.assemble import Blob, Parts
-from intercode.sandbox.images.oci.store import Store, document
+from intercode.sandbox.images.oci.assemble import ImageParts, LayerBlob
+from intercode.sandbox.images.oci.store import ImageStore, read_document
 
-_NAMED = re.compile(r"(?:.*/)?([0-9a-f]{64})(?:\.json)?")
+_CONFIG_NAME = re.compile(r"(?:.*/)?([0-9a-f]{64})(?:\.json)?")
 """A configuration's file is called by its own digest."""
 
 
-def parts(store: Store, wanted: str = "") -> Parts:
+def read_parts(store: ImageStore, wanted: str = "") -> ImageParts:
     """The image ``wanted`` of an archive, or the only one.
 
     Raises UsageError for a name that is not in it or where there are several; DataError for what
@@ -25,45 +25,45 @@ def parts(store: Store, wanted: str = "") -> Parts:
     origin = store.origin
     if not store.has("manifest.json"):
         if store.has("index.json"):
-            return layout.parts(store, wanted)
+            return layout.read_parts(store, wanted)
         raise DataError(
             f"{origin} holds no manifest.json: it is no archive of `docker save` or `podman save`; "
             "a root file system is tar:PATH"
         )
-    listed = documents.read(document(store, "manifest.json"), origin, list)
+    listed = documents.parse_json(read_document(store, "manifest.json"), origin, list)
     if not listed or not all(isinstance(entry, dict) for entry in listed):
         raise DataError(f"{origin}: manifest.json names no image; save it again")
-    entry = _choose(listed, wanted, origin)
-    name = documents.get(entry, "Config", str, origin, needed=True)
-    data = document(store, name)
-    if found := _NAMED.fullmatch(name):
-        documents.verify(data, f"sha256:{found[1]}", origin)
-    files = documents.get(entry, "Layers", list, origin)
+    entry = _select_entry(listed, wanted, origin)
+    name = documents.get_typed(entry, "Config", str, origin, required=True)
+    data = read_document(store, name)
+    if found := _CONFIG_NAME.fullmatch(name):
+        documents.verify_digest(data, f"sha256:{found[1]}", origin)
+    files = documents.get_typed(entry, "Layers", list, origin)
     if not all(isinstance(file, str) for file in files):
         raise DataError(f"{origin}: the layers in manifest.json are no names")
-    return Parts(origin, data, tuple(Blob(partial(store.open, file)) for file in files))
+    return ImageParts(origin, data, tuple(LayerBlob(partial(store.open, file)) for file in files))
 
 
-def _choose(listed: list[dict[str, Any]], wanted: str, origin: str) -> dict[str, Any]:
-    names = [documents.get(entry, "RepoTags", list, origin) for entry in listed]
+def _select_entry(listed: list[dict[str, Any]], wanted: str, origin: str) -> dict[str, Any]:
+    names = [documents.get_typed(entry, "RepoTags", list, origin) for entry in listed]
     if not wanted:
         if len(listed) == 1:
             return listed[0]
         raise UsageError(
-            f"{origin} holds {len(listed)} images: add the name of one, {_all(names)}, after a "
+            f"{origin} holds {len(listed)} images: add the name of one, {_format_names(names)}, after a "
             "colon"
         )
     for entry, own in zip(listed, names, strict=True):
-        if any(_same(str(name), wanted) for name in own):
+        if any(_matches_name(str(name), wanted) for name in own):
             return entry
-    raise UsageError(f"{origin} holds no image {wanted!r}; it has {_all(names)}")
+    raise UsageError(f"{origin} holds no image {wanted!r}; it has {_format_names(names)}")
 
 
-def _all(names: list[list[Any]]) -> str:
+def _format_names(names: list[list[Any]]) -> str:
     return ", ".join(str(name) for own in names for name in own) or "images without names"
 
 
-def _same(name: str, wanted: str) -> bool:
+def _matches_name(name: str, wanted: str) -> bool:
     """Whether ``wanted`` is a short way to say ``name``: without the tag latest, the registry."""
     last = PurePosixPath(wanted).name
     full = wanted if ":" in last else f"{wanted}:latest"

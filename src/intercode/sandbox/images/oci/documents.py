@@ -13,18 +13,18 @@ from typing import Any
 
 from intercode.core.errors import DataError, UsageError
 
-LARGEST = 8 << 20
+MAX_DOCUMENT_SIZE = 8 << 20
 """Bytes of a manifest, an index or a configuration."""
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-_MACHINES = {
+_GO_ARCHITECTURES = {
     "x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64", "i686": "386", "armv7l": "arm",
 }  # fmt: skip
 """What the kernel calls an architecture, and what images call it (names of the Go language)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class ImageConfig:
     """What an image's configuration says: the digests of its layers' unpacked archives, lowest
     first, and where its programs start."""
 
@@ -43,12 +43,12 @@ def sha256(data: bytes) -> str:
 def architecture() -> str:
     """What images call this machine's architecture."""
     machine = platform.machine().lower()
-    return _MACHINES.get(machine, machine)
+    return _GO_ARCHITECTURES.get(machine, machine)
 
 
-def read(data: bytes, origin: str, kind: type = dict) -> Any:
+def parse_json(data: bytes, origin: str, kind: type = dict) -> Any:
     """The JSON value in ``data``, a ``kind``. Raises DataError for anything else."""
-    if len(data) > LARGEST:
+    if len(data) > MAX_DOCUMENT_SIZE:
         raise DataError(f"{origin} is a document of {len(data)} bytes: no image has such a one")
     try:
         value = json.loads(data)
@@ -59,22 +59,24 @@ def read(data: bytes, origin: str, kind: type = dict) -> Any:
     return value
 
 
-def get(table: Mapping[str, Any], key: str, kind: type, origin: str, needed: bool = False) -> Any:
+def get_typed(
+    table: Mapping[str, Any], key: str, kind: type, origin: str, required: bool = False
+) -> Any:
     """``table[key]``, a ``kind``; an empty one where it is absent or null.
 
     Raises DataError for another type, and for an absent one that is ``needed``.
     """
     value = table.get(key)
-    if value is None and not needed:
+    if value is None and not required:
         return kind()
     if not isinstance(value, kind) or isinstance(value, bool):
         raise DataError(f"{origin}: {key} = {str(value)[:100]!r} is no {kind.__name__}")
     return value
 
 
-def tables(table: Mapping[str, Any], key: str, origin: str) -> list[dict[str, Any]]:
+def get_objects(table: Mapping[str, Any], key: str, origin: str) -> list[dict[str, Any]]:
     """The list of tables under ``key``. Raises DataError for anything else."""
-    found: list[dict[str, Any]] = get(table, key, list, origin)
+    found: list[dict[str, Any]] = get_typed(table, key, list, origin)
     if not all(isinstance(one, dict) for one in found):
         raise DataError(f"{origin}: {key} is no list of tables")
     return found
@@ -87,7 +89,7 @@ def check_digest(text: object, origin: str) -> str:
     return text
 
 
-def verify(data: bytes, digest: str, origin: str) -> bytes:
+def verify_digest(data: bytes, digest: str, origin: str) -> bytes:
     """``data`` where it has that digest. Raises DataError otherwise."""
     if (found := sha256(data)) != digest:
         raise DataError(
@@ -96,27 +98,27 @@ def verify(data: bytes, digest: str, origin: str) -> bytes:
     return data
 
 
-def config(data: bytes, origin: str) -> Config:
+def parse_config(data: bytes, origin: str) -> ImageConfig:
     """The configuration of an image for this machine.
 
     Raises DataError for a malformed one, UsageError for another architecture or system.
     """
-    table = read(data, origin)
-    rootfs = get(table, "rootfs", dict, origin, needed=True)
+    table = parse_json(data, origin)
+    rootfs = get_typed(table, "rootfs", dict, origin, required=True)
     layers = tuple(
-        check_digest(d, origin) for d in get(rootfs, "diff_ids", list, origin, needed=True)
+        check_digest(d, origin) for d in get_typed(rootfs, "diff_ids", list, origin, required=True)
     )
-    made_for = get(table, "architecture", str, origin) or architecture()
-    system = get(table, "os", str, origin) or "linux"
+    made_for = get_typed(table, "architecture", str, origin) or architecture()
+    system = get_typed(table, "os", str, origin) or "linux"
     if system != "linux" or made_for != architecture():
         raise UsageError(
             f"{origin} is an image for {system}/{made_for}; this machine runs "
             f"linux/{architecture()}: take the image for that"
         )
-    start = get(table, "config", dict, origin)
-    pairs = [str(pair).partition("=") for pair in get(start, "Env", list, origin)]
+    start = get_typed(table, "config", dict, origin)
+    pairs = [str(pair).partition("=") for pair in get_typed(start, "Env", list, origin)]
     env = {key: value for key, _, value in pairs if key and "\0" not in key + value}
-    cwd = PurePosixPath("/") / get(start, "WorkingDir", str, origin)
+    cwd = PurePosixPath("/") / get_typed(start, "WorkingDir", str, origin)
     if ".." in cwd.parts or "\0" in str(cwd):
         raise DataError(f"{origin}: the working directory {str(cwd)!r} is none")
-    return Config(sha256(data), layers, env, str(cwd), made_for)
+    return ImageConfig(sha256(data), layers, env, str(cwd), made_for)

@@ -12,33 +12,33 @@ from intercode.core.paths import sandbox_uid
 from intercode.core.types import Image
 from intercode.sandbox.images.archives import directory
 from intercode.sandbox.images.cache import records
-from intercode.sandbox.images.cache.trees import unpacked
+from intercode.sandbox.images.cache.trees import cached_tree
 from intercode.sandbox.images.oci import assemble, docker_archive, layout
 from intercode.sandbox.images.oci.assemble import Progress
-from intercode.sandbox.images.oci.store import opened
+from intercode.sandbox.images.oci.store import open_store
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,127}")
 
 
-def archive(kind: str, rest: str, cache: Path, progress: Progress | None) -> Image:
+def load_archive(kind: str, rest: str, cache: Path, progress: Progress | None) -> Image:
     """The image of ``docker-archive:rest`` or ``oci:rest``: a path, and after a colon a name.
 
     Raises UsageError where nothing is there or the name is not in it, DataError for a broken one.
     """
     spec = f"{kind}:{rest}"
-    path, wanted = split(rest)
+    path, wanted = split_path_and_name(rest)
     if not path.exists():
-        kept = records.image(cache, spec) if path.is_relative_to(cache) else None
+        kept = records.load_image(cache, spec) if path.is_relative_to(cache) else None
         if kept is not None:  # an archive of ours that was removed when it had been unpacked
             return kept
         raise UsageError(f"{spec}: there is no file or directory {path}")
     cache.mkdir(parents=True, exist_ok=True, mode=0o755)
-    with opened(path, spec, cache) as store:
+    with open_store(path, spec, cache) as store:
         parts = (docker_archive if kind == "docker-archive" else layout).parts(store, wanted)
-        return records.note(cache, assemble.image(spec, parts, cache, progress))
+        return records.save_record(cache, assemble.unpack_image(spec, parts, cache, progress))
 
 
-def split(text: str) -> tuple[Path, str]:
+def split_path_and_name(text: str) -> tuple[Path, str]:
     """The path and the name in ``path[:name]``; a path that exists may hold colons itself."""
     whole = Path(text).expanduser()
     if whole.exists():
@@ -51,7 +51,7 @@ def split(text: str) -> tuple[Path, str]:
     return whole, ""
 
 
-def keep(image: Image, name: str, cache: Path) -> Image:
+def import_image(image: Image, name: str, cache: Path) -> Image:
     """``image`` once more as ``image:name``: it stays in the cache whatever becomes of its source.
 
     Raises UsageError for a name that is none, for the machine's own programs, and for an image that
@@ -64,19 +64,19 @@ def keep(image: Image, name: str, cache: Path) -> Image:
     if image.layers:
         raise UsageError(f"{image.name} was built here and is kept by that name already: use it")
     if image.root.parent != cache / "layers":
-        fill = partial(directory.copy, image.root, owner=sandbox_uid())
+        fill = partial(directory.copy_tree, image.root, owner=sandbox_uid())
         key = f"{image.digest.removeprefix('sha256:')[:32]}-{sandbox_uid()}"
-        image = replace(image, root=unpacked(cache, key, fill))
+        image = replace(image, root=cached_tree(cache, key, fill))
     source = image.name
-    return records.note(cache, replace(image, name=f"image:{name}"), source)
+    return records.save_record(cache, replace(image, name=f"image:{name}"), source)
 
 
-def named(name: str, cache: Path) -> Image:
+def imported_image(name: str, cache: Path) -> Image:
     """The image that ``intercode image import`` kept under ``name``.
 
     Raises UsageError where there is none, with those that there are.
     """
-    found = records.image(cache, f"image:{name}")
+    found = records.load_image(cache, f"image:{name}")
     if found is None:
         kept = [r.name for r in records.all_records(cache) if r.name.startswith("image:")]
         raise UsageError(

@@ -13,20 +13,20 @@ from typing import IO, Protocol
 
 from intercode.core.errors import DataError, UsageError
 from intercode.sandbox.images.archives.streams import (
-    BROKEN,
-    CHUNK,
-    Hashed,
-    decompressed,
+    CHUNK_SIZE,
+    DECOMPRESSION_ERRORS,
+    HashingReader,
+    decompress,
     is_compressed,
 )
-from intercode.sandbox.images.archives.tar import Member
-from intercode.sandbox.images.archives.unpack_limits import limit_bytes
-from intercode.sandbox.images.oci.documents import LARGEST
+from intercode.sandbox.images.archives.tar import StrictTarInfo
+from intercode.sandbox.images.archives.unpack_limits import image_size_limit
+from intercode.sandbox.images.oci.documents import MAX_DOCUMENT_SIZE
 
-_LINKS = 8
+_MAX_LINKS = 8
 
 
-class Store(Protocol):
+class ImageStore(Protocol):
     """Named files of a saved image."""
 
     origin: str
@@ -38,16 +38,16 @@ class Store(Protocol):
         """The file's bytes. Raises DataError where there is no plain file of that name."""
 
 
-def document(store: Store, name: str) -> bytes:
+def read_document(store: ImageStore, name: str) -> bytes:
     """A small file whole. Raises DataError where it is absent or no small one."""
     with store.open(name) as f:
-        data = f.read(LARGEST + 1)
-    if len(data) > LARGEST:
-        raise DataError(f"{store.origin}: {name} is larger than {LARGEST} bytes")
+        data = f.read(MAX_DOCUMENT_SIZE + 1)
+    if len(data) > MAX_DOCUMENT_SIZE:
+        raise DataError(f"{store.origin}: {name} is larger than {MAX_DOCUMENT_SIZE} bytes")
     return data
 
 
-class FolderStore:
+class DirectoryStore:
     """The files of a directory."""
 
     def __init__(self, path: Path) -> None:
@@ -97,7 +97,7 @@ class TarStore:
     def _find(self, name: str) -> tarfile.TarInfo | None:
         """The plain file of that name; links inside the archive are followed."""
         name = str(PurePosixPath(name))
-        for _ in range(_LINKS):
+        for _ in range(_MAX_LINKS):
             member = self._members.get(name)
             if member is None or member.isreg():
                 return member
@@ -111,40 +111,40 @@ class TarStore:
 
 
 @contextmanager
-def opened(path: Path, spec: str, cache: Path) -> Iterator[Store]:
+def open_store(path: Path, spec: str, cache: Path) -> Iterator[ImageStore]:
     """The store at ``path``: a directory, or a tar, which may be compressed as a whole.
 
     Raises UsageError where nothing is there, DataError for a broken archive.
     """
     if path.is_dir():
-        yield FolderStore(path)
+        yield DirectoryStore(path)
         return
     if not path.is_file():
         raise UsageError(f"{spec}: there is no file {path}")
     with path.open("rb") as f:
-        plain = _plain(f, path, cache)
+        plain = _decompressed_file(f, path, cache)
         try:
-            with tarfile.open(fileobj=plain, mode="r:", tarinfo=Member) as archive:
+            with tarfile.open(fileobj=plain, mode="r:", tarinfo=StrictTarInfo) as archive:
                 yield TarStore(archive, str(path))
-        except (tarfile.TarError, *BROKEN) as e:
+        except (tarfile.TarError, *DECOMPRESSION_ERRORS) as e:
             raise DataError(f"{path} is no complete tar archive: {e}; save it again") from e
         finally:
             plain.close()
 
 
-def _plain(file: IO[bytes], path: Path, cache: Path) -> IO[bytes]:
+def _decompressed_file(file: IO[bytes], path: Path, cache: Path) -> IO[bytes]:
     """The file itself, or what it holds unpacked into a file without a name."""
     compressed = is_compressed(file.read(6))
     file.seek(0)
     if not compressed:
         return file
-    limit = limit_bytes()
+    limit = image_size_limit()
     whole: IO[bytes] = tempfile.TemporaryFile(dir=cache)  # noqa: SIM115  # closed by the caller
     try:
-        source = Hashed(decompressed(file, str(path)), str(path), limit)
-        while data := source.read(CHUNK):
+        source = HashingReader(decompress(file, str(path)), str(path), limit)
+        while data := source.read(CHUNK_SIZE):
             whole.write(data)
-    except (OSError, *BROKEN) as e:
+    except (OSError, *DECOMPRESSION_ERRORS) as e:
         whole.close()
         if isinstance(e, OSError) and e.errno is not None:
             raise

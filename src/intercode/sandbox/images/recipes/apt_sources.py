@@ -7,11 +7,11 @@ from pathlib import Path
 
 from intercode.core.errors import UsageError
 
-_KINDS = ("", "-updates", "-security")
+_SUITE_SUFFIXES = ("", "-updates", "-security")
 """What a suite's name may end in: the release, its updates, its security updates."""
 
 
-def for_recipe(suite: str, date: str, mirrors: Sequence[str], etc: Path = Path("/etc")) -> str:
+def recipe_sources(suite: str, date: str, mirrors: Sequence[str], etc: Path = Path("/etc")) -> str:
     """The lines of a sources.list for ``suite``.
 
     ``mirrors`` are base addresses or whole ``deb …`` lines, in which ``{date}`` stands for the
@@ -20,8 +20,8 @@ def for_recipe(suite: str, date: str, mirrors: Sequence[str], etc: Path = Path("
     """
     if mirrors:
         filled = [m.replace("{date}", f"{date}T000000Z") for m in mirrors]
-        return "".join(m + "\n" if m.startswith("deb ") else _line(m, suite) for m in filled)
-    found = own(suite, etc)
+        return "".join(m + "\n" if m.startswith("deb ") else _source_line(m, suite) for m in filled)
+    found = machine_sources(suite, etc)
     if not found:
         raise UsageError(
             f"this machine has no archives of Debian {suite!r} of its own: name one with "
@@ -31,41 +31,41 @@ def for_recipe(suite: str, date: str, mirrors: Sequence[str], etc: Path = Path("
     return "".join(found)
 
 
-def own(suite: str, etc: Path = Path("/etc")) -> list[str]:
+def machine_sources(suite: str, etc: Path = Path("/etc")) -> list[str]:
     """The machine's own archives of ``suite`` as sources.list lines, in the order of its files.
 
     Only Debian's main component counts, and only when the machine runs that suite.
     """
-    if _release(etc) != ("debian", suite):
+    if _os_release(etc) != ("debian", suite):
         return []
     folder = etc / "apt" / "sources.list.d"
     lists = [etc / "apt" / "sources.list", *sorted(folder.glob("*.list"))]
-    found = [line for path in lists for line in _one_line_style(_text(path), suite)]
+    found = [line for path in lists for line in _parse_list_file(_read_text(path), suite)]
     for path in sorted(folder.glob("*.sources")):
-        found += _stanza_style(_text(path), suite)
+        found += _parse_sources_file(_read_text(path), suite)
     return list(dict.fromkeys(found))
 
 
-def _line(uri: str, suite: str) -> str:
+def _source_line(uri: str, suite: str) -> str:
     return f"deb {uri} {suite} main\n"
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     return path.read_text("utf-8", "replace") if path.is_file() else ""
 
 
-def _release(etc: Path) -> tuple[str, str]:
+def _os_release(etc: Path) -> tuple[str, str]:
     """The distribution's id and code name."""
-    pairs = (line.partition("=") for line in _text(etc / "os-release").splitlines())
+    pairs = (line.partition("=") for line in _read_text(etc / "os-release").splitlines())
     values = {key: value.strip("\"'") for key, _, value in pairs}
     return values.get("ID", ""), values.get("VERSION_CODENAME", "")
 
 
-def _is_debians(signed_by: str) -> bool:
+def _is_debian_key(signed_by: str) -> bool:
     return not signed_by or "debian-archive" in signed_by
 
 
-def _one_line_style(text: str, suite: str) -> Iterator[str]:
+def _parse_list_file(text: str, suite: str) -> Iterator[str]:
     for line in text.splitlines():
         words = line.split("#")[0].split()
         if not words or words[0] != "deb":
@@ -75,11 +75,11 @@ def _one_line_style(text: str, suite: str) -> Iterator[str]:
             options, _, rest = " ".join(words[1:]).partition("]")
             words = ["deb", *rest.split()]
         signed = options.partition("signed-by=")[2].split(" ")[0]
-        if len(words) > 3 and "main" in words[3:] and _is_debians(signed):
-            yield from (_line(words[1], s) for s in _suites(words[2], suite))
+        if len(words) > 3 and "main" in words[3:] and _is_debian_key(signed):
+            yield from (_source_line(words[1], s) for s in _matching_suites(words[2], suite))
 
 
-def _stanza_style(text: str, suite: str) -> Iterator[str]:
+def _parse_sources_file(text: str, suite: str) -> Iterator[str]:
     for block in text.split("\n\n"):
         fields: dict[str, str] = {}
         key = ""
@@ -96,11 +96,13 @@ def _stanza_style(text: str, suite: str) -> Iterator[str]:
             "deb" in fields.get("types", "").split()
             and "main" in fields.get("components", "").split()
             and fields.get("enabled", "yes").lower() not in ("no", "false", "0")
-            and _is_debians(fields.get("signed-by", ""))
+            and _is_debian_key(fields.get("signed-by", ""))
         )
         for uri in fields.get("uris", "").split() if wanted else ():
-            yield from (_line(uri, s) for s in _suites(fields.get("suites", ""), suite))
+            yield from (
+                _source_line(uri, s) for s in _matching_suites(fields.get("suites", ""), suite)
+            )
 
 
-def _suites(text: str, suite: str) -> list[str]:
-    return [word for word in text.split() if word in {suite + kind for kind in _KINDS}]
+def _matching_suites(text: str, suite: str) -> list[str]:
+    return [word for word in text.split() if word in {suite + kind for kind in _SUITE_SUFFIXES}]

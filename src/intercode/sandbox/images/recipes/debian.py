@@ -18,26 +18,26 @@ RELEASES = {
     "10": "buster", "11": "bullseye", "12": "bookworm", "13": "trixie", "14": "forky",
 }  # fmt: skip
 """Debian's releases: number and name."""
-NAMES = (*RELEASES.values(), "sid")
+RELEASE_NAMES = (*RELEASES.values(), "sid")
 """What a release may be called."""
 _TAG = re.compile(r"(?:docker\.io/)?(?:library/)?debian:([a-z0-9]+)(?:\.\d+)?(?:-slim)?")
 
 
-def suite_of(text: str) -> str | None:
+def parse_release(text: str) -> str | None:
     """The release that ``bookworm``, or an image's name such as ``debian:12-slim``, means."""
     found = _TAG.fullmatch(text)
     name = found[1] if found else text
     name = RELEASES.get(name, name) if found else name
-    return name if name in NAMES else None
+    return name if name in RELEASE_NAMES else None
 
 
-def debian(
+def debian_image(
     suite: str,
     packages: Sequence[str] = (),
     date: str = "",
     mirrors: Sequence[str] = (),
     progress: Callable[[str], None] | None = None,
-    again: bool = False,
+    force: bool = False,
 ) -> Image:
     """The image of a release with packages, built when it is first asked for.
 
@@ -47,16 +47,16 @@ def debian(
     """
     today = datetime.now(UTC).strftime("%Y%m%d")
     wanted = recipes.Recipe(
-        name=named(suite, packages, date),
+        name=image_name(suite, packages, date),
         suite=suite,
         packages=tuple(dict.fromkeys(packages)),
         date=date or today,
     )
-    path: Path = builder.build(wanted, mirrors, progress, again=again)
+    path: Path = builder.build_recipe(wanted, mirrors, progress, force=force)
     return images.resolve(f"tar:{path}")
 
 
-def named(suite: str, packages: Sequence[str], date: str) -> str:
+def image_name(suite: str, packages: Sequence[str], date: str) -> str:
     """What such an image is called in the cache."""
     told = repr((suite, sorted(set(packages)), date))
     return f"{suite}-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
@@ -64,4 +64,4 @@ def named(suite: str, packages: Sequence[str], date: str) -> str:
 
 def is_built(suite: str, packages: Sequence[str] = (), date: str = "") -> bool:
     """Whether such an image is in the cache."""
-    return recipes.built_path(named(suite, packages, date), cache_root()).is_file()
+    return recipes.built_path(image_name(suite, packages, date), cache_root()).is_file()

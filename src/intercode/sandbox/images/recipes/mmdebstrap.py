@@ -15,33 +15,41 @@ from pathlib import Path
 
 from intercode.core.errors import DataError, InfrastructureError, UsageError
 from intercode.core.paths import cache_root
-from intercode.sandbox.images.cache.trees import file_digest, locked
+from intercode.sandbox.images.cache.trees import file_digest, file_lock
 from intercode.sandbox.images.recipes import apt_sources
 from intercode.sandbox.images.recipes import packaged as recipes
-from intercode.sandbox.images.recipes.packaged import Recipe, pinned
+from intercode.sandbox.images.recipes.packaged import Recipe, is_pinned
 
-__all__ = ["Recipe", "build", "command", "differences", "package_versions", "pinned", "record"]
+__all__ = [
+    "Recipe",
+    "build_recipe",
+    "build_report",
+    "is_pinned",
+    "mmdebstrap_command",
+    "package_versions",
+    "version_differences",
+]
 
 Progress = Callable[[str], None]
 """Called with each line that the build prints."""
 
-_PINS = "etc/apt/preferences.d/intercode"
-_CLEAN = f"""set -e; cd "$1"
-rm -f etc/resolv.conf etc/hostname {_PINS} etc/apt/apt.conf.d/99mmdebstrap
+_PREFERENCES_PATH = "etc/apt/preferences.d/intercode"
+_CLEANUP_HOOK = f"""set -e; cd "$1"
+rm -f etc/resolv.conf etc/hostname {_PREFERENCES_PATH} etc/apt/apt.conf.d/99mmdebstrap
 rm -f etc/ssl/certs/java/cacerts
 : > etc/resolv.conf; : > etc/hostname; : > etc/apt/sources.list
 rm -rf etc/apt/sources.list.d/* var/lib/apt/lists/* var/cache/apt/*"""
 """Run when all is installed: what depends on the machine or the mirror goes out of the image."""
-_KEPT = ("PATH", "HOME", "TMPDIR", "http_proxy", "https_proxy", "no_proxy", "APT_CONFIG")
+_ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "http_proxy", "https_proxy", "no_proxy", "APT_CONFIG")
 
 
-def build(
+def build_recipe(
     recipe: Recipe | str,
     mirror: str | Sequence[str] | None = None,
     progress: Progress | None = None,
     *,
     cache: Path | None = None,
-    again: bool = False,
+    force: bool = False,
 ) -> Path:
     """Build ``recipe`` and return its tar in the cache, or the one there unless ``again``.
 
@@ -52,11 +60,11 @@ def build(
     Raises UsageError when mmdebstrap or an archive is missing, InfrastructureError when the build
     fails (with the end of what it printed).
     """
-    recipe = recipes.load(recipe) if isinstance(recipe, str) else recipe
+    recipe = recipes.load_recipe(recipe) if isinstance(recipe, str) else recipe
     target = recipes.built_path(recipe.name, cache_root() if cache is None else cache)
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
-    with locked(target.with_name(f".{recipe.name}.lock")):
-        if target.is_file() and not again:
+    with file_lock(target.with_name(f".{recipe.name}.lock")):
+        if target.is_file() and not force:
             return target
         tool = shutil.which("mmdebstrap")
         if tool is None:
@@ -66,42 +74,46 @@ def build(
                 "with --image tar:/path.tar"
             )
         mirrors = [mirror] if isinstance(mirror, str) else list(mirror or ())
-        archives = apt_sources.for_recipe(recipe.suite, recipe.date, mirrors)
+        archives = apt_sources.recipe_sources(recipe.suite, recipe.date, mirrors)
         stage = target.with_name(f".{recipe.name}.half")
-        _removed(stage)
+        _remove_stage(stage)
         stage.mkdir(mode=0o755)
         half = stage / os.urandom(4).hex()  # whatever a build that was killed still writes
         try:
-            _run(tool, recipe, half, archives, bool(mirrors), progress or _silent)
+            _run_mmdebstrap(
+                tool, recipe, half, archives, bool(mirrors), progress or _ignore_progress
+            )
             half.chmod(0o644)
-            facts = record(recipe, half, target.parent.parent)
+            facts = build_report(recipe, half, target.parent.parent)
             target.with_suffix(".json").write_text(json.dumps(facts, indent=1) + "\n")
             half.replace(target)
         finally:
-            _removed(stage)
+            _remove_stage(stage)
     return target
 
 
-def _removed(stage: Path) -> None:
+def _remove_stage(stage: Path) -> None:
     if stage.is_dir():
         shutil.rmtree(stage, ignore_errors=True)
     else:
         stage.unlink(missing_ok=True)
 
 
-def _silent(line: str) -> None:
+def _ignore_progress(line: str) -> None:
     del line
 
 
-def command(
+def mmdebstrap_command(
     tool: str, recipe: Recipe, target: Path, pins: Path | None, dated: bool
 ) -> tuple[str, ...]:
     """The argument vector of the build. It reads the archives from its standard input."""
-    hooks = [f"--customize-hook={_CLEAN}"]
+    hooks = [f"--customize-hook={_CLEANUP_HOOK}"]
     for path, aim in recipe.links:
         hooks.append(f'--customize-hook=ln -s {shlex.quote(aim)} "$1"/{shlex.quote(path)}')
     if pins is not None:
-        hooks.insert(0, f'--setup-hook=install -D -m644 {shlex.quote(str(pins))} "$1"/{_PINS}')
+        hooks.insert(
+            0, f'--setup-hook=install -D -m644 {shlex.quote(str(pins))} "$1"/{_PREFERENCES_PATH}'
+        )
     if dated:  # an archive of a past day is signed with a term that has run out
         hooks.insert(0, '--aptopt=Acquire::Check-Valid-Until "false"')
     return (
@@ -117,20 +129,20 @@ def command(
     )
 
 
-def _run(
+def _run_mmdebstrap(
     tool: str, recipe: Recipe, target: Path, archives: str, dated: bool, progress: Progress
 ) -> None:
     """Run the build. Raises InfrastructureError with its last lines when it fails."""
-    environment = {key: os.environ[key] for key in _KEPT if key in os.environ}
+    environment = {key: os.environ[key] for key in _ENVIRONMENT if key in os.environ}
     environment |= {"SOURCE_DATE_EPOCH": str(recipe.epoch), "LC_ALL": "C.UTF-8", "TZ": "UTC"}
     environment["PYTHONHASHSEED"] = "0"  # the order of sets goes into compiled Python files
     last: deque[str] = deque(maxlen=8)
     with tempfile.TemporaryDirectory(prefix="intercode-build-") as folder:
         Path(folder).chmod(0o755)
         pins = Path(folder) / "pins"
-        pins.write_text(preferences(recipe))
+        pins.write_text(apt_preferences(recipe))
         process = subprocess.Popen(
-            command(tool, recipe, target, pins if recipe.versions else None, dated),
+            mmdebstrap_command(tool, recipe, target, pins if recipe.versions else None, dated),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -156,7 +168,7 @@ def _run(
         )
 
 
-def preferences(recipe: Recipe) -> str:
+def apt_preferences(recipe: Recipe) -> str:
     """What makes apt take the locked versions wherever the archive still has them."""
     return "\n".join(
         f"Package: {package}\nPin: version {version}\nPin-Priority: 1001\n"
@@ -174,11 +186,11 @@ def package_versions(path: Path) -> dict[str, str]:
             if member.name.removeprefix("./") == "var/lib/dpkg/status" and member.isfile():
                 content = archive.extractfile(member)
                 assert content is not None
-                return dict(sorted(_packages(content.read().decode("utf-8", "replace"))))
+                return dict(sorted(_installed_packages(content.read().decode("utf-8", "replace"))))
     raise DataError(f"{path} holds no var/lib/dpkg/status: it is no Debian root file system")
 
 
-def _packages(status: str) -> list[tuple[str, str]]:
+def _installed_packages(status: str) -> list[tuple[str, str]]:
     found = []
     for block in status.split("\n\n"):
         lines = (line.partition(": ") for line in block.splitlines() if not line.startswith(" "))
@@ -188,7 +200,7 @@ def _packages(status: str) -> list[tuple[str, str]]:
     return found
 
 
-def differences(recipe: Recipe, versions: Mapping[str, str]) -> dict[str, list[str | None]]:
+def version_differences(recipe: Recipe, versions: Mapping[str, str]) -> dict[str, list[str | None]]:
     """The packages whose locked and found versions differ: name to both, None where absent."""
     locked_ = dict(recipe.versions)
     if not locked_:
@@ -198,7 +210,7 @@ def differences(recipe: Recipe, versions: Mapping[str, str]) -> dict[str, list[s
     return {name: [wanted, found] for name, wanted, found in pairs if wanted != found}
 
 
-def record(recipe: Recipe, path: Path, cache: Path) -> dict[str, object]:
+def build_report(recipe: Recipe, path: Path, cache: Path) -> dict[str, object]:
     """What is known of a built tar: digest, whether it is the pinned one, versions, differences."""
     digest = f"sha256:{file_digest(cache, path)}"
     versions = package_versions(path)
@@ -209,6 +221,6 @@ def record(recipe: Recipe, path: Path, cache: Path) -> dict[str, object]:
         "digest": digest,
         "pinned": recipe.matches(digest),
         "size": path.stat().st_size,
-        "differences": differences(recipe, versions),
+        "differences": version_differences(recipe, versions),
         "packages": versions,
     }

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import ConfigError
-from intercode.core.registry import unknown
+from intercode.core.registry import unknown_name_error
 from intercode.core.types import Image
 
 _DATE = re.compile(r"\d{8}")
@@ -46,23 +46,23 @@ class Recipe:
         return any(digest == f"sha256:{pinned}" for _, pinned in self.digests)
 
 
-def names() -> list[str]:
+def recipe_names() -> list[str]:
     """The recipes that come with the package."""
     found = resources.files("intercode.sandbox.images.recipes").joinpath("data").iterdir()
     return sorted(f.name.removesuffix(".toml") for f in found if f.name.endswith(".toml"))
 
 
-def load(name: str) -> Recipe:
+def load_recipe(name: str) -> Recipe:
     """A packaged recipe. Raises UnknownNameError with the nearest name."""
-    if name not in names():
-        raise unknown("image recipe", name, names())
+    if name not in recipe_names():
+        raise unknown_name_error("image recipe", name, recipe_names())
     folder = resources.files("intercode.sandbox.images.recipes").joinpath("data")
     lock = folder.joinpath(f"{name}.versions")
     locked = lock.read_text("utf-8") if lock.is_file() else ""
-    return parse(name, folder.joinpath(f"{name}.toml").read_text("utf-8"), locked)
+    return parse_recipe(name, folder.joinpath(f"{name}.toml").read_text("utf-8"), locked)
 
 
-def parse(name: str, text: str, locked: str = "") -> Recipe:
+def parse_recipe(name: str, text: str, lock_text: str = "") -> Recipe:
     """A recipe from its TOML text and the ``package=version`` lines of its lock.
 
     Raises ConfigError for unknown or missing keys, wrong types and a date that is none.
@@ -77,7 +77,7 @@ def parse(name: str, text: str, locked: str = "") -> Recipe:
     }  # fmt: skip
     for key, value in table.items():
         if key not in kinds:
-            raise unknown(f"key in recipe {name}", key, list(kinds))
+            raise unknown_name_error(f"key in recipe {name}", key, list(kinds))
         if not isinstance(value, kinds[key]):
             raise ConfigError(f"recipe {name!r}: {key} = {value!r} is no {kinds[key].__name__}")
     missing = {"suite", "packages", "date"} - set(table)
@@ -86,11 +86,11 @@ def parse(name: str, text: str, locked: str = "") -> Recipe:
     recipe = Recipe(
         name=name,
         suite=table["suite"],
-        packages=tuple(_texts(name, "packages", table["packages"])),
+        packages=tuple(_string_list(name, "packages", table["packages"])),
         date=table["date"],
         description=table.get("description", ""),
         digests=tuple(sorted(table.get("digests", {}).items())),
-        versions=tuple(_lock(name, locked)),
+        versions=tuple(_parse_lock(name, lock_text)),
         links=tuple(sorted(table.get("links", {}).items())),
     )
     try:
@@ -102,13 +102,13 @@ def parse(name: str, text: str, locked: str = "") -> Recipe:
     return recipe
 
 
-def _texts(name: str, key: str, values: list[Any]) -> list[str]:
+def _string_list(name: str, key: str, values: list[Any]) -> list[str]:
     if not values or not all(isinstance(v, str) and v for v in values):
         raise ConfigError(f"recipe {name!r}: {key} must be a list of names, not {values!r}")
     return values
 
 
-def _lock(name: str, text: str) -> list[tuple[str, str]]:
+def _parse_lock(name: str, text: str) -> list[tuple[str, str]]:
     pairs = [line.partition("=") for line in text.split()]
     for package, mark, version in pairs:
         if not (package and mark and version):
@@ -121,6 +121,6 @@ def built_path(name: str, cache: Path) -> Path:
     return cache / "images" / f"{name}.tar"
 
 
-def pinned(image: Image) -> bool:
+def is_pinned(image: Image) -> bool:
     """Whether an image is one that a recipe pins, so that a number obtained on it is comparable."""
-    return any(load(name).matches(image.digest) for name in names())
+    return any(load_recipe(name).matches(image.digest) for name in recipe_names())

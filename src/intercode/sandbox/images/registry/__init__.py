@@ -8,19 +8,25 @@ from typing import IO, Any
 
 from intercode.core.errors import DataError
 from intercode.core.types import Image
-from intercode.sandbox.images.archives.unpack_limits import limit_bytes
+from intercode.sandbox.images.archives.unpack_limits import image_size_limit
 from intercode.sandbox.images.cache import records
-from intercode.sandbox.images.cache.trees import hold
+from intercode.sandbox.images.cache.trees import mark_in_use
 from intercode.sandbox.images.oci import documents, layout
-from intercode.sandbox.images.oci.assemble import Blob, Parts, Progress, image, tree_key
+from intercode.sandbox.images.oci.assemble import (
+    ImageParts,
+    LayerBlob,
+    Progress,
+    tree_key,
+    unpack_image,
+)
 from intercode.sandbox.images.registry import blobs
-from intercode.sandbox.images.registry.client import Registry
-from intercode.sandbox.images.registry.reference import Reference, parse
+from intercode.sandbox.images.registry.client import RegistryClient
+from intercode.sandbox.images.registry.reference import Reference, parse_reference
 
-__all__ = ["Reference", "parse", "pull"]
+__all__ = ["Reference", "parse_reference", "pull"]
 
 
-def pull(text: str, cache: Path, progress: Progress | None = None, again: bool = False) -> Image:
+def pull(text: str, cache: Path, progress: Progress | None = None, force: bool = False) -> Image:
     """The image ``host[:port]/name[:tag|@digest]``, from the cache where it was fetched before.
 
     ``again`` asks the registry what a tag means now; only what is not here yet is fetched. Every
@@ -30,66 +36,69 @@ def pull(text: str, cache: Path, progress: Progress | None = None, again: bool =
     Raises UsageError for a name that is none or is not there, DataError for what is damaged,
     InfrastructureError where the registry does not answer.
     """
-    reference, name = parse(text), f"registry:{text}"
-    if not again and (known := records.image(cache, name)) is not None:
+    reference, name = parse_reference(text), f"registry:{text}"
+    if not force and (known := records.load_image(cache, name)) is not None:
         return known
     cache.mkdir(parents=True, exist_ok=True, mode=0o755)
-    with Registry(reference) as registry:
-        manifest, digest = _manifest(registry, reference)
-        config, layers = layout.described(manifest, str(reference))
-        data = documents.verify(registry.config(config["digest"]), config["digest"], str(reference))
-        there = _have(cache, config["digest"])
-        found = () if there else _fetch(registry, reference, layers, cache, progress)
-    stored = found or tuple(blobs.path_of(cache, d["digest"]) for d in layers)
-    parts = Parts(
+    with RegistryClient(reference) as registry:
+        manifest, digest = _fetch_manifest(registry, reference)
+        config, layers = layout.manifest_descriptors(manifest, str(reference))
+        data = documents.verify_digest(
+            registry.fetch_config(config["digest"]), config["digest"], str(reference)
+        )
+        there = _is_unpacked(cache, config["digest"])
+        found = () if there else _fetch_layers(registry, reference, layers, cache, progress)
+    stored = found or tuple(blobs.blob_path(cache, d["digest"]) for d in layers)
+    parts = ImageParts(
         str(reference),
         data,
         tuple(
-            Blob(partial(_open, path), d["digest"]) for path, d in zip(stored, layers, strict=True)
+            LayerBlob(partial(_open_file, path), d["digest"])
+            for path, d in zip(stored, layers, strict=True)
         ),
     )
     try:
-        made = image(name, parts, cache, progress)
+        made = unpack_image(name, parts, cache, progress)
     except DataError:
         for path in found:  # one that the disk damaged would be damaged the next time too
             path.unlink(missing_ok=True)
         raise
-    return records.note(cache, made, f"{reference.host}/{reference.name}@{digest}")
+    return records.save_record(cache, made, f"{reference.host}/{reference.name}@{digest}")
 
 
-def _open(path: Path) -> IO[bytes]:
+def _open_file(path: Path) -> IO[bytes]:
     return path.open("rb")
 
 
-def _manifest(registry: Registry, reference: Reference) -> tuple[dict[str, Any], str]:
+def _fetch_manifest(registry: RegistryClient, reference: Reference) -> tuple[dict[str, Any], str]:
     """The manifest for this machine, and the digest of what the reference names."""
     origin = str(reference)
-    data = registry.manifest(reference.wanted)
+    data = registry.fetch_manifest(reference.tag_or_digest)
     if reference.digest:
-        documents.verify(data, reference.digest, origin)
+        documents.verify_digest(data, reference.digest, origin)
 
     def fetch(descriptor: dict[str, Any]) -> bytes:
         digest = documents.check_digest(descriptor.get("digest"), origin)
-        return documents.verify(registry.manifest(digest), digest, origin)
+        return documents.verify_digest(registry.fetch_manifest(digest), digest, origin)
 
-    return layout.manifest_of(data, fetch, origin), documents.sha256(data)
+    return layout.parse_manifest(data, fetch, origin), documents.sha256(data)
 
 
-def _have(cache: Path, digest: str) -> bool:
+def _is_unpacked(cache: Path, digest: str) -> bool:
     key = f"layers/{tree_key(digest)}"
-    hold(cache, key)
+    mark_in_use(cache, key)
     return (cache / key).is_dir()
 
 
-def _fetch(
-    registry: Registry,
+def _fetch_layers(
+    registry: RegistryClient,
     reference: Reference,
     layers: list[dict[str, Any]],
     cache: Path,
     progress: Progress | None,
 ) -> tuple[Path, ...]:
     whole = sum(int(d["size"]) for d in layers)
-    if whole > limit_bytes():
+    if whole > image_size_limit():
         raise DataError(
             f"{reference} has {whole} bytes; set INTERCODE_IMAGE_LIMIT (such as 200G) if that is so"
         )
@@ -100,5 +109,5 @@ def _fetch(
                 f"fetching layer {number} of {len(layers)} of {reference} "
                 f"({layer['size'] / 1e6:.1f} MB)"
             )
-        found.append(blobs.fetch(registry, layer["digest"], int(layer["size"]), cache))
+        found.append(blobs.fetch_blob(registry, layer["digest"], int(layer["size"]), cache))
     return tuple(found)

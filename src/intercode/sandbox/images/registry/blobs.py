@@ -10,31 +10,31 @@ from typing import BinaryIO
 import httpx
 
 from intercode.core.errors import DataError
-from intercode.sandbox.images.cache.trees import hold, locked
-from intercode.sandbox.images.registry.client import BusyError, Registry
+from intercode.sandbox.images.cache.trees import file_lock, mark_in_use
+from intercode.sandbox.images.registry.client import RegistryClient, RetryableError
 
 
-def path_of(cache: Path, digest: str) -> Path:
+def blob_path(cache: Path, digest: str) -> Path:
     """Where the blob with that digest lies, or will."""
     return cache / "blobs" / digest.removeprefix("sha256:")
 
 
-def fetch(registry: Registry, digest: str, size: int, cache: Path) -> Path:
+def fetch_blob(registry: RegistryClient, digest: str, size: int, cache: Path) -> Path:
     """The blob with that digest and size in the cache, fetched where it is not there.
 
     What an earlier fetch left half-done is gone on with. Raises DataError where the bytes are not
     those of the digest, and as ``Registry`` does.
     """
-    final = path_of(cache, digest)
-    hold(cache, str(final.relative_to(cache)))
+    final = blob_path(cache, digest)
+    mark_in_use(cache, str(final.relative_to(cache)))
     final.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
-    with locked(final.with_name(f".{final.name}.lock")):
+    with file_lock(final.with_name(f".{final.name}.lock")):
         if final.is_file() and final.stat().st_size == size:
             return final
         part = final.with_name(f".{final.name}.part")
         with part.open("ab+") as f:
-            _complete(registry, digest, size, f)
-        if (found := _digest(part)) != digest:
+            _download(registry, digest, size, f)
+        if (found := _file_digest(part)) != digest:
             part.unlink()
             raise DataError(
                 f"the registry sent {found} where {digest} was asked for: it was damaged or "
@@ -45,7 +45,7 @@ def fetch(registry: Registry, digest: str, size: int, cache: Path) -> Path:
     return final
 
 
-def _complete(registry: Registry, digest: str, size: int, file: BinaryIO) -> None:
+def _download(registry: RegistryClient, digest: str, size: int, file: BinaryIO) -> None:
     """Append what is missing, again and again while something comes."""
     while (before := file.seek(0, os.SEEK_END)) != size:
         if before > size:
@@ -53,23 +53,23 @@ def _complete(registry: Registry, digest: str, size: int, file: BinaryIO) -> Non
             continue
 
         def ask() -> bool:
-            return _append(registry, digest, size, file)
+            return _download_range(registry, digest, size, file)
 
-        registry.patiently(ask)
+        registry.retry(ask)
 
 
-def _append(registry: Registry, digest: str, size: int, file: BinaryIO) -> bool:
+def _download_range(registry: RegistryClient, digest: str, size: int, file: BinaryIO) -> bool:
     """Fetch from where the file ends; True where something came. Raises BusyError otherwise."""
     before = file.seek(0, os.SEEK_END)
     headers = {"Range": f"bytes={before}-", "Accept-Encoding": "identity"}
     got = 0
     try:
         with registry.stream(f"blobs/{digest}", headers if before else {}) as response:
-            if before and not _goes_on(response, before):
+            if before and not _is_continuation(response, before):
                 file.truncate(0)
                 before = 0
                 if response.status_code == 206:
-                    raise BusyError(f"another piece of {digest} came than was asked for")
+                    raise RetryableError(f"another piece of {digest} came than was asked for")
             for piece in response.iter_raw():
                 got += len(piece)
                 if before + got > size:
@@ -77,7 +77,7 @@ def _append(registry: Registry, digest: str, size: int, file: BinaryIO) -> bool:
                     raise DataError(f"the blob {digest} is longer than the {size} bytes it has")
                 file.write(piece)
             file.flush()
-    except BusyError as e:
+    except RetryableError as e:
         file.flush()
         if e.status == 416:
             file.truncate(0)
@@ -85,15 +85,15 @@ def _append(registry: Registry, digest: str, size: int, file: BinaryIO) -> bool:
             raise
         return True
     if not got:
-        raise BusyError(f"the blob {digest} ended after {before} of {size} bytes")
+        raise RetryableError(f"the blob {digest} ended after {before} of {size} bytes")
     return True
 
 
-def _goes_on(response: httpx.Response, at: int) -> bool:
+def _is_continuation(response: httpx.Response, at: int) -> bool:
     told = str(response.headers.get("content-range", ""))
     return response.status_code == 206 and told.startswith(f"bytes {at}-")
 
 
-def _digest(path: Path) -> str:
+def _file_digest(path: Path) -> str:
     with path.open("rb") as f:
         return f"sha256:{hashlib.file_digest(f, 'sha256').hexdigest()}"

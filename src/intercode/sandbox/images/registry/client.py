@@ -12,11 +12,16 @@ from typing import TypeVar
 import httpx
 
 from intercode.core.errors import DataError, InfrastructureError, UsageError
-from intercode.sandbox.images.oci.documents import LARGEST, read
+from intercode.sandbox.images.oci.documents import MAX_DOCUMENT_SIZE, parse_json
 from intercode.sandbox.images.registry import credentials
-from intercode.sandbox.images.registry.reference import PLAIN, Reference, is_loopback, is_plain
+from intercode.sandbox.images.registry.reference import (
+    HTTP_REGISTRIES_VARIABLE,
+    Reference,
+    is_loopback,
+    uses_http,
+)
 
-ATTEMPTS = 5
+MAX_ATTEMPTS = 5
 """Times that a request is sent while the registry fails or is too busy, without any progress."""
 ACCEPT = ", ".join(
     (
@@ -28,12 +33,12 @@ ACCEPT = ", ".join(
 )
 T = TypeVar("T")
 _TIMEOUT = httpx.Timeout(30.0, connect=10.0)
-_REDIRECTS = 5
-_LONGEST_PAUSE = 30.0
-_CERTIFICATES = ("/etc/docker/certs.d", "/etc/containers/certs.d")
+_MAX_REDIRECTS = 5
+_MAX_PAUSE = 30.0
+_CERTIFICATE_DIRECTORIES = ("/etc/docker/certs.d", "/etc/containers/certs.d")
 
 
-class BusyError(InfrastructureError):
+class RetryableError(InfrastructureError):
     """The registry failed in a way that another attempt may mend.
 
     ``pause``: seconds to wait that it asks for; ``status``: of its answer, 0 without one.
@@ -42,28 +47,28 @@ class BusyError(InfrastructureError):
     def __init__(self, message: str, status: int = 0, pause: float = 0.0) -> None:
         super().__init__(message)
         self.status = status
-        self.pause = pause
+        self.retry_after = pause
 
 
-class Registry:
+class RegistryClient:
     """One repository of a registry. Close it, or use it with ``with``.
 
     HTTPS always; a registry on this machine's loopback, or named in ``INTERCODE_REGISTRY_HTTP``,
     is tried over HTTPS first and then spoken to without.
     """
 
-    def __init__(self, reference: Reference, pause: float = 0.5) -> None:
+    def __init__(self, reference: Reference, retry_delay: float = 0.5) -> None:
         self._reference = reference
-        self._pause = pause
+        self._retry_delay = retry_delay
         self._authorization: str | None = None
         self._client = httpx.Client(
             timeout=_TIMEOUT,
-            verify=_trust(reference.host),
+            verify=_ssl_context(reference.host),
             trust_env=not is_loopback(reference.host),
         )
         self._scheme = "https"
 
-    def __enter__(self) -> Registry:
+    def __enter__(self) -> RegistryClient:
         try:
             self._scheme = self._find_scheme()
         except BaseException:
@@ -78,38 +83,42 @@ class Registry:
         """End all connections."""
         self._client.close()
 
-    def manifest(self, wanted: str) -> bytes:
+    def fetch_manifest(self, wanted: str) -> bytes:
         """The bytes of the manifest of a tag or digest; a digest is left for the caller to check.
 
         Raises UsageError where there is none or it is not for us, InfrastructureError where the
         registry does not answer.
         """
-        return self.patiently(lambda: self._small(f"manifests/{wanted}", {"Accept": ACCEPT}))
+        return self.retry(lambda: self._fetch_document(f"manifests/{wanted}", {"Accept": ACCEPT}))
 
-    def config(self, digest: str) -> bytes:
+    def fetch_config(self, digest: str) -> bytes:
         """The bytes of a small blob, unchecked. Raises as ``manifest`` does."""
-        return self.patiently(lambda: self._small(f"blobs/{digest}", {}))
+        return self.retry(lambda: self._fetch_document(f"blobs/{digest}", {}))
 
-    def _small(self, path: str, headers: Mapping[str, str]) -> bytes:
+    def _fetch_document(self, path: str, headers: Mapping[str, str]) -> bytes:
         data = b""
         with self.stream(path, headers) as response:
             for piece in response.iter_bytes():
                 data += piece
-                if len(data) > LARGEST:
-                    raise DataError(f"{self._reference}: a document of over {LARGEST} bytes")
+                if len(data) > MAX_DOCUMENT_SIZE:
+                    raise DataError(
+                        f"{self._reference}: a document of over {MAX_DOCUMENT_SIZE} bytes"
+                    )
         return data
 
-    def patiently(self, ask: Callable[[], T]) -> T:
+    def retry(self, ask: Callable[[], T]) -> T:
         """What ``ask`` gives, asked again with pauses while the registry is ``BusyError``."""
-        for attempt in range(1, ATTEMPTS + 1):
+        for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
                 return ask()
-            except BusyError as e:
-                if attempt == ATTEMPTS:
+            except RetryableError as e:
+                if attempt == MAX_ATTEMPTS:
                     raise InfrastructureError(
-                        f"{self._reference.host} did not answer after {ATTEMPTS} attempts: {e}"
+                        f"{self._reference.host} did not answer after {MAX_ATTEMPTS} attempts: {e}"
                     ) from e
-                time.sleep(min(max(e.pause, self._pause * 2 ** (attempt - 1)), _LONGEST_PAUSE))
+                time.sleep(
+                    min(max(e.retry_after, self._retry_delay * 2 ** (attempt - 1)), _MAX_PAUSE)
+                )
         raise AssertionError("no attempt was made")
 
     @contextmanager
@@ -127,14 +136,14 @@ class Registry:
                 self._authorization = self._authorize(asked)
                 response = self._follow(url, headers)
             try:
-                self._check(response)
+                self._check_status(response)
                 yield response
             finally:
                 response.close()
         except httpx.InvalidURL as e:
             raise DataError(f"{self._reference.host} sends us to an address that is none") from e
         except httpx.RequestError as e:
-            raise BusyError(f"{type(e).__name__}: {e}") from e
+            raise RetryableError(f"{type(e).__name__}: {e}") from e
 
     @property
     def _base(self) -> str:
@@ -143,7 +152,7 @@ class Registry:
     def _follow(self, url: httpx.URL, headers: Mapping[str, str]) -> httpx.Response:
         """Send a request and go where it is redirected; the login goes to the registry only."""
         home = (url.scheme, url.host, url.port)
-        for _ in range(_REDIRECTS + 1):
+        for _ in range(_MAX_REDIRECTS + 1):
             own = (url.scheme, url.host, url.port) == home
             known = {"Authorization": self._authorization} if own and self._authorization else {}
             request = self._client.build_request("GET", url, headers={**headers, **known})
@@ -160,13 +169,15 @@ class Registry:
             url = target
         raise DataError(f"{self._reference.host} redirects without an end")
 
-    def _check(self, response: httpx.Response) -> None:
+    def _check_status(self, response: httpx.Response) -> None:
         status, where = response.status_code, str(self._reference)
         if status in (200, 206):
             return
         if status == 429 or status >= 500:
             asked = response.headers.get("retry-after", "")
-            raise BusyError(f"status {status}", status, float(asked) if asked.isdigit() else 0.0)
+            raise RetryableError(
+                f"status {status}", status, float(asked) if asked.isdigit() else 0.0
+            )
         if status in (401, 403):
             raise UsageError(
                 f"{self._reference.host} does not give {where} to us (status {status}): "
@@ -175,27 +186,27 @@ class Registry:
         if status == 404:
             raise UsageError(f"there is no {where}: the registry knows no such image or part")
         if status == 416:
-            raise BusyError("it has no more of that part", status)
+            raise RetryableError("it has no more of that part", status)
         raise InfrastructureError(f"{where}: unexpected status {status} from the registry")
 
     def _authorize(self, header: str) -> str:
         """The Authorization header that answers a challenge."""
-        scheme, asked = credentials.challenge(header)
-        known = credentials.find(self._reference.host)
+        scheme, asked = credentials.parse_challenge(header)
+        known = credentials.find_credentials(self._reference.host)
         if scheme == "basic":
             if known is None or known.token:
                 raise UsageError(
                     f"{self._reference.host} asks for a login: `docker login "
                     f"{self._reference.host}` or `podman login`"
                 )
-            return _basic(known)
+            return _basic_header(known)
         if scheme != "bearer" or "realm" not in asked:
             raise InfrastructureError(
                 f"{self._reference.host} asks for a login of the unknown kind {header[:80]!r}"
             )
         return f"Bearer {self._token(asked, known)}"
 
-    def _token(self, asked: Mapping[str, str], known: credentials.Login | None) -> str:
+    def _token(self, asked: Mapping[str, str], known: credentials.Credentials | None) -> str:
         realm = httpx.URL(asked["realm"])
         if realm.scheme != "https" and self._scheme == "https":
             raise DataError(f"{self._reference.host} asks to log in at {realm}: not protected")
@@ -206,15 +217,15 @@ class Registry:
             form["client_id"] = "intercode"
             response = self._client.post(realm, data=form)
         else:
-            headers = {"Authorization": _basic(known)} if known else {}
+            headers = {"Authorization": _basic_header(known)} if known else {}
             response = self._client.get(realm, params={**realm.params, **query}, headers=headers)
         if response.status_code in (400, 401, 403):
             raise UsageError(
                 f"{realm.host} refuses the login for {self._reference}: `docker login "
                 f"{self._reference.host}` or `podman login` again"
             )
-        self._check(response)
-        table = read(response.content, str(realm.host))
+        self._check_status(response)
+        table = parse_json(response.content, str(realm.host))
         token = table.get("token") or table.get("access_token")
         if not isinstance(token, str) or not token.isprintable():
             raise InfrastructureError(f"{realm.host} answered without a token")
@@ -228,29 +239,29 @@ class Registry:
             if "CERTIFICATE_VERIFY_FAILED" in str(e):
                 raise UsageError(
                     f"the certificate of {host} is not trusted ({e}): name its authority with "
-                    f"SSL_CERT_FILE, or put it into {_CERTIFICATES[0]}/{host}/ca.crt"
+                    f"SSL_CERT_FILE, or put it into {_CERTIFICATE_DIRECTORIES[0]}/{host}/ca.crt"
                 ) from e
-            if is_plain(host):
+            if uses_http(host):
                 return "http"
             if "WRONG_VERSION_NUMBER" in str(e) or "record layer" in str(e):
                 raise UsageError(
-                    f"{host} speaks no HTTPS; if it is to be trusted without, set {PLAIN}={host}"
+                    f"{host} speaks no HTTPS; if it is to be trusted without, set {HTTP_REGISTRIES_VARIABLE}={host}"
                 ) from e
         return "https"
 
 
-def _basic(known: credentials.Login) -> str:
+def _basic_header(known: credentials.Credentials) -> str:
     request = httpx.Request("GET", "https://unused")
     flow = httpx.BasicAuth(known.user, known.password).auth_flow(request)
     return str(next(flow).headers["Authorization"])
 
 
-def _trust(host: str) -> ssl.SSLContext:
+def _ssl_context(host: str) -> ssl.SSLContext:
     """Whose certificates count: Python's and the system's, and those that engines keep for a
     registry."""
     context = httpx.create_ssl_context()
     context.load_default_certs()
-    for folder in _CERTIFICATES:
+    for folder in _CERTIFICATE_DIRECTORIES:
         for path in sorted((Path(folder) / host).glob("*.crt")):
             context.load_verify_locations(path)
     return context

@@ -17,13 +17,13 @@ from typing import Any
 from intercode.core.errors import ConfigError
 
 _HELPER = re.compile(r"[A-Za-z0-9_.-]+")
-_HUB_KEY = "https://index.docker.io/v1/"
-_SECONDS = 30
+_DOCKER_HUB_KEY = "https://index.docker.io/v1/"
+_HELPER_TIMEOUT = 30
 _PARAMETER = re.compile(r'([A-Za-z]+)\s*=\s*(?:"([^"]*)"|([^\s,"]+))')
 
 
 @dataclass(frozen=True, slots=True)
-class Login:
+class Credentials:
     """A user's name and password, or the token that stands for both. Nothing of it is printed."""
 
     user: str = field(default="", repr=False)
@@ -31,27 +31,27 @@ class Login:
     token: str = field(default="", repr=False)
 
 
-def find(host: str) -> Login | None:
+def find_credentials(host: str) -> Credentials | None:
     """The login for a registry from the files of Docker and Podman; None where there is none.
 
     Raises ConfigError for a file that cannot be read as one.
     """
-    for path in _files():
-        table = _table(path)
-        found = _in_table(table, host, path)
+    for path in _auth_files():
+        table = _read_auth_file(path)
+        found = _find_in_table(table, host, path)
         if found:
             return found
     return None
 
 
-def challenge(header: str) -> tuple[str, dict[str, str]]:
+def parse_challenge(header: str) -> tuple[str, dict[str, str]]:
     """What a WWW-Authenticate header asks for: the scheme in small letters, its parameters."""
     scheme, _, rest = header.strip().partition(" ")
     pairs = _PARAMETER.finditer(rest)
     return scheme.lower(), {m[1].lower(): m[2] if m[2] is not None else m[3] for m in pairs}
 
 
-def _files() -> list[Path]:
+def _auth_files() -> list[Path]:
     """Where logins are kept: the file that is named, Docker's, Podman's."""
     if named := os.environ.get("REGISTRY_AUTH_FILE"):
         return [Path(named)]
@@ -62,7 +62,7 @@ def _files() -> list[Path]:
     return [home / "config.json", Path(podmans) / "auth.json", last / "auth.json"]
 
 
-def _table(path: Path) -> Mapping[str, Any]:
+def _read_auth_file(path: Path) -> Mapping[str, Any]:
     try:
         table = json.loads(path.read_bytes())
     except FileNotFoundError:
@@ -74,25 +74,25 @@ def _table(path: Path) -> Mapping[str, Any]:
     return table
 
 
-def _in_table(table: Mapping[str, Any], host: str, path: Path) -> Login | None:
+def _find_in_table(table: Mapping[str, Any], host: str, path: Path) -> Credentials | None:
     keys = [host, f"https://{host}", f"https://{host}/v1/", f"https://{host}/v2/", f"http://{host}"]
     if host.endswith("docker.io"):
-        keys += [_HUB_KEY, "docker.io", "index.docker.io"]
+        keys += [_DOCKER_HUB_KEY, "docker.io", "index.docker.io"]
     helpers, auths = table.get("credHelpers") or {}, table.get("auths") or {}
     for key in keys:
         if key in helpers:
-            return _ask(str(helpers[key]), key, path)
+            return _run_helper(str(helpers[key]), key, path)
         entry = auths.get(key)
-        if entry and (found := _entry(entry, key, path)):
+        if entry and (found := _decode_entry(entry, key, path)):
             return found
         if entry is not None and table.get("credsStore"):
-            return _ask(str(table["credsStore"]), key, path)
+            return _run_helper(str(table["credsStore"]), key, path)
     return None
 
 
-def _entry(entry: Mapping[str, Any], key: str, path: Path) -> Login | None:
+def _decode_entry(entry: Mapping[str, Any], key: str, path: Path) -> Credentials | None:
     if entry.get("identitytoken"):
-        return Login(token=str(entry["identitytoken"]))
+        return Credentials(token=str(entry["identitytoken"]))
     if not entry.get("auth"):
         return None
     try:
@@ -100,21 +100,21 @@ def _entry(entry: Mapping[str, Any], key: str, path: Path) -> Login | None:
     except (binascii.Error, UnicodeDecodeError) as e:
         raise ConfigError(f"{path}: the login for {key} is broken; `docker login` again") from e
     user, _, password = text.partition(":")
-    return Login(user, password.rstrip("\0"))
+    return Credentials(user, password.rstrip("\0"))
 
 
-def _ask(helper: str, key: str, path: Path) -> Login | None:
+def _run_helper(helper: str, key: str, path: Path) -> Credentials | None:
     """What a credential helper (a program called docker-credential-NAME) says of a registry."""
     program = shutil.which(f"docker-credential-{helper}") if _HELPER.fullmatch(helper) else None
     if program is None:
         raise ConfigError(f"{path} wants the program docker-credential-{helper}, which is not here")
     try:
         done = subprocess.run(
-            [program, "get"], input=key, capture_output=True, text=True, timeout=_SECONDS,
+            [program, "get"], input=key, capture_output=True, text=True, timeout=_HELPER_TIMEOUT,
             check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired as e:
-        raise ConfigError(f"{program} gave no login for {key} in {_SECONDS} s") from e
+        raise ConfigError(f"{program} gave no login for {key} in {_HELPER_TIMEOUT} s") from e
     if done.returncode:
         return None
     try:
@@ -122,4 +122,4 @@ def _ask(helper: str, key: str, path: Path) -> Login | None:
         user, secret = str(told["Username"]), str(told["Secret"])
     except (ValueError, KeyError, TypeError) as e:
         raise ConfigError(f"{program} answered for {key} what is no login") from e
-    return Login(token=secret) if user == "<token>" else Login(user, secret)
+    return Credentials(token=secret) if user == "<token>" else Credentials(user, secret)

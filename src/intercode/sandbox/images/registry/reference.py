@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from intercode.core.errors import UsageError
 
-PLAIN = "INTERCODE_REGISTRY_HTTP"
+HTTP_REGISTRIES_VARIABLE = "INTERCODE_REGISTRY_HTTP"
 """Environment variable: registries (host or host:port, commas between them) reached without TLS."""
 
 _HOST = re.compile(r"[A-Za-z0-9.-]+(?::\d{1,5})?|\[[0-9A-Fa-f:]+\](?::\d{1,5})?")
@@ -18,7 +18,7 @@ _NAME = re.compile(
 )
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-_HUB = ("docker.io", "index.docker.io", "registry-1.docker.io")
+_DOCKER_HUB_HOSTS = ("docker.io", "index.docker.io", "registry-1.docker.io")
 """Names of Docker's own registry; the last is where it answers."""
 
 
@@ -32,7 +32,7 @@ class Reference:
     digest: str = ""
 
     @property
-    def wanted(self) -> str:
+    def tag_or_digest(self) -> str:
         """What the manifest is asked for by."""
         return self.digest or self.tag
 
@@ -41,7 +41,7 @@ class Reference:
         return f"{self.host}/{self.name}{end}"
 
 
-def parse(text: str) -> Reference:
+def parse_reference(text: str) -> Reference:
     """The reference in ``host[:port]/name[:tag][@sha256:digest]``; without a tag, ``latest``.
 
     Raises UsageError for anything else.
@@ -49,9 +49,9 @@ def parse(text: str) -> Reference:
     host, slash, rest = text.partition("/")
     rest, _, digest = rest.partition("@")
     name, _, tag = rest.partition(":")
-    if host in _HUB and "/" not in name:
+    if host in _DOCKER_HUB_HOSTS and "/" not in name:
         name = f"library/{name}"
-    host = _HUB[-1] if host in _HUB else host
+    host = _DOCKER_HUB_HOSTS[-1] if host in _DOCKER_HUB_HOSTS else host
     local = host == "localhost" or any(c in host for c in ".:")
     good = slash and _HOST.fullmatch(host) and local and _NAME.fullmatch(name) and len(name) < 256
     if (
@@ -66,9 +66,9 @@ def parse(text: str) -> Reference:
     return Reference(host, name, tag or "latest", digest)
 
 
-def is_plain(host: str) -> bool:
+def uses_http(host: str) -> bool:
     """Whether a registry is reached over HTTP: it is on this machine, or was named for it."""
-    asked = [one.strip() for one in os.environ.get(PLAIN, "").split(",")]
+    asked = [one.strip() for one in os.environ.get(HTTP_REGISTRIES_VARIABLE, "").split(",")]
     return is_loopback(host) or host in asked
 
 

@@ -13,120 +13,129 @@ import contextlib
 import errno
 import os
 
-from .cgroup_paths import divide, here, read, usable, write
+from .cgroup_paths import (
+    delegate_controllers,
+    own_groups,
+    read_control_file,
+    usable_parents,
+    write_control_file,
+)
 
 TYPE_CHECKING = False  # the module typing would double this process's memory
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_HOME = "intercode-"  # and the id of the boxes
+_PREFIX = "intercode-"  # and the id of the boxes
 _IDLE = "idle"  # where a launcher goes before it ends
-_KEPT = 4  # groups without a box
-_DEVICES_MEMORY = 65 << 20  # what /dev and /dev/shm of a box may hold
+_MAX_FREE = 4  # groups without a box
+_DEVICE_FILES_MEMORY = 65 << 20  # what /dev and /dev/shm of a box may hold
 
 
-class Groups:
+class CgroupAllocator:
     """The groups that one launcher makes. Raises OSError where it cannot make any."""
 
     def __init__(self, uid: int, places: tuple[int, dict[str, str]] | None = None) -> None:
-        self.version, parents = places or usable(here())
+        self.version, parents = places or usable_parents(own_groups())
         if self.version == 2:
-            divide(parents[""])
-        self.homes = {name: f"{parent}/{_HOME}{uid}" for name, parent in parents.items()}
-        self.name: str | None = None
+            delegate_controllers(parents[""])
+        self.directories = {name: f"{parent}/{_PREFIX}{uid}" for name, parent in parents.items()}
+        self.current: str | None = None
         """The group that this process is in, and its next fork will be."""
         self._count = 0
         self._bounds: tuple[int, int] | None = None
-        self._set_on: dict[str, tuple[int, int]] = {}
+        self._applied_bounds: dict[str, tuple[int, int]] = {}
         self._free: list[str] = []
-        self._most_free = _KEPT
-        self._going: set[str] = set()
-        for home in self.homes.values():
-            _settle(home, uid)
-        self._mine = f"{os.stat('/proc/self/ns/pid').st_ino}.{os.getpid()}.{started(os.getpid())}"
-        self.sweep()
+        self._max_free = _MAX_FREE
+        self._partly_removed: set[str] = set()
+        for home in self.directories.values():
+            _enter_directory(home, uid)
+        self._name_prefix = f"{os.stat('/proc/self/ns/pid').st_ino}.{os.getpid()}.{process_start_ticks(os.getpid())}"
+        self.remove_stale()
 
     def paths(self, name: str) -> dict[str, str]:
         """A group's directory per controller."""
-        return {controller: f"{home}/{name}" for controller, home in self.homes.items()}
+        return {controller: f"{home}/{name}" for controller, home in self.directories.items()}
 
-    def sit(self) -> None:
+    def enter_next(self) -> None:
         """Move this process into the group of the box that is forked next."""
         if self._free:
             name = self._free.pop()
         else:
-            name = f"{self._mine}.{self._count}"
+            name = f"{self._name_prefix}.{self._count}"
             self._count += 1
             for path in self.paths(name).values():
                 os.mkdir(path)
             if self._bounds:  # those of the last box, most likely also those of the next
-                self._set(name, self._bounds)
+                self._write_bounds(name, self._bounds)
         self._move(name)
-        self.name = name
+        self.current = name
 
-    def take(self) -> str:
+    def take_current(self) -> str:
         """The group that a fork was made in: from now on no longer this process's to give."""
-        assert self.name is not None
-        name, self.name = self.name, None
+        assert self.current is not None
+        name, self.current = self.current, None
         return name
 
-    def bound(self, name: str, memory: int, processes: int) -> None:
+    def set_bounds(self, name: str, memory: int, processes: int) -> None:
         """Give a group that was taken its bounds (bytes, count; 0 for none). Raises OSError."""
         self._bounds = (memory, processes)
-        if self._set_on.get(name) != self._bounds:
-            self._set(name, self._bounds)
+        if self._applied_bounds.get(name) != self._bounds:
+            self._write_bounds(name, self._bounds)
 
-    def _set(self, name: str, bounds: tuple[int, int]) -> None:
+    def _write_bounds(self, name: str, bounds: tuple[int, int]) -> None:
         memory, processes = bounds
-        paths, fresh = self.paths(name), name not in self._set_on
-        self._set_on[name] = bounds
+        paths, fresh = self.paths(name), name not in self._applied_bounds
+        self._applied_bounds[name] = bounds
         if self.version == 2:
-            write(f"{paths['']}/memory.max", str(memory or "max"))
-            write(f"{paths['']}/pids.max", str(processes or "max"))
+            write_control_file(f"{paths['']}/memory.max", str(memory or "max"))
+            write_control_file(f"{paths['']}/pids.max", str(processes or "max"))
             if os.path.exists(f"{paths['']}/memory.swap.max"):
-                write(f"{paths['']}/memory.swap.max", "0" if memory else "max")
+                write_control_file(f"{paths['']}/memory.swap.max", "0" if memory else "max")
             return
         both = f"{paths['memory']}/memory.memsw.limit_in_bytes"
         with_swap = os.path.exists(both)
         if with_swap and not fresh:  # it may never be below the other
-            write(both, "-1")
-        write(f"{paths['memory']}/memory.limit_in_bytes", str(memory or -1))
+            write_control_file(both, "-1")
+        write_control_file(f"{paths['memory']}/memory.limit_in_bytes", str(memory or -1))
         if with_swap and memory:
-            write(both, str(memory))
-        write(f"{paths['pids']}/pids.max", str(processes or "max"))
+            write_control_file(both, str(memory))
+        write_control_file(f"{paths['pids']}/pids.max", str(processes or "max"))
 
     def _move(self, name: str) -> None:
         """Go into a group. This process has one thread, for which version 1 has a file that does
         not make it wait for all others."""
         for path in self.paths(name).values():
-            write(f"{path}/{'cgroup.procs' if self.version == 2 else 'tasks'}", "0")
+            write_control_file(f"{path}/{'cgroup.procs' if self.version == 2 else 'tasks'}", "0")
 
     def thaw(self, name: str) -> None:
         """Let what was frozen go on, or in version 1 it could not even be killed."""
         with contextlib.suppress(OSError):
             if self.version == 2:
-                write(f"{self.homes['']}/{name}/cgroup.freeze", "0")
-            elif "freezer" in self.homes:
-                write(f"{self.homes['freezer']}/{name}/freezer.state", "THAWED")
+                write_control_file(f"{self.directories['']}/{name}/cgroup.freeze", "0")
+            elif "freezer" in self.directories:
+                write_control_file(f"{self.directories['freezer']}/{name}/freezer.state", "THAWED")
 
-    def give_back(self, name: str) -> bool:
+    def release(self, name: str) -> bool:
         """A box has ended: keep its group for another one, or remove it. False while there still
         are processes in it."""
-        whole = name not in self._going
-        if whole and len(self._free) < self._most_free and self._is_as_new(name):
+        whole = name not in self._partly_removed
+        if whole and len(self._free) < self._max_free and self._is_reusable(name):
             self._free.append(name)
             return True
         return self.remove(name)
 
-    def _is_as_new(self, name: str) -> bool:
+    def _is_reusable(self, name: str) -> bool:
         paths = self.paths(name)
         v1 = "pids" in paths
         pids, memory = (paths["pids"], paths["memory"]) if v1 else (paths[""], paths[""])
         counts = f"{memory}/memory.{'oom_control' if v1 else 'events'}"
         try:
-            if int(read(f"{pids}/pids.current")):
+            if int(read_control_file(f"{pids}/pids.current")):
                 return False
-            lines = [*read(f"{pids}/pids.events").splitlines(), *read(counts).splitlines()]
+            lines = [
+                *read_control_file(f"{pids}/pids.events").splitlines(),
+                *read_control_file(counts).splitlines(),
+            ]
         except OSError:
             return False
         return lines[0] == "max 0" and "oom_kill 0" in lines[1:]  # no limit was met in it
@@ -142,34 +151,34 @@ class Groups:
             except OSError:
                 gone = False
         if gone:
-            self._set_on.pop(name, None)
-            self._going.discard(name)
+            self._applied_bounds.pop(name, None)
+            self._partly_removed.discard(name)
         else:  # in part, maybe: it cannot be kept any more
-            self._going.add(name)
+            self._partly_removed.add(name)
         return gone
 
-    def leave(self) -> list[str]:
+    def leave_current(self) -> list[str]:
         """Go out of the group that waits for the next box, and keep none from now on. Returns those
         that have to be removed."""
-        self._most_free = 0
+        self._max_free = 0
         for path in self.paths(_IDLE).values():
             with contextlib.suppress(OSError):
                 os.mkdir(path)
         with contextlib.suppress(OSError):
             self._move(_IDLE)
-        left, self._free = [*self._free, *([self.name] if self.name else [])], []
+        left, self._free = [*self._free, *([self.current] if self.current else [])], []
         return left
 
-    def sweep(self) -> None:
+    def remove_stale(self) -> None:
         """Remove the groups of launchers that were killed."""
-        space = self._mine.partition(".")[0]
-        names = {name for home in self.homes.values() for name in os.listdir(home)}
+        space = self._name_prefix.partition(".")[0]
+        names = {name for home in self.directories.values() for name in os.listdir(home)}
         for name in names:
             parts = name.split(".")
             if len(parts) != 4 or parts[0] != space:
                 continue
             try:
-                alive = started(int(parts[1])) == int(parts[2])
+                alive = process_start_ticks(int(parts[1])) == int(parts[2])
             except (OSError, ValueError):
                 alive = False
             if not alive:
@@ -177,7 +186,7 @@ class Groups:
                 self.remove(name)
 
 
-def clear(homes: Sequence[str]) -> None:
+def remove_directories(homes: Sequence[str]) -> None:
     """Remove the directories of launchers that have all ended, or leave them to those in use."""
     for home in homes:
         with contextlib.suppress(OSError):
@@ -186,13 +195,13 @@ def clear(homes: Sequence[str]) -> None:
             os.rmdir(home)
 
 
-def memory_bound(limits: dict[str, int], in_memory: bool) -> int:
+def memory_limit(limits: dict[str, int], in_memory: bool) -> int:
     """Bytes for a box's group: what its processes may use, and what its files may take up, so that
     a full disk is told to the program that fills it and does not kill it."""
-    return limits["memory"] + _DEVICES_MEMORY + (limits["disk"] if in_memory else 0)
+    return limits["memory"] + _DEVICE_FILES_MEMORY + (limits["disk"] if in_memory else 0)
 
 
-def started(pid: int) -> int:
+def process_start_ticks(pid: int) -> int:
     """When a process began, in clock ticks since boot. Raises OSError where none is alive."""
     with open(f"/proc/{pid}/stat", "rb") as f:
         fields = f.read().rpartition(b")")[2].split()
@@ -201,22 +210,22 @@ def started(pid: int) -> int:
     return int(fields[19])
 
 
-def _settle(home: str, uid: int) -> None:
+def _enter_directory(home: str, uid: int) -> None:
     """Make a launchers' directory and go into it, so that nobody else removes it."""
     for last in (False, False, False, True):
         try:
-            _own(home, uid)
+            _make_group(home, uid)
             if os.path.exists(f"{home}/cgroup.subtree_control"):
-                write(f"{home}/cgroup.subtree_control", "+memory +pids")
-            _own(f"{home}/{_IDLE}", uid)
-            write(f"{home}/{_IDLE}/cgroup.procs", "0")
+                write_control_file(f"{home}/cgroup.subtree_control", "+memory +pids")
+            _make_group(f"{home}/{_IDLE}", uid)
+            write_control_file(f"{home}/{_IDLE}/cgroup.procs", "0")
             return
         except FileNotFoundError:  # another launcher's owner was just clearing up
             if last:
                 raise
 
 
-def _own(path: str, uid: int) -> None:
+def _make_group(path: str, uid: int) -> None:
     """Make a group that the boxes' id may divide and move its processes between."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(path)

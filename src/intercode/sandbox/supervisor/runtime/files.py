@@ -7,19 +7,19 @@ import os
 import posixpath
 import stat
 
-from .syscalls import open_inside
+from .syscalls import open_in_root
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK
-_PATH = os.O_PATH | os.O_DIRECTORY
+_WRITE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK
+_PATH_FLAGS = os.O_PATH | os.O_DIRECTORY
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_LONGEST = 4095  # bytes of a path that the kernel takes
-_DEEPEST = 200  # directories within each other, that are looked at beforehand
+_MAX_PATH_BYTES = 4095  # bytes of a path that the kernel takes
+_MAX_DEPTH = 200  # directories within each other, that are looked at beforehand
 
 
 def open_regular(root: int, path: str) -> int:
     """A descriptor for reading a regular file. Raises OSError for anything else, and for what the
     kernel makes up in /proc: with this process's rights it would tell more than to the box."""
-    fd = open_inside(root, path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    fd = open_in_root(root, path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     info = os.fstat(fd)
     mode = info.st_mode
     if info.st_dev == os.stat("proc", dir_fd=root).st_dev:
@@ -32,12 +32,12 @@ def open_regular(root: int, path: str) -> int:
     return fd
 
 
-def write(root: int, path: str, source: int, mode: int) -> None:
+def write_file(root: int, path: str, source: int, mode: int) -> None:
     """Write all of ``source`` to a regular file, making the directories that it needs."""
-    if len(os.fsencode(path)) > _LONGEST:
+    if len(os.fsencode(path)) > _MAX_PATH_BYTES:
         raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path[:99])
     _make_parents(root, posixpath.dirname(posixpath.normpath("/" + path)))
-    target = open_inside(root, path, _NEW, mode)
+    target = open_in_root(root, path, _WRITE_FLAGS, mode)
     try:
         if not stat.S_ISREG(os.fstat(target).st_mode):
             raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), path)
@@ -54,9 +54,9 @@ def _make_parents(root: int, path: str) -> None:
     for name in path.strip("/").split("/"):
         inner = posixpath.join(made, name)
         try:
-            os.close(open_inside(root, inner, _PATH))
+            os.close(open_in_root(root, inner, _PATH_FLAGS))
         except FileNotFoundError:
-            fd = open_inside(root, made, _PATH)
+            fd = open_in_root(root, made, _PATH_FLAGS)
             try:
                 os.mkdir(name, 0o755, dir_fd=fd)
             finally:
@@ -64,10 +64,10 @@ def _make_parents(root: int, path: str) -> None:
         made = inner
 
 
-def look_around(fd: int, depth: int = 0) -> None:
+def visit_directories(fd: int, depth: int = 0) -> None:
     """Look at every directory of a file system in one order: an overlay numbers a directory when it
     is first looked at, so that ``ls -i`` would else tell which of two programs came first."""
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         return
     with os.scandir(fd) as entries:
         names = sorted(os.fsencode(e.name) for e in entries if e.is_dir(follow_symlinks=False))
@@ -78,6 +78,6 @@ def look_around(fd: int, depth: int = 0) -> None:
             continue
         try:
             if os.fstat(below).st_dev == os.fstat(fd).st_dev:
-                look_around(below, depth + 1)
+                visit_directories(below, depth + 1)
         finally:
             os.close(below)

@@ -10,27 +10,27 @@ from . import syscalls as sys_
 
 # CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID NET_BIND_SERVICE NET_RAW SYS_CHROOT
 # AUDIT_WRITE SETFCAP: what a container's root has, less what could reach further
-_KEPT = {0, 1, 3, 4, 5, 6, 7, 10, 13, 18, 29, 31}
+_ALLOWED_CAPABILITIES = {0, 1, 3, 4, 5, 6, 7, 10, 13, 18, 29, 31}
 
 
-def confine() -> None:
+def drop_capabilities() -> None:
     """Take capabilities and system calls from what this process and its children to come execute.
     There is no way back."""
     capability = 0
     with contextlib.suppress(OSError):  # the first number that this kernel does not know
         while True:
-            if capability not in _KEPT:
+            if capability not in _ALLOWED_CAPABILITIES:
                 sys_.prctl(sys_.PR_CAPBSET_DROP, capability)
             capability += 1
 
 
-def refuse_calls() -> None:
+def install_seccomp_filter() -> None:
     """Install the filter on this process and its children to come. There is no way back."""
     sys_.prctl(sys_.PR_SET_NO_NEW_PRIVS, 1)
-    sys_.install_filter(seccomp.program(sys_.ARCH, sys_.KEY))
+    sys_.install_filter(seccomp.build_filter(sys_.ARCH, sys_.KEY))
 
 
-def limit(limits: dict[str, int]) -> None:
+def set_limits(limits: dict[str, int]) -> None:
     """Set the limits that a process hands on to its children. There is no way back."""
     for name, value in (
         (resource.RLIMIT_NPROC, limits["processes"]),

@@ -23,9 +23,9 @@ TYPE_CHECKING = False  # the module typing would double this process's memory
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-_KEPT = {0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31}
+_ALLOWED_CAPABILITIES = {0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31}
 """Capabilities that the command keeps: those on files and ids, chroot, mknod, raw sockets."""
-_MOST = 64
+_CAPABILITY_COUNT = 64
 _NAMESPACES = sys_.CLONE_NEWUSER | sys_.CLONE_NEWPID | sys_.CLONE_NEWIPC | sys_.CLONE_NEWUTS
 _RESOLVER = "/etc/resolv.conf"
 _SET_ID = stat.S_ISUID | stat.S_ISGID
@@ -38,7 +38,7 @@ def main(fd: int) -> None:
     near.set_inheritable(False)
     request = json.loads(sys.stdin.buffer.read())
     try:
-        _end_with_parent()
+        _die_with_parent()
         sys_.unshare(_NAMESPACES)
         near.sendall(b"M")
         if near.recv(1) != b"G":
@@ -46,56 +46,56 @@ def main(fd: int) -> None:
         os.setgroups([])
         os.setresgid(0, 0, 0)
         os.setresuid(0, 0, 0)
-        _end_with_parent()
-        status = _run_below(request, near)
+        _die_with_parent()
+        status = _run_in_child(request, near)
         if status >= 0:
-            _own(request["upper"] + "/upper")
+            _normalize_owner(request["upper"] + "/upper")
             near.sendall(b"S%d" % status)
     except OSError as e:
         near.sendall(f"E{e}".encode())
 
 
-def _end_with_parent() -> None:
+def _die_with_parent() -> None:
     sys_.prctl(sys_.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _run_below(request: dict[str, Any], near: socket.socket) -> int:
+def _run_in_child(request: dict[str, Any], near: socket.socket) -> int:
     """Fork PID 1 of the box and wait for it: the command's exit status, or -1 where the near side
     was told of a fault."""
     child = os.fork()
     if child == 0:
-        _first(request, near)
+        _run_init(request, near)
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if ended == 0:
-        return int(_status(request["upper"]))
+        return int(_read_status(request["upper"]))
     if ended < 0:
         raise OSError(f"the build's first process ended by signal {-ended}")
     return -1
 
 
-def _status(upper: str) -> str:
+def _read_status(upper: str) -> str:
     with open(f"{upper}/status", "rb") as f:
         return f.read().decode()
 
 
-def _first(request: dict[str, Any], near: socket.socket) -> NoReturn:
+def _run_init(request: dict[str, Any], near: socket.socket) -> NoReturn:
     """PID 1: lay the box out, run the command, reap, and leave its exit status in a file."""
     try:
-        _end_with_parent()
+        _die_with_parent()
         flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
         status = os.open(request["upper"] + "/status", flags, 0o600)
         sys_.unshare(sys_.CLONE_NEWNS)
-        mounts.prepare(request["stage"], own_network=False)
+        mounts.prepare_stage(request["stage"], own_network=False)
         mounts.mount_proc(".")
         for name, text in request["files"].items():
             with open(f"dev/shm/{name}", "w") as f:
                 f.write(text)
-        root = mounts.Layout(request, [], []).root
+        root = mounts.RootLayout(request, [], []).root
         mounts.change_root(root)
-        made = _resolver("/dev/shm/resolv.conf")
+        made = _mount_resolver("/dev/shm/resolv.conf")
         command = os.fork()
         if command == 0:
-            _command(request)
+            _exec_command(request)
         code = _reap(command)
         if made:
             sys_.umount(_RESOLVER)
@@ -108,7 +108,7 @@ def _first(request: dict[str, Any], near: socket.socket) -> NoReturn:
         os._exit(1)
 
 
-def _resolver(source: str) -> bool:
+def _mount_resolver(source: str) -> bool:
     """Show the machine's resolver. Whether a file had to be made to show it at."""
     if os.path.isdir("/etc"):
         made = not os.path.lexists(_RESOLVER)
@@ -120,10 +120,10 @@ def _resolver(source: str) -> bool:
     return False
 
 
-def _command(request: dict[str, Any]) -> NoReturn:
+def _exec_command(request: dict[str, Any]) -> NoReturn:
     argv, env = request["argv"], request["env"]
     try:
-        for number in set(range(_MOST)) - _KEPT:
+        for number in set(range(_CAPABILITY_COUNT)) - _ALLOWED_CAPABILITIES:
             try:
                 sys_.prctl(sys_.PR_CAPBSET_DROP, number)
             except OSError:  # a kernel that has fewer
@@ -154,7 +154,7 @@ def _reap(command: int) -> int:
             return code if code >= 0 else 128 - code
 
 
-def _own(top: str) -> None:
+def _normalize_owner(top: str) -> None:
     """Have all that was written belong to one id, without set-id bits."""
     for folder, directories, files in os.walk(top):
         for name in (*directories, *files):

@@ -13,7 +13,7 @@ import os
 import struct
 
 CONTROL, COUNTER = 3, 4
-AGAIN, STOP = b"again", b"stop"
+RESET_COUNTER, STOP = b"again", b"stop"
 _BASE = 0x400000
 _HEADERS = 64 + 2 * 56
 _CODE = {
@@ -40,7 +40,7 @@ _CODE = {
 }
 
 
-def program(machine: str) -> bytes:
+def build_program(machine: str) -> bytes:
     """The program as an ELF file. Raises KeyError for a machine that it is not written for."""
     number, code = _CODE[machine]
     text = bytes.fromhex(code)
@@ -55,11 +55,11 @@ def program(machine: str) -> bytes:
     return head + load + stack + text
 
 
-def opened(machine: str) -> int:
+def open_program(machine: str) -> int:
     """A descriptor of the program, to be executed. Raises KeyError or OSError where there is none
     for this machine or it may not execute what lies in memory."""
     fd = os.memfd_create("init", os.MFD_CLOEXEC)
-    data = program(machine)
+    data = build_program(machine)
     if os.write(fd, data) != len(data):
         raise OSError("no room for the program of PID 1")
     return fd

@@ -11,7 +11,7 @@ import struct
 
 from . import mounts, processes
 from . import syscalls as sys_
-from .hardening import confine
+from .hardening import drop_capabilities
 
 _NAMESPACES = (
     sys_.CLONE_NEWUSER | sys_.CLONE_NEWNS | sys_.CLONE_NEWPID | sys_.CLONE_NEWIPC
@@ -19,7 +19,7 @@ _NAMESPACES = (
 )  # fmt: skip
 
 
-class Blank:
+class Isolation:
     """A box without a root of its own. Raises OSError where it cannot be made.
 
     ``sacrifice`` is a descriptor of this process's oom_score_adj, ``fdinfo`` of its directory of
@@ -28,18 +28,18 @@ class Blank:
 
     def __init__(self, stage: str, own_network: bool, plain: bool, program: int) -> None:
         self.fdinfo = os.open("/proc/self/fdinfo", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        self.sacrifice = _enter_namespaces(own_network)
+        self.oom_score_fd = _enter_namespaces(own_network)
         sys_.prctl(sys_.PR_SET_PDEATHSIG, signal.SIGKILL)
         if own_network:
-            _loopback_up()
-        self.network = Network(own_network)
+            _bring_loopback_up()
+        self.network = NetworkUsage(own_network)
         self.init = processes.start_init(plain, program)  # it keeps its capabilities, to count anew
-        confine()
-        mounts.prepare(stage, own_network)
+        drop_capabilities()
+        mounts.prepare_stage(stage, own_network)
         self.init.mount_proc(stage)
 
 
-class Network:
+class NetworkUsage:
     """Tells by counters whether a box's own network was ever used: what that leaves behind (ports
     that wait, counts of packets) the next episode in the box would see."""
 
@@ -48,7 +48,7 @@ class Network:
     def __init__(self, own: bool) -> None:
         self._own = own
         self._directory = os.open("/proc/self/net", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._unused = self._read()
+        self._initial = self._read()
 
     def _read(self) -> list[bytes]:
         texts = []
@@ -61,9 +61,9 @@ class Network:
             os.close(fd)
         return texts
 
-    def used(self) -> bool:
+    def was_used(self) -> bool:
         """Whether it was, or is shared with the machine."""
-        return not self._own or self._read() != self._unused
+        return not self._own or self._read() != self._initial
 
 
 def _enter_namespaces(own_network: bool) -> int:
@@ -81,7 +81,7 @@ def _enter_namespaces(own_network: bool) -> int:
     return sacrifice
 
 
-def _loopback_up() -> None:
+def _bring_loopback_up() -> None:
     import fcntl
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:

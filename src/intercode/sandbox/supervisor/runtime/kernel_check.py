@@ -13,7 +13,7 @@ from collections.abc import Callable
 from . import seccomp
 from . import syscalls as sys_
 
-_USER = sys_.CLONE_NEWUSER | sys_.CLONE_NEWNS
+_USER_AND_MOUNT = sys_.CLONE_NEWUSER | sys_.CLONE_NEWNS
 
 
 def main(uid: int, stage: str) -> None:
@@ -24,18 +24,18 @@ def main(uid: int, stage: str) -> None:
         os.setresuid(uid, uid, uid)
     sys_.prctl(sys_.PR_SET_DUMPABLE, 1)  # or the id maps could not be written
     trials: dict[str, Callable[[], None]] = {
-        "user": lambda: _enter(sys_.CLONE_NEWUSER),
-        "overlay": lambda: _overlay(stage),
-        "xattr": lambda: _xattr(stage),
-        "proc": lambda: _proc(stage),
-        "network": lambda: _enter(sys_.CLONE_NEWUSER | sys_.CLONE_NEWNET),
-        "seccomp": _seccomp,
-        "landlock": _landlock,
+        "user": lambda: _enter_namespaces(sys_.CLONE_NEWUSER),
+        "overlay": lambda: _try_overlay(stage),
+        "xattr": lambda: _try_xattr(stage),
+        "proc": lambda: _try_proc(stage),
+        "network": lambda: _enter_namespaces(sys_.CLONE_NEWUSER | sys_.CLONE_NEWNET),
+        "seccomp": _try_seccomp,
+        "landlock": _try_landlock,
     }
-    sys.stdout.write(json.dumps({name: _tried(trial) for name, trial in trials.items()}))
+    sys.stdout.write(json.dumps({name: _run_in_child(trial) for name, trial in trials.items()}))
 
 
-def _tried(trial: Callable[[], None]) -> str:
+def _run_in_child(trial: Callable[[], None]) -> str:
     """What went wrong in a child that made the trial; empty for nothing."""
     read, write = os.pipe()
     pid = os.fork()
@@ -56,7 +56,7 @@ def _tried(trial: Callable[[], None]) -> str:
     return text if status == 0 else f"ended with status {status}"
 
 
-def _enter(flags: int) -> None:
+def _enter_namespaces(flags: int) -> None:
     uid, gid = os.geteuid(), os.getegid()
     sys_.unshare(flags)
     for name, line in (
@@ -66,15 +66,15 @@ def _enter(flags: int) -> None:
             f.write(line)
 
 
-def _tmpfs(stage: str, flags: int = _USER) -> None:
-    _enter(flags)
+def _mount_stage(stage: str, flags: int = _USER_AND_MOUNT) -> None:
+    _enter_namespaces(flags)
     sys_.mount("none", "/", flags=sys_.MS_REC | sys_.MS_PRIVATE)
     sys_.mount("tmpfs", stage, "tmpfs", sys_.MS_NOSUID | sys_.MS_NODEV, "mode=755")
     os.chdir(stage)
 
 
-def _overlay(stage: str) -> None:
-    _tmpfs(stage)
+def _try_overlay(stage: str) -> None:
+    _mount_stage(stage)
     for name in ("lower", "upper", "work", "root"):
         os.mkdir(name)
     options = "lowerdir=lower,upperdir=upper,workdir=work,userxattr,volatile"
@@ -82,28 +82,28 @@ def _overlay(stage: str) -> None:
     os.mkdir("root/made")
 
 
-def _xattr(stage: str) -> None:
-    _tmpfs(stage)
+def _try_xattr(stage: str) -> None:
+    _mount_stage(stage)
     os.mkdir("d")
     os.setxattr("d", "user.overlay.opaque", b"y")
 
 
-def _proc(stage: str) -> None:
-    _tmpfs(stage, _USER | sys_.CLONE_NEWPID)
+def _try_proc(stage: str) -> None:
+    _mount_stage(stage, _USER_AND_MOUNT | sys_.CLONE_NEWPID)
     os.mkdir("proc")
 
     def mounted() -> None:
         sys_.mount("proc", "proc", "proc", sys_.MS_NOSUID | sys_.MS_NODEV | sys_.MS_NOEXEC)
 
-    if error := _tried(mounted):  # a child is the first process of the new namespace
+    if error := _run_in_child(mounted):  # a child is the first process of the new namespace
         raise OSError(error)
 
 
-def _seccomp() -> None:
+def _try_seccomp() -> None:
     sys_.prctl(sys_.PR_SET_NO_NEW_PRIVS, 1)
-    sys_.install_filter(seccomp.program(sys_.ARCH, sys_.KEY))
+    sys_.install_filter(seccomp.build_filter(sys_.ARCH, sys_.KEY))
 
 
-def _landlock() -> None:
+def _try_landlock() -> None:
     if sys_.landlock_version() < 1:
         raise OSError("it has no version")

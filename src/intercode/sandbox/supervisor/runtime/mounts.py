@@ -15,10 +15,10 @@ from .syscalls import (
     MS_RDONLY,
     MS_REC,
     MS_REMOUNT,
-    attach,
+    attach_mount,
+    make_read_only,
     mount,
     pivot_root,
-    read_only,
     umount,
 )
 
@@ -27,29 +27,29 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-_PARTS = ("lower", "upper", "work", "root", "fresh", "none")
+_STAGE_DIRECTORIES = ("lower", "upper", "work", "root", "fresh", "none")
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
 _MASKED = ("kcore", "keys", "latency_stats", "timer_list", "sched_debug", "sysrq-trigger", "kmsg")
-_EMPTIED = ("acpi", "scsi", "tty/driver")
-_SHOWN_READ_ONLY = ("bus", "fs", "irq", "sys")
+_EMPTY_DIRECTORIES = ("acpi", "scsi", "tty/driver")
+_READ_ONLY_PARTS = ("bus", "fs", "irq", "sys")
 _HARDENED = MS_NOSUID | MS_NODEV
-_ONLY_IN_MEMORY = ",volatile"  # nothing to write to a disk
+_VOLATILE = ",volatile"  # nothing to write to a disk
 _DEV = MS_NOSUID | MS_NOEXEC
 
 
-def prepare(stage: str, own_network: bool) -> None:
+def prepare_stage(stage: str, own_network: bool) -> None:
     """Mount what does not depend on the request below ``stage``, and go there: /dev and /sys, to be
     shown in the root. /proc is mounted beside them by PID 1 (see ``mount_proc``)."""
     mount("none", "/", flags=MS_REC | MS_PRIVATE)
     mount("tmpfs", stage, "tmpfs", _HARDENED, "mode=755,size=1m,nr_inodes=100")
     os.chdir(stage)
-    for name in (*_PARTS, "proc", "dev", "sys"):
+    for name in (*_STAGE_DIRECTORIES, "proc", "dev", "sys"):
         os.mkdir(name, 0o755)
-    _devices("dev")
-    _sys("sys", own_network)
+    _mount_dev("dev")
+    _mount_sys("sys", own_network)
 
 
-class Layout:
+class RootLayout:
     """Paths and descriptors of a laid-out root, in the directory that ``prepare`` went to.
 
     ``root`` is where it is mounted. ``uppers`` are descriptors of the writable layer and of the
@@ -60,7 +60,7 @@ class Layout:
     """
 
     def __init__(self, spec: dict[str, Any], copies: list[int], sealed: list[int]) -> None:
-        mount("none", ".", flags=_HARDENED | MS_REMOUNT, options=_size(spec["limits"]))
+        mount("none", ".", flags=_HARDENED | MS_REMOUNT, options=_size_options(spec["limits"]))
         upper, work = "upper", "work"
         if spec["upper"]:
             os.symlink(spec["upper"], "disk")
@@ -69,45 +69,45 @@ class Layout:
         for name, path in zip(lowers, spec["layers"], strict=True):
             os.symlink(path, name)  # so that no path of the machine shows in the box's mounts
         for source in copies:
-            overlay.copy_tree(source, _open(upper))
+            overlay.copy_tree(source, _open_directory(upper))
         options = f"lowerdir={':'.join([*lowers, 'none'])},userxattr,xino=off"
         mount("overlay", "lower", "overlay", _HARDENED | MS_RDONLY, options)
-        self.lower = _open("lower")
+        self.lower = _open_directory("lower")
         between = [f"sealed{i}" for i in range(len(sealed))]
         for name, fd in zip(between, sealed, strict=True):
             os.mkdir(name)
-            attach(fd, name)
-        options = _stack([*between, *lowers], upper, work)
-        mount(
-            "overlay", "root", "overlay", _HARDENED, options + _ONLY_IN_MEMORY * (not spec["upper"])
-        )
+            attach_mount(fd, name)
+        options = _overlay_options([*between, *lowers], upper, work)
+        mount("overlay", "root", "overlay", _HARDENED, options + _VOLATILE * (not spec["upper"]))
         self.root = os.path.abspath("root")
-        self.base = -1  # a hidden directory: where ``renew`` finds the layers
+        self.hidden_directory = -1  # a hidden directory: where ``renew`` finds the layers
         if not spec["upper"]:
-            self.base, upper = _bury(), "root/dev/upper"
-        self.uppers = [_open(upper), *map(_open, between)]
+            self.hidden_directory, upper = _hide_layers(), "root/dev/upper"
+        self.uppers = [_open_directory(upper), *map(_open_directory, between)]
         for source, target in spec["binds"]:
             bind_read_only(source, self.root + target)
         for i, (source, target) in enumerate(spec["shown"]):
-            show(f"shown{i}", source, self.root + target)
+            mount_anonymously(f"shown{i}", source, self.root + target)
         if spec["look"] != "docker":  # so that nobody can remove what it holds
             mount("none", "dev", flags=_DEV | MS_BIND | MS_REMOUNT | MS_RDONLY)
-        _show(["/proc", "/dev", "/sys"], ".")
+        _bind_into_root(["/proc", "/dev", "/sys"], ".")
 
 
-def renew(spec: dict[str, Any], base: int, copies: Sequence[int] = ()) -> tuple[list[int], int]:
+def remount_root(
+    spec: dict[str, Any], base: int, copies: Sequence[int] = ()
+) -> tuple[list[int], int]:
     """Give a box a fresh upper layer, and change to the new root, which looks as the first one did,
     or as one with ``copies``. Nothing may work in the box meanwhile; a process that waits there has
     the new root afterwards, but keeps a directory that it was in, and its files. Returns
     descriptors as ``Layout`` has them: the uppers, and the hidden directory ``base``. Raises
     OSError, for one where the image lies on an overlay itself."""
     os.fchdir(base)
-    mount("tmpfs", "fresh", "tmpfs", _HARDENED, f"mode=755,{_size(spec['limits'])}")
-    for name in _PARTS:
+    mount("tmpfs", "fresh", "tmpfs", _HARDENED, f"mode=755,{_size_options(spec['limits'])}")
+    for name in _STAGE_DIRECTORIES:
         os.mkdir(f"fresh/{name}", 0o755)
     mount("lower", "fresh/lower", flags=MS_BIND)
     os.chdir("fresh")
-    target = _open("upper")
+    target = _open_directory("upper")
     for source in copies:
         overlay.copy_tree(source, target)
     os.close(target)
@@ -115,13 +115,13 @@ def renew(spec: dict[str, Any], base: int, copies: Sequence[int] = ()) -> tuple[
     os.symlink("lower", lowers[0])  # all of them merged; the others are empty
     for name in lowers[1:]:
         os.mkdir(name)
-    mount("overlay", "root", "overlay", _HARDENED, _stack(lowers) + _ONLY_IN_MEMORY)
-    base = _bury()
-    uppers = [_open("root/dev/upper")]
+    mount("overlay", "root", "overlay", _HARDENED, _overlay_options(lowers) + _VOLATILE)
+    base = _hide_layers()
+    uppers = [_open_directory("root/dev/upper")]
     umount("/dev/shm")
-    _shared_memory("/dev")
+    _mount_shm("/dev")
     more = [target for _, target in (*spec["binds"], *spec["shown"])]
-    _show([*more, "/proc", "/dev", "/sys"], "")
+    _bind_into_root([*more, "/proc", "/dev", "/sys"], "")
     change_root("root")
     return uppers, base
 
@@ -134,35 +134,35 @@ def change_root(root: str) -> None:
     os.chdir("/")
 
 
-def _bury() -> int:
+def _hide_layers() -> int:
     """Keep the layers mounted where nobody sees them, below /dev of the new root, for the upper to
     be sealed one day. Returns a descriptor of the place."""
     mount(".", "root/dev", flags=MS_BIND)
     mount("lower", "root/dev/lower", flags=MS_BIND)
-    return _open("root/dev")
+    return _open_directory("root/dev")
 
 
-def _show(paths: list[str], prefix: str) -> None:
+def _bind_into_root(paths: list[str], prefix: str) -> None:
     """Have what is mounted at some paths at the same ones of the new root. Not moved but bound, as
     mounts are listed in the order in which they were made, and that should not depend on when."""
     for path in paths:
         mount(prefix + path, f"root{path}", flags=MS_BIND | MS_REC)
 
 
-def _stack(lowers: list[str], upper: str = "upper", work: str = "work") -> str:
+def _overlay_options(lowers: list[str], upper: str = "upper", work: str = "work") -> str:
     """An overlay's options, which those in the box can read."""
     return f"lowerdir={':'.join(lowers)},upperdir={upper},workdir={work},userxattr,xino=off"
 
 
-def _size(limits: dict[str, int]) -> str:
+def _size_options(limits: dict[str, int]) -> str:
     return f"size={limits['disk']},nr_inodes={limits['inodes']}"
 
 
-def _open(path: str) -> int:
+def _open_directory(path: str) -> int:
     return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
-def _devices(dev: str) -> None:
+def _mount_dev(dev: str) -> None:
     """A /dev of the box's own."""
     mount("tmpfs", dev, "tmpfs", _DEV, "mode=755,size=64k,nr_inodes=64")
     for name in _DEVICES:
@@ -175,20 +175,20 @@ def _devices(dev: str) -> None:
     os.mkdir(f"{dev}/pts")
     mount("devpts", f"{dev}/pts", "devpts", _DEV, "newinstance,ptmxmode=0666,mode=620")
     os.mkdir(f"{dev}/shm")
-    _shared_memory(dev)
+    _mount_shm(dev)
 
 
-def _shared_memory(dev: str) -> None:
+def _mount_shm(dev: str) -> None:
     mount("shm", f"{dev}/shm", "tmpfs", _DEV | MS_NODEV, "mode=1777,size=64m,nr_inodes=1024")
 
 
-def _sys(target: str, own_network: bool) -> None:
+def _mount_sys(target: str, own_network: bool) -> None:
     """A read-only /sys: a fresh one, or with the host's network the host's."""
     if own_network:
         mount("sysfs", target, "sysfs", _HARDENED | MS_NOEXEC | MS_RDONLY)
         return
     mount("/sys", target, flags=MS_BIND | MS_REC)
-    read_only(target)
+    make_read_only(target)
     groups = f"{target}/fs/cgroup"
     if os.path.isdir(groups):  # what bounds the box is none of its business
         mount("tmpfs", groups, "tmpfs", _HARDENED | MS_RDONLY, "mode=555,size=4k")
@@ -197,10 +197,10 @@ def _sys(target: str, own_network: bool) -> None:
 def bind_read_only(source: str, target: str) -> None:
     """Show a directory or file of the machine at ``target``, which exists, without write access."""
     mount(source, target, flags=MS_BIND | MS_REC)
-    read_only(target)
+    make_read_only(target)
 
 
-def show(name: str, source: str, target: str) -> None:
+def mount_anonymously(name: str, source: str, target: str) -> None:
     """As ``bind_read_only`` for a directory whose place on the machine the box must not learn:
     a bind's mountinfo tells it, an overlay's tells only the names that it was mounted by."""
     os.symlink(source, name)
@@ -217,11 +217,11 @@ def mount_proc(stage: str) -> int:
     mount("proc", proc, "proc", _HARDENED | MS_NOEXEC)
     counter = f"{proc}/sys/kernel/ns_last_pid"
     last = os.open(counter if os.path.exists(counter) else "/dev/null", os.O_RDWR | os.O_CLOEXEC)
-    for name in _SHOWN_READ_ONLY:
+    for name in _READ_ONLY_PARTS:
         if os.path.isdir(f"{proc}/{name}"):
             mount(f"{proc}/{name}", f"{proc}/{name}", flags=MS_BIND | MS_REC)
-            read_only(f"{proc}/{name}")
-    for name in _EMPTIED:
+            make_read_only(f"{proc}/{name}")
+    for name in _EMPTY_DIRECTORIES:
         if os.path.isdir(f"{proc}/{name}"):
             mount("tmpfs", f"{proc}/{name}", "tmpfs", _HARDENED | MS_RDONLY, "mode=555,size=4k")
     for name in _MASKED:

@@ -7,8 +7,8 @@ import os
 import stat
 
 _CHUNK = 1 << 30
-_DEEPEST = 100
-OPAQUE = "user.overlay.opaque"
+_MAX_DEPTH = 100
+OPAQUE_ATTRIBUTE = "user.overlay.opaque"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -27,16 +27,16 @@ def copy_tree(source: int, target: int, depth: int = 0) -> None:
         except FileNotFoundError:
             continue
         if name in there:
-            _make_room(name, info, source, target)
+            _remove_hidden(name, info, source, target)
         if stat.S_ISDIR(info.st_mode):
             _copy_directory(name, source, target, depth)
-            _dress(name, info, target)
+            _copy_mode_and_times(name, info, target)
         else:
-            copy_one(name, info, source, target)
-    _copy_marks(source, target)
+            copy_entry(name, info, source, target)
+    _copy_user_attributes(source, target)
 
 
-def copy_one(name: str, info: os.stat_result, source: int, target: int) -> None:
+def copy_entry(name: str, info: os.stat_result, source: int, target: int) -> None:
     """Copy what is no directory from one directory descriptor to another, where nothing has its
     name. Sockets are left out."""
     if stat.S_ISREG(info.st_mode):
@@ -47,10 +47,10 @@ def copy_one(name: str, info: os.stat_result, source: int, target: int) -> None:
         os.mknod(name, info.st_mode, info.st_rdev, dir_fd=target)
     else:
         return
-    _dress(name, info, target)
+    _copy_mode_and_times(name, info, target)
 
 
-def _dress(name: str, info: os.stat_result, target: int) -> None:
+def _copy_mode_and_times(name: str, info: os.stat_result, target: int) -> None:
     """Give a copy the mode and the times of what it is a copy of."""
     if not stat.S_ISLNK(info.st_mode):
         os.chmod(name, stat.S_IMODE(info.st_mode), dir_fd=target)
@@ -58,7 +58,7 @@ def _dress(name: str, info: os.stat_result, target: int) -> None:
     os.utime(name, ns=times, dir_fd=target, follow_symlinks=False)
 
 
-def _make_room(name: str, info: os.stat_result, source: int, target: int) -> None:
+def _remove_hidden(name: str, info: os.stat_result, source: int, target: int) -> None:
     """Remove what an entry of a higher layer hides."""
     old = os.stat(name, dir_fd=target, follow_symlinks=False)
     if not stat.S_ISDIR(old.st_mode):
@@ -96,7 +96,7 @@ def _copy_directory(name: str, source: int, target: int, depth: int) -> None:
     outer = os.open(name, _DIRECTORY, dir_fd=target)
     try:
         os.chmod(outer, 0o700)
-        if depth < _DEEPEST:
+        if depth < _MAX_DEPTH:
             copy_tree(inner, outer, depth + 1)
     finally:
         os.close(inner)
@@ -105,7 +105,7 @@ def _copy_directory(name: str, source: int, target: int, depth: int) -> None:
 
 def is_opaque(fd: int) -> bool:
     """Whether a directory of an upper layer hides all that lies below it."""
-    return OPAQUE in os.listxattr(fd) and os.getxattr(fd, OPAQUE) == b"y"
+    return OPAQUE_ATTRIBUTE in os.listxattr(fd) and os.getxattr(fd, OPAQUE_ATTRIBUTE) == b"y"
 
 
 def _copy_file(name: str, source: int, target: int) -> None:
@@ -116,7 +116,7 @@ def _copy_file(name: str, source: int, target: int) -> None:
         )
         try:
             _copy_data(inner, outer)
-            _copy_marks(inner, outer)
+            _copy_user_attributes(inner, outer)
         finally:
             os.close(outer)
     finally:
@@ -141,7 +141,7 @@ def _copy_data(source: int, target: int) -> None:
             start += sent
 
 
-def _copy_marks(source: int, target: int) -> None:
+def _copy_user_attributes(source: int, target: int) -> None:
     for name in os.listxattr(source):
         if name.startswith("user."):
             os.setxattr(target, name, os.getxattr(source, name))

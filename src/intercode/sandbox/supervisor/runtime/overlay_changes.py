@@ -23,18 +23,18 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _HASH_BUDGET = 512 << 20  # bytes read per call, so that huge sparse files cannot stall a score
 _CHUNK = 1 << 18
-_MOST_ROWS = 200_000
-_MEANWHILE = (
+_MAX_ROWS = 200_000
+_RACE_ERRORS = (
     errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO,
 )  # fmt: skip
 """What is said of a name that is gone, or another kind of thing than it was a moment ago."""
-_LOOKS = 5  # at a name that keeps changing; after that it counts as gone
-_DEEPEST = 100  # levels; what lies deeper is not looked at, and its directory says so
+_MAX_ATTEMPTS = 5  # at a name that keeps changing; after that it counts as gone
+_MAX_DEPTH = 100  # levels; what lies deeper is not looked at, and its directory says so
 UNREAD = "unread"
 """The digest of a directory that was too deep, or the start of that of a file too large."""
 
 
-def changes(uppers: list[int], lower: int, digests: bool) -> list[Row]:
+def list_changes(uppers: list[int], lower: int, digests: bool) -> list[Row]:
     """One row per path that differs between the lower layers and the uppers over them (the topmost
     first), sorted.
 
@@ -43,7 +43,7 @@ def changes(uppers: list[int], lower: int, digests: bool) -> list[Row]:
     A copied-up file that is what it was, and a parent directory that only holds changes, are none.
     """
     walk = _Walk(digests)
-    walk.directory(uppers, lower, False, "", 0)
+    walk.compare_directory(uppers, lower, False, "", 0)
     walk.rows.sort()
     return walk.rows
 
@@ -56,16 +56,16 @@ class _Walk:
         self.rows: list[Row] = []
         self.budget = _HASH_BUDGET
 
-    def add(
+    def add_row(
         self, path: str, kind: str, info: os.stat_result | None, new: bool,
         digest: str = "", target: str = "",
     ) -> None:  # fmt: skip
         mode = stat.S_IMODE(info.st_mode) if info else 0
         size = info.st_size if info and kind == "file" else 0
-        if len(self.rows) < _MOST_ROWS:
+        if len(self.rows) < _MAX_ROWS:
             self.rows.append(["/" + path, kind, mode, size, digest, target, new])
 
-    def directory(
+    def compare_directory(
         self, uppers: list[int], lower: int | None, hides: bool, prefix: str, depth: int
     ) -> None:
         """``hides``: what the lower directory holds does not show through."""
@@ -73,78 +73,80 @@ class _Walk:
         for i in reversed(range(len(uppers))):
             names.update(dict.fromkeys(os.listdir(uppers[i]), i))
         if hides and lower is not None:
-            self.gone_in(lower, prefix, set(names), depth)
+            self.add_deleted_children(lower, prefix, set(names), depth)
         for name, first in names.items():
             below, so_far = uppers[first:] if first else uppers, len(self.rows)
-            for _ in range(_LOOKS):
+            for _ in range(_MAX_ATTEMPTS):
                 try:
-                    self.look(below, lower, name, prefix + name, depth)
+                    self.compare_name(below, lower, name, prefix + name, depth)
                     break
                 except OSError as e:
-                    if e.errno not in _MEANWHILE:
+                    if e.errno not in _RACE_ERRORS:
                         raise
                     del self.rows[so_far:]
 
-    def look(self, uppers: list[int], lower: int | None, name: str, path: str, depth: int) -> None:
+    def compare_name(
+        self, uppers: list[int], lower: int | None, name: str, path: str, depth: int
+    ) -> None:
         """One name. Raises OSError for what became something else while it was looked at."""
         info = os.stat(name, dir_fd=uppers[0], follow_symlinks=False)
         old = None if lower is None else _stat(name, lower)
         if old is None and stat.S_ISREG(info.st_mode):  # the most frequent, told early
             digest = self.digest(uppers[0], name, info) if self.digests else ""
-            self.add(path, "file", info, True, digest)
+            self.add_row(path, "file", info, True, digest)
         else:
-            self.entry(uppers, lower, name, path, info, old, depth)
+            self.compare_entry(uppers, lower, name, path, info, old, depth)
 
-    def entry(
+    def compare_entry(
         self, uppers: list[int], lower: int | None, name: str, path: str, info: os.stat_result,
         old: os.stat_result | None, depth: int,
     ) -> None:  # fmt: skip
         upper, mode = uppers[0], info.st_mode
         if stat.S_ISCHR(mode) and info.st_rdev == 0:
             if old is not None and lower is not None:
-                self.gone(lower, name, path, old, depth)
+                self.add_deleted(lower, name, path, old, depth)
             return
         was_directory = old is not None and stat.S_ISDIR(old.st_mode)
         if stat.S_ISDIR(mode):
             below = lower if was_directory else None
-            self.subdirectory(uppers, below, name, path, info, old, depth)
+            self.compare_subdirectory(uppers, below, name, path, info, old, depth)
             return
         if was_directory and lower is not None:  # what it held has gone with it
-            self.gone_below(lower, name, path, depth)
+            self.add_deleted_tree(lower, name, path, depth)
         new = old is None
         if stat.S_ISREG(mode):
-            same, digest = self.compare(upper, lower, name, info, old)
+            same, digest = self.compare_file(upper, lower, name, info, old)
             if not same:
-                self.add(path, "file", info, new, digest)
+                self.add_row(path, "file", info, new, digest)
         elif stat.S_ISLNK(mode):
             target = os.readlink(name, dir_fd=upper)
             if not self.same_link(lower, name, old, target):
-                self.add(path, "link", info, new, target=target)
+                self.add_row(path, "link", info, new, target=target)
         else:
             kind = "fifo" if stat.S_ISFIFO(mode) else "socket" if stat.S_ISSOCK(mode) else "device"
-            self.add(path, kind, info, new)
+            self.add_row(path, kind, info, new)
 
-    def subdirectory(
+    def compare_subdirectory(
         self, uppers: list[int], lower: int | None, name: str, path: str, info: os.stat_result,
         old: os.stat_result | None, depth: int,
     ) -> None:  # fmt: skip
         was = None if lower is None or old is None else stat.S_IMODE(old.st_mode)
-        if depth >= _DEEPEST:
-            self.add(path, "dir", info, old is None, digest=UNREAD)
+        if depth >= _MAX_DEPTH:
+            self.add_row(path, "dir", info, old is None, digest=UNREAD)
             return
         if was != stat.S_IMODE(info.st_mode):
-            self.add(path, "dir", info, old is None)
+            self.add_row(path, "dir", info, old is None)
         inner, hides = _open_merged(uppers, name)
         below = None if lower is None else os.open(name, _DIRECTORY, dir_fd=lower)
         try:
-            self.directory(inner, below, hides, path + "/", depth + 1)
+            self.compare_directory(inner, below, hides, path + "/", depth + 1)
         finally:
             for fd in inner:
                 os.close(fd)
             if below is not None:
                 os.close(below)
 
-    def compare(
+    def compare_file(
         self, upper: int, lower: int | None, name: str, info: os.stat_result,
         old: os.stat_result | None,
     ) -> tuple[bool, str]:  # fmt: skip
@@ -180,26 +182,28 @@ class _Walk:
         finally:
             os.close(handle)
 
-    def gone(self, lower: int, name: str, path: str, old: os.stat_result, depth: int) -> None:
-        self.add(path, "gone", None, False)
+    def add_deleted(
+        self, lower: int, name: str, path: str, old: os.stat_result, depth: int
+    ) -> None:
+        self.add_row(path, "gone", None, False)
         if stat.S_ISDIR(old.st_mode):
-            self.gone_below(lower, name, path, depth)
+            self.add_deleted_tree(lower, name, path, depth)
 
-    def gone_below(self, lower: int, name: str, path: str, depth: int) -> None:
+    def add_deleted_tree(self, lower: int, name: str, path: str, depth: int) -> None:
         """Everything in a lower directory is gone."""
-        if depth >= _DEEPEST:
+        if depth >= _MAX_DEPTH:
             return
         fd = os.open(name, _DIRECTORY, dir_fd=lower)
         try:
-            self.gone_in(fd, path + "/", set(), depth + 1)
+            self.add_deleted_children(fd, path + "/", set(), depth + 1)
         finally:
             os.close(fd)
 
-    def gone_in(self, lower: int, prefix: str, kept: set[str], depth: int) -> None:
+    def add_deleted_children(self, lower: int, prefix: str, kept: set[str], depth: int) -> None:
         for name in os.listdir(lower):
             old = None if name in kept else _stat(name, lower)
             if old is not None:
-                self.gone(lower, name, prefix + name, old, depth)
+                self.add_deleted(lower, name, prefix + name, old, depth)
 
 
 def _stat(name: str, fd: int) -> os.stat_result | None:

@@ -14,7 +14,7 @@ import time
 
 from . import init_program, mounts
 from . import syscalls as sys_
-from .hardening import limit
+from .hardening import set_limits
 
 TYPE_CHECKING = False  # the module typing would double this process's memory
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ _END_SECONDS, _PAUSE = 5.0, 0.001  # for killed processes to be gone, on a busy 
 _PASSES = 100  # over the process list, before a box that starts faster is given up
 _KILL_PASSES = 600  # the later ones apart: what was killed takes its time to go
 _MOST_DESCRIPTORS = 4096
-_ABOVE = 400  # descriptor numbers that no command is given
-_LONGEST_ORDER = 1 << 20
+_SAFE_DESCRIPTOR = 400  # descriptor numbers that no command is given
+_MAX_MESSAGE = 1 << 20
 _TIOCSPTLCK = 0x40045431  # unlock a pseudo terminal
 
 
@@ -38,7 +38,7 @@ def start_init(plain: bool, program: int) -> Init:
     pid = os.fork()
     if pid == 0:
         ours.close()
-        _be_init(theirs, plain, program)
+        _run_init(theirs, plain, program)
     theirs.close()
     return Init(pid, ours)
 
@@ -57,52 +57,52 @@ class Init:
         if problem != b"ok":
             raise OSError(errno.EIO, f"PID 1: {problem.decode(errors='replace') or 'died'}")
 
-    def become_bash(self, limits: dict[str, int], env: dict[str, str]) -> None:
+    def run_shell(self, limits: dict[str, int], env: dict[str, str]) -> None:
         """Have it be an idle ``/bin/bash`` on a terminal, as in a container that was started with
         one. The root is in place; it must not be ``plain``."""
         with self._control:
             self._control.send(json.dumps([limits, env]).encode("utf-8", "surrogateescape"))
 
-    def count_anew(self) -> None:
+    def reset_pid_counter(self) -> None:
         """Have the next process numbered as the first. Raises OSError where that cannot be."""
-        self._tell(init_program.AGAIN)
+        self._command(init_program.RESET_COUNTER)
 
     def stop_others(self) -> None:
         """Have every other process of the box stopped, at once. Raises OSError where PID 1 is not
         ``plain``."""
-        self._tell(init_program.STOP)
+        self._command(init_program.STOP)
 
-    def _tell(self, what: bytes) -> None:
+    def _command(self, what: bytes) -> None:
         self._control.send(what)
         if self._control.recv(16) != b"ok":
             raise OSError(errno.EOPNOTSUPP, f"PID 1 cannot do this: {what.decode()}")
 
 
-def _be_init(keeper: socket.socket, plain: bool, program: int) -> NoReturn:
+def _run_init(keeper: socket.socket, plain: bool, program: int) -> NoReturn:
     try:
         sys_.prctl(sys_.PR_SET_PDEATHSIG, signal.SIGKILL)
         os.setsid()
         counter = mounts.mount_proc(os.fsdecode(keeper.recv(4096)))
         keeper.send(b"ok")
         if plain:
-            _be_idle(keeper, counter, program)
-        elif told := keeper.recv(_LONGEST_ORDER):
+            _run_idle(keeper, counter, program)
+        elif told := keeper.recv(_MAX_MESSAGE):
             limits, env = json.loads(told.decode("utf-8", "surrogateescape"))
             os.chdir("/")
-            limit(limits)
-            _become_bash(env)
+            set_limits(limits)
+            _exec_shell(env)
     except OSError as e:
         keeper.send(str(e).encode())
     finally:
         os._exit(1)
 
 
-def _be_idle(keeper: socket.socket, counter: int, program: int) -> None:
+def _run_idle(keeper: socket.socket, counter: int, program: int) -> None:
     """Be PID 1 until the keeper hangs up. Orphans are collected by the kernel, as SIGCHLD is
     ignored. See idle.py, which does the same in less memory."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     high = [keeper.fileno(), counter, *([program] if program >= 0 else [])]
-    held = [os.dup2(fd, _ABOVE + i) for i, fd in enumerate(high)]
+    held = [os.dup2(fd, _SAFE_DESCRIPTOR + i) for i, fd in enumerate(high)]
     if program >= 0:
         program = os.dup2(held[2], init_program.COUNTER + 1, inheritable=False)
     os.dup2(held[0], init_program.CONTROL)
@@ -129,21 +129,21 @@ def open_terminal() -> None:
     fcntl.ioctl(master, _TIOCSPTLCK, struct.pack("i", 0))
 
 
-def _become_bash(env: dict[str, str]) -> NoReturn:
+def _exec_shell(env: dict[str, str]) -> NoReturn:
     os.chdir("/")
     terminal = os.open("/dev/pts/0", os.O_RDWR)  # opening it makes it the controlling terminal
     for fd in (0, 1, 2):
         os.dup2(terminal, fd)
-    _forget_descriptors()
-    _default_signals()
+    _close_descriptors()
+    _reset_signals()
     os.execve("/bin/bash", ["/bin/bash"], {**env, "TERM": "xterm"})
 
 
-def _forget_descriptors() -> None:
+def _close_descriptors() -> None:
     os.closerange(3, _MOST_DESCRIPTORS)
 
 
-def _default_signals() -> None:
+def _reset_signals() -> None:
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -156,7 +156,9 @@ def spawn(argv: list[str], cwd: str, env: dict[str, str], fds: dict[int, int]) -
     whose text begins with the directory or the program that cannot be used.
     """
     if set(fds.values()) & set(fds):  # a source would be overwritten before it is copied
-        moved = {n: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE) for n, fd in fds.items()}
+        moved = {
+            n: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _SAFE_DESCRIPTOR) for n, fd in fds.items()
+        }
         try:
             return spawn(argv, cwd, env, moved)
         finally:
@@ -170,7 +172,7 @@ def spawn(argv: list[str], cwd: str, env: dict[str, str], fds: dict[int, int]) -
     try:
         os.chdir(cwd)
         what = argv[0]
-        program = _find(argv[0], env.get("PATH", ""))
+        program = _find_program(argv[0], env.get("PATH", ""))
         return os.posix_spawn(
             program, argv, env, file_actions=actions, setsid=True, setsigmask=(), setsigdef=_SIGNALS
         )
@@ -181,7 +183,7 @@ def spawn(argv: list[str], cwd: str, env: dict[str, str], fds: dict[int, int]) -
         os.chdir("/")
 
 
-def _find(name: str, path: str) -> str:
+def _find_program(name: str, path: str) -> str:
     """The program that a name means in the box. Raises FileNotFoundError."""
     if "/" in name:
         return name
@@ -197,15 +199,17 @@ def kill_since(mark: int, keep: Sequence[int], init: Init) -> None:
     nothing: processes are reached through its /proc, so that nothing has to be started in the box
     for it. All are stopped first, where PID 1 can do that, so that they cannot multiply; then pass
     by pass, until one finds nothing."""
-    before = {p.pid for p in _processes() if p.state == "T"}
+    before = {p.pid for p in _list_processes() if p.state == "T"}
     with contextlib.suppress(OSError):
         init.stop_others()
-        kill = {p.pid: p for p in _processes() if p.started >= mark and p.pid not in (1, *keep)}
+        kill = {
+            p.pid: p for p in _list_processes() if p.start_ticks >= mark and p.pid not in (1, *keep)
+        }
         for process in kill.values():
             process.signal(signal.SIGKILL)
-        wake([p.pid for p in _processes() if p.pid not in kill and p.pid not in before])
+        resume([p.pid for p in _list_processes() if p.pid not in kill and p.pid not in before])
     for number in range(_KILL_PASSES):
-        left = [p for p in _processes() if p.started >= mark and p.pid not in (1, *keep)]
+        left = [p for p in _list_processes() if p.start_ticks >= mark and p.pid not in (1, *keep)]
         if not left:
             return
         for process in left:
@@ -214,12 +218,12 @@ def kill_since(mark: int, keep: Sequence[int], init: Init) -> None:
             time.sleep(_PAUSE)
 
 
-def end_all(init: Init) -> list[str]:
+def kill_all(init: Init) -> list[str]:
     """Kill every process of the box but PID 1, and wait for them. Returns those that do not end."""
     deadline = time.monotonic() + _END_SECONDS
     while True:
         kill_since(0, (), init)
-        left = names(set())
+        left = process_names(set())
         if not left or time.monotonic() > deadline:
             return left
         time.sleep(_PAUSE)
@@ -229,7 +233,9 @@ def stop_all() -> list[int]:
     """Stop every process of the box that is not stopped already, and tell which those were."""
     stopped: list[int] = []
     for _ in range(_PASSES):
-        new = [p for p in _processes() if p.pid != 1 and p.pid not in stopped and p.state != "T"]
+        new = [
+            p for p in _list_processes() if p.pid != 1 and p.pid not in stopped and p.state != "T"
+        ]
         if not new:
             break
         for process in new:
@@ -238,22 +244,22 @@ def stop_all() -> list[int]:
     return stopped
 
 
-def names(spared: set[int]) -> list[str]:
+def process_names(spared: set[int]) -> list[str]:
     """``name (pid)`` of every process of the box but PID 1 and those in ``spared``."""
-    return [f"{p.name} ({p.pid})" for p in _processes() if p.pid != 1 and p.pid not in spared]
+    return [f"{p.name} ({p.pid})" for p in _list_processes() if p.pid != 1 and p.pid not in spared]
 
 
-def signal_one(pid: int, number: int) -> None:
+def signal_process(pid: int, number: int) -> None:
     """Send a signal to the process with this number in the box, if there is one and it is not
     PID 1."""
-    for process in _processes():
+    for process in _list_processes():
         if process.pid == pid != 1:
             process.signal(number)
 
 
-def wake(pids: list[int]) -> None:
+def resume(pids: list[int]) -> None:
     """Let stopped processes go on."""
-    for process in _processes():
+    for process in _list_processes():
         if process.pid in pids:
             process.signal(signal.SIGCONT)
 
@@ -273,8 +279,10 @@ class _Process:
             raise
         fields = tail.split()
         self.name = head.partition(b"(")[2].decode(errors="replace")
-        self.state, self.started = fields[0].decode(), int(fields[19])
-        self.ended = self.state in ("Z", "X") and int(fields[17]) <= 1  # no other thread goes on
+        self.state, self.start_ticks = fields[0].decode(), int(fields[19])
+        self.has_ended = (
+            self.state in ("Z", "X") and int(fields[17]) <= 1
+        )  # no other thread goes on
 
     def signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -285,11 +293,11 @@ class _Process:
             os.close(self._fd)
 
 
-def _processes() -> list[_Process]:
+def _list_processes() -> list[_Process]:
     """The processes of the box that have not ended."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():
             with contextlib.suppress(OSError):
                 found.append(_Process(int(name)))
-    return [p for p in found if not p.ended]
+    return [p for p in found if not p.has_ended]

@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from typing import Any
 
 _LAUNCHER, _PROGRAM, _INHERITED = 3, 4, 5
-_ABOVE = 100  # all of these
+_SAFE_DESCRIPTOR = 100  # all of these
 
 
-def start(compiled: int, connection: int, program: int, fds: Sequence[int]) -> int:
+def start_program(compiled: int, connection: int, program: int, fds: Sequence[int]) -> int:
     """Execute the file behind ``compiled``, with a connection to the launcher, the program of PID 1
     (-1: there is none) and descriptors that could not be sent. Returns its process id; raises
     OSError where it may not be executed."""
     given = {_LAUNCHER: connection, _PROGRAM: program}
     given |= {_INHERITED + i: fd for i, fd in enumerate(fds)}
     high = {
-        target: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
+        target: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _SAFE_DESCRIPTOR)
         for target, fd in {**given, -1: compiled}.items()
         if fd >= 0
     }
@@ -36,7 +36,7 @@ def start(compiled: int, connection: int, program: int, fds: Sequence[int]) -> i
             os.close(fd)
 
 
-def first_order(
+def first_message(
     stage: str, kind: tuple[bool, bool], program: int, request: dict[str, Any] | None,
     fds: Sequence[int],
 ) -> dict[str, Any]:  # fmt: skip

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _HEADER = struct.Struct("!I")
 _MOST_FDS = 16
-_AT_ONCE = 1 << 12
+_FIRST_READ = 1 << 12
 
 
 def send(sock: socket.socket, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
@@ -31,20 +31,20 @@ def send(sock: socket.socket, message: dict[str, Any], fds: Sequence[int] = ()) 
         sock.sendall(data[sent:], socket.MSG_NOSIGNAL)
 
 
-def receive(sock: socket.socket, alone: bool = False) -> tuple[dict[str, Any], list[int]]:
+def receive(sock: socket.socket, single: bool = False) -> tuple[dict[str, Any], list[int]]:
     """The next message and the descriptors that came with it. ``alone``: nothing can follow it
     unasked, so that it may be read at once. Raises EOFError on hang-up."""
-    space, first = socket.CMSG_LEN(_MOST_FDS * 4), _AT_ONCE if alone else _HEADER.size
+    space, first = socket.CMSG_LEN(_MOST_FDS * 4), _FIRST_READ if single else _HEADER.size
     head, ancillary, _, _ = sock.recvmsg(first, space, socket.MSG_CMSG_CLOEXEC)
     fds = array.array("i")
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             fds.frombytes(data[: len(data) - len(data) % 4])
     try:
-        head += _exactly(sock, max(0, _HEADER.size - len(head)))
+        head += _receive_exactly(sock, max(0, _HEADER.size - len(head)))
         body = head[_HEADER.size :]
         (length,) = _HEADER.unpack_from(head)
-        body += _exactly(sock, max(0, length - len(body)))
+        body += _receive_exactly(sock, max(0, length - len(body)))
         if len(body) > length:
             raise EOFError("the other side said more than it was asked")
         message = json.loads(body.decode("utf-8", "surrogateescape"))
@@ -54,7 +54,7 @@ def receive(sock: socket.socket, alone: bool = False) -> tuple[dict[str, Any], l
     return message, list(fds)
 
 
-def _exactly(sock: socket.socket, count: int) -> bytes:
+def _receive_exactly(sock: socket.socket, count: int) -> bytes:
     parts = []
     while count:
         part = sock.recv(min(count, 1 << 20))

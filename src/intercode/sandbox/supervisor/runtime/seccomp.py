@@ -64,17 +64,17 @@ _TABLES: dict[str, dict[str, int]] = {
 }  # fmt: skip
 _FAKED = ("chown", "fchown", "lchown", "fchownat")
 _CHECKED = ("clone", "clone3", "ioctl", "socket", "socketpair")
-_ON_A_PROCESS = {
+_PROCESS_ARGUMENT = {
     "prlimit64": _ARG0, "sched_setaffinity": _ARG0, "sched_setparam": _ARG0,
     "sched_setscheduler": _ARG0, "sched_setattr": _ARG0, "setpriority": _ARG1, "ioprio_set": _ARG1,
 }  # fmt: skip
 """Calls that bound a process or have it run less, and the argument that is its number."""
-_KEYED = (
+_KEYED_CALLS = (
     "mount", "umount2", "pivot_root", "unshare", "mount_setattr", "open_tree", "move_mount",
     "ptrace",
 )  # fmt: skip
-_NEWER = ("open_tree_attr", "statmount", "listmount", "listns")  # programs fall back on ENOSYS
-_KEYSTROKES = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX put input into a terminal
+_NEW_CALLS = ("open_tree_attr", "statmount", "listmount", "listns")  # programs fall back on ENOSYS
+_TERMINAL_INPUT_IOCTLS = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX put input into a terminal
 _PROTOCOLS = {
     1: (0,),  # AF_UNIX
     2: (0, 1, 6, 17, 255),  # AF_INET: any, ICMP, TCP, UDP, raw
@@ -92,35 +92,35 @@ def _refuse(code: int) -> bytes:
     return _op(_RET, _ERRNO | code)
 
 
-def _when(number: int, body: list[bytes]) -> list[bytes]:
+def _if_number(number: int, body: list[bytes]) -> list[bytes]:
     """Run ``body`` (which must return) when the call's number is ``number``."""
     return [_op(_JEQ, number, 0, len(body)), *body]
 
 
-def _only(argument: int, values: Sequence[int], code: int) -> list[bytes]:
+def _allow_only(argument: int, values: Sequence[int], code: int) -> list[bytes]:
     """Allow a call whose argument (its lower 32 bits) is one of ``values``, and refuse others."""
     ops = [_op(_LOAD, argument)]
     ops += [_op(_JEQ, value, len(values) - i, 0) for i, value in enumerate(values)]
     return [*ops, _refuse(code), _op(_RET, _ALLOW)]
 
 
-def _only_other_than(argument: int, values: Sequence[int], code: int) -> list[bytes]:
+def _refuse_only(argument: int, values: Sequence[int], code: int) -> list[bytes]:
     """Refuse a call whose argument (its lower 32 bits) is one of ``values``, and allow others."""
     ops = [_op(_LOAD, argument)]
     ops += [_op(_JEQ, value, len(values) - i, 0) for i, value in enumerate(values)]
     return [*ops, _op(_RET, _ALLOW), _refuse(code)]
 
 
-def _sockets() -> list[bytes]:
+def _socket_rules() -> list[bytes]:
     """Allow sockets of the families and protocols in ``_PROTOCOLS`` only."""
     ops: list[bytes] = []
     for family, protocols in _PROTOCOLS.items():
-        body = _only(_ARG2, protocols, errno.EPROTONOSUPPORT)
-        ops += [_op(_LOAD, _ARG0), *_when(family, body)]
+        body = _allow_only(_ARG2, protocols, errno.EPROTONOSUPPORT)
+        ops += [_op(_LOAD, _ARG0), *_if_number(family, body)]
     return [*ops, _refuse(errno.EAFNOSUPPORT)]
 
 
-def _keyed(key: int) -> list[bytes]:
+def _require_key(key: int) -> list[bytes]:
     """Allow a call whose sixth argument is the key, and refuse others."""
     low, high = key & 0xFFFFFFFF, key >> 32
     return [
@@ -129,7 +129,7 @@ def _keyed(key: int) -> list[bytes]:
     ]  # fmt: skip
 
 
-def program(machine: str, key: int) -> bytes:
+def build_filter(machine: str, key: int) -> bytes:
     """The filter for a machine as ``platform.machine()`` names it, with a key of 64 bits for those
     who set boxes up. Raises KeyError for an unknown machine."""
     table = _TABLES[machine]
@@ -137,8 +137,10 @@ def program(machine: str, key: int) -> bytes:
     ops.append(_op(_LOAD, _NR))
     if machine == "x86_64":  # the x32 table of calls
         ops += [_op(_JGE, 0x40000000, 0, 1), _refuse(errno.ENOSYS)]
-    ops += _when(table["clone3"], [_refuse(errno.ENOSYS)])  # its flags are out of a filter's reach
-    ops += _when(
+    ops += _if_number(
+        table["clone3"], [_refuse(errno.ENOSYS)]
+    )  # its flags are out of a filter's reach
+    ops += _if_number(
         table["clone"],
         [
             _op(_LOAD, _ARG0),
@@ -147,16 +149,16 @@ def program(machine: str, key: int) -> bytes:
             _op(_RET, _ALLOW),
         ],
     )
-    ops += _when(table["ioctl"], _only_other_than(_ARG1, _KEYSTROKES, errno.EPERM))
+    ops += _if_number(table["ioctl"], _refuse_only(_ARG1, _TERMINAL_INPUT_IOCTLS, errno.EPERM))
     for name in ("socket", "socketpair"):
-        ops += _when(table[name], _sockets())
-    for name, argument in _ON_A_PROCESS.items():
-        ops += _when(table[name], _only_other_than(argument, (1,), errno.EPERM))
-    for name in _KEYED:
-        ops += _when(table[name], _keyed(key))
+        ops += _if_number(table[name], _socket_rules())
+    for name, argument in _PROCESS_ARGUMENT.items():
+        ops += _if_number(table[name], _refuse_only(argument, (1,), errno.EPERM))
+    for name in _KEYED_CALLS:
+        ops += _if_number(table[name], _require_key(key))
     for name, number in table.items():
-        if name not in _CHECKED and name not in _KEYED and name not in _ON_A_PROCESS:
-            code = 0 if name in _FAKED else errno.ENOSYS if name in _NEWER else errno.EPERM
-            ops += _when(number, [_refuse(code)])
+        if name not in _CHECKED and name not in _KEYED_CALLS and name not in _PROCESS_ARGUMENT:
+            code = 0 if name in _FAKED else errno.ENOSYS if name in _NEW_CALLS else errno.EPERM
+            ops += _if_number(number, [_refuse(code)])
     ops.append(_op(_RET, _ALLOW))
     return b"".join(ops)

@@ -17,8 +17,8 @@ import struct
 
 from . import files, mounts, overlay_changes, processes, protocol
 from . import syscalls as sys_
-from .hardening import limit
-from .isolation import Blank
+from .hardening import set_limits
+from .isolation import Isolation
 
 TYPE_CHECKING = False  # the module typing would double this process's memory
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _ENDING_MS = 500  # for PID 1 to have ended, once nothing can be started any more
-_FIRST_TO_GO = b"500"  # where memory runs out, rather a command than what controls the box
+_COMMAND_OOM_SCORE = b"500"  # where memory runs out, rather a command than what controls the box
 
 
-def run(
+def run_supervisor(
     launcher: socket.socket,
     given: tuple[dict[str, Any], list[int]] | None,
     stage: str,
@@ -43,9 +43,9 @@ def run(
     status = 1
     owner = None
     try:
-        blank: Blank | Exception
+        blank: Isolation | Exception
         try:
-            blank = Blank(stage, own_network, plain, program)
+            blank = Isolation(stage, own_network, plain, program)
         except Exception as e:  # told to whoever asks
             blank = e
         spec, fds = given or protocol.receive(launcher)
@@ -53,7 +53,7 @@ def run(
         owner = socket.socket(fileno=fds[0])
         if isinstance(blank, Exception):
             raise blank
-        keeper = Keeper(owner, spec, blank, fds[1:])
+        keeper = Supervisor(owner, spec, blank, fds[1:])
         protocol.send(owner, {"ok": True, "pid": os.getpid(), "groups": spec["groups"]})
         keeper.serve()
         status = 0
@@ -67,32 +67,32 @@ def run(
         os._exit(status)
 
 
-class Keeper:
+class Supervisor:
     def __init__(
-        self, owner: socket.socket, spec: dict[str, Any], blank: Blank, given: list[int]
+        self, owner: socket.socket, spec: dict[str, Any], blank: Isolation, given: list[int]
     ) -> None:
         self.owner = owner
         self.children: dict[int, tuple[int, int]] = {}  # pidfd -> (pid, status descriptor)
-        self.fdinfo, self.sacrifice, self.init = blank.fdinfo, blank.sacrifice, blank.init
+        self.fdinfo, self.oom_score_fd, self.init = blank.fdinfo, blank.oom_score_fd, blank.init
         self.network = blank.network
         socket.sethostname(spec["hostname"])
         copies = spec["copies"]
-        layout = mounts.Layout(spec, given[:copies], given[copies:])
+        layout = mounts.RootLayout(spec, given[:copies], given[copies:])
         protocol.close_all(given)
-        self.spec, self.base = spec, layout.base
+        self.spec, self.hidden_directory = spec, layout.hidden_directory
         self.uppers, self.lower = layout.uppers, layout.lower
         mounts.change_root(layout.root)
         if spec["look"] == "docker":
             processes.open_terminal()
-            self.init.become_bash(spec["limits"], spec["env"])
-        limit(spec["limits"])
+            self.init.run_shell(spec["limits"], spec["env"])
+        set_limits(spec["limits"])
         if spec["steady"]:
-            sys_.fixed_addresses()
+            sys_.disable_address_randomization()
         self.root = os.open("/", _DIRECTORY)
         if spec["steady"]:
-            files.look_around(self.root)
+            files.visit_directories(self.root)
         self.init_fd = os.pidfd_open(self.init.pid)
-        self.stopped: list[int] = []
+        self.stopped_pids: list[int] = []
         self.poll = select.poll()
         self.poll.register(owner, select.POLLIN)
         self.poll.register(self.init_fd, select.POLLIN)
@@ -103,13 +103,13 @@ class Keeper:
         while True:
             for fd, _ in self.poll.poll():
                 if fd == self.owner.fileno():
-                    self._answer()
+                    self._handle_request()
                 elif fd == self.init_fd:
                     return
                 elif fd in self.children:
                     self._reap(fd)
 
-    def _answer(self) -> None:
+    def _handle_request(self) -> None:
         request, fds = protocol.receive(self.owner)
         handler: Callable[..., tuple[dict[str, Any], list[int]]]
         try:
@@ -145,20 +145,20 @@ class Keeper:
         """Start a program. The first descriptor gets the exit status, the others are for it."""
         status_fd = os.dup(fds[0])
         try:
-            os.write(self.sacrifice, _FIRST_TO_GO)
+            os.write(self.oom_score_fd, _COMMAND_OOM_SCORE)
             pid = processes.spawn(argv, cwd, env, dict(zip(targets, fds[1:], strict=True)))
-            os.write(self.sacrifice, b"0")
+            os.write(self.oom_score_fd, b"0")
         except BaseException as e:
             os.close(status_fd)
             if getattr(e, "errno", None) == errno.ENOMEM:
-                self._end_with_init()
+                self._exit_if_init_ended()
             raise
         pidfd = os.pidfd_open(pid)
         self.children[pidfd] = (pid, status_fd)
         self.poll.register(pidfd, select.POLLIN)
-        return {"ok": True, "pid": self._number_inside(pidfd), "child": pid}, []
+        return {"ok": True, "pid": self._inner_pid(pidfd), "child": pid}, []
 
-    def _end_with_init(self) -> None:
+    def _exit_if_init_ended(self) -> None:
         """Nothing can be started in a box whose PID 1 is ending, which takes until its processes
         are collected: the box has gone then, and that is what its owner is to see."""
         for pidfd in list(self.children):
@@ -167,7 +167,7 @@ class Keeper:
         if _is_ready(self.init_fd, _ENDING_MS):
             os._exit(0)
 
-    def _number_inside(self, pidfd: int) -> int:
+    def _inner_pid(self, pidfd: int) -> int:
         """What the box calls the process behind a descriptor."""
         fd = os.open(str(pidfd), os.O_RDONLY, dir_fd=self.fdinfo)
         with open(fd) as f:
@@ -181,7 +181,7 @@ class Keeper:
 
     def do_signal(self, fds: list[int], pid: int, number: int) -> tuple[dict[str, Any], list[int]]:
         """Send a signal to a process by its number in the box, but to PID 1."""
-        processes.signal_one(pid, number)
+        processes.signal_process(pid, number)
         return {"ok": True}, []
 
     def do_kill_since(
@@ -196,37 +196,37 @@ class Keeper:
 
     def _freeze(self, on: bool) -> None:
         if on:
-            self.stopped += processes.stop_all()
+            self.stopped_pids += processes.stop_all()
         else:
-            processes.wake(self.stopped)
-            self.stopped = []
+            processes.resume(self.stopped_pids)
+            self.stopped_pids = []
 
     def do_processes(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
-        return {"ok": True, "processes": self._background()}, []
+        return {"ok": True, "processes": self._background_processes()}, []
 
-    def _background(self) -> list[str]:
+    def _background_processes(self) -> list[str]:
         """What runs in the box and was not started from here."""
-        return processes.names({self._number_inside(pidfd) for pidfd in self.children})
+        return processes.process_names({self._inner_pid(pidfd) for pidfd in self.children})
 
     def do_changes(
         self, fds: list[int], digests: bool, still: bool
     ) -> tuple[dict[str, Any], list[int]]:
         """What changed; ``still``: with all that runs in the background halted meanwhile."""
-        halted = still and bool(self._background())
+        halted = still and bool(self._background_processes())
         if halted:
             self._freeze(True)
         try:
             return {
                 "ok": True,
-                "rows": overlay_changes.changes(self.uppers, self.lower, digests),
+                "rows": overlay_changes.list_changes(self.uppers, self.lower, digests),
             }, []
         finally:
             if halted:
                 self._freeze(False)
 
-    def do_changed(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
+    def do_changed_paths(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
         """The paths of what changed."""
-        rows = overlay_changes.changes(self.uppers, self.lower, False)
+        rows = overlay_changes.list_changes(self.uppers, self.lower, False)
         return {"ok": True, "paths": [row[0] for row in rows]}, []
 
     def do_upper(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
@@ -245,43 +245,43 @@ class Keeper:
 
     def do_seal(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
         """A detached mount of the upper layer; nothing may be able to write there any more."""
-        return {"ok": True}, [sys_.detached(self.uppers[0])]
+        return {"ok": True}, [sys_.clone_mount(self.uppers[0])]
 
     def do_open(self, fds: list[int], path: str) -> tuple[dict[str, Any], list[int]]:
         return {"ok": True}, [files.open_regular(self.root, path)]
 
     def do_write(self, fds: list[int], path: str, mode: int) -> tuple[dict[str, Any], list[int]]:
-        files.write(self.root, path, fds[0], mode)
+        files.write_file(self.root, path, fds[0], mode)
         return {"ok": True}, []
 
     def do_end_all(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
         """End all that runs in the box. Raises OSError for what does not end."""
-        if left := processes.end_all(self.init):
+        if left := processes.kill_all(self.init):
             raise OSError(errno.EBUSY, f"live processes: {', '.join(left)}")
         for pidfd in list(self.children):
             self._reap(pidfd)
         return {"ok": True}, []
 
-    def do_renew(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
+    def do_recycle(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
         """End all that runs and begin again on the image, in the same namespaces. Raises OSError
         where something would be left of what was; the box is of no use then."""
         self.do_end_all(fds)
-        if self.network.used():
+        if self.network.was_used():
             raise OSError(errno.EBUSY, "its network was used")
         sys_.unshare(sys_.CLONE_NEWIPC)
-        self._change_files([])
-        self.init.count_anew()
+        self._replace_root([])
+        self.init.reset_pid_counter()
         return {"ok": True}, []
 
-    def do_refile(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
+    def do_replace_files(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
         """Begin again on the image, with the files of other uppers, while processes wait."""
-        self._change_files(fds)
+        self._replace_root(fds)
         return {"ok": True}, []
 
-    def _change_files(self, copies: list[int]) -> None:
+    def _replace_root(self, copies: list[int]) -> None:
         protocol.close_all([*self.uppers, self.root])
-        base = self.base
-        self.uppers, self.base = mounts.renew(self.spec, base, copies)
+        base = self.hidden_directory
+        self.uppers, self.hidden_directory = mounts.remount_root(self.spec, base, copies)
         os.close(base)
         self.root = os.open("/", _DIRECTORY)
 

@@ -55,7 +55,7 @@ def _number(name: str) -> int:
         raise OSError(errno.ENOSYS, f"{name}: no system call number known for {ARCH}") from None
 
 
-def _keyed(name: str, *arguments: bytes | int | None) -> int:
+def _keyed_call(name: str, *arguments: bytes | int | None) -> int:
     """Make a call of at most five arguments that the filter asks the key for."""
     words = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
     words += [None] * (5 - len(words))
@@ -63,12 +63,12 @@ def _keyed(name: str, *arguments: bytes | int | None) -> int:
 
 
 def unshare(flags: int) -> None:
-    _keyed("unshare", flags)
+    _keyed_call("unshare", flags)
 
 
 def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str = "") -> None:
     try:
-        _keyed(
+        _keyed_call(
             "mount", source.encode() or None, target.encode(), kind.encode() or None, flags,
             options.encode() or None,
         )  # fmt: skip
@@ -77,28 +77,30 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str
 
 
 def umount(target: str, flags: int = MNT_DETACH) -> None:
-    _keyed("umount2", target.encode(), flags)
+    _keyed_call("umount2", target.encode(), flags)
 
 
 def pivot_root(new: str, old: str) -> None:
-    _keyed("pivot_root", new.encode(), old.encode())
+    _keyed_call("pivot_root", new.encode(), old.encode())
 
 
-def read_only(target: str) -> None:
+def make_read_only(target: str) -> None:
     """Make a mount and all mounts below it read-only."""
     attributes = struct.pack("=4Q", _MOUNT_ATTR_RDONLY, 0, 0, 0)
-    _keyed("mount_setattr", _AT_FDCWD, target.encode(), _AT_RECURSIVE, attributes, len(attributes))
+    _keyed_call(
+        "mount_setattr", _AT_FDCWD, target.encode(), _AT_RECURSIVE, attributes, len(attributes)
+    )
 
 
-def detached(fd: int) -> int:
+def clone_mount(fd: int) -> int:
     """A new mount, of nothing yet, of what an open directory of this mount namespace shows."""
     flags = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_EMPTY_PATH
-    return _keyed("open_tree", fd, b"", flags)
+    return _keyed_call("open_tree", fd, b"", flags)
 
 
-def attach(fd: int, target: str) -> None:
+def attach_mount(fd: int, target: str) -> None:
     """Put a detached mount, of whatever namespace, at a directory."""
-    _keyed("move_mount", fd, b"", _AT_FDCWD, target.encode(), _MOVE_MOUNT_F_EMPTY_PATH)
+    _keyed_call("move_mount", fd, b"", _AT_FDCWD, target.encode(), _MOVE_MOUNT_F_EMPTY_PATH)
 
 
 def prctl(option: int, value: int | bytes = 0) -> None:
@@ -106,7 +108,7 @@ def prctl(option: int, value: int | bytes = 0) -> None:
     _check(_libc.prctl(option, argument, 0, 0, 0), f"prctl {option}")
 
 
-def open_inside(root: int, path: str, flags: int, mode: int = 0) -> int:
+def open_in_root(root: int, path: str, flags: int, mode: int = 0) -> int:
     """Open ``path`` as a process whose root directory is ``root`` would, without magic links."""
     if "\0" in path:
         raise OSError(errno.EINVAL, "a path cannot hold a NUL byte", path)
@@ -119,7 +121,7 @@ def open_inside(root: int, path: str, flags: int, mode: int = 0) -> int:
     return int(result)
 
 
-def fixed_addresses() -> None:
+def disable_address_randomization() -> None:
     """Have the programs that this process starts laid out at the same addresses each time."""
     _check(_libc.personality(ctypes.c_ulong(_ADDR_NO_RANDOMIZE)), "personality")
 

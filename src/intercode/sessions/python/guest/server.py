@@ -20,42 +20,42 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-CONTROL, BACKUP = 63, 61  # descriptors: the socket, and a copy of where output goes
+CONTROL_FD, BACKUP_FD = 63, 61  # descriptors: the socket, and a copy of where output goes
 _HEADER = 8  # bytes of a request's length, in hexadecimal
 _ONLY_AST = 1024  # of compile(): ast.PyCF_ONLY_AST
-_FUTURES = 0x1FE0000  # of compile(): the bits of `from __future__`, since Python 3.8
-_ACCESS = 3  # of open(): O_ACCMODE
-_HOST = "<host>"  # what this file calls itself in a traceback
+_FUTURE_FLAGS = 0x1FE0000  # of compile(): the bits of `from __future__`, since Python 3.8
+_ACCESS_MODE = 3  # of open(): O_ACCMODE
+_FILE_NAME = "<host>"  # what this file calls itself in a traceback
 
 
 class RefusedError(Exception):
     """What cannot be done now, in words for whoever asked."""
 
 
-class Host:
+class Server:
     """``space`` is the agent's namespace; ``pid`` is this process, none that the agent forked."""
 
     def __init__(self) -> None:
         self.pid = posix.getpid()
-        self.socket = _socket.socket(fileno=CONTROL)
+        self.socket = _socket.socket(fileno=CONTROL_FD)
         module = type(sys)("__main__")
         module.__builtins__ = builtins  # type: ignore[attr-defined]
         sys.modules["__main__"] = module
-        self.space: dict[str, Any] = module.__dict__
-        self.space["__annotations__"] = {}
+        self.namespace: dict[str, Any] = module.__dict__
+        self.namespace["__annotations__"] = {}
         self.sources: dict[str, str] = {}
         self.futures = 0
-        self.told: Any = repr  # until showing.py is loaded
+        self.format_exception: Any = repr  # until showing.py is loaded
         self.output = posix.fstat(1)[1:3]
-        posix.dup2(1, BACKUP, False)
-        posix.set_inheritable(CONTROL, False)
+        posix.dup2(1, BACKUP_FD, False)
+        posix.set_inheritable(CONTROL_FD, False)
         self.handlers: dict[str, Any] = {"run": self.run, "fork": self.fork, "load": self.load,
-                                         "chdir": self.chdir, "wake": self.wake,
+                                         "chdir": self.chdir, "wake": self.after_restore,
                                          "ping": lambda fds: str(self.pid)}  # fmt: skip
         sys.dont_write_bytecode = True
-        sys.meta_path.append(Late())
+        sys.meta_path.append(LazySiteFinder())
         self.displayhook = sys.displayhook
-        self.own_streams()
+        self.restore_streams()
 
     def serve(self) -> NoReturn:
         """Answer requests until the owner hangs up."""
@@ -98,7 +98,7 @@ class Host:
         """Run an action as a prompt would. Answers its status and the directory."""
         name = f"<action {number}>"
         self.sources[name] = code
-        status = self.guarded(lambda: self.execute(code, name))
+        status = self.run_guarded(lambda: self.execute(code, name))
         try:
             cwd = posix.getcwd()
         except OSError:  # it was removed
@@ -111,7 +111,7 @@ class Host:
         tree = compile(code, name, "exec", flags, True)
         last = [tree.body.pop()] if tree.body and type(tree.body[-1]).__name__ == "Expr" else []
         main = compile(tree, name, "exec", self.futures, True)
-        self.futures |= main.co_flags & _FUTURES
+        self.futures |= main.co_flags & _FUTURE_FLAGS
         parts = [main]
         if last:
             import _ast
@@ -119,12 +119,12 @@ class Host:
             parts.append(compile(_ast.Interactive(last), name, "single", self.futures, True))
         _signal.signal(_signal.SIGINT, _signal.default_int_handler)
         for part in parts:
-            exec(part, self.space)
+            exec(part, self.namespace)
 
-    def guarded(self, work: Any) -> int:
+    def run_guarded(self, work: Any) -> int:
         """Do what runs code of the agent's; 0, 1 for an exception, or what `sys.exit` was given."""
         status = 1
-        self.own_streams()
+        self.restore_streams()
         try:
             work()
             status = 0
@@ -134,12 +134,12 @@ class Host:
                 print(e.code, file=sys.stderr)
             status &= 255
         except BaseException as e:
-            self.show(e)
+            self.print_exception(e)
         finally:
-            self.after()
+            self.clean_up()
         return status
 
-    def after(self) -> None:
+    def clean_up(self) -> None:
         """Nothing of the agent's may break into what is done between two actions."""
         while True:
             try:
@@ -155,7 +155,7 @@ class Host:
             except KeyboardInterrupt:
                 continue
 
-    def own_streams(self) -> None:
+    def restore_streams(self) -> None:
         """Standard streams as they were, whatever the last action did to them."""
         for fd in (1, 2):
             try:
@@ -163,48 +163,48 @@ class Host:
                     continue
             except OSError:
                 pass
-            posix.dup2(BACKUP, fd)
+            posix.dup2(BACKUP_FD, fd)
         streams = getattr(self, "streams", ())
         if not streams or any(s.closed for s in streams):
             self.streams = [open_stream(fd) for fd in (0, 1, 2)]
         sys.stdin, sys.stdout, sys.stderr = self.streams
         sys.displayhook = self.displayhook
 
-    def show(self, error: BaseException) -> None:
+    def print_exception(self, error: BaseException) -> None:
         """Print an exception without the frames of this file."""
         try:
-            text = self.told(error)
+            text = self.format_exception(error)
         except BaseException:
             text = type(error).__name__ + "\n"
         try:
             sys.stderr.write(text)
         except BaseException:
-            self.own_streams()
+            self.restore_streams()
             sys.stderr.write(text)
 
     # -------------------------------------------------------------------- forks
-    def fork(self, care: str, fds: list[int]) -> str:
+    def fork(self, purpose: str, fds: list[int]) -> str:
         """Go on twice: a child answers on the socket that came with the request. ``care``: not
         where the child would lack a thread (``alone``), nor where it would share a file that is
         open for writing (``apart``)."""
         control = fds[0]
         try:
-            self.refuse(care)
+            self.check_fork(purpose)
             random = sys.modules.get("random")  # it seeds itself anew in a fork
             chance = random.getstate() if random else None
             child = posix.fork()
             if child == 0:
-                if care != "test" and posix.fork():
+                if purpose != "test" and posix.fork():
                     posix._exit(0)
-                posix.dup2(control, CONTROL, False)
+                posix.dup2(control, CONTROL_FD, False)
                 self.pid = posix.getpid()
-                if care == "apart":
+                if purpose == "apart":
                     posix.chdir("/")  # other files may come to be there while it waits
                 if chance is not None:
                     random.setstate(chance)  # type: ignore[union-attr]
                 return str(self.pid)
             try:
-                if care != "test":
+                if purpose != "test":
                     posix.waitpid(child, 0)  # not to be found by the agent's own wait()
             except OSError:
                 pass
@@ -212,22 +212,22 @@ class Host:
         finally:
             posix.close(control)
 
-    def refuse(self, care: str) -> None:
+    def check_fork(self, purpose: str) -> None:
         threads = len(posix.listdir("/proc/self/task")) - 1
-        if threads and care in ("alone", "apart"):
+        if threads and purpose in ("alone", "apart"):
             raise RefusedError(f"{threads} more threads are running")
-        for name in posix.listdir("/proc/self/fd") if care == "apart" else ():
+        for name in posix.listdir("/proc/self/fd") if purpose == "apart" else ():
             try:
                 path, kind = posix.readlink("/proc/self/fd/" + name), posix.fstat(int(name))[0]
                 with _io.open("/proc/self/fdinfo/" + name) as f:
                     flags = int(f.read().split("flags:")[1].split()[0], 8)
             except OSError:
                 continue
-            if flags & _ACCESS and kind & 0o170000 == 0o100000:
+            if flags & _ACCESS_MODE and kind & 0o170000 == 0o100000:
                 raise RefusedError(f"{path} is open for writing")
 
     # ------------------------------------------------------------------ the rest
-    def wake(self, fds: list[int]) -> str:
+    def after_restore(self, fds: list[int]) -> str:
         """The first request after the process was moved to another box."""
         self.pid = posix.getpid()
         return str(self.pid)
@@ -246,16 +246,16 @@ class Host:
 
         more: dict[str, Any] = {
             "__builtins__": builtins.__dict__.copy(),
-            "__name__": _HOST,
+            "__name__": _FILE_NAME,
             "HOST": self,
         }
         same = magic == importing.MAGIC_NUMBER
-        exec(marshal.loads(code) if same else compile(source, _HOST, "exec", 0, True), more)
+        exec(marshal.loads(code) if same else compile(source, _FILE_NAME, "exec", 0, True), more)
         self.handlers.update(more["install"](self))
         return ""
 
 
-class Late:
+class LazySiteFinder:
     """Looks for what is not in the standard library, once something is asked for that is not: to
     prepare for it would take half of an interpreter's start."""
 
@@ -287,6 +287,6 @@ def main() -> NoReturn:
     _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
     _signal.signal(_signal.SIGPIPE, _signal.SIG_IGN)
     builtins.exit = builtins.quit = leave  # type: ignore[assignment]
-    host = Host()
+    host = Server()
     host.send("", str(host.pid))
     host.serve()

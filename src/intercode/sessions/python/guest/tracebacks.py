@@ -10,51 +10,51 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-HOST: Any = None  # who has loaded this file
-_MOST = 60  # frames of one exception that are shown, the first and the last ones
-_ALIKE = 3  # frames in a row that are at the same place, before the others are only counted
-_LONGEST = 1 << 20  # bytes of a file of which a line is shown
-_HOST = "<host>"
-_CAUSED = "\nThe above exception was the direct cause of the following exception:\n\n"
-_DURING = "\nDuring handling of the above exception, another exception occurred:\n\n"
+SERVER: Any = None  # who has loaded this file
+_MAX_FRAMES = 60  # frames of one exception that are shown, the first and the last ones
+_MAX_REPEATED = 3  # frames in a row that are at the same place, before the others are only counted
+_MAX_SOURCE = 1 << 20  # bytes of a file of which a line is shown
+_FILE_NAME = "<host>"
+_CAUSE_TEXT = "\nThe above exception was the direct cause of the following exception:\n\n"
+_CONTEXT_TEXT = "\nDuring handling of the above exception, another exception occurred:\n\n"
 
 
-def told(error: BaseException) -> str:
+def format_exception(error: BaseException) -> str:
     """An exception with those that led to it, as text."""
     parts: list[str] = []
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
         seen.add(id(current))
-        parts.append(one(current))
+        parts.append(format_one(current))
         before = current.__cause__
         if before is not None and id(before) not in seen:
-            parts.append(_CAUSED)
+            parts.append(_CAUSE_TEXT)
         elif current.__context__ is not None and not current.__suppress_context__:
             before = current.__context__
             if id(before) not in seen:
-                parts.append(_DURING)
+                parts.append(_CONTEXT_TEXT)
         current = before
     return "".join(reversed(parts))
 
 
-def one(error: BaseException) -> str:
-    frames = list(frames_of(error.__traceback__))
+def format_one(error: BaseException) -> str:
+    frames = list(frame_texts(error.__traceback__))
     head = "Traceback (most recent call last):\n" if frames else ""
-    if len(frames) > _MOST:
-        half, left = _MOST // 2, len(frames) - _MOST
+    if len(frames) > _MAX_FRAMES:
+        half, left = _MAX_FRAMES // 2, len(frames) - _MAX_FRAMES
         frames = [*frames[:half], f"  [... {left} more lines ...]\n", *frames[-half:]]
-    return head + "".join(frames) + last_lines(error)
+    return head + "".join(frames) + exception_lines(error)
 
 
-def frames_of(trace: Any) -> Any:
+def frame_texts(trace: Any) -> Any:
     """Each frame that is not the host's, worded; many at one place are counted."""
     before, alike = None, 0
     while trace is not None:
         code = trace.tb_frame.f_code
         place = (code.co_filename, trace.tb_lineno, code.co_name)
         trace = trace.tb_next
-        if place[0] == _HOST:
+        if place[0] == _FILE_NAME:
             continue
         alike = alike + 1 if place == before else 1
         before = place
@@ -62,41 +62,41 @@ def frames_of(trace: Any) -> Any:
         if trace is not None:
             code = trace.tb_frame.f_code
             after = (code.co_filename, trace.tb_lineno, code.co_name)
-        if alike <= _ALIKE:
-            yield framed(*place)
+        if alike <= _MAX_REPEATED:
+            yield frame_text(*place)
         elif after != place:
-            left = alike - _ALIKE
+            left = alike - _MAX_REPEATED
             yield f"  [Previous line repeated {left} more time{'s' if left > 1 else ''}]\n"
 
 
-def framed(name: str, line: int, function: str) -> str:
-    text = line_of(name, line).strip()
+def frame_text(name: str, line: int, function: str) -> str:
+    text = source_line(name, line).strip()
     shown = f"    {text}\n" if text else ""
     return f'  File "{name}", line {line}, in {function}\n{shown}'
 
 
-def line_of(name: str, line: int) -> str:
-    source = HOST.sources.get(name)
+def source_line(name: str, line: int) -> str:
+    source = SERVER.sources.get(name)
     if source is None:
         import _io
 
         try:
             with _io.open(name, encoding="utf-8", errors="replace") as f:
-                source = f.read(_LONGEST)
+                source = f.read(_MAX_SOURCE)
         except (OSError, ValueError):
             return ""
     lines = source.splitlines()
     return lines[line - 1] if 0 < line <= len(lines) else ""
 
 
-def last_lines(error: BaseException) -> str:
+def exception_lines(error: BaseException) -> str:
     kind = type(error)
     name = kind.__qualname__
     if kind.__module__ not in ("builtins", "__main__"):
         name = f"{kind.__module__}.{name}"
     lines = ""
     if isinstance(error, SyntaxError) and error.lineno is not None:
-        lines, message = at_fault(error), str(error.msg)
+        lines, message = syntax_error_lines(error), str(error.msg)
     else:
         try:
             message = str(error)
@@ -106,13 +106,13 @@ def last_lines(error: BaseException) -> str:
     for note in getattr(error, "__notes__", None) or ():
         lines += f"{note}\n"
     for n, inner in enumerate(getattr(error, "exceptions", None) or (), 1):
-        lines += f"  {n}: {last_lines(inner)}" if isinstance(inner, BaseException) else ""
+        lines += f"  {n}: {exception_lines(inner)}" if isinstance(inner, BaseException) else ""
     return lines
 
 
-def at_fault(error: SyntaxError) -> str:
+def syntax_error_lines(error: SyntaxError) -> str:
     """The line that does not parse, and a mark below the place."""
-    text = (error.text or line_of(str(error.filename), error.lineno or 0)).rstrip("\n")
+    text = (error.text or source_line(str(error.filename), error.lineno or 0)).rstrip("\n")
     shown = f'  File "{error.filename}", line {error.lineno}\n'
     stripped = text.lstrip()
     if not stripped:
@@ -129,7 +129,7 @@ def at_fault(error: SyntaxError) -> str:
 
 def install(host: Any) -> dict[str, Any]:
     """Take part in a host. Returns more requests that it can answer."""
-    global HOST
-    HOST = host
-    host.told = told
+    global SERVER
+    SERVER = host
+    host.told = format_exception
     return {}

@@ -12,13 +12,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-HOST: Any = None  # who has loaded this file
-_DEEPEST, _MOST = 60, 200_000
-_SMALL = 1 << 53
-_WORTH = ("decimal", "fractions", "datetime", "uuid")  # modules whose values are what they show
+SERVER: Any = None  # who has loaded this file
+_MAX_DEPTH, _MAX_VALUES = 60, 200_000
+_MAX_JSON_INTEGER = 1 << 53
+_REPR_MODULES = (
+    "decimal",
+    "fractions",
+    "datetime",
+    "uuid",
+)  # modules whose values are what they show
 
 
-def text(value: str) -> str:
+def json_text(value: str) -> str:
     import _json
 
     return _json.encode_basestring_ascii(value)
@@ -32,11 +37,11 @@ class Encoder:
     """
 
     def __init__(self) -> None:
-        self.left = _MOST
+        self.remaining = _MAX_VALUES
 
     def encode(self, value: Any, depth: int = 0) -> str:
-        self.left -= 1
-        if self.left < 0 or depth > _DEEPEST:
+        self.remaining -= 1
+        if self.remaining < 0 or depth > _MAX_DEPTH:
             raise ValueError("too large or too deep to be compared")
         if value is None or value is True or value is False:
             return {None: "null", True: "true", False: "false"}[value]
@@ -45,52 +50,54 @@ class Encoder:
                 return how(self, value, depth + 1)  # type: ignore[no-any-return]
         return self.other(value, depth + 1)
 
-    def many(self, kind: str, values: Any, depth: int) -> str:
+    def sequence(self, kind: str, values: Any, depth: int) -> str:
         parts = [self.encode(v, depth) for v in values]
         return "[" + ",".join(['"' + kind + '"', *parts]) + "]"
 
-    def number(self, value: int, depth: int) -> str:
+    def integer(self, value: int, depth: int) -> str:
         value = int.__add__(value, 0)
-        return str(value) if -_SMALL < value < _SMALL else f'["i","{value:x}"]'
+        return (
+            str(value) if -_MAX_JSON_INTEGER < value < _MAX_JSON_INTEGER else f'["i","{value:x}"]'
+        )
 
-    def real(self, value: float, depth: int) -> str:
+    def float_value(self, value: float, depth: int) -> str:
         return f'["f","{float.__repr__(float.__add__(value, 0.0))}"]'
 
-    def pairs(self, value: dict[Any, Any], depth: int) -> str:
+    def mapping(self, value: dict[Any, Any], depth: int) -> str:
         flat = [part for pair in dict.items(value) for part in pair]
-        return self.many("d", flat, depth)
+        return self.sequence("d", flat, depth)
 
     def other(self, value: Any, depth: int) -> str:
         kind = type(value)
         name = f"{kind.__module__}.{kind.__qualname__}"
         if kind.__module__ == "numpy" and hasattr(kind, "item") and not getattr(value, "shape", 1):
             return self.encode(value.item(), depth)
-        if kind.__module__ in _WORTH:
-            return f'["v",{text(name)},{text(repr(value))}]'
+        if kind.__module__ in _REPR_MODULES:
+            return f'["v",{json_text(name)},{json_text(repr(value))}]'
         if hasattr(kind, "__next__") or kind in VIEWS:
             try:
-                return self.many("g", [name, *self.some(value)], depth)
+                return self.sequence("g", [name, *self.take(value)], depth)
             except Exception:
                 pass
         try:
             truth = bool(value)
         except Exception:
             truth = True
-        return f'["o",{text(name)},{"true" if truth else "false"}]'
+        return f'["o",{json_text(name)},{"true" if truth else "false"}]'
 
-    def some(self, values: Any) -> list[Any]:
+    def take(self, values: Any) -> list[Any]:
         found: list[Any] = []
         for value in values:
-            if len(found) > self.left:
+            if len(found) > self.remaining:
                 raise ValueError("endless")
             found.append(value)
         return found
 
 
 KINDS: Any = (
-    (int, Encoder.number),
-    (float, Encoder.real),
-    (str, lambda e, v, d: text(str.__add__(v, ""))),
+    (int, Encoder.integer),
+    (float, Encoder.float_value),
+    (str, lambda e, v, d: json_text(str.__add__(v, ""))),
     (complex, lambda e, v, d: f'["c","{v.real!r}","{v.imag!r}"]'),
     (bytes, lambda e, v, d: f'["b","{bytes.hex(v)}"]'),
     (bytearray, lambda e, v, d: f'["a","{bytearray.hex(v)}"]'),
@@ -98,46 +105,46 @@ KINDS: Any = (
     (tuple, lambda e, v, d: e.many("t", tuple.__iter__(v), d)),
     (set, lambda e, v, d: e.many("s", set.__iter__(v), d)),
     (frozenset, lambda e, v, d: e.many("z", frozenset.__iter__(v), d)),
-    (dict, Encoder.pairs),
+    (dict, Encoder.mapping),
     (range, lambda e, v, d: e.many("r", (v.start, v.stop, v.step), d)),
 )
 VIEWS: Any = (type({}.keys()), type({}.values()), type({}.items()))
 
 
-def told(error: BaseException) -> str:
+def encode_exception(error: BaseException) -> str:
     kind = type(error).__name__
     try:
-        return f'["!",{text(kind)},{text(str(error)[:300])}]'
+        return f'["!",{json_text(kind)},{json_text(str(error)[:300])}]'
     except BaseException:
-        return f'["!",{text(kind)},""]'
+        return f'["!",{json_text(kind)},""]'
 
 
-def value_of(expression: str, space: dict[str, Any]) -> str:
+def evaluate(expression: str, space: dict[str, Any]) -> str:
     """What an expression comes to, or the exception that it raises, encoded."""
     try:
         return Encoder().encode(eval(compile(expression, "<test>", "eval", 0, True), space))
     except BaseException as e:
-        return told(e)
+        return encode_exception(e)
 
 
-def values(expressions: tuple[str, ...], fds: list[int]) -> str:
+def evaluate_all(expressions: tuple[str, ...], fds: list[int]) -> str:
     """What expressions come to in the agent's namespace."""
     found: list[str] = []
-    HOST.guarded(lambda: found.extend(value_of(e, HOST.space) for e in expressions))
+    SERVER.guarded(lambda: found.extend(evaluate(e, SERVER.space) for e in expressions))
     return "[" + ",".join(found) + "]"
 
 
-def clean(setup: str, expressions: tuple[str, ...], fds: list[int]) -> str:
+def evaluate_clean(setup: str, expressions: tuple[str, ...], fds: list[int]) -> str:
     """The same where no agent's code has run: any module that is named is there."""
-    space: dict[str, Any] = Importing(vars(sys.modules["builtins"]))
+    space: dict[str, Any] = ImportingNamespace(vars(sys.modules["builtins"]))
     try:
         exec(compile(setup, "<setup>", "exec", 0, True), space)
     except Exception:
         pass  # it needs what only a solution defines; what does not, is there
-    return "[" + ",".join(value_of(e, space) for e in expressions) + "]"
+    return "[" + ",".join(evaluate(e, space) for e in expressions) + "]"
 
 
-class Importing(dict):  # type: ignore[type-arg]
+class ImportingNamespace(dict):  # type: ignore[type-arg]
     """A namespace in which an unknown name is the module of that name."""
 
     def __missing__(self, name: str) -> Any:
@@ -149,10 +156,10 @@ class Importing(dict):  # type: ignore[type-arg]
 
 def alias(name: str, other: str, fds: list[int]) -> str:
     """Have ``name`` mean what ``other`` does."""
-    if other in HOST.space:
-        HOST.space[name] = HOST.space[other]
+    if other in SERVER.space:
+        SERVER.space[name] = SERVER.space[other]
     else:
-        HOST.space.pop(name, None)
+        SERVER.space.pop(name, None)
     return ""
 
 
@@ -162,28 +169,30 @@ def call(name: str, arguments: list[Any], fds: list[int]) -> str:
 
     def work() -> None:
         try:
-            space = HOST.space
+            space = SERVER.space
             function = space[name] if name in space else getattr(space["Solution"](), name)
             found.append(Encoder().encode(function(*arguments)))
         except BaseException as e:
-            found.append(told(e))
+            found.append(encode_exception(e))
 
-    HOST.guarded(work)
+    SERVER.guarded(work)
     return found[0]
 
 
-def program(code: str, fds: list[int]) -> str:
+def run_program(code: str, fds: list[int]) -> str:
     """Run a whole program, with what it reads on the descriptor that came with the request."""
     import posix
 
     posix.dup2(fds[0], 0)
-    return str(HOST.guarded(lambda: exec(compile(code, "<program>", "exec", 0, True), HOST.space)))
+    return str(
+        SERVER.guarded(lambda: exec(compile(code, "<program>", "exec", 0, True), SERVER.space))
+    )
 
 
-def names(fds: list[int]) -> str:
+def namespace_text(fds: list[int]) -> str:
     """The namespace as text that depends on nothing but what it holds."""
     lines = []
-    for name, value in sorted(HOST.space.items()):
+    for name, value in sorted(SERVER.space.items()):
         if name.startswith("__"):
             continue
         code = getattr(value, "__code__", None)
@@ -197,9 +206,9 @@ def names(fds: list[int]) -> str:
 
 def install(host: Any) -> dict[str, Any]:
     """Take part in a host. Returns more requests that it can answer."""
-    global HOST
-    HOST = host
+    global SERVER
+    SERVER = host
     return {
-        "values": values, "clean": clean, "alias": alias, "call": call, "program": program,
-        "told": names,
+        "values": evaluate_all, "clean": evaluate_clean, "alias": alias, "call": call, "program": run_program,
+        "told": namespace_text,
     }  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 from intercode.sql.embedded.catalog.types import Type
 
 
-def ident(name: str) -> str:
+def quote_identifier(name: str) -> str:
     """A name as SQLite's SQL quotes it."""
     return '"' + name.replace('"', '""') + '"'
 
@@ -93,18 +93,18 @@ class Table:
         column = self.column(self.primary[0])
         return column.name if column and column.type.kind == "int" else None
 
-    def key_of(self, name: str) -> str:
+    def key_label(self, name: str) -> str:
         """PRI, UNI, MUL or nothing, as DESCRIBE shows it."""
         low = name.lower()
         if low in (c.lower() for c in self.primary):
             return "PRI"
         keys = [i for i in self.indexes if i.columns[0].lower() == low]
         if any(i.unique and len(i.columns) == 1 for i in keys):
-            promoted = not self.primary and self._promoted() == low
+            promoted = not self.primary and self._implicit_primary_key() == low
             return "PRI" if promoted else "UNI"
         return "MUL" if keys else ""
 
-    def _promoted(self) -> str | None:
+    def _implicit_primary_key(self) -> str | None:
         """The first unique key over columns without NULL, which MySQL shows as the primary one."""
         for index in self.indexes:
             column = self.column(index.columns[0])

@@ -15,19 +15,19 @@ from collections.abc import Callable
 
 from intercode.sql.embedded.catalog.types import Collation, Type
 
-NAMES = {"general": "mysql_general", "uca": "mysql_uca", "bin": "BINARY"}
+COLLATION_NAMES = {"general": "mysql_general", "uca": "mysql_uca", "bin": "BINARY"}
 _UCA_ORDER = "\t\n\x0b\x0c\r _-,;:!?.'\"()[]{}@*/\\&#%`^+<=>|~$0123456789"
 _UCA_SPECIAL = {
     "ß": "SS", "æ": "AE", "Æ": "AE", "œ": "OE", "Œ": "OE", "ø": "O", "Ø": "O", "ł": "L", "Ł": "L",
 }  # fmt: skip
 _GENERAL_SPECIAL = {"ß": "S", "ẞ": "S"}
-_KEPT = 50_000
+_MAX_CACHED_KEYS = 50_000
 _PRINTABLE = re.compile(r"[ -~]*\Z")
-_GENERAL_ALIKE = re.compile(r"[ -Za-~]*\Z")
-_UCA_ALIKE = re.compile(r"[A-Za-z0-9 ]*\Z")
+_GENERAL_NOCASE_ORDER = re.compile(r"[ -Za-~]*\Z")
+_UCA_NOCASE_ORDER = re.compile(r"[A-Za-z0-9 ]*\Z")
 
 
-class _General(dict[int, str]):
+class _GeneralWeights(dict[int, str]):
     """Weights, worked out as characters are first met."""
 
     def __missing__(self, code: int) -> str:
@@ -41,18 +41,18 @@ class _General(dict[int, str]):
         return weight
 
 
-class _Uca(dict[int, str]):
+class _UcaWeights(dict[int, str]):
     """Weights as characters whose code points are in the order of the algorithm."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
         expanded = _UCA_SPECIAL.get(char) or unicodedata.normalize("NFKD", char)
-        weight = "".join(self._one(c) for c in expanded if not unicodedata.combining(c))
+        weight = "".join(self._weight(c) for c in expanded if not unicodedata.combining(c))
         self[code] = weight
         return weight
 
     @staticmethod
-    def _one(char: str) -> str:
+    def _weight(char: str) -> str:
         if char in _UCA_ORDER:
             return chr(1 + _UCA_ORDER.index(char))
         if unicodedata.category(char) in ("Cc", "Cf"):
@@ -61,43 +61,49 @@ class _Uca(dict[int, str]):
         return upper if len(upper) == 1 else char
 
 
-_GENERAL = _General()
-_UCA = _Uca()
+_GENERAL_WEIGHTS = _GeneralWeights()
+_UCA_WEIGHTS = _UcaWeights()
 
 
-def general(text: str) -> str:
+def general_key(text: str) -> str:
     """The key by which utf8mb4_general_ci compares."""
-    return text.rstrip(" ").translate(_GENERAL)
+    return text.rstrip(" ").translate(_GENERAL_WEIGHTS)
 
 
-def uca(text: str) -> str:
+def uca_key(text: str) -> str:
     """The key by which utf8mb4_0900_ai_ci compares."""
-    return text.translate(_UCA)
+    return text.translate(_UCA_WEIGHTS)
 
 
 def weights(text: str, collation: Collation) -> str:
     """A string's characters as its collation sees them, blanks at the end kept."""
     if collation == "bin":
         return text
-    return text.translate(_GENERAL if collation == "general" else _UCA)
+    return text.translate(_GENERAL_WEIGHTS if collation == "general" else _UCA_WEIGHTS)
 
 
-def key(text: str, collation: Collation) -> str:
+def collation_key(text: str, collation: Collation) -> str:
     """What is equal for strings that the collation takes for equal."""
-    return general(text) if collation == "general" else uca(text) if collation == "uca" else text
+    return (
+        general_key(text)
+        if collation == "general"
+        else uca_key(text)
+        if collation == "uca"
+        else text
+    )
 
 
-def plainness(text: str, collation: Collation) -> int:
+def nocase_level(text: str, collation: Collation) -> int:
     """How far NOCASE agrees with the collation on this string (see ``Type.plain``)."""
     if collation == "bin":
         return 0
     if not text.isascii() or text[-1:] == " " or not _PRINTABLE.match(text):
         return 0
-    alike = _GENERAL_ALIKE if collation == "general" else _UCA_ALIKE
+    alike = _GENERAL_NOCASE_ORDER if collation == "general" else _UCA_NOCASE_ORDER
     return 2 if alike.match(text) else 1
 
 
-def collate(ordered: bool, *types: Type) -> str:
+def collate_clause(ordered: bool, *types: Type) -> str:
     """The COLLATE clause under which SQLite compares strings of these types as MySQL does."""
     texts = [t for t in types if t.kind == "string"]
     if not texts:
@@ -108,10 +114,10 @@ def collate(ordered: bool, *types: Type) -> str:
         return " COLLATE BINARY"
     if min(t.plain for t in texts) >= (2 if ordered else 1):
         return " COLLATE NOCASE"
-    return f" COLLATE {NAMES[collation]}"
+    return f" COLLATE {COLLATION_NAMES[collation]}"
 
 
-class _Keys(dict[str, str]):
+class _KeyCache(dict[str, str]):
     """Keys of strings that were compared before: sorting asks for each many times."""
 
     def __init__(self, keyed: Callable[[str], str]) -> None:
@@ -121,14 +127,14 @@ class _Keys(dict[str, str]):
     def __missing__(self, text: str) -> str:
         found = self._keyed(text)
         if len(text) < 200:
-            if len(self) >= _KEPT:
+            if len(self) >= _MAX_CACHED_KEYS:
                 self.clear()
             self[text] = found
         return found
 
 
-def _compare(keyed: Callable[[str], str]) -> Callable[[str, str], int]:
-    keys = _Keys(keyed)
+def _comparator(keyed: Callable[[str], str]) -> Callable[[str, str], int]:
+    keys = _KeyCache(keyed)
 
     def compare(a: str, b: str) -> int:
         x, y = keys[a], keys[b]
@@ -137,10 +143,10 @@ def _compare(keyed: Callable[[str], str]) -> Callable[[str, str], int]:
     return compare
 
 
-_ORDERS = {"mysql_general": _compare(general), "mysql_uca": _compare(uca)}
+_COLLATIONS = {"mysql_general": _comparator(general_key), "mysql_uca": _comparator(uca_key)}
 
 
-def register(connection: sqlite3.Connection) -> None:
+def register_collations(connection: sqlite3.Connection) -> None:
     """Make the collations known to a connection."""
-    for name, compare in _ORDERS.items():
+    for name, compare in _COLLATIONS.items():
         connection.create_collation(name, compare)

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from intercode.sql.dialect.errors import fault, unable
+from intercode.sql.dialect.errors import mysql_error, unsupported
 from intercode.sql.embedded.catalog.catalog import Column, ForeignKey, Index, Table
 from intercode.sql.embedded.catalog.types import Collation, Type, decimal
 
@@ -20,28 +20,28 @@ _DEFAULT_COLLATIONS = {
     "ascii": "ascii_general_ci",
     "binary": "binary",
 }
-_WHOLE = {  # name of sqlglot -> MySQL's name, digits
+_INTEGER_TYPES = {  # name of sqlglot -> MySQL's name, digits
     "TINYINT": ("tinyint", 3), "UTINYINT": ("tinyint", 3), "SMALLINT": ("smallint", 5),
     "USMALLINT": ("smallint", 5), "MEDIUMINT": ("mediumint", 8), "UMEDIUMINT": ("mediumint", 8),
     "INT": ("int", 10), "UINT": ("int", 10), "BIGINT": ("bigint", 19), "UBIGINT": ("bigint", 20),
     "BOOLEAN": ("tinyint(1)", 1),
 }  # fmt: skip
-_TEXTS = {
+_TEXT_TYPES = {
     "TEXT": ("text", 65535), "TINYTEXT": ("tinytext", 255), "MEDIUMTEXT": ("mediumtext", 16777215),
     "LONGTEXT": ("longtext", 4294967295),
 }  # fmt: skip
-_BLOBS = {
+_BINARY_TYPES = {
     "BLOB": "blob", "TINYBLOB": "tinyblob", "MEDIUMBLOB": "mediumblob", "LONGBLOB": "longblob",
     "VARBINARY": "varbinary", "BINARY": "binary",
 }  # fmt: skip
-_MOMENTS = {
+_TEMPORAL_TYPES = {
     "DATE": ("date", "date", 10), "DATETIME": ("datetime", "datetime", 19),
     "TIMESTAMP": ("timestamp", "datetime", 19), "TIMESTAMPTZ": ("timestamp", "datetime", 19),
     "TIME": ("time", "time", 10), "YEAR": ("year", "year", 4),
 }  # fmt: skip
 
 
-def family(collation: str) -> Collation:
+def collation_family(collation: str) -> Collation:
     """Which of our three orders stands for a collation of MySQL's."""
     if collation.endswith("_bin") or collation == "binary":
         return "bin"
@@ -56,8 +56,8 @@ def column_type(kind: exp.DataType, collation: str) -> tuple[Type, str, tuple[st
     name = kind.this.name if hasattr(kind.this, "name") else str(kind.this)
     values = [p.this.this if isinstance(p, exp.DataTypeParam) else p.this for p in kind.expressions]
     sizes = [int(v) for v in values if str(v).isdigit()]
-    if name in _WHOLE:
-        shown, width = _WHOLE[name]
+    if name in _INTEGER_TYPES:
+        shown, width = _INTEGER_TYPES[name]
         shown = "tinyint(1)" if name == "TINYINT" and sizes == [1] else shown
         unsigned = name.startswith("U")
         return Type("int", width, unsigned=unsigned), shown + " unsigned" * unsigned, ()
@@ -73,19 +73,19 @@ def column_type(kind: exp.DataType, collation: str) -> tuple[Type, str, tuple[st
             real = "double"
         shown = f"{real}({sizes[0]},{sizes[1]})" if fixed is not None else real
         return Type("float" if real == "float" else "double", 22, fixed), shown, ()
-    if name in _MOMENTS:
-        shown, what, width = _MOMENTS[name]
+    if name in _TEMPORAL_TYPES:
+        shown, what, width = _TEMPORAL_TYPES[name]
         scale = sizes[0] if sizes and name != "YEAR" else 0
         return Type(what, width, scale), shown + (f"({scale})" if scale else ""), ()  # type: ignore[arg-type]
-    return _texts(name, sizes, [str(v) for v in values], collation)
+    return _text_type(name, sizes, [str(v) for v in values], collation)
 
 
-def _texts(
+def _text_type(
     name: str, sizes: list[int], values: list[str], collation: str
 ) -> tuple[Type, str, tuple[str, ...]]:
-    order = family(collation)
-    if name in _TEXTS:
-        shown, width = _TEXTS[name]
+    order = collation_family(collation)
+    if name in _TEXT_TYPES:
+        shown, width = _TEXT_TYPES[name]
         return Type("string", width, collation=order, strong=True), shown, ()
     if name in ("VARCHAR", "CHAR", "NVARCHAR", "NCHAR"):
         kind = "varchar" if "VAR" in name else "char"
@@ -93,34 +93,38 @@ def _texts(
         shown = f"{kind}({width})"
         return Type("string", width, collation=order, strong=True), shown, ()
     if name == "ENUM":
-        shown = f"enum({','.join(_quoted(v) for v in values)})"
+        shown = f"enum({','.join(_quote_text(v) for v in values)})"
         width = max((len(v) for v in values), default=1)
         kinds = Type("string", width, collation=order, strong=True, words=tuple(values))
         return kinds, shown, tuple(values)
     if name in ("JSON", "JSONB"):
         return Type("json", collation="bin"), "json", ()
-    if name in _BLOBS:
-        shown = _BLOBS[name] + (f"({sizes[0]})" if sizes else "(1)" if name == "BINARY" else "")
+    if name in _BINARY_TYPES:
+        shown = _BINARY_TYPES[name] + (
+            f"({sizes[0]})" if sizes else "(1)" if name == "BINARY" else ""
+        )
         return Type("bytes", sizes[0] if sizes else 0, collation="bin"), shown, ()
-    raise unable(f"a column of the type {name}")
+    raise unsupported(f"a column of the type {name}")
 
 
-def _quoted(text: str) -> str:
+def _quote_text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def table_of(tree: exp.Create) -> Table:
+def table_from_create(tree: exp.Create) -> Table:
     """The table that a CREATE TABLE with a list of columns declares."""
     schema = tree.this
-    charset, collation = options(tree)
+    charset, collation = table_charset(tree)
     name = (schema.this if isinstance(schema, exp.Schema) else schema).name.lower()
-    table = Table(name, (), charset=charset, collation=collation, auto_increment=_counter(tree))
+    table = Table(
+        name, (), charset=charset, collation=collation, auto_increment=_auto_increment_start(tree)
+    )
     for part in schema.expressions if isinstance(schema, exp.Schema) else ():
-        table = with_part(table, part)
-    return finished(table)
+        table = with_definition(table, part)
+    return validate_table(table)
 
 
-def options(tree: exp.Create) -> tuple[str, str]:
+def table_charset(tree: exp.Create) -> tuple[str, str]:
     """Character set and collation of a table."""
     charset, collation = "utf8mb4", ""
     properties = tree.args.get("properties")
@@ -132,7 +136,7 @@ def options(tree: exp.Create) -> tuple[str, str]:
     return charset, collation or _DEFAULT_COLLATIONS.get(charset, "utf8mb4_0900_ai_ci")
 
 
-def _counter(tree: exp.Create) -> int | None:
+def _auto_increment_start(tree: exp.Create) -> int | None:
     properties = tree.args.get("properties")
     for part in properties.expressions if properties else ():
         if isinstance(part, exp.AutoIncrementProperty) and part.name.isdigit():
@@ -140,12 +144,12 @@ def _counter(tree: exp.Create) -> int | None:
     return None
 
 
-def finished(table: Table) -> Table:
+def validate_table(table: Table) -> Table:
     """Columns of the primary key are NOT NULL, and every key is over columns that there are."""
     for index in table.indexes:
         for name in index.columns:
             if table.column(name) is None:
-                raise fault(1072, name)
+                raise mysql_error(1072, name)
     low = {c.lower() for c in table.primary}
     columns = tuple(
         replace(c, nullable=False, type=replace(c.type, nullable=False))
@@ -156,24 +160,24 @@ def finished(table: Table) -> Table:
     autos = [c for c in columns if c.auto]
     leads = {i.columns[0].lower() for i in table.indexes}
     if len(autos) > 1 or any(c.name.lower() not in leads for c in autos):
-        raise fault(1075)
+        raise mysql_error(1075)
     counter = table.auto_increment or (1 if autos else None)
     return replace(table, columns=columns, auto_increment=counter)
 
 
-def with_part(table: Table, part: exp.Expr) -> Table:
+def with_definition(table: Table, part: exp.Expr) -> Table:
     """A table with one more column, key or constraint."""
     if isinstance(part, exp.Constraint):
         inner = part.expressions[0]
         return (
-            with_part(table, inner)
+            with_definition(table, inner)
             if not isinstance(inner, exp.ForeignKey)
-            else _foreign(table, inner, part.name)
+            else _with_foreign_key(table, inner, part.name)
         )
     if isinstance(part, exp.ColumnDef):
         return _with_column(table, part)
     if isinstance(part, exp.ForeignKey):
-        return _foreign(table, part, f"{table.name}_ibfk_{len(table.foreign) + 1}")
+        return _with_foreign_key(table, part, f"{table.name}_ibfk_{len(table.foreign) + 1}")
     if isinstance(part, exp.PrimaryKey):
         return with_index(table, "PRIMARY", part.expressions, True)
     if isinstance(part, exp.UniqueColumnConstraint) and isinstance(part.this, exp.Schema):
@@ -182,8 +186,8 @@ def with_part(table: Table, part: exp.Expr) -> Table:
     if isinstance(part, exp.IndexColumnConstraint):
         return with_index(table, part.name, part.expressions, False)
     if isinstance(part, (exp.CheckColumnConstraint, exp.Check)):
-        raise unable("a CHECK constraint")
-    raise unable(f"this part of a table: {part.sql('mysql')[:60]}")
+        raise unsupported("a CHECK constraint")
+    raise unsupported(f"this part of a table: {part.sql('mysql')[:60]}")
 
 
 def with_index(table: Table, name: str, parts: Iterable[exp.Expr], unique: bool) -> Table:
@@ -198,14 +202,14 @@ def with_index(table: Table, name: str, parts: Iterable[exp.Expr], unique: bool)
     name = name or columns[0]
     if any(i.name.lower() == name.lower() for i in table.indexes):
         if name == "PRIMARY":
-            raise fault(1068)
+            raise mysql_error(1068)
         name = f"{name}_{len(table.indexes) + 1}"
     index = Index(name, tuple(columns), unique, tuple(prefixes))
     ordered = sorted((*table.indexes, index), key=lambda i: (not i.primary, not i.unique))
     return replace(table, indexes=tuple(ordered))
 
 
-def _foreign(table: Table, part: exp.ForeignKey, name: str) -> Table:
+def _with_foreign_key(table: Table, part: exp.ForeignKey, name: str) -> Table:
     reference = part.args["reference"]
     target = reference.this
     parent = target.this if isinstance(target, exp.Schema) else target
@@ -228,8 +232,8 @@ def _foreign(table: Table, part: exp.ForeignKey, name: str) -> Table:
 
 def _with_column(table: Table, part: exp.ColumnDef) -> Table:
     if table.column(part.name):
-        raise fault(1060, part.name)
-    column, keys = column_of(part, table.collation)
+        raise mysql_error(1060, part.name)
+    column, keys = column_from_definition(part, table.collation)
     table = replace(table, columns=(*table.columns, column))
     for key in keys:
         unique = key in ("PRIMARY", "UNIQUE")
@@ -238,10 +242,10 @@ def _with_column(table: Table, part: exp.ColumnDef) -> Table:
     return table
 
 
-def column_of(part: exp.ColumnDef, collation: str) -> tuple[Column, list[str]]:
+def column_from_definition(part: exp.ColumnDef, collation: str) -> tuple[Column, list[str]]:
     """One column, and the keys that its own line declares."""
     if part.args.get("kind") is None:
-        raise unable(f"the column {part.name!r} without a type")
+        raise unsupported(f"the column {part.name!r} without a type")
     found: dict[str, Any] = {}
     keys: list[str] = []
     for constraint in part.args.get("constraints") or ():
@@ -263,9 +267,9 @@ def column_of(part: exp.ColumnDef, collation: str) -> tuple[Column, list[str]]:
         elif isinstance(kind, exp.OnUpdateColumnConstraint):
             found["on_update"] = True
         elif isinstance(kind, exp.DefaultColumnConstraint):
-            found.update(_default(kind.this))
+            found.update(_default_value(kind.this))
         else:
-            raise unable(f"this part of a column: {constraint.sql('mysql')[:60]}")
+            raise unsupported(f"this part of a column: {constraint.sql('mysql')[:60]}")
     kind, declared, values = column_type(part.args["kind"], collation)
     kind = replace(kind, nullable=found.get("nullable", True))
     if kind.text:
@@ -275,7 +279,7 @@ def column_of(part: exp.ColumnDef, collation: str) -> tuple[Column, list[str]]:
     return Column(part.name, kind, declared, values=values, **found), keys
 
 
-def _default(node: exp.Expr) -> dict[str, Any]:
+def _default_value(node: exp.Expr) -> dict[str, Any]:
     if isinstance(node, exp.Null):
         return {"default": None}
     if isinstance(node, exp.Literal):
@@ -288,4 +292,4 @@ def _default(node: exp.Expr) -> dict[str, Any]:
         ("NOW", "CURRENT_T")
     ):
         return {"default": "CURRENT_TIMESTAMP", "computed": True}
-    raise unable(f"the default {node.sql('mysql')[:60]}")
+    raise unsupported(f"the default {node.sql('mysql')[:60]}")

@@ -6,30 +6,30 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from intercode.sql.dialect.errors import denied, fault, unable
-from intercode.sql.dialect.keywords import words
+from intercode.sql.dialect.errors import access_denied, mysql_error, unsupported
+from intercode.sql.dialect.keywords import word_set
 from intercode.sql.embedded.catalog.catalog import Catalog, Column, Table
 from intercode.sql.embedded.catalog.types import DATETIME, INT, Type
-from intercode.sql.embedded.compile.conversions import quoted
-from intercode.sql.embedded.compile.scope import Source, Unit
+from intercode.sql.embedded.compile.conversions import quote_text
+from intercode.sql.embedded.compile.scope import CompileContext, Source
 
-SCHEMAS = ("information_schema", "mysql", "performance_schema", "sys")
-_MADE = "2000-01-01 00:00:00"
+SYSTEM_SCHEMAS = ("information_schema", "mysql", "performance_schema", "sys")
+_CREATE_TIME = "2000-01-01 00:00:00"
 Row = list[Any]
 
 
-def source(database: str, name: str, alias: str, unit: Unit) -> Source:
+def information_schema_source(database: str, name: str, alias: str, unit: CompileContext) -> Source:
     """One of its tables. Raises StatementError 1109 for another, 1227 for the server's own."""
     if database != "information_schema":
-        raise denied(f"reading {database}", "it is the server's own database")
+        raise access_denied(f"reading {database}", "it is the server's own database")
     low = name.lower()
     if low not in _TABLES:
-        if low in _KNOWN:
-            raise unable(f"information_schema.{name}")
-        raise fault(1109, name, "information_schema")
+        if low in _UNSUPPORTED_TABLES:
+            raise unsupported(f"information_schema.{name}")
+        raise mysql_error(1109, name, "information_schema")
     columns, rows = _TABLES[low]
-    tag = unit.tag()
-    lines = [", ".join(_sql(v) for v in row) for row in rows(unit.catalog)]
+    tag = unit.new_alias()
+    lines = [", ".join(_literal(v) for v in row) for row in rows(unit.catalog)]
     names = ", ".join(f'"{n}"' for n, _ in columns)
     nothing = f"SELECT {', '.join('NULL' for _ in columns)} WHERE 0"
     body = f"VALUES {', '.join(f'({line})' for line in lines)}" if lines else nothing
@@ -38,18 +38,18 @@ def source(database: str, name: str, alias: str, unit: Unit) -> Source:
     return Source(alias, tag, database, found, with_names, rows=len(lines))
 
 
-def _sql(value: Any) -> str:
+def _literal(value: Any) -> str:
     if value is None:
         return "NULL"
-    return quoted(value) if isinstance(value, str) else str(value)
+    return quote_text(value) if isinstance(value, str) else str(value)
 
 
-def schemas(catalog: Catalog) -> list[str]:
+def schema_names(catalog: Catalog) -> list[str]:
     """Every database as SHOW DATABASES lists them."""
-    return sorted([*catalog.databases, *SCHEMAS])
+    return sorted([*catalog.databases, *SYSTEM_SCHEMAS])
 
 
-def _each(catalog: Catalog) -> Iterator[tuple[str, Table]]:
+def _all_tables(catalog: Catalog) -> Iterator[tuple[str, Table]]:
     for name, tables in sorted(catalog.databases.items()):
         for table in sorted(tables.values(), key=lambda t: t.name):
             if not table.temporary:
@@ -57,9 +57,9 @@ def _each(catalog: Catalog) -> Iterator[tuple[str, Table]]:
 
 
 def _tables(catalog: Catalog) -> Iterator[Row]:
-    for database, table in _each(catalog):
+    for database, table in _all_tables(catalog):
         if table.query is not None:
-            yield ["def", database, table.name, "VIEW", *[None] * 11, _MADE, None, None, None, None,
+            yield ["def", database, table.name, "VIEW", *[None] * 11, _CREATE_TIME, None, None, None, None,
                    None, "VIEW"][:21]  # fmt: skip
             continue
         pages = max(1, -(-table.rows * 80 // 12288))
@@ -67,13 +67,13 @@ def _tables(catalog: Catalog) -> Iterator[Row]:
         indexes = sum(not i.primary for i in table.indexes)
         yield [
             "def", database, table.name, "BASE TABLE", "InnoDB", 10, "Dynamic", table.rows, length,
-            16384 * pages, 0, 16384 * indexes, 0, table.auto_increment, _MADE, None, None,
+            16384 * pages, 0, 16384 * indexes, 0, table.auto_increment, _CREATE_TIME, None, None,
             table.collation, None, "", table.comment,
         ]  # fmt: skip
 
 
 def _columns(catalog: Catalog) -> Iterator[Row]:
-    for database, table in _each(catalog):
+    for database, table in _all_tables(catalog):
         places = sorted(enumerate(table.columns, 1), key=lambda p: p[1].name.lower())
         for place, column in places:  # MySQL 8 finds them by their names
             yield _column(database, table, place, column)
@@ -102,13 +102,13 @@ def _column(database: str, table: Table, place: int, column: Column) -> Row:
         digits.get(kind.kind), scale if kind.kind in digits else None,
         0 if kind.kind in ("datetime", "time") else None,
         "utf8mb4" if kind.kind == "string" else None, column.collation if text else None,
-        column.declared, table.key_of(column.name), extra, "select,insert,update,references",
+        column.declared, table.key_label(column.name), extra, "select,insert,update,references",
         column.comment, "", None,
     ]  # fmt: skip
 
 
 def _statistics(catalog: Catalog) -> Iterator[Row]:
-    for database, table in _each(catalog):
+    for database, table in _all_tables(catalog):
         for index in table.indexes:
             for place, name in enumerate(index.columns, 1):
                 column = table.column(name)
@@ -119,8 +119,8 @@ def _statistics(catalog: Catalog) -> Iterator[Row]:
                 ]  # fmt: skip
 
 
-def _usage(catalog: Catalog) -> Iterator[Row]:
-    for database, table in _each(catalog):
+def _key_column_usage(catalog: Catalog) -> Iterator[Row]:
+    for database, table in _all_tables(catalog):
         for index in table.indexes:
             if index.unique:
                 for place, name in enumerate(index.columns, 1):
@@ -134,7 +134,7 @@ def _usage(catalog: Catalog) -> Iterator[Row]:
 
 
 def _constraints(catalog: Catalog) -> Iterator[Row]:
-    for database, table in _each(catalog):
+    for database, table in _all_tables(catalog):
         for index in table.indexes:
             if index.unique:
                 kind = "PRIMARY KEY" if index.primary else "UNIQUE"
@@ -144,7 +144,7 @@ def _constraints(catalog: Catalog) -> Iterator[Row]:
 
 
 def _references(catalog: Catalog) -> Iterator[Row]:
-    for database, table in _each(catalog):
+    for database, table in _all_tables(catalog):
         for key in table.foreign:
             yield ["def", database, key.name, "def", database, "PRIMARY", "NONE",
                    key.on_update or "NO ACTION", key.on_delete or "NO ACTION", table.name,
@@ -152,16 +152,16 @@ def _references(catalog: Catalog) -> Iterator[Row]:
 
 
 def _schemata(catalog: Catalog) -> Iterator[Row]:
-    for name in schemas(catalog):
+    for name in schema_names(catalog):
         collation = catalog.collations.get(name, "utf8mb4_0900_ai_ci")
         yield ["def", name, collation.partition("_")[0], collation, None, "NO"]
 
 
-_WORD = Type("string", 64, collation="general", strong=True)
+_NAME_TYPE = Type("string", 64, collation="general", strong=True)
 
 
-def _named(words: str) -> list[tuple[str, Type]]:
-    kinds = {"i": INT, "d": DATETIME, "s": _WORD}
+def _column_types(words: str) -> list[tuple[str, Type]]:
+    kinds = {"i": INT, "d": DATETIME, "s": _NAME_TYPE}
     out = []
     for word in words.split():
         name, _, kind = word.partition(":")
@@ -170,37 +170,37 @@ def _named(words: str) -> list[tuple[str, Type]]:
 
 
 _TABLES: dict[str, tuple[list[tuple[str, Type]], Callable[[Catalog], Iterator[Row]]]] = {
-    "tables": (_named(
+    "tables": (_column_types(
         "TABLE_CATALOG TABLE_SCHEMA TABLE_NAME TABLE_TYPE ENGINE VERSION:i ROW_FORMAT TABLE_ROWS:i "
         "AVG_ROW_LENGTH:i DATA_LENGTH:i MAX_DATA_LENGTH:i INDEX_LENGTH:i DATA_FREE:i "
         "AUTO_INCREMENT:i CREATE_TIME:d UPDATE_TIME:d CHECK_TIME:d TABLE_COLLATION CHECKSUM:i "
         "CREATE_OPTIONS TABLE_COMMENT"), _tables),
-    "columns": (_named(
+    "columns": (_column_types(
         "TABLE_CATALOG TABLE_SCHEMA TABLE_NAME COLUMN_NAME ORDINAL_POSITION:i COLUMN_DEFAULT "
         "IS_NULLABLE DATA_TYPE CHARACTER_MAXIMUM_LENGTH:i CHARACTER_OCTET_LENGTH:i "
         "NUMERIC_PRECISION:i NUMERIC_SCALE:i DATETIME_PRECISION:i CHARACTER_SET_NAME "
         "COLLATION_NAME COLUMN_TYPE COLUMN_KEY EXTRA PRIVILEGES COLUMN_COMMENT "
         "GENERATION_EXPRESSION SRS_ID:i"), _columns),
-    "statistics": (_named(
+    "statistics": (_column_types(
         "TABLE_CATALOG TABLE_SCHEMA TABLE_NAME NON_UNIQUE:i INDEX_SCHEMA INDEX_NAME "
         "SEQ_IN_INDEX:i COLUMN_NAME COLLATION CARDINALITY:i SUB_PART:i PACKED NULLABLE INDEX_TYPE "
         "COMMENT INDEX_COMMENT IS_VISIBLE EXPRESSION"), _statistics),
-    "key_column_usage": (_named(
+    "key_column_usage": (_column_types(
         "CONSTRAINT_CATALOG CONSTRAINT_SCHEMA CONSTRAINT_NAME TABLE_CATALOG TABLE_SCHEMA "
         "TABLE_NAME COLUMN_NAME ORDINAL_POSITION:i POSITION_IN_UNIQUE_CONSTRAINT:i "
-        "REFERENCED_TABLE_SCHEMA REFERENCED_TABLE_NAME REFERENCED_COLUMN_NAME"), _usage),
-    "table_constraints": (_named(
+        "REFERENCED_TABLE_SCHEMA REFERENCED_TABLE_NAME REFERENCED_COLUMN_NAME"), _key_column_usage),
+    "table_constraints": (_column_types(
         "CONSTRAINT_CATALOG CONSTRAINT_SCHEMA CONSTRAINT_NAME TABLE_SCHEMA TABLE_NAME "
         "CONSTRAINT_TYPE ENFORCED"), _constraints),
-    "referential_constraints": (_named(
+    "referential_constraints": (_column_types(
         "CONSTRAINT_CATALOG CONSTRAINT_SCHEMA CONSTRAINT_NAME UNIQUE_CONSTRAINT_CATALOG "
         "UNIQUE_CONSTRAINT_SCHEMA UNIQUE_CONSTRAINT_NAME MATCH_OPTION UPDATE_RULE DELETE_RULE "
         "TABLE_NAME REFERENCED_TABLE_NAME"), _references),
-    "schemata": (_named(
+    "schemata": (_column_types(
         "CATALOG_NAME SCHEMA_NAME DEFAULT_CHARACTER_SET_NAME DEFAULT_COLLATION_NAME SQL_PATH "
         "DEFAULT_ENCRYPTION"), _schemata),
 }  # fmt: skip
-_KNOWN = words("""
+_UNSUPPORTED_TABLES = word_set("""
     views routines triggers engines plugins processlist character_sets collations events files
     partitions parameters user_privileges schema_privileges table_privileges column_privileges
     check_constraints innodb_tables innodb_columns keywords profiling""")

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-Kind = Literal[
+TypeKind = Literal[
     "null", "int", "decimal", "float", "double", "string", "date", "datetime", "time", "year",
     "json", "bytes",
 ]  # fmt: skip
 Collation = Literal["general", "uca", "bin"]
 
-NUMBERS = frozenset({"int", "decimal", "float", "double", "year"})
-MOMENTS = frozenset({"date", "datetime", "time"})
-EXACT = frozenset({"int", "decimal", "year", "null"})
+NUMERIC_KINDS = frozenset({"int", "decimal", "float", "double", "year"})
+TEMPORAL_KINDS = frozenset({"date", "datetime", "time"})
+EXACT_KINDS = frozenset({"int", "decimal", "year", "null"})
 SCALE_STEP = 4
 """Digits that a division adds to the scale of its dividend (div_precision_increment)."""
 MAX_SCALE = 30
@@ -31,7 +31,7 @@ class Type:
     column's, which wins over a literal's.
     """
 
-    kind: Kind
+    kind: TypeKind
     precision: int = 0
     scale: int | None = 0
     unsigned: bool = False
@@ -43,17 +43,17 @@ class Type:
 
     @property
     def number(self) -> bool:
-        return self.kind in NUMBERS
+        return self.kind in NUMERIC_KINDS
 
     @property
     def moment(self) -> bool:
-        return self.kind in MOMENTS
+        return self.kind in TEMPORAL_KINDS
 
     @property
     def text(self) -> bool:
         return self.kind in ("string", "json", "bytes")
 
-    def maybe(self) -> Type:
+    def as_nullable(self) -> Type:
         """The same type with NULL among its values."""
         return self if self.nullable else replace(self, nullable=True)
 
@@ -61,10 +61,10 @@ class Type:
 NULL = Type("null")
 INT = Type("int", 20)
 BOOL = Type("int", 1)
-SURE = Type("int", 1, nullable=False)
+NOT_NULL_BOOL = Type("int", 1, nullable=False)
 DOUBLE = Type("double", 22, None)
 STRING = Type("string")
-PLAIN = Type("string", plain=2)
+ASCII_STRING = Type("string", plain=2)
 DATE = Type("date", 10)
 DATETIME = Type("datetime", 19)
 TIME = Type("time", 10)
@@ -78,7 +78,7 @@ def decimal(precision: int, scale: int) -> Type:
     return Type("decimal", min(max(precision, scale, 1), MAX_PRECISION), scale)
 
 
-def digits(kind: Type) -> int:
+def integer_digits(kind: Type) -> int:
     """Digits before the point of an exact number."""
     if kind.kind in ("int", "year"):
         return kind.precision or 10
@@ -87,19 +87,19 @@ def digits(kind: Type) -> int:
 
 def is_exact(*kinds: Type) -> bool:
     """Whether arithmetic over these stays exact in MySQL."""
-    return all(k.kind in EXACT for k in kinds)
+    return all(k.kind in EXACT_KINDS for k in kinds)
 
 
-def merged(*kinds: Type) -> Type:
+def merge_types(*kinds: Type) -> Type:
     """The type of a CASE, COALESCE or UNION over values of these types."""
     known = [k for k in kinds if k.kind != "null"]
     if not known:
         return NULL
     nullable = len(known) < len(kinds) or any(k.nullable for k in known)
-    return replace(_merged(known), nullable=nullable)
+    return replace(_merge_kinds(known), nullable=nullable)
 
 
-def _merged(known: list[Type]) -> Type:
+def _merge_kinds(known: list[Type]) -> Type:
     names = {k.kind for k in known}
     if len(set(known)) == 1:
         return known[0]
@@ -107,8 +107,8 @@ def _merged(known: list[Type]) -> Type:
         return replace(INT, precision=max(k.precision for k in known))
     if names <= {"int", "decimal", "year"}:
         scale = max(k.scale or 0 for k in known)
-        return decimal(max(digits(k) for k in known) + scale, scale)
-    if names <= NUMBERS:
+        return decimal(max(integer_digits(k) for k in known) + scale, scale)
+    if names <= NUMERIC_KINDS:
         scales = [k.scale for k in known]
         fixed = None if None in scales else max(s for s in scales if s is not None)
         return replace(DOUBLE, scale=fixed)
@@ -116,10 +116,10 @@ def _merged(known: list[Type]) -> Type:
         return known[0]
     if names <= {"date", "datetime"}:
         return DATETIME
-    return joined(*known)
+    return concatenation_type(*known)
 
 
-def joined(*kinds: Type) -> Type:
+def concatenation_type(*kinds: Type) -> Type:
     """The type of a string made of values of these types."""
     texts = [k for k in kinds if k.kind == "string"]
     strong = [k for k in texts if k.strong]

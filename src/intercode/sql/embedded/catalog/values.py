@@ -12,10 +12,10 @@ import struct
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import Any
 
-from intercode.sql.dialect.errors import StatementError, fault, unable
+from intercode.sql.dialect.errors import StatementError, mysql_error, unsupported
 from intercode.sql.embedded.catalog.catalog import Column
 
-EXACT = 1 << 53
+MAX_EXACT_INTEGER = 1 << 53
 """Whole numbers up to here are exact in a REAL."""
 _NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)")
 _DATE = re.compile(r"\s*(\d{1,4})[^\d\s](\d{1,2})[^\d\s](\d{1,2})(?:[ T]+(.*))?\s*\Z", re.S)
@@ -24,13 +24,13 @@ _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 # ---------------------------------------------------------------- reading
-def number_of(text: str) -> float:
+def leading_number(text: str) -> float:
     """The number that a string begins with, as MySQL reads it in arithmetic; 0 for none."""
     found = _NUMBER.match(text)
     return float(found[1]) if found else 0.0
 
 
-def moment_of(text: str) -> tuple[str, str] | None:
+def parse_datetime_text(text: str) -> tuple[str, str] | None:
     """Date and time (``00:00:00`` where there is none) of a string in one of MySQL's forms; None
     where it is no date."""
     found = _DATE.match(text)
@@ -49,7 +49,7 @@ def moment_of(text: str) -> tuple[str, str] | None:
         rest = f"{digits[8:10]}:{digits[10:12]}:{digits[12:14]}" if len(digits) == 14 else None
     if not is_date(year, month, day):
         return None
-    time = time_of(rest) if rest and rest.strip() else "00:00:00"
+    time = parse_time_text(rest) if rest and rest.strip() else "00:00:00"
     if time is None or time.startswith("-") or time[:2] > "23":
         return None
     return f"{year:04d}-{month:02d}-{day:02d}", time
@@ -63,7 +63,7 @@ def is_date(year: int, month: int, day: int) -> bool:
     return leap or (month, day) != (2, 29)
 
 
-def time_of(text: str) -> str | None:
+def parse_time_text(text: str) -> str | None:
     """A time of day in the form HH:MM:SS[.ffffff], None where the string is none."""
     found = _TIME.match(text.strip())
     if not found:
@@ -75,7 +75,7 @@ def time_of(text: str) -> str | None:
     return shown + (f".{found[5]:0<6}" if found[5] else "")
 
 
-def single(value: float) -> float:
+def to_single_precision(value: float) -> float:
     """A number as a FLOAT column holds it."""
     try:
         return float(struct.unpack("f", struct.pack("f", value))[0])
@@ -83,37 +83,37 @@ def single(value: float) -> float:
         return value
 
 
-def rounded(value: float | int | str | Decimal, scale: int) -> Decimal:
+def round_half_up(value: float | int | str | Decimal, scale: int) -> Decimal:
     """A number with that many digits after the point, halves away from zero."""
     exact = value if isinstance(value, Decimal) else Decimal(repr(value).strip("'"))
     return exact.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP)
 
 
 # ---------------------------------------------------------------- storing
-def stored(value: Any, column: Column, row: int = 1) -> Any:
+def to_stored(value: Any, column: Column, row: int = 1) -> Any:
     """A value as SQLite keeps it in that column, by the rules of MySQL's strict mode.
 
     Raises StatementError (1048, 1264, 1265, 1292, 1366, 1406) for what does not fit.
     """
     if value is None:
         if not column.nullable and not column.auto:
-            raise fault(1048, column.name)
+            raise mysql_error(1048, column.name)
         return None
     kind = column.type
     if isinstance(value, (dt.date, dt.timedelta)):
         value = str(value)
     if kind.kind in ("int", "year"):
-        return _stored_whole(value, column, row)
+        return _stored_integer(value, column, row)
     if kind.number:
         return _stored_real(value, column, row)
     if kind.moment:
-        return _stored_moment(value, column, row)
+        return _stored_temporal(value, column, row)
     if kind.kind == "bytes":
         return value if isinstance(value, bytes) else str(value).encode()
     return _stored_text(value, column, row)
 
 
-def _digits_of(value: Any, column: Column, row: int) -> Decimal:
+def _to_decimal(value: Any, column: Column, row: int) -> Decimal:
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     if isinstance(value, str):
@@ -121,59 +121,59 @@ def _digits_of(value: Any, column: Column, row: int) -> Decimal:
         if found is None or value[found.end() :].strip():
             shown = "integer" if column.type.kind == "int" else column.type.kind
             if found is not None and found[1]:
-                raise fault(1265, column.name, row)
-            raise fault(1366, shown, value, column.name, row)
+                raise mysql_error(1265, column.name, row)
+            raise mysql_error(1366, shown, value, column.name, row)
         value = found[1]
     try:
         return Decimal(repr(value).strip("'") if not isinstance(value, Decimal) else value)
     except InvalidOperation as e:
-        raise fault(1366, column.type.kind, value, column.name, row) from e
+        raise mysql_error(1366, column.type.kind, value, column.name, row) from e
 
 
-def _stored_whole(value: Any, column: Column, row: int) -> int:
-    number = int(_digits_of(value, column, row).quantize(Decimal(1), rounding=ROUND_HALF_UP))
+def _stored_integer(value: Any, column: Column, row: int) -> int:
+    number = int(_to_decimal(value, column, row).quantize(Decimal(1), rounding=ROUND_HALF_UP))
     if column.type.kind == "year":
         if 0 < number < 100 or (isinstance(value, str) and number == 0):
             number += 2000 if number < 70 else 1900
         if number and not 1901 <= number <= 2155:
-            raise fault(1264, column.name, row)
+            raise mysql_error(1264, column.name, row)
         return number
     bits = {"tinyint": 8, "smallint": 16, "mediumint": 24, "int": 32, "bigint": 64}
     name = column.declared.partition("(")[0].partition(" ")[0]
     size = bits.get(name, 64)
     low, high = (0, 1 << size) if column.type.unsigned else (-(1 << size - 1), 1 << size - 1)
     if not low <= number < high:
-        raise fault(1264, column.name, row)
+        raise mysql_error(1264, column.name, row)
     if number >= 1 << 63:
-        raise unable(f"the whole number {number}, which needs more than 63 bits")
+        raise unsupported(f"the whole number {number}, which needs more than 63 bits")
     return number
 
 
 def _stored_real(value: Any, column: Column, row: int) -> float:
-    number = _digits_of(value, column, row)
+    number = _to_decimal(value, column, row)
     kind = column.type
     if kind.scale is not None:
-        number = rounded(number, kind.scale)
+        number = round_half_up(number, kind.scale)
         limit = kind.precision - kind.scale if kind.kind == "decimal" else 0
         if limit and abs(number) >= Decimal(10) ** limit:
-            raise fault(1264, column.name, row)
+            raise mysql_error(1264, column.name, row)
     if kind.kind == "decimal" and Decimal(repr(float(number))) != number:
-        raise unable(f"the exact decimal {number}, which has more than 15 digits")
-    return single(float(number)) if kind.kind == "float" else float(number)
+        raise unsupported(f"the exact decimal {number}, which has more than 15 digits")
+    return to_single_precision(float(number)) if kind.kind == "float" else float(number)
 
 
-def _stored_moment(value: Any, column: Column, row: int) -> str:
+def _stored_temporal(value: Any, column: Column, row: int) -> str:
     text = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
     kind = column.type.kind
-    error: StatementError = fault(1292, kind, text, column.name, row)
+    error: StatementError = mysql_error(1292, kind, text, column.name, row)
     if kind == "time":
-        found = time_of(text.rpartition(" ")[2])
+        found = parse_time_text(text.rpartition(" ")[2])
         if found is None:
             raise error
         if found.startswith("-") or not found[2] == ":":
-            raise unable(f"the time {found}, which is not between 00:00:00 and 99:59:59")
+            raise unsupported(f"the time {found}, which is not between 00:00:00 and 99:59:59")
         return found
-    moment = moment_of(text)
+    moment = parse_datetime_text(text)
     if moment is None:
         raise error
     if kind == "date":
@@ -188,25 +188,25 @@ def _stored_text(value: Any, column: Column, row: int) -> str:
         for word in column.values:
             if word.lower() == text.lower():
                 return word
-        raise fault(1265, column.name, row)
+        raise mysql_error(1265, column.name, row)
     if column.declared.startswith("char("):
         text = text.rstrip(" ")
     if column.type.precision and len(text) > column.type.precision:
         if text[column.type.precision :].strip(" ") or not column.declared.startswith("varchar"):
-            raise fault(1406, column.name, row)
+            raise mysql_error(1406, column.name, row)
         text = text[: column.type.precision]
     return text
 
 
-def default_of(column: Column, now: str) -> Any:
+def default_value(column: Column, now: str) -> Any:
     """What a column holds where an INSERT says nothing. Raises StatementError 1364."""
     if column.computed:
         return now
     if column.default is None and not column.nullable and not column.auto:
-        raise fault(1364, column.name)
+        raise mysql_error(1364, column.name)
     return column.default
 
 
-def shown(value: Any) -> str:
+def error_text(value: Any) -> str:
     """A value as an error's text quotes it."""
     return "NULL" if value is None else str(value)

@@ -6,25 +6,25 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from intercode.sql.dialect.errors import fault, near, unable
-from intercode.sql.dialect.keywords import AGGREGATES
-from intercode.sql.embedded.catalog.collations import collate
+from intercode.sql.dialect.errors import mysql_error, syntax_error, unsupported
+from intercode.sql.dialect.keywords import AGGREGATE_FUNCTIONS
+from intercode.sql.embedded.catalog.collations import collate_clause
 from intercode.sql.embedded.catalog.types import (
     DOUBLE,
     INT,
     SCALE_STEP,
     Type,
+    concatenation_type,
     decimal,
-    digits,
-    joined,
+    integer_digits,
 )
-from intercode.sql.embedded.compile.arithmetic import Maker
-from intercode.sql.embedded.compile.conversions import as_number, as_text, quoted
-from intercode.sql.embedded.compile.scope import Ex, Scope
+from intercode.sql.embedded.compile.arithmetic import ExpressionCompiler
+from intercode.sql.embedded.compile.conversions import as_number, as_text, quote_text
+from intercode.sql.embedded.compile.scope import Expression, Scope
 
-__all__ = ["AGGREGATES", "aggregate", "group_concat"]
+__all__ = ["AGGREGATE_FUNCTIONS", "aggregate_call", "group_concat"]
 
-_SPREAD = {
+_REGISTERED_AGGREGATES = {
     "STD": "mysql_stddev_pop", "STDDEV": "mysql_stddev_pop", "STDDEV_POP": "mysql_stddev_pop",
     "STDDEV_SAMP": "mysql_stddev_samp", "VARIANCE": "mysql_var_pop", "VAR_POP": "mysql_var_pop",
     "VAR_SAMP": "mysql_var_samp", "BIT_AND": "mysql_bit_and", "BIT_OR": "mysql_bit_or",
@@ -32,10 +32,12 @@ _SPREAD = {
 }  # fmt: skip
 
 
-_NUMBER = replace(INT, nullable=False)
+_COUNT_TYPE = replace(INT, nullable=False)
 
 
-def aggregate(name: str, args: list[exp.Expr], scope: Scope, make: Maker) -> Ex:
+def aggregate_call(
+    name: str, args: list[exp.Expr], scope: Scope, make: ExpressionCompiler
+) -> Expression:
     """A call of an aggregate. Raises StatementError 1111 where none may stand."""
     distinct = bool(args) and isinstance(args[0], exp.Distinct)
     inner = list(args[0].expressions) if distinct else args
@@ -43,26 +45,32 @@ def aggregate(name: str, args: list[exp.Expr], scope: Scope, make: Maker) -> Ex:
     if name == "COUNT":
         return _count(made, distinct, bool(inner) and isinstance(inner[0], exp.Star))
     if len(made) != 1 or (inner and isinstance(inner[0], exp.Star)):
-        raise near(name + "(", len(name)) if not made else fault(1582, name)
+        raise syntax_error(name + "(", len(name)) if not made else mysql_error(1582, name)
     (value,) = made
     if value.columns:
-        raise fault(1241, 1)
+        raise mysql_error(1241, 1)
     word = "DISTINCT " * distinct
     if name in ("MIN", "MAX"):
-        clause = collate(True, value.type) if value.type.kind == "string" else ""
-        return Ex(f"{name}({value.sql}{clause})", value.type.maybe(), aggregate=True)
+        clause = collate_clause(True, value.type) if value.type.kind == "string" else ""
+        return Expression(f"{name}({value.sql}{clause})", value.type.as_nullable(), aggregate=True)
     number = as_number(value)
     if name in ("SUM", "AVG"):
-        return Ex(_total(name, word, number), _total_type(name, number.type), aggregate=True)
-    if name in _SPREAD:
+        return Expression(
+            _sum_or_average(name, word, number),
+            _sum_or_average_type(name, number.type),
+            aggregate=True,
+        )
+    if name in _REGISTERED_AGGREGATES:
         kind = INT if name.startswith("BIT") else DOUBLE
-        return Ex(f"{_SPREAD[name]}({word}{number.sql})", kind, aggregate=True)
-    raise unable(f"the aggregate {name}")
+        return Expression(
+            f"{_REGISTERED_AGGREGATES[name]}({word}{number.sql})", kind, aggregate=True
+        )
+    raise unsupported(f"the aggregate {name}")
 
 
-def _arguments(nodes: list[exp.Expr], scope: Scope, make: Maker) -> list[Ex]:
+def _arguments(nodes: list[exp.Expr], scope: Scope, make: ExpressionCompiler) -> list[Expression]:
     if scope.clause in ("where", "on", "group") or scope.inside_aggregate:
-        raise fault(1111)
+        raise mysql_error(1111)
     scope.aggregated = True
     scope.inside_aggregate = True
     try:
@@ -71,44 +79,44 @@ def _arguments(nodes: list[exp.Expr], scope: Scope, make: Maker) -> list[Ex]:
         scope.inside_aggregate = False
 
 
-def _count(made: list[Ex], distinct: bool, star: bool) -> Ex:
-    kind = _NUMBER
+def _count(made: list[Expression], distinct: bool, star: bool) -> Expression:
+    kind = _COUNT_TYPE
     if star or not made:
-        return Ex("COUNT(*)", kind, aggregate=True)
+        return Expression("COUNT(*)", kind, aggregate=True)
     if not distinct:
         if len(made) > 1:
-            raise fault(1064, ", ...", 1)
-        return Ex(f"COUNT({made[0].sql})", kind, aggregate=True)
+            raise mysql_error(1064, ", ...", 1)
+        return Expression(f"COUNT({made[0].sql})", kind, aggregate=True)
     if len(made) == 1 and not made[0].columns:
-        clause = collate(False, made[0].type)
-        return Ex(f"COUNT(DISTINCT {made[0].sql}{clause})", kind, aggregate=True)
+        clause = collate_clause(False, made[0].type)
+        return Expression(f"COUNT(DISTINCT {made[0].sql}{clause})", kind, aggregate=True)
     parts = made[0].columns or tuple(made)
     keys = ", ".join(
         f"mysql_key({p.sql}, '{p.type.collation}')" if p.type.kind == "string" else p.sql
         for p in parts
     )
-    return Ex(f"COUNT(DISTINCT mysql_tuple({keys}))", kind, aggregate=True)
+    return Expression(f"COUNT(DISTINCT mysql_tuple({keys}))", kind, aggregate=True)
 
 
-def _total(name: str, word: str, number: Ex) -> str:
+def _sum_or_average(name: str, word: str, number: Expression) -> str:
     sql = f"{name}({word}{number.sql})"
     if name == "SUM" and number.type.kind == "decimal":
         return f"ROUND({sql}, {number.type.scale})"
     return sql
 
 
-def _total_type(name: str, kind: Type) -> Type:
+def _sum_or_average_type(name: str, kind: Type) -> Type:
     if kind.kind in ("int", "year", "decimal", "null"):
         scale = kind.scale or 0
         if name == "SUM":
-            return decimal(digits(kind) + 22 + scale, scale)
-        return decimal(digits(kind) + scale + SCALE_STEP, scale + SCALE_STEP)
+            return decimal(integer_digits(kind) + 22 + scale, scale)
+        return decimal(integer_digits(kind) + scale + SCALE_STEP, scale + SCALE_STEP)
     if kind.scale is None:
         return DOUBLE
     return replace(DOUBLE, scale=min(30, kind.scale + SCALE_STEP * (name == "AVG")))
 
 
-def group_concat(node: exp.GroupConcat, scope: Scope, make: Maker) -> Ex:
+def group_concat(node: exp.GroupConcat, scope: Scope, make: ExpressionCompiler) -> Expression:
     """GROUP_CONCAT with its DISTINCT, ORDER BY and SEPARATOR; cut at 1024 bytes as in MySQL."""
     inner = node.this
     order = inner if isinstance(inner, exp.Order) else None
@@ -126,8 +134,8 @@ def group_concat(node: exp.GroupConcat, scope: Scope, make: Maker) -> Ex:
         fold = key.type.kind == "string" and key.type.collation != "bin"
         keys.append(f"mysql_key({key.sql}, '{key.type.collation}')" if fold else key.sql)
         ways += "d" if item.args.get("desc") else "a"
-    kind = joined(*(m.type for m in made))
+    kind = concatenation_type(*(m.type for m in made))
     value = " || ".join(m.sql for m in made)
-    fixed = f"{quoted(glue)}, {int(distinct)}, '{ways}', '{kind.collation}'"
+    fixed = f"{quote_text(glue)}, {int(distinct)}, '{ways}', '{kind.collation}'"
     sql = f"mysql_group_concat({value}, {fixed}{''.join(', ' + k for k in keys)})"
-    return Ex(sql, replace(kind, plain=0, precision=0), aggregate=True)
+    return Expression(sql, replace(kind, plain=0, precision=0), aggregate=True)

@@ -7,57 +7,59 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from intercode.sql.dialect.errors import fault
+from intercode.sql.dialect.errors import mysql_error
 from intercode.sql.embedded.catalog.types import (
     DOUBLE,
     INT,
     SCALE_STEP,
     Type,
+    concatenation_type,
     decimal,
-    digits,
+    integer_digits,
     is_exact,
-    joined,
 )
 from intercode.sql.embedded.compile.conversions import as_number, as_text
-from intercode.sql.embedded.compile.scope import Ex, Scope
+from intercode.sql.embedded.compile.scope import Expression, Scope
 
-Maker = Callable[[exp.Expr, Scope], Ex]
-_BITS = {exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseLeftShift: "<<",
+ExpressionCompiler = Callable[[exp.Expr, Scope], Expression]
+_BIT_OPERATORS = {exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseLeftShift: "<<",
          exp.BitwiseRightShift: ">>"}  # fmt: skip
 
 
-def binary(node: exp.Binary, scope: Scope, make: Maker) -> Ex | None:
+def binary_operation(node: exp.Binary, scope: Scope, make: ExpressionCompiler) -> Expression | None:
     """``+ - * / DIV % & | ^ << >>`` and dates with an interval; None for another operator."""
     kind = type(node)
     if kind in (exp.Add, exp.Sub) and any(
         isinstance(e, exp.Interval) for e in (node.this, node.expression)
     ):
-        return _shifted(node, scope, make)
+        return _interval_operation(node, scope, make)
     if kind not in (exp.Add, exp.Sub, exp.Mul, exp.Div, exp.IntDiv, exp.Mod, exp.BitwiseXor) and (
-        kind not in _BITS
+        kind not in _BIT_OPERATORS
     ):
         return None
     left, right = make(node.this, scope), make(node.expression, scope)
     if left.columns or right.columns:
-        raise fault(1241, 1)
+        raise mysql_error(1241, 1)
     a, b = as_number(left), as_number(right)
     if kind in (exp.Add, exp.Sub):
-        return _sum("+" if kind is exp.Add else "-", a, b)
+        return _add("+" if kind is exp.Add else "-", a, b)
     if kind is exp.Mul:
-        return _product(a, b)
+        return _multiply(a, b)
     if kind is exp.Div:
-        return quotient(a, b)
+        return divide(a, b)
     if kind is exp.IntDiv:
         whole = a.type.kind == "int" and b.type.kind == "int"
-        return Ex(f"({a.sql} / {b.sql})" if whole else f"CAST({a.sql} / {b.sql} AS INTEGER)", INT)
+        return Expression(
+            f"({a.sql} / {b.sql})" if whole else f"CAST({a.sql} / {b.sql} AS INTEGER)", INT
+        )
     if kind is exp.Mod:
-        return remainder(a, b)
+        return modulo(a, b)
     if kind is exp.BitwiseXor:
-        return Ex(f"(({a.sql} | {b.sql}) - ({a.sql} & {b.sql}))", INT)
-    return Ex(f"({a.sql} {_BITS[kind]} {b.sql})", INT)
+        return Expression(f"(({a.sql} | {b.sql}) - ({a.sql} & {b.sql}))", INT)
+    return Expression(f"({a.sql} {_BIT_OPERATORS[kind]} {b.sql})", INT)
 
 
-def _nullable(a: Ex, b: Ex) -> bool:
+def _either_nullable(a: Expression, b: Expression) -> bool:
     return a.type.nullable or b.type.nullable
 
 
@@ -67,12 +69,12 @@ def _scales(a: Type, b: Type) -> int | None:
     return max(a.scale, b.scale)
 
 
-def _sum(op: str, a: Ex, b: Ex) -> Ex:
+def _add(op: str, a: Expression, b: Expression) -> Expression:
     kind = _sum_type(a.type, b.type)
     sql = f"({a.sql} {op} {b.sql})"
     if kind.kind == "decimal":
         sql = f"ROUND({sql}, {kind.scale})"
-    return Ex(sql, replace(kind, nullable=_nullable(a, b)))
+    return Expression(sql, replace(kind, nullable=_either_nullable(a, b)))
 
 
 def _sum_type(a: Type, b: Type) -> Type:
@@ -80,68 +82,70 @@ def _sum_type(a: Type, b: Type) -> Type:
         return INT
     if is_exact(a, b):
         scale = max(a.scale or 0, b.scale or 0)
-        return decimal(max(digits(a), digits(b)) + 1 + scale, scale)
+        return decimal(max(integer_digits(a), integer_digits(b)) + 1 + scale, scale)
     return replace(DOUBLE, scale=_scales(a, b))
 
 
-def _product(a: Ex, b: Ex) -> Ex:
+def _multiply(a: Expression, b: Expression) -> Expression:
     x, y = a.type, b.type
-    nullable = _nullable(a, b)
+    nullable = _either_nullable(a, b)
     sql = f"({a.sql} * {b.sql})"
     if x.kind in ("int", "year") and y.kind in ("int", "year"):
-        return Ex(sql, replace(INT, nullable=nullable))
+        return Expression(sql, replace(INT, nullable=nullable))
     if is_exact(x, y):
         scale = (x.scale or 0) + (y.scale or 0)
-        kind = decimal(digits(x) + digits(y) + scale, scale)
-        return Ex(f"ROUND({sql}, {kind.scale})", replace(kind, nullable=nullable))
+        kind = decimal(integer_digits(x) + integer_digits(y) + scale, scale)
+        return Expression(f"ROUND({sql}, {kind.scale})", replace(kind, nullable=nullable))
     fixed = None if x.scale is None or y.scale is None else min(30, x.scale + y.scale)
-    return Ex(sql, replace(DOUBLE, scale=fixed, nullable=nullable))
+    return Expression(sql, replace(DOUBLE, scale=fixed, nullable=nullable))
 
 
-def quotient(a: Ex, b: Ex) -> Ex:
+def divide(a: Expression, b: Expression) -> Expression:
     """``a / b``: NULL for a division by zero; a decimal gains four digits after the point."""
     x, y = a.type, b.type
     sql = f"(({a.sql}) * 1.0 / ({b.sql}))"
     if is_exact(x, y):
         scale = (x.scale or 0) + SCALE_STEP
-        kind = decimal(digits(x) + (y.scale or 0) + scale, scale)
-        return Ex(sql, kind)
+        kind = decimal(integer_digits(x) + (y.scale or 0) + scale, scale)
+        return Expression(sql, kind)
     fixed = None if x.scale is None or y.scale is None else min(30, x.scale + SCALE_STEP)
-    return Ex(sql, replace(DOUBLE, scale=fixed))
+    return Expression(sql, replace(DOUBLE, scale=fixed))
 
 
-def remainder(a: Ex, b: Ex) -> Ex:
+def modulo(a: Expression, b: Expression) -> Expression:
     """``a % b``, with the sign of a; NULL for a division by zero."""
     if a.type.kind == "int" and b.type.kind == "int":
-        return Ex(f"({a.sql} % {b.sql})", INT)
+        return Expression(f"({a.sql} % {b.sql})", INT)
     kind = _sum_type(a.type, b.type)
     sql = f"mysql_mod({a.sql}, {b.sql})"
-    return Ex(f"ROUND({sql}, {kind.scale})" if kind.kind == "decimal" else sql, kind)
+    return Expression(f"ROUND({sql}, {kind.scale})" if kind.kind == "decimal" else sql, kind)
 
 
-def negated(ex: Ex) -> Ex:
+def negate(ex: Expression) -> Expression:
     """Minus a value."""
     made = as_number(ex)
     literal = -made.literal if isinstance(made.literal, (int, float)) else None
-    return Ex(f"(-{made.sql})", replace(made.type, unsigned=False), literal=literal)
+    return Expression(f"(-{made.sql})", replace(made.type, unsigned=False), literal=literal)
 
 
-def concatenated(parts: list[Ex]) -> Ex:
+def concatenate(parts: list[Expression]) -> Expression:
     """Strings joined; NULL where one of them is."""
     made = [as_text(p) for p in parts]
-    kind = joined(*(m.type for m in made))
-    return Ex(f"({' || '.join(m.sql for m in made)})", kind)
+    kind = concatenation_type(*(m.type for m in made))
+    return Expression(f"({' || '.join(m.sql for m in made)})", kind)
 
 
-def _shifted(node: exp.Binary, scope: Scope, make: Maker) -> Ex:
+def _interval_operation(node: exp.Binary, scope: Scope, make: ExpressionCompiler) -> Expression:
     sign = -1 if isinstance(node, exp.Sub) else 1
     interval, other = node.expression, node.this
     if isinstance(node.this, exp.Interval):
         interval, other = node.this, node.expression
-    return shifted(make(other, scope), interval, sign, scope, make)
+    return add_interval(make(other, scope), interval, sign, scope, make)
 
 
-def shifted(base: Ex, interval: exp.Interval, sign: int, scope: Scope, make: Maker) -> Ex:
+def add_interval(
+    base: Expression, interval: exp.Interval, sign: int, scope: Scope, make: ExpressionCompiler
+) -> Expression:
     """A date plus or minus an INTERVAL."""
     unit = interval.args["unit"].name.upper() if interval.args.get("unit") else "DAY"
     amount = make(interval.this, scope)
@@ -149,9 +153,9 @@ def shifted(base: Ex, interval: exp.Interval, sign: int, scope: Scope, make: Mak
     size = as_text(amount) if "_" in unit else amount
     sql = f"mysql_date_add({as_text(base).sql}, {size.sql}, '{unit}', {sign})"
     if base.type.kind == "date" and not clock:
-        return Ex(sql, Type("date", 10))
+        return Expression(sql, Type("date", 10))
     if base.type.kind in ("date", "datetime"):
-        return Ex(sql, Type("datetime", 19))
+        return Expression(sql, Type("datetime", 19))
     if base.type.kind == "time":
-        return Ex(sql, Type("time", 10))
-    return Ex(sql, joined(as_text(base).type))
+        return Expression(sql, Type("time", 10))
+    return Expression(sql, concatenation_type(as_text(base).type))

@@ -7,59 +7,63 @@ from typing import Any
 
 from sqlglot import exp
 
-from intercode.sql.dialect.errors import unable
+from intercode.sql.dialect.errors import unsupported
 from intercode.sql.embedded.catalog.types import DOUBLE, INT, STRING, TIME, decimal
-from intercode.sql.embedded.compile.conversions import as_moment, as_number, as_text
-from intercode.sql.embedded.compile.scope import Ex
+from intercode.sql.embedded.compile.conversions import as_number, as_temporal, as_text
+from intercode.sql.embedded.compile.scope import Expression
 
 
-def cast(ex: Ex, node: exp.Cast) -> Ex:
+def compile_cast(ex: Expression, node: exp.Cast) -> Expression:
     """A value as another type. Raises StatementError for a type that is not supported."""
     kind: Any = node.args["to"]
     name = kind.this.name if hasattr(kind.this, "name") else str(kind.this)
     sizes = [int(p.name) for p in kind.expressions if p.name.isdigit()]
     if name in ("BIGINT", "UBIGINT", "INT", "UINT"):
-        return _whole(ex, name.startswith("U"))
+        return _cast_to_integer(ex, name.startswith("U"))
     if name in ("DECIMAL", "UDECIMAL"):
         precision, scale = (sizes + [10, 0][len(sizes) :])[:2]
         limit = 10 ** (precision - scale)
         sql = f"mysql_decimal({as_number(ex).sql}, {scale}, {limit})"
-        return Ex(sql, decimal(precision, scale))
+        return Expression(sql, decimal(precision, scale))
     if name in ("DOUBLE", "FLOAT"):
         target = (
             DOUBLE
             if name == "DOUBLE" or (sizes and sizes[0] > 24)
             else replace(DOUBLE, kind="float")
         )
-        return Ex(f"CAST({as_number(ex).sql} AS REAL)", target)
+        return Expression(f"CAST({as_number(ex).sql} AS REAL)", target)
     if name in ("CHAR", "VARCHAR", "NCHAR", "NVARCHAR", "TEXT", "CHARACTER_SET"):
         made = as_text(ex)
         if sizes:
-            made = Ex(f"SUBSTR({made.sql}, 1, {sizes[0]})", replace(made.type, precision=sizes[0]))
+            made = Expression(
+                f"SUBSTR({made.sql}, 1, {sizes[0]})", replace(made.type, precision=sizes[0])
+            )
         return made
     if name in ("BINARY", "VARBINARY"):
         made = as_text(ex)
-        return Ex(made.sql, replace(STRING, collation="bin", strong=True))
-    return _moment(ex, name)
+        return Expression(made.sql, replace(STRING, collation="bin", strong=True))
+    return _cast_to_temporal(ex, name)
 
 
-def _whole(ex: Ex, unsigned: bool) -> Ex:
+def _cast_to_integer(ex: Expression, unsigned: bool) -> Expression:
     if ex.type.kind == "int":
-        return Ex(ex.sql, replace(ex.type, unsigned=unsigned, precision=20))
+        return Expression(ex.sql, replace(ex.type, unsigned=unsigned, precision=20))
     if ex.type.kind == "string":
         sql = f"CAST({ex.sql} AS INTEGER)"
     else:
         sql = f"CAST(ROUND({as_number(ex).sql}) AS INTEGER)"
-    return Ex(sql, replace(INT, unsigned=unsigned, nullable=ex.type.nullable))
+    return Expression(sql, replace(INT, unsigned=unsigned, nullable=ex.type.nullable))
 
 
-def _moment(ex: Ex, name: str) -> Ex:
+def _cast_to_temporal(ex: Expression, name: str) -> Expression:
     if name == "DATE":
-        return as_moment(ex, "date", strict=False)
+        return as_temporal(ex, "date", strict=False)
     if name in ("DATETIME", "TIMESTAMP"):
-        return as_moment(ex, "datetime", strict=False)
+        return as_temporal(ex, "datetime", strict=False)
     if name == "TIME":
-        return Ex(f"mysql_time({as_text(ex).sql})", TIME)
+        return Expression(f"mysql_time({as_text(ex).sql})", TIME)
     if name == "YEAR":
-        return Ex(f"CAST({as_number(ex).sql} AS INTEGER)", replace(INT, kind="year", precision=4))
-    raise unable(f"CAST to {name}")
+        return Expression(
+            f"CAST({as_number(ex).sql} AS INTEGER)", replace(INT, kind="year", precision=4)
+        )
+    raise unsupported(f"CAST to {name}")

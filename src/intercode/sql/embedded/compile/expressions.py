@@ -8,76 +8,81 @@ from typing import Any
 
 from sqlglot import exp
 
-from intercode.sql.dialect.errors import fault, unable
-from intercode.sql.dialect.parser import written
-from intercode.sql.embedded.catalog.collations import collate
-from intercode.sql.embedded.catalog.definitions import family
-from intercode.sql.embedded.catalog.types import BOOL, INT, STRING, merged
+from intercode.sql.dialect.errors import mysql_error, unsupported
+from intercode.sql.dialect.parser import mysql_text
+from intercode.sql.embedded.catalog.collations import collate_clause
+from intercode.sql.embedded.catalog.definitions import collation_family
+from intercode.sql.embedded.catalog.types import BOOL, INT, STRING, merge_types
 from intercode.sql.embedded.compile import calls, patterns, subqueries, windows
-from intercode.sql.embedded.compile.arithmetic import binary, concatenated, negated
-from intercode.sql.embedded.compile.casts import cast
-from intercode.sql.embedded.compile.comparisons import aligned, compared
+from intercode.sql.embedded.compile.arithmetic import binary_operation, concatenate, negate
+from intercode.sql.embedded.compile.casts import compile_cast
+from intercode.sql.embedded.compile.comparisons import align_types, compare
 from intercode.sql.embedded.compile.conversions import (
-    NOTHING,
+    NULL_EXPRESSION,
     as_number,
     as_text,
-    constant,
-    converted,
-    number,
-    text,
+    convert_to,
+    number_constant,
+    text_constant,
+    value_constant,
 )
-from intercode.sql.embedded.compile.scope import Ex, Scope
+from intercode.sql.embedded.compile.scope import Expression, Scope
 
-Handler = Callable[[Any, Scope], Ex]
+Handler = Callable[[Any, Scope], Expression]
 _COMPARISONS = {
     exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
     exp.NullSafeEQ: "IS",
 }  # fmt: skip
-_FLIPPED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_MIRRORED = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def expression(node: exp.Expr, scope: Scope) -> Ex:
+def compile_expression(node: exp.Expr, scope: Scope) -> Expression:
     """One expression. Raises StatementError as MySQL would, or for what cannot be done."""
     handler = _HANDLERS.get(type(node))
     if handler is not None:
         return handler(node, scope)
     if isinstance(node, exp.Binary) and type(node) in _COMPARISONS:
         return _comparison(node, scope)
-    if isinstance(node, exp.Binary) and (found := binary(node, scope, expression)) is not None:
+    if (
+        isinstance(node, exp.Binary)
+        and (found := binary_operation(node, scope, compile_expression)) is not None
+    ):
         return found
     if isinstance(node, exp.Func):
-        return calls.special(node, scope, expression)
-    raise unable(f"the expression {written(node)[:80]}")
+        return calls.special_form(node, scope, compile_expression)
+    raise unsupported(f"the expression {mysql_text(node)[:80]}")
 
 
-def condition(node: exp.Expr, scope: Scope) -> str:
+def compile_condition(node: exp.Expr, scope: Scope) -> str:
     """An expression that is asked for its truth."""
-    made = scalar(node, scope)
-    return truth(made)
+    made = compile_scalar(node, scope)
+    return truth_sql(made)
 
 
-def truth(ex: Ex) -> str:
+def truth_sql(ex: Expression) -> str:
     return as_number(ex).sql if ex.type.text or ex.type.moment else ex.sql
 
 
-def scalar(node: exp.Expr, scope: Scope) -> Ex:
+def compile_scalar(node: exp.Expr, scope: Scope) -> Expression:
     """An expression that must be one value. Raises StatementError 1241 for a row."""
-    made = expression(node, scope)
+    made = compile_expression(node, scope)
     if made.columns:
-        raise fault(1241, 1)
+        raise mysql_error(1241, 1)
     return made
 
 
-def _comparison(node: exp.Binary, scope: Scope) -> Ex:
+def _comparison(node: exp.Binary, scope: Scope) -> Expression:
     op = next(o for k, o in _COMPARISONS.items() if isinstance(node, k))
     for one, other, sign in ((node.this, node.expression, op), (node.expression, node.this, op)):
         if isinstance(one, (exp.All, exp.Any)):
-            way = sign if one is node.expression else _FLIPPED[sign]
-            return subqueries.quantified(way, other, one, scope, expression)
-    return compared(op, expression(node.this, scope), expression(node.expression, scope))
+            way = sign if one is node.expression else _MIRRORED[sign]
+            return subqueries.quantified_comparison(way, other, one, scope, compile_expression)
+    return compare(
+        op, compile_expression(node.this, scope), compile_expression(node.expression, scope)
+    )
 
 
-def _logical(node: exp.Connector, scope: Scope) -> Ex:
+def _logical(node: exp.Connector, scope: Scope) -> Expression:
     """AND and OR of any length, without recursion along the chain."""
     kind, word = type(node), "AND" if isinstance(node, exp.And) else "OR"
     parts: list[exp.Expr] = []
@@ -88,193 +93,195 @@ def _logical(node: exp.Connector, scope: Scope) -> Ex:
             todo += [one.expression, one.this]
         else:
             parts.append(one)
-    made = [condition(p, scope) for p in parts]
+    made = [compile_condition(p, scope) for p in parts]
     while len(made) > 1:  # a tree of little depth: SQLite bounds the depth of an expression
         made = [f"({f' {word} '.join(made[i : i + 2])})" for i in range(0, len(made), 2)]
-    return Ex(made[0], BOOL)
+    return Expression(made[0], BOOL)
 
 
-def _xor(node: exp.Xor, scope: Scope) -> Ex:
-    a, b = condition(node.this, scope), condition(node.expression, scope)
-    return Ex(f"((NOT {a}) <> (NOT {b}))", BOOL)
+def _xor(node: exp.Xor, scope: Scope) -> Expression:
+    a, b = compile_condition(node.this, scope), compile_condition(node.expression, scope)
+    return Expression(f"((NOT {a}) <> (NOT {b}))", BOOL)
 
 
-def _not(node: exp.Not, scope: Scope) -> Ex:
-    return Ex(f"(NOT {condition(node.this, scope)})", BOOL)
+def _not(node: exp.Not, scope: Scope) -> Expression:
+    return Expression(f"(NOT {compile_condition(node.this, scope)})", BOOL)
 
 
-def _paren(node: exp.Paren, scope: Scope) -> Ex:
-    return expression(node.this, scope)
+def _parenthesized(node: exp.Paren, scope: Scope) -> Expression:
+    return compile_expression(node.this, scope)
 
 
-def _tuple(node: exp.Tuple, scope: Scope) -> Ex:
-    parts = tuple(scalar(e, scope) for e in node.expressions)
+def _tuple(node: exp.Tuple, scope: Scope) -> Expression:
+    parts = tuple(compile_scalar(e, scope) for e in node.expressions)
     if len(parts) == 1:
         return parts[0]
-    return Ex(f"({', '.join(p.sql for p in parts)})", INT, columns=parts)
+    return Expression(f"({', '.join(p.sql for p in parts)})", INT, columns=parts)
 
 
-def _literal(node: exp.Literal, scope: Scope) -> Ex:
-    return text(node.this) if node.is_string else number(node.this)
+def _literal(node: exp.Literal, scope: Scope) -> Expression:
+    return text_constant(node.this) if node.is_string else number_constant(node.this)
 
 
-def _column(node: exp.Column, scope: Scope) -> Ex:
+def _column(node: exp.Column, scope: Scope) -> Expression:
     if isinstance(node.this, exp.Star):
-        raise unable("a star inside an expression")
+        raise unsupported("a star inside an expression")
     found = scope.column(node)
     if found.aggregate and scope.inside_aggregate:
-        raise fault(1111)
+        raise mysql_error(1111)
     return found
 
 
-def _is(node: exp.Is, scope: Scope) -> Ex:
-    left = scalar(node.this, scope)
+def _is(node: exp.Is, scope: Scope) -> Expression:
+    left = compile_scalar(node.this, scope)
     right = node.expression
     kind = replace(BOOL, nullable=False)
     if isinstance(right, exp.Null):
-        return Ex(f"({left.sql} IS NULL)", kind)
+        return Expression(f"({left.sql} IS NULL)", kind)
     if isinstance(right, exp.Not):
         inner = _is(exp.Is(this=node.this, expression=right.this), scope)
-        return Ex(f"(NOT {inner.sql})", kind)
+        return Expression(f"(NOT {inner.sql})", kind)
     if isinstance(right, exp.Boolean):
-        value = truth(left)
+        value = truth_sql(left)
         sql = f"IFNULL({value} <> 0, 0)" if right.this else f"IFNULL({value} = 0, 0)"
-        return Ex(sql, kind)
-    return Ex(f"({left.sql} IS NULL)", kind)
+        return Expression(sql, kind)
+    return Expression(f"({left.sql} IS NULL)", kind)
 
 
-def _between(node: exp.Between, scope: Scope) -> Ex:
-    this = scalar(node.this, scope)
-    low, high = scalar(node.args["low"], scope), scalar(node.args["high"], scope)
-    a, b = compared(">=", this, low), compared("<=", this, high)
-    return Ex(f"({a.sql} AND {b.sql})", BOOL)
+def _between(node: exp.Between, scope: Scope) -> Expression:
+    this = compile_scalar(node.this, scope)
+    low, high = compile_scalar(node.args["low"], scope), compile_scalar(node.args["high"], scope)
+    a, b = compare(">=", this, low), compare("<=", this, high)
+    return Expression(f"({a.sql} AND {b.sql})", BOOL)
 
 
-def _in(node: exp.In, scope: Scope) -> Ex:
-    left = expression(node.this, scope)
+def _in(node: exp.In, scope: Scope) -> Expression:
+    left = compile_expression(node.this, scope)
     query = node.args.get("query")
     if query is not None:
-        return subqueries.member(left, query, scope)
-    parts = [expression(e, scope) for e in node.expressions]
+        return subqueries.in_subquery(left, query, scope)
+    parts = [compile_expression(e, scope) for e in node.expressions]
     if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Query):
-        return subqueries.member(left, node.expressions[0], scope)
+        return subqueries.in_subquery(left, node.expressions[0], scope)
     kinds = {p.type.kind for p in parts} - {"null"}
     if left.columns or len(kinds) > 1 or left.type.moment or any(p.type.moment for p in parts):
-        return Ex(f"({' OR '.join(compared('=', left, p).sql for p in parts)})", BOOL)
-    pairs = [aligned(left, p, False) for p in parts]
-    worst = collate(False, left.type, *(p.type for p in parts))
+        return Expression(f"({' OR '.join(compare('=', left, p).sql for p in parts)})", BOOL)
+    pairs = [align_types(left, p, False) for p in parts]
+    worst = collate_clause(False, left.type, *(p.type for p in parts))
     known = worst if any(c for _, _, c in pairs) else ""
     compared_as = next((a for a, b, _ in pairs if b.type.kind != "null"), left)
-    return Ex(f"({compared_as.sql}{known} IN ({', '.join(p.sql for _, p, _ in pairs)}))", BOOL)
+    return Expression(
+        f"({compared_as.sql}{known} IN ({', '.join(p.sql for _, p, _ in pairs)}))", BOOL
+    )
 
 
-def _like(node: exp.Like | exp.Escape, scope: Scope) -> Ex:
-    return patterns.like(node, scope, scalar)
+def _like(node: exp.Like | exp.Escape, scope: Scope) -> Expression:
+    return patterns.compile_like(node, scope, compile_scalar)
 
 
-def _regexp(node: exp.RegexpLike, scope: Scope) -> Ex:
-    return patterns.regexp(node, scope, scalar)
+def _regexp(node: exp.RegexpLike, scope: Scope) -> Expression:
+    return patterns.compile_regexp(node, scope, compile_scalar)
 
 
-def _case(node: exp.Case, scope: Scope) -> Ex:
-    base = scalar(node.this, scope) if node.this is not None else None
-    arms: list[tuple[str, Ex]] = []
+def _case(node: exp.Case, scope: Scope) -> Expression:
+    base = compile_scalar(node.this, scope) if node.this is not None else None
+    arms: list[tuple[str, Expression]] = []
     for branch in node.args["ifs"]:
         if base is None:
-            test = condition(branch.this, scope)
+            test = compile_condition(branch.this, scope)
         else:
-            test = compared("=", base, scalar(branch.this, scope)).sql
-        arms.append((test, scalar(branch.args["true"], scope)))
+            test = compare("=", base, compile_scalar(branch.this, scope)).sql
+        arms.append((test, compile_scalar(branch.args["true"], scope)))
     default = node.args.get("default")
-    last = scalar(default, scope) if default is not None else NOTHING
-    kind = merged(*(a.type for _, a in arms), last.type)
-    shown = " ".join(f"WHEN {t} THEN {converted(a, kind).sql}" for t, a in arms)
-    sql = f"CASE {shown} ELSE {converted(last, kind).sql} END"
-    return Ex(f"({sql})", kind, aggregate=any(a.aggregate for _, a in arms))
+    last = compile_scalar(default, scope) if default is not None else NULL_EXPRESSION
+    kind = merge_types(*(a.type for _, a in arms), last.type)
+    shown = " ".join(f"WHEN {t} THEN {convert_to(a, kind).sql}" for t, a in arms)
+    sql = f"CASE {shown} ELSE {convert_to(last, kind).sql} END"
+    return Expression(f"({sql})", kind, aggregate=any(a.aggregate for _, a in arms))
 
 
-def _negative(node: exp.Neg, scope: Scope) -> Ex:
-    return negated(scalar(node.this, scope))
+def _negation(node: exp.Neg, scope: Scope) -> Expression:
+    return negate(compile_scalar(node.this, scope))
 
 
-def _collated(node: exp.Collate, scope: Scope) -> Ex:
-    made = as_text(scalar(node.this, scope))
+def _collate(node: exp.Collate, scope: Scope) -> Expression:
+    made = as_text(compile_scalar(node.this, scope))
     name = node.expression.name.lower()
-    order = family(name)
+    order = collation_family(name)
     plain = 0 if order == "bin" else made.type.plain
     kind = replace(made.type, collation=order, strong=True, plain=plain)
-    return Ex(made.sql, kind)
+    return Expression(made.sql, kind)
 
 
-def _concatenation(node: exp.Concat, scope: Scope) -> Ex:
+def _concatenation(node: exp.Concat, scope: Scope) -> Expression:
     """String literals that stand beside each other."""
-    parts = [scalar(e, scope) for e in node.expressions]
+    parts = [compile_scalar(e, scope) for e in node.expressions]
     if all(isinstance(p.literal, str) for p in parts):
-        return text("".join(p.literal for p in parts))
-    return concatenated(parts)
+        return text_constant("".join(p.literal for p in parts))
+    return concatenate(parts)
 
 
-def _variable(node: exp.Parameter, scope: Scope) -> Ex:
-    scope.unit.volatile = True
-    return constant(scope.unit.variables.get(node.this.name.lower()))
+def _variable(node: exp.Parameter, scope: Scope) -> Expression:
+    scope.context.volatile = True
+    return value_constant(scope.context.variables.get(node.this.name.lower()))
 
 
-def _setting(node: exp.SessionParameter, scope: Scope) -> Ex:
-    scope.unit.volatile = True
+def _setting(node: exp.SessionParameter, scope: Scope) -> Expression:
+    scope.context.volatile = True
     name = node.this.name.lower()
-    if name not in scope.unit.settings:
-        raise fault(1193, name)
-    return constant(scope.unit.settings[name])
+    if name not in scope.context.settings:
+        raise mysql_error(1193, name)
+    return value_constant(scope.context.settings[name])
 
 
-def _bytes(node: exp.HexString, scope: Scope) -> Ex:
+def _hex_literal(node: exp.HexString, scope: Scope) -> Expression:
     digits = node.this
     digits = digits if len(digits) % 2 == 0 else "0" + digits
-    return Ex(f"CAST(X'{digits}' AS TEXT)", replace(STRING, collation="bin", strong=True))
+    return Expression(f"CAST(X'{digits}' AS TEXT)", replace(STRING, collation="bin", strong=True))
 
 
-def _boolean(node: exp.Boolean, scope: Scope) -> Ex:
-    return Ex(str(int(node.this)), replace(BOOL, nullable=False), literal=int(node.this))
+def _boolean(node: exp.Boolean, scope: Scope) -> Expression:
+    return Expression(str(int(node.this)), replace(BOOL, nullable=False), literal=int(node.this))
 
 
-def _called(node: exp.Anonymous, scope: Scope) -> Ex:
-    return calls.called(node, scope, expression)
+def _function_call(node: exp.Anonymous, scope: Scope) -> Expression:
+    return calls.function_call(node, scope, compile_expression)
 
 
-def _window(node: exp.Window, scope: Scope) -> Ex:
-    return windows.window(node, scope, expression)
+def _window(node: exp.Window, scope: Scope) -> Expression:
+    return windows.window_call(node, scope, compile_expression)
 
 
-def _subquery(node: exp.Subquery | exp.Select | exp.Union, scope: Scope) -> Ex:
-    return subqueries.scalar(node, scope)
+def _subquery(node: exp.Subquery | exp.Select | exp.Union, scope: Scope) -> Expression:
+    return subqueries.scalar_subquery(node, scope)
 
 
-def _exists(node: exp.Exists, scope: Scope) -> Ex:
-    return subqueries.exists(node, scope)
+def _exists(node: exp.Exists, scope: Scope) -> Expression:
+    return subqueries.exists_subquery(node, scope)
 
 
-def _text_of(node: exp.Introducer | exp.National, scope: Scope) -> Ex:
+def _introduced_string(node: exp.Introducer | exp.National, scope: Scope) -> Expression:
     inner = node.expression if isinstance(node, exp.Introducer) else node.this
-    return text(inner if isinstance(inner, str) else inner.this)
+    return text_constant(inner if isinstance(inner, str) else inner.this)
 
 
-def _cast(node: exp.Cast, scope: Scope) -> Ex:
-    return cast(scalar(node.this, scope), node)
+def _cast(node: exp.Cast, scope: Scope) -> Expression:
+    return compile_cast(compile_scalar(node.this, scope), node)
 
 
-def _binary_string(node: exp.BitString, scope: Scope) -> Ex:
-    return number(str(int(node.this, 2)))
+def _bit_literal(node: exp.BitString, scope: Scope) -> Expression:
+    return number_constant(str(int(node.this, 2)))
 
 
 _HANDLERS: dict[type[exp.Expr], Handler] = {
-    exp.And: _logical, exp.Or: _logical, exp.Xor: _xor, exp.Not: _not, exp.Paren: _paren,
+    exp.And: _logical, exp.Or: _logical, exp.Xor: _xor, exp.Not: _not, exp.Paren: _parenthesized,
     exp.Tuple: _tuple, exp.Literal: _literal, exp.Column: _column, exp.Is: _is,
     exp.Between: _between, exp.In: _in, exp.Like: _like, exp.Escape: _like,
-    exp.RegexpLike: _regexp, exp.Case: _case, exp.Neg: _negative, exp.Collate: _collated,
+    exp.RegexpLike: _regexp, exp.Case: _case, exp.Neg: _negation, exp.Collate: _collate,
     exp.Concat: _concatenation, exp.Parameter: _variable, exp.SessionParameter: _setting,
-    exp.HexString: _bytes, exp.BitString: _binary_string, exp.Boolean: _boolean,
-    exp.Anonymous: _called, exp.Window: _window, exp.Subquery: _subquery, exp.Select: _subquery,
+    exp.HexString: _hex_literal, exp.BitString: _bit_literal, exp.Boolean: _boolean,
+    exp.Anonymous: _function_call, exp.Window: _window, exp.Subquery: _subquery, exp.Select: _subquery,
     exp.Union: _subquery, exp.Except: _subquery, exp.Intersect: _subquery, exp.Exists: _exists,
-    exp.Introducer: _text_of, exp.National: _text_of, exp.Cast: _cast,
-    exp.Null: lambda node, scope: NOTHING,
+    exp.Introducer: _introduced_string, exp.National: _introduced_string, exp.Cast: _cast,
+    exp.Null: lambda node, scope: NULL_EXPRESSION,
 }  # fmt: skip

@@ -15,30 +15,30 @@ from sqlglot import exp
 
 from intercode.sql.dialect.errors import StatementError
 from intercode.sql.dialect.functional_dependency import conjuncts
-from intercode.sql.embedded.compile.scope import Ex, Scope, Source
+from intercode.sql.embedded.compile.scope import Expression, Scope, Source
 
-ROW, PAGE = 0.1, 0.25
-EQUAL, RANGE, LIKE, UNEQUAL = 0.1, 1 / 3, 1 / 9, 0.9
+ROW_COST, PAGE_COST = 0.1, 0.25
+EQUAL_SELECTIVITY, RANGE_SELECTIVITY, LIKE_SELECTIVITY, UNEQUAL_SELECTIVITY = 0.1, 1 / 3, 1 / 9, 0.9
 _ROWS_PER_PAGE = 160
-_MOST = 5
+_MAX_SOURCES = 5
 """Sources up to which every order is weighed."""
 
-Place = tuple[str, str]
+SourceColumn = tuple[str, str]
 """A source's tag and a column in lower case."""
 
 
 @dataclass(slots=True)
-class Facts:
+class JoinConditions:
     """What the conditions say: columns that are equal, columns equal to a constant, and the part of
     each source's rows that its own conditions keep."""
 
-    equal: list[tuple[Place, Place]] = field(default_factory=list)
-    fixed: set[Place] = field(default_factory=set)
-    kept: dict[str, float] = field(default_factory=dict)
+    equalities: list[tuple[SourceColumn, SourceColumn]] = field(default_factory=list)
+    constants: set[SourceColumn] = field(default_factory=set)
+    selectivity: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class JoinStep:
     """A source in its turn; ``hashed``: what came before is put into a hash table, and this source
     is read from its beginning."""
 
@@ -46,94 +46,94 @@ class Step:
     hashed: bool = False
 
 
-def facts(scope: Scope, conditions: Sequence[exp.Expr]) -> Facts:
+def join_conditions(scope: Scope, conditions: Sequence[exp.Expr]) -> JoinConditions:
     """What the conjuncts of these conditions say of the scope's sources."""
-    found = Facts()
+    found = JoinConditions()
     for node in conditions:
         for part in conjuncts(node):
-            _learn(part, scope, found)
+            _add_condition(part, scope, found)
     return found
 
 
-def place_of(node: exp.Expr | None, scope: Scope) -> Place | None:
+def source_column(node: exp.Expr | None, scope: Scope) -> SourceColumn | None:
     """The source and column of this scope that a name means, None where it means neither."""
     if not isinstance(node, exp.Column):
         return None
     try:
-        found: Ex = scope.column(node)
+        found: Expression = scope.column(node)
     except StatementError:
         return None
     tag, _, name = found.sql.partition(".")
-    if found.outer or not any(s.tag == tag for s in scope.sources):
+    if found.outer or not any(s.alias == tag for s in scope.sources):
         return None
     return tag, name.strip('"').lower()
 
 
-_PARTS: tuple[tuple[type[exp.Expr], float], ...] = (
-    (exp.NEQ, UNEQUAL), (exp.Like, LIKE), (exp.Between, LIKE), (exp.GT, RANGE), (exp.GTE, RANGE),
-    (exp.LT, RANGE), (exp.LTE, RANGE), (exp.Is, EQUAL),
+_SELECTIVITIES: tuple[tuple[type[exp.Expr], float], ...] = (
+    (exp.NEQ, UNEQUAL_SELECTIVITY), (exp.Like, LIKE_SELECTIVITY), (exp.Between, LIKE_SELECTIVITY), (exp.GT, RANGE_SELECTIVITY), (exp.GTE, RANGE_SELECTIVITY),
+    (exp.LT, RANGE_SELECTIVITY), (exp.LTE, RANGE_SELECTIVITY), (exp.Is, EQUAL_SELECTIVITY),
 )  # fmt: skip
 
 
-def _learn(node: exp.Expr, scope: Scope, found: Facts) -> None:
-    left = place_of(node.args.get("this"), scope)
-    right = place_of(node.args.get("expression"), scope)
+def _add_condition(node: exp.Expr, scope: Scope, found: JoinConditions) -> None:
+    left = source_column(node.args.get("this"), scope)
+    right = source_column(node.args.get("expression"), scope)
     if isinstance(node, exp.EQ) and left and right and left[0] != right[0]:
-        found.equal.append((left, right))
+        found.equalities.append((left, right))
         return
     one = left or right
     if one is None:
         return
     part = 1.0
     if isinstance(node, exp.EQ):
-        found.fixed.add(one)
-        part = EQUAL
+        found.constants.add(one)
+        part = EQUAL_SELECTIVITY
     elif isinstance(node, exp.In) and node.expressions:
-        part = min(0.5, EQUAL * len(node.expressions))
+        part = min(0.5, EQUAL_SELECTIVITY * len(node.expressions))
     else:
-        part = next((p for kind, p in _PARTS if isinstance(node, kind)), 1.0)
-    found.kept[one[0]] = found.kept.get(one[0], 1.0) * part
+        part = next((p for kind, p in _SELECTIVITIES if isinstance(node, kind)), 1.0)
+    found.selectivity[one[0]] = found.selectivity.get(one[0], 1.0) * part
 
 
-def planned(sources: Sequence[Source], known: Facts) -> list[Step]:
+def join_order(sources: Sequence[Source], known: JoinConditions) -> list[JoinStep]:
     """The sources in the order in which MySQL would read them."""
-    if not 1 < len(sources) <= _MOST:
-        return [Step(s) for s in sources]
+    if not 1 < len(sources) <= _MAX_SOURCES:
+        return [JoinStep(s) for s in sources]
     ranked = sorted(sources, key=lambda s: s.rows)
-    best: tuple[float, list[Step]] | None = None
+    best: tuple[float, list[JoinStep]] | None = None
     for order in permutations(ranked):
-        cost, steps = _weighed(order, known)
+        cost, steps = _order_cost(order, known)
         if best is None or cost < best[0] - 1e-9:
             best = cost, steps
     return best[1] if best else []
 
 
-def _weighed(order: Sequence[Source], known: Facts) -> tuple[float, list[Step]]:
+def _order_cost(order: Sequence[Source], known: JoinConditions) -> tuple[float, list[JoinStep]]:
     cost, prefix = 0.0, 1.0
-    steps: list[Step] = []
-    bound: set[Place] = set(known.fixed)
+    steps: list[JoinStep] = []
+    bound: set[SourceColumn] = set(known.constants)
     for place, source in enumerate(order):
-        rows, price, hashed = _access(source, bound, known, prefix, place == 0)
+        rows, price, hashed = _cheapest_access(source, bound, known, prefix, place == 0)
         cost += price
         prefix = max(prefix * rows, 1e-3)
-        steps.append(Step(source, hashed))
-        bound |= {(source.tag, n.lower()) for n, _, _ in source.columns}
+        steps.append(JoinStep(source, hashed))
+        bound |= {(source.alias, n.lower()) for n, _, _ in source.columns}
     return cost, steps
 
 
-def _access(
-    source: Source, bound: set[Place], known: Facts, prefix: float, first: bool
+def _cheapest_access(
+    source: Source, bound: set[SourceColumn], known: JoinConditions, prefix: float, first: bool
 ) -> tuple[float, float, bool]:
     """Rows that come of one row before, the price of all, and whether it is a hash join."""
-    keys = {b[1] for a, b in known.equal if b[0] == source.tag and a in bound}
-    keys |= {a[1] for a, b in known.equal if a[0] == source.tag and b in bound}
+    keys = {b[1] for a, b in known.equalities if b[0] == source.alias and a in bound}
+    keys |= {a[1] for a, b in known.equalities if a[0] == source.alias and b in bound}
     joined = len(keys)
-    keys |= {name for tag, name in known.fixed if tag == source.tag}
+    keys |= {name for tag, name in known.constants if tag == source.alias}
     total = max(1.0, float(source.rows))
-    kept = known.kept.get(source.tag, 1.0)
+    kept = known.selectivity.get(source.alias, 1.0)
     pages = max(1.0, total / _ROWS_PER_PAGE)
-    scan = pages * PAGE + prefix * total * ROW
-    best = (total * kept * (EQUAL if joined else 1.0), scan, not first)
+    scan = pages * PAGE_COST + prefix * total * ROW_COST
+    best = (total * kept * (EQUAL_SELECTIVITY if joined else 1.0), scan, not first)
     if source.table is None:
         return best
     for index in source.table.indexes:
@@ -142,9 +142,9 @@ def _access(
             continue
         whole = index.unique and all(n in keys for n in names)
         each = 1.0 if whole else max(1.0, index.per_key)
-        price = prefix * each * (PAGE + ROW)
+        price = prefix * each * (PAGE_COST + ROW_COST)
         if price < best[1] or best[2]:
-            fixed = (source.tag, names[0]) in known.fixed
-            part = kept / EQUAL if fixed and kept <= EQUAL else kept
+            fixed = (source.alias, names[0]) in known.constants
+            part = kept / EQUAL_SELECTIVITY if fixed and kept <= EQUAL_SELECTIVITY else kept
             best = (each * min(1.0, part), price, False)
     return best

@@ -7,63 +7,63 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from intercode.sql.dialect.errors import fault, unable
-from intercode.sql.embedded.catalog.collations import collate
-from intercode.sql.embedded.catalog.types import Type, merged
-from intercode.sql.embedded.compile.conversions import converted
-from intercode.sql.embedded.compile.expressions import scalar
-from intercode.sql.embedded.compile.scope import Ex, Scope, Source, Unit
-from intercode.sql.embedded.compile.select import limit_of, select
-from intercode.sql.embedded.compile.select_sql import Query
+from intercode.sql.dialect.errors import mysql_error, unsupported
+from intercode.sql.embedded.catalog.collations import collate_clause
+from intercode.sql.embedded.catalog.types import Type, merge_types
+from intercode.sql.embedded.compile.conversions import convert_to
+from intercode.sql.embedded.compile.expressions import compile_scalar
+from intercode.sql.embedded.compile.scope import CompileContext, Expression, Scope, Source
+from intercode.sql.embedded.compile.select import compile_select, limit_clause
+from intercode.sql.embedded.compile.select_sql import CompiledQuery
 
-MAX_DEPTH = 1000
+MAX_RECURSION = 1000
 """cte_max_recursion_depth."""
-SMALL = 1_000_000
+MAX_ORDERED_PAIRS = 1_000_000
 """Pairs of rows up to which INTERSECT and EXCEPT keep the order of the left side's rows."""
 
 
-def compile_query(node: exp.Expr, parent: Scope | None, ordered: bool = True) -> Query:
+def compile_query(node: exp.Expr, parent: Scope | None, ordered: bool = True) -> CompiledQuery:
     """A query with all that it contains. ``ordered``: whether the order of its rows matters.
 
     Raises StatementError as MySQL does, or for what cannot be done.
     """
     if isinstance(node, exp.Subquery):
-        return _bracketed(node, parent, ordered)
+        return _parenthesized_query(node, parent, ordered)
     if not isinstance(node, (exp.Select, exp.SetOperation)):
-        raise unable(f"a query of the kind {type(node).__name__}")
+        raise unsupported(f"a query of the kind {type(node).__name__}")
     if parent is None:
-        raise unable("a query without a scope")
+        raise unsupported("a query without a scope")
     clause, parent.clause = parent.clause, parent.clause
     try:
         common = node.args.get("with_")
         if common is not None:
-            parent = Scope(parent.unit, parent=parent, clause=parent.clause)
+            parent = Scope(parent.context, parent=parent, clause=parent.clause)
             prefix = _common_tables(common, parent)
         else:
             prefix = ""
         if isinstance(node, exp.Select):
-            query = select(node, parent, ordered)
+            query = compile_select(node, parent, ordered)
         else:
-            query = _united(node, parent, ordered)
+            query = _set_operation(node, parent, ordered)
     finally:
         parent.clause = clause
     return replace(query, sql=prefix + query.sql) if prefix else query
 
 
-def start(unit: Unit) -> Scope:
+def root_scope(unit: CompileContext) -> Scope:
     """The scope in which a statement's outermost query stands."""
     unit.compile = compile_query
     return Scope(unit)
 
 
-def _bracketed(node: exp.Subquery, parent: Scope | None, ordered: bool) -> Query:
+def _parenthesized_query(node: exp.Subquery, parent: Scope | None, ordered: bool) -> CompiledQuery:
     tail = any(node.args.get(k) for k in ("order", "limit", "offset"))
     query = compile_query(node.this, parent, ordered or tail)
-    return _tail(node, query, parent, ordered) if tail and parent is not None else query
+    return _order_and_limit(node, query, parent, ordered) if tail and parent is not None else query
 
 
 # ---------------------------------------------------------------- set operations
-def _united(node: exp.SetOperation, parent: Scope, ordered: bool) -> Query:
+def _set_operation(node: exp.SetOperation, parent: Scope, ordered: bool) -> CompiledQuery:
     parts: list[exp.Expr] = [node.expression]
     steps: list[exp.SetOperation] = [node]
     left: exp.Expr = node.this
@@ -73,75 +73,83 @@ def _united(node: exp.SetOperation, parent: Scope, ordered: bool) -> Query:
         left = left.this
     made = compile_query(left, parent, True)
     for step, part in zip(reversed(steps), reversed(parts), strict=True):
-        made = _pair(step, made, compile_query(part, parent, True), parent)
-    return _tail(node, made, parent, ordered)
+        made = _combine_queries(step, made, compile_query(part, parent, True), parent)
+    return _order_and_limit(node, made, parent, ordered)
 
 
-def _pair(node: exp.SetOperation, left: Query, right: Query, scope: Scope) -> Query:
+def _combine_queries(
+    node: exp.SetOperation, left: CompiledQuery, right: CompiledQuery, scope: Scope
+) -> CompiledQuery:
     if len(left.types) != len(right.types):
-        raise fault(1222)
-    kinds = tuple(merged(a, b) for a, b in zip(left.types, right.types, strict=True))
-    a, b = (_as(q, kinds, scope) for q in (left, right))
+        raise mysql_error(1222)
+    kinds = tuple(merge_types(a, b) for a, b in zip(left.types, right.types, strict=True))
+    a, b = (_with_types(q, kinds, scope) for q in (left, right))
     distinct = node.args.get("distinct") is not False
-    shown = ", ".join(f"c{i}{collate(False, k)} AS c{i}" for i, k in enumerate(kinds))
+    shown = ", ".join(f"c{i}{collate_clause(False, k)} AS c{i}" for i, k in enumerate(kinds))
     rows = left.rows + right.rows
     if isinstance(node, exp.Union):
         both = f"SELECT * FROM ({a}) UNION ALL SELECT * FROM ({b})"
         sql = f"SELECT DISTINCT {shown} FROM ({both})" if distinct else both
-        return Query(sql, left.names, kinds, rows=rows)
+        return CompiledQuery(sql, left.names, kinds, rows=rows)
     if not distinct:
-        raise unable("INTERSECT ALL and EXCEPT ALL")
+        raise unsupported("INTERSECT ALL and EXCEPT ALL")
     word = "INTERSECT" if isinstance(node, exp.Intersect) else "EXCEPT"
-    if left.rows * right.rows > SMALL:
+    if left.rows * right.rows > MAX_ORDERED_PAIRS:
         sql = f"SELECT {shown} FROM ({a}) {word} SELECT * FROM ({b})"
-        return Query(sql, left.names, kinds, rows=rows)
-    x, y = scope.unit.tag(), scope.unit.tag()
-    tests = (f"{x}.c{i} IS {y}.c{i}{collate(False, k)}" for i, k in enumerate(kinds))
+        return CompiledQuery(sql, left.names, kinds, rows=rows)
+    x, y = scope.context.new_alias(), scope.context.new_alias()
+    tests = (f"{x}.c{i} IS {y}.c{i}{collate_clause(False, k)}" for i, k in enumerate(kinds))
     negate = "" if word == "INTERSECT" else "NOT "
     sql = (
         f"SELECT DISTINCT {shown} FROM ({a}) AS {x} WHERE {negate}EXISTS "
         f"(SELECT 1 FROM ({b}) AS {y} WHERE {' AND '.join(tests)})"
     )
-    return Query(sql, left.names, kinds, rows=rows)
+    return CompiledQuery(sql, left.names, kinds, rows=rows)
 
 
-def _as(query: Query, kinds: tuple[Type, ...], scope: Scope) -> str:
+def _with_types(query: CompiledQuery, kinds: tuple[Type, ...], scope: Scope) -> str:
     """A query's text with its columns in these types."""
-    tag = scope.unit.tag()
-    columns = [converted(Ex(f"{tag}.c{i}", k), kinds[i]).sql for i, k in enumerate(query.types)]
+    tag = scope.context.new_alias()
+    columns = [
+        convert_to(Expression(f"{tag}.c{i}", k), kinds[i]).sql for i, k in enumerate(query.types)
+    ]
     if all(c == f"{tag}.c{i}" for i, c in enumerate(columns)):
         return query.sql
     shown = ", ".join(f"{c} AS c{i}" for i, c in enumerate(columns))
     return f"SELECT {shown} FROM ({query.sql}) AS {tag}"
 
 
-def _tail(node: exp.Expr, query: Query, parent: Scope, ordered: bool) -> Query:
+def _order_and_limit(
+    node: exp.Expr, query: CompiledQuery, parent: Scope, ordered: bool
+) -> CompiledQuery:
     """ORDER BY and LIMIT of what is united or in brackets: only the result's columns are seen."""
-    order, limit = node.args.get("order"), limit_of(node)
+    order, limit = node.args.get("order"), limit_clause(node)
     if order is None and not limit:
         return query
-    tag = parent.unit.tag()
+    tag = parent.context.new_alias()
     columns = [
         (n, k, f"{tag}.c{i}") for i, (n, k) in enumerate(zip(query.names, query.types, strict=True))
     ]
-    scope = Scope(parent.unit, parent=parent, clause="order")
+    scope = Scope(parent.context, parent=parent, clause="order")
     scope.sources = [Source("", tag, "", columns, "")]
     keys = []
     for item in order.expressions if order is not None else ():
-        made = _place(item.this, columns) or scalar(item.this, scope)
-        keys.append(made.sql + collate(True, made.type) + " DESC" * bool(item.args.get("desc")))
+        made = _column_at_position(item.this, columns) or compile_scalar(item.this, scope)
+        keys.append(
+            made.sql + collate_clause(True, made.type) + " DESC" * bool(item.args.get("desc"))
+        )
     by = f" ORDER BY {', '.join(keys)}" if keys and (ordered or limit) else ""
     shown = ", ".join(f"{tag}.c{i} AS c{i}" for i in range(len(columns)))
     sql = f"SELECT {shown} FROM ({query.sql}) AS {tag}{by}{limit}"
     return replace(query, sql=sql, single=query.single or limit == " LIMIT 1")
 
 
-def _place(node: exp.Expr, columns: list[tuple[str, Type, str]]) -> Ex | None:
+def _column_at_position(node: exp.Expr, columns: list[tuple[str, Type, str]]) -> Expression | None:
     if isinstance(node, exp.Literal) and not node.is_string:
         number = int(node.this)
         if not 1 <= number <= len(columns):
-            raise fault(1054, str(number), "order clause")
-        return Ex(columns[number - 1][2], columns[number - 1][1])
+            raise mysql_error(1054, str(number), "order clause")
+        return Expression(columns[number - 1][2], columns[number - 1][1])
     return None
 
 
@@ -154,31 +162,33 @@ def _common_tables(node: exp.With, scope: Scope) -> str:
 
 def _common_table(node: exp.CTE, scope: Scope, recursive: bool) -> str:
     name = node.alias
-    tag = scope.unit.tag()
+    tag = scope.context.new_alias()
     wanted = [c.name for c in node.args["alias"].args.get("columns") or ()]
     inner = node.this
     while isinstance(inner, exp.Subquery):
         inner = inner.this
-    if recursive and isinstance(inner, exp.Union) and _names(inner.expression, name):
-        text, query = _recursive(inner, name, tag, wanted, scope)
+    if recursive and isinstance(inner, exp.Union) and _references_table(inner.expression, name):
+        text, query = _recursive_cte(inner, name, tag, wanted, scope)
     else:
         query = compile_query(inner, scope, bool(inner.args.get("limit")))
         text = f"{tag} AS ({query.sql})"
     if wanted and len(wanted) != len(query.types):
-        raise fault(1353)
-    scope.ctes[name.lower()] = _maker(tag, wanted or query.names, query.types, query.rows)
+        raise mysql_error(1353)
+    scope.ctes[name.lower()] = _cte_source_factory(
+        tag, wanted or query.names, query.types, query.rows
+    )
     return text
 
 
-def _names(node: exp.Expr, name: str) -> bool:
+def _references_table(node: exp.Expr, name: str) -> bool:
     return any(t.name.lower() == name.lower() for t in node.find_all(exp.Table))
 
 
-def _maker(
+def _cte_source_factory(
     tag: str, names: list[str], types: tuple[Type, ...], rows: int
 ) -> Callable[[Scope, str], Source]:
     def make(scope: Scope, alias: str) -> Source:
-        own = scope.unit.tag()
+        own = scope.context.new_alias()
         columns = [
             (n, k, f"{own}.c{i}") for i, (n, k) in enumerate(zip(names, types, strict=False))
         ]
@@ -187,15 +197,15 @@ def _maker(
     return make
 
 
-def _recursive(
+def _recursive_cte(
     node: exp.Union, name: str, tag: str, wanted: list[str], scope: Scope
-) -> tuple[str, Query]:
+) -> tuple[str, CompiledQuery]:
     base = compile_query(node.this, scope, False)
-    base = replace(base, types=tuple(k.maybe() for k in base.types))
+    base = replace(base, types=tuple(k.as_nullable() for k in base.types))
     names = wanted or base.names
     alls = node.args.get("distinct") is False
     seen: list[Source] = []
-    plain = _maker(tag, names, base.types, 100)
+    plain = _cte_source_factory(tag, names, base.types, 100)
 
     def make(inner: Scope, alias: str) -> Source:
         source = plain(inner, alias)
@@ -206,11 +216,11 @@ def _recursive(
     extra = ""
     step = compile_query(node.expression, scope, False)
     if len(step.types) != len(base.types):
-        raise fault(1222)
+        raise mysql_error(1222)
     columns = ", ".join(f"c{i}" for i in range(len(base.types)))
     if alls and seen and not node.expression.args.get("group"):
-        depth = f"{seen[0].tag}.depth"
-        extra = f", CASE WHEN {depth} > {MAX_DEPTH} THEN mysql_raise(3636) ELSE {depth} + 1 END"
+        depth = f"{seen[0].alias}.depth"
+        extra = f", CASE WHEN {depth} > {MAX_RECURSION} THEN mysql_raise(3636) ELSE {depth} + 1 END"
         marked = step.sql.replace(" FROM ", f"{extra} FROM ", 1)
         if step.plain:
             head = f"{tag}({columns}, depth)"

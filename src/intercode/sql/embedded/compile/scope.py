@@ -8,11 +8,11 @@ from typing import Any
 
 from sqlglot import exp
 
-from intercode.sql.dialect.errors import fault, unable
+from intercode.sql.dialect.errors import mysql_error, unsupported
 from intercode.sql.embedded.catalog.catalog import Catalog, Table
 from intercode.sql.embedded.catalog.types import Type
 
-CLAUSES = {
+CLAUSE_NAMES = {
     "select": "field list", "where": "where clause", "on": "on clause", "group": "group statement",
     "having": "having clause", "order": "order clause",
 }  # fmt: skip
@@ -20,7 +20,7 @@ CLAUSES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Ex:
+class Expression:
     """An expression in SQLite's words, with its type in MySQL.
 
     ``literal``: the value where it is a constant that was written down. ``columns``: the parts of
@@ -31,7 +31,7 @@ class Ex:
     sql: str
     type: Type
     literal: Any = None
-    columns: tuple[Ex, ...] = ()
+    columns: tuple[Expression, ...] = ()
     aggregate: bool = False
     outer: bool = False
 
@@ -42,7 +42,7 @@ class Source:
     ``keys``: what its rows' own order is, best first."""
 
     name: str
-    tag: str
+    alias: str
     database: str
     columns: list[tuple[str, Type, str]]
     text: str
@@ -51,43 +51,43 @@ class Source:
     rows: int = 0
     numbered: bool = False
     nullable: bool = False
-    named: set[str] = field(default_factory=set)
+    used_columns: set[str] = field(default_factory=set)
 
-    def find(self, name: str) -> Ex | None:
+    def find(self, name: str) -> Expression | None:
         low = name.lower()
         for shown, kind, sql in self.columns:
             if shown.lower() == low:
-                self.named.add(low)
-                return Ex(sql, kind.maybe() if self.nullable else kind)
+                self.used_columns.add(low)
+                return Expression(sql, kind.as_nullable() if self.nullable else kind)
         return None
 
-    def order(self) -> list[str]:
+    def order_keys(self) -> list[str]:
         """Keys of the row order; a derived table is numbered when it is first asked."""
         if not self.keys and self.table is None:
             self.numbered = True
-            self.keys = [f'{self.tag}."row number"']
+            self.keys = [f'{self.alias}."row number"']
         return self.keys
 
     @property
-    def mark(self) -> str:
+    def placeholder(self) -> str:
         """Stands for the source's text until it is known whether its rows are numbered."""
-        return f"\x01{self.tag}\x01"
+        return f"\x01{self.alias}\x01"
 
     def sql(self) -> str:
         """How SQLite reads it."""
         if self.numbered:
             return (
-                f'(SELECT *, ROW_NUMBER() OVER () AS "row number" FROM {self.text}) AS {self.tag}'
+                f'(SELECT *, ROW_NUMBER() OVER () AS "row number" FROM {self.text}) AS {self.alias}'
             )
-        return f"{self.text} AS {self.tag}"
+        return f"{self.text} AS {self.alias}"
 
 
-def _no_queries(*_: Any) -> Any:
-    raise unable("a query here")
+def _no_query_compiler(*_: Any) -> Any:
+    raise unsupported("a query here")
 
 
 @dataclass(slots=True)
-class Unit:
+class CompileContext:
     """What all parts of one statement share.
 
     ``used``: databases whose tables it reads. ``volatile``: its meaning changes with time or
@@ -99,14 +99,14 @@ class Unit:
     modes: frozenset[str]
     variables: Mapping[str, Any]
     now: str = ""
-    compile: Callable[..., Any] = _no_queries
-    used: set[str] = field(default_factory=set)
+    compile: Callable[..., Any] = _no_query_compiler
+    databases: set[str] = field(default_factory=set)
     volatile: bool = False
     count: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
-    session: Mapping[str, Any] = field(default_factory=dict)
+    session_values: Mapping[str, Any] = field(default_factory=dict)
 
-    def tag(self) -> str:
+    def new_alias(self) -> str:
         self.count += 1
         return f"s{self.count}"
 
@@ -115,14 +115,14 @@ class Unit:
 class Scope:
     """One query block. ``ctes``: common tables by name. ``visible``: sources that an ON sees."""
 
-    unit: Unit
+    context: CompileContext
     parent: Scope | None = None
     sources: list[Source] = field(default_factory=list)
-    merged: dict[str, Ex] = field(default_factory=dict)
+    joined_columns: dict[str, Expression] = field(default_factory=dict)
     ctes: dict[str, Callable[[Scope, str], Source]] = field(default_factory=dict)
     clause: str = "select"
-    aliases: dict[str, Ex] = field(default_factory=dict)
-    groups: dict[str, Ex] = field(default_factory=dict)
+    aliases: dict[str, Expression] = field(default_factory=dict)
+    groups: dict[str, Expression] = field(default_factory=dict)
     inside_aggregate: bool = False
     aggregated: bool = False
     windows: Mapping[str, exp.Expr] = field(default_factory=dict)
@@ -136,48 +136,50 @@ class Scope:
             scope = scope.parent
         return None
 
-    def column(self, node: exp.Column) -> Ex:
+    def column(self, node: exp.Column) -> Expression:
         """What a column's name means. Raises StatementError 1052 or 1054."""
         name, table, database = node.name, node.table, node.db
         shown = ".".join(p for p in (database, table, name) if p)
-        found = self._found(name, table, database, shown)
+        found = self._find_in_block(name, table, database, shown)
         if found is not None:
             return found
         scope = self.parent
         while scope is not None:
-            found = scope._sources(name, table, database, shown, scope.sources)
+            found = scope._find_in_sources(name, table, database, shown, scope.sources)
             if found is not None:
                 return replace(found, outer=True)
             scope = scope.parent
-        raise fault(1054, shown, CLAUSES[self.clause])
+        raise mysql_error(1054, shown, CLAUSE_NAMES[self.clause])
 
-    def _found(self, name: str, table: str, database: str, shown: str) -> Ex | None:
+    def _find_in_block(self, name: str, table: str, database: str, shown: str) -> Expression | None:
         seen = self.visible if self.clause == "on" and self.visible is not None else self.sources
         if self.clause == "having" and not self.inside_aggregate:
-            return self._having(name, table, database, shown)
-        found = self._sources(name, table, database, shown, seen)
+            return self._find_in_having(name, table, database, shown)
+        found = self._find_in_sources(name, table, database, shown, seen)
         if found is None and not table and self.clause in ("order", "group"):
             return self.aliases.get(name.lower())
         return found
 
-    def _having(self, name: str, table: str, database: str, shown: str) -> Ex | None:
+    def _find_in_having(
+        self, name: str, table: str, database: str, shown: str
+    ) -> Expression | None:
         """HAVING sees the select list and what is grouped by, and no other column."""
         low = name.lower()
         if not table and low in self.aliases:
             return self.aliases[low]
-        found = self._sources(name, table, database, shown, self.sources)
+        found = self._find_in_sources(name, table, database, shown, self.sources)
         if found is not None and any(
             found.sql == known.sql for known in (*self.aliases.values(), *self.groups.values())
         ):
             return found
         return None
 
-    def _sources(
+    def _find_in_sources(
         self, name: str, table: str, database: str, shown: str, seen: Sequence[Source]
-    ) -> Ex | None:
+    ) -> Expression | None:
         low = name.lower()
-        if not table and low in self.merged:
-            return self.merged[low]
+        if not table and low in self.joined_columns:
+            return self.joined_columns[low]
         hits = []
         for source in seen:
             if table and source.name.lower() != table.lower():
@@ -188,7 +190,7 @@ class Scope:
             if found is not None:
                 hits.append(found)
         if len(hits) > 1:
-            raise fault(1052, shown, CLAUSES[self.clause])
+            raise mysql_error(1052, shown, CLAUSE_NAMES[self.clause])
         return hits[0] if hits else None
 
 

@@ -7,33 +7,33 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from intercode.sql.dialect.errors import fault, unable
-from intercode.sql.dialect.parser import parsed, written
+from intercode.sql.dialect.errors import mysql_error, unsupported
+from intercode.sql.dialect.parser import mysql_text, parse
 from intercode.sql.embedded.catalog import information_schema
-from intercode.sql.embedded.catalog.catalog import Table, ident
-from intercode.sql.embedded.compile.comparisons import compared
-from intercode.sql.embedded.compile.scope import Ex, Scope, Source
+from intercode.sql.embedded.catalog.catalog import Table, quote_identifier
+from intercode.sql.embedded.compile.comparisons import compare
+from intercode.sql.embedded.compile.scope import Expression, Scope, Source
 
 Condition = Callable[[exp.Expr, Scope], str]
-Columns = list[tuple[str, Ex, str]]
+JoinedColumns = list[tuple[str, Expression, str]]
 
 
 @dataclass(slots=True)
-class Joined:
+class JoinedSources:
     """Sources that are joined: SQLite's text, and how to list the columns that ``*`` names."""
 
     text: str
     sources: list[Source]
-    listed: Callable[[], Columns] = list
+    list_columns: Callable[[], JoinedColumns] = list
     outer: bool = False
 
     @property
-    def columns(self) -> Columns:
+    def columns(self) -> JoinedColumns:
         """The columns in the order of ``*``: their names, what they are, and whose."""
-        return self.listed()
+        return self.list_columns()
 
 
-def from_clause(node: exp.Select, scope: Scope, condition: Condition) -> Joined | None:
+def from_clause(node: exp.Select, scope: Scope, condition: Condition) -> JoinedSources | None:
     """Everything that a SELECT reads, None where it has no FROM.
 
     Raises StatementError 1046, 1049, 1066, 1146, 1248 and those of the conditions.
@@ -43,52 +43,52 @@ def from_clause(node: exp.Select, scope: Scope, condition: Condition) -> Joined 
         return None
     entries = [(start.this, None)]
     entries += [(join.this, join) for join in node.args.get("joins") or ()]
-    made: list[tuple[list[Source], exp.Join | None, Joined]] = []
+    made: list[tuple[list[Source], exp.Join | None, JoinedSources]] = []
     for entry, join in entries:  # all tables are opened before any condition is looked at
-        made.append(([], join, _entry(entry, scope, condition)))
-    _unique(scope)
-    whole: Joined | None = None
-    group: Joined | None = None
+        made.append(([], join, _from_entry(entry, scope, condition)))
+    _check_unique_names(scope)
+    whole: JoinedSources | None = None
+    group: JoinedSources | None = None
     for _, join, one in made:
         if group is None:
             group = one
-        elif join is not None and _comma(join):
-            whole = group if whole is None else _cross(whole, group)
+        elif join is not None and _is_comma_join(join):
+            whole = group if whole is None else _cross_join(whole, group)
             group = one
         else:
             group = _join(group, one, join, scope, condition)
     if group is None:
         return whole
-    return group if whole is None else _cross(whole, group)
+    return group if whole is None else _cross_join(whole, group)
 
 
-def _comma(join: exp.Join) -> bool:
+def _is_comma_join(join: exp.Join) -> bool:
     args = join.args
     keys = ("on", "using", "side", "kind", "method")
     return not any(args.get(k) for k in keys)
 
 
-def _unique(scope: Scope) -> None:
+def _check_unique_names(scope: Scope) -> None:
     seen: set[tuple[str, str]] = set()
     for source in scope.sources:
         key = (source.database.lower() if source.table else "", source.name.lower())
         if key in seen:
-            raise fault(1066, source.name)
+            raise mysql_error(1066, source.name)
         seen.add(key)
 
 
-def _entry(node: exp.Expr, scope: Scope, condition: Condition) -> Joined:
+def _from_entry(node: exp.Expr, scope: Scope, condition: Condition) -> JoinedSources:
     """One entry: a table, a subquery, or joins in brackets."""
     if isinstance(node, exp.Table):
         inner = node.this
         if isinstance(inner, exp.Func):
-            raise unable(f"a table made by {inner.sql_name()}")
+            raise unsupported(f"a table made by {inner.sql_name()}")
         if node.name.lower() == "dual" and not node.db:
-            return Joined("(SELECT 1)", [])
+            return JoinedSources("(SELECT 1)", [])
         if node.args.get("joins"):
             bare = node.copy()
             bare.set("joins", None)
-            return _nested(bare, node.args["joins"], scope, condition)
+            return _nested_joins(bare, node.args["joins"], scope, condition)
         source = table_source(node, scope)
     elif isinstance(node, exp.Subquery):
         within: exp.Expr = node.this
@@ -96,87 +96,101 @@ def _entry(node: exp.Expr, scope: Scope, condition: Condition) -> Joined:
             joins = [*(within.args.get("joins") or ()), *(node.args.get("joins") or ())]
             first = within.copy()
             first.set("joins", None)
-            return _nested(first, joins, scope, condition)
-        source = _derived(node, scope)
+            return _nested_joins(first, joins, scope, condition)
+        source = _derived_table_source(node, scope)
     else:
-        raise unable(f"{written(node)[:60]} in FROM")
+        raise unsupported(f"{mysql_text(node)[:60]} in FROM")
     scope.sources.append(source)
-    return _alone(source)
+    return _single_source(source)
 
 
-def _nested(first: exp.Expr, joins: list[exp.Join], scope: Scope, condition: Condition) -> Joined:
-    whole = _entry(first, scope, condition)
+def _nested_joins(
+    first: exp.Expr, joins: list[exp.Join], scope: Scope, condition: Condition
+) -> JoinedSources:
+    whole = _from_entry(first, scope, condition)
     for join in joins:
-        whole = _join(whole, _entry(join.this, scope, condition), join, scope, condition)
-    return Joined(f"({whole.text})", whole.sources, whole.listed, whole.outer)
+        whole = _join(whole, _from_entry(join.this, scope, condition), join, scope, condition)
+    return JoinedSources(f"({whole.text})", whole.sources, whole.list_columns, whole.outer)
 
 
-def _alone(source: Source) -> Joined:
-    def listed() -> Columns:
-        return [(name, Ex(sql, kind), source.name) for name, kind, sql in source.columns]
+def _single_source(source: Source) -> JoinedSources:
+    def listed() -> JoinedColumns:
+        return [(name, Expression(sql, kind), source.name) for name, kind, sql in source.columns]
 
-    return Joined("", [source], listed)
-
-
-def _text(joined: Joined) -> str:
-    return joined.text or joined.sources[0].mark
+    return JoinedSources("", [source], listed)
 
 
-def _cross(left: Joined, right: Joined) -> Joined:
-    text = f"{_text(left)} JOIN {_text(right)}"
-    return Joined(
+def _joined_sql(joined: JoinedSources) -> str:
+    return joined.text or joined.sources[0].placeholder
+
+
+def _cross_join(left: JoinedSources, right: JoinedSources) -> JoinedSources:
+    text = f"{_joined_sql(left)} JOIN {_joined_sql(right)}"
+    return JoinedSources(
         text, left.sources + right.sources, lambda: left.columns + right.columns,
         left.outer or right.outer,
     )  # fmt: skip
 
 
 def _join(
-    left: Joined, right: Joined, join: exp.Join | None, scope: Scope, condition: Condition
-) -> Joined:
+    left: JoinedSources,
+    right: JoinedSources,
+    join: exp.Join | None,
+    scope: Scope,
+    condition: Condition,
+) -> JoinedSources:
     args = join.args if join is not None else {}
     side = (args.get("side") or "").upper()
     kind = (args.get("kind") or "").upper()
     natural = (args.get("method") or "").upper() == "NATURAL"
-    names = _shared(left, right) if natural else [i.name for i in args.get("using") or ()]
+    names = (
+        _common_column_names(left, right) if natural else [i.name for i in args.get("using") or ()]
+    )
     scope.visible = left.sources + right.sources
     before, scope.clause = scope.clause, "on"
     try:
         on = condition(args["on"], scope) if args.get("on") is not None else ""
-        shown: Columns | None = None
+        shown: JoinedColumns | None = None
         if names:
-            on, shown = _using(left, right, names, side, scope)
+            on, shown = _using_columns(left, right, names, side, scope)
     finally:
         scope.clause, scope.visible = before, None
     if side == "FULL":
-        raise unable("FULL JOIN")
+        raise unsupported("FULL JOIN")
     if side and not on:
-        raise fault(1064, "", 1)
+        raise mysql_error(1064, "", 1)
     for source in right.sources if side == "LEFT" else left.sources if side == "RIGHT" else ():
         source.nullable = True
 
-    def listed() -> Columns:
+    def listed() -> JoinedColumns:
         columns = left.columns + right.columns if shown is None else shown
-        return [(n, Ex(e.sql, e.type.maybe()), s) for n, e, s in columns] if side else columns
+        return (
+            [(n, Expression(e.sql, e.type.as_nullable()), s) for n, e, s in columns]
+            if side
+            else columns
+        )
 
     sources = left.sources + right.sources
     clause = f" ON {on}" if on else ""
-    a, b = _text(left), _text(right)
+    a, b = _joined_sql(left), _joined_sql(right)
     if side == "RIGHT":
         a = f"({a})" if len(left.sources) > 1 and not a.startswith("(") else a
-        return Joined(f"{b} LEFT JOIN {a}{clause}", right.sources + left.sources, listed, True)
+        return JoinedSources(
+            f"{b} LEFT JOIN {a}{clause}", right.sources + left.sources, listed, True
+        )
     b = f"({b})" if len(right.sources) > 1 and not b.startswith("(") else b
     word = "LEFT JOIN" if side == "LEFT" else "CROSS JOIN" if kind == "STRAIGHT" else "JOIN"
-    return Joined(f"{a} {word} {b}{clause}", sources, listed, left.outer or bool(side))
+    return JoinedSources(f"{a} {word} {b}{clause}", sources, listed, left.outer or bool(side))
 
 
-def _shared(left: Joined, right: Joined) -> list[str]:
+def _common_column_names(left: JoinedSources, right: JoinedSources) -> list[str]:
     names = {n.lower() for n, _, _ in right.columns}
     return [n for n, _, _ in left.columns if n.lower() in names]
 
 
-def _using(
-    left: Joined, right: Joined, names: list[str], side: str, scope: Scope
-) -> tuple[str, Columns]:
+def _using_columns(
+    left: JoinedSources, right: JoinedSources, names: list[str], side: str, scope: Scope
+) -> tuple[str, JoinedColumns]:
     """USING and NATURAL: equal columns, which ``*`` shows once and no name is ambiguous for."""
     tests, shown = [], []
     low = {n.lower() for n in names}
@@ -185,13 +199,13 @@ def _using(
         for part in (left, right):
             hits = [e for n, e, _ in part.columns if n.lower() == name.lower()]
             if not hits:
-                raise fault(1054, name, "from clause")
+                raise mysql_error(1054, name, "from clause")
             if len(hits) > 1:
-                raise fault(1052, name, "from clause")
+                raise mysql_error(1052, name, "from clause")
             pair.append(hits[0])
-        tests.append(compared("=", pair[0], pair[1]).sql)
+        tests.append(compare("=", pair[0], pair[1]).sql)
         kept = pair[1] if side == "RIGHT" else pair[0]
-        scope.merged[name.lower()] = kept
+        scope.joined_columns[name.lower()] = kept
         shown.append((name, kept, ""))
     rest = [c for p in (left, right) for c in p.columns if c[0].lower() not in low]
     return " AND ".join(tests) or "1", shown + rest
@@ -202,70 +216,70 @@ def table_source(node: exp.Table, scope: Scope) -> Source:
     """A table, a view, a common table or one of information_schema."""
     name, alias = node.name, node.alias or node.name
     if node.args.get("pivots") or node.args.get("sample"):
-        raise unable("PIVOT and TABLESAMPLE")
+        raise unsupported("PIVOT and TABLESAMPLE")
     if node.catalog:
-        raise fault(1064, f".{name}", 1)
+        raise mysql_error(1064, f".{name}", 1)
     if not node.db and (common := scope.cte(name)) is not None:
         return common(scope, alias)
-    database = (node.db or scope.unit.database).lower()
+    database = (node.db or scope.context.database).lower()
     if not database:
-        raise fault(1046)
-    if database in information_schema.SCHEMAS:
-        return information_schema.source(database, name, alias, scope.unit)
-    if database not in scope.unit.catalog.databases:
-        raise fault(1049, node.db or database)
-    table = scope.unit.catalog.table(database, name)
+        raise mysql_error(1046)
+    if database in information_schema.SYSTEM_SCHEMAS:
+        return information_schema.information_schema_source(database, name, alias, scope.context)
+    if database not in scope.context.catalog.databases:
+        raise mysql_error(1049, node.db or database)
+    table = scope.context.catalog.table(database, name)
     if table is None:
-        raise fault(1146, f"{database}.{name.lower()}")
+        raise mysql_error(1146, f"{database}.{name.lower()}")
     if table.query is not None:
-        return _view(table, database, alias, scope)
-    return plain_source(table, database, alias, scope)
+        return _view_source(table, database, alias, scope)
+    return base_table_source(table, database, alias, scope)
 
 
-def plain_source(table: Table, database: str, alias: str, scope: Scope) -> Source:
+def base_table_source(table: Table, database: str, alias: str, scope: Scope) -> Source:
     """A table as a source."""
-    tag = scope.unit.tag()
-    scope.unit.used.add(database)
-    columns = [(c.name, c.type, f"{tag}.{ident(c.name)}") for c in table.columns]
-    schema = ident(database)
-    text = f"{schema}.{ident(table.name)}"
+    tag = scope.context.new_alias()
+    scope.context.databases.add(database)
+    columns = [(c.name, c.type, f"{tag}.{quote_identifier(c.name)}") for c in table.columns]
+    schema = quote_identifier(database)
+    text = f"{schema}.{quote_identifier(table.name)}"
     return Source(alias, tag, database, columns, text, [f"{tag}.rowid"], table, table.rows)
 
 
-def _view(table: Table, database: str, alias: str, scope: Scope) -> Source:
-    outer = Scope(scope.unit)
-    before, scope.unit.database = scope.unit.database, database
+def _view_source(table: Table, database: str, alias: str, scope: Scope) -> Source:
+    outer = Scope(scope.context)
+    before, scope.context.database = scope.context.database, database
     try:
-        query = scope.unit.compile(parsed(table.query or ""), outer, ordered=False)
+        query = scope.context.compile(parse(table.query or ""), outer, ordered=False)
     finally:
-        scope.unit.database = before
+        scope.context.database = before
     names = [c.name for c in table.columns]
     return query_source(query, names, alias, scope, database)
 
 
-def _derived(node: exp.Subquery, scope: Scope) -> Source:
+def _derived_table_source(node: exp.Subquery, scope: Scope) -> Source:
     if not node.alias:
-        raise fault(1248)
+        raise mysql_error(1248)
     inner = node.this
     if isinstance(inner, exp.Values):
-        raise unable("VALUES as a table")
+        raise unsupported("VALUES as a table")
     while isinstance(inner, exp.Subquery):
         inner = inner.this
-    lateral = Scope(scope.unit, parent=scope.parent, ctes=_common(scope))
-    query = scope.unit.compile(inner, lateral, ordered=bool(inner.args.get("order")))
+    lateral = Scope(scope.context, parent=scope.parent, ctes=_visible_ctes(scope))
+    query = scope.context.compile(inner, lateral, ordered=bool(inner.args.get("order")))
     alias = node.args["alias"]
     names = [c.name for c in alias.args.get("columns") or ()] or query.names
     if len(names) != len(query.types):
-        raise fault(1353)
+        raise mysql_error(1353)
     seen: set[str] = set()
     for name in names:
         if name.lower() in seen:
-            raise fault(1060, name)
+            raise mysql_error(1060, name)
         seen.add(name.lower())
     return query_source(query, names, node.alias, scope, "")
 
 
-def _common(scope: Scope) -> dict[str, Callable[[Scope, str], Source]]:
+def _visible_ctes(scope: Scope) -> dict[str, Callable[[Scope, str], Source]]:
     found: dict[str, Callable[[Scope, str], Source]] = {}
     one: Scope | None = scope
     while one is not None:
@@ -276,7 +290,7 @@ def _common(scope: Scope) -> dict[str, Callable[[Scope, str], Source]]:
 
 def query_source(query, names: list[str], alias: str, scope: Scope, database: str) -> Source:  # type: ignore[no-untyped-def]
     """A query as a source."""
-    tag = scope.unit.tag()
+    tag = scope.context.new_alias()
     columns = [
         (n, k, f"{tag}.c{i}") for i, (n, k) in enumerate(zip(names, query.types, strict=True))
     ]

@@ -4,74 +4,74 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from intercode.sql.dialect.errors import fault
+from intercode.sql.dialect.errors import mysql_error
 from intercode.sql.embedded.catalog.types import BOOL, INT
-from intercode.sql.embedded.compile.arithmetic import Maker
-from intercode.sql.embedded.compile.comparisons import aligned, compared
-from intercode.sql.embedded.compile.scope import Ex, Scope
+from intercode.sql.embedded.compile.arithmetic import ExpressionCompiler
+from intercode.sql.embedded.compile.comparisons import align_types, compare
+from intercode.sql.embedded.compile.scope import Expression, Scope
 
 
-def _query(node: exp.Expr, scope: Scope, ordered: bool = False):  # type: ignore[no-untyped-def]
+def _compile_subquery(node: exp.Expr, scope: Scope, ordered: bool = False):  # type: ignore[no-untyped-def]
     inner = node.this if isinstance(node, exp.Subquery) and not node.args.get("order") else node
     while isinstance(inner, exp.Subquery) and not inner.args.get("limit"):
         inner = inner.this
     before, scope.inside_aggregate = scope.inside_aggregate, False
     try:
-        return scope.unit.compile(inner, scope, ordered=ordered)
+        return scope.context.compile(inner, scope, ordered=ordered)
     finally:
         scope.inside_aggregate = before
 
 
-def scalar(node: exp.Expr, scope: Scope) -> Ex:
+def scalar_subquery(node: exp.Expr, scope: Scope) -> Expression:
     """A subquery as a value, or as a row of values. More than one row is MySQL's error 1242."""
-    query = _query(node, scope, ordered=True)
+    query = _compile_subquery(node, scope, ordered=True)
     if len(query.types) > 1:
-        return _row(query, scope)
+        return _row_subquery(query, scope)
     kind = query.types[0].maybe()
     if query.single:
-        return Ex(f"({query.sql})", kind)
-    tag = scope.unit.tag()
+        return Expression(f"({query.sql})", kind)
+    tag = scope.context.new_alias()
     sql = (
         f"(SELECT CASE WHEN COUNT(*) > 1 THEN mysql_raise(1242) ELSE MAX({tag}.c0) END "
         f"FROM (SELECT * FROM ({query.sql}) LIMIT 2) AS {tag})"
     )
-    return Ex(sql, kind)
+    return Expression(sql, kind)
 
 
-def _row(query, scope: Scope) -> Ex:  # type: ignore[no-untyped-def]
+def _row_subquery(query, scope: Scope) -> Expression:  # type: ignore[no-untyped-def]
     """Several columns: each becomes a subquery of its own."""
     parts = []
     for i, kind in enumerate(query.types):
-        tag = scope.unit.tag()
+        tag = scope.context.new_alias()
         sql = (
             f"(SELECT CASE WHEN COUNT(*) > 1 THEN mysql_raise(1242) ELSE MAX({tag}.c{i}) END "
             f"FROM (SELECT * FROM ({query.sql}) LIMIT 2) AS {tag})"
         )
-        parts.append(Ex(sql, kind.maybe()))
-    return Ex("", INT, columns=tuple(parts))
+        parts.append(Expression(sql, kind.maybe()))
+    return Expression("", INT, columns=tuple(parts))
 
 
-def exists(node: exp.Exists, scope: Scope) -> Ex:
+def exists_subquery(node: exp.Exists, scope: Scope) -> Expression:
     """Whether a subquery has a row."""
-    query = _query(node.this, scope)
-    return Ex(f"(EXISTS ({query.sql}))", BOOL)
+    query = _compile_subquery(node.this, scope)
+    return Expression(f"(EXISTS ({query.sql}))", BOOL)
 
 
-def member(left: Ex, node: exp.Expr, scope: Scope) -> Ex:
+def in_subquery(left: Expression, node: exp.Expr, scope: Scope) -> Expression:
     """``left IN (subquery)``. Raises StatementError 1235 for one with LIMIT, 1241 for columns."""
     inner = node
     while isinstance(inner, exp.Subquery):
         inner = inner.this
     if inner.args.get("limit") is not None:
-        raise fault(1235, "LIMIT & IN/ALL/ANY/SOME subquery")
-    query = _query(inner, scope)
+        raise mysql_error(1235, "LIMIT & IN/ALL/ANY/SOME subquery")
+    query = _compile_subquery(inner, scope)
     wanted = left.columns or (left,)
     if len(query.types) != len(wanted):
-        raise fault(1241, len(wanted))
-    tag = scope.unit.tag()
+        raise mysql_error(1241, len(wanted))
+    tag = scope.context.new_alias()
     lefts, rights = [], []
     for i, (one, kind) in enumerate(zip(wanted, query.types, strict=True)):
-        a, b, clause = aligned(one, Ex(f"{tag}.c{i}", kind), False)
+        a, b, clause = align_types(one, Expression(f"{tag}.c{i}", kind), False)
         lefts.append(a.sql + clause)
         rights.append(b.sql)
     plain = all(r == f"{tag}.c{i}" for i, r in enumerate(rights))
@@ -79,25 +79,27 @@ def member(left: Ex, node: exp.Expr, scope: Scope) -> Ex:
     row = f"({', '.join(lefts)})" if len(lefts) > 1 else lefts[0]
     if len(lefts) > 1:  # a row's parts take no COLLATE in IN: compare them one by one
         tests = " AND ".join(
-            compared("=", one, Ex(f"{tag}.c{i}", kind)).sql
+            compare("=", one, Expression(f"{tag}.c{i}", kind)).sql
             for i, (one, kind) in enumerate(zip(wanted, query.types, strict=True))
         )
-        return Ex(f"(EXISTS (SELECT 1 FROM ({query.sql}) AS {tag} WHERE {tests}))", BOOL)
-    return Ex(f"({row} IN ({inside}))", BOOL)
+        return Expression(f"(EXISTS (SELECT 1 FROM ({query.sql}) AS {tag} WHERE {tests}))", BOOL)
+    return Expression(f"({row} IN ({inside}))", BOOL)
 
 
-def quantified(op: str, left: exp.Expr, node: exp.All | exp.Any, scope: Scope, make: Maker) -> Ex:
+def quantified_comparison(
+    op: str, left: exp.Expr, node: exp.All | exp.Any, scope: Scope, make: ExpressionCompiler
+) -> Expression:
     """``left op ALL|ANY (subquery)``, with MySQL's rule for NULL."""
     inner = node.this
     while isinstance(inner, (exp.Subquery, exp.Paren)):
         inner = inner.this
     if inner.args.get("limit") is not None:
-        raise fault(1235, "LIMIT & IN/ALL/ANY/SOME subquery")
-    value, query = make(left, scope), _query(inner, scope)
+        raise mysql_error(1235, "LIMIT & IN/ALL/ANY/SOME subquery")
+    value, query = make(left, scope), _compile_subquery(inner, scope)
     if len(query.types) != 1 or value.columns:
-        raise fault(1241, 1)
-    tag = scope.unit.tag()
-    test = compared(op, value, Ex(f"{tag}.c0", query.types[0])).sql
+        raise mysql_error(1241, 1)
+    tag = scope.context.new_alias()
+    test = compare(op, value, Expression(f"{tag}.c0", query.types[0])).sql
     all_of = isinstance(node, exp.All)
     first, last = (0, 1) if all_of else (1, 0)
     found = f"SUM(t = {first}) > 0"
@@ -105,4 +107,4 @@ def quantified(op: str, left: exp.Expr, node: exp.All | exp.Any, scope: Scope, m
         f"(SELECT CASE WHEN {found} THEN {first} WHEN COUNT(*) > COUNT(t) THEN NULL "
         f"ELSE {last} END FROM (SELECT {test} AS t FROM ({query.sql}) AS {tag}))"
     )
-    return Ex(sql, BOOL)
+    return Expression(sql, BOOL)

@@ -9,16 +9,16 @@ from typing import Any, Protocol
 
 from sqlglot import exp
 
-from intercode.sql.dialect.errors import StatementError, fault, unable
-from intercode.sql.dialect.group_by import Keyed, group_by_fault
-from intercode.sql.dialect.parser import nodes
+from intercode.sql.dialect.errors import StatementError, mysql_error, unsupported
+from intercode.sql.dialect.group_by import TableKeys, group_by_error
+from intercode.sql.dialect.parser import all_nodes
 from intercode.sql.embedded.catalog.catalog import Catalog, Table
-from intercode.sql.embedded.catalog.information_schema import SCHEMAS
-from intercode.sql.embedded.catalog.result_values import reader
-from intercode.sql.embedded.compile.queries import compile_query, start
-from intercode.sql.embedded.compile.scope import Unit
+from intercode.sql.embedded.catalog.information_schema import SYSTEM_SCHEMAS
+from intercode.sql.embedded.catalog.result_values import result_converter
+from intercode.sql.embedded.compile.queries import compile_query, root_scope
+from intercode.sql.embedded.compile.scope import CompileContext
 
-_KEPT = 4096
+_MAX_TRANSLATIONS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class Translation:
     sql: str
     names: tuple[str, ...]
     types: tuple[Any, ...]
-    readers: tuple[Callable[[Any], Any] | None, ...]
-    used: frozenset[str]
+    converters: tuple[Callable[[Any], Any] | None, ...]
+    databases: frozenset[str]
     volatile: bool = False
 
 
@@ -39,14 +39,14 @@ Key = tuple[str, str, Any, str]
 Outcome = Translation | StatementError
 
 
-class Store(Protocol):
+class TranslationStore(Protocol):
     """What outlives the process."""
 
     def find(self, key: Key) -> Outcome | None:
         """What is kept under a key, if anything is."""
         ...
 
-    def keep(self, key: Key, value: Outcome) -> None:
+    def add(self, key: Key, value: Outcome) -> None:
         """Keep one."""
         ...
 
@@ -55,61 +55,66 @@ class Store(Protocol):
         ...
 
 
-class Translations:
+class TranslationCache:
     """Translations and errors by catalog, database, modes and text; those that last (of a pristine
     catalog, whose stamp means the same tomorrow) in a store too."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: TranslationStore) -> None:
         self._store = store
-        self._kept: OrderedDict[Key, Outcome] = OrderedDict()
+        self._entries: OrderedDict[Key, Outcome] = OrderedDict()
 
     def find(self, key: Key, lasting: bool) -> Translation | None:
         """What is kept. Raises the StatementError that was found before."""
-        found = self._kept.get(key)
+        found = self._entries.get(key)
         if found is None and lasting:
             found = self._store.find(key)
             if found is not None:
-                self._remember(key, found)
+                self._insert(key, found)
         if isinstance(found, StatementError):
             raise StatementError(found.number, found.message)
         return found
 
-    def keep(self, key: Key, value: Outcome, lasting: bool) -> None:
+    def add(self, key: Key, value: Outcome, lasting: bool) -> None:
         """Keep one; the oldest makes room."""
-        self._remember(key, value)
+        self._insert(key, value)
         if lasting:
-            self._store.keep(key, value)
+            self._store.add(key, value)
 
     def flush(self) -> None:
         """Write down what lasts."""
         self._store.flush()
 
-    def _remember(self, key: Key, value: Outcome) -> None:
-        self._kept[key] = value
-        while len(self._kept) > _KEPT:
+    def _insert(self, key: Key, value: Outcome) -> None:
+        self._entries[key] = value
+        while len(self._entries) > _MAX_TRANSLATIONS:
             try:
-                self._kept.popitem(last=False)
+                self._entries.popitem(last=False)
             except KeyError:  # another thread was quicker
                 return
 
 
-def translated(tree: exp.Expr, unit: Unit) -> Translation:
+def translate(tree: exp.Expr, unit: CompileContext) -> Translation:
     """A query's translation. Raises StatementError as MySQL does, or for what cannot be done."""
     try:
-        found = nodes(tree)
+        found = all_nodes(tree)
         _check_tables(found, unit)
-        query = compile_query(tree, start(unit))
+        query = compile_query(tree, root_scope(unit))
         if "ONLY_FULL_GROUP_BY" in unit.modes:
             _check_groups(tree, found, unit)
     except RecursionError as e:
-        raise unable("expressions that lie so deep in each other") from e
-    readers = tuple(reader(k) for k in query.types)
+        raise unsupported("expressions that lie so deep in each other") from e
+    readers = tuple(result_converter(k) for k in query.types)
     return Translation(
-        query.sql, tuple(query.names), query.types, readers, frozenset(unit.used), unit.volatile
+        query.sql,
+        tuple(query.names),
+        query.types,
+        readers,
+        frozenset(unit.databases),
+        unit.volatile,
     )
 
 
-def _check_tables(found: list[exp.Expr], unit: Unit) -> None:
+def _check_tables(found: list[exp.Expr], unit: CompileContext) -> None:
     """Raises StatementError 1046, 1049, 1146 or 1235: MySQL opens all tables, and refuses some
     subqueries, before it reads a name."""
     common = {n.alias.lower() for n in found if isinstance(n, exp.CTE)}
@@ -117,14 +122,18 @@ def _check_tables(found: list[exp.Expr], unit: Unit) -> None:
     for table in sorted(named, key=lambda t: int(t.this.meta.get("start", 0))):
         database = (table.db or unit.database).lower()
         low = table.name.lower()
-        if table.catalog or database in SCHEMAS or (not table.db and low in common | {"dual"}):
+        if (
+            table.catalog
+            or database in SYSTEM_SCHEMAS
+            or (not table.db and low in common | {"dual"})
+        ):
             continue
         if not database:
-            raise fault(1046)
+            raise mysql_error(1046)
         if database not in unit.catalog.databases:
-            raise fault(1049, table.db or database)
+            raise mysql_error(1049, table.db or database)
         if unit.catalog.table(database, low) is None:
-            raise fault(1146, f"{database}.{low}")
+            raise mysql_error(1146, f"{database}.{low}")
     for node in found:
         if not isinstance(node, (exp.In, exp.All, exp.Any)):
             continue
@@ -132,22 +141,22 @@ def _check_tables(found: list[exp.Expr], unit: Unit) -> None:
         while isinstance(inner, (exp.Subquery, exp.Paren)):
             inner = inner.this
         if isinstance(inner, exp.Query) and inner.args.get("limit") is not None:
-            raise fault(1235, "LIMIT & IN/ALL/ANY/SOME subquery")
+            raise mysql_error(1235, "LIMIT & IN/ALL/ANY/SOME subquery")
 
 
-def _check_groups(tree: exp.Expr, found: list[exp.Expr], unit: Unit) -> None:
+def _check_groups(tree: exp.Expr, found: list[exp.Expr], unit: CompileContext) -> None:
     """Raises StatementError where ONLY_FULL_GROUP_BY forbids a column."""
-    if not any(isinstance(node, _GROUPING) for node in found):
+    if not any(isinstance(node, _GROUPING_NODES) for node in found):
         return
-    error = group_by_fault(tree, _Schema(unit.catalog), unit.database)
+    error = group_by_error(tree, _CatalogSchema(unit.catalog), unit.database)
     if error is not None:
         raise error
 
 
-_GROUPING = (exp.Group, exp.Anonymous, exp.GroupConcat, exp.Distinct)
+_GROUPING_NODES = (exp.Group, exp.Anonymous, exp.GroupConcat, exp.Distinct)
 
 
-class _Schema(dict[str, Mapping[str, Keyed]]):
+class _CatalogSchema(dict[str, Mapping[str, TableKeys]]):
     """The catalog as the rule of groups sees it, worked out as it is asked for."""
 
     def __init__(self, catalog: Catalog) -> None:
@@ -157,10 +166,10 @@ class _Schema(dict[str, Mapping[str, Keyed]]):
     def get(self, name: str, default: Any = None) -> Any:
         """The tables of a database."""
         tables = self._catalog.databases.get(name)
-        return default if tables is None else _Tables(tables)
+        return default if tables is None else _CatalogTables(tables)
 
 
-class _Tables(dict[str, Keyed]):
+class _CatalogTables(dict[str, TableKeys]):
     """Its tables, likewise."""
 
     def __init__(self, tables: Mapping[str, Table]) -> None:
@@ -170,10 +179,12 @@ class _Tables(dict[str, Keyed]):
     def get(self, name: str, default: Any = None) -> Any:
         """The columns and keys of a table."""
         table = self._tables.get(name)
-        return default if table is None else _keyed(table)
+        return default if table is None else _table_keys(table)
 
 
-def _keyed(table: Table) -> Keyed:
+def _table_keys(table: Table) -> TableKeys:
     nullable = {c.name.lower() for c in table.columns if c.nullable}
     keys = [frozenset(c.lower() for c in i.columns) for i in table.indexes if i.unique]
-    return Keyed(tuple(c.name for c in table.columns), tuple(k for k in keys if not k & nullable))
+    return TableKeys(
+        tuple(c.name for c in table.columns), tuple(k for k in keys if not k & nullable)
+    )

@@ -9,48 +9,57 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from intercode.sql.dialect.errors import fault, unable
-from intercode.sql.dialect.parser import written
-from intercode.sql.embedded.catalog.catalog import Column, Table, ident
-from intercode.sql.embedded.catalog.definitions import column_of, finished, with_index, with_part
-from intercode.sql.embedded.catalog.result_values import reader
-from intercode.sql.embedded.catalog.values import default_of, stored
-from intercode.sql.embedded.execute.dml import taken, writing
-from intercode.sql.embedded.execute.write_targets import forget, note, target_of
-from intercode.sql.embedded.load.table_layout import lay_out
+from intercode.sql.dialect.errors import mysql_error, unsupported
+from intercode.sql.dialect.parser import mysql_text
+from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier
+from intercode.sql.embedded.catalog.definitions import (
+    column_from_definition,
+    validate_table,
+    with_definition,
+    with_index,
+)
+from intercode.sql.embedded.catalog.result_values import result_converter
+from intercode.sql.embedded.catalog.values import default_value, to_stored
+from intercode.sql.embedded.execute.dml import duplicate_key_error, write_transaction
+from intercode.sql.embedded.execute.write_targets import record_drop, record_table, target_table
+from intercode.sql.embedded.load.table_layout import store_in_key_order
 
 if TYPE_CHECKING:
     from intercode.sql.embedded.execute.session import EmbeddedSession
 
-Plan = tuple[Table, dict[str, str | None]]
+AlterPlan = tuple[Table, dict[str, str | None]]
 """A table, and for each of its columns the old one that its values come from."""
 
 
-def alter(tree: exp.Alter, session: EmbeddedSession) -> None:
+def alter_table(tree: exp.Alter, session: EmbeddedSession) -> None:
     """ALTER TABLE. Raises StatementError as MySQL does, or for what is not there."""
-    database, table = target_of(tree.this, session)
-    plan: Plan = (table, {c.name: c.name for c in table.columns})
+    database, table = target_table(tree.this, session)
+    plan: AlterPlan = (table, {c.name: c.name for c in table.columns})
     for action in tree.args.get("actions") or ():
-        plan = _changed(plan, action)
+        plan = _apply_action(plan, action)
     after, origins = plan
-    after = finished(after)
+    after = validate_table(after)
     if not after.columns:
-        raise fault(1090)
+        raise mysql_error(1090)
     if after.name != table.name and session.state.catalog.table(database, after.name):
-        raise fault(1050, after.name)
+        raise mysql_error(1050, after.name)
     for child in session.state.catalog.databases[database].values():
         if after.name != table.name and any(k.parent == table.name for k in child.foreign):
-            raise unable("RENAME of a table that foreign keys point to")
-    with writing(session, database) as connection:
-        rows = _carried(connection, database, table, after, origins, session.unit().now)
-        connection.execute(f"DROP TABLE {ident(database)}.{ident(table.name)}")
-        after = rebuilt(connection, database, after, rows)
+            raise unsupported("RENAME of a table that foreign keys point to")
+    with write_transaction(session, database) as connection:
+        rows = _migrate_rows(
+            connection, database, table, after, origins, session.compile_context().now
+        )
+        connection.execute(
+            f"DROP TABLE {quote_identifier(database)}.{quote_identifier(table.name)}"
+        )
+        after = rebuild_table(connection, database, after, rows)
     if after.name != table.name:
-        forget(session, database, table.name)
-    note(session, database, after, "changed" if after.name == table.name else "new")
+        record_drop(session, database, table.name)
+    record_table(session, database, after, "changed" if after.name == table.name else "new")
 
 
-def _carried(
+def _migrate_rows(
     connection: sqlite3.Connection,
     database: str,
     before: Table,
@@ -60,17 +69,19 @@ def _carried(
 ) -> list[tuple[Any, ...]]:
     """The old rows with the new columns."""
     names = [c.name for c in before.columns]
-    shown = ", ".join(ident(n) for n in names)
-    source = f"{ident(database)}.{ident(before.name)}"
+    shown = ", ".join(quote_identifier(n) for n in names)
+    source = f"{quote_identifier(database)}.{quote_identifier(before.name)}"
     rows = connection.execute(f"SELECT {shown} FROM {source} ORDER BY rowid").fetchall()
     out = []
     for place, row in enumerate(rows, 1):
         old = dict(zip(names, row, strict=True))
-        out.append(tuple(_value(old, c, before, origins, now, place) for c in after.columns))
+        out.append(
+            tuple(_migrated_value(old, c, before, origins, now, place) for c in after.columns)
+        )
     return out
 
 
-def _value(
+def _migrated_value(
     old: dict[str, Any],
     column: Column,
     before: Table,
@@ -80,25 +91,25 @@ def _value(
 ) -> Any:
     origin = origins.get(column.name)
     if origin is None:
-        return place if column.auto else _filled(column, now)
+        return place if column.auto else _new_column_value(column, now)
     source = before.column(origin)
     value = old[origin]
     if source is None or source.declared == column.declared or value is None:
         return value
-    read = reader(source.type)
+    read = result_converter(source.type)
     return value if read is None else read(value)
 
 
-def _filled(column: Column, now: str) -> Any:
+def _new_column_value(column: Column, now: str) -> Any:
     """What a new column holds in the rows that are there: its default, or an empty value."""
     if column.computed or column.default is not None or column.nullable:
-        return default_of(column, now)
+        return default_value(column, now)
     if column.type.moment:
-        raise unable("ADD COLUMN of a date that is NOT NULL and has no default")
+        raise unsupported("ADD COLUMN of a date that is NOT NULL and has no default")
     return 0 if column.type.number else ""
 
 
-def rebuilt(
+def rebuild_table(
     connection: sqlite3.Connection,
     database: str,
     table: Table,
@@ -106,67 +117,71 @@ def rebuilt(
 ) -> Table:
     """Make a table with these rows (None: those that it has). Raises StatementError 1062 and those
     of values that do not fit."""
-    schema = ident(database) + "."
+    schema = quote_identifier(database) + "."
     if rows is None:
-        names = ", ".join(ident(c.name) for c in table.columns)
-        rows = connection.execute(f"SELECT {names} FROM {schema}{ident(table.name)}").fetchall()
-        connection.execute(f"DROP TABLE {schema}{ident(table.name)}")
-    raw = schema + ident("raw " + table.name)
-    columns = ", ".join(ident(c.name) for c in table.columns)
+        names = ", ".join(quote_identifier(c.name) for c in table.columns)
+        rows = connection.execute(
+            f"SELECT {names} FROM {schema}{quote_identifier(table.name)}"
+        ).fetchall()
+        connection.execute(f"DROP TABLE {schema}{quote_identifier(table.name)}")
+    raw = schema + quote_identifier("raw " + table.name)
+    columns = ", ".join(quote_identifier(c.name) for c in table.columns)
     connection.execute(f"CREATE TABLE {raw} ({columns})")
     marks = ", ".join("?" * len(table.columns))
     connection.executemany(
         f"INSERT INTO {raw} VALUES ({marks})",
         [
-            [stored(v, c, place) for v, c in zip(row, table.columns, strict=True)]
+            [to_stored(v, c, place) for v, c in zip(row, table.columns, strict=True)]
             for place, row in enumerate(rows, 1)
         ],
     )
     try:
-        return lay_out(connection, table, schema)
+        return store_in_key_order(connection, table, schema)
     except sqlite3.IntegrityError as e:
-        raise taken({}, table, e) from e
+        raise duplicate_key_error({}, table, e) from e
 
 
 # ---------------------------------------------------------------- the actions
-def _changed(plan: Plan, action: exp.Expr) -> Plan:
+def _apply_action(plan: AlterPlan, action: exp.Expr) -> AlterPlan:
     table, origins = plan
     if isinstance(action, exp.ColumnDef):
-        return _added(table, origins, action)
+        return _add_column(table, origins, action)
     if isinstance(action, exp.Drop):
-        return _dropped(table, origins, action)
+        return _drop_columns_or_keys(table, origins, action)
     if isinstance(action, exp.RenameColumn):
-        return _renamed(table, origins, action.this.name, action.args["to"].name)
+        return _rename_column(table, origins, action.this.name, action.args["to"].name)
     if isinstance(action, exp.AlterRename):
         return replace(table, name=action.this.name.lower()), origins
     if isinstance(action, exp.ModifyColumn):
-        return _modified(table, origins, action)
+        return _modify_column(table, origins, action)
     if isinstance(action, exp.AddConstraint):
         for part in action.expressions:
-            table = with_part(table, part)
+            table = with_definition(table, part)
         return table, origins
     if isinstance(action, exp.AlterColumn):
-        return _default(table, action), origins
-    raise unable(f"ALTER TABLE ... {written(action)[:60]}")
+        return _alter_default(table, action), origins
+    raise unsupported(f"ALTER TABLE ... {mysql_text(action)[:60]}")
 
 
-def _added(table: Table, origins: dict[str, str | None], action: exp.ColumnDef) -> Plan:
+def _add_column(table: Table, origins: dict[str, str | None], action: exp.ColumnDef) -> AlterPlan:
     place = action.args.get("position")
-    after = with_part(table, action)
+    after = with_definition(table, action)
     if place is not None:
         new, rest = after.columns[-1], list(after.columns[:-1])
         at = 0
         if place.this is not None:
             names = [c.name.lower() for c in rest]
             if place.this.name.lower() not in names:
-                raise fault(1054, place.this.name, table.name)
+                raise mysql_error(1054, place.this.name, table.name)
             at = names.index(place.this.name.lower()) + 1
         rest.insert(at, new)
         after = replace(after, columns=tuple(rest))
     return after, {**origins, action.name: None}
 
 
-def _dropped(table: Table, origins: dict[str, str | None], action: exp.Drop) -> Plan:
+def _drop_columns_or_keys(
+    table: Table, origins: dict[str, str | None], action: exp.Drop
+) -> AlterPlan:
     kind = str(action.args.get("kind") or "COLUMN").upper()
     named = action.args.get("tables") or [action.this]
     for node in named:
@@ -174,9 +189,9 @@ def _dropped(table: Table, origins: dict[str, str | None], action: exp.Drop) -> 
         if kind == "COLUMN":
             column = table.column(name)
             if column is None:
-                raise fault(1091, name)
+                raise mysql_error(1091, name)
             if any(name.lower() in (c.lower() for c in k.columns) for k in table.foreign):
-                raise unable("DROP COLUMN of a foreign key")
+                raise unsupported("DROP COLUMN of a foreign key")
             keys = tuple(
                 replace(i, columns=tuple(c for c in i.columns if c.lower() != name.lower()))
                 for i in table.indexes
@@ -188,20 +203,20 @@ def _dropped(table: Table, origins: dict[str, str | None], action: exp.Drop) -> 
             )
         elif kind in ("INDEX", "KEY"):
             if not any(i.name.lower() == name.lower() for i in table.indexes):
-                raise fault(1091, name)
+                raise mysql_error(1091, name)
             rest = tuple(i for i in table.indexes if i.name.lower() != name.lower())
             table = replace(table, indexes=rest)
         else:
-            raise unable(f"ALTER TABLE ... DROP {kind}")
+            raise unsupported(f"ALTER TABLE ... DROP {kind}")
     return table, origins
 
 
-def _renamed(table: Table, origins: dict[str, str | None], old: str, new: str) -> Plan:
+def _rename_column(table: Table, origins: dict[str, str | None], old: str, new: str) -> AlterPlan:
     column = table.column(old)
     if column is None:
-        raise fault(1054, old, table.name)
+        raise mysql_error(1054, old, table.name)
     if table.column(new) is not None and new.lower() != old.lower():
-        raise fault(1060, new)
+        raise mysql_error(1060, new)
 
     def name(word: str) -> str:
         return new if word.lower() == old.lower() else word
@@ -213,15 +228,17 @@ def _renamed(table: Table, origins: dict[str, str | None], old: str, new: str) -
     return after, {**origins, new: origins.get(column.name)}
 
 
-def _modified(table: Table, origins: dict[str, str | None], action: exp.ModifyColumn) -> Plan:
+def _modify_column(
+    table: Table, origins: dict[str, str | None], action: exp.ModifyColumn
+) -> AlterPlan:
     definition = action.this
     old = action.args.get("rename_from")
     if old is not None:
-        table, origins = _renamed(table, origins, old.name, definition.name)
+        table, origins = _rename_column(table, origins, old.name, definition.name)
     column = table.column(definition.name)
     if column is None:
-        raise fault(1054, definition.name, table.name)
-    new, keys = column_of(definition, table.collation)
+        raise mysql_error(1054, definition.name, table.name)
+    new, keys = column_from_definition(definition, table.collation)
     new = replace(new, name=column.name)
     columns = tuple(new if c is column else c for c in table.columns)
     table = replace(table, columns=columns)
@@ -231,13 +248,13 @@ def _modified(table: Table, origins: dict[str, str | None], action: exp.ModifyCo
     return table, origins
 
 
-def _default(table: Table, action: exp.AlterColumn) -> Table:
+def _alter_default(table: Table, action: exp.AlterColumn) -> Table:
     column = table.column(action.this.name)
     if column is None:
-        raise fault(1054, action.this.name, table.name)
+        raise mysql_error(1054, action.this.name, table.name)
     default = action.args.get("default")
     if default is None and not action.args.get("drop"):
-        raise unable("ALTER COLUMN in this form")
+        raise unsupported("ALTER COLUMN in this form")
     value = None if default is None or isinstance(default, exp.Null) else default.name
     new = replace(column, default=value, computed=False)
     return replace(table, columns=tuple(new if c is column else c for c in table.columns))

@@ -8,18 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from intercode.sql.dialect.errors import denied, fault, near, unable
-from intercode.sql.dialect.parser import tokens_of
-from intercode.sql.embedded.catalog.catalog import Column, Index, Table, ident
-from intercode.sql.embedded.catalog.definitions import table_of
-from intercode.sql.embedded.catalog.information_schema import SCHEMAS
-from intercode.sql.embedded.catalog.result_values import rows_read
+from intercode.sql.dialect.errors import access_denied, mysql_error, syntax_error, unsupported
+from intercode.sql.dialect.parser import sqlglot_tokens
+from intercode.sql.embedded.catalog.catalog import Column, Index, Table, quote_identifier
+from intercode.sql.embedded.catalog.definitions import table_from_create
+from intercode.sql.embedded.catalog.information_schema import SYSTEM_SCHEMAS
+from intercode.sql.embedded.catalog.result_values import convert_rows
 from intercode.sql.embedded.catalog.types import Type
-from intercode.sql.embedded.compile.translation import translated
+from intercode.sql.embedded.compile.translation import translate
 from intercode.sql.embedded.execute import transactions
-from intercode.sql.embedded.execute.alter_table import alter, rebuilt
-from intercode.sql.embedded.execute.dml import writing
-from intercode.sql.embedded.execute.write_targets import database_of, forget, note, target_of
+from intercode.sql.embedded.execute.alter_table import alter_table, rebuild_table
+from intercode.sql.embedded.execute.dml import write_transaction
+from intercode.sql.embedded.execute.write_targets import (
+    record_drop,
+    record_table,
+    target_database,
+    target_table,
+)
 
 if TYPE_CHECKING:
     from intercode.sql.embedded.execute.session import EmbeddedSession
@@ -32,34 +37,34 @@ def execute(tree: exp.Expr, code: str, session: EmbeddedSession) -> None:
         _truncate(tree, session)
     elif isinstance(tree, exp.Alter):
         if kind != "TABLE":
-            raise unable(f"ALTER {kind}")
-        alter(tree, session)
+            raise unsupported(f"ALTER {kind}")
+        alter_table(tree, session)
     elif isinstance(tree, exp.Drop):
         _drop(tree, kind, session)
     elif isinstance(tree, exp.Create):
         makers = {"TABLE": _create_table, "VIEW": _create_view, "INDEX": _create_index,
                   "DATABASE": _create_database, "SCHEMA": _create_database}  # fmt: skip
         if kind not in makers:
-            raise unable(f"CREATE {kind}")
+            raise unsupported(f"CREATE {kind}")
         makers[kind](tree, code, session)
-    transactions.finish(session)
+    transactions.commit(session)
 
 
 # ---------------------------------------------------------------- CREATE
-def _free(node: exp.Expr, exists: bool, session: EmbeddedSession) -> str | None:
+def _database_for_new_table(node: exp.Expr, exists: bool, session: EmbeddedSession) -> str | None:
     """The database for a new table; None where it is there and that is no error."""
-    database = database_of(node.text("db"), session)
+    database = target_database(node.text("db"), session)
     if session.state.catalog.table(database, node.name) is None:
         return database
     if not exists:
-        raise fault(1050, node.name)
+        raise mysql_error(1050, node.name)
     return None
 
 
 def _create_table(tree: exp.Create, code: str, session: EmbeddedSession) -> None:
     this = tree.this
     name = this.this if isinstance(this, exp.Schema) else this
-    database = _free(name, bool(tree.args.get("exists")), session)
+    database = _database_for_new_table(name, bool(tree.args.get("exists")), session)
     if database is None:
         return
     properties = tree.args.get("properties")
@@ -67,29 +72,29 @@ def _create_table(tree: exp.Create, code: str, session: EmbeddedSession) -> None
     like = next((p for p in parts if isinstance(p, exp.LikeProperty)), None)
     temporary = any(isinstance(p, exp.TemporaryProperty) for p in parts)
     if like is not None:
-        _, model = target_of(like.this, session)
+        _, model = target_table(like.this, session)
         table = replace(model, name=name.name.lower(), rows=0, foreign=(), auto_increment=1)
     else:
-        table = table_of(tree)
+        table = table_from_create(tree)
     rows: list[tuple[Any, ...]] = []
     query = tree.args.get("expression")
     if query is not None:
-        found = translated(query, session.unit())
-        made = [_made_column(n, k) for n, k in zip(found.names, found.types, strict=True)]
+        found = translate(query, session.compile_context())
+        made = [_column_from_query(n, k) for n, k in zip(found.names, found.types, strict=True)]
         known = {c.name.lower() for c in made}
         own = [c for c in table.columns if c.name.lower() not in known]
         table = replace(table, columns=(*own, *made))
-        read = rows_read(session.rows(found), found.readers)
+        read = convert_rows(session.rows(found), found.converters)
         rows = [(*[c.default for c in own], *row) for row in read]
     if not table.columns:
-        raise fault(1064, "", 1)
+        raise mysql_error(1064, "", 1)
     table = replace(table, temporary=temporary)
-    with writing(session, database) as connection:
-        table = rebuilt(connection, database, table, rows)
-    note(session, database, table, "new")
+    with write_transaction(session, database) as connection:
+        table = rebuild_table(connection, database, table, rows)
+    record_table(session, database, table, "new")
 
 
-def _made_column(name: str, kind: Type) -> Column:
+def _column_from_query(name: str, kind: Type) -> Column:
     """The column that MySQL makes for an expression of a query."""
     shown = {
         "int": "bigint" if kind.precision > 10 else "int", "double": "double", "float": "float",
@@ -102,64 +107,64 @@ def _made_column(name: str, kind: Type) -> Column:
         declared = f"varchar({size})" if 0 < size < 16384 else "longtext"
         kind = replace(kind, precision=size if 0 < size < 16384 else 0, strong=True)
         names = {"general": "utf8mb4_general_ci", "uca": "utf8mb4_0900_ai_ci", "bin": "utf8mb4_bin"}
-        return Column(name, kind.maybe(), declared, collation=names[kind.collation])
+        return Column(name, kind.as_nullable(), declared, collation=names[kind.collation])
     if kind.kind == "null":
         kind = Type("bytes", collation="bin")
-    return Column(name, kind.maybe(), shown.get(kind.kind, "text"))
+    return Column(name, kind.as_nullable(), shown.get(kind.kind, "text"))
 
 
 def _create_view(tree: exp.Create, code: str, session: EmbeddedSession) -> None:
     this = tree.this
     name = this.this if isinstance(this, exp.Schema) else this
-    database = database_of(name.text("db"), session)
+    database = target_database(name.text("db"), session)
     there = session.state.catalog.table(database, name.name)
     if there is not None and not (tree.args.get("replace") and there.query is not None):
-        raise fault(1050, name.name)
-    tokens = tokens_of(code)
+        raise mysql_error(1050, name.name)
+    tokens = sqlglot_tokens(code)
     start = next((t.end + 1 for t in tokens if t.text.upper() == "AS"), None)
     if start is None or tree.expression is None:
-        raise near(code, 0)
-    found = translated(tree.expression, session.unit())
+        raise syntax_error(code, 0)
+    found = translate(tree.expression, session.compile_context())
     names = [c.name for c in this.expressions] if isinstance(this, exp.Schema) else found.names
     if len(names) != len(found.types):
-        raise fault(1353)
+        raise mysql_error(1353)
     columns = tuple(
-        replace(_made_column(n, k), name=n) for n, k in zip(names, found.types, strict=True)
+        replace(_column_from_query(n, k), name=n) for n, k in zip(names, found.types, strict=True)
     )
     query = code[start:].strip().rstrip(";").strip()
-    note(session, database, Table(name.name.lower(), columns, query=query), "new")
+    record_table(session, database, Table(name.name.lower(), columns, query=query), "new")
 
 
 def _create_index(tree: exp.Create, code: str, session: EmbeddedSession) -> None:
     index = tree.this
-    database, table = target_of(index.args["table"], session)
+    database, table = target_table(index.args["table"], session)
     params = index.args.get("params")
     columns = params.args.get("columns") if params is not None else None
     names = [c.this.name if isinstance(c, exp.Ordered) else c.name for c in columns or ()]
     for name in names:
         if table.column(name) is None:
-            raise fault(1072, name)
+            raise mysql_error(1072, name)
     if any(i.name.lower() == index.name.lower() for i in table.indexes):
-        raise fault(1061, index.name)
+        raise mysql_error(1061, index.name)
     made = Index(index.name, tuple(names), bool(tree.args.get("unique")), (0,) * len(names))
     changed = replace(table, indexes=(*table.indexes, made))
-    with writing(session, database) as connection:
-        changed = rebuilt(connection, database, changed, None)
-    note(session, database, changed, "changed")
+    with write_transaction(session, database) as connection:
+        changed = rebuild_table(connection, database, changed, None)
+    record_table(session, database, changed, "changed")
 
 
 def _create_database(tree: exp.Create, code: str, session: EmbeddedSession) -> None:
     name = tree.this.name.lower()
     state = session.state
-    if name in state.catalog.databases or name in SCHEMAS:
+    if name in state.catalog.databases or name in SYSTEM_SCHEMAS:
         if tree.args.get("exists"):
             return
-        raise fault(1007, name)
-    session.link.owned(name, session.limits.storage, b"")
+        raise mysql_error(1007, name)
+    session.connection.make_private(name, session.limits.storage, b"")
     databases = {**state.catalog.databases, name: {}}
-    catalog = replace(state.catalog, databases=databases, stamp=session.stamp())
-    touched = {**state.touched, (name, ""): "new"}
-    session.state = replace(state, catalog=catalog, touched=touched)
+    catalog = replace(state.catalog, databases=databases, stamp=session.new_stamp())
+    touched = {**state.table_changes, (name, ""): "new"}
+    session.state = replace(state, catalog=catalog, table_changes=touched)
 
 
 # ---------------------------------------------------------------- DROP, TRUNCATE, RENAME
@@ -167,7 +172,7 @@ def _drop(tree: exp.Drop, kind: str, session: EmbeddedSession) -> None:
     named = tree.args.get("tables") or ([tree.this] if tree.this is not None else [])
     exists = bool(tree.args.get("exists"))
     if kind in ("TABLE", "VIEW"):
-        targets = [_dropped(n, exists, session) for n in named]
+        targets = [_drop_target(n, exists, session) for n in named]
         gone = {t.name for found in targets if found is not None for t in [found[1]]}
         for found in targets:
             if found is not None:
@@ -175,16 +180,18 @@ def _drop(tree: exp.Drop, kind: str, session: EmbeddedSession) -> None:
     elif kind in ("DATABASE", "SCHEMA"):
         _drop_database(named[0].name.lower(), exists, session)
     elif kind == "INDEX":
-        raise unable("DROP INDEX (ALTER TABLE ... DROP INDEX is there)")
+        raise unsupported("DROP INDEX (ALTER TABLE ... DROP INDEX is there)")
     else:
-        raise unable(f"DROP {kind}")
+        raise unsupported(f"DROP {kind}")
 
 
-def _dropped(node: exp.Expr, exists: bool, session: EmbeddedSession) -> tuple[str, Table] | None:
-    database = database_of(node.text("db"), session)
+def _drop_target(
+    node: exp.Expr, exists: bool, session: EmbeddedSession
+) -> tuple[str, Table] | None:
+    database = target_database(node.text("db"), session)
     table = session.state.catalog.table(database, node.name)
     if table is None and not exists:
-        raise fault(1051, f"{database}.{node.name.lower()}")
+        raise mysql_error(1051, f"{database}.{node.name.lower()}")
     return None if table is None else (database, table)
 
 
@@ -193,52 +200,56 @@ def _drop_table(database: str, table: Table, gone: set[str], session: EmbeddedSe
         for other in session.state.catalog.databases[database].values():
             for key in other.foreign:
                 if key.parent == table.name and other.name not in gone:
-                    raise fault(3730, table.name, key.name, other.name)
+                    raise mysql_error(3730, table.name, key.name, other.name)
     if table.query is None:
-        with writing(session, database) as connection:
-            connection.execute(f"DROP TABLE {ident(database)}.{ident(table.name)}")
-    forget(session, database, table.name)
+        with write_transaction(session, database) as connection:
+            connection.execute(
+                f"DROP TABLE {quote_identifier(database)}.{quote_identifier(table.name)}"
+            )
+    record_drop(session, database, table.name)
 
 
 def _drop_database(name: str, exists: bool, session: EmbeddedSession) -> None:
     state = session.state
-    if name in SCHEMAS:
-        raise denied(f"DROP DATABASE {name}", "it is the server's own")
+    if name in SYSTEM_SCHEMAS:
+        raise access_denied(f"DROP DATABASE {name}", "it is the server's own")
     if name not in state.catalog.databases:
         if exists:
             return
-        raise fault(1049, name)
-    touched = {k: v for k, v in state.touched.items() if k[0] != name}
-    for table in session.link.built.catalog.databases.get(name, {}):
+        raise mysql_error(1049, name)
+    touched = {k: v for k, v in state.table_changes.items() if k[0] != name}
+    for table in session.connection.databases.catalog.databases.get(name, {}):
         touched[name, table] = "gone"
     databases = {k: v for k, v in state.catalog.databases.items() if k != name}
-    catalog = replace(state.catalog, databases=databases, stamp=session.stamp())
+    catalog = replace(state.catalog, databases=databases, stamp=session.new_stamp())
     current = "" if state.database == name else state.database
-    session.state = replace(state, catalog=catalog, touched=touched, database=current)
-    session.link.owned(name, session.limits.storage, b"")
+    session.state = replace(state, catalog=catalog, table_changes=touched, database=current)
+    session.connection.make_private(name, session.limits.storage, b"")
 
 
 def _truncate(tree: exp.TruncateTable, session: EmbeddedSession) -> None:
     for node in tree.expressions:
-        database, table = target_of(node, session)
+        database, table = target_table(node, session)
         if str(session.setting("foreign_key_checks")) not in ("0", "OFF"):
             for other in session.state.catalog.databases[database].values():
                 if other.name != table.name and any(k.parent == table.name for k in other.foreign):
-                    raise unable("TRUNCATE of a table that foreign keys point to")
-        with writing(session, database) as connection:
-            connection.execute(f"DELETE FROM {ident(database)}.{ident(table.name)}")
+                    raise unsupported("TRUNCATE of a table that foreign keys point to")
+        with write_transaction(session, database) as connection:
+            connection.execute(
+                f"DELETE FROM {quote_identifier(database)}.{quote_identifier(table.name)}"
+            )
         counter = 1 if table.auto_increment is not None else None
-        note(session, database, replace(table, rows=0, auto_increment=counter), "changed")
+        record_table(session, database, replace(table, rows=0, auto_increment=counter), "changed")
 
 
-def rename(code: str, session: EmbeddedSession) -> None:
+def rename_table(code: str, session: EmbeddedSession) -> None:
     """RENAME TABLE a TO b."""
     found = re.fullmatch(r"\s*RENAME\s+TABLE\s+`?(\w+)`?\s+TO\s+`?(\w+)`?\s*;?\s*", code, re.I)
     if found is None:
-        raise unable("RENAME in this form")
+        raise unsupported("RENAME in this form")
     tree = exp.Alter(
         this=exp.to_table(found[1]), kind="TABLE",
         actions=[exp.AlterRename(this=exp.to_table(found[2]))],
     )  # fmt: skip
-    alter(tree, session)
-    transactions.finish(session)
+    alter_table(tree, session)
+    transactions.commit(session)

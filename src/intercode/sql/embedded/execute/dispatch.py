@@ -8,27 +8,29 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from intercode.sql.dialect.errors import denied, fault, near, unable
-from intercode.sql.dialect.keywords import words
-from intercode.sql.dialect.parser import parsed, tokens_of
+from intercode.sql.dialect.errors import access_denied, mysql_error, syntax_error, unsupported
+from intercode.sql.dialect.keywords import word_set
+from intercode.sql.dialect.parser import parse, sqlglot_tokens
 from intercode.sql.embedded.execute import ddl, dml, settings, show, transactions
 
 if TYPE_CHECKING:
     from intercode.sql.embedded.execute.session import EmbeddedSession
 
-_OWN = words("""
+_UNPARSED_STATEMENTS = word_set("""
     SHOW DESC DESCRIBE EXPLAIN USE SET START BEGIN COMMIT ROLLBACK SAVEPOINT RELEASE LOCK UNLOCK
     ANALYZE CHECK CHECKSUM OPTIMIZE REPAIR FLUSH RENAME DO""")
-_DENIED = {
+_DENIED_STATEMENTS = {
     "GRANT": "accounts are the server's", "REVOKE": "accounts are the server's",
     "LOAD": "it reads files", "KILL": "connections of others", "SHUTDOWN": "the server",
     "RESTART": "the server", "INSTALL": "the server", "UNINSTALL": "the server",
     "IMPORT": "it reads files", "CLONE": "the server", "RESET": "the server", "PURGE": "the server",
     "CHANGE": "the server", "STOP": "the server", "BINLOG": "the server",
 }  # fmt: skip
-_ACCOUNTS = re.compile(r"(CREATE|ALTER|DROP|RENAME)\s+(USER|ROLE|SERVER|TABLESPACE)\b", re.I)
-_FILES = re.compile(r"\bINTO\s+(OUTFILE|DUMPFILE)\b", re.I)
-_PROGRAMS = re.compile(
+_ACCOUNT_STATEMENT = re.compile(
+    r"(CREATE|ALTER|DROP|RENAME)\s+(USER|ROLE|SERVER|TABLESPACE)\b", re.I
+)
+_FILE_OUTPUT = re.compile(r"\bINTO\s+(OUTFILE|DUMPFILE)\b", re.I)
+_STORED_PROGRAM = re.compile(
     r"(CREATE|ALTER|DROP)\s+(OR\s+REPLACE\s+)?(DEFINER\s*=\s*\S+\s+)?"
     r"(PROCEDURE|FUNCTION|TRIGGER|EVENT)\b",
     re.I,
@@ -41,27 +43,27 @@ def first_word(code: str) -> str:
     return found[1].upper() if found else ""
 
 
-def tree_of(code: str, session: EmbeddedSession) -> exp.Expr | None:
+def parse_statement(code: str, session: EmbeddedSession) -> exp.Expr | None:
     """The tree of a statement that the parser reads, None for one that is read by its words.
 
     Raises StatementError for what no episode may do.
     """
     word = first_word(code)
-    tokens_of(code)
-    if word in _DENIED:
-        raise denied(word, _DENIED[word])
-    if _ACCOUNTS.match(code.strip()):
-        raise denied(word, "accounts and storage are the server's")
-    if "FILE" in code.upper() and _FILES.search(code):
-        raise denied("INTO OUTFILE", "it writes files")
-    if _PROGRAMS.match(code.strip()):
-        raise unable("stored programs, triggers and events")
-    if word in _OWN:
+    sqlglot_tokens(code)
+    if word in _DENIED_STATEMENTS:
+        raise access_denied(word, _DENIED_STATEMENTS[word])
+    if _ACCOUNT_STATEMENT.match(code.strip()):
+        raise access_denied(word, "accounts and storage are the server's")
+    if "FILE" in code.upper() and _FILE_OUTPUT.search(code):
+        raise access_denied("INTO OUTFILE", "it writes files")
+    if _STORED_PROGRAM.match(code.strip()):
+        raise unsupported("stored programs, triggers and events")
+    if word in _UNPARSED_STATEMENTS:
         return None
     if word in ("CALL", "HANDLER", "PREPARE", "EXECUTE", "DEALLOCATE", "XA", "SIGNAL", "GET"):
-        raise unable(f"the statement {word}")
+        raise unsupported(f"the statement {word}")
     space = "IGNORE_SPACE" in str(session.setting("sql_mode"))
-    return parsed(code, space, session.database)
+    return parse(code, space, session.database)
 
 
 def execute(
@@ -70,7 +72,7 @@ def execute(
     """A statement that is no query: rows, or None where it has no result."""
     word = first_word(code)
     if tree is None:
-        return _by_words(word, code, session)
+        return _execute_unparsed(word, code, session)
     if isinstance(tree, exp.Insert):
         dml.insert(tree, session)
     elif isinstance(tree, exp.Update):
@@ -81,28 +83,30 @@ def execute(
         ddl.execute(tree, code, session)
     elif word == "REPLACE":
         inner = re.sub(r"^\s*REPLACE", "INSERT", code, count=1, flags=re.I)
-        made = parsed(inner, False, session.database)
+        made = parse(inner, False, session.database)
         if not isinstance(made, exp.Insert):
-            raise near(code, 0)
+            raise syntax_error(code, 0)
         dml.insert(made, session, replacing=True)
     else:
-        raise unable(f"the statement {word}")
+        raise unsupported(f"the statement {word}")
     return None
 
 
-def _by_words(word: str, code: str, session: EmbeddedSession) -> list[tuple[Any, ...]] | None:
+def _execute_unparsed(
+    word: str, code: str, session: EmbeddedSession
+) -> list[tuple[Any, ...]] | None:
     if word in ("SHOW", "DESC", "DESCRIBE", "EXPLAIN"):
         return show.execute(code, session)
     if word == "USE":
         found = re.fullmatch(r"USE\s+[`\"']?([^\s`;\"']+)[`\"']?\s*;?", code.strip(), re.I)
         if found is None:
-            raise near(code, 4)
+            raise syntax_error(code, 4)
         name = found[1].lower()
         if name not in session.state.catalog.databases:
             if name in ("mysql", "sys", "performance_schema"):
-                raise denied(f"USE {name}", "it is the server's own database")
+                raise access_denied(f"USE {name}", "it is the server's own database")
             if name != "information_schema":
-                raise fault(1049, found[1])
+                raise mysql_error(1049, found[1])
         session.state = replace(session.state, database=name)
         return None
     if word == "SET":
@@ -110,16 +114,16 @@ def _by_words(word: str, code: str, session: EmbeddedSession) -> list[tuple[Any,
         return None
     if word in ("LOCK", "UNLOCK", "FLUSH"):
         raise (
-            denied(word, "it would hold up others")
+            access_denied(word, "it would hold up others")
             if word == "FLUSH"
-            else unable(f"the statement {word}: an episode has its data for itself")
+            else unsupported(f"the statement {word}: an episode has its data for itself")
         )
     if word in ("ANALYZE", "CHECK", "CHECKSUM", "OPTIMIZE", "REPAIR"):
-        raise unable(f"the statement {word}: it tends a server's files")
+        raise unsupported(f"the statement {word}: it tends a server's files")
     if word == "RENAME":
-        ddl.rename(code, session)
+        ddl.rename_table(code, session)
         return None
     if word == "DO":
-        raise unable("the statement DO")
+        raise unsupported("the statement DO")
     transactions.execute(word, code, session)
     return None

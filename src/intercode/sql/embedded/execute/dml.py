@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from intercode.sql.dialect.errors import fault, unable
-from intercode.sql.embedded.catalog.catalog import Column, Table, ident
-from intercode.sql.embedded.catalog.result_values import rows_read
-from intercode.sql.embedded.catalog.values import default_of, shown, stored
-from intercode.sql.embedded.compile.conversions import number
-from intercode.sql.embedded.compile.translation import translated
+from intercode.sql.dialect.errors import mysql_error, unsupported
+from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier
+from intercode.sql.embedded.catalog.result_values import convert_rows
+from intercode.sql.embedded.catalog.values import default_value, error_text, to_stored
+from intercode.sql.embedded.compile.conversions import number_constant
+from intercode.sql.embedded.compile.translation import translate
 from intercode.sql.embedded.execute import foreign_keys
-from intercode.sql.embedded.execute.write_targets import rows_of, target_of, wrote
+from intercode.sql.embedded.execute.write_targets import (
+    record_write,
+    select_target_rows,
+    target_table,
+)
 
 if TYPE_CHECKING:
     from intercode.sql.embedded.execute.session import EmbeddedSession
@@ -26,12 +30,12 @@ Row = dict[str, Any]
 
 
 @contextmanager
-def writing(session: EmbeddedSession, database: str) -> Iterator[sqlite3.Connection]:
+def write_transaction(session: EmbeddedSession, database: str) -> Iterator[sqlite3.Connection]:
     """The connection with the database as the episode's own; what fails leaves nothing."""
-    link = session.link
-    link.owned(database, session.limits.storage)
-    link.use([database])
-    connection = link.connection
+    link = session.connection
+    link.make_private(database, session.limits.storage)
+    link.attach([database])
+    connection = link.sqlite
     connection.execute("BEGIN")
     try:
         yield connection
@@ -46,41 +50,41 @@ def insert(tree: exp.Insert, session: EmbeddedSession, replacing: bool = False) 
     """INSERT and REPLACE. Raises StatementError as MySQL's strict mode does."""
     schema = tree.this
     named = isinstance(schema, exp.Schema)
-    database, table = target_of(schema.this if named else schema, session)
+    database, table = target_table(schema.this if named else schema, session)
     names = [c.name for c in schema.expressions] if named else [c.name for c in table.columns]
     columns = [_column(table, n) for n in names]
     if len({c.name for c in columns}) < len(columns):
-        raise fault(1110, next(n for n in names if names.count(n) > 1))
-    rows = _given(tree, columns, table, session)
+        raise mysql_error(1110, next(n for n in names if names.count(n) > 1))
+    rows = _insert_rows(tree, columns, table, session)
     duplicate = tree.args.get("conflict")
     ignore = bool(tree.args.get("ignore"))
-    if replacing and any(True for _ in foreign_keys.children(table, database, session)):
-        raise unable("REPLACE in a table that foreign keys point to")
-    made = [_completed(r, table, session, n) for n, r in enumerate(rows, 1)]
+    if replacing and any(True for _ in foreign_keys.referencing_tables(table, database, session)):
+        raise unsupported("REPLACE in a table that foreign keys point to")
+    made = [_complete_row(r, table, session, n) for n, r in enumerate(rows, 1)]
     counter, first = table.auto_increment, None
     written = 0
-    with writing(session, database) as connection:
+    with write_transaction(session, database) as connection:
         for row in made:
-            counter, value = _numbered(row, table, counter)
+            counter, value = _assign_auto_increment(row, table, counter)
             first = value if first is None else first
             foreign_keys.check_child(row, table, database, session, connection)
-            written += _write(row, table, database, connection, replacing, ignore, duplicate)
-        source = f"{ident(database)}.{ident(table.name)}"
+            written += _insert_row(row, table, database, connection, replacing, ignore, duplicate)
+        source = f"{quote_identifier(database)}.{quote_identifier(table.name)}"
         (last,) = connection.execute(f"SELECT MAX(rowid) FROM {source}").fetchone()
         rows_now = table.rows + written
         table = replace(table, auto_increment=counter, rows=rows_now, last=last or 0)
-    session.remember(ROW_COUNT=written, LAST_INSERT_ID=first or 0)
-    wrote(session, database, table, made if written else [])
+    session.set_session_values(ROW_COUNT=written, LAST_INSERT_ID=first or 0)
+    record_write(session, database, table, made if written else [])
 
 
 def _column(table: Table, name: str) -> Column:
     column = table.column(name)
     if column is None:
-        raise fault(1054, name, "field list")
+        raise mysql_error(1054, name, "field list")
     return column
 
 
-def _given(
+def _insert_rows(
     tree: exp.Insert, columns: Sequence[Column], table: Table, session: EmbeddedSession
 ) -> list[Row]:
     source = tree.args.get("expression")
@@ -89,58 +93,63 @@ def _given(
         for number_, item in enumerate(source.expressions, 1):
             values = item.expressions if isinstance(item, exp.Tuple) else [item]
             if len(values) != len(columns) and values:
-                raise fault(1136, number_)
+                raise mysql_error(1136, number_)
             out.append(
-                {c.name: _value(v, c, session) for c, v in zip(columns, values, strict=False)}
+                {
+                    c.name: _insert_value(v, c, session)
+                    for c, v in zip(columns, values, strict=False)
+                }
             )
         return out
     if not isinstance(source, exp.Query):
-        raise unable("INSERT in this form")
-    found = translated(source, session.unit())
+        raise unsupported("INSERT in this form")
+    found = translate(source, session.compile_context())
     if len(found.types) != len(columns):
-        raise fault(1136, 1)
-    rows = rows_read(session.rows(found), found.readers)
+        raise mysql_error(1136, 1)
+    rows = convert_rows(session.rows(found), found.converters)
     return [{c.name: v for c, v in zip(columns, row, strict=True)} for row in rows]
 
 
-_DEFAULT = object()
+_DEFAULT_VALUE = object()
 
 
-def _value(node: exp.Expr, column: Column, session: EmbeddedSession) -> Any:
+def _insert_value(node: exp.Expr, column: Column, session: EmbeddedSession) -> Any:
     """The value of one expression of VALUES."""
     if isinstance(node, exp.Var) and node.name.upper() == "DEFAULT":
-        return _DEFAULT
+        return _DEFAULT_VALUE
     if isinstance(node, exp.Column) and node.name.upper() == "DEFAULT" and not node.table:
-        return _DEFAULT
+        return _DEFAULT_VALUE
     if isinstance(node, exp.Literal):
-        return node.this if node.is_string else _number(node.this)
+        return node.this if node.is_string else _number_value(node.this)
     if isinstance(node, exp.Null):
         return None
-    found = translated(exp.select(node.copy()), session.unit())
-    (row,) = rows_read(session.rows(found), found.readers)
+    found = translate(exp.select(node.copy()), session.compile_context())
+    (row,) = convert_rows(session.rows(found), found.converters)
     return row[0]
 
 
-def _number(text: str) -> Any:
-    number(text)
+def _number_value(text: str) -> Any:
+    number_constant(text)
     return int(text) if text.isdigit() else text
 
 
-def _completed(row: Row, table: Table, session: EmbeddedSession, place: int) -> Row:
+def _complete_row(row: Row, table: Table, session: EmbeddedSession, place: int) -> Row:
     """A row with its defaults, every value as it is stored."""
     if "STRICT_TRANS_TABLES" not in str(session.setting("sql_mode")):
-        raise unable("writing without sql_mode STRICT_TRANS_TABLES")
-    now = session.unit().now
+        raise unsupported("writing without sql_mode STRICT_TRANS_TABLES")
+    now = session.compile_context().now
     out: Row = {}
     for column in table.columns:
-        value = row.get(column.name, _DEFAULT)
-        if value is _DEFAULT:
-            value = default_of(column, now)
-        out[column.name] = stored(value, column, place)
+        value = row.get(column.name, _DEFAULT_VALUE)
+        if value is _DEFAULT_VALUE:
+            value = default_value(column, now)
+        out[column.name] = to_stored(value, column, place)
     return out
 
 
-def _numbered(row: Row, table: Table, counter: int | None) -> tuple[int | None, int | None]:
+def _assign_auto_increment(
+    row: Row, table: Table, counter: int | None
+) -> tuple[int | None, int | None]:
     """Give the row its AUTO_INCREMENT value; the counter after it, and the value that was made."""
     auto = next((c for c in table.columns if c.auto), None)
     if auto is None or counter is None:
@@ -152,7 +161,7 @@ def _numbered(row: Row, table: Table, counter: int | None) -> tuple[int | None, 
     return max(counter, int(value) + 1), None
 
 
-def _write(
+def _insert_row(
     row: Row,
     table: Table,
     database: str,
@@ -161,30 +170,32 @@ def _write(
     ignore: bool,
     duplicate: exp.Expr | None,
 ) -> int:
-    columns = ", ".join(ident(c) for c in row)
+    columns = ", ".join(quote_identifier(c) for c in row)
     marks = ", ".join("?" * len(row))
     word = "INSERT OR REPLACE" if replacing else "INSERT OR IGNORE" if ignore else "INSERT"
-    target = f"{ident(database)}.{ident(table.name)}"
+    target = f"{quote_identifier(database)}.{quote_identifier(table.name)}"
     try:
         done = connection.execute(
             f"{word} INTO {target} ({columns}) VALUES ({marks})", list(row.values())
         )
     except sqlite3.IntegrityError as e:
         if duplicate is not None:
-            raise unable("ON DUPLICATE KEY UPDATE of a row that is there") from e
-        raise taken(row, table, e) from e
+            raise unsupported("ON DUPLICATE KEY UPDATE of a row that is there") from e
+        raise duplicate_key_error(row, table, e) from e
     return done.rowcount
 
 
-def taken(row: Mapping[str, Any], table: Table, error: sqlite3.IntegrityError) -> Exception:
+def duplicate_key_error(
+    row: Mapping[str, Any], table: Table, error: sqlite3.IntegrityError
+) -> Exception:
     """MySQL's error 1062 for SQLite's of a key that is taken."""
     text = str(error)
     for index in table.indexes:
         full = ", ".join(f"{table.name}.{c}" for c in index.columns)
         if index.unique and (text.endswith(f": {full}") or f"{table.name}.{index.name}" in text):
-            entry = "-".join(shown(row.get(c)) for c in index.columns)
-            return fault(1062, entry, f"{table.name}.{index.name}")
-    return unable(f"this row (SQLite says: {text})")
+            entry = "-".join(error_text(row.get(c)) for c in index.columns)
+            return mysql_error(1062, entry, f"{table.name}.{index.name}")
+    return unsupported(f"this row (SQLite says: {text})")
 
 
 # ---------------------------------------------------------------- UPDATE and DELETE
@@ -195,69 +206,72 @@ def update(tree: exp.Update, session: EmbeddedSession) -> None:
         or tree.this.args.get("joins")
         or tree.args.get("from_")
     ):
-        raise unable("UPDATE of several tables")
-    database, table = target_of(tree.this, session)
+        raise unsupported("UPDATE of several tables")
+    database, table = target_table(tree.this, session)
     pairs = [(e.this, e.expression) for e in tree.expressions]
     columns = [_column(table, left.name) for left, _ in pairs]
-    _check_order(columns, [right for _, right in pairs])
-    rows = rows_of(tree, table, database, session, [right for _, right in pairs], columns)
+    _check_assignment_order(columns, [right for _, right in pairs])
+    rows = select_target_rows(
+        tree, table, database, session, [right for _, right in pairs], columns
+    )
     made: list[Row] = []
-    with writing(session, database) as connection:
+    with write_transaction(session, database) as connection:
         for place, (rowid, old, values) in enumerate(rows, 1):
-            new = {c.name: stored(v, c, place) for c, v in zip(columns, values, strict=True)}
+            new = {c.name: to_stored(v, c, place) for c, v in zip(columns, values, strict=True)}
             changed = {k: v for k, v in new.items() if old[k] != v}
             if not changed:
                 continue
             for column in table.columns:
                 if column.on_update and column.name not in changed:
-                    changed[column.name] = session.unit().now
+                    changed[column.name] = session.compile_context().now
             row = {**old, **changed}
             foreign_keys.check_child(row, table, database, session, connection, set(changed))
             foreign_keys.check_parent(old, table, database, session, connection, set(changed))
-            _change(rowid, changed, row, table, database, connection)
+            _update_row(rowid, changed, row, table, database, connection)
             made.append(row)
-    session.remember(ROW_COUNT=len(made))
-    wrote(session, database, table, made)
+    session.set_session_values(ROW_COUNT=len(made))
+    record_write(session, database, table, made)
 
 
-def _check_order(columns: Sequence[Column], values: Sequence[exp.Expr]) -> None:
+def _check_assignment_order(columns: Sequence[Column], values: Sequence[exp.Expr]) -> None:
     """MySQL works assignments out one after the other; here all see the old row."""
     for place, value in enumerate(values):
         names = {c.name.lower() for c in value.find_all(exp.Column)}
         if any(c.name.lower() in names for c in columns[:place]):
-            raise unable("UPDATE with a value that depends on an assignment before it")
+            raise unsupported("UPDATE with a value that depends on an assignment before it")
 
 
-def _change(
+def _update_row(
     rowid: int, changed: Row, row: Row, table: Table, database: str, connection: sqlite3.Connection
 ) -> None:
-    sets = ", ".join(f"{ident(c)} = ?" for c in changed)
-    target = f"{ident(database)}.{ident(table.name)}"
+    sets = ", ".join(f"{quote_identifier(c)} = ?" for c in changed)
+    target = f"{quote_identifier(database)}.{quote_identifier(table.name)}"
     try:
         connection.execute(
             f"UPDATE {target} SET {sets} WHERE rowid = ?", [*changed.values(), rowid]
         )
     except sqlite3.IntegrityError as e:
-        raise taken(row, table, e) from e
+        raise duplicate_key_error(row, table, e) from e
 
 
 def delete(tree: exp.Delete, session: EmbeddedSession) -> None:
     """DELETE from one table."""
     if tree.args.get("tables") or tree.args.get("using") or tree.this.args.get("joins"):
-        raise unable("DELETE from several tables")
-    database, table = target_of(tree.this, session)
-    rows = rows_of(tree, table, database, session, [], [])
+        raise unsupported("DELETE from several tables")
+    database, table = target_table(tree.this, session)
+    rows = select_target_rows(tree, table, database, session, [], [])
     touched: set[str] = set()
-    with writing(session, database) as connection:
+    with write_transaction(session, database) as connection:
         for rowid, old, _ in rows:
-            touched |= foreign_keys.remove_children(old, table, database, session, connection)
+            touched |= foreign_keys.apply_on_delete(old, table, database, session, connection)
             connection.execute(
-                f"DELETE FROM {ident(database)}.{ident(table.name)} WHERE rowid = ?", [rowid]
+                f"DELETE FROM {quote_identifier(database)}.{quote_identifier(table.name)} WHERE rowid = ?",
+                [rowid],
             )
-    session.remember(ROW_COUNT=len(rows))
+    session.set_session_values(ROW_COUNT=len(rows))
     if rows:
-        wrote(session, database, replace(table, rows=max(0, table.rows - len(rows))), [{}])
+        record_write(session, database, replace(table, rows=max(0, table.rows - len(rows))), [{}])
     for name in touched:
         child = session.state.catalog.table(database, name)
         if child is not None:
-            wrote(session, database, child, [{}])
+            record_write(session, database, child, [{}])

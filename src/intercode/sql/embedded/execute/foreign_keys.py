@@ -6,9 +6,9 @@ import sqlite3
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from intercode.sql.dialect.errors import fault, unable
-from intercode.sql.embedded.catalog.catalog import ForeignKey, Table, ident
-from intercode.sql.embedded.catalog.collations import collate
+from intercode.sql.dialect.errors import mysql_error, unsupported
+from intercode.sql.embedded.catalog.catalog import ForeignKey, Table, quote_identifier
+from intercode.sql.embedded.catalog.collations import collate_clause
 
 if TYPE_CHECKING:
     from intercode.sql.embedded.execute.session import EmbeddedSession
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 
-def _enforced(session: EmbeddedSession) -> bool:
+def _checks_enabled(session: EmbeddedSession) -> bool:
     return str(session.setting("foreign_key_checks")) not in ("0", "OFF")
 
 
-def _shown(key: ForeignKey, database: str, child: str) -> str:
+def _constraint_text(key: ForeignKey, database: str, child: str) -> str:
     own = ", ".join(f"`{c}`" for c in key.columns)
     other = ", ".join(f"`{c}`" for c in key.parent_columns)
     rule = f" ON DELETE {key.on_delete}" if key.on_delete else ""
@@ -31,16 +31,18 @@ def _shown(key: ForeignKey, database: str, child: str) -> str:
     )
 
 
-def _rows(
+def _matching_rows(
     connection: sqlite3.Connection, database: str, table: Table, names: tuple[str, ...], values: Any
 ) -> list[tuple[Any, ...]]:
     """Rows of a table with these values in these columns: row number, then all columns."""
     columns = [table.column(n) for n in names]
     tests = " AND ".join(
-        f"{ident(c.name)} = ?{collate(False, c.type)}" for c in columns if c is not None
+        f"{quote_identifier(c.name)} = ?{collate_clause(False, c.type)}"
+        for c in columns
+        if c is not None
     )
-    shown = ", ".join(ident(c.name) for c in table.columns)
-    source = f"{ident(database)}.{ident(table.name)}"
+    shown = ", ".join(quote_identifier(c.name) for c in table.columns)
+    source = f"{quote_identifier(database)}.{quote_identifier(table.name)}"
     return connection.execute(
         f"SELECT rowid, {shown} FROM {source} WHERE {tests}", list(values)
     ).fetchall()
@@ -55,7 +57,7 @@ def check_child(
     changed: set[str] | None = None,
 ) -> None:
     """Raises StatementError 1452 where a row points to a parent that is not there."""
-    if not _enforced(session):
+    if not _checks_enabled(session):
         return
     low = {k.lower(): v for k, v in row.items()}
     for key in table.foreign:
@@ -67,11 +69,13 @@ def check_child(
             parent = table
             if [low.get(c.lower()) for c in key.parent_columns] == values:
                 continue
-        if parent is None or not _rows(connection, database, parent, key.parent_columns, values):
-            raise fault(1452, _shown(key, database, table.name))
+        if parent is None or not _matching_rows(
+            connection, database, parent, key.parent_columns, values
+        ):
+            raise mysql_error(1452, _constraint_text(key, database, table.name))
 
 
-def children(
+def referencing_tables(
     table: Table, database: str, session: EmbeddedSession
 ) -> Iterator[tuple[Table, ForeignKey]]:
     """The tables whose foreign keys point to a table."""
@@ -90,20 +94,20 @@ def check_parent(
     changed: set[str],
 ) -> None:
     """Raises StatementError 1451 where a row that others point to gets another key."""
-    if not _enforced(session):
+    if not _checks_enabled(session):
         return
     low = {k.lower(): v for k, v in old.items()}
-    for child, key in children(table, database, session):
+    for child, key in referencing_tables(table, database, session):
         if not {c.lower() for c in changed} & {c.lower() for c in key.parent_columns}:
             continue
         values = [low[c.lower()] for c in key.parent_columns]
-        if _rows(connection, database, child, key.columns, values):
+        if _matching_rows(connection, database, child, key.columns, values):
             if key.on_update in ("CASCADE", "SET NULL"):
-                raise unable(f"ON UPDATE {key.on_update}")
-            raise fault(1451, _shown(key, database, child.name))
+                raise unsupported(f"ON UPDATE {key.on_update}")
+            raise mysql_error(1451, _constraint_text(key, database, child.name))
 
 
-def remove_children(
+def apply_on_delete(
     old: Row,
     table: Table,
     database: str,
@@ -116,26 +120,26 @@ def remove_children(
     Returns the names of the tables that changed.
     """
     touched: set[str] = set()
-    if not _enforced(session):
+    if not _checks_enabled(session):
         return touched
     if depth > 15:
-        raise unable("foreign keys that cascade more than 15 times")
+        raise unsupported("foreign keys that cascade more than 15 times")
     low = {k.lower(): v for k, v in old.items()}
-    for child, key in children(table, database, session):
+    for child, key in referencing_tables(table, database, session):
         values = [low[c.lower()] for c in key.parent_columns]
-        target = f"{ident(database)}.{ident(child.name)}"
+        target = f"{quote_identifier(database)}.{quote_identifier(child.name)}"
         names = [c.name for c in child.columns]
-        for row in _rows(connection, database, child, key.columns, values):
+        for row in _matching_rows(connection, database, child, key.columns, values):
             inner = dict(zip(names, row[1:], strict=True))
             if child.name == table.name and inner == dict(old):
                 continue
             if key.on_delete == "CASCADE":
-                touched |= remove_children(inner, child, database, session, connection, depth + 1)
+                touched |= apply_on_delete(inner, child, database, session, connection, depth + 1)
                 connection.execute(f"DELETE FROM {target} WHERE rowid = ?", [row[0]])
             elif key.on_delete == "SET NULL":
-                sets = ", ".join(f"{ident(c)} = NULL" for c in key.columns)
+                sets = ", ".join(f"{quote_identifier(c)} = NULL" for c in key.columns)
                 connection.execute(f"UPDATE {target} SET {sets} WHERE rowid = ?", [row[0]])
             else:
-                raise fault(1451, _shown(key, database, child.name))
+                raise mysql_error(1451, _constraint_text(key, database, child.name))
             touched.add(child.name)
     return touched

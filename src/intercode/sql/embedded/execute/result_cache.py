@@ -12,38 +12,38 @@ from typing import Any
 from intercode.core.types import ExecResult
 from intercode.sql.base import SqlLimits
 
-MOST = 32 << 20
+MAX_TOTAL_CHARACTERS = 32 << 20
 """Characters of output that all results may have together."""
-ONE = 256 << 10
+MAX_RESULT_CHARACTERS = 256 << 10
 """Characters of output that one may have; a larger one is worked out anew."""
 
 
-class Results:
+class ResultCache:
     """The results that were asked for last, within bounds. For several threads."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[Any, ...], ExecResult] = OrderedDict()
+        self._results: OrderedDict[tuple[Any, ...], ExecResult] = OrderedDict()
         self._size = 0
         self._lock = threading.Lock()
 
     def find(self, key: tuple[Any, ...], limits: SqlLimits) -> ExecResult | None:
         """The result of a query under these limits, if it is kept."""
         with self._lock:
-            found = self._kept.get((limits, *key))
+            found = self._results.get((limits, *key))
             if found is not None:
-                self._kept.move_to_end((limits, *key))
+                self._results.move_to_end((limits, *key))
             return found
 
-    def keep(self, key: tuple[Any, ...], limits: SqlLimits, result: ExecResult) -> None:
+    def add(self, key: tuple[Any, ...], limits: SqlLimits, result: ExecResult) -> None:
         """Keep a result; the oldest make room."""
         size = len(result.output)
-        if size > ONE:
+        if size > MAX_RESULT_CHARACTERS:
             return
         with self._lock:
-            if (limits, *key) in self._kept:
+            if (limits, *key) in self._results:
                 return
-            self._kept[(limits, *key)] = result
+            self._results[(limits, *key)] = result
             self._size += size
-            while self._size > MOST:
-                _, gone = self._kept.popitem(last=False)
+            while self._size > MAX_TOTAL_CHARACTERS:
+                _, gone = self._results.popitem(last=False)
                 self._size -= len(gone.output)

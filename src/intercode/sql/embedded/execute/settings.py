@@ -6,25 +6,33 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from intercode.sql.dialect.errors import StatementError, denied, fault, near, unable
-from intercode.sql.dialect.keywords import words
-from intercode.sql.dialect.parser import parsed
+from intercode.sql.dialect.errors import (
+    StatementError,
+    access_denied,
+    mysql_error,
+    syntax_error,
+    unsupported,
+)
+from intercode.sql.dialect.keywords import word_set
+from intercode.sql.dialect.parser import parse
 
 if TYPE_CHECKING:
     from intercode.sql.embedded.execute.session import EmbeddedSession
 
-MODES = (
+DEFAULT_MODES = (
     "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,"
     "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
 )
 """MySQL 8's own modes."""
-_KNOWN_MODES = frozenset(MODES.split(",")) | words("""
+_KNOWN_MODES = frozenset(DEFAULT_MODES.split(",")) | word_set("""
     ALLOW_INVALID_DATES ANSI ANSI_QUOTES HIGH_NOT_PRECEDENCE IGNORE_SPACE NO_AUTO_VALUE_ON_ZERO
     NO_BACKSLASH_ESCAPES NO_DIR_IN_CREATE NO_UNSIGNED_SUBTRACTION PAD_CHAR_TO_FULL_LENGTH
     PIPES_AS_CONCAT REAL_AS_FLOAT STRICT_ALL_TABLES TIME_TRUNCATE_FRACTIONAL TRADITIONAL""")
-_NOT_HERE = words("ANSI ANSI_QUOTES NO_BACKSLASH_ESCAPES PIPES_AS_CONCAT HIGH_NOT_PRECEDENCE")
-DEFAULTS: dict[str, Any] = {
-    "sql_mode": f"{MODES},IGNORE_SPACE", "autocommit": 1, "foreign_key_checks": 1,
+_UNSUPPORTED_MODES = word_set(
+    "ANSI ANSI_QUOTES NO_BACKSLASH_ESCAPES PIPES_AS_CONCAT HIGH_NOT_PRECEDENCE"
+)
+DEFAULT_SETTINGS: dict[str, Any] = {
+    "sql_mode": f"{DEFAULT_MODES},IGNORE_SPACE", "autocommit": 1, "foreign_key_checks": 1,
     "unique_checks": 1,
     "group_concat_max_len": 1024, "max_execution_time": 0, "sql_safe_updates": 0,
     "character_set_client": "utf8mb4", "character_set_connection": "utf8mb4",
@@ -40,22 +48,22 @@ DEFAULTS: dict[str, Any] = {
     "auto_increment_offset": 1, "div_precision_increment": 4, "default_storage_engine": "InnoDB",
     "license": "GPL", "protocol_version": 10, "sql_big_selects": 1, "sql_quote_show_create": 1,
 }  # fmt: skip
-_WITHOUT_EFFECT = words("""
+_IGNORED_SETTINGS = word_set("""
     autocommit unique_checks sql_notes sql_safe_updates time_zone character_set_client
     character_set_connection character_set_results collation_connection wait_timeout
     interactive_timeout transaction_isolation tx_isolation max_execution_time sql_big_selects
     sql_quote_show_create""")
 """What may be set and changes nothing that a statement of an episode shows."""
-_READ_ONLY = words(
+_READ_ONLY = word_set(
     "version hostname port license protocol_version lower_case_table_names system_time_zone"
 )
-_ONE = re.compile(
+_ASSIGNMENT = re.compile(
     r"\s*(?:(?P<user>@\s*[`'\"]?(?P<var>[\w.$]+)[`'\"]?)"
     r"|(?:(?P<scope>GLOBAL|PERSIST|PERSIST_ONLY|SESSION|LOCAL)\s+|@@(?:(?P<at>\w+)\.)?)?"
     r"`?(?P<name>\w+)`?)\s*:?=\s*",
     re.I,
 )
-_NOTHING = re.compile(
+_IGNORED_SET = re.compile(
     r"SET\s+(NAMES|CHARACTER\s+SET|CHARSET|(SESSION\s+|LOCAL\s+)?TRANSACTION)\b", re.I
 )
 
@@ -64,24 +72,24 @@ def execute(code: str, session: EmbeddedSession) -> None:
     """One SET statement. Raises StatementError 1193, 1227, 1231, 1238 and for what has effects
     that this engine has not."""
     text = code.strip().rstrip(";").strip()
-    if _NOTHING.match(text):
+    if _IGNORED_SET.match(text):
         return
     if re.match(r"SET\s+(PASSWORD|ROLE|DEFAULT|RESOURCE)\b", text, re.I):
-        raise denied("SET of accounts and resources", "they are the server's")
-    for part in _parts(text[3:]):
-        found = _ONE.match(part)
+        raise access_denied("SET of accounts and resources", "they are the server's")
+    for part in _split_assignments(text[3:]):
+        found = _ASSIGNMENT.match(part)
         if found is None:
-            raise near(text, text.find(part.strip()))
-        value = _value(part[found.end() :].strip(), session)
+            raise syntax_error(text, text.find(part.strip()))
+        value = _evaluate(part[found.end() :].strip(), session)
         if found["user"]:
             variables = {**session.state.variables, found["var"].lower(): value}
             session.state = replace(session.state, variables=variables)
             continue
         where = (found["scope"] or found["at"] or "SESSION").upper()
-        _set(found["name"].lower(), value, where, session)
+        _assign(found["name"].lower(), value, where, session)
 
 
-def _parts(text: str) -> list[str]:
+def _split_assignments(text: str) -> list[str]:
     parts, depth, quote, start = [], 0, "", 0
     for i, char in enumerate(text):
         if quote:
@@ -96,51 +104,51 @@ def _parts(text: str) -> list[str]:
     return [*parts, text[start:]]
 
 
-def _value(text: str, session: EmbeddedSession) -> Any:
+def _evaluate(text: str, session: EmbeddedSession) -> Any:
     word = text.strip("'\"`")
     if re.fullmatch(r"[A-Za-z_][\w-]*", text) and text.upper() not in ("NULL", "TRUE", "FALSE"):
         return None if text.upper() == "DEFAULT" else word
-    from intercode.sql.embedded.compile.translation import translated
+    from intercode.sql.embedded.compile.translation import translate
 
-    found = translated(parsed(f"SELECT {text}"), session.unit())
+    found = translate(parse(f"SELECT {text}"), session.compile_context())
     rows = session.rows(found)
     if len(found.types) != 1 or len(rows) != 1:
-        raise fault(1241, 1)
+        raise mysql_error(1241, 1)
     value = rows[0][0]
-    read = found.readers[0]
+    read = found.converters[0]
     return value if value is None or read is None else read(value)
 
 
-def _set(name: str, value: Any, where: str, session: EmbeddedSession) -> None:
+def _assign(name: str, value: Any, where: str, session: EmbeddedSession) -> None:
     if where not in ("SESSION", "LOCAL"):
-        raise denied(f"SET {where} {name}", "other episodes use the same server")
-    if name not in DEFAULTS:
-        raise fault(1193, name)
+        raise access_denied(f"SET {where} {name}", "other episodes use the same server")
+    if name not in DEFAULT_SETTINGS:
+        raise mysql_error(1193, name)
     if name in _READ_ONLY:
-        raise fault(1238, name, "read only")
+        raise mysql_error(1238, name, "read only")
     settings = {k: v for k, v in session.state.settings.items() if k != name}
     if value is not None:
-        settings[name] = _checked(name, value)
-    if settings.get(name) == DEFAULTS[name]:
+        settings[name] = _check_value(name, value)
+    if settings.get(name) == DEFAULT_SETTINGS[name]:
         del settings[name]
     session.state = replace(session.state, settings=settings)
 
 
-def _checked(name: str, value: Any) -> Any:
+def _check_value(name: str, value: Any) -> Any:
     if name == "sql_mode":
-        return _modes(str(value))
-    if name in _WITHOUT_EFFECT or name == "foreign_key_checks":
+        return _parse_modes(str(value))
+    if name in _IGNORED_SETTINGS or name == "foreign_key_checks":
         words = {"ON": 1, "OFF": 0, "TRUE": 1, "FALSE": 0}
         return words.get(str(value).upper(), value)
-    error: StatementError = unable(f"SET {name}")
+    error: StatementError = unsupported(f"SET {name}")
     raise error
 
 
-def _modes(value: str) -> str:
+def _parse_modes(value: str) -> str:
     names = [n for n in value.upper().replace(" ", "").split(",") if n]
     for name in names:
         if name not in _KNOWN_MODES:
-            raise fault(1231, "sql_mode", name)
-        if name in _NOT_HERE:
-            raise unable(f"sql_mode {name}")
+            raise mysql_error(1231, "sql_mode", name)
+        if name in _UNSUPPORTED_MODES:
+            raise unsupported(f"sql_mode {name}")
     return ",".join(dict.fromkeys(names))

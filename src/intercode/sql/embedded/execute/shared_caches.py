@@ -11,36 +11,36 @@ from pathlib import Path
 from intercode.core.errors import DataError
 from intercode.core.paths import cache_root
 from intercode.sql.embedded.catalog.catalog import Catalog
-from intercode.sql.embedded.compile.translation import Translations
-from intercode.sql.embedded.execute.result_cache import Results
-from intercode.sql.embedded.execute.translation_store import FOLDER, open_store
-from intercode.sql.embedded.load.build import Built, built
+from intercode.sql.embedded.compile.translation import TranslationCache
+from intercode.sql.embedded.execute.result_cache import ResultCache
+from intercode.sql.embedded.execute.translation_store import DIRECTORY_VARIABLE, open_store
+from intercode.sql.embedded.load.build import BuiltDatabases, build_databases
 
 
-class Shared:
+class SharedCaches:
     """For several threads."""
 
     def __init__(self) -> None:
-        self.translations = Translations(open_store())
-        self.results = Results()
+        self.translations = TranslationCache(open_store())
+        self.results = ResultCache()
         self._lock = threading.Lock()
-        self._built: dict[tuple[Path, int, int], Built] = {}
+        self._databases: dict[tuple[Path, int, int], BuiltDatabases] = {}
         self._catalogs: dict[tuple[str, str], Catalog] = {}
 
-    def data(self, path: Path) -> Built:
+    def databases_of(self, path: Path) -> BuiltDatabases:
         """The databases of a dump. Raises DataError where it cannot be read or is no dump."""
         try:
             status = os.stat(path)
         except OSError as e:
             raise DataError(f"{path}: the dump cannot be read ({e.strerror})") from e
         key = (path, status.st_mtime_ns, status.st_size)
-        found = self._built.get(key)
+        found = self._databases.get(key)
         if found is None:
             with self._lock:
-                found = self._built[key] = self._built.get(key) or built(path)
+                found = self._databases[key] = self._databases.get(key) or build_databases(path)
         return found
 
-    def alone(self, data: Built, name: str) -> Catalog:
+    def single_database_catalog(self, data: BuiltDatabases, name: str) -> Catalog:
         """The catalog with that database alone: an episode sees no other."""
         key = (data.digest, name)
         found = self._catalogs.get(key)
@@ -54,14 +54,14 @@ class Shared:
 
 
 @lru_cache(maxsize=4)
-def _of(cache: Path, store: str | None) -> Shared:
-    return Shared()
+def _caches_for(cache: Path, store: str | None) -> SharedCaches:
+    return SharedCaches()
 
 
-def shared() -> Shared:
+def shared_caches() -> SharedCaches:
     """That of this process, for the cache that it uses now."""
-    return _of(cache_root(), os.environ.get(FOLDER))
+    return _caches_for(cache_root(), os.environ.get(DIRECTORY_VARIABLE))
 
 
 if hasattr(os, "register_at_fork"):  # another thread may hold a lock of it at that moment
-    os.register_at_fork(after_in_child=_of.cache_clear)
+    os.register_at_fork(after_in_child=_caches_for.cache_clear)

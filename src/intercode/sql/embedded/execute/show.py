@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from intercode.sql.dialect.errors import fault, near, unable
-from intercode.sql.dialect.keywords import words
+from intercode.sql.dialect.errors import mysql_error, syntax_error, unsupported
+from intercode.sql.dialect.keywords import word_set
 from intercode.sql.embedded.catalog import information_schema
 from intercode.sql.embedded.catalog.catalog import Column, Table
-from intercode.sql.embedded.execute.settings import DEFAULTS
+from intercode.sql.embedded.execute.settings import DEFAULT_SETTINGS
 from intercode.sql.embedded.functions.patterns import like
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def execute(code: str, session: EmbeddedSession) -> Rows:
     if re.match(
         r"(EXPLAIN|DESC(RIBE)?)\s+(SELECT|WITH|INSERT|UPDATE|DELETE|FORMAT|ANALYZE|\()", text, re.I
     ):
-        raise unable("EXPLAIN: it has no plans of MySQL's")
+        raise unsupported("EXPLAIN: it has no plans of MySQL's")
     for pattern, handler in _FORMS:
         found = re.fullmatch(pattern, text, re.I | re.S)
         if found is not None:
@@ -36,43 +36,46 @@ def execute(code: str, session: EmbeddedSession) -> Rows:
     word = text.partition(" ")[0].upper()
     if word == "SHOW":
         known = re.match(r"SHOW\s+(\w+)", text, re.I)
-        if known and known[1].upper() in _KNOWN:
-            raise unable(f"SHOW {known[1].upper()}")
+        if known and known[1].upper() in _UNSUPPORTED:
+            raise unsupported(f"SHOW {known[1].upper()}")
         rest = re.match(r"\w+\s+(?:FULL\s+)?(?:TABLES|DATABASES|COLUMNS)?", text, re.I)
-        raise near(code, code.find(text) + (rest.end() if rest else 0))
-    raise near(code, code.find(text) + len(word) + 1)
+        raise syntax_error(code, code.find(text) + (rest.end() if rest else 0))
+    raise syntax_error(code, code.find(text) + len(word) + 1)
 
 
-def _bare(name: str | None) -> str | None:
+def _unquote(name: str | None) -> str | None:
     return name.strip().strip("`").lower() if name else None
 
 
 def _database(found: dict[str, Any], session: EmbeddedSession) -> str:
-    name = _bare(found.get("database")) or session.database
+    name = _unquote(found.get("database")) or session.database
     if not name:
-        raise fault(1046)
-    if name not in session.state.catalog.databases and name not in information_schema.SCHEMAS:
-        raise fault(1049, name)
+        raise mysql_error(1046)
+    if (
+        name not in session.state.catalog.databases
+        and name not in information_schema.SYSTEM_SCHEMAS
+    ):
+        raise mysql_error(1049, name)
     return name
 
 
 def _table(found: dict[str, Any], session: EmbeddedSession) -> tuple[str, Table]:
-    from intercode.sql.dialect.grammar import reserved_name
+    from intercode.sql.dialect.grammar import reserved_name_error
 
     parts = [p.strip() for p in re.split(r"\s*\.\s*", found["table"])]
     for part in parts[:1]:
-        if not part.startswith("`") and (error := reserved_name(part, 0, part)):
+        if not part.startswith("`") and (error := reserved_name_error(part, 0, part)):
             raise error
     named = {**found, "database": parts[0]} if len(parts) == 2 else found
     database = _database(named, session)
-    name = (_bare(parts[-1]) or "").lower()
+    name = (_unquote(parts[-1]) or "").lower()
     table = session.state.catalog.table(database, name)
     if table is None:
-        raise fault(1146, f"{database}.{name}")
+        raise mysql_error(1146, f"{database}.{name}")
     return database, table
 
 
-def _kept(rows: Rows, found: dict[str, Any], place: int = 0) -> Rows:
+def _filter_rows(rows: Rows, found: dict[str, Any], place: int = 0) -> Rows:
     if found.get("where"):
         condition = re.fullmatch(
             r"`?(\w+)`?\s*(=|LIKE)\s*('[^']*'|\"[^\"]*\")", found["where"].strip(), re.I
@@ -80,7 +83,7 @@ def _kept(rows: Rows, found: dict[str, Any], place: int = 0) -> Rows:
         if condition is None or not condition[1].lower().startswith(
             ("tables_in", "field", "databas", "variable_name", "name")
         ):
-            raise unable("SHOW with this WHERE")
+            raise unsupported("SHOW with this WHERE")
         pattern = condition[3][1:-1]
         if condition[2] == "=":
             pattern = re.sub(r"([%_\\])", r"\\\1", pattern)
@@ -92,28 +95,30 @@ def _kept(rows: Rows, found: dict[str, Any], place: int = 0) -> Rows:
 
 
 def _databases(found: dict[str, Any], session: EmbeddedSession) -> Rows:
-    return _kept([(n,) for n in information_schema.schemas(session.state.catalog)], found)
+    return _filter_rows(
+        [(n,) for n in information_schema.schema_names(session.state.catalog)], found
+    )
 
 
 def _tables(found: dict[str, Any], session: EmbeddedSession) -> Rows:
     database = _database(found, session)
     tables = session.state.catalog.databases.get(database)
     if tables is None:
-        raise unable(f"SHOW TABLES of {database}")
+        raise unsupported(f"SHOW TABLES of {database}")
     shown = sorted(t.name for t in tables.values() if not t.temporary)
     if found.get("full"):
         kinds = {t.name: "VIEW" if t.query is not None else "BASE TABLE" for t in tables.values()}
-        return _kept([(n, kinds[n]) for n in shown], found)
-    return _kept([(n,) for n in shown], found)
+        return _filter_rows([(n, kinds[n]) for n in shown], found)
+    return _filter_rows([(n,) for n in shown], found)
 
 
 def _columns(found: dict[str, Any], session: EmbeddedSession) -> Rows:
     _, table = _table(found, session)
     rows = [_column(table, c, bool(found.get("full"))) for c in table.columns]
     if found.get("column"):
-        name = (_bare(found["column"]) or "").strip("'\"")
+        name = (_unquote(found["column"]) or "").strip("'\"")
         return [r for r in rows if like(str(r[0]), name, "\\", "general")]
-    return _kept(rows, found)
+    return _filter_rows(rows, found)
 
 
 def _column(table: Table, column: Column, full: bool) -> tuple[Any, ...]:
@@ -121,7 +126,7 @@ def _column(table: Table, column: Column, full: bool) -> tuple[Any, ...]:
     if column.on_update:
         extra = f"{extra} on update CURRENT_TIMESTAMP".strip()
     null = "YES" if column.nullable else "NO"
-    key = table.key_of(column.name)
+    key = table.key_label(column.name)
     if not full:
         return (column.name, column.declared, null, key, column.default, extra)
     rights = "select,insert,update,references"
@@ -228,16 +233,16 @@ def _create_database(found: dict[str, Any], session: EmbeddedSession) -> Rows:
 
 
 def _variables(found: dict[str, Any], session: EmbeddedSession) -> Rows:
-    known = {**DEFAULTS, "version": "8.0.33", **session.state.settings}
+    known = {**DEFAULT_SETTINGS, "version": "8.0.33", **session.state.settings}
     words = {1: "ON", 0: "OFF"}
     switches = {"autocommit", "foreign_key_checks", "unique_checks", "sql_notes", "sql_big_selects"}
     rows = [
         (n, words.get(v, str(v)) if n in switches else str(v)) for n, v in sorted(known.items())
     ]
-    return _kept(rows, found)
+    return _filter_rows(rows, found)
 
 
-def _nothing(found: dict[str, Any], session: EmbeddedSession) -> Rows:
+def _no_rows(found: dict[str, Any], session: EmbeddedSession) -> Rows:
     return []
 
 
@@ -260,9 +265,9 @@ _FORMS = (
     ),
     (rf"SHOW\s+(?:INDEX|INDEXES|KEYS)\s+(?:FROM|IN)\s+{_TABLE}{_FROM}", _index),
     (rf"SHOW\s+(?:(?:GLOBAL|SESSION|LOCAL)\s+)?VARIABLES{_TAIL}", _variables),
-    (r"SHOW\s+(?:WARNINGS|ERRORS)(?:\s+LIMIT\s+\d+)?", _nothing),
+    (r"SHOW\s+(?:WARNINGS|ERRORS)(?:\s+LIMIT\s+\d+)?", _no_rows),
 )
-_KNOWN = words("""
+_UNSUPPORTED = word_set("""
     TABLE STATUS PROCESSLIST GRANTS ENGINES PRIVILEGES CHARACTER COLLATION TRIGGERS EVENTS
     PROCEDURE FUNCTION PLUGINS OPEN BINARY MASTER REPLICA SLAVE PROFILES PROFILE GLOBAL SESSION
     CREATE ENGINE COUNT""")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from intercode.sql.base import SqlLimits
 from intercode.sql.embedded.catalog.catalog import Catalog
-from intercode.sql.embedded.load.build import Built
+from intercode.sql.embedded.load.build import BuiltDatabases
 
 if TYPE_CHECKING:
     from intercode.sql.embedded.engine import EmbeddedEngine
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class EmbeddedState:
     """What a session is at a moment, but for the content of databases.
 
     ``touched``: (database, table) to ``new``, ``gone`` or ``changed``. ``settings`` and
@@ -28,31 +28,31 @@ class State:
     database: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     variables: Mapping[str, Any] = field(default_factory=dict)
-    touched: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    session: Mapping[str, Any] = field(default_factory=dict)
+    table_changes: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    session_values: Mapping[str, Any] = field(default_factory=dict)
 
 
-class Kept:
+class EmbeddedSnapshot:
     """See ``sessions.sql.base.KeptDatabase``. ``contents``: of the databases that were written."""
 
-    left_behind: tuple[str, ...] = ()
+    omitted_tables: tuple[str, ...] = ()
 
     def __init__(
         self,
         engine: EmbeddedEngine,
-        built: Built,
-        state: State,
+        built: BuiltDatabases,
+        state: EmbeddedState,
         limits: SqlLimits,
         contents: dict[str, bytes | Path],
     ) -> None:
         self.engine, self.state, self.limits, self.contents = engine, state, limits, contents
-        self._built = built
+        self._databases = built
 
     def open(self) -> EmbeddedSession:
         """A new session that begins with it."""
-        return self.engine.session(self._built, self.state, self.limits, self.contents)
+        return self.engine.new_session(self._databases, self.state, self.limits, self.contents)
 
-    def take(self) -> EmbeddedSession:
+    def open_last(self) -> EmbeddedSession:
         """As ``open``, for the last time."""
         session = self.open()
         self.close()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from intercode.sql.dialect.errors import StatementError, near
+from intercode.sql.dialect.errors import StatementError, syntax_error
 
 if TYPE_CHECKING:
     from intercode.sql.embedded.execute.session import EmbeddedSession
 
-_START = ""
+_TRANSACTION_START = ""
 
 
 def execute(word: str, code: str, session: EmbeddedSession) -> None:
@@ -18,42 +18,42 @@ def execute(word: str, code: str, session: EmbeddedSession) -> None:
     text = " ".join(code.strip().rstrip(";").split())
     upper = text.upper()
     if word == "START" and not upper.startswith("START TRANSACTION"):
-        raise near(code, 6)
+        raise syntax_error(code, 6)
     if word in ("START", "BEGIN"):
-        finish(session)
-        session.marks.append((_START, session.snapshot()))
+        commit(session)
+        session.savepoints.append((_TRANSACTION_START, session.snapshot()))
     elif word == "COMMIT":
-        finish(session)
+        commit(session)
     elif word == "SAVEPOINT":
         name = text.partition(" ")[2].strip("`").lower()
-        session.marks.append((name, session.snapshot()))
+        session.savepoints.append((name, session.snapshot()))
     elif word == "ROLLBACK" and (found := re.search(r"TO (?:SAVEPOINT )?`?(\w+)`?$", text, re.I)):
-        _back(found[1].lower(), session)
+        _rollback_to(found[1].lower(), session)
     elif word == "ROLLBACK":
-        if session.marks:
-            session.restore(session.marks[0][1])
-        finish(session)
+        if session.savepoints:
+            session.restore(session.savepoints[0][1])
+        commit(session)
     elif word == "RELEASE":
-        _find(text.rpartition(" ")[2].strip("`").lower(), session)
+        _savepoint_index(text.rpartition(" ")[2].strip("`").lower(), session)
 
 
-def finish(session: EmbeddedSession) -> None:
+def commit(session: EmbeddedSession) -> None:
     """The transaction is over, its changes stay. DDL does this too."""
-    for _, kept in session.marks:
+    for _, kept in session.savepoints:
         kept.close()
-    session.marks.clear()
+    session.savepoints.clear()
 
 
-def _find(name: str, session: EmbeddedSession) -> int:
-    for place in reversed(range(len(session.marks))):
-        if session.marks[place][0] == name:
+def _savepoint_index(name: str, session: EmbeddedSession) -> int:
+    for place in reversed(range(len(session.savepoints))):
+        if session.savepoints[place][0] == name:
             return place
     raise StatementError(1305, f"SAVEPOINT {name} does not exist")
 
 
-def _back(name: str, session: EmbeddedSession) -> None:
-    place = _find(name, session)
-    session.restore(session.marks[place][1])
-    for _, kept in session.marks[place + 1 :]:
+def _rollback_to(name: str, session: EmbeddedSession) -> None:
+    place = _savepoint_index(name, session)
+    session.restore(session.savepoints[place][1])
+    for _, kept in session.savepoints[place + 1 :]:
         kept.close()
-    del session.marks[place + 1 :]
+    del session.savepoints[place + 1 :]

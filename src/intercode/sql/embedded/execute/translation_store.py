@@ -27,18 +27,18 @@ import sqlglot.parser
 
 from intercode.core.paths import cache_root
 from intercode.sql.dialect.errors import StatementError
-from intercode.sql.embedded.catalog.result_values import reader
+from intercode.sql.embedded.catalog.result_values import result_converter
 from intercode.sql.embedded.catalog.types import Type
-from intercode.sql.embedded.compile.translation import Key, Outcome, Store, Translation
+from intercode.sql.embedded.compile.translation import Key, Outcome, Translation, TranslationStore
 
-FOLDER = "INTERCODE_SQL_TRANSLATIONS"
+DIRECTORY_VARIABLE = "INTERCODE_SQL_TRANSLATIONS"
 """An environment variable: the directory of these files; empty: nothing is kept."""
-MOST = 8 << 20
+MAX_FILE_BYTES = 8 << 20
 """Bytes of a file; one that is larger is begun anew."""
-LONGEST = 32 << 10
+MAX_ENTRY_CHARACTERS = 32 << 10
 """Characters of an entry; what is longer is worked out every time."""
-_VERSIONS = 3
-_TOGETHER = 32
+_MAX_OLD_FILES = 3
+_BATCH_SIZE = 32
 """Entries that are written at once."""
 
 
@@ -48,7 +48,7 @@ class NoStore:
     def find(self, key: Key) -> Outcome | None:  # noqa: ARG002
         return None
 
-    def keep(self, key: Key, value: Outcome) -> None:
+    def add(self, key: Key, value: Outcome) -> None:
         """Nothing is kept."""
 
     def flush(self) -> None:
@@ -62,46 +62,49 @@ class FileStore:
         self._folder = folder
         self._lock = threading.Lock()
         self._lines: dict[bytes, tuple[bytes, bytes]] = {}
-        self._waiting: list[bytes] = []
-        self._asked: tuple[Key | None, bytes] = None, b""  # what is kept was mostly asked for last
-        self._file, self._read = 0, 0  # its inode, and how far it was read
+        self._pending: list[bytes] = []
+        self._last_lookup: tuple[Key | None, bytes] = (
+            None,
+            b"",
+        )  # what is kept was mostly asked for last
+        self._inode, self._read_bytes = 0, 0  # its inode, and how far it was read
 
     @functools.cached_property
     def path(self) -> str:
         """The file of this version."""
-        return str(self._folder / f"translations-{translator()}")
+        return str(self._folder / f"translations-{translator_digest()}")
 
     def find(self, key: Key) -> Outcome | None:
         """What is kept under a key, if anything sound is."""
-        name = _digest(key)
-        self._asked = key, name
+        name = _key_digest(key)
+        self._last_lookup = key, name
         line = self._lines.get(name)
         if line is None:
             with self._lock, suppress(OSError):
-                self._catch_up()
+                self._read_new_lines()
             line = self._lines.get(name)
         if line is None or line[0] != _checksum(name, line[1]):
             return None
         with suppress(ValueError, TypeError, KeyError, IndexError):
-            return _outcome(json.loads(line[1]))
+            return _from_json(json.loads(line[1]))
         return None
 
-    def keep(self, key: Key, value: Outcome) -> None:
+    def add(self, key: Key, value: Outcome) -> None:
         """Keep one, soon."""
-        text = _ENCODE(_told(value)).encode()
-        if len(text) > LONGEST:
+        text = _ENCODE(_to_json(value)).encode()
+        if len(text) > MAX_ENTRY_CHARACTERS:
             return
-        asked, name = self._asked
-        name = name if asked is key else _digest(key)
+        asked, name = self._last_lookup
+        name = name if asked is key else _key_digest(key)
         with self._lock:
-            self._waiting.append(b" ".join((_checksum(name, text), name, text)))
-        if len(self._waiting) >= _TOGETHER:
+            self._pending.append(b" ".join((_checksum(name, text), name, text)))
+        if len(self._pending) >= _BATCH_SIZE:
             self.flush()
 
     def flush(self) -> None:
         """Append what waits."""
         with self._lock:
-            lines, self._waiting = self._waiting, []
+            lines, self._pending = self._pending, []
             if lines:
                 with suppress(OSError):
                     self._append(b"\n" + b"\n".join(lines) + b"\n")
@@ -110,29 +113,29 @@ class FileStore:
         new = not os.path.exists(self.path)
         fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            _require_ours(os.fstat(fd), self.path)
-            if os.fstat(fd).st_size > MOST:
+            _require_private(os.fstat(fd), self.path)
+            if os.fstat(fd).st_size > MAX_FILE_BYTES:
                 os.unlink(self.path)
                 return
             os.write(fd, text)
         finally:
             os.close(fd)
         if new:
-            _forget_others(Path(self.path))
+            _remove_old_files(Path(self.path))
 
-    def _catch_up(self) -> None:
+    def _read_new_lines(self) -> None:
         """Read the lines that were appended since. Raises OSError where there is no file."""
         status = os.stat(self.path)
-        if (status.st_ino, status.st_size) == (self._file, self._read):
+        if (status.st_ino, status.st_size) == (self._inode, self._read_bytes):
             return
         with open(self.path, "rb") as file:
             status = os.fstat(file.fileno())
-            _require_ours(status, self.path)
-            if status.st_ino != self._file or status.st_size < self._read:
-                self._lines, self._file, self._read = {}, status.st_ino, 0
-            file.seek(self._read)
-            text = file.read(2 * MOST)
-        self._read += len(text)
+            _require_private(status, self.path)
+            if status.st_ino != self._inode or status.st_size < self._read_bytes:
+                self._lines, self._inode, self._read_bytes = {}, status.st_ino, 0
+            file.seek(self._read_bytes)
+            text = file.read(2 * MAX_FILE_BYTES)
+        self._read_bytes += len(text)
         for line in text.split(b"\n"):
             parts = line.split(b" ", 2)
             if len(parts) == 3:
@@ -141,20 +144,20 @@ class FileStore:
 
 def open_store() -> FileStore | NoStore:
     """The store of this user; none where there can be no such file."""
-    chosen = os.environ.get(FOLDER)
+    chosen = os.environ.get(DIRECTORY_VARIABLE)
     if chosen == "":
         return NoStore()
     try:
         folder = Path(chosen) if chosen else cache_root() / "sql" / "translations"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _require_ours(folder.stat(), str(folder))
+        _require_private(folder.stat(), str(folder))
         return FileStore(folder)
     except OSError:
         return NoStore()
 
 
 @functools.cache
-def translator() -> str:
+def translator_digest() -> str:
     """A name for all that a translation depends on, but for its key."""
     digest = hashlib.sha256()
     kind = Path(sqlglot.parser.__file__).suffix
@@ -168,27 +171,27 @@ def translator() -> str:
     return digest.hexdigest()[:24]
 
 
-def _require_ours(status: os.stat_result, path: str) -> None:
+def _require_private(status: os.stat_result, path: str) -> None:
     """Raises PermissionError for what others than this user can write to."""
     if hasattr(os, "geteuid") and (status.st_uid != os.geteuid() or status.st_mode & 0o022):
         raise PermissionError(f"others can write to {path}")
 
 
-def _forget_others(path: Path) -> None:
+def _remove_old_files(path: Path) -> None:
     """Remove the files of other versions, but for the last ones."""
     with suppress(OSError):
         others = set(path.parent.glob("translations-*")) - {path}
-        for old in sorted(others, key=lambda p: p.stat().st_mtime)[: -_VERSIONS or None]:
+        for old in sorted(others, key=lambda p: p.stat().st_mtime)[: -_MAX_OLD_FILES or None]:
             old.unlink(missing_ok=True)
 
 
 # ---------------------------------------------------------------- entries
-_NAMES = tuple(field.name for field in fields(Type))
-_FACTS = attrgetter(*_NAMES)
+_TYPE_FIELDS = tuple(field.name for field in fields(Type))
+_type_values = attrgetter(*_TYPE_FIELDS)
 _ENCODE = json.JSONEncoder(separators=(",", ":")).encode
 
 
-def _digest(key: Key) -> bytes:
+def _key_digest(key: Key) -> bytes:
     return hashlib.sha256(repr(key).encode()).hexdigest().encode()
 
 
@@ -196,24 +199,24 @@ def _checksum(name: bytes, text: bytes) -> bytes:
     return hashlib.sha256(name + text).hexdigest()[:32].encode()
 
 
-def _told(value: Outcome) -> dict[str, Any]:
+def _to_json(value: Outcome) -> dict[str, Any]:
     if isinstance(value, StatementError):
         return {"number": value.number, "message": value.message}
-    types = [_FACTS(kind) for kind in value.types]
-    return {"sql": value.sql, "names": value.names, "types": types, "used": sorted(value.used)}
+    types = [_type_values(kind) for kind in value.types]
+    return {"sql": value.sql, "names": value.names, "types": types, "used": sorted(value.databases)}
 
 
-def _outcome(told: dict[str, Any]) -> Outcome:
+def _from_json(told: dict[str, Any]) -> Outcome:
     if "number" in told:
         return StatementError(told["number"], told["message"])
-    types = tuple(_type(facts) for facts in told["types"])
-    readers = tuple(reader(kind) for kind in types)
+    types = tuple(_type_from_json(facts) for facts in told["types"])
+    readers = tuple(result_converter(kind) for kind in types)
     return Translation(told["sql"], tuple(told["names"]), types, readers, frozenset(told["used"]))
 
 
-def _type(facts: list[Any]) -> Type:
-    known = dict(zip(_NAMES, facts, strict=True))
+def _type_from_json(facts: list[Any]) -> Type:
+    known = dict(zip(_TYPE_FIELDS, facts, strict=True))
     return Type(**{**known, "words": tuple(known["words"])})
 
 
-_: type[Store] = FileStore
+_: type[TranslationStore] = FileStore

@@ -8,79 +8,81 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from intercode.sql.dialect.errors import denied, fault
+from intercode.sql.dialect.errors import access_denied, mysql_error
 from intercode.sql.embedded.catalog import information_schema
-from intercode.sql.embedded.catalog.catalog import Column, Table, ident
-from intercode.sql.embedded.catalog.collations import collate, plainness
-from intercode.sql.embedded.catalog.result_values import reader
+from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier
+from intercode.sql.embedded.catalog.collations import collate_clause, nocase_level
+from intercode.sql.embedded.catalog.result_values import result_converter
 from intercode.sql.embedded.catalog.types import Type
-from intercode.sql.embedded.compile.expressions import condition, scalar
-from intercode.sql.embedded.compile.queries import start
+from intercode.sql.embedded.compile.expressions import compile_condition, compile_scalar
+from intercode.sql.embedded.compile.queries import root_scope
 from intercode.sql.embedded.compile.scope import Scope
-from intercode.sql.embedded.compile.select import limit_of
-from intercode.sql.embedded.compile.sources import plain_source
+from intercode.sql.embedded.compile.select import limit_clause
+from intercode.sql.embedded.compile.sources import base_table_source
 
 if TYPE_CHECKING:
     from intercode.sql.embedded.execute.session import EmbeddedSession
 
-Found = list[tuple[int, dict[str, Any], list[Any]]]
+TargetRows = list[tuple[int, dict[str, Any], list[Any]]]
 
 
-def database_of(name: str, session: EmbeddedSession) -> str:
+def target_database(name: str, session: EmbeddedSession) -> str:
     """The database that a statement writes to. Raises StatementError 1046, 1049, 1227."""
     chosen = (name or session.database).lower()
     if not chosen:
-        raise fault(1046)
-    if chosen in information_schema.SCHEMAS:
-        raise denied(f"writing to {chosen}", "it is the server's own database")
+        raise mysql_error(1046)
+    if chosen in information_schema.SYSTEM_SCHEMAS:
+        raise access_denied(f"writing to {chosen}", "it is the server's own database")
     if chosen not in session.state.catalog.databases:
-        raise fault(1049, chosen)
+        raise mysql_error(1049, chosen)
     return chosen
 
 
-def target_of(node: exp.Expr, session: EmbeddedSession) -> tuple[str, Table]:
+def target_table(node: exp.Expr, session: EmbeddedSession) -> tuple[str, Table]:
     """The table that a statement writes to. Raises StatementError 1146 and 1288."""
-    database = database_of(node.text("db"), session)
+    database = target_database(node.text("db"), session)
     table = session.state.catalog.table(database, node.name)
     if table is None:
-        raise fault(1146, f"{database}.{node.name.lower()}")
+        raise mysql_error(1146, f"{database}.{node.name.lower()}")
     if table.query is not None:
-        raise fault(1288, node.name, "statement")
+        raise mysql_error(1288, node.name, "statement")
     return database, table
 
 
-def rows_of(
+def select_target_rows(
     tree: exp.Update | exp.Delete,
     table: Table,
     database: str,
     session: EmbeddedSession,
     values: Sequence[exp.Expr],
     columns: Sequence[Column],
-) -> Found:
+) -> TargetRows:
     """The rows that WHERE, ORDER BY and LIMIT choose: row number, stored values, new values."""
-    _refuse_own(tree, table.name)
-    unit = session.unit()
-    scope = Scope(unit, parent=start(unit))
-    source = plain_source(table, database, tree.this.alias or table.name, scope)
+    _check_self_reference(tree, table.name)
+    unit = session.compile_context()
+    scope = Scope(unit, parent=root_scope(unit))
+    source = base_table_source(table, database, tree.this.alias or table.name, scope)
     scope.sources.append(source)
     makers: list[tuple[str, Any]] = []
     for node, column in zip(values, columns, strict=True):
-        made = scalar(_default(node, column), scope)
-        makers.append((made.sql, reader(made.type)))
+        made = compile_scalar(_resolve_default(node, column), scope)
+        makers.append((made.sql, result_converter(made.type)))
     scope.clause = "where"
     where = tree.args.get("where")
-    tests = f" WHERE {condition(where.this, scope)}" if where is not None else ""
+    tests = f" WHERE {compile_condition(where.this, scope)}" if where is not None else ""
     scope.clause = "order"
     order = tree.args.get("order")
-    keys = [f"{source.tag}.rowid"]
+    keys = [f"{source.alias}.rowid"]
     for item in reversed(order.expressions if order is not None else ()):
-        made = scalar(item.this, scope)
-        keys.insert(0, made.sql + collate(True, made.type) + " DESC" * bool(item.args.get("desc")))
-    own = [f"{source.tag}.{ident(c.name)}" for c in table.columns]
-    shown = ", ".join([f"{source.tag}.rowid", *own, *(sql for sql, _ in makers)])
-    session.link.use(unit.used)
-    rows = session.link.connection.execute(
-        f"SELECT {shown} FROM {source.sql()}{tests} ORDER BY {', '.join(keys)}{limit_of(tree)}"
+        made = compile_scalar(item.this, scope)
+        keys.insert(
+            0, made.sql + collate_clause(True, made.type) + " DESC" * bool(item.args.get("desc"))
+        )
+    own = [f"{source.alias}.{quote_identifier(c.name)}" for c in table.columns]
+    shown = ", ".join([f"{source.alias}.rowid", *own, *(sql for sql, _ in makers)])
+    session.connection.attach(unit.databases)
+    rows = session.connection.sqlite.execute(
+        f"SELECT {shown} FROM {source.sql()}{tests} ORDER BY {', '.join(keys)}{limit_clause(tree)}"
     ).fetchall()
     names = [c.name for c in table.columns]
     size = len(names) + 1
@@ -97,7 +99,7 @@ def rows_of(
     ]
 
 
-def _default(node: exp.Expr, column: Column) -> exp.Expr:
+def _resolve_default(node: exp.Expr, column: Column) -> exp.Expr:
     """``SET c = DEFAULT`` as the value it means."""
     named = isinstance(node, (exp.Var, exp.Column)) and node.name.upper() == "DEFAULT"
     if not named:
@@ -107,7 +109,7 @@ def _default(node: exp.Expr, column: Column) -> exp.Expr:
     return exp.Literal.string(column.default)
 
 
-def _refuse_own(tree: exp.Expr, name: str) -> None:
+def _check_self_reference(tree: exp.Expr, name: str) -> None:
     """A subquery may not read what the statement writes, but through a derived table."""
     for table in tree.find_all(exp.Table):
         above = table.parent
@@ -119,62 +121,62 @@ def _refuse_own(tree: exp.Expr, name: str) -> None:
                 inside = True
             above = above.parent
         if not inside:
-            raise fault(1093, name)
+            raise mysql_error(1093, name)
 
 
-def wrote(
+def record_write(
     session: EmbeddedSession, database: str, table: Table, rows: Sequence[Mapping[str, Any]]
 ) -> None:
     """Take note of what was written to a table: how plain its text is now, and that it changed."""
     if not rows:
         return
-    columns = tuple(_column(c, rows) for c in table.columns)
+    columns = tuple(_with_nocase_level(c, rows) for c in table.columns)
     unique_lost = False
     for before, after in zip(table.columns, columns, strict=True):
         unique_lost |= before.type.plain > 0 and after.type.plain == 0
     changed = replace(table, columns=columns)
     if unique_lost:
-        _index_anew(session, database, changed)
-    note(session, database, changed, "changed")
+        _rebuild_indexes(session, database, changed)
+    record_table(session, database, changed, "changed")
 
 
-def _index_anew(session: EmbeddedSession, database: str, table: Table) -> None:
+def _rebuild_indexes(session: EmbeddedSession, database: str, table: Table) -> None:
     """Unique keys under the collation that the text now needs."""
-    from intercode.sql.embedded.load.table_layout import indexing
+    from intercode.sql.embedded.load.table_layout import create_index_sql
 
-    connection = session.link.connection
-    schema = ident(database) + "."
-    names = [ident(f"{table.name}.{i.name}") for i in table.indexes]
+    connection = session.connection.sqlite
+    schema = quote_identifier(database) + "."
+    names = [quote_identifier(f"{table.name}.{i.name}") for i in table.indexes]
     for name in names:
         connection.execute(f"DROP INDEX IF EXISTS {schema}{name}")
-    for statement in indexing(table, schema):
+    for statement in create_index_sql(table, schema):
         connection.execute(statement)
 
 
-def _column(column: Column, rows: Sequence[Mapping[str, Any]]) -> Column:
+def _with_nocase_level(column: Column, rows: Sequence[Mapping[str, Any]]) -> Column:
     kind: Type = column.type
     if kind.kind != "string" or not kind.plain:
         return column
     texts = {r[column.name] for r in rows if r.get(column.name) is not None}
-    plain = min((plainness(t, kind.collation) for t in texts), default=2)
+    plain = min((nocase_level(t, kind.collation) for t in texts), default=2)
     if plain >= kind.plain:
         return column
     return replace(column, type=replace(kind, plain=plain))
 
 
-def note(session: EmbeddedSession, database: str, table: Table, what: str) -> None:
+def record_table(session: EmbeddedSession, database: str, table: Table, what: str) -> None:
     """A table that is new, or changed."""
     state = session.state
-    catalog = state.catalog.with_table(database, table, session.stamp())
-    touched = {**state.touched, (database, table.name): what}
-    session.state = replace(state, catalog=catalog, touched=touched)
+    catalog = state.catalog.with_table(database, table, session.new_stamp())
+    touched = {**state.table_changes, (database, table.name): what}
+    session.state = replace(state, catalog=catalog, table_changes=touched)
 
 
-def forget(session: EmbeddedSession, database: str, name: str) -> None:
+def record_drop(session: EmbeddedSession, database: str, name: str) -> None:
     """A table that is gone; one that the episode had made leaves no trace."""
     state = session.state
-    catalog = state.catalog.without_table(database, name, session.stamp())
-    touched = {k: v for k, v in state.touched.items() if k != (database, name.lower())}
-    if session.link.built.catalog.table(database, name) is not None:
+    catalog = state.catalog.without_table(database, name, session.new_stamp())
+    touched = {k: v for k, v in state.table_changes.items() if k != (database, name.lower())}
+    if session.connection.databases.catalog.table(database, name) is not None:
         touched[database, name.lower()] = "gone"
-    session.state = replace(state, catalog=catalog, touched=touched)
+    session.state = replace(state, catalog=catalog, table_changes=touched)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from intercode.sql.embedded.catalog.collations import key
+from intercode.sql.embedded.catalog.collations import collation_key
 
-MAX_BYTES = 1024
+GROUP_CONCAT_MAX_BYTES = 1024
 """group_concat_max_len: MySQL cuts what is longer."""
-_HELD = 4 << 20
+_MAX_CHARACTERS = 4 << 20
 
 
-class _Spread:
+class _VarianceAggregate:
     """Welford's sums of a column (Knuth, The Art of Computer Programming 2, 4.2.2)."""
 
     def __init__(self) -> None:
@@ -30,23 +30,23 @@ class _Spread:
         return self.square / (self.count - less) if self.count > less else None
 
 
-class VarPop(_Spread):
+class VarPop(_VarianceAggregate):
     def finalize(self) -> float | None:
         return self.variance(0)
 
 
-class VarSamp(_Spread):
+class VarSamp(_VarianceAggregate):
     def finalize(self) -> float | None:
         return self.variance(1)
 
 
-class StdPop(_Spread):
+class StdPop(_VarianceAggregate):
     def finalize(self) -> float | None:
         found = self.variance(0)
         return None if found is None else math.sqrt(found)
 
 
-class StdSamp(_Spread):
+class StdSamp(_VarianceAggregate):
     def finalize(self) -> float | None:
         found = self.variance(1)
         return None if found is None else math.sqrt(found)
@@ -96,14 +96,14 @@ class GroupConcat:
             return
         text = str(value)
         if distinct:
-            same = key(text, collation)  # type: ignore[arg-type]
+            same = collation_key(text, collation)  # type: ignore[arg-type]
             if same in self.seen:
                 return
             self.seen.add(same)
-        if not ways and self.size > MAX_BYTES:
+        if not ways and self.size > GROUP_CONCAT_MAX_BYTES:
             return
         self.size += len(text)
-        if self.size > _HELD:
+        if self.size > _MAX_CHARACTERS:
             raise MemoryError("GROUP_CONCAT holds too much")
         self.items.append((keys, text))
 
@@ -116,7 +116,7 @@ class GroupConcat:
                 reverse=self.ways[place] == "d",
             )
         text = self.glue.join(t for _, t in self.items).encode()
-        return text[:MAX_BYTES].decode("utf-8", "ignore")
+        return text[:GROUP_CONCAT_MAX_BYTES].decode("utf-8", "ignore")
 
 
 AGGREGATES: dict[str, type] = {

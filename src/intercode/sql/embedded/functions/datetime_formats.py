@@ -22,10 +22,10 @@ _PATTERNS = {
     "T": r"(?P<H>\d{1,2}):(?P<i>\d{1,2}):(?P<s>\d{1,2})",
     "r": r"(?P<h>\d{1,2}):(?P<i>\d{1,2}):(?P<s>\d{1,2}) (?P<p>[AaPp][Mm])",
 }  # fmt: skip
-Week = Callable[[dt.date, int], tuple[int, int]]
+WeekFunction = Callable[[dt.date, int], tuple[int, int]]
 
 
-def date_format(moment: dt.datetime, form: str, week: Week) -> str:
+def date_format(moment: dt.datetime, form: str, week: WeekFunction) -> str:
     """A moment written by MySQL's format."""
     suffix = (
         "th"
@@ -77,11 +77,11 @@ def str_to_date(text: str, form: str) -> str | None:
             pattern += r"\s*" if char.isspace() else re.escape(char)
             at += 1
     found = re.match(pattern, text)
-    return _made({k: v for k, v in found.groupdict().items() if v}) if found else None
+    return _join_date_and_time({k: v for k, v in found.groupdict().items() if v}) if found else None
 
 
-def _made(parts: dict[str, str]) -> str | None:
-    date, time = _date(parts), _time(parts)
+def _join_date_and_time(parts: dict[str, str]) -> str | None:
+    date, time = _date_text(parts), _time_text(parts)
     if date is None and any(k in parts for k in "YymcdeMbDj"):
         return None
     if time == "":
@@ -89,7 +89,7 @@ def _made(parts: dict[str, str]) -> str | None:
     return " ".join(p for p in (date, time) if p) or None
 
 
-def _date(parts: dict[str, str]) -> str | None:
+def _date_text(parts: dict[str, str]) -> str | None:
     year = int(parts.get("Y", 0))
     if "y" in parts:
         year = int(parts["y"]) + (2000 if int(parts["y"]) < 70 else 1900)
@@ -109,7 +109,7 @@ def _date(parts: dict[str, str]) -> str | None:
     return f"{year:04d}-{month:02d}-{day_number:02d}"
 
 
-def _time(parts: dict[str, str]) -> str | None:
+def _time_text(parts: dict[str, str]) -> str | None:
     """None where no time was asked for, nothing where it is none."""
     if not any(k in parts for k in "HkhIlisSp"):
         return None

@@ -6,16 +6,16 @@ import datetime as dt
 import re
 from typing import Any
 
-from intercode.sql.embedded.catalog.values import moment_of, time_of
+from intercode.sql.embedded.catalog.values import parse_datetime_text, parse_time_text
 from intercode.sql.embedded.functions.datetime_formats import date_format, str_to_date
-from intercode.sql.embedded.functions.runtime import Function
+from intercode.sql.embedded.functions.runtime import ScalarFunction
 
 _UNITS = {
     "YEAR": 12, "QUARTER": 3, "MONTH": 1, "WEEK": 604800, "DAY": 86400, "HOUR": 3600, "MINUTE": 60,
     "SECOND": 1,
 }  # fmt: skip
 _MONTHS = ("YEAR", "QUARTER", "MONTH")
-_PARTS = {
+_COMPOUND_UNITS = {
     "YEAR_MONTH": ("YEAR", "MONTH"), "DAY_HOUR": ("DAY", "HOUR"),
     "DAY_MINUTE": ("DAY", "HOUR", "MINUTE"), "DAY_SECOND": ("DAY", "HOUR", "MINUTE", "SECOND"),
     "HOUR_MINUTE": ("HOUR", "MINUTE"), "HOUR_SECOND": ("HOUR", "MINUTE", "SECOND"),
@@ -23,65 +23,65 @@ _PARTS = {
 }  # fmt: skip
 
 
-def parsed(value: Any) -> dt.datetime | None:
+def parse_datetime(value: Any) -> dt.datetime | None:
     """Date and time of a value in one of MySQL's forms, None where it is no date."""
     text = str(value)
     try:
         return dt.datetime.fromisoformat(text)
     except ValueError:
-        moment = moment_of(text.removesuffix(".0"))
+        moment = parse_datetime_text(text.removesuffix(".0"))
     return dt.datetime.fromisoformat(f"{moment[0]} {moment[1]}") if moment else None
 
 
-def _clock(value: Any) -> dt.datetime | None:
+def _parse_time_of_day(value: Any) -> dt.datetime | None:
     """The time of day in a value: of a moment, or of a time alone."""
     text = str(value)
-    if (found := parsed(text)) is not None:
+    if (found := parse_datetime(text)) is not None:
         return found
-    time = time_of(text)
+    time = parse_time_text(text)
     if time is None or time.startswith("-") or time[:2] > "23":
         return None
     return dt.datetime.fromisoformat(f"2000-01-01 {time}")
 
 
-def _part(name: str) -> Function:
+def _datetime_part(name: str) -> ScalarFunction:
     def get(value: Any) -> int | None:
-        found = parsed(value)
+        found = parse_datetime(value)
         return getattr(found, name) if found else None
 
     return get
 
 
-def _clock_part(name: str) -> Function:
+def _time_part(name: str) -> ScalarFunction:
     def get(value: Any) -> int | None:
-        found = _clock(value)
+        found = _parse_time_of_day(value)
         return getattr(found, name) if found else None
 
     return get
 
 
 def as_date(value: Any) -> str | None:
-    found = moment_of(str(value).removesuffix(".0"))
+    found = parse_datetime_text(str(value).removesuffix(".0"))
     return found[0] if found else None
 
 
 def as_datetime(value: Any) -> str | None:
-    found = moment_of(str(value).removesuffix(".0"))
+    found = parse_datetime_text(str(value).removesuffix(".0"))
     return f"{found[0]} {found[1]}" if found else None
 
 
 def as_time(value: Any) -> str | None:
     text = str(value)
-    moment = moment_of(text) if "-" in text[1:] else None
-    return moment[1] if moment else time_of(text.rpartition(" ")[2])
+    moment = parse_datetime_text(text) if "-" in text[1:] else None
+    return moment[1] if moment else parse_time_text(text.rpartition(" ")[2])
 
 
-def moment_number(value: str) -> int:
+def temporal_number(value: str) -> int:
     """A date as a whole number: 20230131, with the time 20230131235959."""
     return int(re.sub(r"\D", "", value.partition(".")[0]))
 
 
-def shown(moment: dt.datetime, with_time: bool) -> str:
+def datetime_text(moment: dt.datetime, with_time: bool) -> str:
     """A moment in MySQL's form."""
     if not with_time:
         return f"{moment.year:04d}-{moment:%m-%d}"
@@ -92,34 +92,34 @@ def shown(moment: dt.datetime, with_time: bool) -> str:
 def date_add(base: Any, amount: Any, unit: str, sign: int) -> str | None:
     """DATE_ADD and its like; NULL outside the years 1 to 9999."""
     text = str(base)
-    moment = parsed(text)
+    moment = parse_datetime(text)
     if moment is None:
         return None
     with_time = ":" in text or any(w in unit for w in ("HOUR", "MINUTE", "SECOND"))
-    for part, size in _amounts(amount, unit):
-        moved = _moved(moment, part, sign * size)
+    for part, size in _interval_parts(amount, unit):
+        moved = _add_unit(moment, part, sign * size)
         if moved is None:
             return None
         moment = moved
-    return shown(moment, with_time)
+    return datetime_text(moment, with_time)
 
 
-def _amounts(amount: Any, unit: str) -> list[tuple[str, float]]:
-    if unit not in _PARTS:
-        return [(unit, float(amount) if not isinstance(amount, str) else _number(amount))]
+def _interval_parts(amount: Any, unit: str) -> list[tuple[str, float]]:
+    if unit not in _COMPOUND_UNITS:
+        return [(unit, float(amount) if not isinstance(amount, str) else _leading_number(amount))]
     text = str(amount)
     minus = -1 if text.strip().startswith("-") else 1
     numbers = [int(n) for n in re.findall(r"\d+", text)]
-    names = _PARTS[unit][-len(numbers) :]
+    names = _COMPOUND_UNITS[unit][-len(numbers) :]
     return [(n, minus * v) for n, v in zip(names, numbers, strict=False)]
 
 
-def _number(text: str) -> float:
+def _leading_number(text: str) -> float:
     found = re.match(r"\s*[-+]?\d*\.?\d*", text)
     return float(found.group()) if found and found.group().strip("+- .") else 0.0
 
 
-def _moved(moment: dt.datetime, unit: str, size: float) -> dt.datetime | None:
+def _add_unit(moment: dt.datetime, unit: str, size: float) -> dt.datetime | None:
     try:
         if unit in _MONTHS:
             months = moment.year * 12 + moment.month - 1 + round(size) * _UNITS[unit]
@@ -139,9 +139,9 @@ def _days_in(year: int, month: int) -> int:
     return (after - dt.timedelta(days=1)).day if after else 31
 
 
-def difference(unit: str, start: Any, end: Any) -> int | None:
+def timestampdiff(unit: str, start: Any, end: Any) -> int | None:
     """TIMESTAMPDIFF: whole units from start to end."""
-    a, b = parsed(start), parsed(end)
+    a, b = parse_datetime(start), parse_datetime(end)
     if a is None or b is None:
         return None
     sign = 1
@@ -158,14 +158,14 @@ def difference(unit: str, start: Any, end: Any) -> int | None:
     return sign * int(gap.total_seconds() // _UNITS[unit])
 
 
-def date_diff(a: Any, b: Any) -> int | None:
-    x, y = parsed(a), parsed(b)
+def datediff(a: Any, b: Any) -> int | None:
+    x, y = parse_datetime(a), parse_datetime(b)
     return (x.date() - y.date()).days if x and y else None
 
 
 def week(value: Any, mode: float = 0) -> int | None:
     """WEEK in the modes 0 to 7 (MySQL 8.0 manual, Date and Time Functions)."""
-    found = parsed(value)
+    found = parse_datetime(value)
     return _week(found.date(), int(mode))[1] if found else None
 
 
@@ -194,8 +194,8 @@ def _week(day: dt.date, mode: int, whole: bool = False) -> tuple[int, int]:
     return day.year, number
 
 
-def year_week(value: Any, mode: float = 0) -> int | None:
-    found = parsed(value)
+def yearweek(value: Any, mode: float = 0) -> int | None:
+    found = parse_datetime(value)
     if found is None:
         return None
     year, number = _week(found.date(), int(mode) | 2, True)
@@ -204,15 +204,15 @@ def year_week(value: Any, mode: float = 0) -> int | None:
 
 def extract(unit: str, value: Any) -> int | None:
     """EXTRACT of one unit or of a range of them."""
-    moment = _clock(value)
+    moment = _parse_time_of_day(value)
     if moment is None:
         return None
     if unit == "QUARTER":
         return (moment.month + 2) // 3
     if unit == "WEEK":
         return week(value)
-    if unit in _PARTS:
-        names = _PARTS[unit]
+    if unit in _COMPOUND_UNITS:
+        names = _COMPOUND_UNITS[unit]
         total = 0
         for name in names:
             total = total * 100 + int(getattr(moment, name.lower()))
@@ -221,11 +221,15 @@ def extract(unit: str, value: Any) -> int | None:
 
 
 def last_day(value: Any) -> str | None:
-    found = parsed(value)
-    return shown(found.replace(day=_days_in(found.year, found.month)), False) if found else None
+    found = parse_datetime(value)
+    return (
+        datetime_text(found.replace(day=_days_in(found.year, found.month)), False)
+        if found
+        else None
+    )
 
 
-def seconds_of(value: Any) -> int | None:
+def time_to_sec(value: Any) -> int | None:
     found = as_time(value)
     if found is None:
         return None
@@ -234,67 +238,67 @@ def seconds_of(value: Any) -> int | None:
     return -total if found.startswith("-") else total
 
 
-def time_from(seconds: float) -> str:
+def sec_to_time(seconds: float) -> str:
     total = int(abs(seconds))
     return f"{'-' * (seconds < 0)}{total // 3600:02d}:{total // 60 % 60:02d}:{total % 60:02d}"
 
 
-def time_difference(a: Any, b: Any) -> str | None:
-    x, y = parsed(a), parsed(b)
+def timediff(a: Any, b: Any) -> str | None:
+    x, y = parse_datetime(a), parse_datetime(b)
     if x and y:
-        return time_from((x - y).total_seconds())
-    p, q = seconds_of(a), seconds_of(b)
-    return time_from(p - q) if p is not None and q is not None else None
+        return sec_to_time((x - y).total_seconds())
+    p, q = time_to_sec(a), time_to_sec(b)
+    return sec_to_time(p - q) if p is not None and q is not None else None
 
 
-def unix_time(value: Any) -> int | None:
-    found = parsed(value)
+def unix_timestamp(value: Any) -> int | None:
+    found = parse_datetime(value)
     return int(found.replace(tzinfo=dt.UTC).timestamp()) if found else None
 
 
-def from_unix(value: float) -> str | None:
+def from_unixtime(value: float) -> str | None:
     moment = dt.datetime.fromtimestamp(value, dt.UTC).replace(tzinfo=None)
-    return shown(moment, True)
+    return datetime_text(moment, True)
 
 
-def _period(value: float) -> int:
+def _period_months(value: float) -> int:
     year, month = divmod(int(value), 100)
     return (year + (2000 if year < 70 else 1900 if year < 100 else 0)) * 12 + month - 1
 
 
 def period_add(period: float, months: float) -> int:
-    year, month = divmod(_period(period) + int(months), 12)
+    year, month = divmod(_period_months(period) + int(months), 12)
     return year * 100 + month + 1
 
 
-def _of(function: Function) -> Function:
+def _of_datetime(function: ScalarFunction) -> ScalarFunction:
     def call(value: Any) -> Any:
-        found = parsed(value)
+        found = parse_datetime(value)
         return function(found) if found else None
 
     return call
 
 
-FUNCTIONS: dict[str, Function] = {
-    "date": as_date, "datetime": as_datetime, "time": as_time, "moment_number": moment_number,
-    "timestamp": as_datetime, "date_add": date_add, "timestampdiff": difference,
-    "datediff": date_diff, "week": week, "yearweek": year_week, "extract": extract,
-    "last_day": last_day, "time_to_sec": seconds_of, "sec_to_time": time_from,
-    "timediff": time_difference, "unix_timestamp": unix_time, "from_unixtime": from_unix,
-    "period_add": period_add, "period_diff": lambda a, b: _period(a) - _period(b),
-    "year": _part("year"), "month": _part("month"), "day": _part("day"),
-    "hour": _clock_part("hour"), "minute": _clock_part("minute"), "second": _clock_part("second"),
-    "microsecond": _clock_part("microsecond"), "quarter": _of(lambda d: (d.month + 2) // 3),
-    "dayofweek": _of(lambda d: d.isoweekday() % 7 + 1), "weekday": _of(lambda d: d.weekday()),
-    "dayofyear": _of(lambda d: d.timetuple().tm_yday), "weekofyear": lambda d: week(d, 3),
-    "dayname": _of(lambda d: f"{d:%A}"), "monthname": _of(lambda d: f"{d:%B}"),
-    "to_days": _of(lambda d: d.toordinal() + 365),
-    "from_days": lambda n: shown(dt.datetime.fromordinal(int(n) - 365), False),
-    "makedate": lambda y, n: shown(dt.datetime(int(y), 1, 1) + dt.timedelta(days=int(n) - 1), False)
+FUNCTIONS: dict[str, ScalarFunction] = {
+    "date": as_date, "datetime": as_datetime, "time": as_time, "moment_number": temporal_number,
+    "timestamp": as_datetime, "date_add": date_add, "timestampdiff": timestampdiff,
+    "datediff": datediff, "week": week, "yearweek": yearweek, "extract": extract,
+    "last_day": last_day, "time_to_sec": time_to_sec, "sec_to_time": sec_to_time,
+    "timediff": timediff, "unix_timestamp": unix_timestamp, "from_unixtime": from_unixtime,
+    "period_add": period_add, "period_diff": lambda a, b: _period_months(a) - _period_months(b),
+    "year": _datetime_part("year"), "month": _datetime_part("month"), "day": _datetime_part("day"),
+    "hour": _time_part("hour"), "minute": _time_part("minute"), "second": _time_part("second"),
+    "microsecond": _time_part("microsecond"), "quarter": _of_datetime(lambda d: (d.month + 2) // 3),
+    "dayofweek": _of_datetime(lambda d: d.isoweekday() % 7 + 1), "weekday": _of_datetime(lambda d: d.weekday()),
+    "dayofyear": _of_datetime(lambda d: d.timetuple().tm_yday), "weekofyear": lambda d: week(d, 3),
+    "dayname": _of_datetime(lambda d: f"{d:%A}"), "monthname": _of_datetime(lambda d: f"{d:%B}"),
+    "to_days": _of_datetime(lambda d: d.toordinal() + 365),
+    "from_days": lambda n: datetime_text(dt.datetime.fromordinal(int(n) - 365), False),
+    "makedate": lambda y, n: datetime_text(dt.datetime(int(y), 1, 1) + dt.timedelta(days=int(n) - 1), False)
     if n >= 1 else None,
     "maketime": lambda h, m, s: f"{int(h):02d}:{int(m):02d}:{int(s):02d}"
     if 0 <= m < 60 and 0 <= s < 60 else None,
-    "date_format": lambda d, f: date_format(found, f, _week) if (found := parsed(d)) else None,
-    "time_format": lambda d, f: date_format(found, f, _week) if (found := _clock(d)) else None,
+    "date_format": lambda d, f: date_format(found, f, _week) if (found := parse_datetime(d)) else None,
+    "time_format": lambda d, f: date_format(found, f, _week) if (found := _parse_time_of_day(d)) else None,
     "str_to_date": str_to_date,
 }  # fmt: skip

@@ -8,20 +8,20 @@ import zlib
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from typing import Any
 
-from intercode.sql.embedded.catalog.values import number_of
-from intercode.sql.embedded.functions.runtime import Function, with_null
+from intercode.sql.embedded.catalog.values import leading_number
+from intercode.sql.embedded.functions.runtime import ScalarFunction, accepts_null
 
 
-def exact_of(value: float | int) -> Decimal:
+def to_decimal(value: float | int) -> Decimal:
     """The decimal that a REAL stands for: the shortest one that reads back as it."""
     return Decimal(repr(value))
 
 
-def rounded(value: float, places: int, exact: int) -> float:
+def round_number(value: float, places: int, exact: int) -> float:
     """ROUND: halves away from zero for exact numbers, to even for doubles (C's rint)."""
     places = max(-30, min(30, int(places)))
     if exact:
-        return float(exact_of(value).quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_UP))
+        return float(to_decimal(value).quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_UP))
     power = 10.0 ** abs(places)
     scaled = value / power if places < 0 else value * power
     if not math.isfinite(scaled):
@@ -30,23 +30,23 @@ def rounded(value: float, places: int, exact: int) -> float:
     return whole * power if places < 0 else whole / power
 
 
-def truncated(value: float, places: int, exact: int) -> float:
+def truncate(value: float, places: int, exact: int) -> float:
     """TRUNCATE: toward zero."""
     places = max(-30, min(30, int(places)))
-    return float(exact_of(value).quantize(Decimal(1).scaleb(-places), rounding=ROUND_DOWN))
+    return float(to_decimal(value).quantize(Decimal(1).scaleb(-places), rounding=ROUND_DOWN))
 
 
-def as_decimal(value: Any, scale: int, limit: int) -> float:
+def cast_decimal(value: Any, scale: int, limit: int) -> float:
     """CAST AS DECIMAL: rounded, and held within what the type can show."""
-    found = exact_of(value).quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP)
+    found = to_decimal(value).quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP)
     largest = Decimal(limit) - Decimal(1).scaleb(-scale)
     return float(max(-largest, min(largest, found)))
 
 
-def shown(value: Any, scale: int, small: int, exact: int) -> str:
+def number_text(value: Any, scale: int, small: int, exact: int) -> str:
     """A number as text: a decimal with its scale, a double with as many digits as it needs."""
     if exact:
-        return str(exact_of(value).quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP))
+        return str(to_decimal(value).quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP))
     if scale >= 0:
         return f"{value:.{scale}f}"
     return double_text(float(f"{value:.6g}") if small else float(value))
@@ -63,29 +63,29 @@ def double_text(value: float) -> str:
     return f"{mantissa.removesuffix('.0')}e{int(power)}"
 
 
-def modulo(a: float, b: float) -> float | None:
+def mod(a: float, b: float) -> float | None:
     return math.fmod(a, b) if b else None
 
 
-def logarithm(*args: float) -> float | None:
+def log(*args: float) -> float | None:
     """LOG(x), LOG(base, x); NULL outside its domain."""
     if min(args) <= 0:
         return None
     return math.log(args[0]) if len(args) == 1 else math.log(args[1]) / math.log(args[0])
 
 
-def arc_tangent(*args: float) -> float:
+def atan(*args: float) -> float:
     return math.atan(args[0]) if len(args) == 1 else math.atan2(*args)
 
 
-def formatted(value: float, places: float, *_: Any) -> str:
+def format_number(value: float, places: float, *_: Any) -> str:
     """FORMAT: commas between thousands."""
     places = max(0, min(30, int(places)))
-    exact = exact_of(value).quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_UP)
+    exact = to_decimal(value).quantize(Decimal(1).scaleb(-places), rounding=ROUND_HALF_UP)
     return f"{exact:,}"
 
 
-def converted(text: str, source: float, target: float) -> str | None:
+def conv(text: str, source: float, target: float) -> str | None:
     """CONV between bases of 2 to 36."""
     low, high = int(source), int(target)
     if not (2 <= abs(low) <= 36 and 2 <= abs(high) <= 36):
@@ -103,26 +103,28 @@ def converted(text: str, source: float, target: float) -> str | None:
     return out or "0"
 
 
-def hexadecimal(value: Any) -> str:
+def hex_text(value: Any) -> str:
     if isinstance(value, (int, float)):
         return f"{int(value) & 0xFFFFFFFFFFFFFFFF:X}"
     return (value if isinstance(value, bytes) else value.encode()).hex().upper()
 
 
-@with_null
-def randomly(seed: int | None) -> float:
+@accepts_null
+def rand(seed: int | None) -> float:
     """RAND; with a seed the same number for every row, which MySQL's first one would not be."""
     return random.random() if seed is None else random.Random(seed).random()
 
 
-def number(value: Any) -> float:
-    return number_of(value if isinstance(value, str) else bytes(value).decode("utf-8", "replace"))
+def text_number(value: Any) -> float:
+    return leading_number(
+        value if isinstance(value, str) else bytes(value).decode("utf-8", "replace")
+    )
 
 
-FUNCTIONS: dict[str, Function] = {
-    "round": rounded, "truncate": truncated, "decimal": as_decimal, "shown": shown,
-    "mod": modulo, "log": logarithm, "atan": arc_tangent, "format": formatted,
-    "conv": converted, "hex": hexadecimal, "rand": randomly, "number": number,
+FUNCTIONS: dict[str, ScalarFunction] = {
+    "round": round_number, "truncate": truncate, "decimal": cast_decimal, "shown": number_text,
+    "mod": mod, "log": log, "atan": atan, "format": format_number,
+    "conv": conv, "hex": hex_text, "rand": rand, "number": text_number,
     "ln": lambda x: math.log(x) if x > 0 else None,
     "log2": lambda x: math.log2(x) if x > 0 else None,
     "log10": lambda x: math.log10(x) if x > 0 else None,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from intercode.sql.dialect.errors import fault, unable
+from intercode.sql.dialect.errors import mysql_error, unsupported
 from intercode.sql.embedded.catalog.collations import weights
-from intercode.sql.embedded.functions.runtime import Function
+from intercode.sql.embedded.functions.runtime import ScalarFunction
 
-MAX_WORK = 20_000_000
+MAX_REGEX_STEPS = 20_000_000
 """Steps that a regular expression may take on one string, as estimated from its form."""
-_CLASSES = {
+_CHARACTER_CLASSES = {
     "alpha": "A-Za-z", "digit": "0-9", "alnum": "A-Za-z0-9", "space": r"\s", "upper": "A-Z",
     "lower": "a-z", "punct": r"!-/:-@\[-`{-~", "xdigit": "0-9A-Fa-f", "blank": r" \t",
     "cntrl": r"\x00-\x1f", "print": " -~", "graph": "!-~",
@@ -20,13 +20,13 @@ _CLASSES = {
 
 def like(text: str, pattern: str, escape: str, collation: str) -> int:
     """LIKE: ``%`` is any string, ``_`` any character; linear but for the number of ``%``."""
-    pieces = _pieces(pattern, escape, collation)
+    pieces = _split_pattern(pattern, escape, collation)
     subject = weights(text, collation)  # type: ignore[arg-type]
     at = 0
     for number, (piece, free) in enumerate(pieces):
         last = number == len(pieces) - 1
         if not free:
-            if not _fits(subject, piece, 0):
+            if not _matches_at(subject, piece, 0):
                 return 0
             at = len(piece)
             if last:
@@ -34,8 +34,8 @@ def like(text: str, pattern: str, escape: str, collation: str) -> int:
             continue
         if last:
             start = len(subject) - len(piece)
-            return int(start >= at and _fits(subject, piece, start))
-        while at + len(piece) <= len(subject) and not _fits(subject, piece, at):
+            return int(start >= at and _matches_at(subject, piece, start))
+        while at + len(piece) <= len(subject) and not _matches_at(subject, piece, at):
             at += 1
         if at + len(piece) > len(subject):
             return 0
@@ -43,14 +43,16 @@ def like(text: str, pattern: str, escape: str, collation: str) -> int:
     return 1
 
 
-def _fits(subject: str, piece: tuple[str | None, ...], at: int) -> bool:
+def _matches_at(subject: str, piece: tuple[str | None, ...], at: int) -> bool:
     if at + len(piece) > len(subject):
         return False
     return all(p is None or p == subject[at + i] for i, p in enumerate(piece))
 
 
 @lru_cache(maxsize=256)
-def _pieces(pattern: str, escape: str, collation: str) -> list[tuple[tuple[str | None, ...], bool]]:
+def _split_pattern(
+    pattern: str, escape: str, collation: str
+) -> list[tuple[tuple[str | None, ...], bool]]:
     """The pattern between its ``%``: characters (None: any), and whether a ``%`` stands before."""
     out: list[tuple[tuple[str | None, ...], bool]] = []
     piece: list[str | None] = []
@@ -72,20 +74,20 @@ def _pieces(pattern: str, escape: str, collation: str) -> list[tuple[tuple[str |
 
 # ---------------------------------------------------------------- regular expressions
 @lru_cache(maxsize=256)
-def compiled(pattern: str, exact: bool) -> tuple[re.Pattern[str], int]:
+def compile_pattern(pattern: str, exact: bool) -> tuple[re.Pattern[str], int]:
     """A pattern of ICU's as one of Python's, and how often it may repeat without bound.
 
     Raises StatementError 3685 for one that is wrong, our own for one whose time has no bound.
     """
     if len(pattern) > 2000:
-        raise unable("a regular expression of more than 2000 characters")
-    text = re.sub(r"\[:(\w+):\]", lambda m: _CLASSES.get(m[1], m[0]), pattern)
+        raise unsupported("a regular expression of more than 2000 characters")
+    text = re.sub(r"\[:(\w+):\]", lambda m: _CHARACTER_CLASSES.get(m[1], m[0]), pattern)
     text = text.replace("[[:<:]]", r"\b").replace("[[:>:]]", r"\b")
     try:
         found = re.compile(text, 0 if exact else re.I)
     except (re.error, OverflowError) as e:
-        raise fault(3685) from e
-    return found, _repeats(text)
+        raise mysql_error(3685) from e
+    return found, _count_unbounded_repeats(text)
 
 
 _TOKEN = re.compile(
@@ -95,7 +97,7 @@ _TOKEN = re.compile(
 )
 
 
-def _repeats(pattern: str) -> int:
+def _count_unbounded_repeats(pattern: str) -> int:
     """How many unbounded repeats a pattern has.
 
     Raises StatementError for repeats or alternatives within a repeat, and for references: their
@@ -107,7 +109,7 @@ def _repeats(pattern: str) -> int:
     for token in _TOKEN.finditer(pattern):
         just_closed, closed = closed, False
         if token["reference"] or token["form"] == "?":
-            raise unable("a regular expression with references or special groups")
+            raise unsupported("a regular expression with references or special groups")
         if token["open"]:
             risky.append(False)
         elif token["close"] and len(risky) > 1:
@@ -118,16 +120,18 @@ def _repeats(pattern: str) -> int:
             risky[-1] = True
         elif token["many"]:
             if just_closed:
-                raise unable("a regular expression with repeats or alternatives within repeats")
+                raise unsupported(
+                    "a regular expression with repeats or alternatives within repeats"
+                )
             total += 1
             risky[-1] = True
     return total
 
 
 def _search(text: str, pattern: str, exact: int = 0) -> re.Match[str] | None:
-    found, repeats = compiled(pattern, bool(exact))
-    if (len(text) + 1) ** min(repeats + 1, 8) > MAX_WORK and repeats > 1:
-        raise unable(f"a regular expression with {repeats} repeats on so long a string")
+    found, repeats = compile_pattern(pattern, bool(exact))
+    if (len(text) + 1) ** min(repeats + 1, 8) > MAX_REGEX_STEPS and repeats > 1:
+        raise unsupported(f"a regular expression with {repeats} repeats on so long a string")
     return found.search(text)
 
 
@@ -137,7 +141,7 @@ def regexp(text: str, pattern: str, exact: int = 0) -> int:
 
 def regexp_replace(text: str, pattern: str, new: str) -> str:
     _search(text, pattern)
-    return compiled(pattern, False)[0].sub(re.sub(r"\$(\d)", r"\\\1", new), text)
+    return compile_pattern(pattern, False)[0].sub(re.sub(r"\$(\d)", r"\\\1", new), text)
 
 
 def regexp_substr(text: str, pattern: str) -> str | None:
@@ -150,7 +154,7 @@ def regexp_instr(text: str, pattern: str) -> int:
     return found.start() + 1 if found else 0
 
 
-FUNCTIONS: dict[str, Function] = {
+FUNCTIONS: dict[str, ScalarFunction] = {
     "like": like, "regexp": regexp, "regexp_like": regexp, "regexp_replace": regexp_replace,
     "regexp_substr": regexp_substr, "regexp_instr": regexp_instr,
 }  # fmt: skip

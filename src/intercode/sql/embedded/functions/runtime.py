@@ -7,27 +7,27 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from intercode.sql.deadline import Clock
-from intercode.sql.dialect.errors import StatementError, fault, unable
-from intercode.sql.embedded.catalog.collations import key
+from intercode.sql.deadline import Deadline
+from intercode.sql.dialect.errors import StatementError, mysql_error, unsupported
+from intercode.sql.embedded.catalog.collations import collation_key as string_collation_key
 
-Function = Callable[..., Any]
-MAX_TEXT = 4 << 20
+ScalarFunction = Callable[..., Any]
+MAX_TEXT_LENGTH = 4 << 20
 """Characters that a function's result may have."""
 
 
-class _Now(threading.local):
+class _ThreadState(threading.local):
     """What holds while this thread executes a statement."""
 
     error: StatementError | None = None
-    clock: Clock = Clock()
+    deadline: Deadline = Deadline()
 
 
-RUNNING = _Now()
+THREAD_STATE = _ThreadState()
 """SQLite tells nothing of an exception in a function but that there was one: it is kept here."""
 
 
-def guarded(function: Function) -> Function:
+def wrap_function(function: ScalarFunction) -> ScalarFunction:
     """A function whose StatementError is kept for the session. One of NULL gives NULL, unless it
     is marked as taking NULL itself."""
     takes_null = getattr(function, "takes_null", False)
@@ -38,10 +38,12 @@ def guarded(function: Function) -> Function:
         try:
             return function(*args)
         except StatementError as e:
-            RUNNING.error = RUNNING.error or e
+            THREAD_STATE.error = THREAD_STATE.error or e
             raise
         except RecursionError as e:
-            RUNNING.error = RUNNING.error or unable("this value: it lies too deep in itself")
+            THREAD_STATE.error = THREAD_STATE.error or unsupported(
+                "this value: it lies too deep in itself"
+            )
             raise StatementError(0, "") from e
         except (ValueError, OverflowError, ArithmeticError):
             return None
@@ -49,39 +51,39 @@ def guarded(function: Function) -> Function:
     return call
 
 
-def with_null(function: Function) -> Function:
+def accepts_null(function: ScalarFunction) -> ScalarFunction:
     """Marks a function that sees NULL among its arguments."""
     function.takes_null = True  # type: ignore[attr-defined]
     return function
 
 
-def bounded(size: int) -> int:
+def check_length(size: int) -> int:
     """The size of a result to come. Raises StatementError where it is too large."""
-    if size > MAX_TEXT:
-        raise unable(f"a string of {size} characters (at most {MAX_TEXT})")
+    if size > MAX_TEXT_LENGTH:
+        raise unsupported(f"a string of {size} characters (at most {MAX_TEXT_LENGTH})")
     return size
 
 
 def raise_error(number: int) -> None:
     """Fails with MySQL's error of that number."""
     if number == 3636:
-        raise fault(3636, 1001)
-    raise fault(number)
+        raise mysql_error(3636, 1001)
+    raise mysql_error(number)
 
 
 def sleep(seconds: float) -> int:
     """SLEEP, which ends with the statement's time, and with its session."""
     end = time.monotonic() + max(0.0, float(seconds))
     while (now := time.monotonic()) < end:
-        if RUNNING.clock.late:
+        if THREAD_STATE.deadline.expired:
             raise StatementError(3024, "")
         time.sleep(min(0.02, end - now))
     return 0
 
 
-def collation_key(value: Any, collation: str) -> Any:
+def value_collation_key(value: Any, collation: str) -> Any:
     """What is equal for strings that a collation takes for equal."""
-    return key(value, collation) if isinstance(value, str) else value  # type: ignore[arg-type]
+    return string_collation_key(value, collation) if isinstance(value, str) else value  # type: ignore[arg-type]
 
 
 def as_tuple(*parts: Any) -> str:
@@ -89,6 +91,6 @@ def as_tuple(*parts: Any) -> str:
     return repr(parts)
 
 
-FUNCTIONS: dict[str, Function] = {
-    "raise": raise_error, "sleep": sleep, "key": collation_key, "tuple": as_tuple,
+FUNCTIONS: dict[str, ScalarFunction] = {
+    "raise": raise_error, "sleep": sleep, "key": value_collation_key, "tuple": as_tuple,
 }  # fmt: skip

@@ -9,11 +9,11 @@ import json
 import uuid
 from typing import Any
 
-from intercode.sql.embedded.catalog.collations import general, uca, weights
-from intercode.sql.embedded.functions.runtime import Function, bounded, with_null
+from intercode.sql.embedded.catalog.collations import general_key, uca_key, weights
+from intercode.sql.embedded.functions.runtime import ScalarFunction, accepts_null, check_length
 
 
-def folded(text: str) -> str:
+def fold(text: str) -> str:
     """A string as searches see it: without case and accents."""
     return weights(text, "general")
 
@@ -27,7 +27,7 @@ def right(text: str, count: float) -> str:
 
 
 def repeat(text: str, count: float) -> str:
-    bounded(len(text) * max(0, int(count)))
+    check_length(len(text) * max(0, int(count)))
     return text * max(0, int(count))
 
 
@@ -37,20 +37,20 @@ def pad(text: str, size: float, fill: str, start: bool) -> str | None:
         return None
     if size <= len(text):
         return text[:size]
-    bounded(size)
+    check_length(size)
     missing = size - len(text)
     more = (fill * (missing // len(fill) + 1))[:missing]
     return more + text if start else text + more
 
 
-def replaced(text: str, old: str, new: str) -> str:
+def replace(text: str, old: str, new: str) -> str:
     if not old:
         return text
-    bounded(len(text) + text.count(old) * max(0, len(new) - len(old)))
+    check_length(len(text) + text.count(old) * max(0, len(new) - len(old)))
     return text.replace(old, new)
 
 
-def inserted(text: str, start: float, size: float, new: str) -> str:
+def insert(text: str, start: float, size: float, new: str) -> str:
     at, count = int(start), int(size)
     if not 1 <= at <= len(text):
         return text
@@ -68,7 +68,7 @@ def substring(text: str, start: float, size: float | None = None) -> str:
     return text[begin:] if size is None else text[begin : begin + round(size)]
 
 
-def before_nth(text: str, mark: str, count: float) -> str:
+def substring_index(text: str, mark: str, count: float) -> str:
     """SUBSTRING_INDEX."""
     number = int(count)
     if not mark or not number:
@@ -80,10 +80,10 @@ def before_nth(text: str, mark: str, count: float) -> str:
 def locate(part: str, text: str, start: float = 1) -> int:
     if start < 1:
         return 0
-    return folded(text).find(folded(part), int(start) - 1) + 1
+    return fold(text).find(fold(part), int(start) - 1) + 1
 
 
-def trimmed(text: str, chars: str, side: str) -> str:
+def trim(text: str, chars: str, side: str) -> str:
     if not chars:
         return text
     if side in ("LEADING", "BOTH"):
@@ -95,35 +95,35 @@ def trimmed(text: str, chars: str, side: str) -> str:
     return text
 
 
-def compared(a: str, b: str) -> int:
-    x, y = uca(a), uca(b)
+def strcmp(a: str, b: str) -> int:
+    x, y = uca_key(a), uca_key(b)
     return (x > y) - (x < y)
 
 
 def find_in_set(word: str, words: str) -> int:
-    parts = [general(p) for p in words.split(",")] if words else []
-    return parts.index(general(word)) + 1 if general(word) in parts else 0
+    parts = [general_key(p) for p in words.split(",")] if words else []
+    return parts.index(general_key(word)) + 1 if general_key(word) in parts else 0
 
 
-@with_null
+@accepts_null
 def field(word: str | None, *words: str | None) -> int:
     if word is None:
         return 0
-    keys = [None if w is None else general(w) for w in words]
-    return keys.index(general(word)) + 1 if general(word) in keys else 0
+    keys = [None if w is None else general_key(w) for w in words]
+    return keys.index(general_key(word)) + 1 if general_key(word) in keys else 0
 
 
-@with_null
+@accepts_null
 def elt(number: float | None, *words: str | None) -> str | None:
     return words[int(number) - 1] if number and 1 <= number <= len(words) else None
 
 
-@with_null
+@accepts_null
 def concat_ws(glue: str | None, *parts: str | None) -> str | None:
     if glue is None:
         return None
     known = [p for p in parts if p is not None]
-    bounded(sum(map(len, known)) + len(glue) * len(known))
+    check_length(sum(map(len, known)) + len(glue) * len(known))
     return glue.join(known)
 
 
@@ -195,17 +195,17 @@ def is_ipv4(text: str) -> int:
     return 1
 
 
-FUNCTIONS: dict[str, Function] = {
+FUNCTIONS: dict[str, ScalarFunction] = {
     "lower": str.lower, "upper": str.upper, "length": lambda s: len(s.encode()),
     "char_length": len, "bit_length": lambda s: 8 * len(s.encode()), "reverse": lambda s: s[::-1],
     "left": left, "right": right, "ltrim": lambda s: s.lstrip(" "),
     "rtrim": lambda s: s.rstrip(" "), "repeat": repeat, "space": lambda n: repeat(" ", n),
     "lpad": lambda s, n, f: pad(s, n, f, True), "rpad": lambda s, n, f: pad(s, n, f, False),
-    "replace": replaced, "insert": inserted, "substring": substring,
-    "substring_index": before_nth, "locate": locate, "instr": lambda s, p: locate(p, s),
+    "replace": replace, "insert": insert, "substring": substring,
+    "substring_index": substring_index, "locate": locate, "instr": lambda s, p: locate(p, s),
     "ascii": lambda s: s.encode()[0] if s else 0,
     "ord": lambda s: int.from_bytes(s[:1].encode(), "big"),
-    "unhex": lambda s: bytes.fromhex(s).decode(), "trim": trimmed, "strcmp": compared,
+    "unhex": lambda s: bytes.fromhex(s).decode(), "trim": trim, "strcmp": strcmp,
     "find_in_set": find_in_set, "field": field, "elt": elt, "concat_ws": concat_ws,
     "soundex": soundex, "quote": quote, "md5": lambda s: hashlib.md5(s.encode()).hexdigest(),
     "sha1": lambda s: hashlib.sha1(s.encode()).hexdigest(), "sha2": sha2,

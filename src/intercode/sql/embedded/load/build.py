@@ -24,17 +24,24 @@ from sqlglot import exp
 from intercode.core.errors import DataError
 from intercode.core.paths import cache_root
 from intercode.sql.dialect.errors import StatementError
-from intercode.sql.dialect.parser import parsed
+from intercode.sql.dialect.parser import parse
 from intercode.sql.embedded.catalog import collations
-from intercode.sql.embedded.catalog.catalog import Catalog, Column, Table, from_json, ident, to_json
-from intercode.sql.embedded.catalog.definitions import table_of
-from intercode.sql.embedded.catalog.values import default_of, stored
-from intercode.sql.embedded.load.dump import Value, inserted, statements
-from intercode.sql.embedded.load.table_layout import lay_out
+from intercode.sql.embedded.catalog.catalog import (
+    Catalog,
+    Column,
+    Table,
+    from_json,
+    quote_identifier,
+    to_json,
+)
+from intercode.sql.embedded.catalog.definitions import table_from_create
+from intercode.sql.embedded.catalog.values import default_value, to_stored
+from intercode.sql.embedded.load.dump import Value, parse_insert, read_statements
+from intercode.sql.embedded.load.table_layout import store_in_key_order
 
-BUILDER = "4"
+BUILDER_VERSION = "4"
 """Raised whenever what is built from the same dump changes."""
-_NOTHING = re.compile(
+_IGNORED_STATEMENT = re.compile(
     r"(SET|LOCK|UNLOCK|CREATE\s+USER|GRANT|FLUSH|START|COMMIT|BEGIN|ANALYZE|DELIMITER|USE\s*$)\b"
     r"|ALTER\s+TABLE\s+\S+\s+(DISABLE|ENABLE)\s+KEYS|ALTER\s+DATABASE",
     re.I,
@@ -47,7 +54,7 @@ _DROP = re.compile(r"DROP\s+(TABLE|VIEW|DATABASE|SCHEMA)\s+(?:IF\s+EXISTS\s+)?(.
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuiltDatabases:
     """The databases of one dump: a file each, and their catalog."""
 
     digest: str
@@ -58,20 +65,20 @@ class Built:
         return self.folder / f"{database}.sqlite"
 
 
-def built(dump: Path) -> Built:
+def build_databases(dump: Path) -> BuiltDatabases:
     """The databases of a dump, built now if nobody has. Raises DataError for what is no dump."""
-    digest = _digest(dump)
-    folder = cache_root() / "sql" / f"{digest}-{BUILDER}"
+    digest = _dump_digest(dump)
+    folder = cache_root() / "sql" / f"{digest}-{BUILDER_VERSION}"
     if not (folder / "catalog.json").exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with _lock(folder.parent / f"{folder.name}.lock"):
+        with _file_lock(folder.parent / f"{folder.name}.lock"):
             if not (folder / "catalog.json").exists():
                 _build(dump, folder, digest)
     text = (folder / "catalog.json").read_text(encoding="utf-8")
-    return Built(digest, folder, from_json(json.loads(text)))
+    return BuiltDatabases(digest, folder, from_json(json.loads(text)))
 
 
-def _digest(dump: Path) -> str:
+def _dump_digest(dump: Path) -> str:
     try:
         with dump.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()[:32]
@@ -80,7 +87,7 @@ def _digest(dump: Path) -> str:
 
 
 @contextmanager
-def _lock(path: Path) -> Iterator[None]:
+def _file_lock(path: Path) -> Iterator[None]:
     """Held by one process at a time, on every system that SQLite runs on."""
     with closing(sqlite3.connect(path, timeout=600, isolation_level=None)) as connection:
         connection.execute("BEGIN EXCLUSIVE")
@@ -92,7 +99,7 @@ def _build(dump: Path, folder: Path, digest: str) -> None:
     scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".building-"))
     scratch.chmod(0o755)
     try:
-        loader = _Loader(scratch)
+        loader = _DumpLoader(scratch)
         try:
             loader.load(dump)
             catalog = loader.finish(digest)
@@ -107,7 +114,7 @@ def _build(dump: Path, folder: Path, digest: str) -> None:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-class _Loader:
+class _DumpLoader:
     """Executes a dump's statements."""
 
     def __init__(self, folder: Path) -> None:
@@ -115,10 +122,10 @@ class _Loader:
         self.current: str | None = None
         self.tables: dict[str, dict[str, Table]] = {}
         self.collations: dict[str, str] = {}
-        self._open: dict[str, sqlite3.Connection] = {}
+        self._connections: dict[str, sqlite3.Connection] = {}
 
     def load(self, dump: Path) -> None:
-        for statement in statements(dump):
+        for statement in read_statements(dump):
             try:
                 self._execute(statement)
             except (StatementError, DataError) as e:
@@ -126,7 +133,7 @@ class _Loader:
                 raise DataError(f"{dump}: {e} (at {shown!r})") from e
 
     def close(self) -> None:
-        for connection in self._open.values():
+        for connection in self._connections.values():
             connection.close()
 
     def _execute(self, statement: str) -> None:
@@ -146,7 +153,7 @@ class _Loader:
             self._create(statement)
         elif found := _DROP.match(statement):
             self._drop(found[1].upper(), found[2])
-        elif not _NOTHING.match(statement):
+        elif not _IGNORED_STATEMENT.match(statement):
             raise DataError("the builder of embedded databases knows no such statement")
 
     def _connect(self, name: str) -> None:
@@ -157,8 +164,8 @@ class _Loader:
         connection.execute("PRAGMA journal_mode = OFF")
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("BEGIN")
-        collations.register(connection)
-        self._open[name] = connection
+        collations.register_collations(connection)
+        self._connections[name] = connection
         self.tables[name] = {}
         self.collations.setdefault(name, "utf8mb4_0900_ai_ci")
 
@@ -169,17 +176,19 @@ class _Loader:
         return chosen
 
     def _create(self, statement: str) -> None:
-        tree = parsed(statement)
+        tree = parse(statement)
         if not isinstance(tree, exp.Create):
             raise DataError("not understood as CREATE TABLE")
-        table = table_of(tree)
-        database = self._database(_qualifier(tree))
+        table = table_from_create(tree)
+        database = self._database(_database_qualifier(tree))
         if table.name in self.tables[database]:
             if tree.args.get("exists"):
                 return
             raise DataError(f"the table {table.name} is there already")
-        columns = ", ".join(ident(c.name) for c in table.columns)
-        self._open[database].execute(f"CREATE TABLE {ident('raw ' + table.name)} ({columns})")
+        columns = ", ".join(quote_identifier(c.name) for c in table.columns)
+        self._connections[database].execute(
+            f"CREATE TABLE {quote_identifier('raw ' + table.name)} ({columns})"
+        )
         self.tables[database][table.name] = table
 
     def _drop(self, what: str, rest: str) -> None:
@@ -187,53 +196,59 @@ class _Loader:
             tables = self.tables.get(self.current or "", {})
             if what in ("TABLE", "VIEW") and name.lower() in tables:
                 del tables[name.lower()]
-                self._open[self.current or ""].execute(f"DROP TABLE {ident('raw ' + name.lower())}")
+                self._connections[self.current or ""].execute(
+                    f"DROP TABLE {quote_identifier('raw ' + name.lower())}"
+                )
 
     def _insert(self, statement: str) -> None:
-        where, name, names, rows = inserted(statement)
+        where, name, names, rows = parse_insert(statement)
         database = self._database(where)
         table = self.tables[database].get(name.lower())
         if table is None:
             raise DataError(f"rows for the table {name}, which is not there")
-        chosen = [_known(table, n) for n in names] if names else list(table.columns)
+        chosen = [_require_column(table, n) for n in names] if names else list(table.columns)
         marks = ", ".join("?" * len(table.columns))
-        self._open[database].executemany(
-            f"INSERT INTO {ident('raw ' + table.name)} VALUES ({marks})",
-            (_row(table, chosen, row, n) for n, row in enumerate(rows, 1)),
+        self._connections[database].executemany(
+            f"INSERT INTO {quote_identifier('raw ' + table.name)} VALUES ({marks})",
+            (_complete_row(table, chosen, row, n) for n, row in enumerate(rows, 1)),
         )
 
     def finish(self, digest: str) -> Catalog:
         """Lay every table out as it will be read."""
         done: dict[str, dict[str, Table]] = {}
         for name, tables in sorted(self.tables.items()):
-            connection = self._open[name]
-            done[name] = {t: lay_out(connection, table) for t, table in sorted(tables.items())}
+            connection = self._connections[name]
+            done[name] = {
+                t: store_in_key_order(connection, table) for t, table in sorted(tables.items())
+            }
             connection.execute("COMMIT")
             connection.execute("VACUUM")
             connection.execute("ANALYZE")
         return Catalog(done, digest, self.collations)
 
 
-def _known(table: Table, name: str) -> Column:
+def _require_column(table: Table, name: str) -> Column:
     column = table.column(name)
     if column is None:
         raise DataError(f"a value for the column {name}, which {table.name} has not")
     return column
 
 
-def _row(table: Table, chosen: Sequence[Column], row: Sequence[Value], number: int) -> list[Any]:
+def _complete_row(
+    table: Table, chosen: Sequence[Column], row: Sequence[Value], number: int
+) -> list[Any]:
     if len(row) != len(chosen):
         raise DataError(f"row {number} has {len(row)} values for {len(chosen)} columns")
-    given = {c.name: stored(v, c, number) for c, v in zip(chosen, row, strict=True)}
+    given = {c.name: to_stored(v, c, number) for c, v in zip(chosen, row, strict=True)}
     if len(given) == len(table.columns):
         return [given[c.name] for c in table.columns]
     now = "2000-01-01 00:00:00"
     return [
-        given[c.name] if c.name in given else stored(default_of(c, now), c, number)
+        given[c.name] if c.name in given else to_stored(default_value(c, now), c, number)
         for c in table.columns
     ]
 
 
-def _qualifier(tree: exp.Create) -> str | None:
+def _database_qualifier(tree: exp.Create) -> str | None:
     inner = tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
     return inner.db or None

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from intercode.core.errors import DataError
 
-_PIECE = re.compile(
+_LEXEME = re.compile(
     r"""'(?:[^'\\]|\\.|'')*' | "(?:[^"\\]|\\.|"")*" | `[^`]*`
         | /\*.*?\*/ | (?:--(?=\s|$)|\#)[^\n]* | ; | [^'"`/;\#-]+ | .""",
     re.X | re.S,
 )
-_VERSIONED = re.compile(r"/\*!(\d{5,6})?(.*?)\*/", re.S)
+_CONDITIONAL_COMMENT = re.compile(r"/\*!(\d{5,6})?(.*?)\*/", re.S)
 _INSERT = re.compile(
     r"(?:INSERT|REPLACE)\s+(?:IGNORE\s+)?(?:INTO\s+)?(?:`(?P<db>[^`]+)`\.)?`?(?P<table>[^`\s(]+)`?"
     r"\s*(?:\((?P<columns>[^)]*)\)\s*)?VALUES\s*",
@@ -26,17 +26,17 @@ _VALUE = re.compile(
     re.X | re.S | re.I,
 )
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "0": "\0", "Z": "\x1a"}
-_ESCAPED = re.compile(r"\\(.)|''", re.S)
-VERSION = 80033
+_ESCAPE_SEQUENCE = re.compile(r"\\(.)|''", re.S)
+SERVER_VERSION = 80033
 """Conditional comments up to this version of MySQL count as code."""
 
-_END = "\0;\0"
+_STATEMENT_END = "\0;\0"
 """Stands for the semicolon at a statement's end, which no text holds."""
 
 Value = str | int | float | bytes | None
 
 
-def statements(path: Path) -> Iterator[str]:
+def read_statements(path: Path) -> Iterator[str]:
     """Every statement of a dump in order, without comments; conditional ones are opened.
 
     The file is read line by line, so its size does not matter. Raises DataError where it cannot be
@@ -47,30 +47,30 @@ def statements(path: Path) -> Iterator[str]:
             held = text = ""
             for line in file:
                 text += line
-                if ";" in line and (pieces := _pieces(text)) is not None:
-                    *whole, rest = "".join(pieces).split(_END)
+                if ";" in line and (pieces := _split_lexemes(text)) is not None:
+                    *whole, rest = "".join(pieces).split(_STATEMENT_END)
                     for statement in whole:
-                        yield from _opened(held + statement)
+                        yield from _expand_conditional_comments(held + statement)
                         held = ""
                     held, text = held + rest, ""
-            pieces = _pieces(text)
+            pieces = _split_lexemes(text)
             if pieces is None:
                 raise DataError(f"{path}: it ends within a quotation: is the file complete?")
-            yield from _opened(held + "".join(pieces))
+            yield from _expand_conditional_comments(held + "".join(pieces))
     except (OSError, UnicodeDecodeError) as e:
         raise DataError(f"{path}: cannot be read as a dump of MySQL's ({e})") from e
 
 
-def _pieces(text: str) -> list[str] | None:
+def _split_lexemes(text: str) -> list[str] | None:
     """The text cut into words, quotations and ends of statements (``_END``), without comments; None
     where a quotation or a comment is still open."""
     out = []
-    for piece in _PIECE.finditer(text):
+    for piece in _LEXEME.finditer(text):
         found = piece.group()
         if found in ("'", '"', "`") or (found == "/" and text.startswith("/*", piece.start())):
             return None
         if found == ";":
-            out.append(_END)
+            out.append(_STATEMENT_END)
         elif (
             found.startswith("/*!")
             or found in ("-", "/")
@@ -80,18 +80,22 @@ def _pieces(text: str) -> list[str] | None:
     return out
 
 
-def _opened(statement: str) -> Iterator[str]:
+def _expand_conditional_comments(statement: str) -> Iterator[str]:
     """A statement whose conditional comments are opened; nothing where it has no words."""
 
     def code(match: re.Match[str]) -> str:
-        return match[2] if int(match[1] or 0) <= VERSION else " "
+        return match[2] if int(match[1] or 0) <= SERVER_VERSION else " "
 
-    text = _VERSIONED.sub(code, statement).strip() if "/*!" in statement else statement.strip()
+    text = (
+        _CONDITIONAL_COMMENT.sub(code, statement).strip()
+        if "/*!" in statement
+        else statement.strip()
+    )
     if text:
         yield text
 
 
-def inserted(statement: str) -> tuple[str | None, str, list[str] | None, Iterator[list[Value]]]:
+def parse_insert(statement: str) -> tuple[str | None, str, list[str] | None, Iterator[list[Value]]]:
     """Database, table, columns (None: all) and rows of an INSERT with plain values.
 
     Raises DataError at a value that is no literal.
@@ -101,10 +105,10 @@ def inserted(statement: str) -> tuple[str | None, str, list[str] | None, Iterato
         raise DataError(f"not an INSERT of plain values: {statement[:80]}")
     columns = head["columns"]
     names = [c.strip().strip("`") for c in columns.split(",")] if columns else None
-    return head["db"], head["table"], names, _rows(statement, head.end())
+    return head["db"], head["table"], names, _parse_rows(statement, head.end())
 
 
-def _rows(statement: str, at: int) -> Iterator[list[Value]]:
+def _parse_rows(statement: str, at: int) -> Iterator[list[Value]]:
     end = len(statement)
     while at < end:
         if statement[at] != "(":
@@ -118,21 +122,21 @@ def _rows(statement: str, at: int) -> Iterator[list[Value]]:
             found = _VALUE.match(statement, at)
             if found is None:
                 raise DataError(f"no literal value at {statement[at : at + 60]!r}")
-            row.append(_value(found))
+            row.append(_parse_value(found))
             at = found.end()
             if found["after"] == ")":
                 break
         yield row
 
 
-def _value(found: re.Match[str]) -> Value:
+def _parse_value(found: re.Match[str]) -> Value:
     kind = found.lastgroup and next(
         (k for k in ("single", "double", "number", "null", "hex", "word") if found[k] is not None),
         None,
     )
     text = found[kind] if kind else ""
     if kind in ("single", "double"):
-        return unescaped(text) if "\\" in text or "''" in text else text
+        return unescape(text) if "\\" in text or "''" in text else text
     if kind == "number":
         return int(text) if text.lstrip("+-").isdigit() else text
     if kind == "hex":
@@ -140,6 +144,6 @@ def _value(found: re.Match[str]) -> Value:
     return None if kind == "null" else int(text.upper() == "TRUE")
 
 
-def unescaped(text: str) -> str:
+def unescape(text: str) -> str:
     """A string literal's content."""
-    return _ESCAPED.sub(lambda m: "'" if m[1] is None else _ESCAPES.get(m[1], m[1]), text)
+    return _ESCAPE_SEQUENCE.sub(lambda m: "'" if m[1] is None else _ESCAPES.get(m[1], m[1]), text)

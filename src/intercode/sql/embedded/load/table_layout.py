@@ -7,76 +7,83 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from intercode.sql.embedded.catalog import collations
-from intercode.sql.embedded.catalog.catalog import Column, Table, ident
+from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier
 
-_SQLITE = {"int": "INTEGER", "year": "INTEGER", "bytes": "BLOB"}
+_SQLITE_TYPES = {"int": "INTEGER", "year": "INTEGER", "bytes": "BLOB"}
 
 
-def lay_out(connection: sqlite3.Connection, table: Table, schema: str = "") -> Table:
+def store_in_key_order(connection: sqlite3.Connection, table: Table, schema: str = "") -> Table:
     """Move the rows of ``raw <name>`` into the table itself, in the order of the primary key, with
     its indexes. Returns the table with what its rows tell: their number, how plain their text.
 
     ``schema``: of SQLite's, quoted and with a point.
     """
-    raw = schema + ident("raw " + table.name)
-    columns = tuple(_measured(connection, raw, c) for c in table.columns)
+    raw = schema + quote_identifier("raw " + table.name)
+    columns = tuple(_with_nocase_level(connection, raw, c) for c in table.columns)
     table = replace(table, columns=columns)
-    connection.execute(creation(table, schema))
-    names = ", ".join(ident(c.name) for c in table.columns)
+    connection.execute(create_table_sql(table, schema))
+    names = ", ".join(quote_identifier(c.name) for c in table.columns)
     order = ", ".join(
-        f"{ident(c.name)}{collations.collate(True, c.type)}" for c in _columns(table, table.primary)
+        f"{quote_identifier(c.name)}{collations.collate_clause(True, c.type)}"
+        for c in _named_columns(table, table.primary)
     )
     by = f"{order}, rowid" if order else "rowid"
-    target = schema + ident(table.name)
+    target = schema + quote_identifier(table.name)
     connection.execute(f"INSERT INTO {target} ({names}) SELECT {names} FROM {raw} ORDER BY {by}")
     connection.execute(f"DROP TABLE {raw}")
-    for statement in indexing(table, schema):
+    for statement in create_index_sql(table, schema):
         connection.execute(statement)
     rows, last = connection.execute(f"SELECT COUNT(*), MAX(rowid) FROM {target}").fetchone()
-    return replace(_counted(connection, table, target, rows), rows=rows, last=last or 0)
+    return replace(
+        _with_index_statistics(connection, table, target, rows), rows=rows, last=last or 0
+    )
 
 
-def _counted(connection: sqlite3.Connection, table: Table, target: str, rows: int) -> Table:
+def _with_index_statistics(
+    connection: sqlite3.Connection, table: Table, target: str, rows: int
+) -> Table:
     """The table with how many rows share a key."""
     indexes = []
     for index in table.indexes:
-        (column,) = _columns(table, index.columns[:1])
-        shown = ident(column.name) + collations.collate(False, column.type)
+        (column,) = _named_columns(table, index.columns[:1])
+        shown = quote_identifier(column.name) + collations.collate_clause(False, column.type)
         (values,) = connection.execute(f"SELECT COUNT(DISTINCT {shown}) FROM {target}").fetchone()
         indexes.append(replace(index, per_key=rows / values if values else 1.0))
     return replace(table, indexes=tuple(indexes))
 
 
-def _columns(table: Table, names: Sequence[str]) -> list[Column]:
+def _named_columns(table: Table, names: Sequence[str]) -> list[Column]:
     return [c for n in names if (c := table.column(n)) is not None]
 
 
-def _measured(connection: sqlite3.Connection, raw: str, column: Column) -> Column:
+def _with_nocase_level(connection: sqlite3.Connection, raw: str, column: Column) -> Column:
     if column.type.kind != "string":
         return column
     plain = 2
-    for (text,) in connection.execute(f"SELECT DISTINCT {ident(column.name)} FROM {raw}"):
+    for (text,) in connection.execute(
+        f"SELECT DISTINCT {quote_identifier(column.name)} FROM {raw}"
+    ):
         if text is not None:
-            plain = min(plain, collations.plainness(text, column.type.collation))
+            plain = min(plain, collations.nocase_level(text, column.type.collation))
         if not plain:
             break
     return replace(column, type=replace(column.type, plain=plain))
 
 
-def creation(table: Table, schema: str = "") -> str:
+def create_table_sql(table: Table, schema: str = "") -> str:
     """SQLite's statement that makes the table."""
     key = table.rowid_key
     lines = []
     for column in table.columns:
-        kind = _SQLITE.get(column.type.kind, "REAL" if column.type.number else "TEXT")
+        kind = _SQLITE_TYPES.get(column.type.kind, "REAL" if column.type.number else "TEXT")
         primary = " PRIMARY KEY" if column.name == key else ""
         lines.append(
-            f"{ident(column.name)} {kind}{primary}{collations.collate(False, column.type)}"
+            f"{quote_identifier(column.name)} {kind}{primary}{collations.collate_clause(False, column.type)}"
         )
-    return f"CREATE TABLE {schema}{ident(table.name)} ({', '.join(lines)})"
+    return f"CREATE TABLE {schema}{quote_identifier(table.name)} ({', '.join(lines)})"
 
 
-def indexing(table: Table, schema: str = "") -> list[str]:
+def create_index_sql(table: Table, schema: str = "") -> list[str]:
     """SQLite's statements that make the table's indexes."""
     out = []
     for index in table.indexes:
@@ -86,10 +93,10 @@ def indexing(table: Table, schema: str = "") -> list[str]:
         if cut and index.unique:
             continue
         parts = ", ".join(
-            f"{ident(c.name)}{collations.collate(False, c.type)}"
-            for c in _columns(table, index.columns)
+            f"{quote_identifier(c.name)}{collations.collate_clause(False, c.type)}"
+            for c in _named_columns(table, index.columns)
         )
         unique = "UNIQUE " * index.unique
-        name = schema + ident(f"{table.name}.{index.name}")
-        out.append(f"CREATE {unique}INDEX {name} ON {ident(table.name)} ({parts})")
+        name = schema + quote_identifier(f"{table.name}.{index.name}")
+        out.append(f"CREATE {unique}INDEX {name} ON {quote_identifier(table.name)} ({parts})")
     return out
