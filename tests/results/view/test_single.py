@@ -69,7 +69,7 @@ def test_what_the_page_is_told_cannot_end_its_element() -> None:
 
 
 def test_the_script_never_turns_text_into_markup() -> None:
-    assets = Path(__file__).parents[2] / "src" / "intercode" / "view" / "assets"
+    assets = Path(__file__).parents[3] / "src" / "intercode" / "results" / "view" / "assets"
     assert {p.name for p in assets.glob("*.js")} == set(SCRIPTS)
     for path in assets.glob("*.js"):
         text = path.read_text("utf-8")

@@ -25,7 +25,7 @@ from support.boxes import eventually
 from support.shop import CUSTOMERS, shop_in
 
 pytestmark = pytest.mark.mysql
-OWNER = Path(__file__).parents[2] / "support" / "sql_owner.py"
+OWNER = Path(__file__).parents[1] / "support" / "sql_owner.py"
 
 
 @pytest.fixture

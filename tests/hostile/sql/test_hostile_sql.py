@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hostile_sql.cases import Case, all_cases
+from hostile.sql.cases import Case, all_cases
 from intercode.core.types import DatabaseSpec
 from intercode.sql import SqlEngine, SqlLimits, SqlSession
 from support.shop import CUSTOMERS, SECRET, shop_in
