@@ -99,10 +99,10 @@ def test_determinism_is_a_switch_or_settings_and_the_clock_is_one_of_them() -> N
 
 def test_an_environment_has_options_of_its_own() -> None:
     config = make_config(
-        {"dataset": "starter", "agent": "gold", "env_options": {"session": "fresh", "reuse": True}}
+        {"dataset": "starter", "agent": "gold", "env_options": {"session": "fresh", "recycle": True}}
     )
     with open_env(config, datasets.load("starter")) as env:
-        assert env.facts()["env_options"] == {"session": "fresh", "apart": False}
+        assert env.facts()["env_options"] == {"session": "fresh", "separate_stderr": False}
         assert env.facts()["boxes"] == "renewed"
     for name in ("sesion", "profile"):
         wrong = replace(config, env_options={name: "fresh"})

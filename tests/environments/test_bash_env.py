@@ -117,7 +117,7 @@ def test_one_shell_and_what_it_changed(env: InterCodeEnv) -> None:
     observation, _, _, _, info = env.step('echo "$x $PWD"; touch "a b"; exit 3')
     assert observation.startswith("1 /tmp\n")
     assert info == {
-        "task": "mine/write", "valid": False, "exit_code": 3, "timed_out": False, "cut": 0,
+        "task": "mine/write", "valid": False, "exit_code": 3, "timed_out": False, "omitted_bytes": 0,
         "changes": ["/tmp/a b"],
     }  # fmt: skip
 
@@ -163,7 +163,7 @@ def test_a_reward_of_ones_own(reward: Any) -> None:
         assert env.score() == Score(0.5, {"same": 1.0})
         env.step("echo five")
         assert env.score().value == 1.0
-        assert env.facts()["reward"] == ("halves" if callable(reward) else reward)
+        assert env.result_metadata()["reward"] == ("halves" if callable(reward) else reward)
 
 
 def test_a_dataset_from_a_file(tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from intercode import datasets
 from intercode.agents.languages import language_of
 from intercode.core.errors import GoldError, SandboxError, UsageError
 from intercode.core.languages import LANGUAGES, PROGRAM_DIRECTORY, Language
-from intercode.core.paths import cache_root
 from intercode.core.types import Dataset, Score, Task
 from intercode.environments.code.env import CodeEnv
 from intercode.evaluation.conformance import check_env
@@ -189,7 +188,7 @@ def test_a_snapshot_is_kept_on_disk(env: CodeEnv, chosen: Task, tmp_path: Path) 
 
 def test_boxes_are_renewed() -> None:
     needs("node", "perl")
-    with CodeEnv(Dataset("own", "code", (ADD, PERL_SUM)), reuse=True) as env:
+    with CodeEnv(Dataset("own", "code", (ADD, PERL_SUM)), recycle=True) as env:
         for n in range(4):
             env.reset(options={"task": n % 2})
             env.step(str(env.task.gold))
@@ -241,17 +240,16 @@ def test_a_language_for_tasks_without_one(tmp_path: Path) -> None:
         begin(env, nameless)
         env.step(str(nameless.gold))
         assert env.submit()[1] == 1.0
-        assert env.facts()["env_options"]["language"] == "support.languages:PERL"
+        assert env.result_metadata()["env_options"]["language"] == "support.languages:PERL"
 
 
 @pytest.mark.slow
 def test_every_language_of_the_table_runs_on_its_image() -> None:
-    if not (cache_root() / "images" / "code.tar").is_file():
-        pytest.skip("the image is not built: `intercode image build code`")
+    requirements.require("image:code")
     assert images.resolve("recipe:code").root is not None
     with CodeEnv(TABLE, image="recipe:code", timeout=30.0) as env:
         for chosen in TABLE.tasks:
             begin(env, chosen)
             env.step(str(chosen.gold))
             assert env.submit()[1] == 1.0
-        assert env.facts()["comparable"]
+        assert env.result_metadata()["comparable"]

@@ -108,8 +108,8 @@ def test_each_task_has_an_image_of_its_own(tmp_path: Path) -> None:
         for index, place in enumerate(("/one", "/two", "/one")):
             env.reset(options={"task": index % 2})
             assert env.step("pwd")[0] == f"{place}\n"
-        assert env.facts()["image"] == ""
-        assert env.facts()["image_digest"].startswith("sha256:")
+        assert env.result_metadata()["image"] == ""
+        assert env.result_metadata()["image_digest"].startswith("sha256:")
 
 
 def test_an_image_that_a_task_names_is_looked_up(
@@ -125,7 +125,7 @@ def test_an_image_that_a_task_names_is_looked_up(
         assert env.step("pwd")[0] == "/app\n"
     with HarborEnv(f"harbor:{folder}", build=True) as env:
         env.reset()
-        assert env.facts()["env_options"] == {"build": True}
+        assert env.result_metadata()["env_options"] == {"build": True}
 
 
 def test_several_numbers(tmp_path: Path) -> None:

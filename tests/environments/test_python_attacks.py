@@ -128,11 +128,11 @@ ATTACKS = {
         "import sys\ndef double(x):\n    f = sys._getframe()\n    while f:\n"
         "        if 'Encoder' in f.f_globals:\n"
         "            f.f_globals['Encoder'].encode = lambda s, v, d=0: '[\"o\",\"x\",true]'\n"
-        "            f.f_globals['value_of'] = lambda e, s: 'true'\n        f = f.f_back\n"
+        "            f.f_globals['evaluate'] = lambda e, s: 'true'\n        f = f.f_back\n"
     ),
-    "the host": (
+    "the server": (
         "import sys\nf = sys._getframe()\nwhile f:\n    h = f.f_locals.get('self')\n"
-        "    if type(h).__name__ == 'Host':\n        send = type(h).send\n"
+        "    if type(h).__name__ == 'Server':\n        send = type(h).send\n"
         "        type(h).send = lambda s, t, a: send(s, t, '[true]')\n    f = f.f_back\n"
         "def double(x): return True"
     ),

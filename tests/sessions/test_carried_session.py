@@ -39,10 +39,10 @@ def out(shell: Any, code: str) -> str:
     return str(result.output)
 
 
-@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("separate_stderr", [False, True])
 @pytest.mark.parametrize("carry", [False, True])
-def test_the_contract(box: SupervisedSandbox, carry: bool, apart: bool) -> None:
-    check_session(lambda: FreshShellSession(box, carry_state=carry, separate_stderr=apart))
+def test_the_contract(box: SupervisedSandbox, carry: bool, separate_stderr: bool) -> None:
+    check_session(lambda: FreshShellSession(box, carry_state=carry, separate_stderr=separate_stderr))
 
 
 def test_each_action_has_a_shell_of_its_own_that_knows_what_the_last_one_knew(
@@ -121,8 +121,8 @@ def test_a_state_goes_from_session_to_session(shell: FreshShellSession, box: Any
 
 
 @pytest.mark.parametrize("kind", [BashSession, FreshShellSession])
-def test_stderr_apart(box: SupervisedSandbox, kind: Any) -> None:
-    session = kind(box, apart=True)
+def test_separate_stderr(box: SupervisedSandbox, kind: Any) -> None:
+    session = kind(box, separate_stderr=True)
     result = session.run("echo out; echo err >&2; printf '\\xff' >&2; echo more", 20)
     assert (result.output, result.stderr, result.shown) == (
         "out\nmore\n", "err\n\\xff", "out\nmore\nerr\n\\xff",
@@ -158,7 +158,7 @@ def test_the_environment_s_contract(session: str) -> None:
 
 def test_an_environment_with_fresh_shells() -> None:
     with BashEnv(TASKS, session="fresh-carried", separate_stderr=True) as env:
-        assert env.facts()["env_options"] == {"session": "fresh-carried", "apart": True}
+        assert env.result_metadata()["env_options"] == {"session": "fresh-carried", "separate_stderr": True}
         env.reset(options={"task": 1})
         observation = env.step("echo $x; pwd; y=2; echo odd >&2; exit")[0]
         assert observation.startswith("1\n/usr\nodd\n[the shell ended")
@@ -166,7 +166,7 @@ def test_an_environment_with_fresh_shells() -> None:
         (twin,) = env.fork()
         with twin:
             assert twin.step("echo $x$y")[0] == "1\n"
-            assert twin.facts() == env.facts()
+            assert twin.result_metadata() == env.result_metadata()
     with BashEnv(TASKS, session="fresh") as env:
         env.reset(options={"task": 1})
         assert env.step("echo $x; pwd")[0] == "\n/usr\n"

@@ -67,7 +67,7 @@ def test_a_traceback_shows_the_agents_lines_and_no_others(session: PythonSession
     )
     assert "direct cause" in chained.output
     assert chained.output.endswith("KeyError: 'k'\n")
-    assert "<host>" not in chained.output
+    assert "<intercode>" not in chained.output
     deep = session.run("def f(n): return f(n + 1)\nf(0)", 5).output
     assert "more times]" in deep
     assert deep.endswith("RecursionError: maximum recursion depth exceeded\n")
@@ -121,8 +121,8 @@ def test_what_does_not_end_is_interrupted_and_what_was_known_stays(
         "import os\nfor n in range(3, 99):\n    try: os.write(n, b'0 /\\0')\n    except OSError: 0",
         "import ctypes; ctypes.string_at(0)",
         "import os; os.execv('/bin/true', ['true'])",
-        "import sys; sys._getframe(1).f_globals['Host'].send = None",
-        "import gc\nfor o in gc.get_objects():\n    if type(o).__name__ == 'Host': o.socket = None",
+        "import sys; sys._getframe(1).f_globals['Server'].send = None",
+        "import gc\nfor o in gc.get_objects():\n    if type(o).__name__ == 'Server': o.socket = None",
     ],
 )
 def test_what_ends_the_interpreter_costs_that_action(session: PythonSession, code: str) -> None:
@@ -211,11 +211,12 @@ def test_future_statements_hold_for_later_actions(session: PythonSession) -> Non
     )
 
 
-def test_a_fork_goes_on_by_itself_with_the_same_chance(session: PythonSession) -> None:
+def test_a_fork_continues_with_the_same_random_state(session: PythonSession) -> None:
     session.run("import random; random.seed(1); x = [1]", 5)
-    copy = session.interpreter().fork("apart", 5)
+    copy = session.interpreter().fork("snapshot", 5)
     ours = session.run("x.append(2); random.random()", 5).output
-    session.adopt(copy)
+    session.close()
+    session._current = copy
     assert session.run("random.random()", 5).output == ours
     assert session.run("x", 5).output == "[1]\n"
 
@@ -223,7 +224,7 @@ def test_a_fork_goes_on_by_itself_with_the_same_chance(session: PythonSession) -
 def test_a_fork_is_refused_with_the_reason(session: PythonSession) -> None:
     session.run("f = open('/tmp/held', 'w')", 5)
     with pytest.raises(RefusedError, match="/tmp/held is open for writing"):
-        session.interpreter().fork("apart", 5)
+        session.interpreter().fork("snapshot", 5)
     session.run(
         "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()", 5
     )

@@ -64,8 +64,8 @@ class BashEnv(SandboxedEnv):
         )
         self._settings |= {
             "session": session,
-            "apart": separate_stderr,
-            "cached_golds": use_gold_cache,
+            "separate_stderr": separate_stderr,
+            "use_gold_cache": use_gold_cache,
         }
 
     @cached_property
@@ -107,14 +107,14 @@ class BashEnv(SandboxedEnv):
 
     # ------------------------------------------------------------- kept golds
     def result_metadata(self) -> dict[str, Any]:
-        golds = "cached where proven" if self._uses_gold_cache else "run"
+        golds = "cached" if self._uses_gold_cache else "run"
         plain = self.session == "persistent" and not self.separate_stderr
-        options = {} if plain else {"session": self.session, "apart": self.separate_stderr}
+        options = {} if plain else {"session": self.session, "separate_stderr": self.separate_stderr}
         return {**super().result_metadata(), "env_options": options, "golds": golds}
 
     @property
     def _shell_key(self) -> str:
-        shell = f"{self.session}, stderr apart" if self.separate_stderr else self.session
+        shell = f"{self.session}, separate stderr" if self.separate_stderr else self.session
         return f"{shell}, {tier}" if (tier := self._tier).startswith("container/") else shell
 
     @property

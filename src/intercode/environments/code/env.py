@@ -162,7 +162,7 @@ class CodeEnv(SandboxedEnv):
         place = self._acquire_workspace()
         try:
             self._rerun_actions(place, state)
-            kept.lend(place.sandbox)
+            kept.apply_to(place.sandbox)
             assert isinstance(place.session, ReplSession)
             place.session.change_directory(state.cwd)
         except BaseException:

@@ -103,7 +103,7 @@ def take_snapshot(
     own = {*session.own_pids, *shared.fork_pids}
     left = tuple(name for name in box.processes() if int(name.split("(")[-1][:-1]) not in own)
     try:
-        fork = session.interpreter().fork("apart", _FORK_SECONDS)
+        fork = session.interpreter().fork("snapshot", _FORK_SECONDS)
     except (RefusedError, InterpreterEndedError) as e:
         why = str(e) or "it does not answer"
         raise EnvironmentStateError(f"the interpreter cannot be kept as it is: {why}") from e

@@ -151,4 +151,4 @@ class SqlEnv(InterCodeEnv):
         return kept, kept.omitted_tables, kept.close
 
     def _restore_captured(self, captured: Any, consume: bool) -> None:
-        self._session = captured.take() if consume else captured.open()
+        self._session = captured.open_last() if consume else captured.open()

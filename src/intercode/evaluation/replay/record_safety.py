@@ -19,9 +19,9 @@ MAX_TIMEOUT = 600.0
 """Seconds that an action may take at most on the word of a record."""
 _ALLOWED_SETTINGS: Mapping[str, Callable[[Any], bool]] = {
     "session": lambda v: isinstance(v, str),
-    "apart": lambda v: isinstance(v, bool),
-    "cached_golds": lambda v: isinstance(v, bool),
-    "reuse": lambda v: isinstance(v, bool),
+    "separate_stderr": lambda v: isinstance(v, bool),
+    "use_gold_cache": lambda v: isinstance(v, bool),
+    "recycle": lambda v: isinstance(v, bool),
     "engine": lambda v: v in ("embedded", "sqlite", "mysql"),
     "language": lambda v: v is None or (isinstance(v, str) and v in LANGUAGES),
     "build": lambda v: v is False,

@@ -35,8 +35,8 @@ _BOOTSTRAP = (
     f"import posix,marshal,builtins as b\nwith open('/dev/{SCRIPT_LINK}','rb',0) as f:s=f.read()\n"
     f"posix.close({_SCRIPT_FD})\n"
     "import _frozen_importlib_external as e\nm,c,s=marshal.loads(s)\n"
-    "g={'__builtins__':vars(b).copy(),'__name__':'<host>'}\n"
-    "exec(marshal.loads(c) if m==e.MAGIC_NUMBER else compile(s,'<host>','exec',0,True),g)\n"
+    "g={'__builtins__':vars(b).copy(),'__name__':'<intercode>'}\n"
+    "exec(marshal.loads(c) if m==e.MAGIC_NUMBER else compile(s,'<intercode>','exec',0,True),g)\n"
     "g['main']()"
 )
 """Gives our file builtins of its own, which an agent does not replace by accident."""
@@ -56,7 +56,7 @@ def guest_module(name: str) -> tuple[bytes, bytes, str]:
     one of the same version, and the text, for any other."""
     path = Path(__file__).parent / "guest" / f"{name}.py"
     text = path.read_text("utf-8")
-    code = compile(text, "<host>", "exec", 0, True)
+    code = compile(text, "<intercode>", "exec", 0, True)
     return importlib.util.MAGIC_NUMBER, marshal.dumps(code), text
 
 

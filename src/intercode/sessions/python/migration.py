@@ -51,7 +51,7 @@ def migrate_fork(fork: Interpreter, box: SupervisedSandbox, program: str) -> Int
         raise MigrationError(f"the process cannot be moved: {e.strerror}") from e
     try:
         template.loaded_modules = fork.loaded_modules
-        if template.request("wake", timeout=_SECONDS) is None:
+        if template.request("after_restore", timeout=_SECONDS) is None:
             raise MigrationError("the process does not answer where it was moved to")
         return template.fork("any", _SECONDS)
     except InterpreterEndedError as e:

@@ -100,7 +100,7 @@ class PythonSession:
         try:
             live = self.interpreter()
             live.load_module("values")
-            return live.request("told", timeout=_FORK_SECONDS) or ""
+            return live.request("state_text", timeout=_FORK_SECONDS) or ""
         except (InterpreterEndedError, RefusedError):
             return ""
 
@@ -127,11 +127,6 @@ class PythonSession:
         live.notify("load", *guest_module("tracebacks"))
         self._current = live
         return live
-
-    def adopt(self, live: Interpreter) -> None:
-        """Go on with a fork of the interpreter in its place."""
-        self.close()
-        self._current = live
 
     def change_directory(self, cwd: str) -> None:
         """Go to a directory, if it is there."""
@@ -179,7 +174,7 @@ class PythonSession:
         self._backup = None
         if may_end_interpreter(code):
             with suppress(RefusedError):
-                self._backup = live.fork("alone", _FORK_SECONDS)
+                self._backup = live.fork("backup", _FORK_SECONDS)
 
     @property
     def own_pids(self) -> Sequence[int]:

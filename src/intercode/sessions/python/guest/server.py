@@ -25,7 +25,7 @@ _HEADER = 8  # bytes of a request's length, in hexadecimal
 _ONLY_AST = 1024  # of compile(): ast.PyCF_ONLY_AST
 _FUTURE_FLAGS = 0x1FE0000  # of compile(): the bits of `from __future__`, since Python 3.8
 _ACCESS_MODE = 3  # of open(): O_ACCMODE
-_FILE_NAME = "<host>"  # what this file calls itself in a traceback
+_FILE_NAME = "<intercode>"  # what this file calls itself in a traceback
 
 
 class RefusedError(Exception):
@@ -50,7 +50,7 @@ class Server:
         posix.dup2(1, BACKUP_FD, False)
         posix.set_inheritable(CONTROL_FD, False)
         self.handlers: dict[str, Any] = {"run": self.run, "fork": self.fork, "load": self.load,
-                                         "chdir": self.chdir, "wake": self.after_restore,
+                                         "chdir": self.chdir, "after_restore": self.after_restore,
                                          "ping": lambda fds: str(self.pid)}  # fmt: skip
         sys.dont_write_bytecode = True
         sys.meta_path.append(LazySiteFinder())
@@ -198,7 +198,7 @@ class Server:
                     posix._exit(0)
                 posix.dup2(control, CONTROL_FD, False)
                 self.pid = posix.getpid()
-                if purpose == "apart":
+                if purpose == "snapshot":
                     posix.chdir("/")  # other files may come to be there while it waits
                 if chance is not None:
                     random.setstate(chance)  # type: ignore[union-attr]
@@ -214,9 +214,9 @@ class Server:
 
     def check_fork(self, purpose: str) -> None:
         threads = len(posix.listdir("/proc/self/task")) - 1
-        if threads and purpose in ("alone", "apart"):
+        if threads and purpose in ("backup", "snapshot"):
             raise RefusedError(f"{threads} more threads are running")
-        for name in posix.listdir("/proc/self/fd") if purpose == "apart" else ():
+        for name in posix.listdir("/proc/self/fd") if purpose == "snapshot" else ():
             try:
                 path, kind = posix.readlink("/proc/self/fd/" + name), posix.fstat(int(name))[0]
                 with _io.open("/proc/self/fdinfo/" + name) as f:
@@ -247,7 +247,7 @@ class Server:
         more: dict[str, Any] = {
             "__builtins__": builtins.__dict__.copy(),
             "__name__": _FILE_NAME,
-            "HOST": self,
+            "SERVER": self,
         }
         same = magic == importing.MAGIC_NUMBER
         exec(marshal.loads(code) if same else compile(source, _FILE_NAME, "exec", 0, True), more)

@@ -20,16 +20,16 @@ def run_code(code: str) -> tuple[str, str]:
     import _io
 
     printed, complained = _io.StringIO(), _io.StringIO()
-    SERVER.own_streams()
+    SERVER.restore_streams()
     problem = ""
     try:
         sys.stdout, sys.stderr = printed, complained
-        exec(compile(code, "<string>", "exec", 0, True), SERVER.space)
+        exec(compile(code, "<string>", "exec", 0, True), SERVER.namespace)
     except BaseException as e:
         problem = "Error: " + exception_text(e)
     finally:
-        SERVER.own_streams()
-        SERVER.after()
+        SERVER.restore_streams()
+        SERVER.clean_up()
     return printed.getvalue(), problem
 
 
@@ -50,13 +50,13 @@ def serve(reset: bool, codes: tuple[str, ...], fds: list[int]) -> str:
     """Run pieces of code one after the other, in an empty namespace if ``reset``. Answers a JSON
     list of what each printed and how it failed, and the directory."""
     if reset:
-        SERVER.space.clear()
+        SERVER.namespace.clear()
     rows: list[Any] = [run_code(code) for code in codes]
     return "[" + ",".join(f"[{json_text(out)},{json_text(error)}]" for out, error in rows) + "]"
 
 
-def install(host: Any) -> dict[str, Any]:
+def install(server: Any) -> dict[str, Any]:
     """Take part in a host. Returns more requests that it can answer."""
     global SERVER
-    SERVER = host
+    SERVER = server
     return {"serve": serve}

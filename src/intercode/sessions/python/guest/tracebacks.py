@@ -14,7 +14,7 @@ SERVER: Any = None  # who has loaded this file
 _MAX_FRAMES = 60  # frames of one exception that are shown, the first and the last ones
 _MAX_REPEATED = 3  # frames in a row that are at the same place, before the others are only counted
 _MAX_SOURCE = 1 << 20  # bytes of a file of which a line is shown
-_FILE_NAME = "<host>"
+_FILE_NAME = "<intercode>"
 _CAUSE_TEXT = "\nThe above exception was the direct cause of the following exception:\n\n"
 _CONTEXT_TEXT = "\nDuring handling of the above exception, another exception occurred:\n\n"
 
@@ -127,9 +127,9 @@ def syntax_error_lines(error: SyntaxError) -> str:
     return shown
 
 
-def install(host: Any) -> dict[str, Any]:
+def install(server: Any) -> dict[str, Any]:
     """Take part in a host. Returns more requests that it can answer."""
     global SERVER
-    SERVER = host
-    host.told = format_exception
+    SERVER = server
+    server.format_exception = format_exception
     return {}

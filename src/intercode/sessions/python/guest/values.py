@@ -101,12 +101,12 @@ KINDS: Any = (
     (complex, lambda e, v, d: f'["c","{v.real!r}","{v.imag!r}"]'),
     (bytes, lambda e, v, d: f'["b","{bytes.hex(v)}"]'),
     (bytearray, lambda e, v, d: f'["a","{bytearray.hex(v)}"]'),
-    (list, lambda e, v, d: e.many("l", list.__iter__(v), d)),
-    (tuple, lambda e, v, d: e.many("t", tuple.__iter__(v), d)),
-    (set, lambda e, v, d: e.many("s", set.__iter__(v), d)),
-    (frozenset, lambda e, v, d: e.many("z", frozenset.__iter__(v), d)),
+    (list, lambda e, v, d: e.sequence("l", list.__iter__(v), d)),
+    (tuple, lambda e, v, d: e.sequence("t", tuple.__iter__(v), d)),
+    (set, lambda e, v, d: e.sequence("s", set.__iter__(v), d)),
+    (frozenset, lambda e, v, d: e.sequence("z", frozenset.__iter__(v), d)),
     (dict, Encoder.mapping),
-    (range, lambda e, v, d: e.many("r", (v.start, v.stop, v.step), d)),
+    (range, lambda e, v, d: e.sequence("r", (v.start, v.stop, v.step), d)),
 )
 VIEWS: Any = (type({}.keys()), type({}.values()), type({}.items()))
 
@@ -130,7 +130,7 @@ def evaluate(expression: str, space: dict[str, Any]) -> str:
 def evaluate_all(expressions: tuple[str, ...], fds: list[int]) -> str:
     """What expressions come to in the agent's namespace."""
     found: list[str] = []
-    SERVER.guarded(lambda: found.extend(evaluate(e, SERVER.space) for e in expressions))
+    SERVER.run_guarded(lambda: found.extend(evaluate(e, SERVER.namespace) for e in expressions))
     return "[" + ",".join(found) + "]"
 
 
@@ -156,10 +156,10 @@ class ImportingNamespace(dict):  # type: ignore[type-arg]
 
 def alias(name: str, other: str, fds: list[int]) -> str:
     """Have ``name`` mean what ``other`` does."""
-    if other in SERVER.space:
-        SERVER.space[name] = SERVER.space[other]
+    if other in SERVER.namespace:
+        SERVER.namespace[name] = SERVER.namespace[other]
     else:
-        SERVER.space.pop(name, None)
+        SERVER.namespace.pop(name, None)
     return ""
 
 
@@ -169,13 +169,13 @@ def call(name: str, arguments: list[Any], fds: list[int]) -> str:
 
     def work() -> None:
         try:
-            space = SERVER.space
+            space = SERVER.namespace
             function = space[name] if name in space else getattr(space["Solution"](), name)
             found.append(Encoder().encode(function(*arguments)))
         except BaseException as e:
             found.append(encode_exception(e))
 
-    SERVER.guarded(work)
+    SERVER.run_guarded(work)
     return found[0]
 
 
@@ -185,14 +185,14 @@ def run_program(code: str, fds: list[int]) -> str:
 
     posix.dup2(fds[0], 0)
     return str(
-        SERVER.guarded(lambda: exec(compile(code, "<program>", "exec", 0, True), SERVER.space))
+        SERVER.run_guarded(lambda: exec(compile(code, "<program>", "exec", 0, True), SERVER.namespace))
     )
 
 
 def namespace_text(fds: list[int]) -> str:
     """The namespace as text that depends on nothing but what it holds."""
     lines = []
-    for name, value in sorted(SERVER.space.items()):
+    for name, value in sorted(SERVER.namespace.items()):
         if name.startswith("__"):
             continue
         code = getattr(value, "__code__", None)
@@ -204,11 +204,11 @@ def namespace_text(fds: list[int]) -> str:
     return "\n".join(lines).replace("\0", "")
 
 
-def install(host: Any) -> dict[str, Any]:
+def install(server: Any) -> dict[str, Any]:
     """Take part in a host. Returns more requests that it can answer."""
     global SERVER
-    SERVER = host
+    SERVER = server
     return {
         "values": evaluate_all, "clean": evaluate_clean, "alias": alias, "call": call, "program": run_program,
-        "told": namespace_text,
+        "state_text": namespace_text,
     }  # fmt: skip
