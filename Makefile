@@ -9,11 +9,17 @@ STAMP  := $(VENV)/.installed
 TOOLS  := $(VENV)/.tools
 TRAIN  := $(VENV)/.training
 
+# One worker more than there are processors, as tests wait for time limits.
+WORKERS ?= $(shell expr $$(nproc) + 1)
+SUITE  := $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+# What needs nothing beyond this package and PyPI.
+PORTABLE := not docker and not mysql and not browser and not rootfs and not network and not nl2bash
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test check suite training hostile soak lint format bench clean lock
+.PHONY: help demo test check fast quick test-all training hostile soak lint format bench clean lock
 
 help:  ## this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 $(STAMP): pyproject.toml requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "intercode needs Python 3.11 or newer; try make PYTHON=python3.11")'
@@ -36,15 +42,22 @@ training: $(TRAIN)  ## add TRL and PyTorch (with a GPU's, some GB), for the test
 demo: $(STAMP)  ## play the starter tasks with the gold and noop agents (and a model, if one is set)
 	$(BIN)/python examples/demo.py
 
-test: check suite  ## linter, type checker and the whole test suite
+test: $(TOOLS)  ## linter, type checker and the tests of every part; under 5 minutes
+	@$(MAKE) --no-print-directory --output-sync=target -j 2 check fast
 
 check: $(TOOLS)  ## linter and type checker
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-suite: $(TOOLS)  ## the test suite; PYTEST='-n 2 tests/envs' are arguments of pytest
-	$(BIN)/python -m pytest $(PYTEST)
+fast: $(TOOLS)
+	$(SUITE) -m "$(PORTABLE) and not slow" $(PYTEST)
+
+quick: $(TOOLS)  ## the tests that need no sandbox; under a minute
+	$(SUITE) -m "$(PORTABLE) and not slow and not sandbox" $(PYTEST)
+
+test-all: $(TOOLS)  ## every test that this machine can run; PYTEST='tests/sql -x' are arguments of pytest
+	$(SUITE) --durations=20 $(PYTEST)
 
 hostile: $(TOOLS)  ## the hostile suite by itself, every case with the time that an episode has
 	INTERCODE_HOSTILE_LONG=1 $(BIN)/python -m pytest -q tests/hostile $(PYTEST)

@@ -1,25 +1,26 @@
-"""Where tests find the authors' data. A test that lacks it is skipped and says how to get it."""
+"""Options, markers and input directories that all tests share."""
 
 from __future__ import annotations
 
 import os
+import re
 import signal
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from support import back_end
+from support import back_end, requirements
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so begins what a shell has run with &
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell ignores it for a job started with &
     signal.signal(signal.SIGINT, signal.default_int_handler)
-
-SHARED = Path(__file__).resolve().parents[2] / "shared"
+os.environ.setdefault("INTERCODE_SQL_TRANSLATIONS", "")  # tests exercise the SQL translator itself
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--back-end", default="namespace", choices=back_end.NAMES,
-        help="what gives the boxes; with an engine, tests marked namespace_only are left out",
+        help="the sandbox back end; with an engine, tests marked namespace_only are deselected",
     )  # fmt: skip
 
 
@@ -28,8 +29,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What takes long comes first, so that no worker is left with it alone at the end. Leave out
-    what only namespaces have, where another back end gives the boxes."""
+    """Start slow tests first, so that no worker is left alone with one at the end. Deselect what
+    only namespaces have where another back end is under test."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
     if back_end.is_container():
         others = [item for item in items if item.get_closest_marker("namespace_only")]
@@ -37,38 +38,41 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in set(others)]
 
 
-def _find(name: str, variable: str) -> Path:
-    path = Path(os.environ[variable]) if variable in os.environ else SHARED / name
-    if not path.is_dir():
-        pytest.skip(f"no {path}: set {variable} to a directory laid out like the authors' {name}")
-    return path
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test whose marker names a need that this machine does not meet."""
+    for need in requirements.MARKERS:
+        if item.get_closest_marker(need):
+            requirements.require(need)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what was skipped for want of something, and how to get it."""
+    reasons = Counter(
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in terminalreporter.stats.get("skipped", [])
+        if isinstance(report.longrepr, tuple)
+    )
+    for reason, count in sorted(reasons.items(), key=lambda row: (-row[1], row[0])):
+        text = re.sub(r"\s+", " ", reason)
+        terminalreporter.write_line(f"skipped {count} test{'s'[: count != 1]}: {text[:200]}")
 
 
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The authors' data files (``intercode data fetch`` makes such a directory)."""
-    return _find("data", "INTERCODE_DATA")
+    requirements.require("data")
+    return requirements.input_directory("INTERCODE_DATA", "data")
 
 
 @pytest.fixture(scope="session")
 def recorded_dir() -> Path:
     """The authors' trajectory logs."""
-    return _find("recorded", "INTERCODE_RECORDED")
+    requirements.require("recorded")
+    return requirements.input_directory("INTERCODE_RECORDED", "recorded")
 
 
 @pytest.fixture(scope="session")
 def reference_dir() -> Path:
     """The authors' actions re-run with the authors' code."""
-    return _find("reference", "INTERCODE_REFERENCE")
-
-
-os.environ.setdefault("INTERCODE_SQL_TRANSLATIONS", "")  # what is translated is to be tested
-
-
-@pytest.fixture(autouse=True)
-def sql_server(request: pytest.FixtureRequest) -> None:
-    """Skips a test that is marked ``mysql`` where there is no server."""
-    if request.node.get_closest_marker("mysql"):
-        from support.sql_engines import engine_or_skip
-
-        engine_or_skip("mysql").close()
+    requirements.require("reference")
+    return requirements.input_directory("INTERCODE_REFERENCE", "reference")

@@ -1,0 +1,160 @@
+"""Check what a test needs from the machine beyond Python packages.
+
+A test declares a need with a marker (``pytest.mark.mysql``) or by calling :func:`require`. Each
+need is checked once per process, with the check of ``intercode doctor`` where it has one. Where the
+check fails, the test is skipped with the reason. The environment variable ``INTERCODE_REQUIRE``
+names needs (``docker,podman``, or ``all``) whose absence is an error instead.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).resolve().parents[3] / "shared"
+VARIABLE = "INTERCODE_REQUIRE"
+Check = Callable[[], str]
+"""Return why the need is not met, with the remedy; an empty string where it is met."""
+
+
+def require(need: str) -> None:
+    """Skip the running test where the machine lacks ``need``; fail it where that was required."""
+    reason = why_missing(need)
+    if not reason:
+        return
+    message = f"needs {need}: {reason}"
+    if required(need):
+        pytest.fail(f"{message} ({VARIABLE} requires it)", pytrace=False)
+    pytest.skip(message)
+
+
+def required(need: str) -> bool:
+    """Return whether ``INTERCODE_REQUIRE`` names the need. Raises ValueError for unknown names."""
+    names = {name.strip() for name in os.environ.get(VARIABLE, "").split(",") if name.strip()}
+    if unknown := names - CHECKS.keys() - {"all"}:
+        raise ValueError(f"{VARIABLE} names {', '.join(sorted(unknown))}: known are {list(CHECKS)}")
+    return need in names or "all" in names
+
+
+@functools.cache
+def why_missing(need: str) -> str:
+    """Return why the machine lacks a need, with the remedy; an empty string where it has it."""
+    return CHECKS[need]()
+
+
+def _engine(name: str) -> str:
+    from intercode.sandbox import isolation_tiers
+
+    finding = isolation_tiers.check_engine(name)
+    return "" if finding.ok else f"{finding.fix or finding.detail} (or run `.ci/{name} COMMAND`)"
+
+
+def _sandbox() -> str:
+    from intercode.core.errors import SandboxError
+    from intercode.sandbox import SandboxSpec, images, open_sandbox
+    from support import back_end
+
+    try:
+        open_sandbox(SandboxSpec(images.resolve("host")), back_end.chosen()).close()
+    except SandboxError as e:
+        return f"{e} (see `intercode doctor`)"
+    return ""
+
+
+def _sql_server() -> str:
+    from intercode.core.errors import SandboxUnavailableError
+    from intercode.sql import open_engine
+
+    try:
+        open_engine("mysql").close()
+    except SandboxUnavailableError as e:
+        return str(e)
+    return ""
+
+
+def _browser() -> str:
+    from support import browser
+
+    try:
+        import playwright.sync_api  # noqa: F401
+    except ImportError:
+        return "pip install playwright"
+    return "" if browser.program() else "apt-get install chromium"
+
+
+def _image(name: str) -> Check:
+    def check() -> str:
+        from intercode.core.paths import cache_root
+
+        built = cache_root() / "images" / f"{name}.tar"
+        return "" if built.is_file() else f"intercode image build {name}"
+
+    return check
+
+
+def _compiler() -> str:
+    from intercode.sandbox.supervisor import programs
+
+    path, why = programs.supervisor_program()
+    return "" if path else why
+
+
+def _program(name: str, package: str) -> Check:
+    return lambda: "" if shutil.which(name) else f"apt-get install {package}"
+
+
+def input_directory(variable: str, name: str) -> Path:
+    """Return where a directory of inputs is expected: the variable's value, else ../shared/NAME."""
+    return Path(os.environ[variable]) if variable in os.environ else SHARED / name
+
+
+def _directory(variable: str, name: str) -> Check:
+    def check() -> str:
+        path = input_directory(variable, name)
+        return "" if path.is_dir() else f"set {variable} to a directory like the authors' {name}"
+
+    return check
+
+
+CHECKS: dict[str, Check] = {
+    "sandbox": _sandbox,
+    "docker": functools.partial(_engine, "docker"),
+    "podman": functools.partial(_engine, "podman"),
+    "mysql": _sql_server,
+    "browser": _browser,
+    "compiler": _compiler,
+    "rootfs": _image("nl2bash"),
+    "image:ctf": _image("ctf"),
+    "image:code": _image("code"),
+    "image:python": _image("python"),
+    "registry": _program("docker-registry", "docker-registry"),
+    "mmdebstrap": _program("mmdebstrap", "mmdebstrap"),
+    "openssl": _program("openssl", "openssl"),
+    "data": _directory("INTERCODE_DATA", "data"),
+    "recorded": _directory("INTERCODE_RECORDED", "recorded"),
+    "reference": _directory("INTERCODE_REFERENCE", "reference"),
+}
+"""Every need, with its check."""
+
+MARKERS = ("sandbox", "mysql", "browser", "rootfs")
+"""Needs that are declared by a marker of the same name."""
+
+
+def image(name: str) -> str:
+    """Return the spec of a built image; skip or fail the test where it is not built.
+
+    ``INTERCODE_TEST_IMAGE`` and ``INTERCODE_TEST_CTF_IMAGE`` name other images of the same content.
+    """
+    variable, need = {
+        "nl2bash": ("INTERCODE_TEST_IMAGE", "rootfs"),
+        "ctf": ("INTERCODE_TEST_CTF_IMAGE", "image:ctf"),
+    }[name]
+    if named := os.environ.get(variable):
+        return named
+    require(need)
+    return f"recipe:{name}"
