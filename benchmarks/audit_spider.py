@@ -27,7 +27,7 @@ from intercode.sql import SqlLimits, open_engine
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "spider-audit.md"
-LIST = ROOT / "src" / "intercode" / "datasets" / "spider_verified.json"
+LIST = ROOT / "src" / "intercode" / "datasets" / "sql" / "spider_verified.json"
 ENGINES = ("embedded", "mysql")
 SECONDS = 30.0
 FAULTS = [k for k in FAULT_KINDS if k != "duplicate-query"]

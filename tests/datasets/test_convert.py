@@ -14,8 +14,8 @@ from intercode.core.errors import DataError, UnknownNameError, UsageError
 from intercode.core.types import Dataset, Task
 from intercode.datasets import load
 from intercode.datasets.convert import convert
-from intercode.datasets.sql.spider_hardness import hardness
-from intercode.datasets.sql.wikisql_release import column_names
+from intercode.datasets.sql.spider import hardness
+from intercode.datasets.sql.wikisql import column_names
 from intercode.evaluation.check.dataset import check
 
 SCHEMA = [{

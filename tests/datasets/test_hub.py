@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from intercode.core.errors import UnknownNameError, UsageError
-from intercode.datasets.hub_files import split_files
+from intercode.datasets.hub import split_files
 from support.hub import Hub, serving
 
 pytest.importorskip("huggingface_hub", reason="pip install 'intercode-gym[hub]'")
@@ -76,6 +76,7 @@ def loaded(address: str, home: Path, *specs: str, **variables: str) -> list[Any]
     return [json.loads(line) for line in run.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_splits_revisions_and_columns(hub: Hub, address: str, tmp_path: Path) -> None:
     place, names = "hub:someone/plain", "query=question&gold=answer"
     (tmp_path / "rows.py").write_text(
@@ -104,6 +105,7 @@ def test_splits_revisions_and_columns(hub: Hub, address: str, tmp_path: Path) ->
     assert sum(path.startswith("datasets") for path in hub.asked) == before  # not got again
 
 
+@pytest.mark.slow
 def test_configs_of_the_card(address: str, tmp_path: Path) -> None:
     one, many, none = loaded(
         address, tmp_path,
@@ -114,6 +116,7 @@ def test_configs_of_the_card(address: str, tmp_path: Path) -> None:
     assert none[0] == "UsageError" and "choose one with ?config=… from many, one" in none[1]
 
 
+@pytest.mark.slow
 def test_faults_say_what_to_do(hub: Hub, address: str, tmp_path: Path) -> None:
     absent, revision, split, sly, gated, form, option = loaded(
         address, tmp_path,
@@ -135,6 +138,7 @@ def test_faults_say_what_to_do(hub: Hub, address: str, tmp_path: Path) -> None:
     assert down[0] == "InfrastructureError" and "someone/plain" in down[1]
 
 
+@pytest.mark.slow
 def test_parquet_as_the_hub_converts_it(tmp_path: Path) -> None:
     arrow = pytest.importorskip("pyarrow", reason="pip install 'intercode-gym[parquet]'")
     parquet = pytest.importorskip("pyarrow.parquet")

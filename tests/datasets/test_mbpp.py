@@ -38,6 +38,7 @@ def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return write
 
 
+@pytest.mark.slow
 def test_the_whole_and_its_splits(data: Path) -> None:
     whole = load("mbpp")
     assert [t.id for t in whole.tasks] == [f"mbpp/{n}" for n in range(1, 975)]

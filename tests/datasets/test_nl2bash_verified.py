@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from importlib import resources
 from pathlib import Path
@@ -12,9 +11,10 @@ import pytest
 
 from intercode.datasets import load
 from intercode.evaluation.check.dataset import check
+from support import requirements
 
 LISTING = json.loads(
-    resources.files("intercode.datasets").joinpath("nl2bash_verified.json").read_text()
+    resources.files("intercode.datasets").joinpath("bash/nl2bash_verified.json").read_text()
 )
 AUDIT = Path(__file__).resolve().parents[2] / "docs" / "nl2bash-audit.md"
 SIZES = {"fs_1": 60, "fs_2": 53, "fs_3": 60, "fs_4": 27}
@@ -57,9 +57,7 @@ def test_the_subset_loads_with_its_hash(data: None) -> None:
 @pytest.mark.rootfs
 @pytest.mark.slow
 def test_every_gold_is_proven_on_the_image(data: None) -> None:
-    image = os.environ.get("INTERCODE_TEST_IMAGE")
-    if not image:
-        pytest.skip("set INTERCODE_TEST_IMAGE to the image, such as recipe:nl2bash or tar:/path")
+    image = requirements.image("nl2bash")
     report = check("nl2bash:verified", image=image)
     assert report.faults == ()
     assert len(report.fingerprints) == report.tasks == len(LISTING["include"])

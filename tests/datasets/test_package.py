@@ -46,8 +46,8 @@ preprocess = "judge.py:row"
 programs = ["jq", "git"]
 [defaults]
 cwd = "/work"
-look = "echo here"
-look_at = ["/work"]
+probe = "echo here"
+probe_paths = ["/work"]
 """
     hook = """
 def row(row):
@@ -84,9 +84,9 @@ def test_the_image_is_one_beside_it_or_any(
     assert made(tmp_path, told).image.rstrip("/.") == image.format(tmp_path)
 
 
-def test_a_look_without_a_reward_is_scored_by_its_lines(tmp_path: Path) -> None:
-    dataset = made(tmp_path, '[defaults]\nlook = "see.sh"', see_sh="echo seen\n")
-    assert dataset.reward == "look" and dataset.tasks[0].probe == "echo seen\n"
+def test_a_probe_without_a_reward_is_scored_by_its_lines(tmp_path: Path) -> None:
+    dataset = made(tmp_path, '[defaults]\nprobe = "see.sh"', see_sh="echo seen\n")
+    assert dataset.reward == "probe" and dataset.tasks[0].probe == "echo seen\n"
     plain = made(tmp_path, "")
     assert plain.reward is None and plain.hash != dataset.hash
 
@@ -103,8 +103,8 @@ def test_a_look_without_a_reward_is_scored_by_its_lines(tmp_path: Path) -> None:
         ("preprocess = 'no.py:f'", ROWS, "cannot read .*no.py"),
         ("preprocess = 'os:sep'", ROWS, "no function of a row"),
         ("preprocess = 'json:loads'", ROWS, "line 1: the hook loads failed: TypeError"),
-        ("[defaults]\nlook = 'no.sh'", ROWS, "'look' names 'no.sh'"),
-        ("[defaults]\nlook = 'ls'", '{"query": "q", "flag": "f"}', "not for 'ctf'"),
+        ("[defaults]\nprobe = 'no.sh'", ROWS, "'probe' names 'no.sh'"),
+        ("[defaults]\nprobe = 'ls'", '{"query": "q", "flag": "f"}', "not for 'ctf'"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(

@@ -13,7 +13,7 @@ from intercode.datasets import load
 from intercode.evaluation.check.dataset import check
 
 LISTING = json.loads(
-    resources.files("intercode.datasets").joinpath("spider_verified.json").read_text()
+    resources.files("intercode.datasets").joinpath("sql/spider_verified.json").read_text()
 )
 AUDIT = Path(__file__).resolve().parents[2] / "docs" / "spider-audit.md"
 

@@ -17,8 +17,8 @@ import pytest
 
 from intercode.core.errors import DataError, UnknownNameError
 from intercode.core.types import Task
-from intercode.datasets import starter
-from intercode.datasets.starter import archives, file_tree
+from intercode.datasets.bash import starter as bash_starter
+from intercode.datasets.starter import archives, file_tree, suites
 
 FORBIDDEN = re.compile(r"\b(python3?|perl|jq|date|whoami|hostname|id -|ls -l|rsync|zip|curl)\b")
 
@@ -32,7 +32,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tasks(cache: Path) -> tuple[Task, ...]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("INTERCODE_CACHE", str(cache))
-        return starter.load().tasks
+        return suites.load().tasks
 
 
 def picture(root: Path) -> dict[str, tuple[int, int, bytes | str]]:
@@ -50,10 +50,10 @@ def picture(root: Path) -> dict[str, tuple[int, int, bytes | str]]:
 
 
 def test_two_builds_are_equal_whatever_the_umask(tmp_path: Path) -> None:
-    file_tree.write_tree(tmp_path / "a")
+    bash_starter.build(tmp_path / "a")
     before = os.umask(0o077)
     try:
-        file_tree.write_tree(tmp_path / "b")
+        bash_starter.build(tmp_path / "b")
     finally:
         os.umask(before)
     assert picture(tmp_path / "a") == picture(tmp_path / "b")
@@ -73,11 +73,11 @@ def test_the_tree_holds_what_the_tasks_are_about(tasks: tuple[Task, ...]) -> Non
     assert any(not (root / "srv" / "quaywheel" / name).exists() for name in links)
     assert b"\r\n" in (root / "srv/quaywheel/scripts/tally.sh").read_bytes()
     assert b"\t" in (root / "data/tables/orders.tsv").read_bytes()
-    assert sum(e.kind == "file" and not e.data for e in file_tree.entries()) == 4
+    assert sum(e.kind == "file" and not e.data for e in bash_starter.entries()) == 4
 
 
 def test_every_file_is_readable_by_its_owner() -> None:
-    for entry in file_tree.entries():
+    for entry in bash_starter.entries():
         assert entry.mode & 0o400, entry.path
         assert entry.kind != "dir" or entry.mode & 0o700 == 0o700, entry.path
 
@@ -128,7 +128,7 @@ def test_the_tasks_are_many_mixed_and_graded(tasks: tuple[Task, ...]) -> None:
 
 
 def test_queries_say_what_is_printed_and_name_paths_that_exist(tasks: tuple[Task, ...]) -> None:
-    there = {e.path for e in file_tree.entries()}
+    there = {e.path for e in bash_starter.entries()}
     for task in tasks:
         assert re.search(r"\b[Pp]rint", task.query), task.id
         assert task.query.rstrip().endswith("."), task.id
@@ -152,17 +152,18 @@ def test_the_dataset_says_that_it_is_not_comparable(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INTERCODE_CACHE", str(cache))
-    first, again = starter.load("bash"), starter.load()
+    first, again = suites.load("bash"), suites.load()
     assert (first.name, first.environment, first.image) == ("starter:bash", "bash", "host")
     assert not first.comparable
     assert first.notes
     assert first == again
     with pytest.raises(UnknownNameError, match="did you mean 'bash'"):
-        starter.load("bsh")
+        suites.load("bsh")
 
 
+@pytest.mark.slow
 def test_processes_that_load_at_once_share_one_whole_tree(tmp_path: Path) -> None:
-    code = "from intercode.datasets import starter; print(starter.load().tasks[0].files[0].path)"
+    code = "from intercode.datasets.starter import suites; print(suites.load().tasks[0].files[0].path)"
     env = {**os.environ, "INTERCODE_CACHE": str(tmp_path)}
     running = [
         subprocess.Popen([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE)
@@ -172,7 +173,7 @@ def test_processes_that_load_at_once_share_one_whole_tree(tmp_path: Path) -> Non
     assert [process.returncode for process in running] == [0] * 4
     [path] = paths
     assert [p.name for p in (tmp_path / "starter").iterdir()] == [Path(path).name]
-    file_tree.write_tree(tmp_path / "reference")
+    bash_starter.build(tmp_path / "reference")
     assert picture(Path(path)) == picture(tmp_path / "reference")
 
 
@@ -182,5 +183,5 @@ def test_a_build_that_fails_leaves_nothing(tmp_path: Path) -> None:
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
-        starter._build_once(tmp_path / "cache" / "bash-0", broken)
+        suites._build_once(tmp_path / "cache" / "bash-0", broken)
     assert list((tmp_path / "cache").iterdir()) == []

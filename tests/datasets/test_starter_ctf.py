@@ -66,6 +66,7 @@ def test_the_drawn_files_are_known(tasks: dict[str, Task]) -> None:
     assert drawn.flag == "flag{pepper_cedar_9634815c88b1182b}"
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 def test_golds_print_what_is_then_the_flag(tasks: dict[str, Task]) -> None:
     """With one seed here; `intercode check starter:ctf` plays each twice and noop as well."""

@@ -39,10 +39,10 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Fetch, print the place, or convert."""
-    from intercode.datasets import fetch
+    from intercode.datasets import data_files, fetch
 
     if args.what == "path":
-        print(fetch.fetched_data_root())
+        print(data_files.fetched_data_root())
         return 0
     if args.what == "convert":
         from intercode.datasets.convert import convert

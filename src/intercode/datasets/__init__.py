@@ -25,7 +25,7 @@ datasets = Registry(
         "ic-ctf": "intercode.datasets.ctf.ic_ctf:load",
         "nl2bash": "intercode.datasets.bash.nl2bash:load",
         "spider": "intercode.datasets.sql.spider:load",
-        "starter": "intercode.datasets.starter:load",
+        "starter": "intercode.datasets.starter.suites:load",
         "wikisql": "intercode.datasets.sql.wikisql:load",
     },
     group="intercode.datasets",

@@ -14,9 +14,9 @@ Converter = Callable[[Path, Path], list[Path]]
 CONVERTERS = Registry(
     "release to convert",
     {
-        "spider": "intercode.datasets.sql.spider_release:convert",
-        "bird": "intercode.datasets.sql.bird_release:convert",
-        "wikisql": "intercode.datasets.sql.wikisql_release:convert",
+        "spider": "intercode.datasets.sql.spider:convert",
+        "bird": "intercode.datasets.sql.bird:convert",
+        "wikisql": "intercode.datasets.sql.wikisql:convert",
     },
 )
 

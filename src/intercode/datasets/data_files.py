@@ -9,9 +9,14 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from intercode.core.errors import UsageError
-from intercode.datasets.fetch import fetched_data_root
+from intercode.core.paths import cache_root
 
 _OVERRIDE: ContextVar[Path | None] = ContextVar("_ONLY", default=None)
+
+
+def fetched_data_root() -> Path:
+    """Where fetched files are kept, laid out as in the authors' repository."""
+    return cache_root() / "data"
 
 
 @contextmanager

@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx
 
 from intercode.core.errors import DataError, InfrastructureError, UsageError
-from intercode.core.paths import cache_root
 from intercode.core.registry import unknown_name_error
+from intercode.datasets.data_files import fetched_data_root
 from intercode.datasets.pins import Pin, PinnedFile, load_pins
 
 MAX_ATTEMPTS = 4
@@ -22,11 +22,6 @@ TIMEOUT = httpx.Timeout(30.0, connect=10.0)
 
 Progress = Callable[[str, int, int], None]
 """Called with a file's path, the bytes that are here and the bytes it has."""
-
-
-def fetched_data_root() -> Path:
-    """Where fetched files are kept, laid out as in the authors' repository."""
-    return cache_root() / "data"
 
 
 def fetch(

@@ -6,22 +6,22 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from intercode.core.errors import DataError
+from intercode.core.errors import DataError, UsageError
 from intercode.core.types import DatabaseSpec, Dataset, LayerSpec, Task
 from intercode.datasets.columns import Columns
-from intercode.datasets.hidden_tests import python_tests
-from intercode.datasets.parquet import read_parquet
+from intercode.datasets.hidden_tests import program_tests, python_tests
 from intercode.datasets.preprocess import PreprocessHook, prepare_rows
-from intercode.datasets.program_tests import program_tests
 
 SUFFIXES = (".json", ".jsonl", ".csv", ".tsv", ".parquet")
 
+_PARQUET_BATCH = 1024
 CODE = "code"
-_TEXT_KEYS = ("query", "gold", "id", "setup", "cwd", "group", "hardness", "flag", "look")
-_LIST_KEYS = ("also", "tags", "files", "look_at")
+_TEXT_KEYS = ("query", "gold", "id", "setup", "cwd", "group", "hardness", "flag", "probe")
+_LIST_KEYS = ("also", "tags", "files", "probe_paths")
 
 
 def read_text(path: Path) -> str:
@@ -77,12 +77,37 @@ def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
             raise DataError(f"{path}, line {reader.line_num}: {e}") from e
 
 
+def read_parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every row with the words that say where it stands; its empty cells are left out.
+
+    Raises UsageError without the library, DataError for a file that is absent or broken.
+    """
+    try:
+        arrow: Any = import_module("pyarrow")
+        parquet: Any = import_module("pyarrow.parquet")
+    except ImportError as e:
+        raise UsageError(
+            f"reading {path} needs pyarrow: pip install 'intercode-gym[parquet]'"
+        ) from e
+    try:
+        with parquet.ParquetFile(path) as file:
+            number = 0
+            for batch in file.iter_batches(_PARQUET_BATCH):
+                for row in batch.to_pylist():
+                    yield f"row {number}", {k: v for k, v in row.items() if v is not None}
+                    number += 1
+    except FileNotFoundError as e:
+        raise DataError(f"cannot read {path}: there is no such file") from e
+    except (OSError, arrow.ArrowException) as e:
+        raise DataError(f"{path} cannot be read as Parquet: {e}") from e
+
+
 def _probe_script(text: str, folder: Path, where: str) -> str:
     """A look: the script itself, or that in the file beside the rows that it names."""
     if not text.endswith(".sh") or set(text) & set(" \n"):
         return text
     if not (folder / text).is_file():
-        raise DataError(f"{where}: 'look' names {text!r}, and there is no {folder / text}")
+        raise DataError(f"{where}: 'probe' names {text!r}, and there is no {folder / text}")
     return read_text(folder / text)
 
 
@@ -150,8 +175,8 @@ def to_task(
         raise DataError(f"{where}: 'cwd' is a path in the box from /, such as '/{texts['cwd']}'")
     lists = {k: _strings(row[k], k, where) for k in _LIST_KEYS if k in row}
     layers = tuple(_layer_spec(text, path.parent, where) for text in lists.pop("files", ()))
-    if "look" in texts:
-        texts["look"] = _probe_script(texts["look"], path.parent, where)
+    if "probe" in texts:
+        texts["probe"] = _probe_script(texts["probe"], path.parent, where)
     gold = None if row["gold"] is None else gold_text(row["gold"], where)
     database = _database_spec(row["database"], path.parent, where) if "database" in row else None
     rest = {k: v for k, v in row.items() if k not in (*_TEXT_KEYS, *_LIST_KEYS, "database")}
@@ -177,8 +202,8 @@ def load(
     database: where a row has one, the tasks are SQL's. ``flag`` is what a row asks for: where one
     has it, the tasks are Capture the Flag's, and ``gold`` may be left out. ``tests``, with
     ``entry`` and ``setup`` as ``entry.tests_of`` has them, make the tasks Python's; with
-    ``language`` besides, as ``code_rows.code_of`` has it, they are Code's. ``look``, a script or
-    the name of one beside the file, and ``look_at`` are as in ``Task``. With ``environment="code"``
+    ``language`` besides, as ``hidden_tests.program_tests`` has it, they are Code's. ``probe``, a script or
+    the name of one beside the file, and ``probe_paths`` are as in ``Task``. With ``environment="code"``
     tests are Code's where no language is named, too. ``columns`` says which of
     the file's columns fill which of these; ``preprocess`` is given each row before that, and
     returns the row to use, or None for none. Raises DataError with the place of the fault.

@@ -35,7 +35,7 @@ def load(path: Path) -> Dataset:
     ``files.load``), ``environment`` what plays them (else what the rows tell), ``image`` an image
     specification, or a recipe or Dockerfile in the directory (else recipe.toml or Dockerfile, else
     ``host``), ``reward`` a name, ``package.module:function`` or ``file.py:function`` in the
-    directory (else ``look`` where rows have one, else the environment's), ``preprocess`` such a
+    directory (else ``probe`` where rows have one, else the environment's), ``preprocess`` such a
     reference to a function that is given each row and returns the row to use, or None for none.
     ``programs`` are names that the image must have; ``defaults`` fill rows that lack a key.
 
@@ -53,13 +53,13 @@ def load(path: Path) -> Dataset:
     given = ((where, file, row) for where, row in files.read_rows(file))
     rows = preprocess.prepare_rows(given, hook, told.get("defaults", {}))
     dataset = files.build_dataset(rows, str(file), folder.name, None, told.get("environment"))
-    looks = any(task.probe is not None for task in dataset.tasks)
+    has_probe = any(task.probe is not None for task in dataset.tasks)
     environment = told.get("environment", dataset.environment)
-    if looks and environment in _WITHOUT_PROBE:
+    if has_probe and environment in _WITHOUT_PROBE:
         raise ConfigError(
-            f"{folder / TASK_FILE}: 'look' is for files in a box, not for {environment!r}"
+            f"{folder / TASK_FILE}: 'probe' reads files of a sandbox, not for {environment!r}"
         )
-    reward = told.get("reward", "look" if looks else None)
+    reward = told.get("reward", "probe" if has_probe else None)
     return replace(
         dataset,
         name=str(path), environment=environment, image=_image_spec(folder, told.get("image")),

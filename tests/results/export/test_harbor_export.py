@@ -35,6 +35,7 @@ def played(folder: Path) -> list[tuple[float, float]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 @pytest.mark.parametrize(("environment", "count"), [("ctf", 4), ("python", 3)])
 def test_starter_tasks_are_sound_as_harbors(tmp_path: Path, environment: str, count: int) -> None:
@@ -55,11 +56,11 @@ def test_tests_and_flags_are_in_tests_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.sandbox
-def test_a_look_is_compared_with_the_golds(tmp_path: Path) -> None:
+def test_a_probe_is_compared_with_the_golds(tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     rows.write_text(
         '{"query": "Write 3 to /srv/n.", "gold": "mkdir -p /srv; echo 3 > /srv/n", '
-        '"look": "cat /srv/n; ls /srv"}\n'
+        '"probe": "cat /srv/n; ls /srv"}\n'
     )
     assert main(["harbor", str(rows), "--out", str(tmp_path / "out"), "--base", "host"]) == 0
     (folder,) = (tmp_path / "out").iterdir()

@@ -25,7 +25,7 @@ def test_the_recipe_is_pinned() -> None:
 
 def test_the_dockerfile_has_the_same_packages_and_links() -> None:
     found = packaged.load_recipe("ctf")
-    folder = resources.files("intercode.sandbox.images").joinpath("recipes")
+    folder = resources.files("intercode.sandbox.images.recipes").joinpath("data")
     text = folder.joinpath("ctf.Dockerfile").read_text("utf-8")
     listed = re.search(r"--allow-downgrades \\\n((?: {6}.*\\\n)+)", text)
     assert listed is not None

@@ -1,33 +1,46 @@
-"""WikiSQL as the InterCode authors lay it out: 196 questions on single tables.
+"""WikiSQL: 196 questions on single tables as the InterCode authors lay it out, and the converter.
 
 Zhong et al., "Seq2SQL: Generating Structured Queries from Natural Language using Reinforcement
-Learning" (arXiv 1709.00103). The golds are published as text without quotes
-(``WHERE School/Club_Team = Butler CC (KS)``), of which 150 are no SQL or another question. The
-columns of the table tell where a name ends, so the statement that was meant is found again.
+Learning" (arXiv 1709.00103). The authors publish the golds as text without quotes
+(``WHERE School/Club_Team = Butler CC (KS)``), of which 150 are not SQL or ask another question.
+The columns of the table show where a name ends, so the intended statement can be restored.
+
+The SQLite files of a WikiSQL release name columns ``col0``, ``col1`` ...; the converter builds the
+tables again with the headers that the questions use, and the golds from the release's ``sql``: the
+selected column, the aggregate and the conditions as numbers.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import sqlite3
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 from intercode.core.errors import DataError
 from intercode.core.types import Dataset, Task
+from intercode.datasets import files
 from intercode.datasets.sql import base
 from intercode.datasets.sql.base import Tables
+from intercode.datasets.sql.release import find_release_files, required_text, write_jsonl
 
 AGGREGATES = ("", "MAX", "MIN", "COUNT", "SUM", "AVG")
 """WikiSQL's own numbers for what is made of the chosen column."""
 OPERATORS = ("=", ">", "<")
 """WikiSQL's own numbers for how a column is compared."""
-
+SPLITS = ("dev.jsonl", "train.jsonl", "test.jsonl")
+_TEXT_COLUMN = "TEXT COLLATE NOCASE"
+"""Golds write some values in another case than the table, which WikiSQL's own scorer overlooks."""
 _GOLD = re.compile(
     r"SELECT (?:(?P<aggregate>MAX|MIN|COUNT|SUM|AVG) )?(?P<column>.+?) FROM (?P<table>\w+)"
     r"(?: WHERE (?P<where>.+))?",
     re.DOTALL,
 )
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
+_Tables = dict[str, dict[str, Any]]
+"""The tables of a release by id, each with its ``columns`` as names in SQL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +72,9 @@ def load(subset: str | None = None) -> Dataset:
     ``Task.data`` holds the ``published`` gold and the ``schema``. Raises UnknownNameError for
     another subset, UsageError without the data, DataError for broken files.
     """
-    places = base.find_files("wikisql", "ic_wikisql_dev.json", "ic_wikisql_dev.sql")
-    known = base.dump_schemas(places.dump)
-    tasks = base.read_tasks("wikisql", places, None, known)
+    paths = base.find_files("wikisql", "ic_wikisql_dev.json", "ic_wikisql_dev.sql")
+    known = base.dump_schemas(paths.dump)
+    tasks = base.read_tasks("wikisql", paths, None, known)
     mended = [restore_gold(task, known[str(task.group)]) for task in tasks]
     return base.select_tasks("wikisql", mended, subset, published=_with_published_gold)
 
@@ -142,3 +155,100 @@ def _comparison(condition: Condition) -> str:
 
 def _quote(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
+
+
+def convert(release: Path, out: Path) -> list[Path]:
+    """A file of tasks and a SQLite file per split that is there. Raises what ``convert.convert``
+    names."""
+    written = []
+    for path in find_release_files(release, SPLITS, "WikiSQL"):
+        split = path.stem
+        tables = _read_tables(path.with_name(f"{split}.tables.jsonl"))
+        out.mkdir(parents=True, exist_ok=True)
+        database = out / f"wikisql-{split}.sqlite"
+        _build_database(database, tables)
+        rows = (
+            _released_task(row, f"wikisql-{split}/{n}", f"{path}, {where}", tables, database.name)
+            for n, (where, row) in enumerate(files.read_rows(path))
+        )
+        written.append(write_jsonl(out / f"wikisql-{split}.jsonl", rows))
+    return written
+
+
+def table_name(identifier: str) -> str:
+    """A table's name in SQL: ``1-10015132-11`` is ``table_1_10015132_11``."""
+    return "table_" + identifier.replace("-", "_")
+
+
+def column_names(header: Iterable[str]) -> list[str]:
+    """A table's headers as names that differ without regard to case: blanks are ``_``, and what is
+    there already gets a number."""
+    out: list[str] = []
+    for text in header:
+        name = "_".join(str(text).split()) or "column"
+        taken = {n.lower() for n in out}
+        free = (f"{name}_{n}" for n in range(2, len(out) + 3))
+        out.append(name if name.lower() not in taken else next(n for n in free if n not in taken))
+    return out
+
+
+def _read_tables(path: Path) -> _Tables:
+    out: _Tables = {}
+    for where, row in files.read_rows(path):
+        if not isinstance(row, dict) or not {"id", "header", "types", "rows"} <= row.keys():
+            raise DataError(f"{path}, {where}: a table has id, header, types and rows")
+        out[row["id"]] = {**row, "columns": column_names(row["header"])}
+    return out
+
+
+def _build_database(path: Path, tables: _Tables) -> None:
+    aside = path.with_name(f".{path.name}.part")
+    aside.unlink(missing_ok=True)
+    connection = sqlite3.connect(aside)
+    try:
+        for identifier, table in tables.items():
+            kinds = ["REAL" if kind == "real" else _TEXT_COLUMN for kind in table["types"]]
+            columns = ", ".join(
+                f"{_quote(name)} {kind}" for name, kind in zip(table["columns"], kinds, strict=True)
+            )
+            name = _quote(table_name(identifier))
+            connection.execute(f"CREATE TABLE {name} ({columns})")
+            marks = ", ".join("?" * len(kinds))
+            connection.executemany(f"INSERT INTO {name} VALUES ({marks})", table["rows"])
+        connection.commit()
+    except (sqlite3.Error, ValueError, TypeError) as e:
+        raise DataError(f"the tables of {path.stem} cannot be built: {e}") from e
+    finally:
+        connection.close()
+    aside.replace(path)
+
+
+def _released_task(
+    row: Any, identifier: str, where: str, tables: _Tables, database: str
+) -> dict[str, Any]:
+    try:
+        table = tables[row["table_id"]]
+        question = _released_question(row["sql"], table)
+        name, column = question.table, table["columns"].index(question.column)
+        gold = to_sql(question, numeric=table["types"][column] == "real")
+    except (KeyError, IndexError, TypeError, ValueError) as e:
+        raise DataError(f"{where}: not in WikiSQL's form ({e!r})") from e
+    asked = required_text(row, "question", where)
+    task: dict[str, Any] = {
+        "id": identifier,
+        "query": f"{asked} (Use table {name})",
+        "gold": gold[0],
+        "database": {"kind": "sqlite", "path": database, "name": "wikisql"},
+        "schema": {name: table["columns"]},
+    }
+    return {**task, "also": list(gold[1:])} if gold[1:] else task
+
+
+def _released_question(sql: dict[str, Any], table: dict[str, Any]) -> Question:
+    columns = table["columns"]
+    conditions = tuple(
+        Condition(columns[column], OPERATORS[operator], str(value))
+        for column, operator, value in sql["conds"]
+    )
+    aggregate = AGGREGATES[sql["agg"]]
+    return Question(table_name(table["id"]), columns[sql["sel"]], aggregate, conditions)

@@ -1,14 +1,13 @@
-"""Lays out the file system of the Bash starter tasks, the same to the byte every time.
+"""File trees that are described by text, and written with the same bytes, modes and times anywhere.
 
-Most of it is described by the text files in ``description/``. One line opens an entry::
+A description is a text file. A line that begins with ``@`` opens an entry::
 
     @ 0644 2024-05-02T09:10 /path/of a file        its content follows, line by line
     @ 0755 2024-05-02T09:10 /path/of a directory/
     @ link 2024-05-02T09:10 /path/of a link -> target
 
-Times are UTC. In contents ``␉`` stands for a tab, ``␠`` for a blank at a line's end and ``␍`` for a
-carriage return, so that editors cannot lose them. Logs, tables and archives that would be long to
-write out come from ``generated``. Directories that are not described have mode 0755 and ``EPOCH``.
+Times are UTC. In contents ``␉`` stands for a tab, ``␠`` for a space at the end of a line and ``␍``
+for a carriage return, so that editors cannot remove them.
 """
 
 from __future__ import annotations
@@ -18,51 +17,41 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from importlib.resources import files
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
 
 from intercode.core.errors import DataError
-from intercode.datasets.bash.starter import generated_files
-from intercode.datasets.starter.tree_entry import EntryKind, TreeEntry
 
 EPOCH = calendar.timegm((2024, 5, 3, 15, 0, 0))
 """The modification time of directories that are not described (seconds since 1970, UTC)."""
 
 _SIGNS = str.maketrans({"␉": "\t", "␠": " ", "␍": "\r"})
 
-
-def entries() -> list[TreeEntry]:
-    """Everything in the tree, parents before children, in the order of the paths.
-
-    Raises DataError where a description is malformed or names a path twice.
-    """
-    found: dict[str, TreeEntry] = {}
-    for part in sorted(
-        files("intercode.datasets.bash.starter").joinpath("description").iterdir(),
-        key=lambda p: p.name,
-    ):
-        if part.name.endswith(".txt"):
-            _add_entries(found, parse_description(part.read_text(encoding="utf-8"), part.name))
-    _add_entries(found, generated_files.entries())
-    for path in list(found):
-        for parent in PurePosixPath(path).parents:
-            if str(parent) != "/":
-                found.setdefault(str(parent), TreeEntry("dir", str(parent), 0o755, EPOCH))
-    return [found[path] for path in sorted(found, key=lambda p: p.split("/"))]
+EntryKind = Literal["file", "dir", "link"]
 
 
-def _add_entries(found: dict[str, TreeEntry], more: Iterable[TreeEntry]) -> None:
-    for entry in more:
-        if entry.path in found:
-            raise DataError(f"{entry.path!r} is described twice; remove one of the two")
-        found[entry.path] = entry
+@dataclass(frozen=True, slots=True)
+class TreeEntry:
+    """A file, directory or symbolic link. ``mtime`` is in seconds since 1970, UTC."""
+
+    kind: EntryKind
+    path: str
+    mode: int
+    mtime: int
+    data: bytes = b""
+    target: str = ""
+
+    def with_data(self, text: str) -> TreeEntry:
+        """Return the same entry with ``text`` as its content, encoded as UTF-8."""
+        return replace(self, data=text.encode())
 
 
 def parse_description(text: str, name: str) -> Iterator[TreeEntry]:
-    """The entries of one description. ``name`` is used in messages.
+    """Yield the entries of one description. ``name`` is what messages call it.
 
-    Raises DataError with the line for a head that cannot be read, or content that has none.
+    Raises DataError with the line of a broken ``@`` line, or of content that belongs to no file.
     """
     head: TreeEntry | None = None
     body: list[str] = []
@@ -92,26 +81,23 @@ def _parse_head(line: str, where: str) -> TreeEntry:
         raise DataError(f"{where}: {line!r} is not '@ MODE|link TIME /path' ({e})") from e
 
 
-def tree_digest(found: Sequence[TreeEntry] | None = None) -> str:
-    """First 16 hex digits of a SHA-256 over every path, kind, mode, time and content, those of
-    ``found`` or of this tree."""
+def tree_digest(entries: Sequence[TreeEntry]) -> str:
+    """Return 16 hex digits of a SHA-256 over path, kind, mode, time and content of each entry."""
     rows = [
         [e.kind, e.path, e.mode, e.mtime, hashlib.sha256(e.data).hexdigest(), e.target]
-        for e in (entries() if found is None else found)
+        for e in entries
     ]
     return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
 
 
-def write_tree(dest: Path, found: Sequence[TreeEntry] | None = None) -> None:
-    """Write this tree, or ``found`` (parents before children), below ``dest``, which is made if
-    absent.
+def write_tree(dest: Path, entries: Sequence[TreeEntry]) -> None:
+    """Write ``entries`` (parents before children) below ``dest``, which is created if absent.
 
-    Bytes, modes and modification times do not depend on the machine, the umask or the day; owners
-    are the caller's. Raises OSError where something cannot be written.
+    Bytes, modes and modification times do not depend on the machine, the umask or the day; the
+    caller owns the files. Raises OSError where something cannot be written.
     """
     dest.mkdir(parents=True, exist_ok=True)
-    everything = entries() if found is None else found
-    for entry in everything:
+    for entry in entries:
         path = dest / entry.path.lstrip("/")
         if entry.kind == "dir":
             path.mkdir()
@@ -119,7 +105,7 @@ def write_tree(dest: Path, found: Sequence[TreeEntry] | None = None) -> None:
             path.symlink_to(entry.target)
         else:
             path.write_bytes(entry.data)
-    for entry in reversed(everything):  # children first: writing into a directory changes its time
+    for entry in reversed(entries):  # children first: writing into a directory changes its time
         path = dest / entry.path.lstrip("/")
         if entry.kind != "link":
             path.chmod(entry.mode)

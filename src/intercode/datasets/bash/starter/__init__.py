@@ -1,1 +1,55 @@
-"""The Bash part of the starter suite: a file system of our own and tasks on it."""
+"""The Bash starter suite: a file system of this package and tasks on it.
+
+The text files in ``description/`` describe most of the file system; ``generated_files`` makes the
+logs, tables and archives. Directories that are not described have mode 0755 and time ``EPOCH``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.resources import files
+from pathlib import Path, PurePosixPath
+
+from intercode.core.errors import DataError
+from intercode.datasets.bash.starter import generated_files
+from intercode.datasets.starter.file_tree import (
+    EPOCH,
+    TreeEntry,
+    parse_description,
+    tree_digest,
+    write_tree,
+)
+
+
+def entries() -> list[TreeEntry]:
+    """Return everything in the tree, parents before children, ordered by path.
+
+    Raises DataError where a description is malformed or names a path twice.
+    """
+    found: dict[str, TreeEntry] = {}
+    for part in sorted(files(__package__).joinpath("description").iterdir(), key=lambda p: p.name):
+        if part.name.endswith(".txt"):
+            _add_entries(found, parse_description(part.read_text(encoding="utf-8"), part.name))
+    _add_entries(found, generated_files.entries())
+    for path in list(found):
+        for parent in PurePosixPath(path).parents:
+            if str(parent) != "/":
+                found.setdefault(str(parent), TreeEntry("dir", str(parent), 0o755, EPOCH))
+    return [found[path] for path in sorted(found, key=lambda p: p.split("/"))]
+
+
+def _add_entries(found: dict[str, TreeEntry], more: Iterable[TreeEntry]) -> None:
+    for entry in more:
+        if entry.path in found:
+            raise DataError(f"{entry.path!r} is described twice; remove one of the two")
+        found[entry.path] = entry
+
+
+def digest() -> str:
+    """Return a name for the content of the tree; see ``tree_digest``."""
+    return tree_digest(entries())
+
+
+def build(dest: Path) -> None:
+    """Write the tree below ``dest``."""
+    write_tree(dest, entries())

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import calendar
 import hashlib
-from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterator
 
 from intercode.datasets.starter.archives import make_gzip, make_tar
-from intercode.datasets.starter.tree_entry import TreeEntry
+from intercode.datasets.starter.file_tree import TreeEntry
+from intercode.datasets.starter.random_numbers import LinearCongruentialGenerator
 
 SITE = "/srv/quaywheel"
 DAYS = ("2024-05-01", "2024-05-02", "2024-05-03")
@@ -17,24 +17,6 @@ PATHS = ("/bikes", "/stations", "/login", "/rent", "/map.js", "/favicon.ico")
 STATUSES = (200, 200, 200, 200, 200, 200, 200, 304, 404, 500)
 CAUSES = ("LockJam gate will not turn", "CardDeclined limit reached", "Timeout gateway is slow")
 PARTS = ("rental", "payment", "gate")
-
-
-_T = TypeVar("_T")
-
-
-class LinearCongruentialGenerator:
-    """A linear congruential generator (Numerical Recipes' constants): the same numbers anywhere."""
-
-    def __init__(self, seed: int) -> None:
-        self._state = seed
-
-    def next_below(self, bound: int) -> int:
-        """The next whole number in 0 … bound-1."""
-        self._state = (1664525 * self._state + 1013904223) % 2**32
-        return (self._state >> 12) % bound
-
-    def pick(self, choices: Sequence[_T]) -> _T:
-        return choices[self.next_below(len(choices))]
 
 
 def entries() -> Iterator[TreeEntry]:
@@ -66,48 +48,48 @@ def _file(path: str, text: str, day: str) -> TreeEntry:
 
 def access_log(day: str, seed: int) -> str:
     """Requests of one day: time client method path status bytes milliseconds."""
-    dice, minute, lines = LinearCongruentialGenerator(seed + 11), 6 * 60, []
+    rng, minute, lines = LinearCongruentialGenerator(seed + 11), 6 * 60, []
     for _ in range(48 + 4 * seed):
-        minute += 1 + dice.next_below(26)
-        path = dice.pick(PATHS)
+        minute += 1 + rng.next_below(26)
+        path = rng.pick(PATHS)
         method = "POST" if path in ("/login", "/rent") else "GET"
-        status = dice.pick(STATUSES)
-        size = 0 if status == 304 else 120 + dice.next_below(4000)
-        clock = f"{day}T{minute // 60:02}:{minute % 60:02}:{dice.next_below(60):02}"
+        status = rng.pick(STATUSES)
+        size = 0 if status == 304 else 120 + rng.next_below(4000)
+        clock = f"{day}T{minute // 60:02}:{minute % 60:02}:{rng.next_below(60):02}"
         lines.append(
-            f"{clock} {dice.pick(CLIENTS)} {method} {path} {status} {size} {3 + dice.next_below(420)}\n"
+            f"{clock} {rng.pick(CLIENTS)} {method} {path} {status} {size} {3 + rng.next_below(420)}\n"
         )
     return "".join(lines)
 
 
 def app_log(month: str, day: int, count: int) -> str:
     """Messages of the service; an error is followed by two indented lines, the last its cause."""
-    dice, second, lines = LinearCongruentialGenerator(day * 31 + count), 7 * 3600, []
+    rng, second, lines = LinearCongruentialGenerator(day * 31 + count), 7 * 3600, []
     for number in range(count):
-        second += 40 + dice.next_below(1100)
+        second += 40 + rng.next_below(1100)
         clock = f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
-        level = dice.pick(("INFO", "INFO", "INFO", "WARN", "ERROR", "DEBUG"))
-        part = dice.pick(PARTS)
+        level = rng.pick(("INFO", "INFO", "INFO", "WARN", "ERROR", "DEBUG"))
+        part = rng.pick(PARTS)
         said = {
             "INFO": f"request {number} done",
             "WARN": "slow answer, no ERROR yet",
-            "DEBUG": f"{dice.next_below(90)} rows read",
+            "DEBUG": f"{rng.next_below(90)} rows read",
             "ERROR": f"request {number} failed",
         }[level]
         lines.append(f"{month}-{day:02} {clock} {level} [{part}] {said}\n")
         if level == "ERROR":
-            lines.append(f"    in {part}.py line {20 + dice.next_below(200)}\n")
-            lines.append(f"    {dice.pick(CAUSES)}\n")
+            lines.append(f"    in {part}.py line {20 + rng.next_below(200)}\n")
+            lines.append(f"    {rng.pick(CAUSES)}\n")
     return "".join(lines)
 
 
 def rentals() -> str:
     """Rentals of six days, ordered by number. Prices in cents."""
-    dice, lines = LinearCongruentialGenerator(5), ["rental,bike,customer,day,minutes,cents\n"]
+    rng, lines = LinearCongruentialGenerator(5), ["rental,bike,customer,day,minutes,cents\n"]
     days = ("2024-04-28", "2024-04-29", "2024-04-30", *DAYS)
     for number in range(1, 49):
-        bike, customer = 1 + dice.next_below(20), 1 + dice.next_below(16)
-        minutes = 10 + dice.next_below(180)
+        bike, customer = 1 + rng.next_below(20), 1 + rng.next_below(16)
+        minutes = 10 + rng.next_below(180)
         lines.append(
             f"R{number:04},B{bike:03},C{customer:02},{days[(number - 1) // 8]},"
             f"{minutes},{100 + 8 * minutes}\n"
@@ -117,10 +99,10 @@ def rentals() -> str:
 
 def readings(seed: int) -> str:
     """A day's temperatures by the hour in degrees; some are NA and some hours have no line."""
-    dice, lines = LinearCongruentialGenerator(seed + 3), []
+    rng, lines = LinearCongruentialGenerator(seed + 3), []
     for hour in range(24):
-        value = f"{8 + dice.next_below(60) / 10 + 6 - abs(hour - 14) / 2:.1f}"
-        fate = dice.next_below(20)
+        value = f"{8 + rng.next_below(60) / 10 + 6 - abs(hour - 14) / 2:.1f}"
+        fate = rng.next_below(20)
         if fate:
             lines.append(f"{hour:02}:00 {'NA' if fate < 3 else value}\n")
     return "".join(lines)

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.types import LayerSpec
-from intercode.datasets.code.starter import c, c_more, java, java_more, javascript, javascript_more
+from intercode.datasets.code.starter import c, java, javascript
 from intercode.datasets.code.starter.problem import Problem
 
 HOME = "/code"
 """The directory in which the tasks are played; it is empty."""
 PROGRAMS = ("node", "gcc", "javac")
 _LANGUAGES: tuple[tuple[str, str, tuple[Problem, ...]], ...] = (
-    ("javascript", "js", javascript.PROBLEMS + javascript_more.PROBLEMS),
-    ("c", "c", c.PROBLEMS + c_more.PROBLEMS),
-    ("java", "java", java.PROBLEMS + java_more.PROBLEMS),
+    ("javascript", "js", javascript.PROBLEMS),
+    ("c", "c", c.PROBLEMS),
+    ("java", "java", java.PROBLEMS),
 )
 
 

@@ -25,7 +25,7 @@ FOLDER = "/ctf/task"
 """Where every task is played."""
 _MODULES = (encodings, archives, logs, classical_ciphers, modern_ciphers, reversing, systems)
 CHALLENGES: dict[str, Challenge] = {
-    f"starter/ctf/{riddle.name}": riddle for part in _MODULES for riddle in part.RIDDLES
+    f"starter/ctf/{riddle.name}": riddle for part in _MODULES for riddle in part.CHALLENGES
 }
 
 
@@ -57,14 +57,14 @@ def rows() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def task_fields(root: Path, row: dict[str, Any]) -> dict[str, Any]:
     """The fields of a task; its flag and files come when it is drawn."""
-    return {**row, "files": (LayerSpec("dir", root),), "cwd": FOLDER, "draw": instantiate}
+    return {**row, "files": (LayerSpec("dir", root),), "cwd": FOLDER, "instantiate": instantiate}
 
 
 def instantiate(task: Task, seed: int) -> Task:
     """The task with the flag and the files of a seed: the same on every machine."""
-    dice = SeededRandom(f"{task.id}:{seed}")
-    flag = dice.flag()
-    made = CHALLENGES[task.id].create_files(dice, flag)
+    rng = SeededRandom(f"{task.id}:{seed}")
+    flag = rng.flag()
+    made = CHALLENGES[task.id].create_files(rng, flag)
     contents = {
         f"{FOLDER}/{name}": (data if isinstance(data, tuple) else (data, 0o644))
         for name, data in made.items()

@@ -30,24 +30,24 @@ def make_zip(members: dict[str, bytes]) -> bytes:
     return buffer.getvalue()
 
 
-def _dolls(dice: SeededRandom, flag: str) -> Files:
+def _dolls(rng: SeededRandom, flag: str) -> Files:
     data, name = base64.b64encode(flag.encode()), "flag.txt"
     for depth in range(12):
-        kind = dice.choice(("zip", "tar", "gz"))
-        other = f"{dice.choice(WORDS)}-{depth}.txt"
+        kind = rng.choice(("zip", "tar", "gz"))
+        other = f"{rng.choice(WORDS)}-{depth}.txt"
         if kind == "gz":
             data = make_gzip(data)
         else:
             pack = make_zip if kind == "zip" else make_tar
-            data = pack({other: " ".join(dice.words(6)).encode() + b"\n", name: data})
+            data = pack({other: " ".join(rng.words(6)).encode() + b"\n", name: data})
         name = f"doll-{depth}"
     return {"doll": data}
 
 
-def _unlisted(dice: SeededRandom, flag: str) -> Files:
-    names = [f"{word}.txt" for word in dice.sample(WORDS, 9)]
-    lost = dice.randrange(3, 7)
-    members = {n: " ".join(dice.words(8)).encode() + b"\n" for n in names}
+def _unlisted(rng: SeededRandom, flag: str) -> Files:
+    names = [f"{word}.txt" for word in rng.sample(WORDS, 9)]
+    lost = rng.randrange(3, 7)
+    members = {n: " ".join(rng.words(8)).encode() + b"\n" for n in names}
     members[names[lost]] = flag.encode() + b"\n"
     whole = make_zip(members)
     start = int.from_bytes(whole[-6:-2], "little")
@@ -60,21 +60,21 @@ def _unlisted(dice: SeededRandom, flag: str) -> Files:
     return {"texts.zip": whole[:start] + directory + bytes(end)}
 
 
-def _behind(dice: SeededRandom, flag: str) -> Files:
-    picture = b"P5\n24 24\n255\n" + bytes(dice.getrandbits(8) for _ in range(24 * 24))
+def _behind(rng: SeededRandom, flag: str) -> Files:
+    picture = b"P5\n24 24\n255\n" + bytes(rng.getrandbits(8) for _ in range(24 * 24))
     behind = {"read.me": b"look in notes/\n", "notes/1": flag.encode()}
     return {"photo.pgm": picture + make_zip(behind)}
 
 
-def _torn(dice: SeededRandom, flag: str) -> Files:
+def _torn(rng: SeededRandom, flag: str) -> Files:
     buffer = io.BytesIO()
     parts = [flag[i : i + 6] for i in range(0, len(flag), 6)]
     order = list(enumerate(parts))
-    dice.shuffle(order)
+    rng.shuffle(order)
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for number, part in order:
-            info = tarfile.TarInfo(f"pages/{dice.name()}.txt")
-            text = " ".join(dice.words(4)).encode() + b"\n"
+            info = tarfile.TarInfo(f"pages/{rng.name()}.txt")
+            text = " ".join(rng.words(4)).encode() + b"\n"
             info.size, info.mtime = len(text), 1714550400 + 3600 * number
             info.pax_headers = {"comment": part}
             archive.addfile(info, io.BytesIO(text))

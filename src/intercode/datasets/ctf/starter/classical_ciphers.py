@@ -19,17 +19,17 @@ def _shifted(text: str, key: list[int]) -> str:
     return out
 
 
-def _turning(dice: SeededRandom, flag: str) -> Files:
-    key = [dice.randint(1, 25) for _ in range(4)]
-    text = f"{flag} is what {' '.join(dice.words(9))} was for"
+def _turning(rng: SeededRandom, flag: str) -> Files:
+    key = [rng.randint(1, 25) for _ in range(4)]
+    text = f"{flag} is what {' '.join(rng.words(9))} was for"
     return {"letter.txt": _shifted(text, key).encode() + b"\n"}
 
 
-def _exchange(dice: SeededRandom, flag: str) -> Files:
+def _exchange(rng: SeededRandom, flag: str) -> Files:
     mixed = list(_SMALL)
-    dice.shuffle(mixed)
+    rng.shuffle(mixed)
     table = str.maketrans(_SMALL, "".join(mixed))
-    known = "pack my box with five dozen liquor jugs, " + " ".join(dice.words(6))
+    known = "pack my box with five dozen liquor jugs, " + " ".join(rng.words(6))
     return {
         "known.txt": f"{known}\n".encode(),
         "known.enc": f"{known.translate(table)}\n".encode(),
@@ -37,9 +37,9 @@ def _exchange(dice: SeededRandom, flag: str) -> Files:
     }
 
 
-def _rails(dice: SeededRandom, flag: str) -> Files:
-    text = f"{'-'.join(dice.words(3))}-{flag}-{'-'.join(dice.words(3))}"
-    count = dice.randint(4, 9)
+def _rails(rng: SeededRandom, flag: str) -> Files:
+    text = f"{'-'.join(rng.words(3))}-{flag}-{'-'.join(rng.words(3))}"
+    count = rng.randint(4, 9)
     rows = [""] * count
     for at, sign in enumerate(text):
         step = at % (2 * count - 2)
@@ -47,8 +47,8 @@ def _rails(dice: SeededRandom, flag: str) -> Files:
     return {"fence.txt": "".join(rows).encode() + b"\n"}
 
 
-def _columns(dice: SeededRandom, flag: str) -> Files:
-    key = dice.sample(range(7), 7)
+def _columns(rng: SeededRandom, flag: str) -> Files:
+    key = rng.sample(range(7), 7)
     text = f"begin {flag} end "
     text += "x" * (-len(text) % 7)
     columns = [text[k::7] for k in key]

@@ -31,57 +31,57 @@ _WRAPPERS: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
-def _parcel(dice: SeededRandom, flag: str) -> Files:
+def _parcel(rng: SeededRandom, flag: str) -> Files:
     data = flag.encode()
-    for _ in range(dice.randint(6, 9)):
-        kind = dice.choice(sorted(_WRAPPERS))
+    for _ in range(rng.randint(6, 9)):
+        kind = rng.choice(sorted(_WRAPPERS))
         data = kind.encode() + b"\n" + _WRAPPERS[kind](data)
     return {"parcel.txt": data + b"\n"}
 
 
-def _morse(dice: SeededRandom, flag: str) -> Files:
+def _morse(rng: SeededRandom, flag: str) -> Files:
     table = "".join(f"{sign}\t{code}\n" for sign, code in _MORSE.items())
     body = flag.removeprefix("flag{").removesuffix("}")
-    noise = " ".join(_MORSE[c] for c in "test_" + dice.choice(WORDS))
+    noise = " ".join(_MORSE[c] for c in "test_" + rng.choice(WORDS))
     sent = " ".join(_MORSE[c] for c in body)
     return {"table.tsv": table.encode(), "received.txt": f"{noise}\n{sent}\n".encode()}
 
 
-def _line_ends(dice: SeededRandom, flag: str) -> Files:
+def _line_ends(rng: SeededRandom, flag: str) -> Files:
     bits = "".join(f"{byte:08b}" for byte in flag.encode())
-    lines = [f"{' '.join(dice.words(5))}{' ' if bit == '0' else chr(9)}\n" for bit in bits]
-    lines += [" ".join(dice.words(5)) + "\n" for _ in range(20)]
+    lines = [f"{' '.join(rng.words(5))}{' ' if bit == '0' else chr(9)}\n" for bit in bits]
+    lines += [" ".join(rng.words(5)) + "\n" for _ in range(20)]
     return {"poem.txt": "".join(lines).encode()}
 
 
-def _pixels(dice: SeededRandom, flag: str) -> Files:
+def _pixels(rng: SeededRandom, flag: str) -> Files:
     bits = "".join(f"{byte:08b}" for byte in flag.encode() + b"\0")
     wide = 40
-    data = bytearray(dice.getrandbits(8) for _ in range(3 * wide * wide))
+    data = bytearray(rng.getrandbits(8) for _ in range(3 * wide * wide))
     for at, bit in enumerate(bits):
         data[at] = data[at] & 0xFE | int(bit)
     return {"picture.ppm": f"P6\n{wide} {wide}\n255\n".encode() + bytes(data)}
 
 
-def _invisible(dice: SeededRandom, flag: str) -> Files:
+def _invisible(rng: SeededRandom, flag: str) -> Files:
     bits = "".join(f"{byte:08b}" for byte in flag.encode())
     text, at = "", 0
     while at < len(bits):
-        step = dice.randint(1, 3)
+        step = rng.randint(1, 3)
         marks = "".join("\u200b" if bit == "0" else "\u200c" for bit in bits[at : at + step])
-        text, at = f"{text}{dice.choice(WORDS)}{marks} ", at + step
+        text, at = f"{text}{rng.choice(WORDS)}{marks} ", at + step
     return {"note.md": f"# Shopping\n\n{text.strip()}\n".encode()}
 
 
-def _numbers(dice: SeededRandom, flag: str) -> Files:
+def _numbers(rng: SeededRandom, flag: str) -> Files:
     lines = []
     for number, byte in enumerate(flag.encode()):
-        base = dice.choice((2, 3, 5, 7, 8, 12, 16))
+        base = rng.choice((2, 3, 5, 7, 8, 12, 16))
         digits, value = "", byte
         while value:
             digits, value = "0123456789abcdef"[value % base] + digits, value // base
         lines.append(f"{number:03} base {base:2}: {digits}\n")
-    dice.shuffle(lines)
+    rng.shuffle(lines)
     return {"numbers.txt": "".join(lines).encode()}
 
 

@@ -9,25 +9,25 @@ from intercode.datasets.ctf.starter.challenge import Challenge, Files, SeededRan
 _EPOCH = 1714550400  # 2024-05-01 08:00 UTC
 
 
-def _names_asked(dice: SeededRandom, flag: str) -> Files:
+def _names_asked(rng: SeededRandom, flag: str) -> Files:
     code = flag.encode().hex()
     pieces = [code[i : i + 10] for i in range(0, len(code), 10)]
-    thief, queue = f"10.0.0.{dice.randint(2, 250)}", list(enumerate(pieces))
-    dice.shuffle(queue)
+    thief, queue = f"10.0.0.{rng.randint(2, 250)}", list(enumerate(pieces))
+    rng.shuffle(queue)
     lines, clock = [], 0
     while queue:
-        clock += dice.randint(1, 40)
+        clock += rng.randint(1, 40)
         when = f"{8 + clock // 3600:02}:{clock // 60 % 60:02}:{clock % 60:02}"
-        if dice.random() < 0.15:
+        if rng.random() < 0.15:
             number, piece = queue.pop()
             lines.append(f"{when} {thief} TXT {number}.{piece}.sync.example.net\n")
         else:
-            host = f"{dice.choice(dice.words(3))}.{dice.name()}.cdn.example.org"
-            lines.append(f"{when} 10.0.0.{dice.randint(2, 250)} A {host}\n")
+            host = f"{rng.choice(rng.words(3))}.{rng.name()}.cdn.example.org"
+            lines.append(f"{when} 10.0.0.{rng.randint(2, 250)} A {host}\n")
     return {"dns.log": "".join(lines).encode()}
 
 
-def _one_bit_answers(dice: SeededRandom, flag: str) -> Files:
+def _one_bit_answers(rng: SeededRandom, flag: str) -> Files:
     lines = []
     for place, sign in enumerate(flag, 1):
         low, high = 32, 126
@@ -37,8 +37,8 @@ def _one_bit_answers(dice: SeededRandom, flag: str) -> Files:
             size = 4817 if true else 1290
             ask = f"unicode(substr((SELECT%20secret%20FROM%20keys),{place},1))>{middle}"
             lines.append(f'198.51.100.23 "GET /item?id=7%20AND%20{ask}" 200 {size}\n')
-            if dice.random() < 0.3:
-                who, what = f"203.0.113.{dice.randint(2, 99)}", f"/item?id={dice.randint(1, 40)}"
+            if rng.random() < 0.3:
+                who, what = f"203.0.113.{rng.randint(2, 99)}", f"/item?id={rng.randint(1, 40)}"
                 lines.append(f'{who} "GET {what}" 200 4817\n')
             low, high = (middle + 1, high) if true else (low, middle)
     return {"access.log": "".join(lines).encode()}
@@ -52,27 +52,27 @@ def _packet(source: int, target: int, sequence: int, data: bytes) -> bytes:
     return b"\2\0\0\0\0\1\2\0\0\0\0\2\x08\0" + head + tcp
 
 
-def _capture(dice: SeededRandom, flag: str) -> Files:
-    body = f"name={dice.choice(dice.words(3))}&token={flag}&end=1".encode()
+def _capture(rng: SeededRandom, flag: str) -> Files:
+    body = f"name={rng.choice(rng.words(3))}&token={flag}&end=1".encode()
     text = b"POST /login HTTP/1.1\r\nHost: door.example\r\n\r\n" + body
-    start, port = dice.getrandbits(28), dice.randint(30000, 60000)
+    start, port = rng.getrandbits(28), rng.randint(30000, 60000)
     packets = [_packet(port, 80, start + at, text[at : at + 7]) for at in range(0, len(text), 7)]
     for _ in range(30):
-        noise = " ".join(dice.words(3)).encode()
-        packets.append(_packet(dice.randint(30000, 60000), 443, dice.getrandbits(28), noise))
-    dice.shuffle(packets)
+        noise = " ".join(rng.words(3)).encode()
+        packets.append(_packet(rng.randint(30000, 60000), 443, rng.getrandbits(28), noise))
+    rng.shuffle(packets)
     out = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
     for number, packet in enumerate(packets):
         out += struct.pack("<IIII", _EPOCH + number, 0, len(packet), len(packet)) + packet
     return {"traffic.pcap": out}
 
 
-def _keys(dice: SeededRandom, flag: str) -> Files:
+def _keys(rng: SeededRandom, flag: str) -> Files:
     shifted = {"{": "[", "}": "]", "_": "-"}
     lines = []
     for sign in flag:
-        if dice.random() < 0.25:
-            lines += [f"press {dice.choice('abcdefghij')}\n", "press BackSpace\n"]
+        if rng.random() < 0.25:
+            lines += [f"press {rng.choice('abcdefghij')}\n", "press BackSpace\n"]
         if sign in shifted:
             lines += ["down Shift\n", f"press {shifted[sign]}\n", "up Shift\n"]
         else:

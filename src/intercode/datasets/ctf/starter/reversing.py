@@ -28,15 +28,15 @@ print("yes, that is the flag")
 '''
 
 
-def _machine(dice: SeededRandom, flag: str) -> Files:
+def _machine(rng: SeededRandom, flag: str) -> Files:
     code = bytearray()
     places = list(range(len(flag)))
-    dice.shuffle(places)
+    rng.shuffle(places)
     for place in places:
         register = ord(flag[place])
         code += bytes((1, place))
         for _ in range(3):
-            op, value = dice.choice((2, 3, 4)), dice.randint(1, 255)
+            op, value = rng.choice((2, 3, 4)), rng.randint(1, 255)
             code += bytes((op, value))
             if op == 2:
                 register = (register + value) % 256
@@ -48,9 +48,9 @@ def _machine(dice: SeededRandom, flag: str) -> Files:
     return {"machine.py": _MACHINE.encode(), "program.bin": bytes(code)}
 
 
-def _lock_c(dice: SeededRandom, flag: str) -> Files:
-    add, mask, order = dice.randint(3, 90), dice.randint(1, 127), list(range(len(flag)))
-    dice.shuffle(order)
+def _lock_c(rng: SeededRandom, flag: str) -> Files:
+    add, mask, order = rng.randint(3, 90), rng.randint(1, 127), list(range(len(flag)))
+    rng.shuffle(order)
     wanted = [((ord(flag[k]) ^ mask) + add + i) % 256 for i, k in enumerate(order)]
     code = f"""\
 #include <stdio.h>
@@ -71,8 +71,8 @@ int main(int argc, char **argv)
     return {"lock.c": code.encode()}
 
 
-def _page_js(dice: SeededRandom, flag: str) -> Files:
-    key = dice.randint(2, 200)
+def _page_js(rng: SeededRandom, flag: str) -> Files:
+    key = rng.randint(2, 200)
     codes = [str(ord(c) * 3 + key + i) for i, c in enumerate(flag)]
     code = f"""\
 // page.js: checks the ticket in the visitor's browser
@@ -87,23 +87,23 @@ document.forms[0].onsubmit = () => check(document.forms[0].ticket.value);
     return {"page.js": code.encode()}
 
 
-def _installer(dice: SeededRandom, flag: str) -> Files:
+def _installer(rng: SeededRandom, flag: str) -> Files:
     code = f"# the key of this copy: {flag}\nfalse && echo nothing to see\n"
     turned = str.maketrans("abcdefghijklmnopqrstuvwxyz", "nopqrstuvwxyzabcdefghijklm")
-    for depth in range(dice.randint(5, 8)):
-        turn = dice.random() < 0.5
+    for depth in range(rng.randint(5, 8)):
+        turn = rng.random() < 0.5
         text = base64.b64encode((code.translate(turned) if turn else code).encode()).decode()
         more = " | tr a-z n-za-m" if turn else ""
         code = f'# part {depth}\neval "$(echo {text} | base64 -d{more})"\n'
     return {"install.sh": (f"#!/bin/sh\n{code}echo installed\n".encode(), 0o755)}
 
 
-def _listing(dice: SeededRandom, flag: str) -> Files:
+def _listing(rng: SeededRandom, flag: str) -> Files:
     lines = ["check:", "    push rbp", "    mov  rbp, rsp", "    mov  rax, rdi"]
     places = list(enumerate(flag))
-    dice.shuffle(places)
+    rng.shuffle(places)
     for place, sign in places:
-        add, mask = dice.randint(1, 60), dice.randint(1, 127)
+        add, mask = rng.randint(1, 60), rng.randint(1, 127)
         lines += [
             f"    movzx ecx, byte ptr [rax + {place}]",
             f"    xor  cl, {mask:#x}",

@@ -16,36 +16,36 @@ from intercode.datasets.ctf.starter.challenge import (
 )
 
 
-def _permissions(dice: SeededRandom, flag: str) -> Files:
+def _permissions(rng: SeededRandom, flag: str) -> Files:
     files: dict[str, tuple[bytes, int]] = {}
     modes = (0o644, 0o600, 0o640, 0o755, 0o664, 0o444, 0o700)
     for number in range(60):
-        decoy = f"{dice.flag()}\n".encode()
-        files[f"vault/{dice.choice(WORDS)}/{number:03}-{dice.name()}"] = decoy, dice.choice(modes)
-    chosen = dice.choice(sorted(files))
+        decoy = f"{rng.flag()}\n".encode()
+        files[f"vault/{rng.choice(WORDS)}/{number:03}-{rng.name()}"] = decoy, rng.choice(modes)
+    chosen = rng.choice(sorted(files))
     files[chosen] = f"{flag}\n".encode(), 0o421
     return files
 
 
-def _database(dice: SeededRandom, flag: str) -> Files:
+def _database(rng: SeededRandom, flag: str) -> Files:
     base = sqlite3.connect(":memory:")
     base.executescript(
         "CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT, left_on TEXT);"
         "CREATE TABLE doors (id INTEGER PRIMARY KEY, room TEXT);"
         "CREATE TABLE visits (person INTEGER, door INTEGER, at INTEGER, said TEXT);"
     )
-    names, rooms = dice.sample(WORDS, 12), dice.sample(WORDS, 8)
-    gone, room = dice.randrange(12), dice.randrange(8)
+    names, rooms = rng.sample(WORDS, 12), rng.sample(WORDS, 8)
+    gone, room = rng.randrange(12), rng.randrange(8)
     for number, name in enumerate(names):
         left = "2024-04-30" if number == gone else None
         base.execute("INSERT INTO people VALUES (?, ?, ?)", (number, name, left))
     base.executemany("INSERT INTO doors VALUES (?, ?)", enumerate(rooms))
     rows = [(gone, room, 1000 + 7 * at, sign) for at, sign in enumerate(flag)]
     for _ in range(400):
-        person, door = dice.randrange(12), dice.randrange(8)
+        person, door = rng.randrange(12), rng.randrange(8)
         if (person, door) != (gone, room):
-            rows.append((person, door, dice.randint(900, 1400), dice.choice("abcdef0123456789_")))
-    dice.shuffle(rows)
+            rows.append((person, door, rng.randint(900, 1400), rng.choice("abcdef0123456789_")))
+    rng.shuffle(rows)
     base.executemany("INSERT INTO visits VALUES (?, ?, ?, ?)", rows)
     base.execute("CREATE TABLE hint AS SELECT ? AS room", (rooms[room],))
     base.commit()
@@ -60,7 +60,7 @@ def _object(kind: str, body: bytes) -> tuple[str, bytes]:
     return hashlib.sha1(data).hexdigest(), stored_zlib(data)
 
 
-def _history(dice: SeededRandom, flag: str) -> Files:
+def _history(rng: SeededRandom, flag: str) -> Files:
     files: dict[str, bytes] = {
         "app/.git/HEAD": b"ref: refs/heads/main\n",
         "app/.git/config": b"[core]\n\trepositoryformatversion = 0\n\tbare = false\n",
@@ -71,17 +71,17 @@ def _history(dice: SeededRandom, flag: str) -> Files:
         files[f"app/.git/objects/{name[:2]}/{name[2:]}"] = data
         return name
 
-    parent, secret = "", dice.randrange(1, 6)
+    parent, secret = "", rng.randrange(1, 6)
     for number in range(8):
-        setting = f"token = {flag}\n" if number == secret else f"token = {dice.name(8)}\n"
-        texts = {"README": " ".join(dice.words(9)) + "\n", "app.ini": f"[app]\n{setting}"}
+        setting = f"token = {flag}\n" if number == secret else f"token = {rng.name(8)}\n"
+        texts = {"README": " ".join(rng.words(9)) + "\n", "app.ini": f"[app]\n{setting}"}
         tree = b"".join(
             f"100644 {name}\0".encode() + bytes.fromhex(keep("blob", text.encode()))
             for name, text in sorted(texts.items())
         )
         who = f"Ada <ada@quay.example> {1714550400 + 3600 * number} +0000"
         above = f"parent {parent}\n" if parent else ""
-        what = f"{dice.choice(WORDS)} {number}"
+        what = f"{rng.choice(WORDS)} {number}"
         commit = f"tree {keep('tree', tree)}\n{above}author {who}\ncommitter {who}\n\n{what}\n"
         parent = keep("commit", commit.encode())
         if number == 7:
@@ -90,17 +90,17 @@ def _history(dice: SeededRandom, flag: str) -> Files:
     return files
 
 
-def _accounts(dice: SeededRandom, flag: str) -> Files:
+def _accounts(rng: SeededRandom, flag: str) -> Files:
     words = [f"{a}{b}" for a in WORDS for b in range(10)]
-    dice.shuffle(words)
-    password, lines = dice.choice(words), []
-    for user in dice.sample(WORDS, 6):
-        salt = dice.name(8)
-        value = hashlib.sha256(f"{salt}:{dice.randbytes(9).hex()}".encode()).hexdigest()
+    rng.shuffle(words)
+    password, lines = rng.choice(words), []
+    for user in rng.sample(WORDS, 6):
+        salt = rng.name(8)
+        value = hashlib.sha256(f"{salt}:{rng.randbytes(9).hex()}".encode()).hexdigest()
         lines.append(f"{user}:sha256:{salt}:{value}\n")
-    salt = dice.name(8)
+    salt = rng.name(8)
     value = hashlib.sha256(f"{salt}:{password}".encode()).hexdigest()
-    lines.insert(dice.randrange(6), f"keeper:sha256:{salt}:{value}\n")
+    lines.insert(rng.randrange(6), f"keeper:sha256:{salt}:{value}\n")
     key = hashlib.sha256(password.encode()).digest()
     locked = bytes(b ^ key[i % 32] for i, b in enumerate(flag.encode()))
     about = "hash = SHA-256 of SALT:PASSWORD\nsafe.bin = a flag XOR SHA-256 of keeper's password\n"
@@ -112,16 +112,16 @@ def _accounts(dice: SeededRandom, flag: str) -> Files:
     }
 
 
-def _trail(dice: SeededRandom, flag: str) -> Files:
-    names = [f"{a}-{dice.name()}" for a in dice.sample(WORDS, 24)]
+def _trail(rng: SeededRandom, flag: str) -> Files:
+    names = [f"{a}-{rng.name()}" for a in rng.sample(WORDS, 24)]
     files = {
-        f"trail/{name}": f"{dice.words(1)[0]}\nnext: {after}\n".encode()
+        f"trail/{name}": f"{rng.words(1)[0]}\nnext: {after}\n".encode()
         for name, after in pairwise(names)
     }
     files[f"trail/{names[-1]}"] = f"{flag}\n".encode()
     for _ in range(40):
-        name, after = f"{dice.choice(WORDS)}-{dice.name(6)}", dice.choice(names)
-        files[f"trail/{name}"] = f"{dice.flag()}\nnext: {after}\n".encode()
+        name, after = f"{rng.choice(WORDS)}-{rng.name(6)}", rng.choice(names)
+        files[f"trail/{name}"] = f"{rng.flag()}\nnext: {after}\n".encode()
     return {**files, "start": f"next: {names[0]}\n".encode()}
 
 

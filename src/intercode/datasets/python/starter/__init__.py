@@ -18,7 +18,7 @@ from intercode.core.errors import DataError
 from intercode.core.types import LayerSpec
 from intercode.datasets.hidden_tests import find_entry_point
 from intercode.datasets.starter import file_tree
-from intercode.datasets.starter.tree_entry import TreeEntry
+from intercode.datasets.starter.file_tree import TreeEntry
 
 HOME = "/lab"
 """The directory in which the tasks are played."""

@@ -1,0 +1,127 @@
+"""Loads the starter suites: small tasks of this package that need no network and no download."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from intercode.core.errors import DataError
+from intercode.core.paths import cache_root
+from intercode.core.registry import unknown_name_error
+from intercode.core.types import Dataset, LayerSpec, Task
+from intercode.datasets.bash import starter as bash
+from intercode.datasets.code import starter as code
+from intercode.datasets.ctf import starter as ctf
+from intercode.datasets.python import starter as python
+from intercode.datasets.sql import starter as sql
+
+_REQUIRED = {"id", "query", "gold", "hardness", "tags"}
+_OPTIONAL = {"also"}
+
+
+@dataclass(frozen=True, slots=True)
+class _StarterSuite:
+    """The starter tasks of one environment.
+
+    ``digest`` names the content of the files that the tasks share, and ``build`` writes them below
+    a directory. ``task_fields`` turns that directory and a row into the fields of a Task. ``keys``
+    are keys that a row has beside the usual ones. ``rows`` yields the rows, each with its location
+    for messages; None reads ``tasks.jsonl``. ``programs`` are what the tasks need in the image
+    beside the usual small tools.
+    """
+
+    digest: Callable[[], str]
+    build: Callable[[Path], None]
+    task_fields: Callable[[Path, dict[str, Any]], dict[str, Any]]
+    keys: frozenset[str] = frozenset()
+    rows: Callable[[], Iterator[tuple[str, dict[str, Any]]]] | None = None
+    programs: tuple[str, ...] = ()
+
+
+def _with_files(root: Path, row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "files": (LayerSpec("dir", root),)}
+
+
+_SUITES = {
+    "bash": _StarterSuite(bash.digest, bash.build, _with_files),
+    "code": _StarterSuite(
+        code.digest, code.build, code.task_fields, frozenset({"data"}), code.rows, code.PROGRAMS
+    ),
+    "ctf": _StarterSuite(ctf.digest, ctf.build, ctf.task_fields, frozenset(), ctf.rows),
+    "python": _StarterSuite(
+        python.digest, python.build, python.task_fields, frozenset({"data"}), python.rows
+    ),
+    "sql": _StarterSuite(sql.digest, sql.build, sql.task_fields, frozenset({"database"})),
+}
+
+
+def load(environment: str = "bash") -> Dataset:
+    """Return the starter tasks of one environment. The first call writes their files to the cache.
+
+    Raises UnknownNameError for an environment without starter tasks, and OSError when the cache
+    cannot be written.
+    """
+    if environment not in _SUITES:
+        raise unknown_name_error("starter environment", environment, list(_SUITES))
+    suite = _SUITES[environment]
+    root = _build_once(cache_root() / "starter" / f"{environment}-{suite.digest()}", suite.build)
+    return Dataset(
+        name=f"starter:{environment}",
+        environment=environment,
+        tasks=tuple(_tasks(environment, suite, root)),
+        image="host",
+        comparable=False,
+        programs=suite.programs,
+        notes="Our own tasks on the machine's own programs: a start, not a benchmark.",
+    )
+
+
+def _tasks(environment: str, suite: _StarterSuite, root: Path) -> Iterator[Task]:
+    required = _REQUIRED | suite.keys
+    allowed = required | _OPTIONAL
+    for where, row in suite.rows() if suite.rows else _read_lines(environment):
+        if not isinstance(row, dict) or not row.keys() >= required or row.keys() - allowed:
+            raise DataError(f"{where}: a row needs the keys {sorted(required)} and may have 'also'")
+        row["tags"], row["also"] = tuple(row["tags"]), tuple(row.get("also", ()))
+        yield Task(**suite.task_fields(root, row))
+
+
+def _read_lines(environment: str) -> Iterator[tuple[str, Any]]:
+    name = f"{environment}/starter/tasks.jsonl"
+    text = files("intercode.datasets").joinpath(name).read_text(encoding="utf-8")
+    for number, line in enumerate(text.splitlines(), 1):
+        where = f"{name}:{number}"
+        try:
+            yield where, json.loads(line)
+        except json.JSONDecodeError as e:
+            raise DataError(
+                f"{where}: {e.msg} at column {e.colno}; write one JSON object per line"
+            ) from e
+
+
+def _build_once(path: Path, build: Callable[[Path], None]) -> Path:
+    """Return the directory ``path``, built first where it does not exist.
+
+    The directory is built under another name and renamed, so that no reader sees a part of it. If
+    several processes build it at once, the first to finish wins; their results are equal.
+    """
+    if path.is_dir():
+        return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        build(temporary)
+        try:
+            temporary.rename(path)
+        except OSError:
+            if not path.is_dir():
+                raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return path
