@@ -34,7 +34,7 @@ def test_what_is_typed_is_the_action() -> None:
     agent, shown = reading("", "  ", "ls  -l", "submit")
     agent.start(BRIEF)
     first = agent.act(None)
-    assert first is not None and (first.action, first.actor) == ("ls  -l", "person")
+    assert first is not None and (first.action, first.actor) == ("ls  -l", "human")
     second = agent.act(Feedback("a\nb\n", True, timed_out=True))
     assert second is not None and second.action == "submit"
     assert shown == ["[t/1] Print five.\nBe quick.", "a\nb\n(stopped at the time limit)"]

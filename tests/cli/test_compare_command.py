@@ -17,6 +17,7 @@ def logs(recorded_dir: Path) -> list[str]:
     return [str(recorded_dir / "sql" / name) for name in (TRY, REACT)]
 
 
+@pytest.mark.slow
 def test_it_prints_what_a_paper_needs(logs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", *logs]) == 0
     text = capsys.readouterr().out
@@ -26,6 +27,7 @@ def test_it_prints_what_a_paper_needs(logs: list[str], capsys: pytest.CaptureFix
         assert words in text
 
 
+@pytest.mark.slow
 def test_json(logs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compare", *logs, "--json"]) == 0
     document = json.loads(capsys.readouterr().out)
@@ -33,6 +35,7 @@ def test_json(logs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert len(document["comparisons"][0]["flips"]) == 350
 
 
+@pytest.mark.slow
 def test_transcripts(
     logs: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -48,8 +51,8 @@ def test_different_subsets_are_refused(
 ) -> None:
     logs = [str(recorded_dir / "bash" / f"ic_bash_react_10_turns_fs_{n}.json") for n in (1, 3)]
     assert main(["compare", *logs]) == 2
-    assert "If that is meant: --even-if subset" in capsys.readouterr().err
-    assert main(["compare", *logs, "--even-if", "subset"]) == 2
+    assert "If that is meant: --allow-mismatch subset" in capsys.readouterr().err
+    assert main(["compare", *logs, "--allow-mismatch", "subset"]) == 2
     assert "no task in common" in capsys.readouterr().err
 
 
@@ -59,7 +62,7 @@ def test_different_subsets_are_refused(
         (["--epoch", "1"], "name the task"),
         (["--task", "nl2bash/fs_3/5", "--json"], "leave --json out"),
         (["--task", "nl2bash/fs_3/55555"], "unknown task"),
-        (["--even-if", "subst"], "did you mean 'subset'"),
+        (["--allow-mismatch", "subst"], "did you mean 'subset'"),
         (["--task", "nl2bash/fs_3/5", "--epoch", "x"], "whole number"),
         (["--task", "nl2bash/fs_3/5", "--epoch", "3"], "A has no epoch 3"),
     ],
@@ -85,6 +88,7 @@ def test_report_stats(recorded_dir: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "statistics" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["5", "spider/5"])
 def test_a_task_is_named_as_for_show(
     logs: list[str], name: str, capsys: pytest.CaptureFixture[str]

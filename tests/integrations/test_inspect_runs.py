@@ -3,10 +3,11 @@ runs. A sample: benchmarks/inspect_runs.py runs them whole."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
+
+from support import requirements
 
 pytest.importorskip("inspect_ai", reason="pip install 'intercode-gym[inspect]'")
 
@@ -23,16 +24,15 @@ SAMPLES = {
     "nl2bash": ("nl2bash/fs_1/0", "nl2bash/fs_2/3", "nl2bash/fs_3/5", "nl2bash/fs_4/1"),
     "ic-ctf": ("ic-ctf/0", "ic-ctf/2", "ic-ctf/17"),
 }
-_IMAGES = {"nl2bash": "INTERCODE_TEST_IMAGE", "ic-ctf": "INTERCODE_TEST_CTF_IMAGE"}
+_IMAGES = {"nl2bash": "nl2bash", "ic-ctf": "ctf"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAMPLES)
 def test_whole_datasets_score_as_our_own_runs(
     name: str, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    image, tasks = os.environ.get(_IMAGES[name]), SAMPLES[name]
-    if not image:
-        pytest.skip(f"set {_IMAGES[name]} to an image that is built, such as recipe:nl2bash")
+    image, tasks = requirements.image(_IMAGES[name]), SAMPLES[name]
     monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
     environment = "ctf" if name == "ic-ctf" else "bash"
     dataset = datasets.load(name, environment)

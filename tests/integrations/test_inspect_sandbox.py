@@ -34,7 +34,7 @@ async def sandbox_env(request: pytest.FixtureRequest) -> AsyncIterator[SandboxEn
     made = await InterCodeSandbox.sample_init("check", SandboxConfig(), {})
     default = made["default"].as_type(InterCodeSandbox)
     why = CANNOT.get(request.node.originalname)
-    if why and not (why is MAY_ALL and default.box.tier.startswith("container")):
+    if why and not (why is MAY_ALL and default.sandbox.tier.startswith("container")):
         request.applymarker(pytest.mark.xfail(reason=why, strict=True))
     yield default
     await InterCodeSandbox.sample_cleanup("check", None, made, False)

@@ -48,6 +48,7 @@ def _values(log: EvalLog) -> dict[Any, dict[str, float]]:
     return {s.id: (s.scores or {})["reward"].value for s in log.samples or ()}  # type: ignore[misc]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("environment", ["bash", "sql", "python", "ctf"])
 def test_golds_score_one_and_nothing_does_not(environment: str, tmp_path: Path) -> None:
     make = {"bash": bash, "sql": sql, "python": python, "ctf": ctf}[environment]

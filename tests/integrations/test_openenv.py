@@ -40,13 +40,14 @@ def bash() -> Iterator[str]:
         yield url
 
 
+@pytest.mark.slow
 def test_openenvs_own_client_plays_episodes(served: tuple[str, str]) -> None:
     environment, url = served
     task = datasets.load("starter", environment).tasks[1]
     with GenericEnvClient(base_url=url).sync() as client:
         begun = client.reset(seed=1, task=task.id)
         assert begun.observation["text"].strip() and not begun.done
-        drawn = client.state()["facts"]["drawn_from"]
+        drawn = client.state()["task_metadata"]["task_seed"]
         shown = str(begun.observation) + str(client.step({"code": "1"}).observation)
         assert task.id not in shown and "drawn_from" not in shown and "tags" not in shown
         with intercode.make(environment) as env:
@@ -93,6 +94,7 @@ def test_sessions_are_apart_and_bounded(served: tuple[str, str]) -> None:
             client.close()
 
 
+@pytest.mark.slow
 def test_the_validator_of_openenv_is_content(bash: str) -> None:
     command = [sys.executable, "-m", "openenv.cli", "validate", "--url", bash, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
@@ -143,6 +145,7 @@ def test_an_answer_that_does_not_come_costs_the_episode(bash: str) -> None:
         assert remote.step("ls /tmp/here")[4]["exit_code"] != 0
 
 
+@pytest.mark.slow
 def test_the_server_enforces_time_outs(bash: str) -> None:
     with RemoteEnv(bash, timeout=1.0) as remote:
         remote.reset(options={"task": 0})
@@ -172,6 +175,7 @@ def test_values_that_a_trainer_read_as_json_are_code(bash: str) -> None:
             assert info["exit_code"] == (0 if value is True else 127)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["", "true"])
 def test_the_web_page_is_there_only_where_it_is_asked_for(page: str) -> None:
     shown = {**os.environ, "ENABLE_WEB_INTERFACE": page}
@@ -179,6 +183,7 @@ def test_the_web_page_is_there_only_where_it_is_asked_for(page: str) -> None:
         assert httpx.get(f"{url}/web/", follow_redirects=True).is_success == bool(page)
 
 
+@pytest.mark.slow
 def test_the_client_and_the_server_do_without_gradio() -> None:
     code = "import sys, intercode.integrations.openenv.client; print('gradio' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

@@ -76,6 +76,7 @@ def package(
         yield _Package(request.param, home, url)
 
 
+@pytest.mark.slow
 def test_openenvs_validator_and_graders_are_content(package: _Package) -> None:
     done = CliRunner().invoke(openenv, ["validate", str(package.home), "--level", "static"])
     assert done.exit_code == 0 and "Verdict: PASS" in done.output, done.output
@@ -96,6 +97,7 @@ def test_its_client_plays_on_its_server(package: _Package) -> None:
         assert done.done and done.reward == 1.0
 
 
+@pytest.mark.slow
 def test_the_package_can_be_imported(tmp_path: Path) -> None:
     write_package(tmp_path / "intercode_bash_env", "bash", "starter", {})
     code = "import intercode_bash_env as m; print(m.IntercodeBashAction(code='ls').code, m.__all__)"

@@ -68,7 +68,7 @@ def test_the_turn_limit_scores_what_is_there() -> None:
 
 def test_rewards_of_every_turn() -> None:
     task = datasets.load("starter").tasks[0]
-    env = _make(0, {"pay": "difference"})
+    env = _make(0, {"reward_mode": "delta"})
     env.init([])
     rewards = [
         env.step(f"```bash\n{code}\n```")["reward"] for code in ("true", task.gold, "submit")
@@ -84,8 +84,8 @@ def test_a_row_without_a_task_is_refused() -> None:
 def test_what_is_never_closed_is_freed() -> None:
     env = _make(0)
     env.init([])
-    members = env._env.box._members()
-    assert any(m.alive() for m in members)
+    members = env._env.sandbox._list_processes()
+    assert any(m.is_alive() for m in members)
     del env
     gc.collect()
-    eventually(lambda: not any(m.alive() for m in members), "the box has ended")
+    eventually(lambda: not any(m.is_alive() for m in members), "the box has ended")

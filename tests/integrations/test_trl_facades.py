@@ -39,8 +39,8 @@ def tools_of(facade: Any) -> list[str]:
 def begun(facade: Any) -> Any:
     """The processes of the box in which an episode has just begun."""
     facade.reset(task=0)
-    members = facade._env.box._members()
-    assert any(m.alive() for m in members)
+    members = facade._env.sandbox._list_processes()
+    assert any(m.is_alive() for m in members)
     return members
 
 
@@ -121,9 +121,9 @@ def test_turns_end_and_the_last_state_counts() -> None:
         facade.bash("ls")
 
 
-@pytest.mark.parametrize(("pay", "worth"), [("difference", 1.0), ("every-turn", 2.0)])
-def test_other_ways_of_paying(pay: str, worth: float) -> None:
-    facade, gold = BashEnvironment(pay=pay), task_of("bash").gold
+@pytest.mark.parametrize(("reward_mode", "worth"), [("delta", 1.0), ("per-turn", 2.0)])
+def test_other_reward_modes(reward_mode: str, worth: float) -> None:
+    facade, gold = BashEnvironment(reward_mode=reward_mode), task_of("bash").gold
     facade.reset(task=0)
     for _ in range(2):
         facade.bash(gold)
@@ -150,23 +150,24 @@ def test_a_box_that_fails_is_no_reward_and_the_next_episode_has_another() -> Non
     assert facade.python("print(1)") == "1"
 
 
+@pytest.mark.slow
 def test_the_box_is_freed_with_the_reward_and_with_the_object() -> None:
     facade = BashEnvironment()
     scored = begun(facade)
     facade.get_reward()
-    eventually(lambda: not any(m.alive() for m in scored), "freed with the reward")
+    eventually(lambda: not any(m.is_alive() for m in scored), "freed with the reward")
     left = begun(facade)
     del facade
     gc.collect()
-    eventually(lambda: not any(m.alive() for m in left), "freed with the object")
+    eventually(lambda: not any(m.is_alive() for m in left), "freed with the object")
 
 
 def test_what_is_forgotten_is_scored_and_freed() -> None:
     facade = BashEnvironment(idle_timeout=0.2)
     facade.reset(task=0)
     facade.bash(task_of("bash").gold)
-    members = facade._env.box._members()
-    eventually(lambda: not any(m.alive() for m in members), "the box has ended")
+    members = facade._env.sandbox._list_processes()
+    eventually(lambda: not any(m.is_alive() for m in members), "the box has ended")
     eventually(lambda: "nothing happened" in facade._end_reason, "it is told")
     with pytest.raises(EnvironmentStateError, match=r"nothing happened in it for 0\.2 s"):
         facade.bash("ls")
@@ -183,7 +184,7 @@ def test_out_of_order() -> None:
         facade.get_reward()
     with pytest.raises(UsageError, match="column 'task'"):
         facade.reset(prompt=[], id=3)
-    with pytest.raises(UsageError, match="idle is 0"):
+    with pytest.raises(UsageError, match="idle_timeout is 0"):
         BashEnvironment(idle_timeout=0)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import gc
 import threading
 
@@ -21,6 +23,7 @@ def threads() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name == "intercode-idle"}
 
 
+@pytest.mark.slow
 def test_it_looks_as_often_as_the_most_hasty_needs_and_ends_with_the_last() -> None:
     others, reaper, watched = threads(), IdleReaper(), [Watched(), Watched()]
     reaper.watch(watched[0], 3600.0)

@@ -46,6 +46,7 @@ print(len(threads()))
 """
 
 
+@pytest.mark.slow
 def test_it_starts_with_the_first_question_and_ends_with_the_last_model() -> None:
     with FaultyEndpoint(ok()) as server:
         argv = [sys.executable, "-c", LIFE, server.base_url]
@@ -88,6 +89,7 @@ else:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["answered", "waiting"])
 def test_a_process_ends_cleanly_without_closing_anything(how: str) -> None:
     with FaultyEndpoint(hang if how == "waiting" else ok()) as server:

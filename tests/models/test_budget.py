@@ -18,7 +18,7 @@ from intercode.models import (
     ScriptedModel,
     SpendingLimits,
     count_tokens,
-    limited_model,
+    limit_model,
 )
 from intercode.models.limited_model import INITIAL_MARGIN
 from intercode.models.transport.retry import RetryPolicy
@@ -30,7 +30,7 @@ PRICE = {"input": 1000.0, "output": 10_000.0}
 
 
 def asker(server: FaultyEndpoint, *budgets: Budget, **options: Any) -> Any:
-    return limited_model(OpenAIModel("m", server.base_url, **options), *budgets)
+    return limit_model(OpenAIModel("m", server.base_url, **options), *budgets)
 
 
 @pytest.mark.parametrize("bad", [{"tokens": -1}, {"cost": float("nan")}, {"seconds": float("inf")}])
@@ -54,7 +54,7 @@ def test_tokens_are_set_aside_and_settled() -> None:
     budget.settle(lowered, Usage(300, 320))  # the second time is none
     with pytest.raises(BudgetError, match=r"episode's limit.*1000 of 1000 tokens") as caught:
         budget.reserve(10, 10)
-    assert not caught.value.whole
+    assert not caught.value.run_limit
 
 
 def test_cost_lowers_the_answer_too() -> None:
@@ -66,7 +66,7 @@ def test_cost_lowers_the_answer_too() -> None:
     budget.settle(held, Usage(200, 50, cost=0.7))
     with pytest.raises(BudgetError, match=r"run's limit.*\$1.0000 of \$1.0") as caught:
         budget.reserve(1, 20, price)
-    assert caught.value.whole
+    assert caught.value.run_limit
 
 
 def test_time_counts_from_the_beginning_whatever_it_was_spent_on() -> None:
@@ -155,7 +155,7 @@ def test_an_answer_that_only_the_runs_limit_cut_short_is_none() -> None:
         run = Budget(SpendingLimits(tokens=300), whole_run=True)
         with pytest.raises(BudgetError, match="cut an answer short") as caught:
             asker(server, run, max_tokens=400).complete(ASK)
-        assert caught.value.whole
+        assert caught.value.run_limit
         assert run.tokens == 120
         episode = asker(server, Budget(SpendingLimits(tokens=300)), max_tokens=400)
         assert episode.complete(ASK).finish_reason == "length"  # the episode's own limit may
@@ -171,7 +171,7 @@ def test_both_budgets_hold_and_the_first_gets_back_what_the_second_refuses() -> 
         model.complete(ASK)
         with pytest.raises(BudgetError) as caught:
             model.complete(ASK)
-    assert caught.value.whole
+    assert caught.value.run_limit
     assert (episode.tokens, run.tokens) == (120, 120)
     assert episode.reserve(9000, 880, wait=False) is not None  # nothing is held any more
 
@@ -207,7 +207,7 @@ def test_cost_is_limited_only_where_a_price_is_known() -> None:
     limits = SpendingLimits(cost=1)
     for model in (OpenAIModel("m", "http://localhost/v1"), ScriptedModel(["x"])):
         with pytest.raises(ConfigError, match="INTERCODE_PRICES"):
-            limited_model(model, Budget(limits))
+            limit_model(model, Budget(limits))
     with FaultyEndpoint(status(200, completion(usage=USAGE))) as server:
         budget = Budget(limits)
         answer = asker(server, budget, price=PRICE, max_tokens=50).complete(ASK)
@@ -254,7 +254,7 @@ def test_the_time_of_a_budget_bounds_a_request_and_its_waiting() -> None:
     with FaultyEndpoint(status(429, Retry_After="30")) as server:
         with pytest.raises(BudgetError, match=r"run's time is up.*429") as caught:
             asker(server, Budget(SpendingLimits(seconds=20), whole_run=True)).complete(ASK)
-        assert caught.value.whole
+        assert caught.value.run_limit
 
 
 def test_an_endpoint_that_fails_gives_back_what_was_set_aside() -> None:
@@ -270,11 +270,11 @@ def test_an_endpoint_that_fails_gives_back_what_was_set_aside() -> None:
 
 def test_any_model_can_be_limited() -> None:
     budget = Budget(SpendingLimits(tokens=300))
-    model = limited_model(ScriptedModel(["a" * 35] * 9), budget)
+    model = limit_model(ScriptedModel(["a" * 35] * 9), budget)
     model.complete(ASK)
     assert budget.tokens == count_tokens(None, ASK) + 10
     with pytest.raises(BudgetError):
         while True:
             model.complete(ASK)
     assert budget.tokens <= 300
-    assert model.facts() == ScriptedModel([]).facts()
+    assert model.metadata() == ScriptedModel([]).metadata()

@@ -13,7 +13,7 @@ from intercode.models import (
     SpendingLimits,
     Tool,
     count_tokens,
-    limited_model,
+    limit_model,
 )
 from intercode.models.token_count import Calibration, estimate_tokens
 from support.faulty_endpoint import FaultyEndpoint, ok
@@ -46,7 +46,7 @@ def test_the_models_own_counter_goes_first_and_may_fail() -> None:
             return self._count(content)
 
     assert count_tokens(Own(len), "abc") == 3
-    within: Any = limited_model(Own(len), Budget(SpendingLimits(tokens=9)))
+    within: Any = limit_model(Own(len), Budget(SpendingLimits(tokens=9)))
     assert count_tokens(within, "abc") == 3
     assert count_tokens(Own(lambda _: 1 / 0), "x" * 35) == 10
     assert count_tokens(Own(lambda _: "many"), "x" * 35) == 10

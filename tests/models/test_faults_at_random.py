@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from intercode.core.errors import BudgetError
-from intercode.models import Budget, Message, OpenAIModel, SpendingLimits, limited_model
+from intercode.models import Budget, Message, OpenAIModel, SpendingLimits, limit_model
 from intercode.models.transport.retry import RetryPolicy
 from support.chaotic_endpoint import Chaos
 from support.faulty_endpoint import FaultyEndpoint
@@ -65,7 +65,7 @@ def test_nothing_above_the_runs_limit_is_spent_even_on_answers_that_got_lost(
 
     def one(number: int) -> None:
         try:
-            answered.append(limited_model(model, run).complete(question(number)).text)
+            answered.append(limit_model(model, run).complete(question(number)).text)
         except BudgetError as e:
             assert e.run_limit
             refused.append(number)
@@ -88,7 +88,7 @@ def test_an_episodes_limit_holds_for_what_was_answered() -> None:
 
         def episode(number: int) -> tuple[int, int]:
             budget = Budget(SpendingLimits(tokens=700))
-            asker, spent = limited_model(model, budget), 0
+            asker, spent = limit_model(model, budget), 0
             while True:
                 try:
                     answer = asker.complete(question(number))

@@ -17,7 +17,7 @@ import pytest
 
 from intercode.core.errors import ConfigError, ModelRefusedError
 from intercode.core.types import Usage
-from intercode.models import Budget, Message, OpenAIModel, SpendingLimits, Tool, limited_model
+from intercode.models import Budget, Message, OpenAIModel, SpendingLimits, Tool, limit_model
 from intercode.models.base import Completion
 from intercode.models.cache import CompletionCache, cache_key
 from support.faulty_endpoint import FaultyEndpoint, completion, ok, status
@@ -140,15 +140,16 @@ def test_the_users_own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 WRITER = """
 import sys
-from intercode.models.cache import Cache
+from intercode.models.cache import CompletionCache
 from intercode.models.base import Completion
-cache = Cache(sys.argv[1])
+cache = CompletionCache(sys.argv[1])
 for n in range(int(sys.argv[3]), 10**9):
     cache.put(f"{sys.argv[2]}-{n}", Completion("x" * 3000))
     print(n, flush=True)
 """
 
 
+@pytest.mark.slow
 def test_many_processes_write_and_one_is_killed(tmp_path: Path) -> None:
     """What was put before the kill is there, and the others go on."""
     file = str(tmp_path / "a.sqlite")
@@ -213,7 +214,7 @@ def test_an_answer_cut_at_the_model_s_own_limit_is_kept(tmp_path: Path) -> None:
     cut = completion(choices=[choice])
     with FaultyEndpoint(status(200, cut), ok("two")) as server:
         model = model_at(server, tmp_path / "a.sqlite", max_tokens=50)
-        asker = limited_model(model, Budget(SpendingLimits(tokens=100_000)))
+        asker = limit_model(model, Budget(SpendingLimits(tokens=100_000)))
         assert [asker.complete(ASK).text for _ in range(2)] == ["one", "one"]
         model.close()
 

@@ -97,6 +97,7 @@ def test_anthropics_thinking_and_tools_go_back_unchanged() -> None:
     assert [b["type"] for b in second["messages"][2]["content"]] == ["tool_result", "text"]
 
 
+@pytest.mark.slow
 def test_googles_signatures_and_tools_go_back_unchanged() -> None:
     options = {"thinking": 100, "price": PRICE, "max_tokens": 60, "seed": 3, "top_p": 0.5}
     with (
@@ -131,6 +132,7 @@ def test_litellm_takes_the_same_fields_and_gives_the_same_answers() -> None:
     assert headers["authorization"] == f"Bearer {KEY}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "body"), NATIVE)
 @pytest.mark.parametrize(
     "fault",
@@ -158,7 +160,7 @@ def test_a_refusal_is_final_and_shows_no_key(
     with FaultyEndpoint(refusal) as server, model_at(kind, server) as model:
         with pytest.raises(ModelRefusedError, match=f"HTTP {code}") as caught:
             model.complete(ASK)
-        shown = repr(model) + str(model.facts())
+        shown = repr(model) + str(model.metadata())
     assert len(server.requests) == 1
     assert KEY not in shown + "".join(traceback.format_exception(caught.value))
     ours = [r.getMessage() for r in caplog.records if r.name.startswith("intercode")]
@@ -193,6 +195,7 @@ def test_a_missing_key_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None
             open_model(f"{kind}/x")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["anthropic", "google", "litellm"])
 def test_a_login_in_an_address_is_not_told(kind: str) -> None:
     pytest.importorskip(
@@ -200,7 +203,7 @@ def test_a_login_in_an_address_is_not_told(kind: str) -> None:
     )
     url = "http://me:pass-word-0123@localhost:1"
     model: Any = open_model(f"{kind}/x/y", url, api_key=KEY)
-    assert model.facts()["endpoint"].rstrip("/") == "http://localhost:1"
-    assert "pass-word" not in repr(model) + model.clean("pass-word-0123")
+    assert model.metadata()["endpoint"].rstrip("/") == "http://localhost:1"
+    assert "pass-word" not in repr(model) + model.redact("pass-word-0123")
     with pytest.raises(ConfigError, match="key in its query"):
         open_model(f"{kind}/x/y", "http://localhost:1?api_key=0123456789", api_key=KEY)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -69,6 +71,7 @@ def test_waits_are_served_in_order_and_a_place_is_never_lost_to_a_cancellation()
     assert asyncio.run(drive()) == [2, 3, 4]
 
 
+@pytest.mark.slow
 def test_an_endpoint_that_takes_four_at_once_is_not_asked_forty_times() -> None:
     """It refuses a fifth; the client finds about as many as it takes."""
     lock, inside, most = threading.Lock(), [0], [0]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from intercode.core.errors import ConfigError
-from intercode.models import Budget, OpenAIModel, SpendingLimits, limited_model, open_model, redact
+from intercode.models import Budget, OpenAIModel, SpendingLimits, limit_model, open_model, redact
 from intercode.models.redaction import find_secrets, redact_text
 from support.faulty_endpoint import FaultyEndpoint, completion, status
 
@@ -46,7 +46,7 @@ def test_facts_and_reprs_hold_no_secret() -> None:
     shown = (
         str(model.metadata())
         + repr(model)
-        + repr(limited_model(model, Budget(SpendingLimits(tokens=1))))
+        + repr(limit_model(model, Budget(SpendingLimits(tokens=1))))
     )
     for secret in (KEY, HEADER, WORD):
         assert secret not in shown
@@ -81,6 +81,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 def test_a_whole_run_writes_no_key_anywhere_and_no_sandbox_sees_one(tmp_path: Path) -> None:
     """`intercode eval` with logging at its loudest, an endpoint that repeats the key in an error,

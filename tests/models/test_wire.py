@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import socket
 import ssl
 import subprocess
@@ -17,6 +16,7 @@ import pytest
 from intercode.core.errors import ModelRefusedError, ModelUnavailableError
 from intercode.models import Message, OpenAIModel
 from intercode.models.transport.retry import RetryPolicy
+from support import requirements
 from support.faulty_endpoint import FaultyEndpoint, completion, ok, status
 
 ASK: list[Message] = [{"role": "user", "content": "hello"}]
@@ -26,8 +26,7 @@ ONCE = RetryPolicy(max_attempts=1)
 @pytest.fixture
 def certificate(tmp_path: Path) -> tuple[Path, Path]:
     """A key and a certificate for 127.0.0.1 that nobody else vouches for."""
-    if shutil.which("openssl") is None:
-        pytest.skip("no openssl: apt-get install openssl")
+    requirements.require("openssl")
     key, cert = tmp_path / "key.pem", tmp_path / "cert.pem"
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
     command += ["-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
@@ -135,7 +134,7 @@ def _settle(model: OpenAIModel) -> None:
     lane = model._shared.channel
     assert lane is not None
     deadline = time.monotonic() + 10
-    while any(c.usable for c in lane.client._free) and time.monotonic() < deadline:
+    while any(c.usable for c in lane.client._idle) and time.monotonic() < deadline:
         time.sleep(0.005)
 
 

@@ -43,7 +43,7 @@ def talk(success: bool = True, tokens: bool = True, **changes: Any) -> Trajector
     run = {
         "environment": "bash", "dataset": "mine.jsonl", "agent": "tool-calling", "model": "p/m",
         "profile": "standard", "scoring": "bash-2", "max_turns": 10, "version": "0.1.0",
-        "started": "2026-01-31T10:00:00+00:00", "agent_facts": {"prompt": {"text": PROMPT}},
+        "started": "2026-01-31T10:00:00+00:00", "agent_metadata": {"prompt": {"text": PROMPT}},
     }  # fmt: skip
     values: dict[str, Any] = {"run": run, "end": "solved" if success else "turn_limit", "id": "e1"}
     return Trajectory("mine/1", 0, "q", steps, seconds=2.5, **(values | changes))
@@ -53,7 +53,7 @@ def person(step_at: int = 0) -> Trajectory:
     """The same, the first action taken by a person."""
     episode = talk()
     steps = list(episode.steps)
-    steps[step_at] = Step("ls", "a", actor="person")
+    steps[step_at] = Step("ls", "a", actor="human")
     return episode.replace(steps=tuple(steps), id="e2", task="mine/2")
 
 

@@ -17,11 +17,11 @@ examples:
       differences with intervals, an exact test, and which tasks flipped
   intercode compare runs/baseline runs/mine --task nl2bash/fs_1/4
       the two transcripts of one task side by side
-  intercode compare runs/standard runs/original --even-if profile
+  intercode compare runs/standard runs/original --allow-mismatch profile
 
 The first run is compared with each other one, by the tasks that both have played. Episodes that
 ended in an error of the infrastructure are missing, no failures. Runs that were not made under the
-same conditions are refused, and the refusal names the conditions that --even-if takes:
+same conditions are refused, and the refusal names the conditions that --allow-mismatch takes:
 subset, hash, profile, scoring, reward, image, arch, tier, network, policy, determinism."""
 
 
@@ -31,7 +31,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("first", type=path, metavar="A", help="run, log, or directory of one")
     parser.add_argument("others", type=path, nargs="+", metavar="B", help="what A is compared with")
     parser.add_argument(
-        "--even-if", default="", metavar="NAME,...",
+        "--allow-mismatch", default="", metavar="NAME,...",
         help="compare although these conditions differ; each is named in the result",
     )  # fmt: skip
     parser.add_argument("--task", metavar="ID", help="transcripts of this task, side by side")
@@ -60,7 +60,7 @@ def handle(args: argparse.Namespace) -> int:
     sides = [
         open_side(letter, one) for letter, one in zip(string.ascii_uppercase, paths, strict=False)
     ]
-    found = compare_all(sides, _split_names(args.even_if))
+    found = compare_all(sides, _split_names(args.allow_mismatch))
     if args.task is not None:
         width = shutil.get_terminal_size((160, 24)).columns
         print(side_by_side(sides, args.task, epoch=args.epoch, width=width, full=args.all), end="")

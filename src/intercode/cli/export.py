@@ -37,7 +37,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "turns that ran, with what came before; all: every episode, with its rewards",
     )  # fmt: skip
     chat.add_argument(
-        "--bare", action="store_true", default=absent,
+        "--messages-only", action="store_true", default=absent,
         help="messages and tools only, for services that refuse anything else",
     )  # fmt: skip
 
@@ -47,9 +47,9 @@ def handle(args: argparse.Namespace) -> int:
     from intercode.core.errors import UsageError
     from intercode.results.export import export
 
-    options = {k: getattr(args, k) for k in ("which", "bare") if hasattr(args, k)}
+    options = {k: getattr(args, k) for k in ("which", "messages_only") if hasattr(args, k)}
     if options and args.to != "chat":
-        given = " and ".join(f"--{name}" for name in options)
+        given = " and ".join("--" + name.replace("_", "-") for name in options)
         raise UsageError(f"{given} say what goes into the format chat, not {args.to!r}")
     written = export(args.run, args.to, args.out, **options)
     what = str(args.out) if len(written.files) != 1 else str(written.files[0])

@@ -71,7 +71,7 @@ class CompletionCache:
         if self.mode not in ("use", "refresh"):
             return
         entry = asdict(replace(completion, cached=False, original_usage=Usage()))
-        del entry["cached"], entry["saved"]
+        del entry["cached"], entry["original_usage"]
         text = json.dumps(entry, default=str)
         connection, lock = self._connection()
         with lock, self._config_errors(), connection:

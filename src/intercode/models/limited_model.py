@@ -140,7 +140,7 @@ class LimitedModel:
             estimated * self.calibration.ratio * (CALIBRATED_MARGIN if known else INITIAL_MARGIN)
         )
         generation = getattr(self.model, "generation", None)
-        wanted = (generation.longest if generation is not None else None) or DEFAULT_RESERVED_TOKENS
+        wanted = (generation.max_answer_tokens if generation is not None else None) or DEFAULT_RESERVED_TOKENS
         held = _Reservations([], estimated)
         for budget in self.budgets:
             try:
@@ -219,7 +219,9 @@ def limit_model(model: Model, *budgets: Budget) -> LimitedModel:
 
 
 def model_metadata(model: Any) -> dict[str, Any]:
-    """What is recorded of a model: its own ``facts()``, or its name where it has none."""
-    facts = getattr(model, "facts", None)
-    told = facts() if callable(facts) else None
-    return told if isinstance(told, dict) else {"name": str(getattr(model, "name", model))}
+    """What is recorded of a model: its own ``metadata()``, or its name where it has none."""
+    metadata = getattr(model, "metadata", None)
+    recorded = metadata() if callable(metadata) else None
+    if isinstance(recorded, dict):
+        return recorded
+    return {"name": str(getattr(model, "name", model))}

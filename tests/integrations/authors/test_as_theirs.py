@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from intercode.integrations.authors import (
     PythonEnv,
     SqlEnv,
 )
+from support import requirements
 
 LEAKED = ("poker_player",)
 """Databases to which their server had added a table in an earlier episode."""
@@ -70,6 +70,7 @@ def test_sql_by_their_loop_gives_their_rewards(data_dir: Path, recorded_dir: Pat
     assert compared > 30
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 def test_python_by_their_loop_gives_their_rewards(data_dir: Path, recorded_dir: Path) -> None:
     log = recorded_dir / "python" / "ic_python_multiturn_gpt-3.5_7_turns.json"
@@ -108,12 +109,11 @@ def test_ctf_takes_flags_and_goes_on(data_dir: Path) -> None:
         assert env.step("submit " + row["gold"].upper())[1] == 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 @pytest.mark.rootfs
 def test_bash_by_their_loop_gives_what_their_code_gave(data_dir: Path, reference_dir: Path) -> None:
-    image = os.environ.get("INTERCODE_TEST_IMAGE")
-    if not image:
-        pytest.skip("set INTERCODE_TEST_IMAGE, e.g. to recipe:nl2bash once it is built")
+    image = requirements.image("nl2bash")
     rows = json.loads((reference_dir / "bash" / "gpt-4_2.json").read_text("utf-8"))
     path = data_dir / "nl2bash" / "nl2bash_fs_2.json"
     env: IntercodeEnv

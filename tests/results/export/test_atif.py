@@ -113,7 +113,7 @@ def test_a_persons_turn_is_the_users() -> None:
     found = to_document(person())
     check(found)
     (turn,) = [s for s in found["steps"] if s["message"] == "ls"]
-    assert turn["source"] == "user" and turn["extra"]["actor"] == "person"
+    assert turn["source"] == "user" and turn["extra"]["actor"] == "human"
     assert turn["observation"]["results"] == [{"content": "a"}]
 
 

@@ -41,6 +41,7 @@ def _rows(path: Path) -> dict[str, dict[str, Any]]:
     return rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_a_published_log_comes_out_as_it_went_in(
     recorded_dir: Path, tmp_path: Path, name: str

@@ -27,6 +27,7 @@ def published(recorded_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     return out
 
 
+@pytest.mark.slow
 def test_its_library_reads_a_published_log(published: Path, recorded_dir: Path) -> None:
     found = log.read_eval_log(str(published), resolve_attachments=True)
     source = recorded_dir / "bash" / "ic_bash_multiturn_gpt-3.5_10_turns_fs_4.json"
@@ -84,7 +85,7 @@ def test_a_conversation_with_tools_and_what_it_cost(tmp_path: Path) -> None:
     assert first.scores["success"].value == 1 and first.scores["reward"].metadata == {"output": 1.0}
     assert found.eval.created.startswith("2026-01-31T10:00:00")
     assert found.eval.metadata["scoring"] == "bash-2"
-    assert second.events[0].agent == "person"
+    assert second.events[0].agent == "human"
     assert lost.error.message == "the box was lost" and not lost.scores
     assert again.id == first.id and found.results.completed_samples == 3
 
@@ -100,4 +101,4 @@ def test_a_log_holds_one_run_and_has_its_suffix(tmp_path: Path) -> None:
 def test_a_branch_is_not_a_sample_of_its_own(tmp_path: Path) -> None:
     branch: Trajectory = talk(parent="e1", branched_at=1, id="e9")
     written = write([talk(), branch], tmp_path / "a.eval")
-    assert written.records == 1 and written.left_out == ("1 branches of other episodes",)
+    assert written.records == 1 and written.omitted == ("1 branches of other episodes",)

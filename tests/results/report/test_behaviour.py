@@ -127,7 +127,7 @@ def test_repeats_within_an_episode() -> None:
 
 
 def test_the_figures() -> None:
-    person = Step("ls", "a", actor="person")
+    person = Step("ls", "a", actor="human")
     plays = [episode(LOOK, ACT), episode(ACT, REFUSED, TALK, person, task="b")]
     found = {f.name: f.estimate for f in behaviour_figures(plays)}
     values = {name: None if e is None else round(e.value, 2) for name, e in found.items()}

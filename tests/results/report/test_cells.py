@@ -131,6 +131,7 @@ def test_a_named_cell_is_one_that_the_tables_do_not_hold(recorded_dir: Path) -> 
             assert _given(tables, cell) is None, cell
 
 
+@pytest.mark.slow
 def test_the_log_that_is_named_gives_the_cells(recorded_dir: Path, tmp_path: Path) -> None:
     """A log under the name that the report asks for, here another's episodes, fills the cells."""
     for log in (recorded_dir / "sql").iterdir():

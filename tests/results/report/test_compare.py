@@ -49,8 +49,8 @@ def sides(*paths: Path) -> list[Side]:
     return [open_side(letter, path) for letter, path in zip("ABC", paths, strict=False)]
 
 
-def compared(*paths: Path, even_if: tuple[str, ...] = ()) -> Comparison:
-    return compare(*sides(*paths), even_if)
+def compared(*paths: Path, allow_mismatch: tuple[str, ...] = ()) -> Comparison:
+    return compare(*sides(*paths), allow_mismatch)
 
 
 def test_paired_by_task(tmp_path: Path) -> None:
@@ -137,12 +137,12 @@ def test_other_conditions_are_refused_unless_named(tmp_path: Path, name: str) ->
     fact, other = OTHERS[name]
     a = run(tmp_path, "a", {"t": "+"})
     b = run(tmp_path, "b", {"t": "+"}, **{fact: other})
-    with pytest.raises(UsageError, match=f"they differ in {name}: .*--even-if {name}$"):
+    with pytest.raises(UsageError, match=f"they differ in {name}: .*--allow-mismatch {name}$"):
         compared(a, b)
     wrong = next(n for n in OTHERS if n != name)
     with pytest.raises(UsageError, match=f"differ in {name}: "):
-        compared(a, b, even_if=(wrong,))
-    found = compared(a, b, even_if=(name, wrong))
+        compared(a, b, allow_mismatch=(wrong,))
+    found = compared(a, b, allow_mismatch=(name, wrong))
     assert [d.name for d in found.allowed_mismatches] == [name]
     assert any(line.startswith(f"let pass, although it differs: {name}") for line in verdict(found))
 
@@ -150,10 +150,10 @@ def test_other_conditions_are_refused_unless_named(tmp_path: Path, name: str) ->
 def test_all_differences_are_named_at_once(tmp_path: Path) -> None:
     a = run(tmp_path, "a", {"t": "+"})
     b = run(tmp_path, "b", {"t": "+"}, profile="original", arch="aarch64", network="host")
-    with pytest.raises(UsageError, match=r"--even-if profile,arch,network$"):
+    with pytest.raises(UsageError, match=r"--allow-mismatch profile,arch,network$"):
         compared(a, b)
     with pytest.raises(UsageError, match=r"differ in arch: x86_64 . aarch64"):
-        compared(a, b, even_if=("profile", "network"))
+        compared(a, b, allow_mismatch=("profile", "network"))
 
 
 def test_an_image_is_its_digest_whatever_its_name(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_what_one_side_does_not_record_is_a_difference(tmp_path: Path) -> None:
 def test_an_unknown_condition_gives_the_near_one(tmp_path: Path) -> None:
     a, b = (run(tmp_path, name, {"t": "+"}) for name in "ab")
     with pytest.raises(UnknownNameError, match="did you mean 'profile'"):
-        compared(a, b, even_if=("profil",))
+        compared(a, b, allow_mismatch=("profil",))
 
 
 def test_nothing_in_common(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_nothing_in_common(tmp_path: Path) -> None:
         compared(a, b)
     c = run(tmp_path, "c", {"t": "+"}, environment="sql")
     with pytest.raises(UsageError, match=r"is bash and .* is sql"):
-        compared(a, c, even_if=tuple(CONDITIONS))
+        compared(a, c, allow_mismatch=tuple(CONDITIONS))
     with pytest.raises(UsageError, match="holds 3 runs"):
         open_side("A", tmp_path)
 

@@ -43,6 +43,7 @@ def _figures(table: Table, columns: list[str], **where: str) -> list[Cell]:
     return [table.cell(c, **where) for c in columns]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", BASH)
 def test_bash_by_file_system(recorded_dir: Path, model: str) -> None:
     table = _built(recorded_dir)["nl2bash-success"]

@@ -26,6 +26,7 @@ def _run(directory: Path, model: str, cost: float | None, **meta: str) -> Path:
     return directory
 
 
+@pytest.mark.slow
 def test_the_published_logs_give_figures_that_are_the_same_every_time(
     recorded_dir: Path, tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ def turn(page: Any, number: int) -> Any:
     return page.get_by_role("article", name=f"Turn {number}", exact=True)
 
 
+@pytest.mark.slow
 def test_a_turn_shows_what_was_thought_done_and_seen_and_its_worth(page: Any) -> None:
     text = turn(page, 1).inner_text()
     for said in ("First I look around.", "ls -l | head # look", "line 1\n", "line 100",
@@ -36,7 +37,7 @@ def test_a_turn_shows_what_was_thought_done_and_seen_and_its_worth(page: Any) ->
 
 
 def test_marks_of_turns(page: Any) -> None:
-    for number, said in ((2, "refused"), (3, "person"), (5, "timed out"), (6, "no code")):
+    for number, said in ((2, "refused"), (3, "human"), (5, "timed out"), (6, "no code")):
         assert said in turn(page, number).locator("header").inner_text()
     assert "attempts" not in page.locator("main").inner_text()
     assert page.locator("h1").inner_text().startswith("✓ solved starter/files/0")
@@ -115,6 +116,7 @@ def test_forks_are_a_tree_with_links(page: Any) -> None:
     assert "in common with the parent" not in turn(page, 4).locator("header").inner_text()
 
 
+@pytest.mark.slow
 def test_two_runs_task_by_task(watched: Watched, runs: Path, single: Callable[[Path], str]) -> None:
     page = watched.open(single(runs), "#/runs")
     watched.press("x", "j", "x", "c")
@@ -148,6 +150,7 @@ def test_two_episodes_turn_beside_turn(page: Any, watched: Watched) -> None:
     page.wait_for_selector(".line.heads .head.missed + .head.solved")
 
 
+@pytest.mark.slow
 def test_an_address_that_leads_nowhere_says_so(
     watched: Watched, runs: Path, single: Callable[[Path], str]
 ) -> None:

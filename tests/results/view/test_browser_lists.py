@@ -28,6 +28,7 @@ def chosen(page: Any) -> str:
     return text
 
 
+@pytest.mark.slow
 def test_runs_with_their_figures(watched: Watched, served: str) -> None:
     page = watched.open(served)
     assert page.locator("h1").inner_text().startswith("2 runs")
@@ -36,6 +37,7 @@ def test_runs_with_their_figures(watched: Watched, served: str) -> None:
     assert watched.said == []
 
 
+@pytest.mark.slow
 def test_the_keyboard_is_enough(watched: Watched, served: str) -> None:
     page = watched.open(served)
     watched.press("j")
@@ -63,6 +65,7 @@ def test_the_keyboard_is_enough(watched: Watched, served: str) -> None:
     assert watched.said == []
 
 
+@pytest.mark.slow
 def test_searching_while_one_types(watched: Watched, served: str) -> None:
     page = watched.open(served, "#/list?run=0")
     watched.press("/")
@@ -88,6 +91,7 @@ def test_searching_whole_episodes_in_one_file(
     assert names(page) == ["starter/text/7"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("filters", "count"),
     [("result=solved", 4), ("result=failed", 1), ("result=missed", 10), ("end=submitted", 1),
@@ -102,6 +106,7 @@ def test_filters(watched: Watched, served: str, filters: str, count: int) -> Non
     assert page.locator(".space .row").count() == count
 
 
+@pytest.mark.slow
 def test_a_filter_is_chosen_and_keeps_the_keyboard(watched: Watched, served: str) -> None:
     page = watched.open(served, "#/list?run=0")
     page.get_by_label("Result").select_option("solved")
@@ -113,6 +118,7 @@ def test_a_filter_is_chosen_and_keeps_the_keyboard(watched: Watched, served: str
     page.wait_for_selector("h1:has-text('30 episodes')")
 
 
+@pytest.mark.slow
 def test_sorting_and_turning_it_round(watched: Watched, served: str) -> None:
     page = watched.open(served, "#/list?run=0&group=text")
     head = page.locator("[role=columnheader]", has_text="Time")
@@ -127,6 +133,7 @@ def test_sorting_and_turning_it_round(watched: Watched, served: str) -> None:
     assert names(page)[1:3] == ["starter/text/2", "starter/text/3"]  # as people count
 
 
+@pytest.mark.slow
 def test_new_episodes_come_with_a_reload(watched: Watched, served: str, runs: Path) -> None:
     page = watched.open(served, "#/list?run=0")
     log = runs / "first" / trajectories.TRAJECTORIES_FILE
@@ -135,6 +142,7 @@ def test_new_episodes_come_with_a_reload(watched: Watched, served: str, runs: Pa
     page.wait_for_selector("h1:has-text('16 episodes')")
 
 
+@pytest.mark.slow
 def test_only_the_rows_in_sight_are_in_the_page(
     watched: Watched, tmp_path: Path, single: Callable[[Path], str]
 ) -> None:
@@ -159,4 +167,4 @@ def row(trajectory: Any) -> str:
 
     from intercode.core.types import to_jsonable
 
-    return json.dumps({"v": 1, **to_jsonable(trajectory)}) + "\n"
+    return json.dumps({"v": 2, **to_jsonable(trajectory)}) + "\n"

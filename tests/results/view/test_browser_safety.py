@@ -21,6 +21,7 @@ PLACES = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_hostile_texts_are_shown_and_do_nothing(
     watched: Watched, tmp_path: Path, single: Callable[[Path], str]
 ) -> None:
@@ -51,6 +52,7 @@ def test_what_cannot_be_seen_is_marked(
     assert not set(body) & set("\x1b\u202e\u202c\x00\x07\u200b")
 
 
+@pytest.mark.slow
 def test_hostile_addresses_do_nothing(
     watched: Watched, runs: Path, single: Callable[[Path], str]
 ) -> None:
@@ -88,6 +90,7 @@ def test_the_policy_stops_what_would_get_past(
     assert stopped == [True, ["connect-src", "img-src", "script-src-elem"]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_are_not_blank_in_light_and_in_dark(
     browser: Any, runs: Path, single: Callable[[Path], str], tmp_path: Path, scheme: str

@@ -75,7 +75,7 @@ def test_what_a_running_evaluation_adds_is_there_after_a_refresh(tmp_path: Path)
         log, plain_episode(50, True, dict(FACTS)).replace(task="starter/new/50")
     )
     with log.open("ab") as file:
-        file.write(b'{"v": 1, "task": "torn')  # still being written
+        file.write(b'{"v": 2, "task": "torn')  # still being written
     write_run(tmp_path / "runs" / "a")
     library.refresh()
     index = library.index()

@@ -44,4 +44,4 @@ class HumanAgent:
                 continue
         except EOFError:
             return None
-        return AgentOutput(line, actor="person")
+        return AgentOutput(line, actor="human")

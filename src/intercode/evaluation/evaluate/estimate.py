@@ -63,8 +63,8 @@ def estimate(plan: Plan) -> Estimate:
         note = "nothing bounds the turns of an episode: give --max-turns"
         return Estimate(*counts, None, least, None, None, None, (note,))
     notes: list[str] = []
-    turns += int(getattr(agent, "requests_besides", 0))
-    times = int(getattr(agent, "requests_a_turn", 1))
+    turns += int(getattr(agent, "extra_requests", 0))
+    times = int(getattr(agent, "requests_per_turn", 1))
     answer = _answer_tokens(plan.model, notes)
     grown, again = times * answer + _observation_tokens(agent), (times - 1) * answer
     each = times * (grown * turns * (turns - 1) / 2 + again * turns / 2)
@@ -84,7 +84,7 @@ def _first_prompts(plan: Plan, model: Model, waiting: Sequence[Sample]) -> tuple
     for sample in waiting[::step]:
         agent.start(_brief(plan, plan.dataset.tasks[sample.index]))
         talk: Any = getattr(agent, "messages", ())
-        tools = getattr(getattr(agent, "talk", None), "tools", ())
+        tools = getattr(getattr(agent, "conversation", None), "tools", ())
         described = "".join(json.dumps(asdict(tool)) for tool in tools)
         counts.append(count_tokens(model, list(talk)) + count_tokens(model, described))
     return counts, agent
@@ -95,12 +95,12 @@ def _brief(plan: Plan, task: Task) -> Brief:
     kind = ENVIRONMENTS.load(plan.dataset.environment)
     notes = str(task.data.get("notes", ""))
     turns = plan.config.max_turns
-    return Brief(task.id, task.query, kind.name, turns, notes, kind.answers)
+    return Brief(task.id, task.query, kind.name, turns, notes, kind.expects_answer)
 
 
 def _answer_tokens(model: Model, notes: list[str]) -> int:
     generation = getattr(model, "generation", None)
-    longest = getattr(generation, "longest", None)
+    longest = getattr(generation, "max_answer_tokens", None)
     if longest is None:
         notes.append(
             f"answers of {ASSUMED_ANSWER_TOKENS} tokens are assumed, as the model has no max_tokens: "
@@ -126,8 +126,8 @@ def _max_cost(
             '--model-option price=\'{"input": 0.15, "output": 0.6}\' (dollars per million tokens)'
         )
         return None
-    prompt: float = price.most(longest, 0)
-    answer: float = price.most(longest, 1) - prompt
+    prompt: float = price.max_cost(longest, 0)
+    answer: float = price.max_cost(longest, 1) - prompt
     if price.date:
         notes.append(f"prices as of {price.date}, without reductions for cached prompts")
     return prompts * prompt / longest + answers * answer

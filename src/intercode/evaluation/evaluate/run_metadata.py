@@ -22,7 +22,7 @@ RUN_IDENTITY = (*trajectories.IDENTITY_KEYS, "timeout", "seed", "agent_options")
 can be widened; limits on what it may spend, so that it can be continued; parallel, shuffle and the
 endpoint's address, which change no result."""
 
-RUN_ONLY_KEYS = ("agent_facts", "model_facts", "versions", "code", "config")
+RUN_ONLY_KEYS = ("agent_metadata", "model_metadata", "versions", "code", "config")
 """What run.json alone tells. An episode's own record repeats the rest, to be able to stand
 alone."""
 
@@ -59,8 +59,8 @@ def run_metadata(
         "model_options": config.model_options,
         "prompts": sorted(_prompt_digests(told)),
         "generation": _generation_settings(generated, config),
-        "agent_facts": told,
-        "model_facts": generated,
+        "agent_metadata": told,
+        "model_metadata": generated,
         "version": intercode.__version__,
         "versions": package_versions(),
         "code": source_versions(config),
@@ -112,8 +112,8 @@ def remove_secrets(value: Any, secret: Callable[[str], bool] = _is_secret) -> An
 
 def _own_metadata(someone: Any) -> dict[str, Any]:
     """What an agent or a model tells of itself; a user's own may tell nothing."""
-    facts = getattr(someone, "facts", None)
-    return dict(facts()) if callable(facts) else {}
+    metadata = getattr(someone, "metadata", None)
+    return dict(metadata()) if callable(metadata) else {}
 
 
 def _prompt_digests(value: Any) -> Iterator[str]:

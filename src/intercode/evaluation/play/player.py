@@ -18,7 +18,7 @@ from intercode.evaluation.play.interactive_episode import (
 )
 from intercode.evaluation.rollout import brief_with_history
 
-Leader = Literal["agent", "person"]
+Leader = Literal["agent", "human"]
 ChoiceKind = Literal["go", "act", "take", "back", "run", "undo", "stop"]
 
 
@@ -80,7 +80,7 @@ def play_task(
 
     Ends as ``rollout`` does, or when the person stops. ``before``: an episode that was left and is
     gone on with; its steps are executed again first. ``levels``: turns that can be taken back.
-    ``Trajectory.run`` holds the sitting's notes (see Sitting.finish). An agent without a ``watch``
+    ``Trajectory.run`` holds the sitting's notes (see Sitting.finish). An agent without a ``record_intervention``
     method is started anew after what others did, with that in its brief.
     """
     env.reset(seed=unfinished.seed if unfinished else seed, options={"task": task})
@@ -113,7 +113,7 @@ class _InteractivePlay:
         limits = (max_turns, sitting.env.max_turns, agent.max_turns if agent else None)
         self.turn_limit = min((n for n in limits if n is not None), default=None)
         self.scores_turns = agent.wants_score if agent else False
-        self.leader: Leader = "agent" if agent else "person"
+        self.leader: Leader = "agent" if agent else "human"
         self.confirms_turns = True  # whether the person decides on each turn
         self.proposal: AgentOutput | None = None
         self.unseen_feedback: Feedback | None = None  # what the agent has not been told yet
@@ -139,12 +139,12 @@ class _InteractivePlay:
             elif self.agent is None:
                 self.player.note("there is no agent here")
             else:
-                self.leader = "person" if choice.kind == "take" else "agent"
+                self.leader = "human" if choice.kind == "take" else "agent"
                 self.confirms_turns, self.agent_end = choice.kind != "run", None
         return self.episode.finish(self.agent_end or "turn_limit")
 
     def _next_choice(self) -> Choice:
-        if self.confirms_turns or self.leader == "person":
+        if self.confirms_turns or self.leader == "human":
             return self.player.choose(self.episode, self.proposal, self.leader)
         return Choice("go")
 
@@ -162,7 +162,7 @@ class _InteractivePlay:
                 self.proposal = agent.act(self.unseen_feedback)
         except KeyboardInterrupt:
             self._rewind_agent(memory)
-            self.leader, self.confirms_turns = "person", True
+            self.leader, self.confirms_turns = "human", True
             self.player.interrupted()
             return False
         except BudgetError as e:
@@ -192,7 +192,7 @@ class _InteractivePlay:
         """The agent does not act: where it ran unasked, the episode ends; else the person leads."""
         self.player.note(why)
         self.agent_end = end
-        self.leader = "person"
+        self.leader = "human"
         return False
 
     # ------------------------------------------------------------- turns
@@ -228,19 +228,19 @@ class _InteractivePlay:
     def _human_move(self, action: str) -> AgentOutput:
         """The person's action; what the agent had proposed in its place stays in the record."""
         if self.proposal is None:
-            return AgentOutput(action, actor="person")
-        return replace(self.proposal, action=action, reply="", actor="person")
+            return AgentOutput(action, actor="human")
+        return replace(self.proposal, action=action, reply="", actor="human")
 
     def _inform_agent(self, move: AgentOutput, told: Feedback, own: bool) -> None:
         """Have the agent know of a turn: at its next one, or at once where it was not its own."""
-        watch = getattr(self.agent, "watch", None)
+        record = getattr(self.agent, "record_intervention", None)
         if not own:
             self.unseen_feedback = told
-        elif watch is None or self.agent_outdated:
+        elif record is None or self.agent_outdated:
             self.agent_outdated = True
         else:
             before = {} if self.unseen_feedback is None else {"before": self.unseen_feedback}
-            watch(move.action, told, **before)
+            record(move.action, told, **before)
             self.unseen_feedback = None
 
     def _undo(self, count: int) -> None:

@@ -30,7 +30,7 @@ ACTION_EXEC, REWARD = "action_executed", "reward"
 
 _DOCKER_ARGUMENTS = ("command", "environment", "ports", "volumes")
 """Arguments that theirs hands to Docker when it starts its one container."""
-_ENV_SETTINGS = ("image", "sandbox", "network", "timeout", "engine", "dsn", "interpreter", "reuse")
+_ENV_SETTINGS = ("image", "sandbox", "network", "timeout", "engine", "dsn", "interpreter", "recycle")
 
 logger = logging.getLogger("intercode.integrations.authors")
 
@@ -73,7 +73,7 @@ class IntercodeEnv(ABC):
     ``preprocess``: a function from a row to commands that run when its episode begins.
     ``traj_dir``: a directory in which each submission is written to a file. ``verbose``: log.
     ``profile``, and of our settings ``image``, ``sandbox``, ``network``, ``timeout``, ``engine``,
-    ``dsn``, ``interpreter`` and ``reuse``, are what our environments take. Raises UsageError for
+    ``dsn``, ``interpreter`` and ``recycle``, are what our environments take. Raises UsageError for
     arguments that only a Docker container of theirs would have, and for unknown ones.
     """
 

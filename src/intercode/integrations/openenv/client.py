@@ -45,14 +45,15 @@ class RemoteEnv(gym.Env[str, str]):
         """Begin an episode; see ``InterCodeEnv.reset``."""
         chosen = {"seed": seed, **(options or {})}
         answer = self._request("reset", **{k: v for k, v in chosen.items() if v is not None})
-        query, facts = answer.observation["text"], self._request("state")["facts"]
-        if not facts:
+        query = answer.observation["text"]
+        metadata = self._request("state")["task_metadata"]
+        if not metadata:
             raise SandboxLostError("the connection was lost, and the episode that was just begun")
-        self._brief = Brief(**facts["brief"])
-        self.index, self.task_seed = facts["index"], facts["drawn_from"]
+        self._brief = Brief(**metadata["brief"])
+        self.index, self.task_seed = metadata["index"], metadata["task_seed"]
         self._task = Task(
-            self._brief.task, query, group=facts["group"], hardness=facts["hardness"],
-            tags=tuple(facts["tags"]),
+            self._brief.task, query, group=metadata["group"], hardness=metadata["hardness"],
+            tags=tuple(metadata["tags"]),
         )  # fmt: skip
         return query, {"task": self._task.id, "index": self.index}
 

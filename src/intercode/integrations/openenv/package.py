@@ -46,7 +46,7 @@ def write_package(
             "one of a plugin (`intercode new --plugin`)"
         )
     words = _template_values(environment, dataset, settings) | {
-        "sessions": str(sessions), "idle": repr(idle_timeout),
+        "sessions": str(sessions), "idle_timeout": repr(idle_timeout),
     }  # fmt: skip
     return write_templates(
         directory, read_templates("intercode.integrations.openenv", "template"), words
@@ -64,6 +64,6 @@ def _template_values(environment: str, dataset: str, settings: Mapping[str, Any]
         "environment": environment, "dataset": dataset, "split": chosen.name,
         "tasks": str(len(chosen.tasks)),
         "settings": repr(dict(settings)), "seconds": str(EPISODE_TIMEOUT),
-        "lowest": "-1.0" if settings.get("pay") == "difference" else "0.0",
-        "probe": _VALIDATION_ACTIONS.get(environment, "submit"),
+        "lowest": "-1.0" if settings.get("reward_mode") == "delta" else "0.0",
+        "validation_action": _VALIDATION_ACTIONS.get(environment, "submit"),
     }  # fmt: skip

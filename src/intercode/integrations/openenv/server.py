@@ -26,7 +26,7 @@ with without_gradio():
         State,
     )
 
-REQUEST_KEY = "ask"
+REQUEST_KEY = "request"
 """A key of an action's metadata: ``score`` asks for the reward of the state as it is; the code is
 not run then, and no turn is taken."""
 
@@ -54,7 +54,7 @@ class CodeObservation(Observation):
 
 class CodeState(State):
     """The running episode, for whoever runs it and not for a model; ``task`` is empty before the
-    first ``reset``. ``facts``: what a client has to know of the task."""
+    first ``reset``. ``task_metadata``: what a client has to know of the task."""
 
     task: str = ""
     live: bool = False
@@ -84,16 +84,16 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
         self._state = CodeState(episode_id=episode_id)
         query, info = self._env.reset(seed=seed, options={"task": task})
         brief = to_jsonable(self._env.brief)
-        facts = {"index": info["index"], "drawn_from": self._env.task_seed, "brief": brief}
-        facts |= {k: getattr(self._env.task, k) for k in ("group", "hardness", "tags")}
+        metadata = {"index": info["index"], "task_seed": self._env.task_seed, "brief": brief}
+        metadata |= {k: getattr(self._env.task, k) for k in ("group", "hardness", "tags")}
         self._state = CodeState(
             episode_id=episode_id,
             task=self._env.task.id,
             live=True,
-            task_metadata=to_jsonable(facts),
+            task_metadata=to_jsonable(metadata),
         )
-        told = {k: v for k, v in brief.items() if k not in ("task", "query")}
-        return CodeObservation(text=query, info=told)
+        known = {k: v for k, v in brief.items() if k not in ("task", "query")}
+        return CodeObservation(text=query, info=known)
 
     def step(self, action: CodeAction, timeout_s: float | None = None, **_: Any) -> CodeObservation:
         """``timeout_s`` bounds the code's time in the sandbox, within the server's own bound."""
@@ -125,10 +125,10 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
         self._env.close()
 
     def get_metadata(self) -> EnvironmentMetadata:
-        facts = self._env.result_metadata()
+        metadata = self._env.result_metadata()
         return EnvironmentMetadata(
             name=f"intercode-{self._env.name}",
-            description=f"InterCode: {self._env.name}, {facts['dataset']}, {facts['profile']}",
+            description=f"InterCode: {self._env.name}, {metadata['dataset']}, {metadata['profile']}",
             version=intercode.__version__,
         )
 
@@ -163,7 +163,7 @@ def build_app(
     idle_timeout: float | None = 600.0,
 ) -> FastAPI:
     """The application for any ASGI server: at most so many ``sessions`` at once; one in which
-    nothing happens for ``idle`` seconds is ended (None: never)."""
+    nothing happens for ``idle_timeout`` seconds is ended (None: never)."""
     bounds = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle_timeout)
     served: FastAPI = create_app(
         lambda: ServedEnv(make), CodeAction, CodeObservation, env_name=name,

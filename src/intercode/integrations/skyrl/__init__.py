@@ -5,7 +5,7 @@ Register it where SkyRL makes its environments (inside the Ray entry point)::
     import skyrl_gym
     skyrl_gym.register("intercode", entry_point="intercode.integrations.skyrl:InterCodeTextEnv")
 
-``env_config`` holds what `intercode.make` takes (``environment``, ``dataset``, ``pay``, …); a row
+``env_config`` holds what `intercode.make` takes (``environment``, ``dataset``, ``reward_mode``, …); a row
 of the data names its ``task``, and may hold ``max_turns`` and ``seed``. Needs the extra ``skyrl``.
 """
 

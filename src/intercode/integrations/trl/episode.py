@@ -32,14 +32,14 @@ _live_environments: WeakValueDictionary[tuple[str, str], InterCodeEnv] = WeakVal
 
 class TrlEnvironment:
     """``dataset``: what the rows' tasks are of. ``max_turns``: actions per episode; the tool
-    refuses more. ``idle``: seconds after which an episode in which nothing happens is scored as it
-    stands and its sandbox freed (None: never). ``longest``: characters of an answer. ``binary``:
+    refuses more. ``idle_timeout``: seconds after which an episode in which nothing happens is scored as it
+    stands and its sandbox freed (None: never). ``observation_limit``: characters of an answer. ``binary``:
     the reward is 1 for a score of 1, else 0, where parts of a score would make doing nothing pay.
-    ``settings`` are those of the environment: ``image``, ``timeout``, ``reuse=True``, ``pay``, ….
+    ``settings`` are those of the environment: ``image``, ``timeout``, ``recycle=True``, ``reward_mode``, ….
 
     The sandbox is freed when the reward has been given, when the object goes, and when the process
     does, however that ends. A subclass gives the tool. Raises as ``intercode.make``, and UsageError
-    for an ``idle`` that is no time.
+    for an ``idle_timeout`` that is no time.
     """
 
     _name: ClassVar[str]
@@ -56,15 +56,15 @@ class TrlEnvironment:
     ) -> None:
         if idle_timeout is not None and idle_timeout <= 0:
             raise UsageError(
-                f"idle is {idle_timeout} s; it must be greater than 0, or None for never"
+                f"idle_timeout is {idle_timeout} s; it must be greater than 0, or None for never"
             )
         key = self._name, str(dataset)
         if isinstance(dataset, str) and (one := _live_environments.get(key)) is not None:
             dataset = one.dataset
         self._env: InterCodeEnv = make(self._name, dataset, max_turns=max_turns, **settings)
-        self._rewards_per_turn = settings.get("pay") == "every-turn"
+        self._rewards_per_turn = settings.get("reward_mode") == "per-turn"
         if binary and self._rewards_per_turn:
-            raise UsageError("a binary reward is paid at the end: leave out pay='every-turn'")
+            raise UsageError("a binary reward is paid at the end: leave out reward_mode='per-turn'")
         self._idle_timeout, self._observation_limit, self._binary = (
             idle_timeout,
             observation_limit,
@@ -102,7 +102,7 @@ class TrlEnvironment:
     def get_reward(self) -> float | None:
         """What the episode is worth, and the end of it.
 
-        The score of what was handed in, else of the state as it is; with ``pay="every-turn"`` the
+        The score of what was handed in, else of the state as it is; with ``reward_mode="per-turn"`` the
         sum of what the turns paid. None where the box failed: TRL leaves such an episode out.
         Raises EnvironmentStateError before the first row.
         """

@@ -105,7 +105,7 @@ def compare_all(sides: Sequence[Side], allow_mismatch: Sequence[str] = ()) -> li
 def compare(first: Side, second: Side, allow_mismatch: Sequence[str] = ()) -> Comparison:
     """Two sides by the tasks that both have played.
 
-    Raises UsageError where a condition differs that ``even_if`` does not name, or no task is in
+    Raises UsageError where a condition differs that ``allow_mismatch`` does not name, or no task is in
     both.
     """
     passed = check_conditions(first, second, allow_mismatch)

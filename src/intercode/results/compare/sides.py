@@ -31,7 +31,7 @@ CONDITIONS: Mapping[str, tuple[str, ...]] = {
     "policy": ("policy",),
     "determinism": ("determinism",),
 }
-"""What two results must have in common to be compared, by the name that ``even_if`` takes, and the
+"""What two results must have in common to be compared, by the name that ``allow_mismatch`` takes, and the
 facts that tell it, of which the first that is recorded counts."""
 
 REPORTED_METADATA = ("agent", "model", "max_turns", "timeout", "schema_given", "agent_options", "model_options",
@@ -126,10 +126,10 @@ def other_differences(first: Side, second: Side) -> list[Mismatch]:
 def check_conditions(
     first: Side, second: Side, allow_mismatch: Sequence[str] = ()
 ) -> list[Mismatch]:
-    """The conditions that differ and are let pass, all named in ``even_if``.
+    """The conditions that differ and are let pass, all named in ``allow_mismatch``.
 
     Raises UsageError for another difference, with the option that would let it pass, and for two
-    environments; UnknownNameError for a name in ``even_if`` that is no condition.
+    environments; UnknownNameError for a name in ``allow_mismatch`` that is no condition.
     """
     for name in allow_mismatch:
         if name not in CONDITIONS:
@@ -145,7 +145,7 @@ def check_conditions(
         option = ",".join(d.name for d in differing)
         raise UsageError(
             f"{first.letter} and {second.letter} cannot be compared, they differ in {words}. "
-            f"If that is meant: --even-if {option}"
+            f"If that is meant: --allow-mismatch {option}"
         )
     return differing
 

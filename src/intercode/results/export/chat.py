@@ -30,7 +30,7 @@ def export(
     which: str = "success",
     messages_only: bool = False,
 ) -> ExportResult:
-    """Write ``messages``, ``tools`` where the model had some, and ``metadata`` (not if ``bare``).
+    """Write ``messages``, ``tools`` where the model had some, and ``metadata`` (not if ``messages_only``).
 
     ``which``: ``success``: episodes that reached a reward of 1, up to the turn that did.
     ``turns``: of these one line for each turn whose action ran, with the conversation before it,
@@ -52,28 +52,28 @@ def export(
     return ExportResult((out,), count, tuple(notes))
 
 
-def _rows(episode: Trajectory, which: str, bare: bool) -> Iterator[dict[str, Any]]:
+def _rows(episode: Trajectory, which: str, messages_only: bool) -> Iterator[dict[str, Any]]:
     whole = conversation_turns(episode)
     if which == "all":
-        yield _row(episode, whole, bare)
+        yield _row(episode, whole, messages_only)
         return
     won = next((n for n, turn in enumerate(whole) if _is_solved(turn.step)), None)
     if won is None:
         return
     upto = whole[: won + 1]
     if which == "success":
-        yield _row(episode, upto, bare)
+        yield _row(episode, upto, messages_only)
         return
     for number, turn in enumerate(upto):
         if turn.answer is not None and turn.step.executed and turn.step.valid is not False:
-            yield _row(episode, upto[: number + 1], bare)
+            yield _row(episode, upto[: number + 1], messages_only)
 
 
-def _row(episode: Trajectory, upto: Sequence[Turn], bare: bool) -> dict[str, Any]:
+def _row(episode: Trajectory, upto: Sequence[Turn], messages_only: bool) -> dict[str, Any]:
     row: dict[str, Any] = {"messages": [to_chat_message(m) for m in conversation_messages(upto)]}
     if tools := offered_tools(episode):
         row["tools"] = tools
-    if not bare:
+    if not messages_only:
         row["metadata"] = {
             **episode_metadata(episode),
             "turns": len(upto),

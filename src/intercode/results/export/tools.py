@@ -28,7 +28,7 @@ def offered_tools(episode: Trajectory) -> list[dict[str, Any]]:
 
 
 def _descriptions(episode: Trajectory, environment: str) -> tuple[str, str]:
-    facts = episode.run.get("agent_facts")
+    facts = episode.run.get("agent_metadata")
     prompt = facts.get("prompt") if isinstance(facts, Mapping) else None
     text = prompt.get("text") if isinstance(prompt, Mapping) else None
     if not isinstance(text, str) or any(f"== {s} ==" not in text for s in _TOOL_SECTIONS):

@@ -16,7 +16,7 @@ from intercode.results.statistics.intervals import Cluster, Estimate, estimate_p
 from intercode.results.statistics.samples import agent_turns, by_task, independent_episodes
 
 Episodes = Sequence[Trajectory]
-HUMAN_ACTOR = "person"
+HUMAN_ACTOR = "human"
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def index_episode(at: int, t: Trajectory) -> EpisodeEntry:
         t.task, t.index, t.query, t.epoch, t.id, t.parent, t.branched_at, t.group, t.hardness,
         list(t.tags), t.run.get("agent"), t.run.get("model"), t.success, t.reward, t.end, t.error,
         t.turns, sum(map(is_invalid, t.steps)), sum(s.refused for s in t.steps),
-        sum(s.actor == "person" for s in t.steps), sum(s.timed_out for s in t.steps),
+        sum(s.actor == "human" for s in t.steps), sum(s.timed_out for s in t.steps),
         sum(bool(s.context) for s in t.steps), usage.prompt_tokens, usage.completion_tokens,
         usage.cost, t.seconds, t.run.get("attempts", 1),
     )  # fmt: skip

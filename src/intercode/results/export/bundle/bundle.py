@@ -13,6 +13,7 @@ from typing import Any
 
 import intercode
 from intercode.core.errors import DataError, UsageError
+from intercode.core.migration import migrate_run_metadata
 from intercode.core.trajectories import (
     IDENTITY_KEYS,
     RUN_FILE,
@@ -93,7 +94,10 @@ def read_bundle(path: Path) -> Bundle:
         found = manifest.get("schema")
         raise DataError(f"{path}: schema {found!r}; this release reads {SCHEMA!r}")
     _check_digests(files, manifest, path)
-    facts = parse_object(files[RUN_FILE], f"{path}: {RUN_FILE}")
+    run = parse_object(files[RUN_FILE], f"{path}: {RUN_FILE}")
+    facts = migrate_run_metadata(run)
+    if isinstance(conditions := manifest.get("conditions"), dict):
+        manifest["conditions"] = migrate_run_metadata({**conditions, "v": run.get("v", 1)})
     episodes = _episodes(files, facts, path)
     expected = _manifest_claims(facts, episodes)
     for name, value in expected.items():
