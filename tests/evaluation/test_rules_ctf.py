@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
 
 from intercode.core import logs
 from intercode.core.types import Step, Trajectory
-from intercode.environments.base.replay_rules import replay_rules_for
+from intercode.environments.base.replay.rules import replay_rules_for
 from intercode.environments.ctf.replay import (
     CtfReplayRules,
     RecordedWin,
@@ -19,6 +18,7 @@ from intercode.environments.ctf.replay import (
 )
 from intercode.evaluation.replay import log_replay
 from intercode.evaluation.replay.log_replay import StepComparison
+from support import requirements
 
 ACTIONS = {
     "curl https://a.b/c": True, "nc host 99": True, "echo x | nc host 99": True, "wget u": True,
@@ -115,9 +115,7 @@ def test_the_authors_log_comes_again(
     recorded_dir: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The bounds are those that the project promises; docs/ctf-audit.md has what was measured."""
-    image = os.environ.get("INTERCODE_TEST_CTF_IMAGE")
-    if not image:
-        pytest.skip("set INTERCODE_TEST_CTF_IMAGE, e.g. to recipe:ctf once it is built")
+    image = requirements.image("ctf")
     monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
     (report,) = log_replay.replay_logs(
         [recorded_dir / "ctf"], log_replay.ReplayOptions(profile="original", image=image)

@@ -8,7 +8,7 @@ import pytest
 
 from intercode.core import logs
 from intercode.core.types import Score
-from intercode.environments.base.replay_rules import REPLAY_RULES, replay_rules_for
+from intercode.environments.base.replay.rules import REPLAY_RULES, replay_rules_for
 from intercode.environments.python.replay import PythonReplayRules, feedback_observation
 from intercode.evaluation.replay import log_replay
 

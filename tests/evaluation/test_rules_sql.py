@@ -14,7 +14,7 @@ import pytest
 from intercode.cli import main
 from intercode.core import logs
 from intercode.core.types import Step, Trajectory
-from intercode.environments.base.replay_rules import replay_rules_for
+from intercode.environments.base.replay.rules import replay_rules_for
 from intercode.environments.sql import recorded_results
 from intercode.environments.sql.replay import (
     LEAKED_TABLE_CAUSE,
@@ -179,6 +179,7 @@ def test_steps_that_hang_on_a_leaked_setting(data: None) -> None:
         assert all(c.stable for c in RULES.review_checks(other, [step, submit]))
 
 
+@pytest.mark.slow
 def test_the_setting_was_left_where_the_log_has_it(recorded_dir: Path) -> None:
     log = logs.load_log(recorded_dir / "sql" / "ic_sql_react_10_turns.json")
     order = [t.index for t in log]
@@ -241,7 +242,7 @@ def test_an_environment_is_used_again_unless_it_failed(data: None) -> None:
             assert other.profile == "standard"
         with pytest.raises(RuntimeError, match="lost"), envs.borrow(episode) as broken:
             raise RuntimeError("lost")
-        with envs.lent(episode) as one, envs.lent(episode) as two:
+        with envs.borrow(episode) as one, envs.borrow(episode) as two:
             assert broken not in (one, two)
 
 

@@ -25,7 +25,7 @@ pytestmark = [
 
 @pytest.fixture
 def shell() -> Iterator[OriginalBashSession]:
-    with open_box(layers=(git_layer(images.resolve("host"), ()),), look="docker") as box:
+    with open_box(layers=(git_layer(images.resolve("host"), ()),), appearance="docker") as box:
         yield OriginalBashSession(box)
 
 

@@ -166,6 +166,7 @@ def test_a_program_is_compiled_and_reads_its_input(box: SupervisedSandbox) -> No
     assert all(path.startswith(PROGRAM_DIRECTORY) for path in box.changed_paths())
 
 
+@pytest.mark.slow
 def test_java_too(box: SupervisedSandbox) -> None:
     needs("javac")
     session = ProgramSession(box, JAVA, "/tmp", "1 2\n")

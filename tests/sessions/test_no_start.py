@@ -35,6 +35,7 @@ def _crowded(session: Session) -> None:
     assert session.run("until [ -e /tmp/full ]; do :; done", 20).exit_code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", back_end.tiers())
 def test_what_takes_all_processes_gives_way_to_a_new_shell(tier: str) -> None:
     with shell(tier, processes=40) as (box, session):
@@ -57,7 +58,7 @@ def test_what_the_owner_started_does_not() -> None:
         session = BashSession(box)
         _crowded(session)
         assert box.run(["echo", "on"]).output == "on\n"
-        assert box.limit_exceeded() == "crowd" and box.processes() == ()
+        assert box.limit_exceeded() == "background" and box.processes() == ()
         assert mine.wait(0) is None and session.run("echo on", 5).output == "on\n"
 
 

@@ -11,8 +11,7 @@ from intercode.core.errors import SandboxError
 from intercode.evaluation.conformance import check_session
 from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.python.interpreter import InterpreterEndedError, RefusedError
-from intercode.sessions.python.session import PythonSession
-from intercode.sessions.python.state import may_end_interpreter
+from intercode.sessions.python.session import PythonSession, may_end_interpreter
 from support.boxes import open_box
 
 pytestmark = pytest.mark.sandbox

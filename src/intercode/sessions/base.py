@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+from dataclasses import dataclass
 from typing import Any, Protocol
 
+from intercode.core.errors import SandboxLostError
 from intercode.core.types import ExecResult
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """A directory, and what a shell knew as text; empty where it was never asked. ``actions``: how
+    many it had run, by which ``$RANDOM`` goes on in a deterministic box."""
+
+    cwd: str
+    text: str = ""
+    actions: int = 0
 
 
 class Session(Protocol):
@@ -35,3 +48,17 @@ class Session(Protocol):
     def close(self) -> None:
         """End the interpreter. The sandbox lives on."""
         ...
+
+
+_DESCRIPTOR_ERRORS = {
+    errno.EMFILE,
+    errno.ENFILE,
+}  # this process, or the machine, has no descriptor left
+
+
+def is_infrastructure_failure(error: Exception) -> bool:
+    """Whether the machine failed, or the whole box, and not something that an agent may do to the
+    program or to the box: that is an observation, and must not look like a fault of the machine."""
+    return (
+        isinstance(error, SandboxLostError) or getattr(error, "errno", None) in _DESCRIPTOR_ERRORS
+    )

@@ -125,6 +125,7 @@ def test_the_gold_against_itself_is_one(gold: State) -> None:
     assert sum(score.parts.values()) == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 @given(states, states)
 def test_both_directions_score_alike(a: State, b: State) -> None:
     there, back = standard(TASK, a, b), standard(TASK, b, a)

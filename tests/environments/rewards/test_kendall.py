@@ -12,8 +12,8 @@ import pytest
 from scipy.stats import kendalltau
 
 from intercode.core import logs
-from intercode.environments.sql.kendall import count_inversions, tau_b
 from intercode.environments.sql.recorded_results import parse_rows
+from intercode.environments.sql.reward import count_inversions, tau_b
 
 
 def _theirs(x: list[str], y: list[str]) -> float:
@@ -27,6 +27,7 @@ def _assert_equal(x: list[str], y: list[str]) -> None:
     assert ours == theirs or (math.isnan(ours) and math.isnan(theirs)), (x, y)
 
 
+@pytest.mark.slow
 def test_thousands_of_random_lists() -> None:
     dice = random.Random(4)
     for _ in range(3000):
@@ -44,6 +45,7 @@ def test_long_lists() -> None:
     _assert_equal(x, dice.sample(x, len(x)))
 
 
+@pytest.mark.slow
 def test_results_of_recorded_episodes(recorded_dir: Path) -> None:
     """Two results of one episode, cut to what both hold: what the authors' scorer is given."""
     compared = 0

@@ -58,6 +58,7 @@ def test_no_result_scores_nothing() -> None:
         assert reward(TASK, _state(), NONE).value == 0.0
 
 
+@pytest.mark.slow
 def test_equal_to_the_arithmetic_over_scipy() -> None:
     """The authors' steps on random results, with SciPy's τ and NumPy's rounding."""
     dice = random.Random(6)

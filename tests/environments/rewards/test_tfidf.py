@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from intercode.environments.bash.tfidf import tfidf_cosine
+from intercode.environments.bash.reward import tfidf_cosine
 
 PIECES = [
     "a",
@@ -97,11 +97,13 @@ def random_pairs(count: int) -> Iterator[tuple[str, str]]:
         )
 
 
+@pytest.mark.slow
 def test_thousands_of_random_pairs() -> None:
     wrong = [(a, b) for a, b in random_pairs(5000) if not same(a, b)]
     assert wrong == []
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_any_text(a: str, b: str) -> None:

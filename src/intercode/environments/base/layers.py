@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 from intercode.core.errors import DataError
 from intercode.core.paths import cache_root, sandbox_uid
 from intercode.core.types import Image, Layer, LayerSpec, Network
-from intercode.sandbox import SandboxSpec, images, open_sandbox, strongest_kind
-from intercode.sandbox.images.build import layer_dates, steps
-from intercode.sandbox.namespace.sandbox import NamespaceSandbox
+from intercode.sandbox import images
+from intercode.sandbox.images.build import layer_dates
+from intercode.sandbox.images.build.capture import captured_layer, layer_key
 from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.bash import git_status
 from intercode.sessions.bash.original import OriginalBashSession
@@ -64,8 +62,8 @@ def _script_layer(path: Path, image: Image) -> Layer:
                 f"the set-up script {path} failed ({result.exit_code}): {result.output[-500:]!r}"
             )
 
-    return _cached_layer(
-        _key("script", image.digest, hashlib.sha256(script).hexdigest()), image, (), work
+    return captured_layer(
+        layer_key("script", image.digest, hashlib.sha256(script).hexdigest()), image, (), work
     )
 
 
@@ -86,7 +84,7 @@ def setup_layer(
             )
 
     parts = (code, cwd, network, image.digest, *(layer.digest for layer in layers))
-    return _cached_layer(_key("setup", *parts), image, layers, work, network)
+    return captured_layer(layer_key("setup", *parts), image, layers, work, network)
 
 
 def git_layer(image: Image, layers: tuple[Layer, ...]) -> Layer:
@@ -96,38 +94,5 @@ def git_layer(image: Image, layers: tuple[Layer, ...]) -> Layer:
         sandbox.write_file("/.gitignore", git_status.IGNORE_FILE.encode())
         git_status.prepare(OriginalBashSession(sandbox))
 
-    key = _key("git", image.digest, *(layer.digest for layer in layers))
-    return _cached_layer(key, image, layers, work)
-
-
-def _key(*parts: str) -> str:
-    return hashlib.sha256("\0".join((str(sandbox_uid()), *parts)).encode()).hexdigest()[:32]
-
-
-def _cached_layer(
-    key: str,
-    image: Image,
-    layers: tuple[Layer, ...],
-    work: Callable[[SupervisedSandbox], None],
-    network: Network = "none",
-) -> Layer:
-    """What ``work`` changes in a fresh box, as a layer. Made once; other processes wait for it."""
-    spec = SandboxSpec(image, layers, network=network, appearance="docker")
-    return steps.cached_step(key, lambda home: capture_changes(home, spec, work))
-
-
-def capture_changes(
-    stage: Path, spec: SandboxSpec, work: Callable[[SupervisedSandbox], None]
-) -> None:
-    """Have ``work`` done in a fresh box, and what it changes written to ``upper`` of a directory:
-    at once, or from a container afterwards, where this machine has no other boxes."""
-    if strongest_kind() == "container":
-        with open_sandbox(spec, "container") as box:
-            work(box)
-            box.write_upper(stage / "upper")
-        return
-    sandbox = NamespaceSandbox(replace(spec, upper=stage))
-    try:
-        work(sandbox)
-    finally:
-        sandbox.close(wait=True)
+    key = layer_key("git", image.digest, *(layer.digest for layer in layers))
+    return captured_layer(key, image, layers, work)

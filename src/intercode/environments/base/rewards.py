@@ -17,7 +17,7 @@ REWARDS = Registry(
         "code-standard": "intercode.environments.code.reward:standard",
         "ctf-standard": "intercode.environments.ctf.reward:standard",
         "ctf-original": "intercode.environments.ctf.reward:original",
-        "look": "intercode.environments.base.probe_reward:probe_similarity",
+        "probe": "intercode.environments.base.probe_reward:probe_similarity",
         "harbor-standard": "intercode.environments.harbor.reward:standard",
         "python-standard": "intercode.environments.python.reward:standard",
         "python-original": "intercode.environments.python.reward:original",
@@ -25,5 +25,5 @@ REWARDS = Registry(
         "sql-original": "intercode.environments.sql.reward:original",
         "sql-original-iou": "intercode.environments.sql.reward:original_iou",
     },
-    group="intercode.environments.base.rewards",
+    group="intercode.rewards",
 )

@@ -23,8 +23,7 @@ from intercode.environments.bash.profiles import (
 )
 from intercode.sandbox import SandboxSpec
 from intercode.sandbox.supervisor.client import SupervisedSandbox
-from intercode.sessions.base import Session
-from intercode.sessions.bash.shell_state import SessionState
+from intercode.sessions.base import Session, SessionState
 
 
 class BashEnv(SandboxedEnv):

@@ -11,12 +11,11 @@ from intercode.environments.base.layers import git_layer
 from intercode.environments.base.workspaces import Workspace
 from intercode.sandbox import SandboxSpec
 from intercode.sandbox.supervisor.client import SupervisedSandbox
-from intercode.sessions.base import Session
+from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash import git_status
 from intercode.sessions.bash.fresh import FreshShellSession
 from intercode.sessions.bash.original import OriginalBashSession
 from intercode.sessions.bash.persistent import BashSession
-from intercode.sessions.bash.shell_state import SessionState
 
 GOLD_SECONDS = 120.0
 OpenPlace = Callable[[], Workspace]

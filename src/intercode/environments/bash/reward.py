@@ -8,10 +8,10 @@ Paper (arXiv 2306.14898, section 3.2): 0.34 · similarity of the outputs
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 
 from intercode.core.types import FileEntry, Score, State, Task
-from intercode.environments.bash.tfidf import term_cosine, tfidf_cosine
 
 CHECKED_CODES = ("A", "??", "C")
 _MAX_DIFFERENT_SIMILARITY = 0.99  # outputs that differ are never wholly similar
@@ -91,3 +91,34 @@ def original(_task: Task, agent: State, gold: State) -> Score:
 def _similarity_or_equality(a: str | None, b: str | None) -> float:
     value = None if a is None or b is None else tfidf_cosine(a, b)
     return value if value is not None else float(a == b)
+
+
+_WORDS = re.compile(r"\b\w\w+\b")
+_UNSHARED_IDF = (
+    math.log(3 / 2) + 1.0
+)  # smooth idf of a term in one of two documents: ln((1+2)/(1+1)) + 1
+
+
+def tfidf_cosine(a: str, b: str) -> float | None:
+    """What scikit-learn's TfidfVectorizer with its defaults gives for a corpus of two texts.
+
+    Terms are lower-cased runs of two or more word characters; idf is smooth, so a term in both
+    texts weighs 1; vectors have length 1. None where neither text holds a term (scikit-learn
+    raises there), 0 where only one does.
+    """
+    return term_cosine(_WORDS.findall(a.lower()), _WORDS.findall(b.lower()))
+
+
+def term_cosine(a: list[str], b: list[str]) -> float | None:
+    """As ``cosine`` for texts that are already split into terms."""
+    if not a and not b:
+        return None
+    left, right = Counter(a), Counter(b)
+    dot = sum(n * right[term] for term, n in left.items())
+    if not dot:
+        return 0.0
+    return dot / (_vector_length(left, right) * _vector_length(right, left))
+
+
+def _vector_length(counts: Counter[str], other: Counter[str]) -> float:
+    return math.sqrt(sum((n if t in other else n * _UNSHARED_IDF) ** 2 for t, n in counts.items()))

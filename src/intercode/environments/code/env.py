@@ -16,8 +16,7 @@ from intercode.environments.base.workspaces import Workspace
 from intercode.environments.code.grading import grade_code
 from intercode.sandbox import SandboxSpec
 from intercode.sandbox.supervisor.client import SupervisedSandbox
-from intercode.sessions.base import Session
-from intercode.sessions.bash.shell_state import SessionState
+from intercode.sessions.base import Session, SessionState
 from intercode.sessions.programs.program import RERUN_COMMAND, ProgramSession
 from intercode.sessions.programs.repl import ReplSession
 

@@ -17,8 +17,7 @@ from intercode.environments.base.workspaces import Workspace
 from intercode.environments.code.reward import outputs_equal, values_equal
 from intercode.sandbox.output import Collector, decode
 from intercode.sessions.programs.program import ProgramSession
-from intercode.sessions.programs.repl import ReplSession
-from intercode.sessions.programs.repl_process import ReplEndedError
+from intercode.sessions.programs.repl import ReplEndedError, ReplSession
 
 OpenPlace = Callable[[], Workspace]
 _COMPILE_SECONDS = 60.0

@@ -12,10 +12,9 @@ from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.base.task_instances import initial_file_entries
 from intercode.sandbox import SandboxSpec
 from intercode.sandbox.supervisor.client import SupervisedSandbox
-from intercode.sessions.base import Session
+from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.original import OriginalBashSession, wrap_ctf_action
 from intercode.sessions.bash.persistent import BashSession
-from intercode.sessions.bash.shell_state import SessionState
 
 WRONG_FLAG = {
     "standard": "That is not the flag. The episode goes on.\n",

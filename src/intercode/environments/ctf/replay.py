@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from intercode.core.logs.authors import SKIP_ACTION
 from intercode.core.types import Step, Trajectory
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.replay_causes import ComparedStep
-from intercode.environments.base.replay_rules import ReplayRules
+from intercode.environments.base.replay.comparison import StepComparison
+from intercode.environments.base.replay.rules import ReplayRules
 
 _NETWORK_COMMAND = re.compile(
     r"(?<![\w.-])(?:nc|netcat|curl|wget|ping|dig|nslookup|whois|telnet|apt(?:-get)?|pip3?)\s+\S"
@@ -40,7 +39,7 @@ class CtfReplayRules(ReplayRules):
         downloaded, or is not, shows in what follows."""
         return not any(uses_network(s) for s in trajectory.steps[: turn + 1])
 
-    def notes(self, steps: Sequence[Any]) -> list[str]:
+    def notes(self, steps: Sequence[StepComparison]) -> list[str]:
         found = recorded_wins(steps)
         lost = [win for win in found if not win.reproduced]
         if not found:
@@ -51,7 +50,7 @@ class CtfReplayRules(ReplayRules):
             f"{len(found) - len(lost)} print it again; not so: {names or 'none'}."
         ]
 
-    def cause(self, step: ComparedStep) -> str:
+    def cause(self, step: StepComparison) -> str:
         if getattr(step, "stable", None) is False:
             return "network"
         for cause, sign, text in _CAUSES:
@@ -78,7 +77,7 @@ class RecordedWin:
     offline: bool
 
 
-def recorded_wins(checks: Sequence[Any]) -> list[RecordedWin]:
+def recorded_wins(checks: Sequence[StepComparison]) -> list[RecordedWin]:
     """Of all recorded wins among the steps of a replay, those whose flag was printed first."""
     found = []
     for task in dict.fromkeys(c.task for c in checks):

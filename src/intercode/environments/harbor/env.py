@@ -19,9 +19,8 @@ from intercode.sandbox.contract import Limits
 from intercode.sandbox.images.build.base_images import BaseImageResolver
 from intercode.sandbox.images.build.on_demand import resolve_or_build
 from intercode.sandbox.supervisor.client import SupervisedSandbox
-from intercode.sessions.base import Session
+from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.persistent import BashSession
-from intercode.sessions.bash.shell_state import SessionState
 
 MAX_DISK = 4 << 30
 """Bytes that a box's files may take at most, whatever a task asks for: they may lie in memory."""

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, ExecResult, Layer, Score, State, Task
-from intercode.environments.python.interpreter_env import LiveInterpreterEnv
+from intercode.environments.python.interpreter_snapshots import LiveInterpreterEnv
 from intercode.environments.python.profiles import (
     OriginalPythonProfile,
     PythonProfile,

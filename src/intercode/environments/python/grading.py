@@ -23,8 +23,7 @@ from intercode.environments.base.workspaces import Workspace
 from intercode.environments.python.assertions import SplitAssertion, split_assertion
 from intercode.sandbox.output import Collector, decode, drain
 from intercode.sessions.python.interpreter import Interpreter, InterpreterEndedError, RefusedError
-from intercode.sessions.python.session import PythonSession
-from intercode.sessions.python.state import Action
+from intercode.sessions.python.session import Action, PythonSession
 from intercode.sessions.python.values import ExceptionInfo, decode_value, decode_values
 
 _NO_CODE = "nothing was defined"

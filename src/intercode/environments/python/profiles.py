@@ -13,8 +13,7 @@ from intercode.environments.python.grading import Grader
 from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.python.interpreter import InterpreterEndedError
 from intercode.sessions.python.original import ServiceAnswer, ServiceSession, run_in_service
-from intercode.sessions.python.session import PythonSession
-from intercode.sessions.python.state import PythonState
+from intercode.sessions.python.session import PythonSession, PythonState
 
 GOLD_SECONDS = 120.0
 _FORK_SECONDS = 30.0

@@ -6,8 +6,8 @@ import re
 
 from intercode.core.types import Score, Step
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.replay_causes import ComparedStep
-from intercode.environments.base.replay_rules import ReplayRules
+from intercode.environments.base.replay.comparison import StepComparison
+from intercode.environments.base.replay.rules import ReplayRules
 from intercode.environments.python.env import PythonEnv
 
 _COUNT_FEEDBACK = re.compile(r"Failed \d+/\d+ Test Cases\. Please try again\.")
@@ -34,7 +34,7 @@ class PythonReplayRules(ReplayRules):
             step.observation, observation, score, env.task.data["tests"]
         ), score.value
 
-    def cause(self, step: ComparedStep) -> str:
+    def cause(self, step: StepComparison) -> str:
         """One of a fixed set of causes."""
         if "Please try again." in (step.recorded[-17:], step.replayed[-17:]):
             return "a test ends otherwise"

@@ -1,4 +1,4 @@
-"""The paper's Python reward, the share of tests that pass, and what the authors' code makes of it.
+"""The Python reward of the paper, and the one that the authors' code computes.
 
 Paper (arXiv 2306.14898, section 3.2): the share of a task's tests that the submitted function
 passes.
@@ -7,25 +7,21 @@ passes.
 from __future__ import annotations
 
 from intercode.core.types import Score, State, Task
+from intercode.environments.base.passed_share import share_of_passed_tests as standard
 
-
-def standard(_task: Task, agent: State, _gold: State) -> Score:
-    """The share of tests that passed; 0 where none was run."""
-    passed = [run.passed for run in agent.tests]
-    value = sum(passed) / len(passed) if passed else 0.0
-    failed = {n: run.error for n, run in enumerate(agent.tests) if not run.passed}
-    return Score(value, {"tests": value}, {"tests": len(passed), "failed": failed})
+__all__ = ["original", "standard"]
 
 
 def original(_task: Task, agent: State, gold: State) -> Score:
-    """The share of tests that did the same as with the gold in place, as the authors' code at
-    c3e46d8 counts it: what was printed and the error text are compared, so that a test on which
-    both fail alike counts as passed. 0 where no test was run.
+    """Return the share of tests that gave the same result as with the gold.
 
-    ``raised`` in the details holds the positions of the tests with an error on the agent's side.
+    This is how the authors' code at c3e46d8 counts: it compares the printed text and the error
+    text, so a test on which agent and gold fail alike counts as passed. The share is 0 where no
+    test was run. ``raised`` in the details has the positions of the tests that raised an error on
+    the agent's side.
     """
-    both = list(zip(agent.tests, gold.tests, strict=True))
-    same = [(a.output, a.error) == (g.output, g.error) for a, g in both]
+    pairs = list(zip(agent.tests, gold.tests, strict=True))
+    same = [(a.output, a.error) == (g.output, g.error) for a, g in pairs]
     value = sum(same) / len(same) if same else 0.0
-    raised = [n for n, (a, _) in enumerate(both) if a.error]
+    raised = [n for n, (a, _) in enumerate(pairs) if a.error]
     return Score(value, {"tests": value}, {"tests": len(same), "raised": raised})

@@ -5,17 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from intercode.core.types import Score, Step, Trajectory
 from intercode.datasets.load_cache import load_cached
 from intercode.environments.base.env import SUBMIT, InterCodeEnv
-from intercode.environments.base.replay_causes import ComparedStep
-from intercode.environments.base.replay_rules import ReplayRules
+from intercode.environments.base.replay.comparison import StepComparison
+from intercode.environments.base.replay.rules import ReplayRules
 from intercode.environments.sql import recorded_results
-
-if TYPE_CHECKING:
-    from intercode.evaluation.replay.log_replay import StepComparison
 
 MAX_LOGGED_ROWS = 25
 """Rows of a result that the authors' ReAct logs keep; 350 characters of an error."""
@@ -109,7 +106,7 @@ class SqlReplayRules(ReplayRules):
             out.append(replace(check, stable=not why, cause=why))
         return out
 
-    def cause(self, step: ComparedStep) -> str:
+    def cause(self, step: StepComparison) -> str:
         """The first reason that shows; see ``sql_texts.difference``."""
         return recorded_results.difference_cause(step.action, step.recorded, step.replayed)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,7 +13,8 @@ from intercode.core import logs
 from intercode.core.errors import DataError
 from intercode.core.types import SUCCESS_THRESHOLD, Step, Trajectory
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.replay_rules import ReplayRules, replay_rules_for
+from intercode.environments.base.replay.comparison import StepComparison
+from intercode.environments.base.replay.rules import ReplayRules, replay_rules_for
 from intercode.evaluation.replay.recorded_environments import (
     RecordedEnvironments,
     ReplayOptions,
@@ -22,66 +23,6 @@ from intercode.evaluation.replay.recorded_environments import (
 )
 
 __all__ = ["ReplayOptions", "ReplayReport", "StepComparison", "compare_step", "replay_logs"]
-
-REWARD_TOLERANCE = 0.01 + 1e-9
-"""Rewards that differ by at most this count as equal: the authors' are sums of rounded parts."""
-
-
-@dataclass(frozen=True)
-class StepComparison:
-    """One re-executed step beside its record. A reward of None was not recorded."""
-
-    task: str
-    turn: int
-    action: str
-    recorded: str
-    replayed: str
-    recorded_reward: float | None
-    replayed_reward: float | None
-    stable: bool | None
-    cause: str = ""
-    episode: str = ""
-    native: bool = False
-    recorded_hashes: Mapping[str, str] = field(default_factory=dict)
-    replayed_hashes: Mapping[str, str] = field(default_factory=dict)
-    equivalent: bool = False
-    """Whether the observations, though not the same text, count as equal (see rules.py)."""
-    parts: Mapping[str, float] = field(default_factory=dict)
-    """What the reward of an episode of others is made of, now that it was scored again."""
-
-    @property
-    def same_observation(self) -> bool:
-        return self.equivalent or self.recorded == self.replayed
-
-    @property
-    def same_reward(self) -> bool:
-        """Equal to 0.01 for the authors' logs, exactly for our own."""
-        a, b = self.recorded_reward, self.replayed_reward
-        return a is None or (
-            b is not None and abs(a - b) <= (0.0 if self.native else REWARD_TOLERANCE)
-        )
-
-    @property
-    def same_hashes(self) -> bool:
-        """Whether every recorded hash came again; true where none was recorded."""
-        return all(self.replayed_hashes.get(k) == v for k, v in self.recorded_hashes.items())
-
-    @property
-    def same(self) -> bool:
-        return self.same_observation and self.same_reward and self.same_hashes
-
-    @property
-    def differs_in(self) -> list[str]:
-        """``observation``, ``reward``, ``state``: those that did not come again."""
-        state = "state"
-        found = {
-            "observation": not self.same_observation,
-            "reward": not self.same_reward,
-            state: self.recorded_hashes.get(state, "") != self.replayed_hashes.get(state, "")
-            and state in self.recorded_hashes,
-        }
-        return [name for name, differs in found.items() if differs]
-
 
 @dataclass
 class ReplayReport:

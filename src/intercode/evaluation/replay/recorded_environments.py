@@ -13,7 +13,7 @@ from intercode.core.types import Network, Profile, Step, Trajectory
 from intercode.datasets.load_cache import load_cached
 from intercode.environments import ENVIRONMENTS
 from intercode.environments.base.env import InterCodeEnv
-from intercode.environments.base.replay_rules import recorded_environment, replay_rules_for
+from intercode.environments.base.replay.rules import recorded_environment, replay_rules_for
 
 _OTHER_SOURCES = ("authors", "reference")
 

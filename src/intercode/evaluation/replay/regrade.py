@@ -18,7 +18,7 @@ from intercode.core import logs, trajectories
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import EndReason, Score, Step, Trajectory
 from intercode.environments.base.env import SUBMIT, InterCodeEnv
-from intercode.environments.base.replay_rules import ReplayRules, replay_rules_for
+from intercode.environments.base.replay.rules import ReplayRules, replay_rules_for
 from intercode.evaluation.replay.recorded_environments import (
     RecordedEnvironments,
     ReplayOptions,

@@ -18,10 +18,14 @@ from intercode.core.types import ExecResult
 from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.limit_messages import with_limit_note
 from intercode.sandbox.output import Collector, decode, drain
-from intercode.sessions.bash import shell_start
-from intercode.sessions.bash.shell import Shell, ShellEndedError
-from intercode.sessions.bash.shell_state import SessionState
-from intercode.sessions.failures import is_infrastructure_failure
+from intercode.sessions.base import SessionState, is_infrastructure_failure
+from intercode.sessions.bash.shell import (
+    Shell,
+    ShellEndedError,
+    action_result,
+    seed_random,
+    start_shell,
+)
 
 _GRACE_SECONDS = (
     0.3  # seconds beyond an action's time for a shell to come up, or to be told and asked
@@ -72,7 +76,7 @@ class FreshShellSession:
         before = self._read_job_output()
         deadline = time.monotonic() + timeout
         try:
-            shell, self._state = shell_start.start_shell(
+            shell, self._state = start_shell(
                 self._sandbox,
                 self._program,
                 self._separate_stderr,
@@ -94,7 +98,7 @@ class FreshShellSession:
         collector = Collector(self._sandbox.spec.limits.output)
         note = ""
         try:
-            self._state = shell_start.seed_random(self._sandbox, shell, self._state, deadline)
+            self._state = seed_random(self._sandbox, shell, self._state, deadline)
             report = shell.execute(code, collector, deadline - time.monotonic())
             status, timed_out = report[0] if report else None, report is None
             if report is None:
@@ -111,7 +115,7 @@ class FreshShellSession:
             timed_out = time.monotonic() >= deadline
             status = None if timed_out else shell.process.wait(_GRACE_SECONDS)
             note = _LOST_NOTE if self._carry_state else ""
-        return shell_start.action_result(shell, collector, status, timed_out, note)
+        return action_result(shell, collector, status, timed_out, note)
 
     def _end_shell(self, shell: Shell) -> None:
         """End a shell, and keep its output where a job still holds it."""

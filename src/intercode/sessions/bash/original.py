@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from intercode.core.types import ExecResult
 from intercode.sandbox.supervisor.client import SupervisedSandbox
-from intercode.sessions.bash.shell_state import SessionState
+from intercode.sessions.base import SessionState
 
 TIMED_OUT = "Command timed out"
 MALFORMED = "Malformed command"

@@ -20,10 +20,16 @@ from intercode.core.types import ExecResult
 from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.limit_messages import with_limit_note
 from intercode.sandbox.output import Collector, decode
-from intercode.sessions.bash import shell_start
-from intercode.sessions.bash.shell import START_SECONDS, Shell, ShellEndedError
-from intercode.sessions.bash.shell_state import SessionState, may_end_shell
-from intercode.sessions.failures import is_infrastructure_failure
+from intercode.sessions.base import SessionState, is_infrastructure_failure
+from intercode.sessions.bash.shell import (
+    START_SECONDS,
+    Shell,
+    ShellEndedError,
+    action_result,
+    may_end_shell,
+    seed_random,
+    start_shell,
+)
 
 _GRACE_SECONDS = 0.3  # seconds for a shell to come back once what it waited for was killed
 _DUMP_SECONDS = 2.0  # for a shell to tell its state before an action that may end it
@@ -79,7 +85,7 @@ class BashSession:
         """A new shell with the last saved state. Raises SandboxError where none comes up within
         ``patience`` seconds."""
         try:
-            self._shell, self._state = shell_start.start_shell(
+            self._shell, self._state = start_shell(
                 self._sandbox, self._program, self._separate_stderr, self._state, timeout
             )
         except ShellEndedError as e:
@@ -103,7 +109,7 @@ class BashSession:
             if may_end_shell(code):
                 left = min(deadline - time.monotonic(), _DUMP_SECONDS)
                 self._state = replace(self._state, text=shell.dump_state(left))
-            self._state = shell_start.seed_random(self._sandbox, shell, self._state, deadline)
+            self._state = seed_random(self._sandbox, shell, self._state, deadline)
             mark = self._mark_after_jobs(code)
             report = shell.execute(code, collector, deadline - time.monotonic())
             timed_out = report is None
@@ -116,7 +122,7 @@ class BashSession:
         self._state = replace(self._state, cwd=report[1])
         if self._may_leave_jobs:
             self._last_job_mark = self._sandbox.mark()
-        return shell_start.action_result(
+        return action_result(
             shell, collector, None if timed_out else report[0], timed_out
         )
 
@@ -155,7 +161,7 @@ class BashSession:
         timed_out = time.monotonic() >= deadline
         shell.process.kill()
         status = shell.process.wait(_GRACE_SECONDS)
-        result = shell_start.action_result(
+        result = action_result(
             shell, collector, None if timed_out else status, timed_out
         )
         shell.close()

@@ -10,10 +10,37 @@ import shlex
 import signal
 import socket
 import time
+from contextlib import suppress
+from dataclasses import replace
 
+from intercode.core.types import ExecResult
 from intercode.sandbox.contract import SCRIPT_LINK, Process, Sandbox
 from intercode.sandbox.output import Collector, decode, drain, drain_once
-from intercode.sessions.bash.shell_state import DUMP_SCRIPT
+from intercode.sessions.base import SessionState
+
+DUMP_SCRIPT = (
+    "builtin :\n{{ (builtin trap - DEBUG; builtin printf '%s\\n' {token} "
+    "'builtin unset -v IFS PS4 PATH HOME HOSTNAME OPTIND OPTERR'; builtin declare -p; "
+    "builtin declare -f; builtin alias -p; builtin shopt -p; builtin umask -p; "
+    "builtin printf 'set --'; (($#)) && builtin printf ' %q' \"$@\"; builtin printf '\\n'; "
+    "builtin set +o); builtin trap -p; builtin printf '%s\\0' {token}; }} 2>&- >&{report}\n"
+)
+"""Writes the state to the report descriptor, between two tokens, a NUL byte behind it. Options come
+late: some of them, once set, would end the shell that restores; traps last: one for DEBUG would run
+at every line. The first line is for bash's parser, which an unterminated quote in the action leaves
+confused for one line. What every bash begins with is unset first: it may have been unset, or no
+longer be exported. Nothing is opened, which a restricted shell may not."""
+
+_MAY_END_SHELL = re.compile(
+    r"\b(exit|exec|logout|kill|killall|pkill|set|trap|return|suspend|ulimit|unset|builtin|enable"
+    r"|source|eval|printf)\b|(^|[;&|]|\s)\.\s|\$\$"
+)
+
+
+def may_end_shell(code: str) -> bool:
+    """Whether an action looks as if it could end or cripple the shell that runs it."""
+    return _MAY_END_SHELL.search(code) is not None
+
 
 START_SECONDS = 10.0
 _SCRIPT_FD, _REPORT_FD = 62, 63  # descriptor numbers in the shell
@@ -243,3 +270,60 @@ def _encode(text: str) -> bytes:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return text.encode("utf-8", "replace")
+
+
+def start_shell(
+    sandbox: Sandbox, program: str, separate_stderr: bool, state: SessionState, timeout: float
+) -> tuple[Shell, SessionState]:
+    """A new shell, and what it knows: ``state``, or no more than its directory where no shell
+    comes up with the rest in half of ``patience`` (seconds).
+
+    Raises ShellEndedError where none comes up in time, FileNotFoundError and PermissionError where
+    ``program`` cannot be run.
+    """
+    until = time.monotonic() + timeout
+    if state.text:
+        with suppress(ShellEndedError):
+            return _try_start(sandbox, program, separate_stderr, state, timeout / 2)
+        state = replace(state, text="")
+    return _try_start(sandbox, program, separate_stderr, state, until - time.monotonic())
+
+
+def _try_start(
+    sandbox: Sandbox, program: str, separate_stderr: bool, state: SessionState, timeout: float
+) -> tuple[Shell, SessionState]:
+    until = time.monotonic() + timeout
+    shell = Shell(sandbox, program, separate_stderr)
+    try:
+        report = shell.initialize(state.cwd, timeout)
+        if report and state.text:
+            report = shell.restore(state.text, until - time.monotonic())
+        if report is None:
+            raise ShellEndedError(f"{program} did not start within {timeout:.2g} s")
+    except BaseException:
+        shell.process.kill()
+        shell.close()
+        raise
+    return shell, replace(state, cwd=report[1])
+
+
+def seed_random(
+    sandbox: Sandbox, shell: Shell, state: SessionState, deadline: float
+) -> SessionState:
+    """In a deterministic box ``$RANDOM`` depends on the number of the action alone, so that neither
+    a restored shell nor one that was asked for its state goes other ways. Gives the state with the
+    action counted."""
+    if (settings := sandbox.spec.determinism) is None:
+        return state
+    counted = replace(state, actions=state.actions + 1)
+    shell.seed(settings.random_seed_for(counted.actions), deadline - time.monotonic())
+    return counted
+
+
+def action_result(
+    shell: Shell, collector: Collector, status: int | None, timed_out: bool, note: str = ""
+) -> ExecResult:
+    """What an action printed and how it ended."""
+    said, complained = decode(shell.read_output(collector)), shell.read_stderr()
+    cut = collector.dropped + shell.stderr_collector.dropped
+    return ExecResult(said, status, timed_out, cut, complained, note)

@@ -15,8 +15,7 @@ from intercode.sandbox.limit_messages import with_limit_note
 from intercode.sandbox.output import Collector, communicate, decode
 from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sandbox.supervisor.connection import memory_file
-from intercode.sessions.bash.shell_state import SessionState
-from intercode.sessions.failures import is_infrastructure_failure
+from intercode.sessions.base import SessionState, is_infrastructure_failure
 from intercode.sessions.programs.repl import missing_language_message
 
 RERUN_COMMAND = "run"

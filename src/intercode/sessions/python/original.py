@@ -16,8 +16,7 @@ from typing import Any
 from intercode.core.python_syntax import parse_python
 from intercode.core.types import ExecResult
 from intercode.sessions.python.interpreter import Interpreter, InterpreterEndedError
-from intercode.sessions.python.session import PythonSession
-from intercode.sessions.python.state import Action
+from intercode.sessions.python.session import Action, PythonSession
 
 ServiceAnswer = tuple[str | None, str]
 """What a piece of code printed (None where it raised), and what the service says of errors."""

@@ -9,23 +9,76 @@ no copy a new interpreter is started, and the observation says so.
 
 from __future__ import annotations
 
+import ast
+import re
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 
 from intercode.core.errors import SandboxError
+from intercode.core.python_syntax import parse_python
 from intercode.core.types import ExecResult
 from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.limit_messages import with_limit_note
 from intercode.sandbox.output import Collector, decode, drain
-from intercode.sessions.failures import is_infrastructure_failure
+from intercode.sessions.base import is_infrastructure_failure
 from intercode.sessions.python.interpreter import (
     Interpreter,
     InterpreterEndedError,
     RefusedError,
     guest_module,
 )
-from intercode.sessions.python.state import Action, PythonState, may_end_interpreter
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+_MAY_END_INTERPRETER = re.compile(
+    r"\b(_exit|abort|r?kill\w*|fork\w*|exec[lv]\w*|spawn\w*|signal|ctypes|cffi|closerange|dup2?"
+    r"|resource|setrecursionlimit|_getframe|get_objects|get_referrers|mmap|faulthandler|builtins"
+    r"|multiprocessing|pthread\w*|prctl|settrace|setprofile|_?socket|atexit|f_back|fdopen|pickle"
+    r"|marshal|__import__|eval|exec|compile|sys\.std\w+|sys\.modules|os\.close|os\.write|/proc"
+    r"|/dev)\b|\*\*\s*\d|\.__"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A piece of code that an interpreter was given.
+
+    ``whole``: it ran to its end or to an exception of its own, so that another interpreter that is
+    given the same code should come to the same. Else it was interrupted. ``lost``: nothing of what
+    it did to the interpreter was kept. ``status`` is 0 where it raised nothing.
+    """
+
+    code: str
+    whole: bool = True
+    lost: bool = False
+    status: int | None = 0
+
+    def replay_code(self) -> str:
+        """What has to be run to come to the same; of what was interrupted, what it defines."""
+        if self.lost or self.whole:
+            return "" if self.lost else self.code
+        try:
+            body = parse_python(self.code).body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return ""
+        return "\n".join(ast.unparse(node) for node in body if isinstance(node, _DEFINITIONS))
+
+
+@dataclass(frozen=True, slots=True)
+class PythonState:
+    """A directory, and the actions that led to the namespace as it is: another interpreter can be
+    given them again."""
+
+    cwd: str
+    actions: tuple[Action, ...] = ()
+
+
+def may_end_interpreter(code: str) -> bool:
+    """Whether an action looks as if it could end or cripple the interpreter that runs it, or run
+    where Ctrl-C does not reach."""
+    return _MAY_END_INTERPRETER.search(code) is not None
+
 
 START_SECONDS = 10.0
 _GRACE_SECONDS = 0.2  # seconds for an interrupted action to come back

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import ExecResult, Image, Network
-from intercode.environments.base import layers
 from intercode.sandbox import strongest_kind
 from intercode.sandbox.contract import STANDARD_PATH, Limits, SandboxSpec
 from intercode.sandbox.images.build import multi_uid
+from intercode.sandbox.images.build.capture import capture_changes
 from intercode.sandbox.images.build.steps import BuildBase
 from intercode.sandbox.images.recipes import apt_sources as sources
 from intercode.sandbox.supervisor.client import SupervisedSandbox
@@ -90,7 +90,7 @@ def _run_in_sandbox(
         found.append(box.run(command.argv, cwd=command.cwd, env=env, timeout=command.timeout))
 
     spec = SandboxSpec(ground.image, ground.layers, network=command.network, limits=_LIMITS)
-    layers.capture_changes(home, spec, work)
+    capture_changes(home, spec, work)
     done = found[0]
     for line in done.output.splitlines():
         progress(line)

@@ -1,0 +1,1 @@
+"""How recorded episodes of an environment are replayed and compared with their record."""

@@ -1,0 +1,96 @@
+"""Compares re-executed steps with their record, and names why a step differs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+REWARD_TOLERANCE = 0.01 + 1e-9
+"""Rewards that differ by at most this count as equal: the authors' are sums of rounded parts."""
+
+
+@dataclass(frozen=True)
+class StepComparison:
+    """One re-executed step beside its record. A reward of None was not recorded."""
+
+    task: str
+    turn: int
+    action: str
+    recorded: str
+    replayed: str
+    recorded_reward: float | None
+    replayed_reward: float | None
+    stable: bool | None
+    cause: str = ""
+    episode: str = ""
+    native: bool = False
+    recorded_hashes: Mapping[str, str] = field(default_factory=dict)
+    replayed_hashes: Mapping[str, str] = field(default_factory=dict)
+    equivalent: bool = False
+    """Whether the observations, though not the same text, count as equal (see rules.py)."""
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """What the reward of an episode of others is made of, now that it was scored again."""
+
+    @property
+    def same_observation(self) -> bool:
+        return self.equivalent or self.recorded == self.replayed
+
+    @property
+    def same_reward(self) -> bool:
+        """Equal to 0.01 for the authors' logs, exactly for our own."""
+        a, b = self.recorded_reward, self.replayed_reward
+        return a is None or (
+            b is not None and abs(a - b) <= (0.0 if self.native else REWARD_TOLERANCE)
+        )
+
+    @property
+    def same_hashes(self) -> bool:
+        """Whether every recorded hash came again; true where none was recorded."""
+        return all(self.replayed_hashes.get(k) == v for k, v in self.recorded_hashes.items())
+
+    @property
+    def same(self) -> bool:
+        return self.same_observation and self.same_reward and self.same_hashes
+
+    @property
+    def differs_in(self) -> list[str]:
+        """``observation``, ``reward``, ``state``: those that did not come again."""
+        state = "state"
+        found = {
+            "observation": not self.same_observation,
+            "reward": not self.same_reward,
+            state: self.recorded_hashes.get(state, "") != self.replayed_hashes.get(state, "")
+            and state in self.recorded_hashes,
+        }
+        return [name for name, differs in found.items() if differs]
+
+
+_ACTION_CAUSES = (
+    ("network", r"\b(ping|dig|curl|wget|nslookup|host|ifconfig|netstat|ip)\b|/dev/tcp"),
+    ("processes and load", r"\b(ps|pstree|top|uptime|w|pgrep|jobs|free)\b|/proc/(loadavg|\d)"),
+    ("disk and mounts", r"\b(df|mount|findmnt|lsblk|du)\b|/proc/(self/)?mounts"),
+    ("host name and environment", r"\b(hostname|uname|env|printenv|who|whoami|id)\b|HOSTNAME"),
+    ("time of the run", r"\b(date|cal|touch)\b|-[acm](time|min)|-newer|newermt|daystart|TIME"),
+    ("inode numbers", r"-i\b.*\bls\b|\bls\s+-\w*i|\bstat\b|-inum"),
+)
+_DATES = re.compile(
+    r"\b\d{4}-\d\d-\d\d\b|\b\d\d:\d\d(:\d\d)?(\.\d+)?\b"
+    r"|\b(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\s+\d+\b"
+)
+
+
+def difference_cause(step: StepComparison) -> str:
+    """One of a fixed set of causes."""
+    for name, pattern in _ACTION_CAUSES:
+        if re.search(pattern, step.action):
+            return name
+    if "Command timed out" in (step.recorded, step.replayed):
+        return "time limit"
+    if step.recorded == step.replayed:
+        return "the gold's run or the state differs"
+    if sorted(step.recorded.splitlines()) == sorted(step.replayed.splitlines()):
+        return "order of a directory or of stdout against stderr"
+    if _DATES.sub("", step.recorded) == _DATES.sub("", step.replayed):
+        return "time of the run"
+    return "other"

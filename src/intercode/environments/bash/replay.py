@@ -1,0 +1,17 @@
+"""Replay rules of recorded Bash episodes."""
+
+from __future__ import annotations
+
+import re
+
+from intercode.environments.base.replay.rules import ReplayRules
+
+
+class BashReplayRules(ReplayRules):
+    """Bash: everything as it was recorded."""
+
+    _DATASET = re.compile(r"nl2bash_(fs_\d)")
+
+    def dataset(self, name: str) -> str:
+        found = self._DATASET.search(name)
+        return f"nl2bash:{found[1]}" if found else name
