@@ -201,9 +201,9 @@ def test_a_lost_server_costs_one_episode(tasks: Dataset, tmp_path: Path) -> None
     env = intercode.make("sql", Dataset("own", "sql", (own,)), engine="mysql")
     env.reset()
     session: Any = env._session
-    session._server.kill(session._server._killer.id)
+    session._server.kill(session._server._kill_connection.id)
     session.run("SET @x = 1", 10.0)
-    session._server.kill(session._own.link.id)
+    session._server.kill(session._private.connection.id)
     with pytest.raises(DatabaseLostError):
         env.step("SELECT @x")
     env.reset()

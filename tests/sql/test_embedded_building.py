@@ -51,6 +51,7 @@ def _build_it(path: str, answers: multiprocessing.Queue[str]) -> None:
     answers.put(str(build_databases(Path(path)).folder))
 
 
+@pytest.mark.slow
 def test_processes_build_it_together(tmp_path: Path, cache: Path) -> None:
     spec = shop_in(tmp_path)
     context = multiprocessing.get_context("spawn")

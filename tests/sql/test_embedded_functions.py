@@ -20,6 +20,7 @@ WORDS = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=8)
 PATTERNS = st.text(st.sampled_from("abAB%_\\ ."), max_size=8)
 
 
+@pytest.mark.slow
 @given(st.text(st.sampled_from("abAB_% ."), max_size=8), PATTERNS)
 def test_like_is_what_its_definition_says(text: str, pattern: str) -> None:
     expected, escaped = "", False

@@ -175,14 +175,14 @@ def test_what_cannot_be_opened(engine: SqlEngine, tmp_path: Path, shop: Database
 def test_connections_are_used_again(shop: DatabaseSpec) -> None:
     opened = open_engine("embedded")
     first = opened.open(shop)
-    link = first.link  # type: ignore[attr-defined]
+    link = first.connection  # type: ignore[attr-defined]
     first.close()
     second = opened.open(shop)
-    assert second.link is link  # type: ignore[attr-defined]
+    assert second.connection is link  # type: ignore[attr-defined]
     second.run("DELETE FROM sale", 10.0)
     second.close()
     third = opened.open(shop)
-    assert third.link is not link  # type: ignore[attr-defined]
+    assert third.connection is not link  # type: ignore[attr-defined]
     assert shown(third, "SELECT COUNT(*) FROM sale") == "[(3,)]"
     third.close()
     opened.close()

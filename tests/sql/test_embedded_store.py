@@ -235,6 +235,7 @@ engine.close()
 """
 
 
+@pytest.mark.slow
 def test_many_processes_share_a_file(folder: Path, shop: DatabaseSpec) -> None:
     engine_in(folder).open(shop).close()  # built once
     command = [sys.executable, "-c", PROCESS, str(shop.path)]

@@ -83,6 +83,7 @@ def test_the_words_name_place_clause_and_column() -> None:
     )
 
 
+@pytest.mark.slow
 def test_exactly_the_golds_that_failed_on_the_authors_server_fail(data_dir: Path) -> None:
     folder = data_dir / "sql" / "spider"
     rows = json.loads((folder / "ic_spider_dev.json").read_text("utf-8"))

@@ -66,6 +66,7 @@ def runs(pid: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 def test_a_killed_owner_leaves_no_server_and_no_files(home: Path, own: DatabaseSpec) -> None:
     with owner(own) as process:
         pid = server_of(home)
@@ -75,6 +76,7 @@ def test_a_killed_owner_leaves_no_server_and_no_files(home: Path, own: DatabaseS
         eventually(lambda: not home.exists(), "its files are gone", 20.0)
 
 
+@pytest.mark.slow
 def test_a_killed_supervisor_takes_the_server_along(home: Path, own: DatabaseSpec) -> None:
     with owner(own) as process:
         pid = server_of(home)
@@ -89,6 +91,7 @@ def test_a_killed_supervisor_takes_the_server_along(home: Path, own: DatabaseSpe
     engine.close()
 
 
+@pytest.mark.slow
 def test_two_processes_share_a_server_and_the_last_one_ends_it(
     home: Path, own: DatabaseSpec
 ) -> None:
@@ -108,6 +111,7 @@ def test_two_processes_share_a_server_and_the_last_one_ends_it(
         eventually(lambda: not runs(pid), "the server is gone", 20.0)
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_left_on_a_shared_server_is_removed(
     home: Path, own: DatabaseSpec
 ) -> None:
@@ -131,6 +135,7 @@ def _ours(address: Address) -> list[str]:
     return [str(name) for (name,) in rows or ()]
 
 
+@pytest.mark.slow
 def test_a_killed_server_costs_the_episode_and_the_next_one_has_another(
     home: Path, own: DatabaseSpec
 ) -> None:
@@ -184,6 +189,7 @@ def _everything(address: Address) -> tuple[object, object]:
     return found
 
 
+@pytest.mark.slow
 def test_loaded_data_are_kept_and_those_used_longest_ago_forgotten(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,6 +203,7 @@ def test_loaded_data_are_kept_and_those_used_longest_ago_forgotten(
     assert len([p for p in kept if not p.name.startswith("empty-")]) == 2
 
 
+@pytest.mark.slow
 def test_threads_open_one_server(home: Path, own: DatabaseSpec) -> None:
     engine = open_engine("mysql")
     seen: list[str] = []
@@ -238,6 +245,7 @@ engine.close()
 """
 
 
+@pytest.mark.slow
 def test_an_ordinary_user_has_a_server_too(shop: DatabaseSpec) -> None:
     with ordinary_home() as home:
         (home / "shop.sql").write_bytes(shop.path.read_bytes())

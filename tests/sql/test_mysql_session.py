@@ -219,7 +219,7 @@ def test_values_are_read_as_the_client_reads_them(session: SqlSession) -> None:
         "0, '', '', '0001-01-01', -0.0, 0, 1901, '', '', '1000-01-01', 0)"
     )
     assert [shown(session, made), shown(session, rows)] == ["None", "None"]
-    link: Any = session._own.link  # type: ignore[attr-defined]
+    link: Any = session._private.connection  # type: ignore[attr-defined]
     cursor = link._connection.cursor()
     cursor.execute(code)
     expected = cursor.fetchall()

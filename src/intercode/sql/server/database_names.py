@@ -44,7 +44,7 @@ class DatabaseNames:
     _server_name_pattern: re.Pattern[str] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_real", re.compile(re.escape(self.server_name), re.IGNORECASE))
+        object.__setattr__(self, "_server_name_pattern", re.compile(re.escape(self.server_name), re.IGNORECASE))
 
     def to_server(self, code: str, pieces: tuple[Token, ...]) -> str:
         """A statement with the server's name where the episode's stands for the database."""

@@ -27,7 +27,7 @@ def scalar_subquery(node: exp.Expr, scope: Scope) -> Expression:
     query = _compile_subquery(node, scope, ordered=True)
     if len(query.types) > 1:
         return _row_subquery(query, scope)
-    kind = query.types[0].maybe()
+    kind = query.types[0].as_nullable()
     if query.single:
         return Expression(f"({query.sql})", kind)
     tag = scope.context.new_alias()
@@ -47,7 +47,7 @@ def _row_subquery(query, scope: Scope) -> Expression:  # type: ignore[no-untyped
             f"(SELECT CASE WHEN COUNT(*) > 1 THEN mysql_raise(1242) ELSE MAX({tag}.c{i}) END "
             f"FROM (SELECT * FROM ({query.sql}) LIMIT 2) AS {tag})"
         )
-        parts.append(Expression(sql, kind.maybe()))
+        parts.append(Expression(sql, kind.as_nullable()))
     return Expression("", INT, columns=tuple(parts))
 
 
