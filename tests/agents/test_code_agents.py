@@ -8,7 +8,7 @@ import pytest
 
 from intercode.agents import open_agent
 from intercode.agents.languages import language_of
-from intercode.agents.tools import tool_set_of
+from intercode.agents.tool_calling import tool_set_of
 from intercode.core.languages import load_language
 from intercode.environments.code.env import CodeEnv
 from intercode.evaluation.rollout import rollout

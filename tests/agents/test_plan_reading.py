@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from intercode.agents.plan_parsing import parse_plan, parse_plan_original
+from intercode.agents.plan_solve import parse_plan, parse_plan_original
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from intercode.agents.labels import split_sections
 from intercode.agents.languages import language_of
-from intercode.agents.parsing import parse_answer
-from intercode.agents.plan_parsing import parse_plan, parse_plan_original
-from intercode.agents.react_parsing import (
+from intercode.agents.parsing import parse_answer, split_sections
+from intercode.agents.plan_solve import parse_plan, parse_plan_original
+from intercode.agents.react import (
     NO_ACTION_REASON,
     UNCLOSED_REASON,
     parse_action_original,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from intercode.agents import Feedback, open_agent
-from intercode.agents.react_parsing import parse_action_original
+from intercode.agents.react import parse_action_original
 from intercode.core.types import Brief, Score
 from intercode.models import open_model
 from support.recorded_endpoint import FORCED, RecordedEndpoint

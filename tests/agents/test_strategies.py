@@ -9,7 +9,7 @@ import pytest
 
 import intercode
 from intercode.agents import open_agent
-from intercode.agents.tools import tool_set_of
+from intercode.agents.tool_calling import tool_set_of
 from intercode.core.types import Trajectory
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.rollout import rollout, rollout_branches

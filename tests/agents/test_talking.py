@@ -11,7 +11,7 @@ import pytest
 
 from intercode.agents import Feedback, open_agent
 from intercode.agents.model_agent import ModelAgent
-from intercode.agents.tools import sanitize_calls, tool_set_of
+from intercode.agents.tool_calling import sanitize_calls, tool_set_of
 from intercode.core.errors import ConfigError, UnknownNameError
 from intercode.core.types import AgentOutput, Brief, Score, Usage
 from intercode.models import ScriptedModel

@@ -8,7 +8,7 @@ import pytest
 
 import intercode
 from intercode.agents import open_agent
-from intercode.agents.snapshot import snapshot_agent
+from intercode.agents.base import snapshot_agent
 from intercode.core.errors import EnvironmentStateError, ModelUnavailableError
 from intercode.core.types import AgentOutput, Brief, Dataset, Task, Usage
 from intercode.environments.base.env import InterCodeEnv
@@ -45,7 +45,7 @@ def env() -> Iterator[InterCodeEnv]:
 # ------------------------------------------------------------- a person alone
 def test_a_person_plays_and_each_turn_says_so(env: InterCodeEnv) -> None:
     t = play_task(env, 0, Scripted(act("echo five"), act("submit")))
-    assert [(s.actor, s.action) for s in t.steps] == [("person", "echo five"), ("person", "submit")]
+    assert [(s.actor, s.action) for s in t.steps] == [("human", "echo five"), ("human", "submit")]
     assert t.success and t.end == "submitted" and t.run == {}
 
 
@@ -111,7 +111,7 @@ def test_an_episode_that_was_left_is_gone_on_with(env: InterCodeEnv) -> None:
     env.reset(options={"task": 0})
     with InteractiveEpisode(env) as sitting:
         for action in ("cd /tmp", "x=7", "true"):
-            sitting.take_turn(AgentOutput(action, actor="person"))
+            sitting.take_turn(AgentOutput(action, actor="human"))
         sitting.undo()
         left = sitting.draft()
     person = Scripted(act("echo $x $PWD"), UNDO, UNDO, act("echo five"), act("submit"))
@@ -139,7 +139,7 @@ def test_a_person_acts_in_its_place_and_the_agent_is_told(env: InterCodeEnv) -> 
     person = Scripted(GO, act("echo mine"), GO)
     t = play_task(env, 0, person, agent)
     assert [(s.actor, s.action) for s in t.steps] == [
-        ("agent", "echo one"), ("person", "echo mine"), ("agent", "echo five"),
+        ("agent", "echo one"), ("human", "echo mine"), ("agent", "echo five"),
     ]  # fmt: skip
     assert person.offered == [("echo one", "agent"), ("echo two", "agent"), ("echo five", "agent")]
     replaced = t.steps[1]
@@ -156,9 +156,9 @@ def test_a_person_takes_over_and_hands_back(env: InterCodeEnv) -> None:
     agent = react("echo one", "echo five", "never asked")
     person = Scripted(GO, TAKE, act("cd /tmp"), act("pwd"), BACK, STOP)
     t = play_task(env, 0, person, agent)
-    assert [s.actor for s in t.steps] == ["agent", "person", "person"]
+    assert [s.actor for s in t.steps] == ["agent", "human", "human"]
     assert [leads for _, leads in person.offered] == [
-        "agent", "agent", "person", "person", "person", "agent",
+        "agent", "agent", "human", "human", "human", "agent",
     ]  # fmt: skip
     assert person.offered[-1][0] == "never asked"  # the second answer gave way to the person's turn
     talk = " ".join(content for _, content in single_turn_talk(agent))
@@ -177,7 +177,7 @@ def test_what_came_of_its_own_turn_is_told_before_the_persons(env: InterCodeEnv)
 
     agent = open_agent("try-again", model=ScriptedModel(answer))  # type: ignore[arg-type]
     t = play_task(env, 0, Scripted(GO, act("echo mine"), BACK, GO), agent)
-    assert [s.actor for s in t.steps] == ["agent", "person", "agent"] and t.success
+    assert [s.actor for s in t.steps] == ["agent", "human", "agent"] and t.success
     said = "\n".join(str(m["content"]) for s in t.steps for m in s.messages)
     assert said.index("echo one") < said.index("\none\n") < said.index("echo mine")
 
@@ -213,7 +213,7 @@ def test_an_undo_brings_back_the_agent_and_what_it_proposed(env: InterCodeEnv) -
         "echo one", "echo two", "echo five", "echo one", "echo two", "echo five",
     ]  # fmt: skip
     assert [(s.actor, s.action) for s in t.steps] == [
-        ("agent", "echo one"), ("person", "echo mine"), ("agent", "echo five"),
+        ("agent", "echo one"), ("human", "echo mine"), ("agent", "echo five"),
     ]  # fmt: skip
     assert len(calls) == 5  # the proposal that was undone is offered again, not asked for again
     assert [m for s in t.steps for m in s.messages] == list(agent.messages)  # type: ignore[attr-defined]
@@ -226,7 +226,7 @@ def test_when_the_agent_has_stopped_the_person_goes_on(env: InterCodeEnv) -> Non
     person = Scripted(GO, act("echo five"), act("submit"))
     t = play_task(env, 0, person, Deaf("true"))
     assert person.notes == ["the agent has stopped"] and t.success
-    assert person.offered[1] == (None, "person")
+    assert person.offered[1] == (None, "human")
     assert play_task(env, 0, Scripted(GO, STOP), Deaf("true")).end == "agent_stopped"
 
 

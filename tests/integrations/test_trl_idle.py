@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 import gc
 import threading
+
+import pytest
 
 from intercode.integrations.trl.idle_timeout import IdleReaper
 from support.boxes import eventually

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+
+import pytest
 
 from intercode.models import Message, OpenAIModel
 from intercode.models.transport.concurrency import INITIAL_LIMIT, ConcurrencyLimiter

@@ -174,9 +174,9 @@ def test_what_is_no_http_is_told(said: bytes) -> None:
 
 
 def test_an_answer_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    from intercode.models.transport import connection
+    from intercode.models.transport import http
 
-    monkeypatch.setattr(connection, "MAX_RESPONSE_BYTES", 1 << 20)
+    monkeypatch.setattr(http, "MAX_RESPONSE_BYTES", 1 << 20)
     large: Any = status(200, b" " * (3 << 20))
     with (
         FaultyEndpoint(large) as server,

@@ -44,9 +44,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def handle(args: argparse.Namespace) -> int:
     """Print the comparison, or the transcripts."""
-    from intercode.results.compare.comparison import compare_all
+    from intercode.results.compare.comparison import compare_all, open_side
     from intercode.results.compare.comparison_tables import comparison_tables, comparisons_json
-    from intercode.results.compare.sides import open_side
     from intercode.results.compare.transcripts import side_by_side
     from intercode.results.tables import render
 

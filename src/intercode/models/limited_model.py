@@ -13,8 +13,12 @@ from intercode.core.errors import BudgetError, ConfigError, InterCodeError, Mode
 from intercode.core.types import Usage
 from intercode.models.base import Completion, Message, Model, Tool
 from intercode.models.budget import DEFAULT_RESERVED_TOKENS, Budget, Reservation
-from intercode.models.call import LENGTH_FINISH_REASONS, CallLimits, DeadlineExceededError
-from intercode.models.endpoint import Endpoint
+from intercode.models.endpoint import (
+    LENGTH_FINISH_REASONS,
+    CallLimits,
+    DeadlineExceededError,
+    Endpoint,
+)
 from intercode.models.prices import Price
 from intercode.models.token_count import Calibration, estimate_tokens
 

@@ -13,9 +13,15 @@ from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.logs import load_log
 from intercode.core.trajectories import TRAJECTORIES_FILE, append_trajectory, write_run_metadata
 from intercode.core.types import Step, Trajectory, Usage
-from intercode.results.compare.comparison import Comparison, compare, compare_all
+from intercode.results.compare.comparison import (
+    CONDITIONS,
+    Comparison,
+    Side,
+    compare,
+    compare_all,
+    open_side,
+)
 from intercode.results.compare.comparison_tables import comparison_tables, comparisons_json, verdict
-from intercode.results.compare.sides import CONDITIONS, Side, open_side
 
 FACTS = {
     "environment": "bash", "dataset": "mine", "dataset_hash": "h1", "profile": "standard",

@@ -6,8 +6,7 @@ import re
 from pathlib import Path
 
 from intercode.results import report
-from intercode.results.latex import escape_latex
-from intercode.results.tables import Table, render
+from intercode.results.tables import Table, escape_latex, render
 
 TABLE = Table(
     "my table",

@@ -8,7 +8,7 @@ import pytest
 
 from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.types import Step, Trajectory
-from intercode.results.compare.sides import Side
+from intercode.results.compare.comparison import Side
 from intercode.results.compare.transcripts import MAX_OBSERVATION_LINES, side_by_side
 from intercode.results.report.result_sets import ResultSet
 

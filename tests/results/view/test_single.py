@@ -14,8 +14,13 @@ import pytest
 
 from intercode.core.errors import UsageError
 from intercode.results.view import Library, write_page
-from intercode.results.view.encoding import browser_json
-from intercode.results.view.page import CONNECT_NONE, SCRIPTS, content_security_policy, page_head
+from intercode.results.view.page import (
+    CONNECT_NONE,
+    SCRIPTS,
+    browser_json,
+    content_security_policy,
+    page_head,
+)
 from support import hostile_run
 from support.view_runs import write_run
 

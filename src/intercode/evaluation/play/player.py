@@ -6,8 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from intercode.agents.base import Agent, Feedback
-from intercode.agents.snapshot import AgentSnapshot, snapshot_agent
+from intercode.agents.base import Agent, AgentSnapshot, Feedback, snapshot_agent
 from intercode.core.errors import BudgetError, EnvironmentStateError, ModelError
 from intercode.core.types import AgentOutput, Brief, EndReason, Trajectory
 from intercode.environments.base.env import InterCodeEnv

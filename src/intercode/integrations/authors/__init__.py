@@ -18,10 +18,7 @@ from intercode.integrations.authors.base import (
     IntercodeEnv,
 )
 from intercode.integrations.authors.data import IntercodeDataLoader
-from intercode.integrations.authors.python import PythonEnv
-from intercode.integrations.authors.shell import BashEnv, CTFEnv
-from intercode.integrations.authors.sql import SqlEnv
-from intercode.integrations.authors.swe import SWEEnv
+from intercode.integrations.authors.environments import BashEnv, CTFEnv, PythonEnv, SqlEnv, SWEEnv
 
 __all__ = [
     "ACTION_EXEC", "AGENT_OBS", "CORRUPT_GOLD", "EVAL_OBS", "REWARD", "BashEnv", "CTFEnv",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,7 +25,38 @@ from intercode.integrations.authors.data import (
     load_data_file,
     without_setup,
 )
-from intercode.integrations.authors.logs import save_submission
+
+
+def save_submission(env: IntercodeEnv, folder: str) -> Path:
+    """Write actions, observations and the reward to ``folder/logs_NAME/log_TIME.json``; several
+    submissions within one moment get a number more."""
+    row: dict[str, Any] = {"environment": env.name}
+    if not env.tool_mode:
+        row |= {"query_idx": env.query_idx, "query": env.query, "gold": env.gold}
+        row["reward"] = env.reward
+    row["trajectory"] = [
+        {"action": a, "observation": _observation_text(o)} for a, o in env.trajectory
+    ]
+    row["info"] = env.info
+    place = Path(folder) / f"logs_{env.name}"
+    place.mkdir(parents=True, exist_ok=True)
+    stamp, number = datetime.now().strftime("%Y%m%d%H%M%S"), 0
+    text = json.dumps(row, indent=2, default=str)
+    while True:
+        path = place / f"log_{stamp}{f'_{number}' if number else ''}.json"
+        try:
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+            return path
+        except FileExistsError:
+            number += 1
+
+
+def _observation_text(observation: Any) -> str:
+    if isinstance(observation, list):
+        return "".join(map(str, observation))
+    return str(observation)
+
 
 AGENT_OBS, EVAL_OBS, CORRUPT_GOLD = "agent_obs", "eval_obs", "corrupt_gold"
 ACTION_EXEC, REWARD = "action_executed", "reward"
@@ -30,7 +64,16 @@ ACTION_EXEC, REWARD = "action_executed", "reward"
 
 _DOCKER_ARGUMENTS = ("command", "environment", "ports", "volumes")
 """Arguments that theirs hands to Docker when it starts its one container."""
-_ENV_SETTINGS = ("image", "sandbox", "network", "timeout", "engine", "dsn", "interpreter", "recycle")
+_ENV_SETTINGS = (
+    "image",
+    "sandbox",
+    "network",
+    "timeout",
+    "engine",
+    "dsn",
+    "interpreter",
+    "recycle",
+)
 
 logger = logging.getLogger("intercode.integrations.authors")
 

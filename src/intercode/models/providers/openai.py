@@ -26,8 +26,12 @@ from intercode.models.providers.chat_responses import (
     parse_error,
     parse_response,
 )
-from intercode.models.transport.connection import HttpResponse
-from intercode.models.transport.http import ConnectionPool, parse_base_url, validate_key
+from intercode.models.transport.http import (
+    ConnectionPool,
+    HttpResponse,
+    parse_base_url,
+    validate_key,
+)
 from intercode.models.transport.retry import (
     OVERLOAD_STATUSES,
     AttemptError,

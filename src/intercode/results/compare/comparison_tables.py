@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from intercode.results.compare.comparison import POWER, Comparison, Flip
-from intercode.results.compare.sides import Mismatch, Side
+from intercode.results.compare.comparison import POWER, Comparison, Flip, Mismatch, Side
 from intercode.results.report.result_sets import why_not_comparable
 from intercode.results.statistics.metrics import count_failed
 from intercode.results.tables import Cell, Table

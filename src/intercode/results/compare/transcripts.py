@@ -9,7 +9,7 @@ from itertools import zip_longest
 from intercode.core.errors import UsageError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Step, Trajectory
-from intercode.results.compare.sides import Side
+from intercode.results.compare.comparison import Side
 from intercode.results.statistics.behaviour import labelled_turns
 from intercode.results.statistics.samples import solving_turn
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from intercode.agents.languages import language_of
 from intercode.agents.prompt import Prompt
-from intercode.agents.tools import tool_set_of
+from intercode.agents.tool_calling import tool_set_of
 from intercode.core.types import Trajectory
 from intercode.models.base import Tool
 

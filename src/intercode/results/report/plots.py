@@ -16,9 +16,12 @@ from intercode.core import logs
 from intercode.core.errors import ConfigError
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Trajectory
-from intercode.results.report.result_sets import ResultSet, collect_result_sets
+from intercode.results.report.result_sets import (
+    ResultSet,
+    collect_result_sets,
+    different_tasks_warning,
+)
 from intercode.results.report.run_tables import MAX_GROUPS, ordered_groups
-from intercode.results.report.subsets import different_tasks_warning
 from intercode.results.statistics import figures, metrics
 from intercode.results.statistics.intervals import Estimate
 

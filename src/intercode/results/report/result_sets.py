@@ -3,13 +3,69 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from intercode.core.types import Trajectory
-from intercode.results.report.variants import variant_labels
 from intercode.results.statistics.metrics import drop_retried_failures
+
+SETTINGS = ("generation", "agent_options", "env_options", "max_turns", "timeout", "seed")
+WHOLE_SETTINGS = ("prompts", "endpoint")
+"""As ``SETTINGS``, but no tables."""
+_MAX_LENGTH = 40
+
+
+def variant_labels(runs: Sequence[tuple[str, Trajectory]]) -> list[str]:
+    """A label for each of several runs, given by where it lies and one of its episodes.
+
+    ``temperature = 0.7`` and the like for every setting that is not the same in all; ``from FILE``
+    for a further one with the settings of one before, nothing for the first of those.
+    """
+    facts = [_flatten_settings(episode.run) for _, episode in runs]
+    names = sorted({name for one in facts for name in one})
+    apart = [n for n in names if any(one.get(n) != facts[0].get(n) for one in facts)]
+    out: list[str] = []
+    seen: set[str] = set()
+    for (log, _), one in zip(runs, facts, strict=True):
+        label = ", ".join(f"{n} = {_shorten(one.get(n))}" for n in apart)
+        further = f"from {log}"
+        out.append(label if label not in seen else f"{label}, {further}".removeprefix(", "))
+        seen.add(label)
+    return out
+
+
+def _flatten_settings(run: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by name, those in tables by their own."""
+    found: dict[str, Any] = {}
+    for name in SETTINGS + WHOLE_SETTINGS:
+        value = run.get(name)
+        found |= value if isinstance(value, Mapping) and name in SETTINGS else {name: value}
+    return {name: value for name, value in found.items() if value not in (None, {}, [])}
+
+
+def _shorten(value: Any) -> str:
+    text = "none" if value is None else str(value)
+    return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}..."
+
+
+def different_tasks_warning(entries: Sequence[ResultSet]) -> list[str]:
+    """The warning that belongs to a column whose rows rest on different tasks; with how many tasks
+    each row has, and how many are in all of them."""
+    sets = [frozenset(t.task for t in entry.episodes) for entry in entries]
+    if len(set(sets)) < 2:
+        return []
+    counts = ", ".join(
+        f"{entry.agent} {entry.model} {len(tasks)}"
+        for entry, tasks in zip(entries, sets, strict=True)
+    )
+    common = len(frozenset.intersection(*sets))
+    return [
+        f"{entries[0].dataset}: rows that rest on different tasks cannot be compared (tasks: "
+        f"{counts}; in all of them: {common})."
+    ]
+
 
 SOURCE_RUN = "run"
 SOURCE_PUBLISHED = "published"

@@ -6,8 +6,12 @@ from collections.abc import Callable, Sequence
 
 from intercode.core.types import Trajectory
 from intercode.results.report.paper import failure_notes, mixed_conditions_warning
-from intercode.results.report.result_sets import SOURCE_RUN, ResultSet, why_not_comparable
-from intercode.results.report.subsets import different_tasks_warning
+from intercode.results.report.result_sets import (
+    SOURCE_RUN,
+    ResultSet,
+    different_tasks_warning,
+    why_not_comparable,
+)
 from intercode.results.statistics import metrics
 from intercode.results.tables import Cell, Table
 

@@ -7,9 +7,157 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from collections.abc import Callable, Sequence
+from itertools import takewhile
 
 from intercode.core.python_syntax import parse_python
-from intercode.results.statistics.exploration_shell import is_shell_exploration
+from intercode.results.statistics.shell_commands import ShellCommand, parse_commands
+
+_READING_COMMANDS_TEXT = """
+ls dir vdir cat tac head tail more less nl wc grep egrep fgrep zgrep zcat bzcat xzcat rg ag cut
+tr uniq comm join paste diff cmp sdiff fold fmt column rev od hexdump strings file stat du df
+tree pwd basename dirname realpath readlink md5sum sha1sum sha224sum sha256sum sha384sum
+sha512sum cksum sum b2sum base64 base32 echo printf true false test [ [[ : seq yes expr bc which
+whereis type command whatis apropos man info help compgen locate id whoami groups who w users
+last finger uname hostname arch nproc cal uptime free ps pgrep pstree top lsof jobs vmstat lscpu
+lsblk lsmod lspci lsusb mount env printenv locale getconf getent tty dmesg history cd pushd popd
+dirs read sleep shuf factor numfmt jq host dig nslookup ping whois traceroute exiftool readelf
+objdump nm ldd pdfinfo pdftotext identify mmls fls icat fsstat istat img_stat srch_strings
+zipinfo xxd tshark capinfos ip ifconfig netstat ss route
+"""
+READING_COMMANDS = frozenset(_READING_COMMANDS_TEXT.split())
+"""Commands that read, whatever their options (those with options that write are in ``GUARDED``)."""
+
+_WRAPPER_COMMANDS = frozenset(
+    ("sudo", "nohup", "nice", "stdbuf", "builtin", "exec", "busybox", "setsid")
+)
+_OPTIONS_ONLY_COMMANDS = frozenset(("mount", "hostname", "env", "ifconfig"))
+_HARMLESS_TARGETS = ("/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty")
+_AWK_WRITES = re.compile(r"""print[^;}]*[>|]\s*["\w$(/]|system\s*\(|getline|\|&""")
+_SED_WRITES = re.compile(r"(?:^|[;}\d$/!\s])[wWe]\s+\S|/[gpiI\d]*[we](?:\s|$)")
+_FIND_WRITES = ("-delete", "-fprint", "-fprintf", "-fprint0", "-fls")
+_FIND_RUNS = ("-exec", "-execdir", "-ok", "-okdir")
+
+Words = Sequence[str]
+
+
+def is_shell_exploration(code: str) -> bool:
+    """Whether every command in a text reads, and none writes, starts or ends anything."""
+    if re.search(r"(?:^|[;&|\s])function\s|\w+\s*\(\)\s*\{", code):
+        return False
+    found = parse_commands(code)
+    return bool(found) and all(map(_command_only_reads, found or ()))
+
+
+def _command_only_reads(command: ShellCommand) -> bool:
+    if any(target not in _HARMLESS_TARGETS for target in command.output_targets):
+        return False
+    return not command.words or words_only_read(command.words)
+
+
+def words_only_read(words: Words) -> bool:
+    """Whether one simple command reads. ``sudo``, ``xargs``, ``timeout`` and their like are judged
+    by the command that they run."""
+    name, rest = words[0].rpartition("/")[2], words[1:]
+    if name in _WRAPPER_COMMANDS:
+        return bool(rest) and not rest[0].startswith("-") and words_only_read(rest)
+    if name in _OPTIONS_ONLY_COMMANDS:
+        return all(word.startswith("-") for word in rest)
+    if name in CONDITIONAL_COMMANDS:
+        return CONDITIONAL_COMMANDS[name](rest)
+    return name in READING_COMMANDS
+
+
+def _find(rest: Words) -> bool:
+    if any(word in _FIND_WRITES for word in rest):
+        return False
+    starts = [at for at, word in enumerate(rest) if word in _FIND_RUNS]
+    runs = [list(takewhile(lambda w: w not in (";", "+"), rest[at + 1 :])) for at in starts]
+    return all(run and words_only_read(run) for run in runs)
+
+
+def _xargs(rest: Words) -> bool:
+    """The first word that is neither an option nor the value of one is the command."""
+    valued = {"-I", "-n", "-P", "-L", "-d", "-s", "-a", "-E", "--delimiter", "--max-args"}
+    at = 0
+    while at < len(rest) and rest[at].startswith("-"):
+        at += 2 if rest[at] in valued else 1
+    return at >= len(rest) or words_only_read(rest[at:])
+
+
+def _timeout(rest: Words) -> bool:
+    run = [word for word in rest if not word.startswith("-")]
+    return len(run) > 1 and words_only_read(run[1:])
+
+
+def _without_options(*options: str) -> Callable[[Words], bool]:
+    """Reads unless one of these options is there; a short one may stand in a bundle."""
+    short = {o[1] for o in options if len(o) == 2}
+    long = [o for o in options if len(o) > 2]
+
+    def reads(rest: Words) -> bool:
+        for word in rest:
+            if word.startswith("--"):
+                if any(word == o or word.startswith(f"{o}=") for o in long):
+                    return False
+            elif word.startswith("-") and short & set(word[1:]):
+                return False
+        return True
+
+    return reads
+
+
+def _sed(rest: Words) -> bool:
+    inert = _without_options("-i", "--in-place")(rest)
+    return inert and not any(_SED_WRITES.search(w) for w in rest if not w.startswith("-"))
+
+
+def _tar(rest: Words) -> bool:
+    """Only listing reads."""
+    modes = [w.lstrip("-") for w in rest[:1]] + [w for w in rest if w.startswith("--")]
+    return bool(rest) and ("t" in modes[0] and not set(modes[0]) & set("xcruA"))
+
+
+def _shell(rest: Words) -> bool:
+    """``bash -c TEXT`` is judged by its text."""
+    return len(rest) == 2 and rest[0] == "-c" and is_shell_exploration(rest[1])
+
+
+CONDITIONAL_COMMANDS: dict[str, Callable[[Words], bool]] = {
+    "find": _find,
+    "xargs": _xargs,
+    "timeout": _timeout,
+    "sed": _sed,
+    "awk": lambda rest: not any(_AWK_WRITES.search(word) for word in rest),
+    "gawk": lambda rest: not any(_AWK_WRITES.search(word) for word in rest),
+    "mawk": lambda rest: not any(_AWK_WRITES.search(word) for word in rest),
+    "sort": _without_options("-o", "--output"),
+    "tree": _without_options("-o"),
+    "tar": _tar,
+    "bash": _shell,
+    "sh": _shell,
+    "unzip": lambda rest: any(w in ("-l", "-v", "-Z", "-t", "-p") for w in rest),
+    "gzip": lambda rest: any(w in ("-l", "-t", "--list") for w in rest),
+    "gunzip": lambda rest: any(w in ("-c", "-l", "-t") for w in rest),
+    "zip": lambda rest: "-sf" in rest,
+    "xxd": lambda rest: not any(w in ("-r", "-revert") for w in rest),
+    "binwalk": _without_options("-e", "-M", "-D", "--extract", "--dd"),
+    "zsteg": _without_options("-E"),
+    "curl": _without_options("-o", "-O", "-d", "-X", "-T", "-F", "--output", "--data", "--request",
+                     "--upload-file", "--form", "--remote-name"),
+    "uniq": lambda rest: sum(not w.startswith("-") for w in rest) < 2,
+    "git": lambda rest: bool(rest) and rest[0] in ("status", "log", "show", "diff", "blame"),
+    "tcpdump": lambda rest: "-r" in rest and "-w" not in rest,
+    "date": lambda rest: _without_options("-s", "--set")(rest) and not any(map(str.isdigit, rest)),
+    "crontab": lambda rest: list(rest) == ["-l"],
+    "set": lambda rest: not rest,
+    "export": lambda rest: not rest or list(rest) == ["-p"],
+    "alias": lambda rest: not any("=" in word for word in rest),
+    "python3": lambda rest: list(rest) in (["--version"], ["-V"]),
+    "python": lambda rest: list(rest) in (["--version"], ["-V"]),
+}  # fmt: skip
+"""Commands that read in some forms only."""
+
 
 MAX_ACTION_LENGTH = 20_000
 """An action of more characters is a program, and not read."""

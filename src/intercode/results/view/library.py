@@ -11,7 +11,7 @@ from typing import Any
 from intercode.core.errors import UsageError
 from intercode.core.logs import find_logs
 from intercode.core.types import Trajectory, to_jsonable
-from intercode.results.compare.sides import CONDITIONS
+from intercode.results.compare.comparison import CONDITIONS
 from intercode.results.view.log_index import LogIndex, open_log
 from intercode.results.view.rows import FIELDS, episode_rows, own_metadata, run_summary
 

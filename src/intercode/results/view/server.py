@@ -16,9 +16,14 @@ from urllib.parse import parse_qs, urlsplit
 
 from intercode import __version__
 from intercode.core.errors import InterCodeError, UsageError
-from intercode.results.view.encoding import browser_json
 from intercode.results.view.library import Library
-from intercode.results.view.page import CONNECT_SELF, content_security_policy, page_head, page_tail
+from intercode.results.view.page import (
+    CONNECT_SELF,
+    browser_json,
+    content_security_policy,
+    page_head,
+    page_tail,
+)
 
 LOOPBACK = "127.0.0.1"
 HEADERS = {

@@ -11,9 +11,8 @@ from typing import TextIO
 
 from intercode import __version__
 from intercode.core.errors import UsageError
-from intercode.results.view.encoding import browser_json
 from intercode.results.view.library import Library
-from intercode.results.view.page import CONNECT_NONE, page_head, page_tail
+from intercode.results.view.page import CONNECT_NONE, browser_json, page_head, page_tail
 
 CHUNK_CHARACTERS = 1 << 20
 """Characters of JSON after which a piece is closed. What is looked at costs opening one piece."""

@@ -1,0 +1,189 @@
+"""The authors' ``BashEnv`` and ``CTFEnv``."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from typing import Any, ClassVar, NoReturn
+
+from intercode.core.errors import UsageError
+from intercode.core.types import Dataset, ExecResult, Profile, Score, TestResult
+from intercode.environments.bash.env import BashEnv as OurBashEnv
+from intercode.environments.bash.reward import CHECKED_CODES
+from intercode.environments.ctf.env import CTFEnv as OurCTFEnv
+from intercode.environments.python.env import PythonEnv as OurPythonEnv
+from intercode.environments.sql.env import SqlEnv as OurSqlEnv
+from intercode.integrations.authors.base import (
+    AGENT_OBS,
+    CORRUPT_GOLD,
+    EVAL_OBS,
+    REWARD,
+    IntercodeEnv,
+    ScorableEnv,
+)
+
+
+class _ScorableBashEnv(ScorableEnv, OurBashEnv):
+    pass
+
+
+class _ScorableCtfEnv(ScorableEnv, OurCTFEnv):
+    pass
+
+
+class _ShellEnv(IntercodeEnv):
+    @property
+    def workdir(self) -> str:
+        """The directory in which the next action runs."""
+        return self.env.working_directory
+
+
+class BashEnv(_ShellEnv):
+    """Bash. ``info`` of a submission has the parts of the reward, and how the changes differ."""
+
+    name: ClassVar[str] = "ic_bash"
+    environment: ClassVar[str] = "bash"
+    images: ClassVar = {"intercode-nl2bash": "recipe:nl2bash"}
+    env_class: ClassVar[type[ScorableEnv]] = _ScorableBashEnv
+
+    def _submission_info(self, score: Score) -> dict[str, Any]:
+        agent, gold = self.recorder.agent, self.recorder.gold
+        info = {
+            REWARD: dict(score.parts),
+            "diff_miss": list(score.details["missed"]),
+            "diff_extra": list(score.details["extra"]),
+            "answer_similarity": score.details["similarity"],
+            AGENT_OBS: self.observation,
+            EVAL_OBS: gold.output,
+            CORRUPT_GOLD: gold.output is None,
+        }
+        both = [e for e in set(agent.status) & set(gold.status) if e[1] in CHECKED_CODES]
+        if both:
+            same = sum(agent.checksums.get(p) == gold.checksums.get(p) for p, _ in both)
+            info["diff_same"] = {"files": both, "correct": same, "total": len(both)}
+        return info
+
+
+class CTFEnv(_ShellEnv):
+    """Capture the Flag: ``submit FLAG``. Without ``preprocess`` an episode begins in ``/``."""
+
+    name: ClassVar[str] = "ic_ctf"
+    environment: ClassVar[str] = "ctf"
+    images: ClassVar = {"intercode-ctf": "recipe:ctf"}
+    env_class: ClassVar[type[ScorableEnv]] = _ScorableCtfEnv
+
+    def _submitted_answer(self) -> str:
+        return self.trajectory[-1][0].removeprefix("submit").strip()
+
+    def _submission_info(self, score: Score) -> dict[str, Any]:
+        return {AGENT_OBS: self._submitted_answer(), REWARD: score.value}
+
+
+class _ScorableSqlEnv(ScorableEnv, OurSqlEnv):
+    pass
+
+
+class SqlEnv(IntercodeEnv):
+    """SQL. An observation is a list of rows in the types of their client, None for a statement
+    without a result, or the text of an error. ``engine="mysql"`` takes a real server."""
+
+    name: ClassVar[str] = "ic_sql"
+    environment: ClassVar[str] = "sql"
+    env_class: ClassVar[type[ScorableEnv]] = _ScorableSqlEnv
+
+    def _make_env(
+        self, dataset: Dataset, settings: dict[str, Any], profile: Profile
+    ) -> ScorableEnv:
+        """``image_name`` means nothing here: there is no container."""
+        if self.tool_mode:
+            raise UsageError("SqlEnv needs data_path: its rows say which database is asked")
+        return self.env_class(dataset, profile=profile, reward=self.recorder, **settings)
+
+    def _convert_observation(self, shown: str, result: ExecResult | None) -> Any:
+        if result is None or not result.ok:
+            return shown
+        return None if result.rows is None else list(result.rows)
+
+    def _submission_info(self, score: Score) -> dict[str, Any]:
+        gold = self.recorder.gold
+        return {
+            AGENT_OBS: str(self.observation),
+            EVAL_OBS: str([] if gold.rows is None else list(gold.rows)),
+            CORRUPT_GOLD: gold.failed,
+            REWARD: score.value,
+        }
+
+
+class _ScorablePythonEnv(ScorableEnv, OurPythonEnv):
+    pass
+
+
+class PythonEnv(IntercodeEnv):
+    """Python. An observation is a dictionary with ``output`` and ``error``, or the text of an
+    error; ``submit NAME`` has the tests run on that function.
+
+    ``is_agent``: whether actions come whole. If not, the lines of a function that an action begins
+    are read from standard input, up to an empty one.
+    """
+
+    name: ClassVar[str] = "ic_python"
+    environment: ClassVar[str] = "python"
+    images: ClassVar = {"intercode-python": "recipe:python"}
+    env_class: ClassVar[type[ScorableEnv]] = _ScorablePythonEnv
+
+    def __init__(self, image_name: str, *, is_agent: bool = False, **settings: Any) -> None:
+        super().__init__(image_name, **settings)
+        self.is_agent = is_agent
+
+    def exec_action(self, action: str) -> None:
+        if action.strip().startswith("def ") and not self.is_agent:
+            action = "\n".join([action, *_read_lines()])
+        super().exec_action(action)
+
+    def get_reward(self) -> tuple[float, dict[str, Any]]:
+        reward, info = super().get_reward()
+        if isinstance(self.env, OurPythonEnv) and self.env.profile == "original":
+            self.env.score_and_load_gold()
+        return reward, info
+
+    def _convert_observation(self, shown: str, result: ExecResult | None) -> Any:  # noqa: ARG002
+        return ast.literal_eval(shown) if shown.startswith("{'") else shown
+
+    def _execution_flag(self, valid: bool) -> bool:
+        """Theirs is true where the code failed."""
+        seen = self.observation
+        return bool(seen.get("error")) if isinstance(seen, dict) else valid
+
+    def _submitted_answer(self) -> str | None:
+        return self.trajectory[-1][0].removeprefix("submit").strip() or None
+
+    def _submission_info(self, score: Score) -> dict[str, Any]:
+        info: dict[str, Any] = {"submitted_function": self._submitted_answer(), REWARD: score.value}
+        for key, state in ((AGENT_OBS, self.recorder.agent), (EVAL_OBS, self.recorder.gold)):
+            info[key] = {test.test: _test_response(test) for test in state.tests}
+        return info
+
+
+def _test_response(test: TestResult) -> dict[str, str]:
+    """What their service answers to a test."""
+    error = {"error": test.error}
+    return error if test.output is None else {"output": test.output} | error
+
+
+def _read_lines() -> Iterable[str]:
+    while line := input(". "):
+        yield line
+
+
+class SWEEnv:
+    """Named so that scripts which import it go on working; it cannot be made.
+
+    The authors' own never judged anything: every submission was given the reward 0.
+    """
+
+    def __init__(self, *_: Any, **__: Any) -> NoReturn:
+        raise UsageError(
+            "SWEEnv is not part of this package: the authors' gave every submission the reward 0; "
+            "SWE-bench has a harness of its own, and tasks with a test script can be played as "
+            "Harbor tasks (see docs/harbor.md)"
+        )
