@@ -172,7 +172,7 @@ def tables(args: argparse.Namespace) -> list[Table]:
         entrants["ours on the same tasks"] = lambda: measure(on_same, 1, args.seconds, cpu)
     for pinned, n in itertools.product((True, False), args.workers):
         where = ("a core each" if n > 1 else "one core") if pinned else "any core"
-        for kind, more in (("new boxes", {}), ("renewed boxes", {"reuse": True})):
+        for kind, more in (("new sandboxes", {}), ("recycled sandboxes", {"recycle": True})):
             name = f"{n} worker{'s' * (n > 1)}, {where}, {kind}"
             entrants[name] = functools.partial(
                 measure, {**settings, **more}, n, args.seconds, cpu, pinned

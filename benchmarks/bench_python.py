@@ -123,7 +123,7 @@ def latencies(dataset: Dataset, image: str | None, rounds: int) -> list[Cells]:
             resets.append((time.perf_counter() - begun) * 1000)
         steps = take_turns(
             {"ours": Contender(lambda: env.step("x = 1")),
-             "session": Contender(lambda: env._here.session.run("x = 1", 5)),
+             "session": Contender(lambda: env._current_workspace.session.run("x = 1", 5)),
              "theirs": Contender(lambda: client.step("x = 1")),
              "their reset": Contender(client.reset)},
             rounds,

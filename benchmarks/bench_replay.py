@@ -85,7 +85,7 @@ _LOAD = "import os\nn = 0\nwhile True:\n n += sum(range(9999)); open(os.devnull,
 def record(count: int, parallel: int, out: Path) -> None:
     """Play and write ``count`` episodes."""
     with intercode.make("bash", deterministic=True) as env:
-        facts = {**env.facts(), "agent": "script", "model": None, "max_turns": None}
+        facts = {**env.result_metadata(), "agent": "script", "model": None, "max_turns": None}
     trajectories.write_run_metadata(out, facts)
 
     def some(worker: int) -> None:

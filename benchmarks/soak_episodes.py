@@ -66,7 +66,7 @@ class Player:
         self.env = self._make()
 
     def _make(self) -> InterCodeEnv:
-        return intercode.make("bash", dataset=tasks(), image=self._image, reuse=self._reuse)
+        return intercode.make("bash", dataset=tasks(), image=self._image, recycle=self._reuse)
 
     def episode(self, kind: str, number: int) -> None:
         """One episode of a kind. What is not as it must be is reported."""

@@ -138,7 +138,7 @@ class Player:
         self.statements += 1
         if not info["valid"]:
             self.faults.append(f"{self.number}: {code}: {observation}")
-        rows: tuple[tuple[Any, ...], ...] | None = env._last.rows
+        rows: tuple[tuple[Any, ...], ...] | None = env._last_result.rows
         return rows
 
 

@@ -77,18 +77,19 @@ def test_every_branch_starts_where_the_episode_stood() -> None:
     assert ways[1].brief is not None and "cd /tmp; x=1" in ways[1].brief.notes
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 def test_a_tree_of_depth_five_and_width_three_has_243_independent_leaves(tmp_path: Path) -> None:
     depth, width = 5, 3
     log = tmp_path / trajectories.TRAJECTORIES_FILE
     contents: dict[str, str] = {}
     with intercode.make("bash", TASKS, deterministic=True) as env:
-        facts = env.facts()
+        facts = env.result_metadata()
 
         def grow(node: Trajectory) -> Iterator[Trajectory]:
             level = node.turns
             if level == depth:
-                contents[node.id] = env._here.box.read_file("/tmp/path").decode()
+                contents[node.id] = env._current_workspace.sandbox.read_file("/tmp/path").decode()
                 yield node.replace(run=facts)
                 return
             agents = [

@@ -102,8 +102,8 @@ def test_an_environment_has_options_of_its_own() -> None:
         {"dataset": "starter", "agent": "gold", "env_options": {"session": "fresh", "recycle": True}}
     )
     with open_env(config, datasets.load("starter")) as env:
-        assert env.facts()["env_options"] == {"session": "fresh", "separate_stderr": False}
-        assert env.facts()["boxes"] == "renewed"
+        assert env.result_metadata()["env_options"] == {"session": "fresh", "separate_stderr": False}
+        assert env.result_metadata()["sandboxes"] == "recycled"
     for name in ("sesion", "profile"):
         wrong = replace(config, env_options={name: "fresh"})
         with pytest.raises(UnknownNameError, match=name):

@@ -59,7 +59,7 @@ def test_the_tasks_are_sound_and_none_is_in_both_parts() -> None:
     pairs = [{t.gold for t in tasks.tasks if t.id in part} for part in (train, held_out)]
     assert not pairs[0] & pairs[1]
     path = tasks.tasks[0].id.rpartition("/")[0].rpartition("/")[0]
-    with intercode.make("bash", tasks, reuse=True) as env:  # each request has one right program
+    with intercode.make("bash", tasks, recycle=True) as env:  # each request has one right program
         for at in range(0, 2 * len(made.KINDS), 2):
             scores = {}
             for program in made.KINDS:

@@ -114,7 +114,7 @@ def test_a_turn_without_code_at_the_end_does_not_hide_the_state(env: InterCodeEn
 
 
 def test_a_score_that_the_environment_pays_is_not_told_unasked() -> None:
-    with intercode.make("bash", dataset=Dataset("t", "bash", TASKS), pay="every-turn") as env:
+    with intercode.make("bash", dataset=Dataset("t", "bash", TASKS), reward_mode="per-turn") as env:
         agent = Script(["echo four", "echo five", "submit"])
         t = rollout(agent, env, 0)
     assert [s.reward for s in t.steps] == [pytest.approx(t.steps[0].reward), 1.0, 1.0]

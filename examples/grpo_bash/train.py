@@ -34,7 +34,7 @@ def main() -> None:
     data = {row["task"]: row for row in rows("bash", tasks, instruction)}
     trainer = GRPOTrainer(
         model=model, processing_class=tokenizer,
-        environment_factory=partial(BashEnvironment, tasks, max_turns=5, binary=True, reuse=True),
+        environment_factory=partial(BashEnvironment, tasks, max_turns=5, binary=True, recycle=True),
         train_dataset=Dataset.from_list([data[task] for task in train]),
         eval_dataset=Dataset.from_list([data[task] for task in held_out]),
         args=GRPOConfig(

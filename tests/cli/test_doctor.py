@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
-from intercode.sandbox.confinement import user_namespace_fix
-from intercode.sandbox.diagnostics import diagnose
+from intercode.sandbox.diagnostics import diagnose, user_namespace_fix
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 def test_a_machine_that_runs_sandboxes_has_all_that_is_needed() -> None:
     findings = {f.name: f for f in diagnose()}
@@ -22,6 +22,7 @@ def test_a_machine_that_runs_sandboxes_has_all_that_is_needed() -> None:
     assert all(f.fix for f in findings.values() if not f.ok)
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 def test_doctor_tries_a_dataset(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "starter", "--json"]) == 0

@@ -26,6 +26,7 @@ def test_what_the_machine_lacks_is_listed(capsys: pytest.CaptureFixture[str]) ->
     assert _said(capsys)[0]["needed"]
 
 
+@pytest.mark.slow
 def test_what_it_has_is_told_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "support.needy:content", "--json"]) == 0
     assert _said(capsys)[0]["ok"]

@@ -102,6 +102,7 @@ def test_a_limit_stops_the_run_with_status_4(
         assert len(server.requests) == 4
 
 
+@pytest.mark.slow
 def test_too_many_errors_stop_the_run_with_status_4(
     dataset: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -66,6 +66,7 @@ def test_recipes(cache: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main(["image", "remove", "nl2bash"]) == 1
 
 
+@pytest.mark.slow
 def test_pull_and_prune(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     blobs: dict[str, bytes] = {}
     with faulty(Faults(IMAGE.manifest(blobs), blobs)) as host:
@@ -81,6 +82,7 @@ def test_pull_and_prune(cache: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "names no image in a registry" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_what_was_built_from_a_file_that_is_gone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

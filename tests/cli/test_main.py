@@ -39,6 +39,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == text
 
 
+@pytest.mark.slow
 def test_help_imports_no_command() -> None:
     code = (
         "import sys; from intercode.cli import main; main(['--help']);"

@@ -24,6 +24,7 @@ def files(home: Path) -> set[str]:
     return {str(path.relative_to(home)) for path in home.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 def test_a_new_package_runs_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -42,6 +43,7 @@ def test_a_new_package_runs_at_once(
     assert "100.0" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 def test_a_new_package_on_a_dockerfile_runs_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -55,6 +57,7 @@ def test_a_new_package_on_a_dockerfile_runs_at_once(
     check_dataset(home)
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 def test_a_check_of_a_package_that_is_not_sound_fails_its_test(tmp_path: Path) -> None:
     write_task_package(tmp_path / "my-task")

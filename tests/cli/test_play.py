@@ -97,7 +97,7 @@ def test_undo_and_show_work_without_a_terminal(
     (made,) = trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE)
     assert [s.action for s in made.steps] == ["score", "submit"]  # as code, for the blank before it
     assert [u["action"] for u in made.run["undone"]] == ["x=2", "x=1", "echo $x hi"]
-    assert {s.actor for s in made.steps} == {"person"} and made.run["scores_seen"] == 1
+    assert {s.actor for s in made.steps} == {"human"} and made.run["scores_seen"] == 1
 
 
 def test_a_person_guides_an_agent_from_a_script(
@@ -116,7 +116,7 @@ def test_a_person_guides_an_agent_from_a_script(
     assert "let it do what it proposes" in printed
     (made,) = trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE)
     (step,) = made.steps
-    assert (step.actor, step.action, made.success) == ("person", "echo hi", True)
+    assert (step.actor, step.action, made.success) == ("human", "echo hi", True)
     assert "echo no" in step.message and made.run["agent"] == "single-turn+human"
     assert main(["report", str(out)]) == 0 and "single-turn+human" in capsys.readouterr().out
     assert main(["replay", str(out)]) == 0

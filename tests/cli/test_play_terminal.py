@@ -35,6 +35,7 @@ def episodes(out: Path) -> list[Trajectory]:
     return list(trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE))
 
 
+@pytest.mark.slow
 def test_a_session_with_undo_score_and_an_action_that_is_stopped(
     dataset: str, state: Path, tmp_path: Path
 ) -> None:
@@ -64,12 +65,13 @@ def test_a_session_with_undo_score_and_an_action_that_is_stopped(
     assert [s.action for s in made.steps] == [
         "cd /tmp", "ls b", "for i in 1 2; do \\\necho $i; done", "echo hi", "submit",
     ]  # fmt: skip
-    assert {s.actor for s in made.steps} == {"person"} and made.run["scores_seen"] == 1
+    assert {s.actor for s in made.steps} == {"human"} and made.run["scores_seen"] == 1
     assert [u["action"] for u in made.run["undone"]] == ["echo a > b", "ls b"]
     kept = (state / "history" / "bash").read_text()
     assert "+ls b\n" in kept and "score" not in kept
 
 
+@pytest.mark.slow
 def test_a_session_that_was_left_goes_on(dataset: str, state: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with play(state, dataset, "--out", str(out)) as terminal:
@@ -102,6 +104,7 @@ def test_a_session_that_was_left_goes_on(dataset: str, state: Path, tmp_path: Pa
         assert terminal.wait() == 2
 
 
+@pytest.mark.slow
 def test_python_is_typed_in_blocks(state: Path, tmp_path: Path) -> None:
     out = str(tmp_path / "out")
     words = ("starter:python", "--task", "starter/python/fair-split", "--out", out)
@@ -124,6 +127,7 @@ def test_python_is_typed_in_blocks(state: Path, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_sql_goes_on_until_its_brackets_are_closed(state: Path, tmp_path: Path) -> None:
     words = ("starter:sql", "--task", "starter/sql/how-many-plots", "--out", str(tmp_path / "o"))
     with play(state, *words) as terminal:
@@ -139,6 +143,7 @@ def test_sql_goes_on_until_its_brackets_are_closed(state: Path, tmp_path: Path) 
     assert made.steps[1].action == "SELECT COUNT(\n*) FROM plot"
 
 
+@pytest.mark.slow
 def test_a_flag_that_is_wrong_costs_a_turn_which_can_be_taken_back(
     state: Path, tmp_path: Path
 ) -> None:
@@ -155,6 +160,7 @@ def test_a_flag_that_is_wrong_costs_a_turn_which_can_be_taken_back(
     assert [u["action"] for u in made.run["undone"]] == ["submit flag{no}"]
 
 
+@pytest.mark.slow
 def test_a_person_guides_an_agent(dataset: str, state: Path, tmp_path: Path) -> None:
     script, out = tmp_path / "replies.json", tmp_path / "out"
     fenced = [f"```bash\n{a}\n```" for a in ("echo one", "echo two", "echo three", "echo hi")]
@@ -179,7 +185,7 @@ def test_a_person_guides_an_agent(dataset: str, state: Path, tmp_path: Path) -> 
         assert terminal.wait() == 0
     (made,) = episodes(out)
     assert [(s.actor, s.action) for s in made.steps] == [
-        ("agent", "echo one"), ("person", "echo own"), ("agent", "echo three"),
+        ("agent", "echo one"), ("human", "echo own"), ("agent", "echo three"),
         ("agent", "echo hi"),
     ]  # fmt: skip
     assert made.end == "solved" and made.run["agent"] == "try-again+human"

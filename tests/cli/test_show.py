@@ -23,7 +23,7 @@ STEPS = (
         ),
         context={"observation": {"characters": 9000, "shown": 4000}},
     ),
-    Step("rm -rf /", "Not allowed.", refused=True, valid=False, actor="person"),
+    Step("rm -rf /", "Not allowed.", refused=True, valid=False, actor="human"),
     Step("", "no code", executed=False, valid=False),
 )  # fmt: skip
 FULL = Trajectory(
@@ -55,7 +55,7 @@ def test_every_turn_is_shown_with_all_that_is_known(
         "(react with m)", "Count the files.", "reward 0.67 (output 0.33, files 0.34)",
         "Look first.", "  $ cd /srv\n  > ls\n  a\n  b\\x1b[31m\n", "changed: /srv/a",
         'not shown to the model: observation {"characters": 9000, "shown": 4000}',
-        "turn 2 (person, refused, error)", "turn 3 (no code)",
+        "turn 2 (human, refused, error)", "turn 3 (no code)",
         "other samples:\n  starter/files/1 epoch 1  solved",
         "branches:\n  starter/files/1 branch of aa11 after turn 1",
     ):  # fmt: skip
@@ -124,9 +124,9 @@ def test_diffs_are_told_and_coloured_where_that_is_wanted() -> None:
 def test_an_agents_thought_is_not_the_persons(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    step = Step("pwd", "/", thought="I look around.", actor="person")
+    step = Step("pwd", "/", thought="I look around.", actor="human")
     trajectories.append_trajectory(
         tmp_path / trajectories.TRAJECTORIES_FILE, FULL.replace(steps=(step,))
     )
     assert main(["show", str(tmp_path), "3"]) == 0
-    assert "(person)\n  (the agent thought)\n  I look around.\n" in capsys.readouterr().out
+    assert "(human)\n  (the agent thought)\n  I look around.\n" in capsys.readouterr().out

@@ -22,6 +22,7 @@ def test_one_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (tmp_path / "a.html").read_text("utf-8").startswith("<!doctype html>")
 
 
+@pytest.mark.slow
 def test_a_page_until_ctrl_c(tmp_path: Path) -> None:
     write_run(tmp_path / "a")
     words = [sys.executable, "-m", "intercode", "view", str(tmp_path / "a")]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from intercode import datasets
-from support import back_end
+from support import back_end, requirements
 from support.agreement import compare
 from support.boxes import open_box
 
@@ -17,6 +16,7 @@ pytestmark = pytest.mark.sandbox
 OTHER = back_end.chosen() if back_end.is_container() else "namespace/2"
 
 
+@pytest.mark.slow
 def test_the_starter_golds_do_the_same() -> None:
     open_box().close()  # or the test is skipped
     assert compare(datasets.load("starter:bash"), "namespace", OTHER) == []
@@ -32,9 +32,7 @@ def test_the_nl2bash_golds_are_given_the_same(
     """Rewards are equal for every task whose gold does the same twice; docs/containers.md lists
     what golds show of the box itself. In the original profile the gold's box is another one that
     shows itself: a few golds are given more where it shows the same as the agent's."""
-    image = os.environ.get("INTERCODE_TEST_IMAGE")
-    if not image:
-        pytest.skip("set INTERCODE_TEST_IMAGE, e.g. to recipe:nl2bash once it is built")
+    image = requirements.image("nl2bash")
     monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
     original = profile == "original"
     shown = SHOWN | (SHOWN_TO_GIT if original else {})

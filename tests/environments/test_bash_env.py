@@ -51,10 +51,12 @@ def env() -> Iterator[InterCodeEnv]:
         yield made
 
 
+@pytest.mark.slow
 def test_the_contract() -> None:
     check_env(intercode.make("bash", dataset=MINE))
 
 
+@pytest.mark.slow
 @needs_git
 def test_the_contract_in_the_original_profile() -> None:
     check_env(intercode.make("bash", dataset=MINE, profile="original"))
@@ -233,7 +235,7 @@ def test_a_setup_that_fails_is_told() -> None:
 
 def lose_the_box(env: InterCodeEnv) -> None:
     env.reset(options={"task": 0})
-    os.kill(env._place.box.keeper, signal.SIGKILL)  # type: ignore[attr-defined]
+    os.kill(env._workspace.sandbox.supervisor_pid, signal.SIGKILL)  # type: ignore[attr-defined]
     with pytest.raises(SandboxError):
         env.step("true")
 

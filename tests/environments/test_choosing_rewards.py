@@ -23,10 +23,10 @@ def test_what_was_asked_for_goes_before_the_dataset_s_and_that_before_the_usual(
         return Score(0.5)
 
     assert pick_reward(None, dataset(), "standard", USUAL) == (USUAL, bash.standard)
-    assert pick_reward(None, dataset("look"), "standard", USUAL)[0] == "look"
-    assert pick_reward(None, dataset("look"), "original", "bash-original")[0] == "bash-original"
-    assert pick_reward("bash-original", dataset("look"), "standard", USUAL)[1] is bash.original
-    name, function = pick_reward(mine, dataset("look"), "standard", USUAL)
+    assert pick_reward(None, dataset("probe"), "standard", USUAL)[0] == "probe"
+    assert pick_reward(None, dataset("probe"), "original", "bash-original")[0] == "bash-original"
+    assert pick_reward("bash-original", dataset("probe"), "standard", USUAL)[1] is bash.original
+    name, function = pick_reward(mine, dataset("probe"), "standard", USUAL)
     assert function is mine and name.endswith("mine")
 
 

@@ -152,6 +152,7 @@ def paid(env: CodeEnv, task: str, *actions: str) -> float:
     return env.score().value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_is_not_paid_for_cheating(name: str) -> None:
     needs("gcc")
@@ -159,6 +160,7 @@ def test_a_program_is_not_paid_for_cheating(name: str) -> None:
         assert paid(env, CODES.id, PROGRAMS[name]) == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_function_is_not_paid_for_cheating(name: str) -> None:
     """One of three codes is written down in some of them."""
@@ -229,6 +231,7 @@ def test_nothing_lives_on(env: CodeEnv) -> None:
     eventually(lambda: not running(mark), "what a program has started ends")
 
 
+@pytest.mark.slow
 def test_the_next_one_finds_all_in_order(env: CodeEnv) -> None:
     for name in ("kills all others", "removes itself"):
         assert paid(env, CODES.id, PROGRAMS[name]) == 0.0

@@ -18,6 +18,7 @@ from intercode.core.types import Dataset, Score, Task
 from intercode.environments.code.env import CodeEnv
 from intercode.evaluation.conformance import check_env
 from intercode.sandbox import images
+from support import requirements
 from support.languages import ABSENT, ADD, AWK_SUM, C_SUM, JAVA_SUM, PERL_SUM, needs, only, task
 
 pytestmark = pytest.mark.sandbox
@@ -36,6 +37,7 @@ def begin(env: CodeEnv, task: Task) -> None:
     env.reset(options={"task": task.id})
 
 
+@pytest.mark.slow
 def test_it_is_an_environment() -> None:
     needs("node", "perl")
     check_env(CodeEnv(Dataset("own", "code", (PERL_SUM, ADD))))
@@ -96,6 +98,7 @@ def test_the_share_of_tests_is_paid_and_each_says_what_was_wrong(env: CodeEnv) -
     assert env.score().value == 0.5  # what is a constant stays one
 
 
+@pytest.mark.slow
 def test_time_is_measured_test_by_test() -> None:
     needs("node", "perl")
     loops = (

@@ -164,7 +164,7 @@ def test_forks_and_snapshots_keep_the_drawn_flag(env: CTFEnv) -> None:
 
 
 def test_renewed_boxes_hold_nothing_of_the_episode_before(mine: Dataset) -> None:
-    with intercode.make("ctf", mine, reuse=True) as env:
+    with intercode.make("ctf", mine, recycle=True) as env:
         for seed in (1, 2, 3):
             env.reset(seed=seed, options={"task": 1})
             assert env.step("cat f; ls")[0] == f"flag{{{seed}}}d\nf\nsecret\n"
@@ -172,7 +172,7 @@ def test_renewed_boxes_hold_nothing_of_the_episode_before(mine: Dataset) -> None
 
 
 def test_other_ways_of_paying(mine: Dataset) -> None:
-    with intercode.make("ctf", mine, pay="difference") as env:
+    with intercode.make("ctf", mine, reward_mode="delta") as env:
         env.reset(options={"task": 0})
         rewards = [env.step(a)[1] for a in ("ls", "submit x", f"submit {FLAG}")]
     assert rewards == [0.0, 0.0, 1.0]

@@ -26,7 +26,7 @@ SETUP = Dataset(
 
 @pytest.fixture(scope="module")
 def shell() -> Iterator[InterCodeEnv]:
-    with intercode.make("bash", diffs=True) as env:
+    with intercode.make("bash", record_diffs=True) as env:
         yield env
 
 
@@ -121,7 +121,7 @@ def test_a_turn_has_bounds(shell: InterCodeEnv) -> None:
 
 def test_the_setup_and_a_refused_action_change_nothing() -> None:
     rules = {"deny": ["pattern:secret"]}
-    with intercode.make("bash", dataset=SETUP, diffs=True, policy=rules) as env:
+    with intercode.make("bash", dataset=SETUP, record_diffs=True, policy=rules) as env:
         env.reset()
         assert after(env, "echo secret > /x") == {}
         assert after(env, "echo 2 >> /s") == {"/s": "@@ -1 +1,2 @@\n 1\n+2"}
@@ -130,7 +130,7 @@ def test_the_setup_and_a_refused_action_change_nothing() -> None:
 
 
 def test_python_files_too() -> None:
-    with intercode.make("python", dataset=Dataset("own", "python", (ADD,)), diffs=True) as env:
+    with intercode.make("python", dataset=Dataset("own", "python", (ADD,)), record_diffs=True) as env:
         env.reset()
         assert after(env, "open('/tmp/a.txt', 'w').write('one\\n')")["/tmp/a.txt"].endswith("+one")
         with env.snapshot() as moment:
@@ -143,7 +143,7 @@ def test_python_files_too() -> None:
 
 def test_a_record_has_them_only_where_asked_for() -> None:
     for asked in (False, True):
-        with intercode.make("bash", dataset=SETUP, diffs=asked) as env:
+        with intercode.make("bash", dataset=SETUP, record_diffs=asked) as env:
             golds = {"mine/0": ["echo 5 > /five"]}
             wrote, handed_in = rollout(open_agent("gold", golds=golds), env, 0).steps
         made = {"/five": "new file\n@@ -0,0 +1 @@\n+5"}

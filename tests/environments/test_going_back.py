@@ -14,6 +14,7 @@ pytestmark = pytest.mark.sandbox
 TASKS = Dataset("any", "bash", (Task("any/0", "Do anything.", gold="true"),))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("session", ["persistent", "fresh-carried"])
 def test_going_back_undoes_anything(session: str) -> None:
     count = back_end.some({"persistent": 80, "fresh-carried": 20}[session])

@@ -86,6 +86,7 @@ def test_a_remover_that_does_nothing_is_seen(folder: Path) -> None:
         assert score.details["programs"] == ["/usr/bin/rm"]
 
 
+@pytest.mark.slow
 def test_verifiers_that_fail_or_hang_pay_nothing(tmp_path: Path) -> None:
     toml = "[verifier]\ntimeout_sec = 1.0\n"
     for name, script in {"none": "exit 0", "slow": "sleep 60", "odd": "echo nan > $R"}.items():
@@ -157,10 +158,12 @@ def test_snapshots_and_forks(env: HarborEnv) -> None:
         assert (env.score().value, other.score().value) == (1.0, 0.0)
 
 
+@pytest.mark.slow
 def test_it_is_an_environment_like_the_others(folder: Path) -> None:
     check_env(HarborEnv(f"harbor:{folder}"))
 
 
+@pytest.mark.slow
 def test_check_proves_it(folder: Path, tmp_path: Path) -> None:
     report = check(f"harbor:{folder}")
     assert report.faults == ()

@@ -85,13 +85,13 @@ def test_a_state_hash_follows_variables_files_and_directory_and_comes_back() -> 
 @pytest.mark.sandbox
 def test_facts_tell_the_settings_and_hashes_come_only_where_asked() -> None:
     with intercode.make("bash", TASKS) as env:
-        assert env.facts()["determinism"] is None
+        assert env.result_metadata()["determinism"] is None
         env.reset(options={"task": 1})
         assert "hashes" not in env.step("true")[4]
     with intercode.make("bash", TASKS, deterministic={"clock": "real", "seed": 3}) as env:
-        facts = env.facts()["determinism"]
+        facts = env.result_metadata()["determinism"]
         assert (facts["clock"], facts["seed"]) == ("real", 3)
-        (twin,) = [env.twin()]
+        (twin,) = [env.new_like()]
         assert twin.determinism == env.determinism
     with pytest.raises(UnknownNameError, match="setting of determinism 'clokc'"):
         intercode.make("bash", TASKS, deterministic={"clokc": "real"})

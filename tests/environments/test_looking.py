@@ -26,7 +26,7 @@ ls /else 2>/dev/null; echo end"""
 def playing(look: str, gold: str = "true", **more: Any) -> Iterator[BashEnv]:
     """An environment with one task, set up."""
     task = Task("t", "q", gold, setup=SETUP, cwd="/", probe=look, **more)
-    with intercode.make("bash", Dataset("made", "bash", (task,), reward="look")) as env:
+    with intercode.make("bash", Dataset("made", "bash", (task,), reward="probe")) as env:
         env.reset()
         yield env
 
@@ -40,7 +40,7 @@ mkfifo pipe; chmod 600 kept; ln -s /etc/passwd 'a b'; mkdir /else; echo 6 > /els
 
 
 def test_a_fresh_box_gets_the_paths_that_are_to_be_looked_at_and_no_other() -> None:
-    with playing(TREE, look_at=("/work",)) as env:
+    with playing(TREE, probe_paths=("/work",)) as env:
         env.step(CHANGE)
         text = seen(env)
         assert env.step("cat /work/dir; ls /else")[0] == "5\ny\n"  # the episode was not touched
@@ -58,14 +58,14 @@ def test_a_fresh_box_gets_the_paths_that_are_to_be_looked_at_and_no_other() -> N
 def test_programs_that_were_changed_elsewhere_do_not_mislead_it() -> None:
     cheat = "cd; mkdir bin; printf '#!/bin/sh\\necho right\\n' > bin/judge; chmod +x bin/judge"
     look = "/root/bin/judge 2> /dev/null || cat /work/kept"
-    with playing(look, "echo right > /work/kept", look_at=("/work/kept",)) as env:
+    with playing(look, "echo right > /work/kept", probe_paths=("/work/kept",)) as env:
         env.step(cheat)
         assert seen(env) == "1\n" and env.score().value == 0.0
         env.step("echo right > /work/kept; rm /work/gone")
         assert seen(env) == "right\n" and env.score().value == 1.0
     with playing(look, "echo right > /work/kept") as env:
         env.step(cheat)
-        assert env.score().value == 1.0  # what look_at is for
+        assert env.score().value == 1.0  # what probe_paths is for
 
 
 def test_a_reward_of_the_dataset_s_own_gets_what_was_seen() -> None:
@@ -109,7 +109,7 @@ def test_the_reward_counts_lines() -> None:
 
 def test_more_than_can_be_carried_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "MAX_COPIED_BYTES", 20_000)
-    with playing("cd /work; ls", look_at=("/work",)) as env:
+    with playing("cd /work; ls", probe_paths=("/work",)) as env:
         env.step("cd /work; rm -r *; head -c 30000 /dev/zero > big; echo 1 > a; echo 2 > c")
         assert seen(env) == "a\nc\n"
         env.step("head -c 18000 /dev/zero > b")

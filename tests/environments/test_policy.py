@@ -137,7 +137,7 @@ def test_refusals_use_up_turns_and_forks_have_the_policy(env: Any) -> None:
     env.reset(options={"task": 0})
     (other,) = env.fork()
     with other:
-        assert other.step("rm /x")[4]["refused"] and other.facts()["policy"]["deny"]
+        assert other.step("rm /x")[4]["refused"] and other.result_metadata()["policy"]["deny"]
     with intercode.make(
         "bash", Dataset("t", "bash", TASKS), policy={"deny": ["command:rm"]}, max_turns=1
     ) as short:
@@ -150,9 +150,9 @@ def test_a_record_counts_refusals_and_names_the_policy(env: Any) -> None:
     t = rollout(GoldAgent(golds={"t/x": ("rm -f /x", "touch /x")}), env, 0)
     assert [s.refused for s in t.steps] == [True, False, False] and t.success
     assert t.steps[0].valid is False and t.steps[0].executed
-    assert env.facts()["policy"]["deny"] == ["command:rm"]
+    assert env.result_metadata()["policy"]["deny"] == ["command:rm"]
     with intercode.make("bash", Dataset("t", "bash", TASKS)) as free:
-        assert free.facts()["policy"] is None
+        assert free.result_metadata()["policy"] is None
 
 
 def test_sql_refuses_before_anything_is_asked() -> None:

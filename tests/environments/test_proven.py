@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ from intercode.environments.base import gold_cache
 from intercode.environments.bash.env import BashEnv
 from intercode.evaluation.check.dataset import check
 from intercode.sandbox import Limits, SandboxSpec
+from support import requirements
 from support.boxes import open_box
 
 TASK = Task("d/0", "Print five.", gold="echo five", also=("echo FIVE",))
@@ -191,7 +191,7 @@ def test_it_can_be_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(gold_cache.ENABLE_VARIABLE, "0")
     assert gold_cache.load_golds(TASK, spec(), "persistent") is None
     with intercode.make("bash", dataset=Dataset("d", "bash", (TASK,))) as env:
-        assert env.facts()["golds"] == "run"
+        assert env.result_metadata()["golds"] == "run"
 
 
 # ------------------------------------------------------------------------ with boxes
@@ -205,13 +205,12 @@ GOLDS = {
 
 @pytest.fixture
 def image(monkeypatch: pytest.MonkeyPatch) -> str:
-    name = os.environ.get("INTERCODE_TEST_IMAGE")
-    if not name:
-        pytest.skip("set INTERCODE_TEST_IMAGE, e.g. to recipe:nl2bash once it is built")
+    name = requirements.image("nl2bash")
     monkeypatch.delenv("INTERCODE_CACHE")  # there the image is
     return name
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 @pytest.mark.rootfs
 def test_check_keeps_what_is_steady_and_episodes_use_it(
@@ -230,7 +229,7 @@ def test_check_keeps_what_is_steady_and_episodes_use_it(
         env.reset(options={"task": "t/steady"})
         env.step(GOLDS["t/steady"])
         assert env.score().success
-        assert env.keep_golds([State("something else", exit_code=0)], dated=True)
+        assert env.cache_golds([State("something else", exit_code=0)], current_dates_only=True)
         assert env.score().success, "within an episode the gold stays what it is"
         env.reset(options={"task": "t/steady"})
         env.step(GOLDS["t/steady"])
@@ -238,14 +237,14 @@ def test_check_keeps_what_is_steady_and_episodes_use_it(
             if "something else" not in path.read_text():
                 path.unlink()
         assert not env.score().success, "what is kept is what is compared with"
-        assert env.facts()["golds"] == "cached where proven"
+        assert env.result_metadata()["golds"] == "cached"
     with BashEnv(dataset, use_gold_cache=False) as env:
         env.reset(options={"task": "t/steady"})
         env.step(GOLDS["t/steady"])
-        assert env.score().success and env.facts()["golds"] == "run"
+        assert env.score().success and env.result_metadata()["golds"] == "run"
     with BashEnv(dataset, profile="original") as env:
         env.reset(options={"task": "t/steady"})
-        assert env.facts()["golds"] == "run" and not env.keep_golds([State("x")], dated=True)
+        assert env.result_metadata()["golds"] == "run" and not env.cache_golds([State("x")], current_dates_only=True)
 
 
 @pytest.mark.sandbox

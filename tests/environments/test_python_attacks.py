@@ -224,6 +224,7 @@ def test_the_gold_scores_1_and_nothing_else_does(env: PythonEnv) -> None:
     assert env.submit()[1] == 0.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ATTACKS)
 def test_an_attack_is_not_paid(hasty: PythonEnv, name: str) -> None:
     """A constant 4 is the right answer to one test of six; nothing else is."""

@@ -139,6 +139,7 @@ def scored(env: PythonEnv, *actions: str) -> Score:
     return env.score()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_cheat_scores_nothing(env: PythonEnv, name: str) -> None:
     assert scored(env, ATTACKS[name]).value == 0.0

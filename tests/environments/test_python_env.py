@@ -85,7 +85,7 @@ def test_a_program_prints_what_it_prints(env: PythonEnv) -> None:
 
 
 def test_boxes_are_renewed(env: PythonEnv) -> None:
-    with PythonEnv(ALL, reuse=True) as renewed:
+    with PythonEnv(ALL, recycle=True) as renewed:
         for n in range(6):
             renewed.reset(options={"task": 0})
             assert shown(renewed, "import os; os.listdir('/tmp')") == "[]\n"

@@ -123,7 +123,7 @@ def test_a_snapshot_outlives_its_environment() -> None:
     first.close()
     with PythonEnv(ALL) as second:
         second.restore(moment)
-        box = second._here.box
+        box = second._current_workspace.sandbox
         assert shown(second, "id(x) == y") == "True\n"
         moment.close()
         second.step("import os; os._exit(0)")

@@ -88,7 +88,7 @@ def test_the_shell_comes_along_and_jobs_are_named() -> None:
         env.step("export E=e; alias l='echo aliased'; shopt -s expand_aliases; sleep 600 &")
         env.step(SLEEPS)
         with env.snapshot() as moment:
-            assert [name.split()[0] for name in moment.left_behind] == ["sleep"]
+            assert [name.split()[0] for name in moment.omitted_processes] == ["sleep"]
             env.step("x=2; unset -f f")
             env.restore(moment)
         assert (
@@ -98,6 +98,7 @@ def test_the_shell_comes_along_and_jobs_are_named() -> None:
         assert out(env, "l; pgrep sleep || jobs") == "aliased\n"
 
 
+@pytest.mark.slow
 def test_a_tree_of_forks_has_independent_leaves() -> None:
     with intercode.make("bash", dataset=MINE) as root:
         root.reset()

@@ -21,7 +21,7 @@ with intercode.make(sys.argv[1]) as env:
     env.restore(moment)
     for action in sys.argv[3:]:
         print(env.step(action)[0], end="")
-    print(env.index, env.task.id, env.drawn_from)
+    print(env.index, env.task.id, env.task_seed)
 """
 
 
@@ -33,6 +33,7 @@ def elsewhere(environment: str, directory: Path, *actions: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_another_process_goes_on_with_shell_and_files(tmp_path: Path) -> None:
     with intercode.make("bash") as env:
         env.reset(options={"task": 3})
@@ -54,6 +55,7 @@ def test_another_process_goes_on_with_shell_and_files(tmp_path: Path) -> None:
     assert said[-1].startswith("3 starter/bash/")
 
 
+@pytest.mark.slow
 def test_many_files_of_a_sealed_snapshot_are_written_too(tmp_path: Path) -> None:
     with intercode.make("bash") as env:
         env.reset(options={"task": 0})
@@ -68,6 +70,7 @@ def test_many_files_of_a_sealed_snapshot_are_written_too(tmp_path: Path) -> None
     assert elsewhere("bash", tmp_path / "first", counting)[:2] == ["150", "2"]
 
 
+@pytest.mark.slow
 def test_a_python_interpreter_runs_its_actions_again(tmp_path: Path) -> None:
     with intercode.make("python") as env:
         env.reset(options={"task": 1})
@@ -89,7 +92,7 @@ def test_a_drawn_task_is_the_same_again(tmp_path: Path) -> None:
         loaded = env.load_snapshot(tmp_path / "s")
         env.reset(seed=6, options={"task": 1})
         env.restore(loaded)
-        assert env.task.flag == flag and env.drawn_from == 5
+        assert env.task.flag == flag and env.task_seed == 5
         assert env.step("diff -r . /tmp/all && echo same")[0] == "same\n"
         assert env.submit(flag)[1] == 1.0
 

@@ -44,6 +44,7 @@ def _one(task: int | str, actions: list[str], seed: int | None = None) -> list[t
     return answers
 
 
+@pytest.mark.slow
 def test_many_are_as_one_after_another(made: Callable[..., VectorInterCode]) -> None:
     count = back_end.some(64)
     tasks = [i % len(STARTER) for i in range(count)]
@@ -99,6 +100,7 @@ def test_modes_are_as_gymnasium_has_them(mode: AutoresetMode) -> None:
         theirs.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_gymnasium_steps_ours_in_processes(mode: AutoresetMode) -> None:
     def one() -> gym.Env[str, str]:

@@ -113,7 +113,7 @@ class Flaky(BashEnv):
         return super()._execute(action)
 
 
-@pytest.mark.parametrize(("losses", "found"), [(1, set()), (2, {"box-failed"})])
+@pytest.mark.parametrize(("losses", "found"), [(1, set()), (2, {"sandbox-failed"})])
 def test_a_box_that_fails_gets_one_more_chance(
     losses: int, found: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,26 +130,27 @@ def test_bad_arguments() -> None:
         check(made())
 
 
+@pytest.mark.slow
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     good, bad = tmp_path / "good.jsonl", tmp_path / "bad.jsonl"
     good.write_text(json.dumps({"query": "print a", "gold": "echo a"}) + "\n")
     bad.write_text(json.dumps({"query": "print b", "gold": "true"}) + "\n")
     assert main(["check", str(good), "--json"]) == 0
     earlier = json.loads(capsys.readouterr().out)
-    assert earlier["sound"] is True and earlier["tasks"] == 1 and len(earlier["prints"]) == 1
+    assert earlier["sound"] is True and earlier["tasks"] == 1 and len(earlier["fingerprints"]) == 1
     assert main(["check", str(good), str(bad)]) == 1
     text = capsys.readouterr().out
     assert "good.jsonl: 1 of 1 tasks are sound" in text
     assert "bad.jsonl: 0 of 1 tasks are sound" in text and "noop-scores-1" in text
-    earlier["prints"] = dict.fromkeys(earlier["prints"], "other")
+    earlier["fingerprints"] = dict.fromkeys(earlier["fingerprints"], "other")
     then = tmp_path / "then.json"
     then.write_text(json.dumps(earlier))
-    assert main(["check", str(good), "--against", str(then)]) == 1
+    assert main(["check", str(good), "--baseline", str(then)]) == 1
     assert "differs from what it did" in capsys.readouterr().out
     then.write_text("no json")
     for words, says in (
         (["check"], "name a dataset"),
-        (["check", str(good), "--against", str(then)], "not what `intercode check --json`"),
+        (["check", str(good), "--baseline", str(then)], "not what `intercode check --json`"),
         (["check", "startr"], "did you mean 'starter'"),
     ):
         assert main(words) == 2

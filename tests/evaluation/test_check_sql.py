@@ -41,6 +41,7 @@ def kinds(report: CheckReport, number: int = 0) -> set[str]:
     return {f.kind for f in (*report.faults, *report.notes) if f.task == f"t/{number}"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("gold", "expected"),

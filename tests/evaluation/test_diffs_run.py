@@ -31,7 +31,7 @@ def test_a_run_keeps_them_where_asked_and_goes_on_as_the_same_run(
 ) -> None:
     plain = ["eval", dataset, "--agent", "gold", "--out", str(tmp_path / "run")]
     assert main(plain) == 0
-    assert main([*plain, "--epochs", "2", "--diffs"]) == 0
+    assert main([*plain, "--epochs", "2", "--record-diffs"]) == 0
     run = intercode.load_run(tmp_path / "run")
     assert [t.steps[0].diffs for t in run.episodes] == [{}, MADE]
     assert all(t.success and t.steps[0].changes == ("/f",) for t in run.episodes)
@@ -51,7 +51,7 @@ def test_a_resumed_run_keeps_what_it_was_begun_with(dataset: str, tmp_path: Path
 def test_play_keeps_them_too(dataset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = "echo 2 > /f\nundo\necho 1 > /f\necho 3 >> /f\nsubmit\n"
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
-    assert main(["play", dataset, "--diffs", "--out", str(tmp_path / "run")]) == 0
+    assert main(["play", dataset, "--record-diffs", "--out", str(tmp_path / "run")]) == 0
     steps = intercode.load_run(tmp_path / "run").episodes[0].steps
     assert [s.diffs for s in steps] == [MADE, {"/f": "@@ -1 +1,2 @@\n 1\n+3"}, {}]
 
@@ -64,4 +64,4 @@ def test_an_environment_without_files_has_none(tmp_path: Path) -> None:
 
 def test_the_setting_has_one_name(dataset: str, tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError):
-        make_plan(EvalConfig(dataset, "gold", out=tmp_path, env_options={"diffs": True}))
+        make_plan(EvalConfig(dataset, "gold", out=tmp_path, env_options={"record_diffs": True}))

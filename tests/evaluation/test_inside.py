@@ -141,6 +141,7 @@ def test_the_starter_tasks_hide_what_they_should() -> None:
     assert kinds <= {"flag-in-files"}
 
 
+@pytest.mark.slow
 @pytest.mark.nl2bash
 @pytest.mark.parametrize("name", ["nl2bash:fs_1", "nl2bash:fs_4", "ic-ctf:offline", "mbpp:test"])
 def test_the_authors_tasks_hide_what_they_should(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from intercode.core import logs
 from intercode.core.config import EvalConfig
 from intercode.evaluation.evaluate.run import evaluate
 from intercode.evaluation.replay import log_replay
+from support import requirements
 from support.recorded_endpoint import RecordedEndpoint
 
 LOG = "ic_bash_multiturn_gpt-3.5_10_turns_fs_3.json"
@@ -24,9 +24,7 @@ def test_a_recorded_model_reaches_its_recorded_success(
     recorded_dir: Path, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The success rate is the log's, up to the episodes whose replay differs from the log too."""
-    image = os.environ.get("INTERCODE_TEST_IMAGE")
-    if not image:
-        pytest.skip("set INTERCODE_TEST_IMAGE, e.g. to recipe:nl2bash once it is built")
+    image = requirements.image("nl2bash")
     monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
     log = recorded_dir / "bash" / LOG
     with RecordedEndpoint(log) as server:

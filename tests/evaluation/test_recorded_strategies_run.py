@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import signal
 import subprocess
@@ -19,6 +18,7 @@ from intercode.core.config import EvalConfig
 from intercode.core.types import Trajectory, to_jsonable
 from intercode.evaluation.evaluate.run import evaluate
 from intercode.evaluation.replay import log_replay
+from support import requirements
 from support.recorded_endpoint import RecordedEndpoint
 
 REACT = "sql/ic_sql_react_10_turns.json"
@@ -97,9 +97,7 @@ def _code(action: str) -> str:
 def test_bash_strategies_reach_the_success_of_their_logs(
     name: str, recorded_dir: Path, tmp_path: Path
 ) -> None:
-    image = os.environ.get("INTERCODE_TEST_IMAGE")
-    if not image:
-        pytest.skip("set INTERCODE_TEST_IMAGE, e.g. to recipe:nl2bash once it is built")
+    image = requirements.image("nl2bash")
     log = recorded_dir / name
     with RecordedEndpoint(log) as server:
         boxed = {"image": image, "network": "host", "out": tmp_path / "run"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from intercode.core.config import EvalConfig
 from intercode.core.errors import UsageError
 from intercode.evaluation.evaluate.run import evaluate
 from intercode.evaluation.replay import log_replay
+from support import requirements
 
 pytestmark = pytest.mark.sandbox
 FILES = ("gpt-3.5_1", "gpt-4_2", "gpt-3.5_3", "gpt-3.5_4")
@@ -59,9 +59,7 @@ def test_the_authors_code_and_ours_agree(
 ) -> None:
     """The bounds are those that the project promises; docs/replay.md has what was measured. What
     does not end is waited for 3 seconds, not 10: what ends took a tenth of one."""
-    image = os.environ.get("INTERCODE_TEST_IMAGE")
-    if not image:
-        pytest.skip("set INTERCODE_TEST_IMAGE, e.g. to recipe:nl2bash once it is built")
+    image = requirements.image("nl2bash")
     monkeypatch.setenv("INTERCODE_DATA", str(data_dir))
     options = log_replay.ReplayOptions(
         profile="original", image=image, network="host", parallel=2, timeout=3.0

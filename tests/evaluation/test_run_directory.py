@@ -37,8 +37,8 @@ def test_it_names_everything_that_a_result_depends_on(squares: str, tmp_path: Pa
     run = trajectories.read_run_metadata(out)
     assert run["generation"]["temperature"] == 0.5 and run["generation"]["top_p"] == 0.9
     assert run["prompts"] == [hashlib.sha256(prompt.read_bytes()).hexdigest()]
-    assert "Be quick." in json.dumps(run["agent_facts"])
-    assert run["model_facts"] and run["config"]["epochs"] == 2 and run["config"]["limit"] == 1
+    assert "Be quick." in json.dumps(run["agent_metadata"])
+    assert run["model_metadata"] and run["config"]["epochs"] == 2 and run["config"]["limit"] == 1
     assert run["versions"]["intercode"] == intercode.__version__ and "httpx" in run["versions"]
     assert {"dataset_hash", "image_digest", "tier", "arch", "profile", "scoring"} <= run.keys()
     everything = "".join(f.read_text() for f in out.iterdir())
@@ -47,7 +47,7 @@ def test_it_names_everything_that_a_result_depends_on(squares: str, tmp_path: Pa
     assert "intercode eval --resume run" in readme and "intercode show run TASK" in readme
     (first, _) = trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE)
     assert first.run["dataset_hash"] == run["dataset_hash"]
-    assert "agent_facts" not in first.run  # once a run is enough for whole prompts
+    assert "agent_metadata" not in first.run  # once a run is enough for whole prompts
     prompt.write_text(prompt.read_text() + "Be quicker.\n")
     with pytest.raises(UsageError, match="a run with prompts"):
         make_plan(config)
@@ -120,7 +120,7 @@ def test_a_run_of_an_earlier_release_goes_on(squares: str, tmp_path: Path) -> No
     )  # fmt: skip
     out = evaluate(config, model=model, quiet=True)
     run = trajectories.read_run_metadata(out)
-    for name in ("generation", "prompts", "agent_facts", "model_facts", "versions", "config"):
+    for name in ("generation", "prompts", "agent_metadata", "model_metadata", "versions", "config"):
         del run[name]
     (out / trajectories.RUN_FILE).write_text(json.dumps(run))
     assert make_plan(config, model).pending_samples() == []

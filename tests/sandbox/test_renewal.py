@@ -72,11 +72,12 @@ def test_a_used_network_is_not_handed_on(box: SupervisedSandbox, use: str) -> No
         box.recycle()
 
 
+@pytest.mark.slow
 def test_a_box_that_met_its_memory_limit_is_not_renewed() -> None:
     with open_box() as box:
         code = "a = bytearray(900 << 20); b = bytearray(900 << 20)"
         result = box.run(["python3", "-c", code], timeout=30)
-        if not (back_end.is_container() or box.connection.handshake["groups"]):
+        if not (back_end.is_container() or box.connection.handshake["cgroups"]):
             pytest.skip("only control groups end what takes too much memory at once")
         assert result.exit_code == -9
         with pytest.raises(SandboxError, match="limit"):
@@ -103,7 +104,7 @@ def test_episodes_in_renewed_boxes_are_as_in_new_ones(deterministic: bool) -> No
     number = "" if go_on else "echo $$; "
     for reuse in (False, True):
         with intercode.make(
-            "bash", dataset=Dataset("m", "bash", tasks), reuse=reuse, deterministic=deterministic
+            "bash", dataset=Dataset("m", "bash", tasks), recycle=reuse, deterministic=deterministic
         ) as env:
             told[reuse] = []
             for i in (0, 1, 2, 3, 4, 5, 0, 1):
@@ -112,7 +113,7 @@ def test_episodes_in_renewed_boxes_are_as_in_new_ones(deterministic: bool) -> No
                 assert ("hashes" in shown[4]) == deterministic
                 told[reuse].append((shown[0], shown[4], env.submit()[1]))
             renewed = not deterministic if back_end.is_container() else reuse
-            assert env.facts()["boxes"] == ("renewed" if renewed else "new")
+            assert env.result_metadata()["sandboxes"] == ("recycled" if renewed else "new")
     assert told[True] == told[False] and len({reward for *_, reward in told[True]}) > 1
 
 
@@ -125,7 +126,7 @@ def test_a_closed_box_is_not_renewed(box: SupervisedSandbox) -> None:
 @pytest.mark.namespace_only("the end of a launcher, which is that of all boxes")
 def test_boxes_that_died_while_they_waited_are_not_used() -> None:
     tasks = (Task("m/0", "?", gold="echo 0"),)
-    with intercode.make("bash", dataset=Dataset("m", "bash", tasks), reuse=True) as env:
+    with intercode.make("bash", dataset=Dataset("m", "bash", tasks), recycle=True) as env:
         for _ in range(3):
             env.reset()
             env.submit()

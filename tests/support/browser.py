@@ -9,18 +9,23 @@ from typing import Any
 
 import pytest
 
+from support import requirements
+
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+
+
+def program() -> str | None:
+    """Return the path of an installed Chromium, or None."""
+    return next(filter(None, map(shutil.which, NAMES)), None)
 
 
 def opened() -> Iterator[Any]:
     """A browser, closed afterwards. The test is skipped where there is none."""
     api = pytest.importorskip("playwright.sync_api", reason="needs the extra test (playwright)")
-    program = next(filter(None, map(shutil.which, NAMES)), None)
-    if program is None:
-        pytest.skip("no Chromium: apt-get install chromium")
+    requirements.require("browser")
     flags = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=flags)
+        browser = playwright.chromium.launch(executable_path=program(), args=flags)
         yield browser
         browser.close()
 

@@ -16,13 +16,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from intercode.core.paths import sandbox_uid
 from intercode.sandbox.contract import Limits
 from intercode.sandbox.supervisor import programs
 from intercode.sandbox.supervisor.runtime import protocol, seccomp
-from support import back_end
+from support import back_end, requirements
 
 LIMITS = Limits(disk=64 << 20, inodes=2000, file_size=1 << 40)
 """The size of one file is not bounded here: that bound is the kernel's, and would be met first
@@ -36,10 +34,8 @@ def require_engine() -> str:
     """The engine that the tests are to use. Skips, with the reason, where it does not answer or
     the keeper cannot be compiled."""
     name = back_end.chosen() if back_end.is_container() else "docker"
-    if not shutil.which(name) or _asked(name, "info").returncode:
-        pytest.skip(f"{name} does not answer: start it with `.ci/{name} COMMAND`")
-    if programs.supervisor_program()[0] is None:
-        pytest.skip(f"the keeper is {programs.supervisor_program()[1]}")
+    requirements.require(name)
+    requirements.require("compiler")
     return name
 
 
@@ -115,7 +111,7 @@ class KeptContainer:
         home.mkdir(mode=0o755)
         keeper = programs.supervisor_program()[0]
         assert keeper is not None
-        shutil.copy(keeper, home / "keeper")
+        shutil.copy(keeper, home / "supervisor")
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(str(home / "s"))
             (home / "s").chmod(0o777)
@@ -132,14 +128,14 @@ class KeptContainer:
             "--user=0:0", "--cap-drop=ALL", "--cap-add=CHOWN", "--cap-add=SETUID",
             "--cap-add=SETGID", "--security-opt=no-new-privileges", "--pids-limit=100",
             "--memory=256m", f"--volume={home}:/dev/intercode:ro", *self.image.mounts,
-            self.image.name, "/dev/intercode/keeper", "/dev/intercode/s",
+            self.image.name, "/dev/intercode/supervisor", "/dev/intercode/s",
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
 
     def _greet(self) -> dict[str, Any]:
         tree = os.open(self.image.tree, os.O_RDONLY | os.O_DIRECTORY)
         told = {
-            "limits": asdict(LIMITS), "env": {}, "steady": False, "own_network": True, "lowers": 1,
+            "limits": asdict(LIMITS), "env": {}, "deterministic": False, "own_network": True, "lowers": 1,
             "copies": 0, "uid": sandbox_uid(),
             "filter": seccomp.build_filter(os.uname().machine, secrets.randbits(64)).hex(),
         }  # fmt: skip
@@ -188,7 +184,7 @@ class KeptContainer:
         return said, waited(status)
 
     def rows(self) -> dict[str, list[Any]]:
-        answer = self.ask("changes", digests=True, still=False)
+        answer = self.ask("changes", digests=True, pause=False)
         return {row[0]: row[1:] for row in answer["rows"]}
 
     def __enter__(self) -> KeptContainer:

@@ -19,6 +19,7 @@ from typing import Any
 import httpx
 import pytest
 
+from support import requirements
 from support.saved_images import Saved, sha
 from support.serving import free_port
 
@@ -27,9 +28,9 @@ MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 def require_server() -> str:
     """The registry's program; skips the test where it is not installed."""
+    requirements.require("registry")
     program = shutil.which("docker-registry")
-    if program is None:
-        pytest.skip("needs a registry: apt-get install docker-registry")
+    assert program
     return program
 
 

@@ -25,7 +25,7 @@ RICH = (
          thought="First I look around.", usage=Usage(1200, 85, 1, cost=0.0021, seconds=1.3),
          messages=SAID, context={"observation": {"characters": 9000, "shown": 4000}}),
     Step("rm -rf /", "Not allowed: rm.", valid=False, refused=True),
-    Step("touch /srv/a /srv/b", "", changes=("/srv/a", "/srv/b"), actor="person"),
+    Step("touch /srv/a /srv/b", "", changes=("/srv/a", "/srv/b"), actor="human"),
     Step("rm /srv/b", "", changes=("/srv/a",), diffs={
         "/srv/a": "mode 644, now 600\n@@ -1,2 +1,2 @@\n-old <b>line</b>\n+new\tline\n kept\n"
                   "\\ No newline at end of file",

@@ -85,7 +85,7 @@ _VALUE_TYPES: dict[str, tuple[type, ...]] = {
     "max_turns": (int,), "parallel": (int,), "limit": (int,), "seed": (int,),
     "tasks": (list, tuple, str), "out": (str, Path), "timeout": (int, float),
     "env_options": (dict,), "agent_options": (dict,), "model_options": (dict,),
-    "deterministic": (bool, dict), "hashes": (bool,), "diffs": (bool,), "policy": (str, dict),
+    "deterministic": (bool, dict), "hashes": (bool,), "record_diffs": (bool,), "policy": (str, dict),
     "epochs": (int,), "shuffle": (bool,),
     "max_tokens_per_episode": (int,), "max_cost_per_episode": (int, float),
     "max_seconds_per_episode": (int, float), "max_tokens": (int,), "max_cost": (int, float),

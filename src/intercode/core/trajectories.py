@@ -1,9 +1,9 @@
-"""Trajectories on disk: one JSON line an episode, appended as each episode ends.
+"""Writes and reads the trajectories of a run: one JSON line for each episode.
 
-A run directory holds ``run.json``, what the run was obtained with (see ``IDENTITY``), and
-``trajectories.jsonl``. A line is the Trajectory of types as JSON, with ``"v": 1`` in front.
-A process that is killed while it writes leaves a torn last line: readers pass over it, and the next
-append takes it away.
+A run directory holds ``run.json``, the metadata of the run, and ``trajectories.jsonl``. A line of
+the latter is a ``Trajectory`` as JSON with the schema version in front (``"v": 2``); see
+docs/records.md. A process that is killed while it writes leaves an incomplete last line. Readers
+skip that line, and the next append removes it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from intercode.core.errors import DataError, UsageError
+from intercode.core.migration import SCHEMA_VERSION, migrate_run_metadata, migrate_trajectory
 from intercode.core.types import Step, Trajectory, Usage, to_jsonable
 
-SCHEMA_VERSION = 1
 RUN_FILE = "run.json"
 TRAJECTORIES_FILE = "trajectories.jsonl"
 IDENTITY_KEYS = (
@@ -45,23 +45,24 @@ IDENTITY_KEYS = (
     "generation",
     "prompts",
 )
-"""The keys of run.json that make two runs different runs. A directory holds one run only."""
+"""Keys of run.json. Two runs that differ in one of them are different runs, and a directory holds
+one run only."""
 
 _OPTIONAL_IDENTITY_KEYS = ("generation", "prompts")
-"""Those of IDENTITY that earlier releases did not write: what is not told cannot differ."""
+"""Keys that the first releases did not write. A run without such a key does not differ in it."""
 
 T = TypeVar("T", Step, Trajectory, Usage)
 
 
 @dataclass
 class EpisodeNode:
-    """An episode and the episodes that branched off from it."""
+    """An episode and the episodes that branch off from it."""
 
     trajectory: Trajectory
     children: list[EpisodeNode] = field(default_factory=list)
 
     def leaves(self) -> Iterator[Trajectory]:
-        """The episodes below that nothing branched off from; this one where there are none."""
+        """Yield the episodes of this tree from which no other branches off."""
         if not self.children:
             yield self.trajectory
         for child in self.children:
@@ -69,8 +70,10 @@ class EpisodeNode:
 
 
 def build_episode_trees(episodes: Sequence[Trajectory]) -> list[EpisodeNode]:
-    """The trees that episodes form by their parents, in the given order. An episode whose parent
-    is not among them is a root."""
+    """Return the trees that the episodes form by their ``parent``, in the given order.
+
+    An episode whose parent is not among ``episodes`` is a root.
+    """
     nodes = [EpisodeNode(t) for t in episodes]
     by_id = {node.trajectory.id: node for node in nodes if node.trajectory.id}
     roots: list[EpisodeNode] = []
@@ -81,13 +84,13 @@ def build_episode_trees(episodes: Sequence[Trajectory]) -> list[EpisodeNode]:
 
 
 def append_trajectory(path: Path, trajectory: Trajectory) -> None:
-    """Add one episode as one line, which is on the disk when this returns.
+    """Append one episode as one line and wait until it is on the disk.
 
-    A torn last line of an earlier process is taken away first. Several threads and processes may
+    Removes an incomplete last line of an earlier process first. Several threads and processes may
     append to one file. Raises UsageError for a value that JSON cannot hold.
     """
     try:
-        row = json.dumps({"v": SCHEMA_VERSION, **to_jsonable(trajectory)}, allow_nan=False)
+        row = json.dumps(trajectory_to_row(trajectory), allow_nan=False)
     except (TypeError, ValueError) as e:
         raise UsageError(
             f"the episode of {trajectory.task!r} cannot be written as JSON: {e}"
@@ -104,19 +107,19 @@ def append_trajectory(path: Path, trajectory: Trajectory) -> None:
 
 
 def read_trajectories(path: Path) -> Iterator[Trajectory]:
-    """Every episode of a file, in order. A torn last line is passed over.
+    """Yield every episode of a file in order, and skip an incomplete last line.
 
-    Raises DataError with file and line for anything else that is no trajectory.
+    Raises DataError with the file and the line for anything else that is not a trajectory.
     """
     with _open_file(path) as file:
         for number, raw in enumerate(file, start=1):
-            whole = raw.endswith(b"\n")
-            if whole and not raw.strip():
+            complete = raw.endswith(b"\n")
+            if complete and not raw.strip():
                 continue
             try:
                 row = json.loads(raw)
             except ValueError as e:
-                if not whole:
+                if not complete:
                     return
                 raise DataError(f"{path}, line {number}: broken JSON ({e}); remove the line") from e
             try:
@@ -127,21 +130,14 @@ def read_trajectories(path: Path) -> Iterator[Trajectory]:
 
 
 def has_result(trajectory: Trajectory) -> bool:
-    """Whether an episode has a result of its own: it is no branch and ended without an error."""
+    """Return whether an episode is a result: not a branch, and ended without an error."""
     return trajectory.parent is None and trajectory.end != "error" and trajectory.error is None
-
-
-def finished_episodes(path: Path) -> set[tuple[str, int]]:
-    """Task and epoch of every episode that is finished. Empty where there is no file."""
-    if not path.exists():
-        return set()
-    return {(t.task, t.epoch) for t in read_trajectories(path) if has_result(t)}
 
 
 def identity_differences(
     old: Mapping[str, Any], new: Mapping[str, Any], keys: Sequence[str] = IDENTITY_KEYS
 ) -> list[str]:
-    """Those of ``keys`` in which the facts of two runs differ."""
+    """Return those of ``keys`` in which the metadata of two runs differ."""
     return [
         k
         for k in keys
@@ -149,55 +145,61 @@ def identity_differences(
     ]
 
 
-def write_run_metadata(directory: Path, meta: Mapping[str, Any]) -> None:
-    """Write ``run.json`` in one move.
+def write_run_metadata(directory: Path, metadata: Mapping[str, Any]) -> None:
+    """Write ``run.json`` atomically.
 
-    Raises UsageError where the directory already holds a run that differs in a key of IDENTITY.
+    Raises UsageError if the directory already holds a run that differs in a key of IDENTITY_KEYS.
     """
     directory.mkdir(parents=True, exist_ok=True)
     target = directory / RUN_FILE
-    new = to_jsonable(meta)
+    new = to_jsonable(metadata)
     if target.exists():
         old = read_run_metadata(directory)
         if differ := identity_differences(old, new):
             what = "; ".join(f"{k} {old.get(k)!r}, now {new.get(k)!r}" for k in differ)
             raise UsageError(f"{directory} holds another run ({what}); choose another directory")
     try:
-        text = json.dumps(new, indent=2, allow_nan=False) + "\n"
+        text = json.dumps({"v": SCHEMA_VERSION, **new}, indent=2, allow_nan=False) + "\n"
     except (TypeError, ValueError) as e:
-        raise UsageError(f"what is to go into {target} cannot be written as JSON: {e}") from e
-    passing = directory / f".{RUN_FILE}.{os.getpid()}"
-    with passing.open("wb", buffering=0) as file:
+        raise UsageError(f"the content of {target} cannot be written as JSON: {e}") from e
+    temporary = directory / f".{RUN_FILE}.{os.getpid()}"
+    with temporary.open("wb", buffering=0) as file:
         _write_all(file.fileno(), text.encode())
-    passing.replace(target)
+    temporary.replace(target)
 
 
 def read_run_metadata(directory: Path) -> dict[str, Any]:
-    """What ``run.json`` of a run directory holds.
+    """Return the content of ``run.json`` in a run directory.
 
-    Raises DataError where it is missing or broken.
+    Raises DataError if the file is missing or broken.
     """
     path = directory / RUN_FILE
+    with _open_file(path) as file:
+        try:
+            metadata = json.load(file)
+        except ValueError as e:
+            raise DataError(f"{path}: broken JSON ({e})") from e
+    if not isinstance(metadata, dict):
+        raise DataError(f"{path}: an object is expected, not {type(metadata).__name__}")
     try:
-        with _open_file(path) as file:
-            meta = json.load(file)
-    except ValueError as e:
-        if isinstance(e, DataError):
-            raise
-        raise DataError(f"{path}: broken JSON ({e})") from e
-    if not isinstance(meta, dict):
-        raise DataError(f"{path}: an object is expected, not {type(meta).__name__}")
-    return meta
+        return migrate_run_metadata(metadata)
+    except DataError as e:
+        raise DataError(f"{path}: {e}") from e
+
+
+def trajectory_to_row(trajectory: Trajectory) -> dict[str, Any]:
+    """Return an episode as JSON types, with the schema version in front."""
+    return {"v": SCHEMA_VERSION, **to_jsonable(trajectory)}
 
 
 def trajectory_from_row(row: object) -> Trajectory:
-    """The Trajectory that one decoded line holds. Raises DataError for any other value."""
+    """Return the Trajectory of one decoded line of any schema version.
+
+    Raises DataError for any other value.
+    """
     if not isinstance(row, dict):
         raise DataError(f"an object is expected, not {type(row).__name__}")
-    values = dict(row)
-    version = values.pop("v", None)
-    if version != SCHEMA_VERSION:
-        raise DataError(f"schema version {version!r}; this release reads version {SCHEMA_VERSION}")
+    values = migrate_trajectory(row)
     steps = values.get("steps")
     if not isinstance(steps, list):
         raise DataError("'steps' has to be a list")
@@ -222,9 +224,9 @@ def _step_from_row(row: object) -> Step:
 
 
 def _build_record(kind: type[T], values: dict[str, Any]) -> T:
-    strange = values.keys() - {f.name for f in fields(kind)}
-    if strange:
-        raise DataError(f"{kind.__name__} has no {', '.join(sorted(strange))}")
+    unknown = values.keys() - {f.name for f in fields(kind)}
+    if unknown:
+        raise DataError(f"{kind.__name__} has no {', '.join(sorted(unknown))}")
     try:
         return kind(**values)
     except TypeError as e:
@@ -243,29 +245,32 @@ def _open_file(path: Path) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _exclusive_lock(descriptor: int) -> Iterator[None]:
-    """Keep other processes from appending. Where there is no flock, nothing is kept."""
+    """Keep other processes from appending. Does nothing on systems without ``flock``."""
     if sys.platform != "win32":
         import fcntl
 
-        fcntl.flock(descriptor, fcntl.LOCK_EX)  # closing the descriptor gives it back
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # released when the descriptor is closed
     yield
 
 
 def _repair_last_line(descriptor: int) -> None:
-    """Make the file end with a whole line: a torn one is cut off, a whole one gets its newline."""
+    """Make the file end with a complete line.
+
+    Cuts off an incomplete last line, and adds the newline that a complete one lacks.
+    """
     size = os.fstat(descriptor).st_size
     tail = b""
     while size > len(tail) and b"\n" not in tail:
         start = max(0, size - len(tail) - 65536)
         os.lseek(descriptor, start, os.SEEK_SET)
         tail = os.read(descriptor, size - len(tail) - start) + tail
-    torn = tail.rpartition(b"\n")[2]
-    if not torn:
+    last = tail.rpartition(b"\n")[2]
+    if not last:
         return
     try:
-        json.loads(torn)  # what is left of an object is never JSON
+        json.loads(last)  # the beginning of an object is never valid JSON
     except ValueError:
-        os.ftruncate(descriptor, size - len(torn))
+        os.ftruncate(descriptor, size - len(last))
     else:
         _write_all(descriptor, b"\n")
 

@@ -35,6 +35,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
     return asyncio.run(asyncio.wait_for(work, 120))
 
 
+@pytest.mark.slow
 def test_episodes_are_as_those_of_the_environment() -> None:
     tasks = range(24)
 
@@ -69,6 +70,7 @@ def test_who_asks_for_more_waits_for_a_place() -> None:
     run(work())
 
 
+@pytest.mark.slow
 def test_nobody_waits_for_the_slowest() -> None:
     async def work() -> None:
         async with Pool("bash", size=2) as pool:
@@ -84,7 +86,7 @@ def test_nobody_waits_for_the_slowest() -> None:
 
 def test_a_group_goes_on_from_one_state() -> None:
     async def work() -> None:
-        async with Pool("bash", size=4, pay="difference") as pool:
+        async with Pool("bash", size=4, reward_mode="delta") as pool:
             prefix = ["cd /tmp; x=7; echo made > f", "echo second"]
             async with pool.group(3, 4, seed=5, prefix=prefix) as group:
                 assert [e.turns for e in group] == [2] * 4
@@ -201,7 +203,7 @@ def test_mistakes_cost_no_place() -> None:
     run(work())
     with pytest.raises(UsageError, match="size is 0"):
         Pool("bash", size=0)
-    with pytest.raises(UsageError, match="idle is 0"):
+    with pytest.raises(UsageError, match="idle_timeout is 0"):
         Pool("bash", idle_timeout=0)
     with pytest.raises(UnknownNameError, match="did you mean 'bash'"):
         Pool("bahs")
@@ -265,6 +267,7 @@ def test_sql_and_python_too() -> None:
     assert run(work("python")) == 2.0
 
 
+@pytest.mark.slow
 def test_nothing_outlives_a_consumer_that_is_killed() -> None:
     code = (
         "import asyncio, sys\n"

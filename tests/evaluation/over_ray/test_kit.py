@@ -21,7 +21,7 @@ def test_a_host_plays_what_the_driver_would(environment: str) -> None:
     """By what would travel to another machine, without one."""
     with intercode.make(environment) as env:
         kit = make_environment_spec(env, environment, {}, range(len(env.dataset)))
-        facts = env.facts()
+        facts = env.result_metadata()
     host = EnvHost(pickle.loads(pickle.dumps(kit)))
     for number, parcel in enumerate(kit.artifacts):
         if number in host.missing_artifacts():
@@ -57,14 +57,14 @@ def test_a_reward_of_ones_own_travels_and_keeps_its_name(tmp_path: Path) -> None
     reward = f"{file}:half"
     with intercode.make("bash", reward=reward) as env:
         kit = make_environment_spec(env, "bash", {"reward": reward}, [0])
-        name = env.facts()["reward"]
+        name = env.result_metadata()["reward"]
     elsewhere = {p.path: p.path for p in kit.artifacts} | {
         file: tmp_path / "b" / "mine" / file.name
     }
     (tmp_path / "b" / "mine").mkdir(parents=True)
     (tmp_path / "b" / "mine" / file.name).write_text(file.read_text())
     with kit.make_env(elsewhere) as far:
-        assert far.facts()["reward"] == name
+        assert far.result_metadata()["reward"] == name
         far.reset(options={"task": 0})
         assert far.score().value == 0.5
 
@@ -74,10 +74,10 @@ def test_a_policy_travels_by_its_rules(tmp_path: Path) -> None:
     rules.write_text('deny = ["command:rm"]\n')
     with intercode.make("bash", policy=str(rules)) as env:
         kit = make_environment_spec(env, "bash", {"policy": str(rules)}, [])
-        facts = env.facts()
+        facts = env.result_metadata()
     rules.unlink()
     with kit.make_env({}) as far:
-        assert far.facts()["policy"] == facts["policy"]
+        assert far.result_metadata()["policy"] == facts["policy"]
 
 
 def test_only_the_files_of_chosen_tasks_travel(squares: str) -> None:

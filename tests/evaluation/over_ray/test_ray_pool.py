@@ -35,7 +35,7 @@ def test_episodes_are_as_those_of_the_environment(raylets: Raylets) -> None:
     async def all_of_them() -> list[list[Any]]:
         async with RayPool("bash", 4, address=raylets.address) as pool:
             with intercode.make("bash") as env:
-                assert pool.result_metadata() == env.facts()
+                assert pool.result_metadata() == env.result_metadata()
             return await asyncio.gather(*(play(pool, i) for i in range(12)))
 
     for i, found in enumerate(run(all_of_them())):
@@ -80,7 +80,7 @@ def test_a_process_that_dies_on_a_node_that_lives_is_started_anew(raylets: Rayle
             (worker,) = raylets.workers(raylets.nodes[0])
             families = raylets.families()
             os.kill(worker, signal.SIGKILL)
-            with pytest.raises(SandboxLostError, match="went away"):
+            with pytest.raises(SandboxLostError, match="has ended"):
                 await lost.step("echo here")
             await lost.close()
             async with pool.episode(1) as episode:

@@ -1,4 +1,4 @@
-"""Sessions that were left before their last task was done, so that they can be gone on with."""
+"""Sessions of ``intercode play`` that ended before their last task, saved to be resumed."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 from intercode.core import trajectories
 from intercode.core.errors import DataError, UsageError
+from intercode.core.migration import migrate_run_metadata
 from intercode.core.paths import state_root
 from intercode.core.types import Trajectory, to_jsonable
 from intercode.evaluation.evaluate.run_metadata import remove_secrets
@@ -20,10 +21,11 @@ from intercode.evaluation.evaluate.run_metadata import remove_secrets
 
 @dataclass(frozen=True)
 class UnfinishedSession:
-    """A session as it was left.
+    """An unfinished session.
 
-    ``values`` are its settings, ``tasks`` the positions still to be played, the one it was left in
-    first, and ``episode`` what was done in that one, None for nothing.
+    ``settings`` are those of its run. ``tasks`` are the positions of the tasks that remain; the
+    first is the task that was being played. ``episode`` records the turns of that task, or is None
+    if it had none.
     """
 
     settings: Mapping[str, Any]
@@ -31,45 +33,50 @@ class UnfinishedSession:
     episode: Trajectory | None = None
 
 
-def save(draft: UnfinishedSession) -> None:
-    """Write where a session stands; no secret is kept. What was known of it before is replaced."""
-    row = to_jsonable(draft)
-    row["values"] = remove_secrets(row["values"])
-    if row["episode"] is not None:
-        row["episode"]["v"] = trajectories.SCHEMA_VERSION
-    path = _path(Path(draft.settings["out"]))
-    passing = path.with_suffix(f".{os.getpid()}")
-    descriptor = os.open(passing, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+def save(session: UnfinishedSession) -> None:
+    """Save a session without its secrets. Replaces what was saved for the same run before."""
+    row = {
+        "settings": remove_secrets(to_jsonable(session.settings)),
+        "tasks": list(session.tasks),
+        "episode": session.episode and trajectories.trajectory_to_row(session.episode),
+    }
+    path = _path(Path(session.settings["out"]))
+    temporary = path.with_suffix(f".{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         json.dump(row, file)
-    passing.replace(path)
+    temporary.replace(path)
 
 
 def delete(out: Path) -> None:
-    """The session of a run is through."""
+    """Delete the saved session of the run in ``out``, if there is one."""
     with contextlib.suppress(FileNotFoundError):
         _path(out).unlink()
 
 
 def load_newest(dataset: str | None = None) -> UnfinishedSession:
-    """The session that was left last, of one dataset if it is named. Raises UsageError where there
-    is none, DataError for a file that cannot be read."""
+    """Load the session that was saved last, of ``dataset`` if that is not None.
+
+    Raises UsageError if there is none, DataError for a file that cannot be read.
+    """
     files = sorted(_folder().glob("*.json"), key=lambda p: p.stat().st_mtime, reverse=True)
     for path in files:
-        draft = _read(path)
-        if dataset in (None, draft.settings.get("dataset")):
-            return draft
+        session = _read(path)
+        if dataset in (None, session.settings.get("dataset")):
+            return session
     of = f" of {dataset}" if dataset else ""
-    raise UsageError(f"no session{of} was left unfinished: leave out --resume to begin one")
+    raise UsageError(f"there is no unfinished session{of}: leave out --resume to begin one")
 
 
 def _read(path: Path) -> UnfinishedSession:
     try:
         row = json.loads(path.read_text(encoding="utf-8"))
         episode = row["episode"] and trajectories.trajectory_from_row(row["episode"])
-        return UnfinishedSession(row["values"], tuple(row["tasks"]), episode)
+        if "settings" not in row:  # written before schema version 2
+            row["settings"] = migrate_run_metadata({"config": row["values"]})["config"]
+        return UnfinishedSession(row["settings"], tuple(row["tasks"]), episode)
     except (ValueError, KeyError, TypeError) as e:
-        raise DataError(f"{path} is no session that could be gone on with ({e}): remove it") from e
+        raise DataError(f"{path} is no unfinished session that can be resumed: remove it") from e
 
 
 def _folder() -> Path:

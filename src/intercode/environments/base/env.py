@@ -66,7 +66,7 @@ class InterCodeEnv(gym.Env[str, str]):
         timeout: float = 10.0,
         max_turns: int | None = None,
         reward: str | RewardFunction | None = None,
-        reward_mode: RewardMode = "end",
+        reward_mode: RewardMode = "final",
         render_mode: str | None = None,
         deterministic: bool | Mapping[str, Any] | Determinism = False,
         hashes: bool | None = None,

@@ -17,4 +17,4 @@ def probe_similarity(_task: Task, agent: State, gold: State) -> Score:
     whole = (have | want).total()
     value = (have & want).total() / whole if whole else 1.0
     missed, extra = sorted((want - have).elements()), sorted((have - want).elements())
-    return Score(value, {"look": value}, {"missed": missed, "extra": extra})
+    return Score(value, {"probe": value}, {"missed": missed, "extra": extra})

@@ -8,8 +8,8 @@ from typing import Any, Literal
 from intercode.core.registry import unknown_name_error
 from intercode.core.types import Score
 
-RewardMode = Literal["end", "every-turn", "difference"]
-REWARD_MODES = ("end", "every-turn", "difference")
+RewardMode = Literal["final", "per-turn", "delta"]
+REWARD_MODES = ("final", "per-turn", "delta")
 
 
 class RewardShaper:
@@ -23,14 +23,14 @@ class RewardShaper:
 
     def __init__(self, mode: RewardMode) -> None:
         if mode not in REWARD_MODES:
-            raise unknown_name_error("way of paying", mode, list(REWARD_MODES))
+            raise unknown_name_error("reward mode", mode, list(REWARD_MODES))
         self.mode = mode
         self.previous_score = 0.0
         """The score that the last reward was paid up to; 0 when an episode begins."""
 
     def reward_after_turn(self, score: Callable[[], Score], info: dict[str, Any]) -> float:
         """The reward of a turn that did not end the episode; tells ``info`` the score's parts."""
-        if self.mode == "end":
+        if self.mode == "final":
             return 0.0
         now = score()
         info["score"], info["parts"] = now.value, dict(now.parts)
@@ -39,4 +39,4 @@ class RewardShaper:
     def reward_for(self, score: Score) -> float:
         """The reward for a state with this score."""
         before, self.previous_score = self.previous_score, score.value
-        return score.value - before if self.mode == "difference" else score.value
+        return score.value - before if self.mode == "delta" else score.value

@@ -56,7 +56,7 @@ class SandboxedEnv(InterCodeEnv):
     ) -> None:
         super().__init__(dataset, **settings)
         self.recycle, self.record_diffs = recycle, record_diffs
-        self._settings |= {"reuse": recycle, "diffs": record_diffs}
+        self._settings |= {"recycle": recycle, "record_diffs": record_diffs}
 
     _file_diffs: tuple[Workspace, FileDiffs] | None = None
     _workspace: Workspace | None = None
@@ -85,7 +85,7 @@ class SandboxedEnv(InterCodeEnv):
             "arch": platform.machine(),
             "tier": self._tier,
             "determinism": to_jsonable(self.determinism),
-            "boxes": "renewed" if self._recycles else "new",
+            "sandboxes": "recycled" if self._recycles else "new",
         }
 
     @property
@@ -232,7 +232,7 @@ class SandboxedEnv(InterCodeEnv):
             spec = self._spec_for(self.task)
             captured = spec, captured.files(spec, self.sandbox_kind), captured.state
         self._spec, kept, state = captured
-        box: SupervisedSandbox = kept.take() if consume else kept.open()
+        box: SupervisedSandbox = kept.open_last() if consume else kept.open()
         try:
             self._workspace = Workspace(
                 box, self._open_session(box, self._with_image_cwd(self.task), state)
@@ -258,14 +258,20 @@ class SandboxedEnv(InterCodeEnv):
         return held[1], held[2]
 
     def load_snapshot(self, directory: str | Path) -> Snapshot:
-        """The snapshot that a directory holds, to be given to ``restore``. The directory has to
-        stay as long as it is used. Raises DataError, or UsageError for another environment's."""
-        told, held = storage.read_snapshot(Path(directory), self.result_metadata())
-        index = pick_task(self.dataset, {"task": told["task"]}, self.np_random)
-        task, drawn_from = instantiate_task(
-            self.dataset.tasks[index], told["drawn_from"], self.np_random
+        """Load a snapshot from a directory, for ``restore``.
+
+        The directory has to stay until the snapshot is no longer used. Raises DataError if it holds
+        no snapshot, UsageError if the snapshot is of another environment.
+        """
+        values, captured = storage.read_snapshot(Path(directory), self.result_metadata())
+        index = pick_task(self.dataset, {"task": values["task"]}, self.np_random)
+        task, task_seed = instantiate_task(
+            self.dataset.tasks[index], values["task_seed"], self.np_random
         )
         return Snapshot(
-            index, task, drawn_from, told["turns"], told["last"], tuple(told["transcript"]),
-            told["random_state"], told["potential"], held, tuple(told["left_behind"]), lambda: None,
+            index=index, task=task, task_seed=task_seed, turns=values["turns"],
+            last_result=values["last_result"], transcript=tuple(values["transcript"]),
+            random_state=values["random_state"], previous_score=values["previous_score"],
+            captured=captured, omitted_processes=tuple(values["omitted_processes"]),
+            release=lambda: None,
         )  # fmt: skip

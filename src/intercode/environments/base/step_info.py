@@ -16,7 +16,7 @@ def step_info(
         "valid": result.ok,
         "exit_code": result.exit_code,
         "timed_out": result.timed_out,
-        "cut": result.omitted_bytes,
+        "omitted_bytes": result.omitted_bytes,
         "changes": changes,
     }
     if score is not None:

@@ -191,7 +191,7 @@ def _combined_extent(configs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _write(path: Path, episodes: Iterable[Trajectory]) -> None:
     with path.open("w", encoding="utf-8") as file:
         for episode in episodes:
-            row = {"v": trajectories.SCHEMA_VERSION, **to_jsonable(episode)}
+            row = trajectories.trajectory_to_row(episode)
             file.write(json.dumps(row, allow_nan=False) + "\n")
         file.flush()
         os.fsync(file.fileno())

@@ -1,6 +1,6 @@
 """Hundreds of live episodes in one process, for trainers: nobody waits for the slowest.
 
-    async with Pool("bash", size=64, dataset="nl2bash:fs_1", pay="difference") as pool:
+    async with Pool("bash", size=64, dataset="nl2bash:fs_1", reward_mode="delta") as pool:
         async with pool.episode(task=3, seed=1) as episode:
             while not episode.done:
                 turn = await episode.step(await policy(episode.observation))

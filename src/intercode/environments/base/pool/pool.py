@@ -25,7 +25,7 @@ class Pool:
 
     ``idle``: seconds after which an episode in which nothing happens is closed (None: never): a
     consumer that forgot one, or died of an error, costs no place. ``settings`` are those of the
-    environment, such as ``pay="difference"`` for a reward after every turn, or ``reuse=True``.
+    environment, such as ``reward_mode="per-turn"`` for a reward after every turn, or ``recycle=True``.
     Everything ends with the pool, and with the process that has it, however that ends.
     Use it in one event loop. Raises UsageError, and as ``intercode.make`` for unknown names.
     """
@@ -43,7 +43,7 @@ class Pool:
             raise UsageError(f"size is {size}; a pool has a place at least")
         if idle_timeout is not None and idle_timeout <= 0:
             raise UsageError(
-                f"idle is {idle_timeout} s; it must be greater than 0, or None for never"
+                f"idle_timeout is {idle_timeout} s; it must be greater than 0, or None for never"
             )
         make: Callable[..., InterCodeEnv] = ENVIRONMENTS.load(environment)
         first = make(dataset, **settings)

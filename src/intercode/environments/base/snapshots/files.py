@@ -6,7 +6,7 @@ from typing import Protocol, TypeGuard
 
 from intercode.sandbox import SandboxSpec
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
-from intercode.sandbox.namespace.sealed_layer import MAX_SEALED_LAYERS, SealedLayer
+from intercode.sandbox.namespace.sandbox import MAX_SEALED_LAYERS, SealedLayer
 from intercode.sandbox.supervisor.client import SupervisedSandbox
 
 _MAX_COPIED_FILES, _MAX_COPIED_BYTES = 100, 1 << 20

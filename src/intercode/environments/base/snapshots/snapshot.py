@@ -1,4 +1,4 @@
-"""A moment of an episode that can be gone back to, and from which several ways can be taken."""
+"""A snapshot of an episode, from which environments can be restored any number of times."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from intercode.core.types import ExecResult, Task
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What ``InterCodeEnv.snapshot`` keeps. Close it when it is no longer needed.
+    """The state that ``InterCodeEnv.snapshot`` saves. Close it when it is no longer needed.
 
-    ``left_behind`` names what could not be kept: processes in the background. Files, directory,
-    variables, functions and options are kept.
+    It holds files, working directory, variables, functions and options. ``omitted_processes`` names
+    what it cannot hold: processes in the background. ``captured`` belongs to the environment's
+    subclass, and ``release`` frees it.
     """
 
     index: int
@@ -31,7 +32,7 @@ class Snapshot:
     release: Callable[[], None]
 
     def close(self) -> None:
-        """Free what the snapshot holds. May be called again; environments restored from it live."""
+        """Free the snapshot. Restored environments are not affected. May be called again."""
         self.release()
 
     def __enter__(self) -> Snapshot:
@@ -42,7 +43,7 @@ class Snapshot:
 
 
 class Restorable(Protocol):
-    """What ``restored`` needs of an environment."""
+    """What ``restore_into_new`` needs of an environment."""
 
     def restore(self, snapshot: Snapshot, *, consume: bool = False) -> None: ...
 
@@ -53,21 +54,25 @@ E = TypeVar("E", bound=Restorable)
 
 
 def repeat_factory(make: Callable[[], E], n: int) -> list[Callable[[], E]]:
-    """``make`` so many times. Raises UsageError for a number below 1."""
+    """Return ``make`` ``n`` times. Raises UsageError if ``n`` is less than 1."""
     if n < 1:
         raise UsageError(f"fork takes a number of at least 1, not {n!r}")
     return [make] * n
 
 
 def restore_into_new(makers: Sequence[Callable[[], E]], snapshot: Snapshot) -> list[E]:
-    """An environment from each maker, gone on from a snapshot, which is used up; all or none."""
-    twins: list[E] = []
+    """Return an environment from each maker, restored from ``snapshot``, which is consumed.
+
+    Closes all of them again if one cannot be restored.
+    """
+    environments: list[E] = []
     try:
-        for left, make in enumerate(makers, 1 - len(makers)):
-            twins.append(make())
-            twins[-1].restore(snapshot, consume=left == 0)
+        for make in makers:
+            environments.append(make())
+            last = len(environments) == len(makers)
+            environments[-1].restore(snapshot, consume=last)
     except BaseException:
-        for twin in twins:
-            twin.close()
+        for environment in environments:
+            environment.close()
         raise
-    return twins
+    return environments

@@ -1,0 +1,197 @@
+"""The trajectory file: what is written comes back, and what a killed writer leaves does no harm."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from intercode.core import trajectories
+from intercode.core.errors import DataError, UsageError
+from intercode.core.types import Step, Trajectory, Usage
+
+FULL = Trajectory(
+    task="starter/files/1",
+    index=3,
+    query="Count the files – all of them",
+    steps=(
+        Step("ls | wc -l", "7\n\u2028\udc80", reward=0.67, parts={"output": 0.33}, changes=("/a",)),
+        Step("", "no code", executed=False, valid=None, usage=Usage(10, None, 1), message="hm"),
+    ),
+    end="turn_limit",
+    group="files",
+    hardness="easy",
+    seconds=0.25,
+    run={"profile": "standard", "comparable": False, "limits": {"disk": 1}},
+)
+
+
+def _episode(task: str, **more: object) -> Trajectory:
+    return Trajectory(task=task, index=0, query="q", steps=()).replace(**more)
+
+
+def test_an_episode_comes_back_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "t.jsonl"
+    trajectories.append_trajectory(path, FULL)
+    trajectories.append_trajectory(path, _episode("b"))
+    assert list(trajectories.read_trajectories(path)) == [FULL, _episode("b")]
+    assert path.read_bytes().count(b"\n") == 2
+
+
+@pytest.mark.parametrize("left", [b'{"v": 2, "task": "x', b'{"v": 2, "query": "\xc3', b"{"])
+def test_a_torn_last_line_is_passed_over_and_mended(tmp_path: Path, left: bytes) -> None:
+    path = tmp_path / "t.jsonl"
+    trajectories.append_trajectory(path, FULL)
+    whole = path.read_bytes()
+    path.write_bytes(whole + left)
+    assert list(trajectories.read_trajectories(path)) == [FULL]
+    trajectories.append_trajectory(path, _episode("b"))
+    assert path.read_bytes().startswith(whole)
+    assert [t.task for t in trajectories.read_trajectories(path)] == [FULL.task, "b"]
+
+
+def test_a_torn_line_longer_than_a_block_is_cut_off_whole(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    trajectories.append_trajectory(path, FULL)
+    with path.open("ab") as file:
+        file.write(b'{"v": 2, "query": "' + b"x" * 300_000)
+    trajectories.append_trajectory(path, _episode("b"))
+    assert [t.task for t in trajectories.read_trajectories(path)] == [FULL.task, "b"]
+    assert path.stat().st_size < 5000
+
+
+def test_a_whole_last_line_without_newline_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    trajectories.append_trajectory(path, FULL)
+    path.write_bytes(path.read_bytes().rstrip(b"\n"))
+    assert list(trajectories.read_trajectories(path)) == [FULL]
+    trajectories.append_trajectory(path, _episode("b"))
+    assert [t.task for t in trajectories.read_trajectories(path)] == [FULL.task, "b"]
+
+
+def test_broken_json_in_the_middle_names_file_and_line(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    trajectories.append_trajectory(path, FULL)
+    with path.open("ab") as file:
+        file.write(b'{"v": 2, "task"\n')
+    with path.open("ab") as file:
+        file.write(path.read_bytes().splitlines(keepends=True)[0])
+    with pytest.raises(DataError, match=r"t\.jsonl, line 2: broken JSON"):
+        list(trajectories.read_trajectories(path))
+
+
+@pytest.mark.parametrize(
+    ("row", "complaint"),
+    [
+        ({"v": 3}, "version 3"),
+        ({"v": 2, "steps": "x"}, "'steps' has to be a list"),
+        ({"v": 2, "task": "a", "steps": []}, "not a Trajectory"),
+        ({"v": 2, "task": "a", "index": 0, "query": "", "steps": [], "colour": 1}, "no colour"),
+        ({"v": 2, "task": "a", "index": 0, "query": "", "steps": [{"action": "x"}]}, "not a Step"),
+        ([1], "an object is expected"),
+    ],
+)
+def test_what_is_no_trajectory_is_refused(tmp_path: Path, row: object, complaint: str) -> None:
+    path = tmp_path / "t.jsonl"
+    path.write_text(json.dumps(row) + "\n")
+    with pytest.raises(DataError, match=rf"line 1: .*{complaint}"):
+        list(trajectories.read_trajectories(path))
+
+
+def test_a_value_that_json_cannot_hold_is_refused_before_writing(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    with pytest.raises(UsageError, match="starter/files/1"):
+        trajectories.append_trajectory(path, FULL.replace(seconds=float("nan")))
+    assert not path.exists()
+
+
+def test_errors_and_branches_are_no_results() -> None:
+    episodes = (
+        _episode("a", end="error", error="endpoint down"),
+        _episode("b", end="submitted"),
+        _episode("c", end="error"),
+        _episode("a", end="solved"),
+        _episode("b", end="error", epoch=1),
+        _episode("b", end="solved", epoch=2),
+        _episode("c", end="solved", parent="x"),
+    )
+    assert [(t.task, t.epoch) for t in episodes if trajectories.has_result(t)] == [
+        ("b", 0), ("a", 0), ("b", 2),
+    ]  # fmt: skip
+
+
+def test_many_threads_append_whole_lines(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    with ThreadPoolExecutor(8) as pool:
+        list(
+            pool.map(lambda n: trajectories.append_trajectory(path, _episode(f"t/{n}")), range(64))
+        )
+    assert {t.task for t in trajectories.read_trajectories(path)} == {f"t/{n}" for n in range(64)}
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from intercode.core import trajectories
+from intercode.core.types import Step, Trajectory
+n = 0
+while True:
+    step = Step("x" * 200_000, "")
+    trajectories.append_trajectory(Path(sys.argv[1]), Trajectory(f"t/{n}", n, "q", (step,)))
+    print(n, flush=True)
+    n += 1
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills a process with SIGKILL, which POSIX has")
+def test_nothing_that_was_appended_is_lost_by_kill_9(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    told = 0
+    for _ in range(2):
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE)
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        time.sleep(0.05)
+        writer.send_signal(signal.SIGKILL)
+        told += 1 + len(writer.stdout.readlines())
+        writer.wait()
+    trajectories.append_trajectory(path, _episode("last"))
+    tasks = [t.task for t in trajectories.read_trajectories(path)]
+    assert tasks[-1] == "last"
+    assert told <= len(tasks) - 1 <= told + 2
+
+
+def test_a_run_is_written_once_and_never_mixed(tmp_path: Path) -> None:
+    meta = {"dataset": "starter", "profile": "standard", "parallel": 8}
+    trajectories.write_run_metadata(tmp_path, meta)
+    trajectories.write_run_metadata(tmp_path, {**meta, "parallel": 1})
+    assert trajectories.read_run_metadata(tmp_path) == {**meta, "parallel": 1}
+    with pytest.raises(UsageError, match="profile 'standard', now 'original'"):
+        trajectories.write_run_metadata(tmp_path, {**meta, "profile": "original"})
+    assert [p.name for p in tmp_path.iterdir()] == ["run.json"]
+
+
+def test_what_an_earlier_release_did_not_write_does_not_differ(tmp_path: Path) -> None:
+    meta = {"dataset": "starter", "generation": {"temperature": 0}, "policy": None}
+    old = {"dataset": "starter"}
+    assert trajectories.identity_differences(old, meta) == []
+    assert trajectories.identity_differences(meta, {**meta, "generation": {}}) == ["generation"]
+    assert trajectories.identity_differences(old, {**meta, "policy": "allow ls"}) == ["policy"]
+
+
+def test_a_missing_or_broken_run_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"cannot read .*run\.json"):
+        trajectories.read_run_metadata(tmp_path)
+    (tmp_path / "run.json").write_text("{")
+    with pytest.raises(DataError, match=r"run\.json: broken JSON"):
+        trajectories.read_run_metadata(tmp_path)
+    (tmp_path / "run.json").write_text("[]")
+    with pytest.raises(DataError, match="an object is expected"):
+        trajectories.read_run_metadata(tmp_path)
