@@ -13,8 +13,8 @@ import pytest
 from intercode.core.types import DatabaseSpec
 from intercode.sql import SqlEngine, open_engine
 from intercode.sql.dialect.errors import StatementError
-from intercode.sql.embedded.catalog.result_values import result_converter
 from intercode.sql.embedded.catalog.types import INT, STRING, Type
+from intercode.sql.embedded.catalog.values import result_converter
 from intercode.sql.embedded.compile.translation import Key, Translation
 from intercode.sql.embedded.execute import translation_store
 from intercode.sql.embedded.execute.translation_store import (

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from intercode.sql.dialect.tokens import Token
+from intercode.sql.server.connection import ServerStatementError
 
 _WORDS_BEFORE_TABLE = {
     "FROM", "JOIN", "UPDATE", "INTO", "TABLE", "TABLES", "DESCRIBE", "DESC", "EXPLAIN", "EXISTS",
@@ -118,3 +119,19 @@ def _is_database_operand(pieces: tuple[Token, ...], i: int, before: str) -> bool
         wanted = 2 if columns & set(words[1:4]) else 1
         return sum(w in ("FROM", "IN") for w in words) == wanted
     return before == "EXISTS" and bool(_WORDS_BEFORE_DATABASE & set(words))
+
+
+# -------------------- What the server says of what is none of the episode's business, in MyS
+
+_ACCESS_DENIED = (1044, 1142, 1143, 1370, 1227, 1049)
+_TABLE = re.compile(r"for (?:table|routine|column) [`'](\w+)[`']\.")
+_DATABASE = re.compile(r"to database '(\w+)'")
+
+
+def agent_message(error: ServerStatementError, names: DatabaseNames) -> str:
+    """The message of an error. Another database is unknown here, whether or not there is one."""
+    if error.number in _ACCESS_DENIED:
+        match = _TABLE.search(error.message) or _DATABASE.search(error.message)
+        if match and match[1].lower() not in (names.server_name.lower(), names.public_name.lower()):
+            return f"Unknown database '{match[1]}'"
+    return error.message

@@ -2,19 +2,89 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from intercode.sql.base import SqlLimits
 from intercode.sql.server import database_copy
 from intercode.sql.server import session_settings as settings
-from intercode.sql.server.connection import ServerConnection
+from intercode.sql.server.connection import Rows, ServerConnection
 from intercode.sql.server.database_names import DatabaseNames
 from intercode.sql.server.database_server import DatabaseAccount, DatabaseServer
-from intercode.sql.server.group_by_check import GroupByCheck
+from intercode.sql.server.statement_analysis import StatementAnalysis
 
 if TYPE_CHECKING:
+    from intercode.sql.dialect.group_by import Schema
     from intercode.sql.server.session import MysqlSession
+
+
+# -------------------- MySQL 8's rule for grouped queries on a server that has another one, o
+
+_COLUMNS = (
+    "SELECT TABLE_NAME, COLUMN_NAME, IS_NULLABLE FROM information_schema.COLUMNS "
+    "WHERE TABLE_SCHEMA = '{}' ORDER BY 1, ORDINAL_POSITION"
+)
+_KEYS = (
+    "SELECT TABLE_NAME, INDEX_NAME, COLUMN_NAME FROM information_schema.STATISTICS "
+    "WHERE TABLE_SCHEMA = '{}' AND NON_UNIQUE = 0"
+)
+
+
+class GroupByCheck:
+    """The rule, for the tables of one database as they are now."""
+
+    def __init__(self, admin: ServerConnection, database: str, shown: str) -> None:
+        columns, _ = admin.query(_COLUMNS.format(database))
+        keys, _ = admin.query(_KEYS.format(database))
+        self._database = shown.lower()
+        self._schema = _schema(self._database, columns or [], keys or [])
+        self._cached_message = lru_cache(maxsize=4096)(self._compute_message)
+
+    def error_message(self, code: str) -> str:
+        """MySQL's message for a query that names a column which its groups do not determine, or
+        nothing. What cannot be read as MySQL's is left to the server."""
+        return self._cached_message(code)
+
+    def _compute_message(self, code: str) -> str:
+        from intercode.sql.dialect.errors import StatementError
+        from intercode.sql.dialect.group_by import group_by_error
+        from intercode.sql.dialect.parser import parse
+
+        try:
+            tree = parse(code, ignore_space=True, database=self._database)
+        except StatementError:
+            return ""
+        fault = group_by_error(tree, self._schema, self._database)
+        return "" if fault is None else fault.message
+
+
+def _schema(shown: str, columns: Rows, keys: Rows) -> Schema:
+    from intercode.sql.dialect.group_by import TableKeys
+
+    named: dict[str, list[str]] = defaultdict(list)
+    nullable: set[tuple[str, str]] = set()
+    for table, column, null in columns:
+        named[table].append(column)
+        if null == "YES":
+            nullable.add((table, column.lower()))
+    unique: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for table, index, column in keys:
+        unique[table, index].add(column.lower())
+    sound = {
+        key: columns
+        for key, columns in unique.items()
+        if not any((key[0], column) in nullable for column in columns)
+    }
+    return {
+        shown: {
+            table.lower(): TableKeys(
+                tuple(found), tuple(frozenset(c) for (t, _), c in sound.items() if t == table)
+            )
+            for table, found in named.items()
+        }
+    }
 
 
 class PristineDatabase:
@@ -77,3 +147,59 @@ class PristineDatabase:
         """The same for an episode's own tables."""
         with self.server.admin() as admin:
             return GroupByCheck(admin, database, self.public_name)
+
+
+# -------------------- What an episode has changed of its copy of the data, looked up no more
+
+_ROUTINE_KINDS = {"function", "procedure", "trigger"}
+"""What may change any data whenever it is called."""
+
+
+class ChangeTracker:
+    """Of one private database, which began as a copy of ``pristine``."""
+
+    def __init__(self, pristine: PristineDatabase, database: str) -> None:
+        self._pristine, self._database = pristine, database
+        self._definitions: dict[str, str] | None = None
+        self._digests: dict[str, str] | None = None
+        self._group_by_check: GroupByCheck | None = None
+
+    def invalidate(self, reading: StatementAnalysis) -> None:
+        """Forget what a statement may change, right before it runs."""
+        code = self._definitions is None or any(
+            n.split()[0] in _ROUTINE_KINDS for n in self._definitions
+        )
+        if reading.defines or reading.compound:
+            self._definitions = self._digests = self._group_by_check = None
+        elif code:
+            self._definitions = self._digests = None
+        elif reading.writes:
+            self._digests = None
+
+    def changed_objects(self) -> dict[str, str]:
+        """How each thing differs from what it was: new, changed or gone."""
+        before, now = self._pristine.content_digests(), self._current_digests()
+        return {
+            thing: "new" if thing not in before else "changed" if thing in now else "gone"
+            for thing in before.keys() | now.keys()
+            if before.get(thing) != now.get(thing)
+        }
+
+    def object_digests(self, things: Iterable[str]) -> list[tuple[str, str]]:
+        """What these things are now, as digests."""
+        now = self._current_digests()
+        return sorted((thing, now.get(thing, "")) for thing in things)
+
+    def group_by_check(self) -> GroupByCheck:
+        """MySQL's rule for grouped queries, for the tables as they are."""
+        if self._group_by_check is None:
+            self._group_by_check = self._pristine.group_by_check_for(self._database)
+        return self._group_by_check
+
+    def _current_digests(self) -> dict[str, str]:
+        server = self._pristine.server
+        if self._definitions is None:
+            self._definitions, self._digests = server.definition_digests(self._database), None
+        if self._digests is None:
+            self._digests = server.content_digests(self._database, self._definitions)
+        return self._digests

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -14,18 +14,16 @@ from intercode.core.types import ExecResult
 from intercode.sql.base import SqlLimits, error_result, success_result, timeout_result
 from intercode.sql.deadline import abort_error
 from intercode.sql.server import session_settings
-from intercode.sql.server.change_tracker import ChangeTracker
 from intercode.sql.server.connection import (
     Rows,
     ServerConnection,
     ServerStatementError,
     StatementTimeoutError,
 )
-from intercode.sql.server.database_names import DatabaseNames
+from intercode.sql.server.database_names import DatabaseNames, agent_message
 from intercode.sql.server.database_server import DatabaseAccount
-from intercode.sql.server.error_messages import agent_message
-from intercode.sql.server.pristine import PristineDatabase
-from intercode.sql.server.snapshot import ServerSnapshot
+from intercode.sql.server.pristine import ChangeTracker, PristineDatabase
+from intercode.sql.server.session_settings import Settings
 from intercode.sql.server.statement_analysis import StatementAnalysis, analyze_statement
 from intercode.sql.server.statement_rewrites import add_order_by_null, use_memory_tables
 
@@ -326,3 +324,52 @@ def _rewritten(
 
 def _rows_to_agent(rows: Rows, names: DatabaseNames) -> Rows:
     return [tuple(names.to_agent(v) if isinstance(v, str) else v for v in row) for row in rows]
+
+
+# -------------------- A moment of an episode on a server, as a database that no episode can
+
+class ServerSnapshot:
+    """See ``KeptDatabase``. ``name``: the database that holds the data; empty for pristine ones."""
+
+    def __init__(
+        self, pristine: PristineDatabase, limits: SqlLimits, name: str, default: str | None,
+        settings: Settings, named: Iterable[str], left_behind: Iterable[str] = (),
+    ) -> None:  # fmt: skip
+        self.omitted_tables = tuple(sorted(left_behind))
+        self._pristine, self._limits = pristine, limits
+        self.name, self.default_database, self.settings, self.changed_names = (
+            name,
+            default,
+            settings,
+            set(named),
+        )
+        self._closed = False
+        pristine.server.acquire()
+
+    def open(self) -> MysqlSession:
+        if self._closed:
+            raise ValueError("this database was freed already")
+        session = self._pristine.open(self._limits)
+        try:
+            session.restore_from(self)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    def open_last(self) -> MysqlSession:
+        session = self.open()
+        self.close()
+        return session
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        server = self._pristine.server
+        try:
+            if self.name:
+                with suppress(DatabaseLostError):  # then it is gone with its server
+                    server.drop(self.name)
+        finally:
+            server.release()

@@ -13,14 +13,14 @@ from intercode.sql.dialect.parser import mysql_text
 from intercode.sql.embedded.catalog.collations import collate_clause
 from intercode.sql.embedded.catalog.definitions import collation_family
 from intercode.sql.embedded.catalog.types import BOOL, INT, STRING, merge_types
-from intercode.sql.embedded.compile import calls, patterns, subqueries, windows
+from intercode.sql.embedded.compile import aggregates, calls, comparisons, subqueries
 from intercode.sql.embedded.compile.arithmetic import binary_operation, concatenate, negate
-from intercode.sql.embedded.compile.casts import compile_cast
 from intercode.sql.embedded.compile.comparisons import align_types, compare
 from intercode.sql.embedded.compile.conversions import (
     NULL_EXPRESSION,
     as_number,
     as_text,
+    compile_cast,
     convert_to,
     number_constant,
     text_constant,
@@ -176,11 +176,11 @@ def _in(node: exp.In, scope: Scope) -> Expression:
 
 
 def _like(node: exp.Like | exp.Escape, scope: Scope) -> Expression:
-    return patterns.compile_like(node, scope, compile_scalar)
+    return comparisons.compile_like(node, scope, compile_scalar)
 
 
 def _regexp(node: exp.RegexpLike, scope: Scope) -> Expression:
-    return patterns.compile_regexp(node, scope, compile_scalar)
+    return comparisons.compile_regexp(node, scope, compile_scalar)
 
 
 def _case(node: exp.Case, scope: Scope) -> Expression:
@@ -249,7 +249,7 @@ def _function_call(node: exp.Anonymous, scope: Scope) -> Expression:
 
 
 def _window(node: exp.Window, scope: Scope) -> Expression:
-    return windows.window_call(node, scope, compile_expression)
+    return aggregates.window_call(node, scope, compile_expression)
 
 
 def _subquery(node: exp.Subquery | exp.Select | exp.Union, scope: Scope) -> Expression:

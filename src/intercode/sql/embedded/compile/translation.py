@@ -14,7 +14,7 @@ from intercode.sql.dialect.group_by import TableKeys, group_by_error
 from intercode.sql.dialect.parser import all_nodes
 from intercode.sql.embedded.catalog.catalog import Catalog, Table
 from intercode.sql.embedded.catalog.information_schema import SYSTEM_SCHEMAS
-from intercode.sql.embedded.catalog.result_values import result_converter
+from intercode.sql.embedded.catalog.values import result_converter
 from intercode.sql.embedded.compile.queries import compile_query, root_scope
 from intercode.sql.embedded.compile.scope import CompileContext
 

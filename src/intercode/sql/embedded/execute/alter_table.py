@@ -18,8 +18,7 @@ from intercode.sql.embedded.catalog.definitions import (
     with_definition,
     with_index,
 )
-from intercode.sql.embedded.catalog.result_values import result_converter
-from intercode.sql.embedded.catalog.values import default_value, to_stored
+from intercode.sql.embedded.catalog.values import default_value, result_converter, to_stored
 from intercode.sql.embedded.execute.dml import duplicate_key_error, write_transaction
 from intercode.sql.embedded.execute.write_targets import record_drop, record_table, target_table
 from intercode.sql.embedded.load.table_layout import store_in_key_order

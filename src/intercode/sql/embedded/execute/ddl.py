@@ -13,8 +13,8 @@ from intercode.sql.dialect.parser import sqlglot_tokens
 from intercode.sql.embedded.catalog.catalog import Column, Index, Table, quote_identifier
 from intercode.sql.embedded.catalog.definitions import table_from_create
 from intercode.sql.embedded.catalog.information_schema import SYSTEM_SCHEMAS
-from intercode.sql.embedded.catalog.result_values import convert_rows
 from intercode.sql.embedded.catalog.types import Type
+from intercode.sql.embedded.catalog.values import convert_rows
 from intercode.sql.embedded.compile.translation import translate
 from intercode.sql.embedded.execute import transactions
 from intercode.sql.embedded.execute.alter_table import alter_table, rebuild_table

@@ -12,8 +12,7 @@ from sqlglot import exp
 
 from intercode.sql.dialect.errors import mysql_error, unsupported
 from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier
-from intercode.sql.embedded.catalog.result_values import convert_rows
-from intercode.sql.embedded.catalog.values import default_value, error_text, to_stored
+from intercode.sql.embedded.catalog.values import convert_rows, default_value, error_text, to_stored
 from intercode.sql.embedded.compile.conversions import number_constant
 from intercode.sql.embedded.compile.translation import translate
 from intercode.sql.embedded.execute import foreign_keys

@@ -21,13 +21,12 @@ from intercode.sql.deadline import Deadline
 from intercode.sql.dialect.errors import StatementError, unsupported
 from intercode.sql.dialect.parser import require_single_statement
 from intercode.sql.embedded.catalog.catalog import quote_identifier
-from intercode.sql.embedded.catalog.result_values import convert_rows
+from intercode.sql.embedded.catalog.values import convert_rows
 from intercode.sql.embedded.compile.scope import CompileContext
 from intercode.sql.embedded.compile.translation import Key, Translation, translate
 from intercode.sql.embedded.execute import dispatch
-from intercode.sql.embedded.execute.connection import EmbeddedConnection
+from intercode.sql.embedded.execute.connection import EmbeddedConnection, translate_sqlite_error
 from intercode.sql.embedded.execute.settings import DEFAULT_SETTINGS
-from intercode.sql.embedded.execute.sqlite_errors import translate_sqlite_error
 from intercode.sql.embedded.execute.state import EmbeddedSnapshot, EmbeddedState
 from intercode.sql.embedded.load.build import BuiltDatabases
 

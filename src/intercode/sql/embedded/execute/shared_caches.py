@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import OrderedDict
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from intercode.core.errors import DataError
 from intercode.core.paths import cache_root
+from intercode.core.types import ExecResult
+from intercode.sql.base import SqlLimits
 from intercode.sql.embedded.catalog.catalog import Catalog
 from intercode.sql.embedded.compile.translation import TranslationCache
-from intercode.sql.embedded.execute.result_cache import ResultCache
 from intercode.sql.embedded.execute.translation_store import DIRECTORY_VARIABLE, open_store
 from intercode.sql.embedded.load.build import BuiltDatabases, build_databases
 
@@ -65,3 +68,42 @@ def shared_caches() -> SharedCaches:
 
 if hasattr(os, "register_at_fork"):  # another thread may hold a lock of it at that moment
     os.register_at_fork(after_in_child=_caches_for.cache_clear)
+
+
+# -------------------- Results of queries on pristine data, which do not change: what was ask
+
+MAX_TOTAL_CHARACTERS = 32 << 20
+"""Characters of output that all results may have together."""
+MAX_RESULT_CHARACTERS = 256 << 10
+"""Characters of output that one may have; a larger one is worked out anew."""
+
+
+class ResultCache:
+    """The results that were asked for last, within bounds. For several threads."""
+
+    def __init__(self) -> None:
+        self._results: OrderedDict[tuple[Any, ...], ExecResult] = OrderedDict()
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def find(self, key: tuple[Any, ...], limits: SqlLimits) -> ExecResult | None:
+        """The result of a query under these limits, if it is kept."""
+        with self._lock:
+            found = self._results.get((limits, *key))
+            if found is not None:
+                self._results.move_to_end((limits, *key))
+            return found
+
+    def add(self, key: tuple[Any, ...], limits: SqlLimits, result: ExecResult) -> None:
+        """Keep a result; the oldest make room."""
+        size = len(result.output)
+        if size > MAX_RESULT_CHARACTERS:
+            return
+        with self._lock:
+            if (limits, *key) in self._results:
+                return
+            self._results[(limits, *key)] = result
+            self._size += size
+            while self._size > MAX_TOTAL_CHARACTERS:
+                _, gone = self._results.popitem(last=False)
+                self._size -= len(gone.output)

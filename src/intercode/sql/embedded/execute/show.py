@@ -60,7 +60,7 @@ def _database(found: dict[str, Any], session: EmbeddedSession) -> str:
 
 
 def _table(found: dict[str, Any], session: EmbeddedSession) -> tuple[str, Table]:
-    from intercode.sql.dialect.grammar import reserved_name_error
+    from intercode.sql.dialect.parser import reserved_name_error
 
     parts = [p.strip() for p in re.split(r"\s*\.\s*", found["table"])]
     for part in parts[:1]:

@@ -27,8 +27,8 @@ import sqlglot.parser
 
 from intercode.core.paths import cache_root
 from intercode.sql.dialect.errors import StatementError
-from intercode.sql.embedded.catalog.result_values import result_converter
 from intercode.sql.embedded.catalog.types import Type
+from intercode.sql.embedded.catalog.values import result_converter
 from intercode.sql.embedded.compile.translation import Key, Outcome, Translation, TranslationStore
 
 DIRECTORY_VARIABLE = "INTERCODE_SQL_TRANSLATIONS"

@@ -12,8 +12,8 @@ from intercode.sql.dialect.errors import access_denied, mysql_error
 from intercode.sql.embedded.catalog import information_schema
 from intercode.sql.embedded.catalog.catalog import Column, Table, quote_identifier
 from intercode.sql.embedded.catalog.collations import collate_clause, nocase_level
-from intercode.sql.embedded.catalog.result_values import result_converter
 from intercode.sql.embedded.catalog.types import Type
+from intercode.sql.embedded.catalog.values import result_converter
 from intercode.sql.embedded.compile.expressions import compile_condition, compile_scalar
 from intercode.sql.embedded.compile.queries import root_scope
 from intercode.sql.embedded.compile.scope import Scope
