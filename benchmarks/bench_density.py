@@ -85,7 +85,7 @@ class Crowd:
         """Note what everything takes now."""
         mine = traces.family(os.getpid())
         processes = (mine.owner, *mine.launchers, *mine.boxes)
-        for name, kind in (("owner", (mine.owner,)), ("keepers", mine.keepers),
+        for name, kind in (("owner", (mine.owner,)), ("supervisors", mine.supervisors),
                            ("PIDs 1", mine.inits), ("shells", mine.others)):  # fmt: skip
             size = traces.proportional(kind) / 1e6
             self.rows.append((f"{when}: {len(kind)} {name}", size, "MB"))
@@ -110,7 +110,7 @@ class Crowd:
         with ThreadPoolExecutor(self.threads) as pool:
             list(pool.map(lambda env: env.close(), self.environments))
         closed = time.perf_counter() - start
-        stays = len(mine.keepers) + 1 - self.count  # the launcher keeps a few keepers ready
+        stays = len(mine.supervisors) + 1 - self.count  # the launcher keeps a few supervisors ready
         mounts = Path("/proc/self/mountinfo").read_text()
         traces.eventually(lambda: len(traces.living(mine.others)) == 0, _GONE_SECONDS)
         inits = traces.eventually(lambda: len(traces.living(mine.inits)) <= stays, _GONE_SECONDS)

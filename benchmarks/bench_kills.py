@@ -3,7 +3,7 @@
     python benchmarks/bench_kills.py [--episodes 200] [--init own|machine]
 
 Killed are in turn: the process that owns the boxes (a worker of a run), its launcher, PID 1 of one
-box, a keeper. Gone are processes, control groups, mounts and temporary files. A control group goes
+box, a supervisor. Gone are processes, control groups, mounts and temporary files. A control group goes
 once its last process was collected, which for orphans is up to the machine's init: some collect at
 once, some every few seconds. With ``--init own`` (the default) this program collects them, as an
 init should. The exit status is 1 when something is not gone within 2 s, or the owner does not go on
@@ -39,8 +39,8 @@ def killed(what: str, episodes: int) -> tuple[str, int, float | None, str]:
         with LiveOwner(episodes, Path(home)) as owner:
             family = owner.family
             one = {"owner": family.owner, "launcher": family.launchers[0],
-                   "PID 1": family.inits[0], "keeper": family.keepers[0]}[what]  # fmt: skip
-            alone = what in ("PID 1", "keeper")
+                   "PID 1": family.inits[0], "supervisor": family.supervisors[0]}[what]  # fmt: skip
+            alone = what in ("PID 1", "supervisor")
             before = len(traces.living(family.boxes))
             os.kill(one[0], signal.SIGKILL)
             if alone:
@@ -73,7 +73,7 @@ def below_an_init(work: Callable[[], int]) -> int:
 
 def measure(episodes: int, init: str) -> int:
     """Kill, and print. Returns the exit status."""
-    rows = [killed(what, episodes) for what in ("owner", "launcher", "PID 1", "keeper")]
+    rows = [killed(what, episodes) for what in ("owner", "launcher", "PID 1", "supervisor")]
     title = f"kill -9 with {episodes} live episodes, orphans collected by {init} init"
     columns = ("killed", "processes gone", "seconds", "the owner says")
     print(render([Table("kills", title, columns, tuple(rows), digits=(("seconds", 2),))], "text"))

@@ -76,7 +76,7 @@ def test_planted_verdicts_do_not_count(env: HarborEnv, attack: str) -> None:
 
 
 def test_a_remover_that_does_nothing_is_seen(folder: Path) -> None:
-    """The programs of a box are the agent's to change, so the keeper is asked what is there."""
+    """The programs of a box are the agent's to change, so the supervisor is asked what is there."""
     with HarborEnv(f"harbor:{folder}", image="recipe:nl2bash") as env:
         env.reset(options={"task": 0})
         env.step("echo 1 > /logs/verifier/reward.txt; printf '#!/bin/sh\\n' > /bin/rm")

@@ -269,19 +269,19 @@ def test_a_name_that_hides_another_is_not_paid(env: PythonEnv) -> None:
 def test_nothing_of_an_episode_lives_on_when_it_is_closed() -> None:
     env = PythonEnv(Dataset("attack", "python", (TASK,)), timeout=5.0, test_timeout=1.0)
     played(env, ATTACKS["processes that outlive the call"])
-    keeper = env._current_workspace.sandbox.supervisor_pid
+    supervisor = env._current_workspace.sandbox.supervisor_pid
     env.close()
     with open("/proc/sys/kernel/pid_max") as f:
-        assert 1 < keeper < int(f.read())
+        assert 1 < supervisor < int(f.read())
 
     def gone() -> bool:
         """A container may wait to serve again, with nothing in it."""
-        if back_end.is_container() and not list_descendants(keeper):
+        if back_end.is_container() and not list_descendants(supervisor):
             return True
         try:
-            with open(f"/proc/{keeper}/stat") as f:
+            with open(f"/proc/{supervisor}/stat") as f:
                 return f.read().rpartition(")")[2].split()[0] == "Z"
         except OSError:
             return True
 
-    eventually(gone, "the keeper of a closed episode ends")
+    eventually(gone, "the supervisor of a closed episode ends")

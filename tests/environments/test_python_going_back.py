@@ -81,7 +81,7 @@ done, subprocess.run(['echo', 'x'], stdout=subprocess.PIPE).stdout, os.getpid() 
 @pytest.mark.namespace_only("in containers the actions are run again")
 @pytest.mark.skipif(
     programs.supervisor_program()[0] is None or os.uname().machine != "x86_64",
-    reason=f"processes are moved by the compiled keeper, on x86-64: {programs.INSTALL_HINT}",
+    reason=f"processes are moved by the compiled supervisor, on x86-64: {programs.INSTALL_HINT}",
 )
 def test_in_other_boxes_the_very_process_goes_on(env: PythonEnv) -> None:
     env.reset(options={"task": 0})
@@ -105,7 +105,7 @@ def test_in_other_boxes_the_very_process_goes_on(env: PythonEnv) -> None:
 @pytest.mark.namespace_only("in containers the actions are run again")
 @pytest.mark.skipif(
     programs.supervisor_program()[0] is None or os.uname().machine != "x86_64",
-    reason=f"processes are moved by the compiled keeper, on x86-64: {programs.INSTALL_HINT}",
+    reason=f"processes are moved by the compiled supervisor, on x86-64: {programs.INSTALL_HINT}",
 )
 def test_a_process_with_a_socket_cannot_be_moved_and_says_so(env: PythonEnv) -> None:
     env.reset(options={"task": 0})
@@ -128,7 +128,7 @@ def test_a_snapshot_outlives_its_environment() -> None:
         moment.close()
         second.step("import os; os._exit(0)")
         assert shown(second, "id(x) == y") == "True\n"
-    eventually(lambda: box.link._socket is None, "the box of a snapshot is closed")
+    eventually(lambda: box.connection._socket is None, "the box of a snapshot is closed")
 
 
 def test_what_cannot_be_forked_is_refused_with_the_reason(env: PythonEnv) -> None:

@@ -52,9 +52,9 @@ def test_the_launcher_is_killed_with_episodes_live(
     run.start()
     for _ in range(_PARALLEL):
         assert agent.live.acquire(timeout=60)
-    keepers = traces.family(os.getpid()).keepers
+    supervisors = traces.family(os.getpid()).supervisors
     os.kill(Launcher.get().pid, signal.SIGKILL)
-    assert traces.eventually(lambda: not traces.living(keepers), 60) is not None
+    assert traces.eventually(lambda: not traces.living(supervisors), 60) is not None
     agent.go.set()
     run.join(120)
     assert not run.is_alive()

@@ -86,7 +86,7 @@ CASES = [
     _leak("the environment", "env; set; export -p; cat /proc/self/environ /proc/$PPID/environ",
           hides=("INTERCODE", "LD_LIBRARY_PATH", "PYTHONPATH")),
     _leak("every process' environment", "cat /proc/*/environ /proc/*/cmdline /proc/*/task/*/environ"
-          " | tr '\\0' '\\n'; ps auxe", hides=("INTERCODE", "pytest", "zygote")),
+          " | tr '\\0' '\\n'; ps auxe", hides=("INTERCODE", "pytest", "launcher")),
     _leak("processes of the host", "ls -d /proc/[0-9]* | wc -l; ls /proc/@OWNER@ /proc/@VICTIM@; "
           "ps aux | wc -l", "No such file"),
     _leak("mounts", "cat /proc/*/mountinfo /proc/mounts /proc/*/mountstats; df -a; findmnt; "

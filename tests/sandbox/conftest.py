@@ -1,5 +1,5 @@
 """A box per test, and one with a small tree underneath; in namespaces, every test with both kinds
-of keeper."""
+of supervisor."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from support.kept_container import KeptContainer, SmallImage, require_engine
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Boxes of the module's tests are kept by the program, or by the interpreter. PID 1 of a
     container is the program always."""
-    if "keeper" in vars(metafunc.module):
-        return  # it has a keeper of its own
+    if "supervisor" in vars(metafunc.module):
+        return  # it has a supervisor of its own
     kinds = ["compiled"] if back_end.is_container() else ["compiled", "python"]
-    metafunc.parametrize("keeper", kinds, indirect=True, scope="module")
+    metafunc.parametrize("supervisor", kinds, indirect=True, scope="module")
 
 
 @pytest.fixture(scope="module", autouse=True)
-def keeper(request: pytest.FixtureRequest) -> Iterator[None]:
+def supervisor(request: pytest.FixtureRequest) -> Iterator[None]:
     """See ``pytest_generate_tests``."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(programs.ENVIRONMENT_VARIABLE, request.param)
@@ -34,7 +34,7 @@ def keeper(request: pytest.FixtureRequest) -> Iterator[None]:
         programs.supervisor_program.cache_clear()
         path, why = programs.supervisor_program()
         if request.param == "compiled" and path is None:
-            pytest.skip(f"the keeper is {why}")
+            pytest.skip(f"the supervisor is {why}")
         yield
         Launcher.stop()
     programs.supervisor_program.cache_clear()
@@ -73,8 +73,8 @@ def treed(tree: Layer) -> Iterator[SupervisedSandbox]:
 
 @pytest.fixture(scope="session")
 def small_image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallImage]:
-    """For containers that are driven by the messages of their keeper alone."""
-    made = SmallImage(require_engine(), tmp_path_factory.mktemp("keeper"))
+    """For containers that are driven by the messages of their supervisor alone."""
+    made = SmallImage(require_engine(), tmp_path_factory.mktemp("supervisor"))
     yield made
     made.remove()
 
@@ -88,7 +88,7 @@ def _kept(small_image: SmallImage) -> Iterator[KeptContainer]:
 @pytest.fixture
 def kept(_kept: KeptContainer) -> KeptContainer:
     """A container as it was at its start."""
-    _kept.ask("renew")
+    _kept.ask("recycle")
     return _kept
 
 

@@ -1,4 +1,4 @@
-"""What a container's keeper tells of its files, puts back, and copies, by its messages."""
+"""What a container's supervisor tells of its files, puts back, and copies, by its messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SHOW = (
 
 
 @pytest.fixture(scope="module", autouse=True)
-def keeper() -> None:
+def supervisor() -> None:
     """That of a container is the program always."""
 
 
@@ -39,8 +39,8 @@ def test_changes_are_told_in_rows(kept: KeptContainer) -> None:
     assert [path for path, row in rows.items() if row[5]] == [
         "/data/f6b", "/data/ff", "/data/new", "/data/new/a", "/data/ql",
     ]  # fmt: skip
-    assert kept.ask("changed")["paths"] == list(rows)
-    assert "/data/f4" in kept.ask("touched")["paths"]
+    assert kept.ask("changed_paths")["paths"] == list(rows)
+    assert "/data/f4" in kept.ask("touched_paths")["paths"]
 
 
 _STEPS = (
@@ -75,9 +75,9 @@ def test_whatever_is_done_is_told_and_undone(kept: KeptContainer, seed: int) -> 
             work = _worked(chance)
             kept.sh(work)
             assert set(kept.rows()) == _different(first, kept.sh(_SHOW)[0]), work
-        kept.ask("renew")
+        kept.ask("recycle")
         assert kept.sh(_SHOW)[0] == first
-        assert kept.rows() == {} and kept.ask("touched")["paths"] == []
+        assert kept.rows() == {} and kept.ask("touched_paths")["paths"] == []
 
 
 def test_whatever_is_done_another_box_can_have(kept: KeptContainer, own: KeptContainer) -> None:
@@ -124,10 +124,10 @@ def test_another_box_can_have_the_same_files(kept: KeptContainer, own: KeptConta
 
 
 def _copy(source: KeptContainer, target: KeptContainer) -> None:
-    paths = source.ask("touched")["paths"]
+    paths = source.ask("touched_paths")["paths"]
     source.ask("freeze", on=True)
     (root,) = source.given("upper")[1]
-    target.ask("refile", [root], changed=paths)
+    target.ask("replace_files", [root], paths=paths)
     source.ask("freeze", on=False)
     os.close(root)
 
@@ -143,7 +143,7 @@ def test_a_layer_can_be_laid_over_a_box(kept: KeptContainer, small_image: SmallI
             os.chown(path, sandbox_uid(), sandbox_uid())
     paths = ["/data", *(["/data/f1"] if os.geteuid() == 0 else []), "/data/in", "/data/in/only"]
     root = os.open(layer, os.O_RDONLY | os.O_DIRECTORY)
-    kept.ask("refile", [root], changed=paths)
+    kept.ask("replace_files", [root], paths=paths)
     os.close(root)
     gone = {"/data/in/deep", "/data/in/deep/x", *({"/data/f1"} & set(paths))}
     rows = kept.rows()
@@ -158,5 +158,5 @@ def test_what_its_owner_may_not_read_is_told_put_back_and_left_closed(kept: Kept
     assert rows["/data/old"][:2] == ["dir", 0]
     assert kept.sh("ls /data/d")[1] and kept.sh("cat /data/f1")[1]
     assert kept.sh("stat -c %a /data/f1 /data/d /data/old")[0].split() == ["0", "0", "0"]
-    kept.ask("renew")
+    kept.ask("recycle")
     assert kept.sh("stat -c %a /data/f1 /data/old; ls /data/d")[0].split()[:2] == ["644", "755"]

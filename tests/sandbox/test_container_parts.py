@@ -24,8 +24,8 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
 
 
 @pytest.fixture(scope="module", autouse=True)
-def keeper() -> None:
-    """No box is made here: the tests need not run with both kinds of keeper."""
+def supervisor() -> None:
+    """No box is made here: the tests need not run with both kinds of supervisor."""
 
 
 # ----------------------------------------------------------------------------- layers
@@ -68,7 +68,7 @@ def test_what_a_killed_start_left_is_removed(
     home = tmp_path / "containers" / "starting"
     for name in ("old", "new"):
         (home / name).mkdir(parents=True)
-        (home / name / "keeper").write_text("x")
+        (home / name / "supervisor").write_text("x")
     os.utime(home / "old", (1, 1))
     starting.remove_stale_directories()
     assert [p.name for p in home.iterdir()] == ["new"]
@@ -192,8 +192,9 @@ def test_an_engine_elsewhere_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_pat
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("DOCKER_HOST", "tcp://10.0.0.1:2375")
     monkeypatch.setenv("CONTAINER_HOST", "ssh://somewhere/run/podman.sock")
-    assert "docker is told to use tcp://10.0.0.1:2375: boxes need an engine" in refusal("docker")
-    assert "podman is told to use ssh://somewhere" in refusal("podman")
+    wanted = "docker is configured to use tcp://10.0.0.1:2375: sandboxes need an engine"
+    assert wanted in refusal("docker")
+    assert "podman is configured to use ssh://somewhere" in refusal("podman")
 
 
 @pytest.mark.parametrize(

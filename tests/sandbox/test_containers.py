@@ -32,32 +32,30 @@ from intercode.sandbox.container.container_spec import container_spec
 from intercode.sandbox.container.sandbox import ContainerSandbox
 from intercode.sandbox.determinism import Determinism
 from intercode.sandbox.supervisor.client import SupervisedSandbox
+from support import requirements
 from support.boxes import eventually, layer_of
 
 pytestmark = pytest.mark.docker
 OWNER = """
 import sys, time
-from intercode import images
+from intercode.sandbox import images
 from intercode.sandbox import SandboxSpec, open_sandbox
 box = open_sandbox(SandboxSpec(images.resolve("host")), sys.argv[1])
 box.run(["/bin/sh", "-c", "sleep 1000 & echo hi > /tmp/f"])
-print(box.keeper, flush=True)
+print(box.supervisor_pid, flush=True)
 time.sleep(1000)
 """
 
 
 @pytest.fixture(scope="module", autouse=True)
-def keeper() -> None:
+def supervisor() -> None:
     """A container is always kept by the program."""
 
 
 @pytest.fixture(scope="module", params=engine.ENGINE_NAMES)
 def by(request: pytest.FixtureRequest) -> Iterator[engine.Engine]:
-    try:
-        found = engine.get_engine(request.param)
-    except SandboxUnavailableError as e:
-        pytest.skip(f"{e}; `.ci/docker COMMAND` and `.ci/podman COMMAND` run one beside a command")
-    yield found
+    requirements.require(request.param)
+    yield engine.get_engine(request.param)
     container_pool.close_idle()
 
 
@@ -224,7 +222,7 @@ def test_nothing_outlives_a_killed_owner(by: engine.Engine) -> None:
     assert len(containers(by, owner)) == 1
     process.kill()
     process.wait()
-    eventually(lambda: not Path(f"/proc/{inside}").exists(), "the keeper has ended")
+    eventually(lambda: not Path(f"/proc/{inside}").exists(), "the supervisor has ended")
     eventually(lambda: not containers(by, owner), "the engine has removed the container", 30)
 
 
@@ -232,7 +230,9 @@ def test_what_was_never_started_is_swept_once_its_owner_has_gone(by: engine.Engi
     name = image_import.ensure_image(
         by, container_spec(SandboxSpec(images.resolve("host")), by.name)
     )
-    dead = f"{os.getpid()}.{orphans.process_start_ticks(os.getpid()) + 7}.{orphans._boot_and_namespace()}"
+    pid = os.getpid()
+    later = orphans.process_start_ticks(pid) + 7
+    dead = f"{pid}.{later}.{orphans._boot_and_namespace()}"
     made = []
     for owner in (dead, orphans.current_owner(), "of.somebody.else"):
         label = f"--label={orphans.OWNER_LABEL}={owner}"

@@ -12,12 +12,12 @@ import pytest
 from intercode.core.errors import ConfigError, SandboxUnavailableError, UnknownNameError
 from intercode.core.types import Layer
 from intercode.sandbox.determinism import Determinism, determinism_from_settings, parse_clock
-from intercode.sandbox.supervisor import clock, compiler
+from intercode.sandbox.supervisor import clock, programs
 from intercode.sessions.bash.persistent import BashSession
 from support.boxes import open_box
 
 needs_compiler = pytest.mark.skipif(
-    not any(map(shutil.which, compiler.COMPILERS)),
+    not any(map(shutil.which, programs.COMPILERS)),
     reason=f"a clock of its own: {clock.INSTALL_HINT}",
 )
 NOW = 1767225600  # 2026-01-01 00:00:00 UTC

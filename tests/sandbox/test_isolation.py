@@ -132,7 +132,7 @@ def test_nothing_of_the_owner_is_readable(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.namespace_only("an engine's overlay and mounts name its own directories")
 def test_no_path_of_the_machine_is_shown(box: SupervisedSandbox) -> None:
-    from intercode.sandbox.namespace.launcher import python_home
+    from intercode.sandbox.supervisor.root_files import python_home
 
     home = python_home()
     if home is None:
@@ -183,7 +183,7 @@ def test_pid_1_cannot_be_killed_or_read(box: SupervisedSandbox) -> None:
 
 def test_the_docker_look_is_as_tight(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INTERCODE_TEST_SECRET", "planted-secret")
-    with open_box(look="docker", hostname="c0ffee") as box:
+    with open_box(appearance="docker", hostname="c0ffee") as box:
         out = box.run(
             ["bash", "-c", "tr '\\0' '\\n' < /proc/1/environ; kill -9 1; hostname"]
         ).output
@@ -217,7 +217,7 @@ STORM = "import os\nwhile True:\n    try: os.kill(-1, {signal})\n    except OSEr
 
 @pytest.mark.parametrize("signal", [9, 19])
 def test_a_box_that_shoots_at_everything_does_not_hang_its_owner(signal: int) -> None:
-    """A child of the keeper is in the box until it executes, so the box can hit it."""
+    """A child of the supervisor is in the box until it executes, so the box can hit it."""
     import threading
 
     from intercode.core.errors import SandboxError
@@ -258,9 +258,9 @@ def test_no_descriptor_of_the_owners_reaches_a_box_whatever_its_number() -> None
     try:
         with open_box() as box:
             program = box.run(["ls", "-l", "/proc/self/fd"]).output
-            keeper = os.listdir(f"/proc/{box.connection.handshake['pid']}/fd")
+            supervisor = os.listdir(f"/proc/{box.connection.handshake['pid']}/fd")
     finally:
         for fd in held:
             os.close(fd)
         Launcher.stop()
-    assert "socket:" not in program and max(map(int, keeper)) < 200
+    assert "socket:" not in program and max(map(int, supervisor)) < 200

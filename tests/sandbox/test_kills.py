@@ -15,7 +15,9 @@ from support.live_owner import LiveOwner
 
 pytestmark = [
     pytest.mark.sandbox,
-    pytest.mark.namespace_only("a launcher and its keepers; test_containers.py kills containers"),
+    pytest.mark.namespace_only(
+        "a launcher and its supervisors; test_containers.py kills containers"
+    ),
 ]
 _SECONDS = 20.0  # benchmarks/bench_kills.py tells how long it really takes
 _NUMBER = 6
@@ -30,7 +32,7 @@ def owner(tmp_path: Path) -> Iterator[LiveOwner]:
             parent.chmod(0o755)
     with LiveOwner(_NUMBER, tmp_path) as opened:
         assert len(opened.family.launchers) == 1
-        assert len(opened.family.keepers) >= len(opened.family.inits) >= _NUMBER
+        assert len(opened.family.supervisors) >= len(opened.family.inits) >= _NUMBER
         yield opened
 
 
@@ -39,6 +41,7 @@ def gone(owner: LiveOwner) -> None:
     assert took is not None, owner.left()
 
 
+@pytest.mark.slow
 def test_the_owner(owner: LiveOwner) -> None:
     owner.process.kill()
     owner.process.wait()
@@ -47,6 +50,7 @@ def test_the_owner(owner: LiveOwner) -> None:
     assert traces.eventually(lambda: not traces.living(launchers), _SECONDS) is not None
 
 
+@pytest.mark.slow
 def test_the_launcher(owner: LiveOwner) -> None:
     (launcher,) = owner.family.launchers
     os.kill(launcher[0], signal.SIGKILL)
@@ -56,14 +60,15 @@ def test_the_launcher(owner: LiveOwner) -> None:
     assert traces.family(owner.process.pid).launchers != owner.family.launchers
 
 
-@pytest.mark.parametrize("kind", ["inits", "keepers"])
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["inits", "supervisors"])
 def test_one_box(owner: LiveOwner, kind: str) -> None:
     family = owner.family
     sleeping = [p for p in family.others if _comm(p[0]) == "sleep"]
-    init, keeper = _box_of(sleeping[0][0])
-    mine = [p for p in family.boxes if p[0] in (init, keeper, sleeping[0][0])]
+    init, supervisor = _box_of(sleeping[0][0])
+    mine = [p for p in family.boxes if p[0] in (init, supervisor, sleeping[0][0])]
     others = sleeping[1:]
-    os.kill(init if kind == "inits" else keeper, signal.SIGKILL)
+    os.kill(init if kind == "inits" else supervisor, signal.SIGKILL)
     assert owner.hear() == "lost one"
     assert traces.eventually(lambda: not traces.living(tuple(mine)), _SECONDS) is not None
     assert traces.living(tuple(others)) == others
@@ -75,7 +80,7 @@ def _comm(pid: int) -> str:
 
 
 def _box_of(pid: int) -> tuple[int, int]:
-    """PID 1 and the keeper of the box in which a process is."""
+    """PID 1 and the supervisor of the box in which a process is."""
     space = os.readlink(f"/proc/{pid}/ns/pid")
     parent = pid
     while os.readlink(f"/proc/{parent}/ns/pid") == space:

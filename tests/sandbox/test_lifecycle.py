@@ -24,7 +24,7 @@ pytestmark = pytest.mark.sandbox
 
 OWNER = """
 import sys, time
-from intercode import images
+from intercode.sandbox import images
 from intercode.sandbox import SandboxSpec, open_sandbox
 boxes = [open_sandbox(SandboxSpec(images.resolve("host"))) for _ in range(5)]
 for box in boxes:
@@ -99,7 +99,7 @@ def test_a_killed_launcher_is_noticed_and_replaced() -> None:
         assert new.run(["echo", "new"]).output == "new\n"
 
 
-def test_a_box_whose_keeper_is_killed_is_lost_and_others_are_not() -> None:
+def test_a_box_whose_supervisor_is_killed_is_lost_and_others_are_not() -> None:
     with open_box() as box, open_box() as other:
         mark = a_duration()
         process = box.spawn(["sleep", mark])

@@ -32,6 +32,7 @@ def test_a_process_over_the_memory_limit_is_killed_and_that_is_said(tier: str) -
         assert session.run("bash -c 'kill -9 $$'", 5).observation.count("[killed") == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_many_processes_share_one_limit(tier: str) -> None:
     together = "".join(HOLD.format(60, 4) + " & " for _ in range(6))
@@ -58,6 +59,7 @@ def test_memory_that_processes_share_counts_once(tier: str) -> None:
         assert box.run(["python3", "-c", textwrap.dedent(code)]).output == "0\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_processor_time_is_counted_per_action(tier: str) -> None:
     with shell(tier, cpu_seconds=0.4) as (_, session):
@@ -71,13 +73,14 @@ def test_processor_time_is_counted_per_action(tier: str) -> None:
 def test_a_full_disk_costs_what_filled_it_and_nothing_else(tier: str) -> None:
     with shell(tier, memory=64 * MIB, disk=96 * MIB) as (_, session):
         result = session.run("head -c 200M /dev/zero > /tmp/full", 10)
-        if back_end.is_container():  # it shares the engine's disk: the keeper looks, and kills
+        if back_end.is_container():  # it shares the engine's disk: the supervisor looks, and kills
             assert "killed" in result.note and "limit of 96 MiB" in result.note
         else:
             assert "No space left on device" in result.output and "killed" not in result.note
         assert session.run("rm /tmp/full; echo on", 5).output == "on\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_too_many_processes_are_refused_by_fork(tier: str) -> None:
     with shell(tier, processes=24) as (_, session):
@@ -124,6 +127,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize(
     ("limits", "code", "says"), [r[1:] for r in REFUSED], ids=[r[0] for r in REFUSED]
@@ -134,7 +138,7 @@ def test_what_is_refused_is_said_by_the_program_and_by_a_note(
     with shell(tier, **limits) as (_, session):
         result = session.run(code, 30)
         assert result.note.count(says) == 1, result
-        counted = back_end.is_container() and says in (DISK, INODES)  # by the keeper: see above
+        counted = back_end.is_container() and says in (DISK, INODES)  # by the supervisor: see above
         assert (result.output.strip() or counted) and says not in result.output
         assert session.run("pwd", 5).note == "", "said once"
 

@@ -105,6 +105,7 @@ def test_many_boxes_in_threads() -> None:
         assert list(pool.map(one, range(count))) == [str(i) for i in range(count)]
 
 
+@pytest.mark.slow
 def test_no_descriptor_is_leaked() -> None:
     def count() -> int:
         end_waiting()
@@ -129,15 +130,15 @@ def test_an_empty_command_is_refused_and_costs_nothing(box: SupervisedSandbox) -
     assert box.run(["echo", "on"]).output == "on\n"
 
 
-def test_a_keeper_that_answers_late_costs_nothing_that_runs(box: SupervisedSandbox) -> None:
+def test_a_supervisor_that_answers_late_costs_nothing_that_runs(box: SupervisedSandbox) -> None:
     sleeper = box.spawn(["sleep", "600"])
-    keeper = box.supervisor_pid
-    os.kill(keeper, signal.SIGSTOP)
+    supervisor = box.supervisor_pid
+    os.kill(supervisor, signal.SIGSTOP)
     try:
-        late = threading.Timer(1.0, os.kill, (keeper, signal.SIGCONT))
+        late = threading.Timer(1.0, os.kill, (supervisor, signal.SIGCONT))
         late.start()
         assert box.run(["echo", "on"]).output == "on\n"
     finally:
-        os.kill(keeper, signal.SIGCONT)
+        os.kill(supervisor, signal.SIGCONT)
         late.join()
     assert sleeper.wait(0.1) is None

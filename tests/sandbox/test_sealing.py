@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from intercode.core.errors import SandboxLostError
-from intercode.sandbox.namespace.sandbox import NamespaceSandbox
-from intercode.sandbox.namespace.sealed_layer import MAX_SEALED_LAYERS
+from intercode.sandbox.namespace.sandbox import MAX_SEALED_LAYERS, NamespaceSandbox
 from support.boxes import eventually
 
 pytestmark = [

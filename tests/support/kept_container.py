@@ -1,4 +1,4 @@
-"""A container of a small image whose PID 1 is the keeper, driven by its messages alone."""
+"""A container of a small image whose PID 1 is the supervisor, driven by its messages alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from support import back_end, requirements
 
 LIMITS = Limits(disk=64 << 20, inodes=2000, file_size=1 << 40)
 """The size of one file is not bounded here: that bound is the kernel's, and would be met first
-where the keeper has to wait for a processor."""
+where the supervisor has to wait for a processor."""
 _TREES = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _SECONDS = 60.0
 _UNDER_WAY = 109  # ETOOMANYREFS: other boxes of this id hold up the passing of descriptors
@@ -32,7 +32,7 @@ _UNDER_WAY = 109  # ETOOMANYREFS: other boxes of this id hold up the passing of 
 
 def require_engine() -> str:
     """The engine that the tests are to use. Skips, with the reason, where it does not answer or
-    the keeper cannot be compiled."""
+    the supervisor cannot be compiled."""
     name = back_end.chosen() if back_end.is_container() else "docker"
     requirements.require(name)
     requirements.require("compiler")
@@ -49,7 +49,7 @@ class SmallImage:
     def __init__(self, engine: str, home: Path) -> None:
         self.engine, self.home = engine, home
         self.tree = home / "tree"
-        self.name = f"intercode-test-keeper-{os.getpid()}:latest"
+        self.name = f"intercode-test-supervisor-{os.getpid()}:latest"
         self.mounts = [f"--volume={tree}:{tree}:ro" for tree in ("/usr", *_real_trees())]
         self._write()
         archive = home / "image.tar"
@@ -102,16 +102,16 @@ def _owned(member: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 class KeptContainer:
-    """A running container and the connection to its keeper."""
+    """A running container and the connection to its supervisor."""
 
     def __init__(self, image: SmallImage) -> None:
         self.image = image
         self.name = f"intercode-test-{os.getpid()}-{secrets.token_hex(4)}"
         home = image.home / self.name
         home.mkdir(mode=0o755)
-        keeper = programs.supervisor_program()[0]
-        assert keeper is not None
-        shutil.copy(keeper, home / "supervisor")
+        supervisor = programs.supervisor_program()[0]
+        assert supervisor is not None
+        shutil.copy(supervisor, home / "supervisor")
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(str(home / "s"))
             (home / "s").chmod(0o777)
@@ -146,7 +146,7 @@ class KeptContainer:
     def given(
         self, do: str, fds: Sequence[int] = (), **told: Any
     ) -> tuple[dict[str, Any], list[int]]:
-        """An answer and what came with it. Raises OSError for what the keeper refuses."""
+        """An answer and what came with it. Raises OSError for what the supervisor refuses."""
         for _ in range(100):
             protocol.send(self.connection, {"do": do, **told}, fds)
             answer, out = protocol.receive(self.connection)

@@ -20,28 +20,28 @@ class Family:
 
     owner: Alive
     launchers: tuple[Alive, ...]
-    keepers: tuple[Alive, ...]
+    supervisors: tuple[Alive, ...]
     inits: tuple[Alive, ...]
     others: tuple[Alive, ...]
 
     @property
     def boxes(self) -> tuple[Alive, ...]:
         """Everything but the owner and its launchers."""
-        return (*self.keepers, *self.inits, *self.others)
+        return (*self.supervisors, *self.inits, *self.others)
 
 
 def family(owner: int) -> Family:
-    """The launchers of a process, their keepers (boxes that wait for use have one too), and what
+    """The launchers of a process, their supervisors (boxes that wait for use have one too), and what
     runs in the boxes."""
     children: defaultdict[int, list[Alive]] = defaultdict(list)
     for pid, parent, when in _table():
         children[parent].append((pid, when))
     launchers = tuple(p for p in children[owner] if _name(p[0]) == "intercode")
-    keepers = tuple(k for launcher in launchers for k in children[launcher[0]])
-    inside = [p for keeper in keepers for p in _below(keeper[0], children)]
+    supervisors = tuple(k for launcher in launchers for k in children[launcher[0]])
+    inside = [p for supervisor in supervisors for p in _below(supervisor[0], children)]
     inits = tuple(p for p in inside if _number_inside(p[0]) == 1)
     others = tuple(p for p in inside if p not in inits)
-    return Family((owner, started(owner)), launchers, keepers, inits, others)
+    return Family((owner, started(owner)), launchers, supervisors, inits, others)
 
 
 def living(processes: tuple[Alive, ...]) -> list[Alive]:

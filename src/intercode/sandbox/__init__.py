@@ -1,4 +1,4 @@
-"""Boxes in which code runs. ``open_sandbox`` picks the back end."""
+"""Sandboxes: isolated machines in which code runs. ``open_sandbox`` chooses the back end."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SANDBOXES = Registry(
 
 
 ENVIRONMENT_VARIABLE = "INTERCODE_SANDBOX"
-"""An environment variable: the kind that ``auto`` means, if it is set."""
+"""Environment variable that names the back end which ``auto`` stands for."""
 _STRONGEST_TIER = {
     "namespace": "intercode.sandbox.namespace.tiers:strongest_tier",
     "container": "intercode.sandbox.container.tiers:strongest_tier",
@@ -42,12 +42,13 @@ _STRONGEST_TIER = {
 def open_sandbox(
     spec: SandboxSpec, kind: str = "auto", files: Path | None = None
 ) -> SupervisedSandbox:
-    """A new sandbox of the kind asked for; ``auto`` takes the strongest that this machine has, or
-    what the environment variable INTERCODE_SANDBOX names.
+    """Open a new sandbox.
 
-    A kind with a tier, as ``namespace/1``, is that tier or an error. ``files``: a directory as
-    ``KeptSandbox.write_upper`` fills it, with a copy of which the box begins.
-    Raises UnknownNameError for an unknown kind, SandboxError where it cannot be set up.
+    ``kind``: a back end such as ``namespace``, a back end with its isolation tier such as
+    ``namespace/1``, or ``auto``. ``auto`` takes the back end that the environment variable
+    INTERCODE_SANDBOX names, else the strongest of this machine. ``files``: a directory in the
+    format of ``Sandbox.write_upper``; the sandbox starts with a copy of these files. Raises
+    UnknownNameError for an unknown kind, SandboxError if the sandbox cannot be created.
     """
     make = SANDBOXES.load(_resolve_kind(kind))
     sandbox: SupervisedSandbox = make(spec) if files is None else make(spec, files)
@@ -55,9 +56,9 @@ def open_sandbox(
 
 
 def tier_of(kind: str = "auto") -> str:
-    """The tier of the boxes that ``open_sandbox`` gives for a kind, for every result to name.
+    """Return the isolation tier of the sandboxes that ``open_sandbox`` creates for a kind.
 
-    Raises UnknownNameError for an unknown kind, SandboxError where boxes cannot be made.
+    Raises UnknownNameError for an unknown kind, SandboxError if this machine cannot run it.
     """
     name = _resolve_kind(kind)
     if name in _STRONGEST_TIER:
@@ -68,7 +69,7 @@ def tier_of(kind: str = "auto") -> str:
 
 
 def _resolve_kind(kind: str) -> str:
-    """The kind that ``auto`` stands for on this machine, or the kind itself."""
+    """Return the kind that ``auto`` stands for on this machine, or the kind itself."""
     if kind != "auto":
         return kind
     return os.environ.get(ENVIRONMENT_VARIABLE) or strongest_kind()
@@ -76,8 +77,8 @@ def _resolve_kind(kind: str) -> str:
 
 @functools.cache
 def strongest_kind() -> str:
-    """The strongest kind of this machine: namespaces; containers where it forbids those and has an
-    engine that answers."""
+    """Return the strongest kind of this machine: namespaces, or containers if namespaces are
+    forbidden and a container engine answers."""
     try:
         load_object(_STRONGEST_TIER["namespace"])()
     except SandboxUnavailableError:

@@ -1,4 +1,4 @@
-"""What a sandbox is, whatever gives the isolation."""
+"""The contract that every sandbox fulfils, whatever provides the isolation."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ from intercode.sandbox.determinism import Determinism
 STANDARD_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 SCRIPT_LINK = "bash"
-"""A link in a box's /dev to descriptor 62: a shell that reads its script there calls itself so."""
+"""Link in a sandbox's /dev to descriptor 62. A shell that reads its script from there has this
+name."""
 
 
-LimitExceeded = Literal["", "memory", "cpu", "processes", "crowd", "disk", "inodes"]
-"""A limit that was met, and cost a process: its life, or a child."""
+LimitExceeded = Literal["", "memory", "cpu", "processes", "background", "disk", "inodes"]
+"""A limit that was exceeded, so that a process was killed or could not be started. ``background``:
+background processes used up all process numbers and were killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on what runs in a sandbox. Sizes in bytes, times in seconds.
+    """Limits on what runs in a sandbox. Sizes are in bytes, times in seconds.
 
-    ``memory`` is what all processes of a box may use together, beside what ``disk`` lets its files
-    take up; ``cpu_seconds`` the processor time of one action (None: only its wall time is bounded).
-    ``groups``: use control groups where they are writable; without them a watchdog of the owner
-    looks at the memory a few times a second, and a process that grows fast is caught late.
+    ``memory`` bounds all processes of the sandbox together, without their files, which ``disk``
+    bounds. ``cpu_seconds`` is the processor time of one action (None: only its wall time is
+    limited). ``cgroups``: use control groups where they are writable. Without them a watchdog
+    thread of the owner checks the memory several times a second, and notices a process that grows
+    fast too late.
     """
 
     disk: int = 512 << 20
@@ -48,10 +51,9 @@ class Limits:
 class SandboxSpec:
     """What a sandbox is made of.
 
-    ``look='docker'`` gives the box the appearance that the authors' containers had (see
-    sandboxes/namespace); ``upper`` keeps the writable layer in that directory of this machine
-    instead of memory: builders use it to make layers. ``determinism``: None leaves time and chance
-    to the machine.
+    ``appearance``: ``docker`` imitates the containers of the original InterCode package. ``upper``:
+    keep the writable layer in this directory of the machine, not in memory; image builders use it
+    to make layers. ``determinism``: None leaves clock and random numbers to the machine.
     """
 
     image: Image
@@ -66,21 +68,23 @@ class SandboxSpec:
 
     @property
     def all_layers(self) -> tuple[Layer, ...]:
-        """Every layer over the image's tree, the image's own among them, the lowest first."""
+        """Every layer above the image's root, including the image's own layers, the lowest
+        first."""
         return (*self.image.layers, *self.layers)
 
 
 class Process(Protocol):
-    """A process inside a sandbox. ``pid`` is its number inside."""
+    """A process inside a sandbox. ``pid`` is its number in the sandbox."""
 
     pid: int
 
     def fileno(self) -> int:
-        """A descriptor that can be read from once the process has ended."""
+        """Return a descriptor that becomes readable when the process ends."""
         ...
 
     def wait(self, timeout: float | None = None) -> int | None:
-        """The exit status (negative: the signal that ended it), or None when time ran out."""
+        """Return the exit status (negative: the number of the signal that ended it), or None if the
+        timeout in seconds expires first."""
         ...
 
     def kill(self, number: int = 9) -> None:
@@ -89,7 +93,10 @@ class Process(Protocol):
 
 
 class Sandbox(ABC):
-    """A box in which code runs. Raises SandboxLostError from any method once it has gone away."""
+    """An isolated machine in which code runs.
+
+    Every method raises SandboxLostError once the sandbox is gone.
+    """
 
     spec: SandboxSpec
     tier: str
@@ -103,8 +110,11 @@ class Sandbox(ABC):
         env: Mapping[str, str] | None = None,
         fds: Mapping[int, int] | None = None,
     ) -> Process:
-        """Start a program. ``fds`` maps descriptor numbers inside to descriptors of this process;
-        0, 1 and 2 are /dev/null where they are not given. ``env`` None means the box's own."""
+        """Start a program.
+
+        ``fds`` maps descriptor numbers in the sandbox to descriptors of this process; 0, 1 and 2
+        are /dev/null by default. ``env``: None uses the sandbox's own environment.
+        """
 
     @abstractmethod
     def run(
@@ -116,63 +126,72 @@ class Sandbox(ABC):
         stdin: bytes = b"",
         timeout: float = 10.0,
     ) -> ExecResult:
-        """Run a program to its end with stdout and stderr in one stream. At the time-out it and
-        every process it started are killed, and what it printed is returned."""
+        """Run a program to its end, with stdout and stderr in one stream.
+
+        At the timeout in seconds, the program and every process that it started are killed, and the
+        output so far is returned.
+        """
 
     @abstractmethod
     def changes(self, digests: bool = True, pause: bool = False) -> dict[str, FileEntry]:
-        """Every path that differs from the image and its layers, sorted. Without ``digests`` the
-        content of new files is not read, and their digest is empty. ``still``: halt what runs in
-        the background meanwhile."""
+        """Return every path that differs from the image and its layers, sorted.
+
+        ``digests``: False leaves the digests of new files empty, without reading the files.
+        ``pause``: stop background processes meanwhile.
+        """
 
     @abstractmethod
     def changed_paths(self) -> list[str]:
-        """The paths of ``changes``, sorted."""
+        """Return the paths of ``changes``, sorted."""
 
     @abstractmethod
     def read_file(self, path: str, limit: int = 64 << 20) -> bytes:
-        """A regular file's content; links are resolved inside the box only.
+        """Return the content of a regular file. Links are resolved inside the sandbox only.
 
-        Raises FileNotFoundError, IsADirectoryError, or OSError for what is no regular file or is
-        larger than ``limit`` bytes."""
+        Raises FileNotFoundError, IsADirectoryError, or OSError for any other kind of file and for
+        one larger than ``limit`` bytes.
+        """
 
     @abstractmethod
     def write_file(self, path: str, data: bytes, mode: int = 0o644) -> None:
-        """Write a regular file, making its directories."""
+        """Write a regular file and make its parent directories."""
 
     @abstractmethod
     def clone(self) -> Sandbox:
-        """A new box with a copy of this one's files. Processes are not carried over."""
+        """Create a new sandbox with a copy of this one's files, without its processes."""
 
     @abstractmethod
     def processes(self) -> tuple[str, ...]:
-        """The live processes in the box, as ``name (pid)``, but for PID 1 and those that were
-        started with ``spawn``."""
+        """List the live processes as ``name (pid)``, except PID 1 and those started with
+        ``spawn``."""
 
     @abstractmethod
     def signal(self, pid: int, number: int) -> None:
-        """Send a signal to a process by its number in the box, if there is one, but to PID 1."""
+        """Send a signal to a process by its number in the sandbox. PID 1 and unknown numbers are
+        ignored."""
 
     @abstractmethod
     def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
-        """Kill every process started since ``mark`` (see ``mark``) but those in ``keep``."""
+        """Kill every process that was started since ``mark``, except those in ``keep``."""
 
     @abstractmethod
     def mark(self) -> int:
-        """A point in the box's life, for ``kill_since``."""
+        """Return the current time of the sandbox, for ``kill_since``."""
 
     def limit_exceeded(self) -> LimitExceeded:
-        """The limit that a process of the box was killed for, or refused, since this was last
-        asked. Where the machine does not count it, a refused process is told by its parent only."""
+        """Return the limit that was exceeded since the last call.
+
+        A process that could not be started is reported only where the machine counts such failures.
+        """
         return ""
 
     def storage_exhausted(self) -> Literal["", "disk", "inodes"]:
-        """What the box's own files have used up: the room that they have, or their number."""
+        """Return which storage limit the sandbox's files have reached: bytes or number of files."""
         return ""
 
     @abstractmethod
     def close(self) -> None:
-        """End every process in the box and free it. May be called again."""
+        """End every process in the sandbox and free it. May be called again."""
 
     def __enter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""What isolation this machine gives, by trying it, and how to get what is missing."""
+"""Checks what isolation this machine provides, and says how to get what is missing."""
 
 from __future__ import annotations
 
@@ -16,11 +16,6 @@ from intercode.core.errors import SandboxError
 from intercode.core.paths import cache_root, sandbox_uid
 from intercode.core.types import Image
 from intercode.sandbox import SandboxSpec, isolation_tiers, open_sandbox
-from intercode.sandbox.confinement import (
-    container_options_hint,
-    detect_confinement,
-    user_namespace_fix,
-)
 from intercode.sandbox.isolation_tiers import Finding
 from intercode.sandbox.supervisor import runtime
 
@@ -30,15 +25,15 @@ _SECONDS = 30.0
 
 
 def diagnose() -> list[Finding]:
-    """Everything that sandboxes need or can use on this machine. Takes a few seconds where there
-    are engines of containers."""
+    """Check everything that sandboxes need or can use. Takes a few seconds on machines with
+    container engines."""
     if sys.platform != "linux":
         fix = "run on Linux (a virtual machine or WSL 2 will do); reports work everywhere"
         return [Finding("Linux", False, platform.system(), fix, needed=True)]
     errors = _try_kernel_features()
     sandbox = _check_sandbox()
-    rungs = isolation_tiers.check_tiers(errors, sandbox.ok)
-    return [*_check_kernel(errors), *_check_cache(), *_check_programs(), *rungs, sandbox]
+    tiers = isolation_tiers.check_tiers(errors, sandbox.ok)
+    return [*_check_kernel(errors), *_check_cache(), *_check_programs(), *tiers, sandbox]
 
 
 _KERNEL_FEATURES = {
@@ -52,7 +47,7 @@ _KERNEL_FEATURES = {
 
 
 def _try_kernel_features() -> dict[str, str]:
-    """What box/probing.py could not do: the error by name, empty where there was none."""
+    """Run runtime/kernel_check.py and return its errors by name, empty where there is none."""
     stage = cache_root() / "stage"
     stage.mkdir(exist_ok=True)
     here = str(Path(runtime.__file__).parent.parent)
@@ -62,7 +57,7 @@ def _try_kernel_features() -> dict[str, str]:
         errors: dict[str, str] = json.loads(done.stdout)
     except ValueError:
         last = (done.stderr.strip() or f"status {done.returncode}").splitlines()[-1]
-        return dict.fromkeys((*_KERNEL_FEATURES, "landlock"), f"the trial itself failed: {last}")
+        return dict.fromkeys((*_KERNEL_FEATURES, "landlock"), f"the check itself failed: {last}")
     return errors
 
 
@@ -76,7 +71,8 @@ def _check_kernel(errors: dict[str, str]) -> list[Finding]:
 
 
 def _fix(key: str, errors: dict[str, str]) -> str:
-    """How to get what is missing, once: what needs user namespaces is mended with them."""
+    """Return the remedy for a missing feature. Features that need user namespaces refer to
+    these."""
     if key not in ("user", "seccomp") and errors["user"]:
         return "see user namespaces"
     if key == "xattr":
@@ -124,7 +120,7 @@ def _check_programs() -> list[Finding]:
 
 
 def _check_sandbox() -> Finding:
-    """Make a real one, twice (the first starts the launcher), and run a command in it."""
+    """Open a sandbox twice, as the first one starts the launcher, and run a command in it."""
     spec = SandboxSpec(Image("host", ""))
     try:
         with open_sandbox(spec):
@@ -135,8 +131,74 @@ def _check_sandbox() -> Finding:
             result = sandbox.run(["/bin/bash", "-c", "true"])
             done = time.perf_counter()
     except SandboxError as e:
-        return Finding("a sandbox", False, str(e), "mend what is missing above", needed=True)
-    detail = f"{sandbox.tier}: made in {1e3 * (made - began):.0f} ms, " \
+        return Finding("a sandbox", False, str(e), "fix what is missing above", needed=True)
+    detail = f"{sandbox.tier}: opened in {1e3 * (made - began):.0f} ms, " \
         f"`true` in {1e3 * (done - made):.1f} ms"  # fmt: skip
     fix = "" if result.ok else f"`true` ended with {result.exit_code}: {result.output[:200]!r}"
     return Finding("a sandbox", result.ok, detail, fix, needed=True)
+
+
+_SYSCTLS = (
+    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),  # Ubuntu 24.04
+    ("kernel.unprivileged_userns_clone", "0", "1"),  # Debian before 11
+    ("user.max_user_namespaces", "0", "10000"),
+)
+_OPTION = "--security-opt {}=unconfined"
+_KUBERNETES = {
+    "seccomp": "seccompProfile: {type: Unconfined}",
+    "apparmor": "appArmorProfile: {type: Unconfined}",
+    "systempaths": "procMount: Unmasked",
+}
+
+
+def user_namespace_fix(proc: Path = Path("/proc/sys")) -> str:
+    """Return commands that allow user namespaces where settings of this machine forbid them."""
+    found = []
+    for name, forbids, allows in _SYSCTLS:
+        file = proc / name.replace(".", "/")
+        if file.is_file() and file.read_text().strip() == forbids:
+            found.append(f"sysctl -w {name}={allows}")
+    return " and ".join(found)
+
+
+def detect_confinement(proc: Path = Path("/proc/self")) -> list[str]:
+    """Return the restrictions of the container around this process, by the names of their options.
+
+    ``seccomp``: a filter; ``apparmor``: a profile; ``systempaths``: parts of /proc or /sys are
+    masked, so that the kernel mounts no new ones.
+    """
+    found = []
+    if _field(proc / "status", "Seccomp:") == "2":
+        found.append("seccomp")
+    try:
+        profile = (proc / "attr" / "current").read_text().strip("\0\n ")
+    except OSError:
+        profile = ""  # no AppArmor
+    if (
+        profile not in ("", "unconfined") and "(" in profile
+    ):  # SELinux writes no mode in parentheses
+        found.append("apparmor")
+    targets = [line.split()[4] for line in (proc / "mountinfo").read_text().splitlines()]
+    covered = ("/proc/", "/sys/firmware", "/sys/devices")
+    if any(target.startswith(covered) and not target.endswith("binfmt_misc") for target in targets):
+        found.append("systempaths")
+    return found
+
+
+def _field(file: Path, name: str) -> str:
+    for line in file.read_text().splitlines():
+        if line.startswith(name):
+            return line.removeprefix(name).strip()
+    return ""
+
+
+def container_options_hint(confined: list[str]) -> str:
+    """Return how to start the container without the given restrictions; empty for none."""
+    if not confined:
+        return ""
+    options = " ".join(_OPTION.format(name) for name in confined)
+    context = ", ".join(_KUBERNETES[name] for name in confined)
+    pod = f"securityContext: {{{context}}}"
+    if "systempaths" in confined:
+        pod += " with hostUsers: false"
+    return f"add to what the container is started with: {options} (Kubernetes: {pod})"

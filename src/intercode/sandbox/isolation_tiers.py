@@ -1,12 +1,15 @@
-"""The ladder of isolation: which rungs this machine has. A result names the one it stands on.
+"""The tiers of isolation, and checks which of them this machine has. A result names its tier.
 
-1 ``namespace/1``: user, mount, process and network namespaces, an overlay, and a control group.
-2 ``namespace/2``: the same with bounds per process and a watchdog in place of the control group.
-3 without an overlay: the task's files copied, everything else shown read-only.
-4 ``container/docker``, ``container/podman``: the engine's isolation, the same keeper inside.
-5 no isolation, only protection against accidents: Landlock, a seccomp filter, bounds per process.
+1 ``namespace/1``: user, mount, process and network namespaces, an overlay, a control group.
 
-Rungs 3 and 5 are looked at here, so that it is known where they would help; no box uses them yet.
+2 ``namespace/2``: the same, with limits per process and a watchdog instead of the control group.
+
+3 without an overlay: the task's files copied, everything else read-only. Not implemented.
+
+4 ``container/docker``, ``container/podman``: the engine's isolation, the same supervisor.
+
+5 no isolation, only protection against accidents: Landlock, a seccomp filter, limits per process.
+Not implemented; tiers 3 and 5 are checked to show where they would help.
 """
 
 from __future__ import annotations
@@ -21,14 +24,14 @@ from intercode.sandbox.container import engine
 from intercode.sandbox.container.sandbox import ContainerSandbox
 from intercode.sandbox.contract import SandboxSpec
 from intercode.sandbox.namespace.tiers import CGROUPS_HINT
-from intercode.sandbox.supervisor.runtime import cgroup_paths
+from intercode.sandbox.supervisor.runtime import cgroups
 
-_NOT_IMPLEMENTED = "nothing to do: intercode has no such box yet"
+_NOT_IMPLEMENTED = "nothing to do: intercode does not implement it yet"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing looked at. ``needed``: no sandbox works without it. ``fix``: how to get it."""
+    """The result of one check. ``needed``: no sandbox works without it. ``fix``: how to get it."""
 
     name: str
     ok: bool
@@ -38,12 +41,20 @@ class Finding:
 
 
 def check_tiers(errors: Mapping[str, str], works: bool) -> list[Finding]:
-    """Every rung, strongest first. ``errors`` is what the kernel refused, by the names of
-    box/probing.py; ``works`` whether a box could be made."""
-    below = "needs what is missing above"
-    groups = check_cgroups()
-    first = "tier namespace/1", works and groups.ok, groups.detail, groups.fix or below
-    second = "tier namespace/2", works, "bounds per process, and a watchdog", below
+    """Check every tier, the strongest first.
+
+    ``errors``: what the kernel refused, by the names of runtime/kernel_check.py. ``works``: whether
+    a sandbox could be opened.
+    """
+    needs_others = "needs what is missing above"
+    control_groups = check_cgroups()
+    first = (
+        "tier namespace/1",
+        works and control_groups.ok,
+        control_groups.detail,
+        control_groups.fix or needs_others,
+    )
+    second = "tier namespace/2", works, "limits per process, and a watchdog", needs_others
     return [
         Finding(*first), Finding(*second),
         _check_no_overlay_tier(errors), _check_containers(), _check_unisolated_tier(errors),
@@ -51,9 +62,9 @@ def check_tiers(errors: Mapping[str, str], works: bool) -> list[Finding]:
 
 
 def check_cgroups() -> Finding:
-    """Whether control groups can be made from here, and if not, why."""
+    """Check whether control groups can be created."""
     try:
-        version, parents = cgroup_paths.usable_parents(cgroup_paths.own_groups())
+        version, parents = cgroups.usable_parents(cgroups.own_groups())
     except OSError as e:
         return Finding("control groups", False, e.strerror or str(e), CGROUPS_HINT)
     where = parents.get("memory", parents.get(""))
@@ -63,41 +74,49 @@ def check_cgroups() -> Finding:
 def _check_no_overlay_tier(errors: Mapping[str, str]) -> Finding:
     lacking = [name for name in ("user", "proc", "network", "seccomp") if errors[name]]
     detail = f"could not work: no {', '.join(lacking)}" if lacking else "could work"
-    return Finding("tier 3, without overlay", False, f"{detail}; not built", _NOT_IMPLEMENTED)
+    return Finding("tier 3, without overlay", False, f"{detail}; not implemented", _NOT_IMPLEMENTED)
+
+
+def check_engine(name: engine.EngineName) -> Finding:
+    """Check whether one container engine can run a sandbox, by running one.
+
+    ``name``: ``docker`` or ``podman``.
+    """
+    try:
+        return Finding(name, True, _time_container(engine.get_engine(name)))
+    except SandboxError as e:
+        detail, _, fix = str(e).partition("; ")
+        return Finding(name, False, detail, fix or detail)
 
 
 def _check_containers() -> Finding:
-    """Whether a container can be made: really, with every engine that answers."""
-    works, told, fixes = False, [], []
-    for name in engine.ENGINE_NAMES:
-        try:
-            detail = _time_container(engine.get_engine(name))
-            works = True
-        except SandboxError as e:
-            detail, _, fix = str(e).partition("; ")
-            fixes.append(f"{name}: {fix or detail}")
-        told.append(detail)
-    return Finding("tier 4, containers", works, "; ".join(told), "" if works else "; ".join(fixes))
+    """Check whether any container engine can run a sandbox."""
+    checks = [check_engine(name) for name in engine.ENGINE_NAMES]
+    works = any(check.ok for check in checks)
+    fix = "" if works else "; ".join(f"{check.name}: {check.fix}" for check in checks)
+    return Finding("tier 4, containers", works, "; ".join(c.detail for c in checks), fix)
 
 
-def _time_container(by: engine.Engine) -> str:
-    """Make a box of an engine twice (the second container of a kind may have served before), and
-    say how long it took. Raises SandboxError."""
+def _time_container(container_engine: engine.Engine) -> str:
+    """Open and close two sandboxes of an engine, the second of which may be recycled, and return
+    the times as text. Raises SandboxError."""
     spec = SandboxSpec(Image("host", ""))
     times = []
     for _ in range(2):
         began = time.perf_counter()
-        with ContainerSandbox(spec, by) as box:
+        with ContainerSandbox(spec, container_engine) as sandbox:
             times.append(1e3 * (time.perf_counter() - began))
-            result = box.run(["/bin/bash", "-c", "true"])
+            result = sandbox.run(["/bin/bash", "-c", "true"])
             if not result.ok:
                 raise SandboxError(
-                    f"{by.name}: `true` ended with {result.exit_code}: {result.observation}"
+                    f"{container_engine.name}: `true` ended with {result.exit_code}: "
+                    f"{result.observation}"
                 )
-    return f"{by.name} {by.version}: started in {times[0]:.0f} ms, renewed in {times[1]:.0f} ms"
+    version = f"{container_engine.name} {container_engine.version}"
+    return f"{version}: started in {times[0]:.0f} ms, recycled in {times[1]:.0f} ms"
 
 
 def _check_unisolated_tier(errors: Mapping[str, str]) -> Finding:
     lacking = [name for name in ("landlock", "seccomp") if errors[name]]
     detail = f"could not work: no {', '.join(lacking)}" if lacking else "could work"
-    return Finding("tier 5, accidents only", False, f"{detail}; not built", _NOT_IMPLEMENTED)
+    return Finding("tier 5, accidents only", False, f"{detail}; not implemented", _NOT_IMPLEMENTED)

@@ -1,4 +1,4 @@
-"""Collects what a program prints, keeping its head and tail within a bound."""
+"""Collects the output of a program and keeps its head and tail within a limit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CHUNK = 1 << 16
 
 
 class Collector:
-    """Keeps at most ``limit`` bytes: the first and the last halves of what was written."""
+    """Keeps at most ``limit`` bytes of output: one half from the beginning and one from the end."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -27,7 +27,7 @@ class Collector:
         self.dropped = 0
 
     def add(self, data: bytes) -> None:
-        """Take more output."""
+        """Append output."""
         if self._head_room:
             self._head.append(data[: self._head_room])
             data = data[self._head_room :]
@@ -46,18 +46,19 @@ class Collector:
             self.dropped += dropped
 
     def bytes(self) -> bytes:
-        """What was kept, with a line that says how much is missing where something is."""
+        """Return the kept output, with a line for the omitted part."""
         note = f"\n[... {self.dropped} bytes left out ...]\n".encode() if self.dropped else b""
         return b"".join(self._head) + note + b"".join(self._tail)
 
 
 def decode(data: bytes) -> str:
-    """Bytes as text; what is not UTF-8 is shown as ``\\xNN``. Never fails."""
+    """Decode bytes as UTF-8. Invalid bytes are shown as ``\\xNN``."""
     return data.decode("utf-8", "backslashreplace")
 
 
 def drain(fd: int, into: Collector) -> bool:
-    """Read what is there now from a non-blocking descriptor. False when its end was reached."""
+    """Read everything that a non-blocking descriptor has now. Return False at the end of the
+    stream."""
     while True:
         try:
             data = os.read(fd, _CHUNK)
@@ -74,10 +75,10 @@ def communicate(
     timeout: float | None,
     until_eof: bool = False,
 ) -> bool:
-    """Read what a program writes until it ends. False when ``timeout`` seconds ran out first (None:
-    never).
+    """Read the output of a program until it ends. Return False if ``timeout`` seconds pass first
+    (None: no limit).
 
-    Output of a background process that outlives the program is waited for only ``to_the_end``.
+    ``until_eof``: wait also for background processes that hold the output open.
     """
     poll = select.poll()
     for fd in streams:
@@ -102,7 +103,7 @@ def communicate(
 
 
 def drain_once(fd: int, into: Collector) -> bool:
-    """Read one chunk. False when the end was reached."""
+    """Read one chunk. Return False at the end of the stream."""
     try:
         data = os.read(fd, _CHUNK)
     except BlockingIOError:

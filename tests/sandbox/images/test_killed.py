@@ -55,6 +55,7 @@ def check(cache: Path) -> None:
         assert blob.read_bytes() == blobs[blob.name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["docker-archive", "registry"])
 def test_killed_at_random_moments(form: str, tmp_path: Path, server: str) -> None:
     spec = f"registry:{server}/x:1"

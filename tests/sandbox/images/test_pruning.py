@@ -45,6 +45,7 @@ def trees(cache: Path) -> list[str]:
     return sorted(p.name for p in (cache / "layers").glob("[!.]*"))
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_left_may_be_deep(cache: Path) -> None:
     """Deeper than a path is long, and than Python calls itself."""
     half = cache / "built" / "name.half-x"
@@ -56,6 +57,7 @@ def test_what_a_killed_process_left_may_be_deep(cache: Path) -> None:
     assert done.trees == 1 and done.bytes >= 5000 and not list((cache / "trash").iterdir())
 
 
+@pytest.mark.slow
 def test_trees_of_live_processes_stay(tmp_path: Path, cache: Path) -> None:
     spec = f"docker-archive:{IMAGE.docker_archive(tmp_path / 'a.tar')}"
     command = [sys.executable, "-c", USER, spec, str(cache)]

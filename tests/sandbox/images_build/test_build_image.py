@@ -88,6 +88,7 @@ def test_without_the_tool(
     assert builder.build_recipe(mine, cache=tmp_path) == tmp_path / "images" / "mine.tar"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("mmdebstrap"), reason="apt-get install mmdebstrap")
 def test_a_build_that_fails_leaves_nothing(mine: packaged.Recipe, tmp_path: Path) -> None:
     lines: list[str] = []

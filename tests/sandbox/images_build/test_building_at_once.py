@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
 import sys
@@ -16,14 +15,15 @@ import pytest
 from intercode.sandbox import SandboxSpec, open_sandbox
 from intercode.sandbox.images.build import built_images, steps
 from intercode.sandbox.images.build.on_demand import resolve_or_build
+from support import requirements
 from support.boxes import eventually
 
 pytestmark = pytest.mark.sandbox
 
 BUILD = """
 import sys
-from intercode.sandbox.images.build.on_demand import resolve
-print(resolve(sys.argv[1]).digest)
+from intercode.sandbox.images.build.on_demand import resolve_or_build
+print(resolve_or_build(sys.argv[1]).digest)
 """
 SETUP = """
 set -e
@@ -51,6 +51,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_one_builds_and_the_others_wait(folder: Path) -> None:
     builders = [start(folder) for _ in range(3)]
     digests = {builder.communicate(timeout=120)[0].strip() for builder in builders}
@@ -70,6 +71,7 @@ def test_threads_of_one_process(tmp_path: Path) -> None:
             built_images.delete_built_image(record)
 
 
+@pytest.mark.slow
 def test_one_that_is_killed_leaves_nothing_that_counts(folder: Path) -> None:
     chance = random.Random(7)
     for _ in range(3):
@@ -86,6 +88,7 @@ def test_one_that_is_killed_leaves_nothing_that_counts(folder: Path) -> None:
         assert not left, left
 
 
+@pytest.mark.slow
 def test_one_that_is_killed_frees_those_that_wait(folder: Path) -> None:
     first = start(folder)
     name = ""
@@ -104,18 +107,14 @@ def test_one_that_is_killed_frees_those_that_wait(folder: Path) -> None:
     assert digest.strip() == resolve_or_build(f"recipe:{folder}").digest, problem
 
 
-@pytest.mark.skipif(
-    not os.environ.get("INTERCODE_TEST_IMAGE"),
-    reason="set INTERCODE_TEST_IMAGE=recipe:nl2bash once `intercode image build nl2bash` has run",
-)
+@pytest.mark.slow
+@pytest.mark.rootfs
 def test_what_a_killed_build_had_started_is_gone(tmp_path: Path) -> None:
     """A command with several ids runs in a box of another kind."""
     length = f"60.{random.randrange(10**9)}"
-    text = (
-        f"FROM {os.environ['INTERCODE_TEST_IMAGE']}\nRUN setsid sleep {length} & sleep {length}\n"
-    )
+    text = f"FROM {requirements.image('nl2bash')}\nRUN setsid sleep {length} & sleep {length}\n"
     (tmp_path / "Dockerfile").write_text(text)
-    code = BUILD.replace("resolve(sys", "resolve('dockerfile:' + sys")
+    code = BUILD.replace("resolve_or_build(sys", "resolve_or_build('dockerfile:' + sys")
     builder = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)])
 
     def running() -> int:

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from intercode.core.errors import DataError, SandboxUnavailableError, UsageError
+from intercode.core.errors import DataError, UsageError
 from intercode.sandbox.container import engine as engines
 from intercode.sandbox.container.engine import Engine
 from intercode.sandbox.images import resolve
 from intercode.sandbox.images.build.container_engines import build_with_engine, export_engine_image
+from support import requirements
 from support.registries import registry
 
 PROGRAM = r"""
@@ -56,16 +57,14 @@ LEFT_OUT = ("dev", "proc", "sys", "etc", "run", ".dockerenv", "work")
 
 @pytest.fixture(params=["docker", "podman"])
 def engine(request: pytest.FixtureRequest) -> Engine:
-    try:
-        return engines.get_engine(request.param)
-    except SandboxUnavailableError as e:
-        pytest.skip(f"{e} (start one with `.ci/{request.param} COMMAND`)")
+    requirements.require(request.param)
+    return engines.get_engine(request.param)
 
 
 @pytest.fixture(scope="module")
 def context(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not (compiler := shutil.which("cc")):
-        pytest.skip("needs a C compiler: apt-get install gcc libc6-dev")
+        requirements.require("compiler")
     folder = tmp_path_factory.mktemp("context")
     command = [compiler, "-static", "-x", "c", "-o", str(folder / "t"), "-"]
     subprocess.run(command, input=PROGRAM.encode(), check=True, timeout=60)
@@ -120,6 +119,7 @@ def theirs(engine: Engine, image: str, path: Path) -> Entries:
     return {name: facts for name, facts in kept if name and name.split("/")[0] not in LEFT_OUT}
 
 
+@pytest.mark.slow
 @pytest.mark.docker
 def test_a_build_unpacks_as_the_engine_itself_does(
     engine: Engine, built: Path, tmp_path: Path
@@ -135,6 +135,7 @@ def test_a_build_unpacks_as_the_engine_itself_does(
     assert image.digest == f"sha256:{built.stem}"
 
 
+@pytest.mark.slow
 @pytest.mark.docker
 def test_every_way_out_of_an_engine_gives_the_same_tree(
     engine: Engine, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -165,6 +166,7 @@ def test_every_way_out_of_an_engine_gives_the_same_tree(
         assert (ours(other.root), other.env, other.cwd) == (ours(image.root), image.env, image.cwd)
 
 
+@pytest.mark.slow
 @pytest.mark.docker
 def test_what_does_not_build(engine: Engine, context: Path, tmp_path: Path) -> None:
     file = tmp_path / "Dockerfile"

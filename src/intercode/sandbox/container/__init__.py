@@ -1,5 +1,5 @@
-"""The back end of Docker and Podman: a box is a container, whose PID 1 is the keeper of ours.
+"""The back end of Docker and Podman: a sandbox is a container whose PID 1 is the supervisor.
 
-The engine gives the isolation and the bounds; the keeper gives everything else, in the same words
-as in a namespace box (see kept.py). An engine on this machine and a C compiler are needed.
+The engine isolates the container and limits its resources. The supervisor provides everything else,
+with the same protocol as in namespace sandboxes. This needs a local engine and a C compiler.
 """

@@ -1,9 +1,9 @@
-"""Live containers, and those that wait to serve again.
+"""Running containers, and recycled ones that wait for the next sandbox.
 
-Starting a container takes some hundred milliseconds, having one begin again on its image some few:
-so it is given back in the background when its box is closed, and serves the next box of its kind.
-It does not where something of what was could be left: where a limit was met, the network was used,
-or numbers of processes have to be the same each time.
+Starting a container takes some hundred milliseconds, recycling one a few. So a container is
+recycled in the background when its sandbox is closed, and serves the next sandbox of its kind. It
+is not recycled where traces could remain: if a limit was exceeded, the network was used, or process
+numbers have to be repeatable.
 """
 
 from __future__ import annotations
@@ -27,19 +27,20 @@ from intercode.sandbox.supervisor.recycler import Recycler
 
 @dataclass(frozen=True)
 class Container:
-    """One that runs. ``kind`` is equal for those that can stand for each other."""
+    """A running container. ``recycle_key`` is equal for containers that can replace each other."""
 
     recycle_key: tuple[str, str]
     connection: SupervisorConnection
     supervisor_pid: int
-    pidfd: int  # a descriptor of the keeper's process
+    pidfd: int  # of the supervisor's process
     counters: LimitCounters
 
     def close(self, wait: bool = False) -> None:
-        """End it, once; the engine removes it. A keeper that something holds up ends as well."""
+        """End the container; the engine removes it. This also ends a blocked supervisor. Call it
+        once."""
         self.counters.close()
         self.connection.close(wait)
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # the supervisor has ended
             signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
         os.close(self.pidfd)
 
@@ -50,15 +51,21 @@ class _Pool:
         self._lock = threading.Lock()
         self._cleaned_engines: set[str] = set()
 
-    def acquire(self, engine: Engine, spec: SandboxSpec, layout: ContainerSpec) -> Container:
-        kind = (engine.name, layout.recycle_key)
-        if (found := self.recycler.take(kind)) is not None:
-            return found
+    def acquire(
+        self, engine: Engine, spec: SandboxSpec, container_spec: ContainerSpec
+    ) -> Container:
+        kind = (engine.name, container_spec.recycle_key)
+        if (recycled := self.recycler.take(kind)) is not None:
+            return recycled
         self._schedule_cleanup(engine)
-        link, keeper = start.start_container(engine, spec, layout)
+        link, supervisor_pid = start.start_container(engine, spec, container_spec)
         try:
             return Container(
-                kind, link, keeper, os.pidfd_open(keeper), LimitCounters(link, spec.limits)
+                kind,
+                link,
+                supervisor_pid,
+                os.pidfd_open(supervisor_pid),
+                LimitCounters(link, spec.limits),
             )
         except OSError as e:
             raise SandboxLostError(f"the container has ended: {e}") from e
@@ -67,7 +74,7 @@ class _Pool:
             raise
 
     def _schedule_cleanup(self, engine: Engine) -> None:
-        """Once per process and engine, in the background."""
+        """Remove the remains of ended processes in the background, once per process and engine."""
         with self._lock:
             if engine.name in self._cleaned_engines:
                 return
@@ -82,33 +89,35 @@ def _current_pool() -> _Pool:
     return _pools.get(os.getpid()) or _pools.setdefault(os.getpid(), _Pool())
 
 
-def acquire_container(engine: Engine, spec: SandboxSpec, layout: ContainerSpec) -> Container:
-    """A container that is as new: one that waits, or one that is started. Raises SandboxError."""
-    return _current_pool().acquire(engine, spec, layout)
+def acquire_container(
+    engine: Engine, spec: SandboxSpec, container_spec: ContainerSpec
+) -> Container:
+    """Return a recycled container, or start one. Raises SandboxError."""
+    return _current_pool().acquire(engine, spec, container_spec)
 
 
 def release_container(container: Container) -> None:
-    """Have a container begin again, to serve another box; it ends where that cannot be."""
+    """Recycle a container in the background for another sandbox, or end it if that fails."""
     _current_pool().recycler.recycle(container.recycle_key, container, recycle_container)
 
 
 def close_idle() -> None:
-    """End the containers that wait in this process."""
+    """End the recycled containers of this process."""
     _current_pool().recycler.clear()
 
 
 def recycle_container(container: Container) -> None:
-    """Have a container begin again on its image, as new. Raises SandboxError where it cannot."""
+    """Reset a container to its image. Raises SandboxError if it cannot be reset completely."""
     if container.counters.limit_exceeded():
-        raise SandboxError("a container that met a limit is not renewed")
+        raise SandboxError("a container that exceeded a limit cannot be recycled")
     try:
         container.connection.request(
-            "renew",
+            "recycle",
             seconds=READ_SECONDS,
             on_delay=lambda: unblock_supervisor(container.supervisor_pid),
         )
     except OSError as e:
-        raise SandboxError(f"the container cannot be renewed: {e.strerror}") from e
+        raise SandboxError(f"the container cannot be recycled: {e.strerror}") from e
 
 
 def _clean_up(engine: Engine) -> None:

@@ -1,4 +1,4 @@
-"""What a container is made of: trees that its image holds, and what is mounted into it."""
+"""What a container is made of: the trees that its image holds, and its mounts."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from intercode.core.errors import SandboxError
 from intercode.core.paths import sandbox_uid
 from intercode.sandbox.container.engine import EngineName
 from intercode.sandbox.contract import SandboxSpec
-from intercode.sandbox.namespace.launcher import python_home
 from intercode.sandbox.supervisor import root_files
+from intercode.sandbox.supervisor.root_files import python_home
 
 SUPERVISOR_DIRECTORY = "/dev/intercode"
-"""Where a container finds its keeper, and the socket to connect to; empty once it has started."""
+"""Directory in a container with the supervisor and its socket; empty once the container has
+started."""
 MANAGED_FILES = ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf")
-"""Files that an engine would otherwise put its own in place of."""
+"""Files that an engine would replace with its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A directory of this machine, and what names its content."""
+    """A directory of this machine, and a digest of its content."""
 
     path: Path
     digest: str
@@ -31,8 +32,8 @@ class Tree:
 
 @dataclass(frozen=True, slots=True)
 class ContainerSpec:
-    """``trees``, the topmost first; ``mounts`` as (source, place); ``key`` names the image of the
-    trees, ``kind`` all boxes that are alike."""
+    """``trees``: the topmost first. ``mounts``: pairs (source, target). ``image_key`` names the
+    image of the trees. ``recycle_key`` is equal for containers that can replace each other."""
 
     trees: tuple[Tree, ...]
     mounts: tuple[tuple[str, str], ...]
@@ -46,20 +47,21 @@ _CACHE_SIZE = 16
 
 
 def container_spec(spec: SandboxSpec, engine: EngineName) -> ContainerSpec:
-    """What boxes of a kind are made of in an engine. Kept for the last few kinds, as most boxes are
-    alike.
+    """Return what a container for a specification is made of. The last few results are cached.
 
-    Raises SandboxError for what a container cannot be.
+    Raises SandboxError for features that containers do not have.
     """
-    for known, by, found in _cache:
-        if known == spec and by == engine:
-            return found
+    for known, cached_engine, result in _cache:
+        if known == spec and cached_engine == engine:
+            return result
     if spec.upper is not None:
-        raise SandboxError("a container has no writable layer elsewhere: use a namespace box")
-    found = _build_spec(spec, engine)
-    if all(tree.path.is_dir() for tree in found.trees):
-        _cache[:] = [(spec, engine, found), *_cache[: _CACHE_SIZE - 1]]
-    return found
+        raise SandboxError(
+            "a container cannot keep its writable layer in a directory: use a namespace sandbox"
+        )
+    result = _build_spec(spec, engine)
+    if all(tree.path.is_dir() for tree in result.trees):
+        _cache[:] = [(spec, engine, result), *_cache[: _CACHE_SIZE - 1]]
+    return result
 
 
 def _build_spec(spec: SandboxSpec, engine: EngineName) -> ContainerSpec:
@@ -69,26 +71,26 @@ def _build_spec(spec: SandboxSpec, engine: EngineName) -> ContainerSpec:
     trees += [Tree(layer.root, layer.digest) for layer in reversed(spec.all_layers)]
     if spec.image.root is not None:
         trees.append(Tree(spec.image.root, spec.image.digest))
-    below = [tree.path for tree in trees]
-    names = root_files.cached_tree({**_user_files(below), **_engine_marker_files(below, engine)})
+    paths = [tree.path for tree in trees]
+    names = root_files.cached_tree({**_user_files(paths), **_engine_marker_files(paths, engine)})
     trees.insert(0, Tree(names, names.name))
     home = python_home()
-    really = {home[1]: home[0]} if home else {}  # root's launcher shows it elsewhere
-    mounts = [(source, place) for source, place in [*binds, *root_files.anonymous_mounts(spec)]]
-    mounts = [(really.get(source, source), place) for source, place in mounts]
+    real_paths = {home[1]: home[0]} if home else {}  # the launcher of root binds it elsewhere
+    mounts = [(source, target) for source, target in [*binds, *root_files.anonymous_mounts(spec)]]
+    mounts = [(real_paths.get(source, source), target) for source, target in mounts]
     mounts += [(str(skeleton) + path, path) for path in MANAGED_FILES]
     parts = [sandbox_uid(), *((str(tree.path), tree.digest) for tree in trees)]
     key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
     fixed = spec.determinism is not None
-    facts = [key, mounts, spec.network, spec.hostname, asdict(spec.limits), fixed]
-    kind = hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:24]
+    recycle_facts = [key, mounts, spec.network, spec.hostname, asdict(spec.limits), fixed]
+    kind = hashlib.sha256(json.dumps(recycle_facts).encode()).hexdigest()[:24]
     return ContainerSpec(tuple(trees), tuple(mounts), root_files.environment(spec), key, kind)
 
 
 def _user_files(trees: list[Path]) -> root_files.RootFiles:
-    """The user and group files with root's name for the id that everything in a container has, so
-    that files and processes have the owner there that they have in a namespace box. The id 0, whose
-    are /dev, /proc and /sys, has no line: who lists users or groups would see root twice."""
+    """Return user and group files in which the sandbox's user has the name root, so that owners are
+    shown as in a namespace sandbox. The id 0, which owns /dev, /proc and /sys, has no line, because
+    lists of users and groups would show root twice."""
     out: root_files.RootFiles = {}
     own = str(sandbox_uid())
     for path, fields in (("/etc/passwd", (2, 3)), ("/etc/group", (2,))):
@@ -107,8 +109,8 @@ def _user_files(trees: list[Path]) -> root_files.RootFiles:
 
 
 def _engine_marker_files(trees: list[Path], engine: EngineName) -> root_files.RootFiles:
-    """What an engine puts into every container that lacks it: held by the image, it can be put back
-    as it was."""
+    """Return the files that an engine adds to a container without them. As part of the image they
+    can be restored."""
     marks: root_files.RootFiles = {"/etc/mtab": [None, "/proc/mounts"]}
     if engine == "docker":
         marks["/.dockerenv"] = [0o755, ""]
@@ -122,10 +124,10 @@ def _engine_marker_files(trees: list[Path], engine: EngineName) -> root_files.Ro
 
 
 def _read_topmost(trees: list[Path], path: str) -> str | None:
-    """A regular file's content in the topmost tree that has something there."""
+    """Read a regular file from the topmost tree that has its path."""
     for tree in trees:
         file = tree / path.lstrip("/")
-        if file.parent.is_symlink():  # which would be followed on this machine
+        if file.parent.is_symlink():  # it would be followed on this machine
             return None
         if file.is_symlink() or (file.exists() and not file.is_file()):
             return None

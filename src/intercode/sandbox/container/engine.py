@@ -1,4 +1,4 @@
-"""Docker and Podman by their command lines, and what can be wrong with them, in a sentence each."""
+"""Runs Docker and Podman by their command lines, and explains their errors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from intercode.core.errors import SandboxError, SandboxUnavailableError
 EngineName = Literal["docker", "podman"]
 ENGINE_NAMES: tuple[EngineName, ...] = ("docker", "podman")
 COMMAND_SECONDS = 60.0
-"""For a command that is to end soon; an engine that does not answer is given up then."""
+"""Timeout of short commands."""
 IMAGE_GONE = "the image has been removed"
 _LOCAL = "unix://"
 _INSTALL_HINT = {
@@ -29,8 +29,8 @@ _START_HINT = {
 _KNOWN_ERRORS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
         ("permission denied while trying to connect", "connect: permission denied"),
-        "this user may not speak to it",
-        "add the user to its group (usermod -aG docker NAME, then log in anew)",
+        "this user has no access to it",
+        "add the user to its group (usermod -aG docker NAME, then log in again)",
     ),
     (
         ("cannot connect to the docker daemon", "error during connect", "connection refused"),
@@ -41,7 +41,7 @@ _KNOWN_ERRORS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
         ("no such image", "image not known", "unable to find image", "pull access denied"),
         IMAGE_GONE,
-        "run again: it is imported anew",
+        "run again: it is imported again",
     ),
     (
         ("bind source path does not exist", "statfs", "no such file or directory: os"),
@@ -54,7 +54,7 @@ _KNOWN_ERRORS: tuple[tuple[tuple[str, ...], str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """A container engine that answers. ``program`` is its path, ``version`` its own."""
+    """A container engine that answers. ``program`` is its path."""
 
     name: EngineName
     program: str
@@ -64,7 +64,7 @@ class Engine:
     def run(
         self, *words: str, stdin: IO[bytes] | None = None, seconds: float = COMMAND_SECONDS
     ) -> str:
-        """What a command of it prints. Raises SandboxError for one that fails."""
+        """Run a command and return its output. Raises SandboxError if it fails."""
         command = [self.program, *words]
         try:
             done = subprocess.run(
@@ -72,22 +72,22 @@ class Engine:
                 check=False,
             )  # fmt: skip
         except (OSError, subprocess.TimeoutExpired) as e:
-            raise SandboxUnavailableError(f"`{self.name} {words[0]}` does not end: {e}") from e
+            raise SandboxUnavailableError(f"`{self.name} {words[0]}` does not answer: {e}") from e
         if done.returncode:
             raise engine_error(self.name, words[0], done.stderr)
         return done.stdout.decode(errors="replace").strip()
 
 
-def engine_error(name: str, command: str, said: bytes) -> SandboxError:
-    """The error behind what an engine complains of."""
-    text = said.decode(errors="replace").strip()
+def engine_error(name: str, command: str, message: bytes) -> SandboxError:
+    """Return an error that explains the message of an engine."""
+    text = message.decode(errors="replace").strip()
     low = text.lower()
-    for words, what, way_out in _KNOWN_ERRORS:
+    for words, problem, remedy in _KNOWN_ERRORS:
         if any(word in low for word in words):
             return SandboxUnavailableError(
-                f"{name}: {what}; {way_out or _START_HINT[name]} (it says: {_last_line(text)})"
+                f"{name}: {problem}; {remedy or _START_HINT[name]} (it says: {_last_line(text)})"
             )
-    return SandboxError(f"`{name} {command}` fails: {_last_line(text) or 'it does not say why'}")
+    return SandboxError(f"`{name} {command}` fails: {_last_line(text) or 'without a message'}")
 
 
 def _last_line(text: str) -> str:
@@ -96,7 +96,8 @@ def _last_line(text: str) -> str:
 
 
 def get_engine(name: EngineName) -> Engine:
-    """An engine, asked once per process whether it answers. Raises SandboxUnavailableError."""
+    """Return an engine. Checks once per process whether it answers. Raises
+    SandboxUnavailableError."""
     return _get_engine(name, os.environ.get("DOCKER_HOST"), os.environ.get("CONTAINER_HOST"))
 
 
@@ -110,13 +111,14 @@ def _get_engine(name: EngineName, docker_host: str | None, podman_host: str | No
     host = docker_host if name == "docker" else podman_host
     if host and not host.startswith(_LOCAL):
         raise SandboxUnavailableError(
-            f"{name} is told to use {host}: boxes need an engine on this machine, by its socket"
+            f"{name} is configured to use {host}: sandboxes need an engine on this "
+            "machine, by its socket"
         )
     form = "{{.Server.Version}}" if name == "docker" else "{{.Version.Version}}"
-    bare = Engine(name, program, "", rootless=False)
+    candidate = Engine(name, program, "", rootless=False)
     try:
-        version = bare.run("version" if name == "docker" else "info", "--format", form)
-        rootless = _is_rootless(bare)
+        version = candidate.run("version" if name == "docker" else "info", "--format", form)
+        rootless = _is_rootless(candidate)
     except SandboxUnavailableError:
         raise
     except SandboxError as e:
@@ -125,27 +127,29 @@ def _get_engine(name: EngineName, docker_host: str | None, podman_host: str | No
 
 
 def _is_rootless(engine: Engine) -> bool:
-    """Whether its containers are an ordinary user's. Raises SandboxUnavailableError for an engine
-    of another machine."""
+    """Return whether the engine runs as an ordinary user. Raises SandboxUnavailableError for an
+    engine on another machine."""
     if engine.name == "docker":
         host = engine.run("context", "inspect", "--format", "{{.Endpoints.docker.Host}}")
         if not host.startswith(_LOCAL):
             raise SandboxUnavailableError(
-                f"docker's context is {host}: boxes need an engine on this machine, by its socket"
+                f"docker's context is {host}: sandboxes need an engine on this machine, "
+                "by its socket"
             )
         return "rootless" in engine.run("info", "--format", "{{.SecurityOptions}}")
-    told = engine.run(
+    answers = engine.run(
         "info", "--format", "{{.Host.ServiceIsRemote}} {{.Host.Security.Rootless}}"
     ).split()
-    if told[0] == "true":
+    if answers[0] == "true":
         raise SandboxUnavailableError(
-            "podman is a client of a remote service: boxes need an engine on this machine"
+            "podman is a client of a remote service: sandboxes need an engine on this machine"
         )
-    return told[1] == "true"
+    return answers[1] == "true"
 
 
 def first_engine() -> Engine:
-    """The first engine that answers. Raises SandboxUnavailableError with what each one lacks."""
+    """Return the first engine that answers. Raises SandboxUnavailableError with the errors of
+    all."""
     lacking: list[str] = []
     for name in ENGINE_NAMES:
         try:
@@ -156,5 +160,5 @@ def first_engine() -> Engine:
 
 
 def quote_mount_fields(values: Sequence[str]) -> str:
-    """Fields of ``--mount``, which are separated by commas and quoted as in a CSV file."""
+    """Join the fields of ``--mount`` with commas, quoted as in a CSV file."""
     return ",".join(f'"{v.replace(chr(34), chr(34) * 2)}"' if "," in v else v for v in values)

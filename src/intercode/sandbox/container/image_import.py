@@ -1,7 +1,7 @@
-"""Brings trees of this machine into an engine as an image, once: nothing is pulled from anywhere.
+"""Imports trees of this machine into an engine as an image. Nothing is pulled.
 
-The engine is given an archive as `docker save` writes it, with a layer per tree. Every entry
-belongs to the id that everything in a container has; an overlay's whiteouts become those of the
+The engine reads an archive in the format of `docker save`, with one layer per tree. Every entry
+belongs to the user that all sandboxes have. Whiteouts of an overlay become those of the image
 format.
 """
 
@@ -28,10 +28,10 @@ from intercode.sandbox.container.container_spec import ContainerSpec, Tree
 from intercode.sandbox.container.engine import Engine
 from intercode.sandbox.supervisor.runtime.overlay import is_opaque
 
-SANDBOX_REPOSITORY, BASE_REPOSITORY = "localhost/intercode/box", "localhost/intercode/base"
+SANDBOX_REPOSITORY, BASE_REPOSITORY = "localhost/intercode/sandbox", "localhost/intercode/base"
 IMAGE_LABEL, TREES_LABEL = "intercode.image", "intercode.trees"
-"""Labels of images: their name, and the directories of this machine that they are made of."""
-_SECONDS = 1800.0  # for an engine to take in an image
+"""Labels of images: their name, and the directories of which they are made."""
+_SECONDS = 1800.0  # for an engine to load an image
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _known_images: set[tuple[str, str]] = set()
@@ -39,7 +39,8 @@ _known_images: set[tuple[str, str]] = set()
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """A tree as a layer: digest and size of its archive. ``known``: the engine has it."""
+    """A tree as a layer, with the digest and size of its archive. ``in_engine``: the engine has
+    it."""
 
     tree: Tree
     digest: str
@@ -48,8 +49,8 @@ class _Layer:
 
 
 def ensure_image(engine: Engine, layout: ContainerSpec, force: bool = False) -> str:
-    """The name of the image that holds a layout's trees, imported if the engine lacks it.
-    ``again``: ask even where this process has seen it there. Raises SandboxError."""
+    """Return the name of the image with the trees of a container, and import it if the engine lacks
+    it. ``force``: ask the engine even if this process has seen the image. Raises SandboxError."""
     name = f"{SANDBOX_REPOSITORY}:{layout.image_key}"
     if (engine.name, name) in _known_images and not force:
         return name
@@ -65,8 +66,8 @@ def ensure_image(engine: Engine, layout: ContainerSpec, force: bool = False) -> 
 
 
 def _ensure_base_image(engine: Engine, layer: _Layer) -> _Layer:
-    """Have the engine hold the lowest tree, which is large, as an image of its own: it is read once
-    then, whatever is laid over it."""
+    """Import the lowest tree, which is large, as an image of its own, so that it is read once for
+    all images on top of it."""
     name = f"{BASE_REPOSITORY}:{layer.digest[:24]}"
     with _locked(f"{engine.name}-{layer.digest[:24]}"):
         if not _has_image(engine, name):
@@ -87,7 +88,7 @@ def _load_image(engine: Engine, name: str, layers: Sequence[_Layer]) -> None:
             with open(write, "wb", buffering=1 << 20) as out:
                 _write_archive(out, name, layers)
         except BrokenPipeError:
-            pass  # the engine says why it reads no more
+            pass  # the engine reports why it stopped reading
         except BaseException as e:
             failed.append(e)
 
@@ -108,11 +109,14 @@ def _load_image(engine: Engine, name: str, layers: Sequence[_Layer]) -> None:
 
 
 def _write_archive(out: IO[bytes], name: str, layers: Sequence[_Layer]) -> None:
-    """An archive as `docker save` writes it; a layer that the engine has is left empty in it."""
+    """Write an archive in the format of `docker save`. A layer that the engine has is left
+    empty."""
     trees = [str(layer.tree.path) for layer in layers]
     config = json.dumps({
         "architecture": _MACHINES.get(platform.machine(), platform.machine()), "os": "linux",
-        "config": {"Labels": {IMAGE_LABEL: name, TREES_LABEL: json.dumps(trees)}, "WorkingDir": "/"},
+        "config": {
+            "Labels": {IMAGE_LABEL: name, TREES_LABEL: json.dumps(trees)}, "WorkingDir": "/",
+        },
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer.digest}" for layer in layers]},
         "history": [{"created_by": "intercode"} for _ in layers],
     }).encode()  # fmt: skip
@@ -124,7 +128,7 @@ def _write_archive(out: IO[bytes], name: str, layers: Sequence[_Layer]) -> None:
             _add_member(archive, path, len(data), io.BytesIO(data))
         for path, layer in dict(
             zip(parts, layers, strict=True)
-        ).items():  # the same tree twice: once
+        ).items():  # a repeated tree is written once
             if layer.in_engine:
                 _add_member(archive, path, 0, io.BytesIO())
                 continue
@@ -148,7 +152,7 @@ def _feed_layer(tree: Tree, write: int) -> None:
 
 
 def _measure_layer(tree: Tree) -> _Layer:
-    """A tree's layer, its digest and size from the cache where they are known."""
+    """Return a tree's layer. Digest and size are cached."""
     record = _record_path(tree)
     with suppress(OSError, ValueError):
         digest, size = record.read_text().split()
@@ -164,8 +168,8 @@ def _measure_layer(tree: Tree) -> _Layer:
 def _record_path(tree: Tree) -> Path:
     home = cache_root() / "containers" / "layers"
     home.mkdir(parents=True, exist_ok=True)
-    facts = f"{sandbox_uid()}\0{tree.path}\0{tree.digest}"
-    return home / hashlib.sha256(facts.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    identity = f"{sandbox_uid()}\0{tree.path}\0{tree.digest}"
+    return home / hashlib.sha256(identity.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
 class _DigestSink(io.RawIOBase):
@@ -184,8 +188,8 @@ class _DigestSink(io.RawIOBase):
 
 
 def write_layer(out: Any, root: Path) -> None:
-    """One tree as a layer (an uncompressed tar), always in the same bytes; what an overlay marks as
-    deleted is marked as image formats do. Raises OSError."""
+    """Write a tree as an uncompressed tar layer, always with the same bytes. Whiteouts of an
+    overlay are written as those of the image format. Raises OSError."""
     seen: dict[tuple[int, int], str] = {}
     top = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -246,15 +250,15 @@ def _tar_entry(path: str, info: os.stat_result, kind: bytes) -> tarfile.TarInfo:
     entry = tarfile.TarInfo(path)
     entry.type, entry.mode = kind, stat.S_IMODE(info.st_mode)
     entry.uid = entry.gid = sandbox_uid()
-    entry.mtime, below = divmod(info.st_mtime_ns, 10**9)
-    if below:
-        entry.pax_headers = {"mtime": f"{entry.mtime}.{below:09d}"}
+    entry.mtime, nanoseconds = divmod(info.st_mtime_ns, 10**9)
+    if nanoseconds:
+        entry.pax_headers = {"mtime": f"{entry.mtime}.{nanoseconds:09d}"}
     return entry
 
 
 @contextmanager
 def _locked(name: str) -> Iterator[None]:
-    """Hold a lock of the cache; other processes that want it wait. A killed holder frees it."""
+    """Hold a lock in the cache. Other processes wait for it; it ends with its holder."""
     home = cache_root() / "containers" / "locks"
     home.mkdir(parents=True, exist_ok=True)
     with (home / name).open("ab") as f:

@@ -1,8 +1,8 @@
-"""Removes from an engine the images whose trees are no longer kept here.
+"""Removes images from an engine whose trees were removed from the cache.
 
-The files of a task's set-up are copied once an hour, so that they do not age (sandbox/images/build/layer_dates.py),
-and each copy becomes an image of the engine; images of a user's own go, too. What is removed and
-needed once more is imported again.
+A task's set-up files are copied once an hour to keep their dates recent
+(sandbox/images/build/layer_dates.py), and each copy becomes an image. Removed images are imported
+again when they are needed.
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ from intercode.sandbox.container.image_import import IMAGE_LABEL, TREES_LABEL
 
 
 def prune_images(engine: Engine, cache: Path, everything: bool = False) -> list[str]:
-    """Remove images that were made of trees in ``cache``: where one of these is gone, or with
-    ``everything`` in any case; one that a container uses stays. Names what went.
+    """Remove images of which a tree in ``cache`` is missing, or with ``everything`` all images of
+    trees in it, except those that a container uses. Return their names.
 
-    Raises SandboxError where the engine does not answer.
+    Raises SandboxError if the engine does not answer.
     """
     form = "{{.Repository}}:{{.Tag}}"
     found = engine.run("images", "--filter", f"label={IMAGE_LABEL}", "--format", form).split()
     gone: list[str] = []
-    for name in sorted(set(found), reverse=True):  # boxes before the bases that they lie on
-        with suppress(SandboxError):  # a container has it, or another process removes it
+    for name in sorted(
+        set(found), reverse=True
+    ):  # images of sandboxes before the base images below them
+        with suppress(SandboxError):  # a container uses it, or another process removes it
             trees = [tree for tree in _image_trees(engine, name) if tree.is_relative_to(cache)]
             if any(everything or not tree.is_dir() for tree in trees):
                 engine.run("rmi", name)

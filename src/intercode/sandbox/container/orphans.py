@@ -1,4 +1,4 @@
-"""Whose a container is: so that what a killed process left behind is found, and nothing else."""
+"""Labels containers with their owner process, and removes those whose owner has ended."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _SEPARATOR = "\t"
 
 
 def current_owner() -> str:
-    """This process: its number, when it began, the machine's boot, and its process namespace."""
+    """Return the label of this process: its number, start, boot of the machine, and process
+    namespace."""
     return f"{os.getpid()}.{process_start_ticks(os.getpid())}.{_boot_and_namespace()}"
 
 
@@ -27,13 +28,13 @@ def _boot_and_namespace() -> str:
 
 
 def has_owner_ended(owner: str) -> bool:
-    """Whether the process of a label has ended, as far as that can be told from here."""
+    """Return whether the process of a label is known to have ended."""
     parts = owner.split(".")
     if len(parts) != 4 or not (parts[0].isdigit() and parts[1].isdigit()):
         return False
     boot, space = _boot_and_namespace().split(".")
     if parts[2] != boot:
-        return False  # of another machine, or stopped when this one was
+        return False  # another machine or boot
     if parts[3] != space:
         return False
     try:
@@ -43,8 +44,8 @@ def has_owner_ended(owner: str) -> bool:
 
 
 def remove_orphans(engine: Engine) -> list[str]:
-    """Remove the containers whose owners have ended, and name them. One that runs ends with its
-    owner by itself; one that was never started does not."""
+    """Remove containers whose owners have ended, and return their ids. Running containers end with
+    their owner; containers that never started do not."""
     label = (
         f'.Label "{OWNER_LABEL}"' if engine.name == "docker" else f'index .Labels "{OWNER_LABEL}"'
     )
@@ -56,6 +57,6 @@ def remove_orphans(engine: Engine) -> list[str]:
         if has_owner_ended(row.split(_SEPARATOR)[-1])
     ]
     for container in dead:
-        with suppress(SandboxError):  # it has gone by itself
+        with suppress(SandboxError):  # it was removed meanwhile
             engine.run("rm", "--force", container)
     return dead

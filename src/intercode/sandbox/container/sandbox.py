@@ -1,4 +1,4 @@
-"""A sandbox in a container of Docker or Podman, as its owner sees it."""
+"""A sandbox in a container of Docker or Podman."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class ContainerSandbox(SupervisedSandbox):
-    """See ``Sandbox``. Raises SandboxError where the box cannot be set up.
+    """A sandbox of the back end ``container``. Raises SandboxError if it cannot be created.
 
-    Its container may have served before, and may serve again: see pool.py.
+    Its container may be a recycled one, and may be recycled again: see container_pool.py.
     """
 
     def __init__(self, spec: SandboxSpec, engine: Engine) -> None:
@@ -50,22 +50,22 @@ class ContainerSandbox(SupervisedSandbox):
         self._start_watchdog(spec, None if self._counters.counts_memory else spec.limits.memory)
 
     def _poll_limit_exceeded(self) -> LimitExceeded:
-        met = (
+        exceeded = (
             self._counters.limit_exceeded()
             or super()._poll_limit_exceeded()
             or self._storage_limit_exceeded()
         )
-        self._limit_was_exceeded = self._limit_was_exceeded or bool(met)
-        return met
+        self._limit_was_exceeded = self._limit_was_exceeded or bool(exceeded)
+        return exceeded
 
     def _storage_limit_exceeded(self) -> LimitExceeded:
-        """What the keeper has ended processes for: the room that files take up, or their number."""
-        answer, _ = self.connection.request("breached")
-        breach: LimitExceeded = answer["breach"]
-        return breach
+        """Return the storage limit for which the supervisor killed processes."""
+        answer, _ = self.connection.request("storage_limit")
+        limit: LimitExceeded = answer["limit"]
+        return limit
 
     def clone(self) -> ContainerSandbox:
-        """See ``Sandbox``. The box's processes are halted meanwhile."""
+        """Create a sandbox with a copy of the files. Processes are paused meanwhile."""
         copy = ContainerSandbox(replace(self.spec, upper=None), self._engine)
         try:
             copy.replace_files(self)
@@ -75,27 +75,28 @@ class ContainerSandbox(SupervisedSandbox):
         return copy
 
     def touched_paths(self) -> list[str]:
-        """Every path that differs in any way from what the box began with, parents first."""
-        answer, _ = self.connection.request("touched", seconds=READ_SECONDS)
+        """Return every path that differs in any way from the initial files, parents first."""
+        answer, _ = self.connection.request("touched_paths", seconds=READ_SECONDS)
         return list(answer["paths"])
 
     def replace_files(self, other: SupervisedSandbox | Path) -> None:
-        """See ``KeptSandbox``. The files are changed in place."""
+        """Replace the files in place, as the base class says."""
         with _open_files(other, self.base_trees) as (root, paths):
             try:
-                self.connection.request("refile", [root], seconds=READ_SECONDS, changed=paths)
+                self.connection.request("replace_files", [root], seconds=READ_SECONDS, paths=paths)
             except OSError as e:
                 raise refusal_error(e, "given other files") from e
 
     def write_upper(self, directory: Path) -> None:
-        """See ``KeptSandbox``."""
         target = os.open(directory, _DIRECTORY)
         try:
             with _open_files(self, self.base_trees) as (root, paths):
                 write_upper_layer(target, root, paths)
         finally:
             os.close(target)
-        if os.geteuid() == 0:  # or no box could read what only its owner may
+        if (
+            os.geteuid() == 0
+        ):  # or the sandbox's user could not read files that only their owner may read
             change_owner(directory, sandbox_uid())
 
     def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
@@ -105,10 +106,11 @@ class ContainerSandbox(SupervisedSandbox):
             super().kill_since(mark, keep)
 
     def recycle(self) -> None:
-        """See ``KeptSandbox``."""
         self.limit_exceeded()
         if not self._can_recycle or self._container is None:
-            raise SandboxError("only a box that met no limit and is not deterministic is renewed")
+            raise SandboxError(
+                "a deterministic sandbox, or one that exceeded a limit, cannot be recycled"
+            )
         container_pool.recycle_container(self._container)
 
     @property
@@ -116,7 +118,7 @@ class ContainerSandbox(SupervisedSandbox):
         return not self._limit_was_exceeded and self.spec.determinism is None
 
     def close(self, wait: bool = False) -> None:
-        """End the box; with ``wait``, return only when its last process is gone."""
+        """End the sandbox. ``wait``: return only after its last process has ended."""
         container, self._container = self._container, None
         if container is None:
             return
@@ -135,8 +137,8 @@ class ContainerSandbox(SupervisedSandbox):
 def _open_files(
     other: SupervisedSandbox | Path, trees: Sequence[str]
 ) -> Iterator[tuple[int, list[str]]]:
-    """A descriptor of what holds the files, and the paths at which it differs from the image. A box
-    is halted meanwhile."""
+    """Open the directory with the files, and list the paths at which it differs from the image. A
+    sandbox is paused meanwhile."""
     if isinstance(other, Path):
         root = os.open(other, _DIRECTORY)
         try:
@@ -151,4 +153,4 @@ def _open_files(
             finally:
                 os.close(root)
     else:
-        raise SandboxError("only the files of a box of the same kind can be given")
+        raise SandboxError("files can only be copied from a container sandbox or a directory")

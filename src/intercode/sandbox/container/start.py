@@ -1,4 +1,4 @@
-"""Starts a container and waits for its keeper to connect."""
+"""Starts a container and waits until its supervisor connects."""
 
 from __future__ import annotations
 
@@ -30,47 +30,48 @@ from intercode.sandbox.supervisor import programs
 from intercode.sandbox.supervisor.connection import SupervisorConnection
 from intercode.sandbox.supervisor.runtime import protocol, seccomp
 
-_PROGRAM, _SOCKET = "keeper", "s"
-_STALE_SECONDS = 3600.0  # seconds: no start takes as long
-_SECONDS = 120.0  # for an engine to start a container; many at once take their time
+_PROGRAM, _SOCKET = "supervisor", "s"
+_STALE_SECONDS = 3600.0  # no start takes as long
+_SECONDS = 120.0  # for an engine to start a container, also when many start at once
 _SETUP_CAPABILITIES = "--cap-add=CHOWN", "--cap-add=SETUID", "--cap-add=SETGID"
-"""What the keeper needs to give the root directory, which engines keep for root, to the boxes' id,
-and to become it: before anything else is started, and there is no way back."""
+"""The supervisor needs these to give the root directory to the sandbox's user and to become that
+user. It does so before it starts anything else, and loses them."""
 _TREE = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _PEER = struct.Struct("iII")
 _AS_DOCKER = (
     "--sysctl=net.ipv4.ping_group_range=0 2147483647",
     "--sysctl=net.ipv4.ip_unprivileged_port_start=0",
 )
-"""What Docker allows every id in a network namespace of its own: to ping, and any port."""
+"""What Docker allows every user in a network namespace of its own: to ping, and to use any port."""
 _RLIMITS = resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC
 _MOST_FILES = 1 << 16
 _engines_without_rlimits: set[str] = set()
-"""Engines that may not raise what they inherit, as root without CAP_SYS_RESOURCE: they are told
-bounds that need no raising. Those of the box are the keeper's to set."""
+"""Engines that may not raise inherited limits, as root without CAP_SYS_RESOURCE. They get limits
+that need not be raised; the supervisor sets those of the sandbox."""
 
 
 def start_container(
     engine: Engine, spec: SandboxSpec, layout: ContainerSpec
 ) -> tuple[SupervisorConnection, int]:
-    """A new container: the connection to its keeper, and the keeper's process number here.
+    """Start a container. Return the connection to its supervisor, and the supervisor's process
+    number on this machine.
 
-    Raises SandboxError, SandboxUnavailableError where this machine cannot have any.
+    Raises SandboxError, or SandboxUnavailableError if this machine cannot run containers.
     """
     program, why = programs.supervisor_program()
     if program is None:
         raise SandboxUnavailableError(
-            f"a container needs a keeper that is a program, and here it is {why}: "
+            f"a container needs the compiled supervisor, but this machine uses {why}: "
             "install a C compiler (Debian, Ubuntu: apt-get install gcc libc6-dev)"
         )
-    image, again = image_import.ensure_image(engine, layout), False
+    image, retried = image_import.ensure_image(engine, layout), False
     while True:
         try:
             return _start_once(engine, spec, layout, image, program)
         except SandboxUnavailableError as e:
-            if again or IMAGE_GONE not in str(e):
+            if retried or IMAGE_GONE not in str(e):
                 raise
-            image, again = image_import.ensure_image(engine, layout, force=True), True
+            image, retried = image_import.ensure_image(engine, layout, force=True), True
         except SandboxError as e:
             if "rlimit" not in str(e) or engine.name in _engines_without_rlimits:
                 raise
@@ -83,40 +84,43 @@ def _start_once(
     name = f"intercode-{os.getpid()}-{secrets.token_hex(6)}"
     with _listening_directory(name, program) as (own, listener):
         command = _run_command(engine, spec, layout, name, own, image)
-        asked = subprocess.Popen(  # in `own`: Podman's monitor leaves files where it was started
+        # in `own`, because Podman's monitor writes files to its working directory
+        process = subprocess.Popen(
             command, cwd=own, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )  # fmt: skip
         try:
-            connection, keeper = _accept_supervisor(engine, listener, asked, own)
+            connection, supervisor_pid = _accept_supervisor(engine, listener, process, own)
         except BaseException:
-            _abort_start(engine, name, asked)
+            _abort_start(engine, name, process)
             raise
-    if asked.returncode is None:
-        threading.Thread(target=asked.communicate, name="intercode-engine", daemon=True).start()
+    if process.returncode is None:
+        threading.Thread(target=process.communicate, name="intercode-engine", daemon=True).start()
     try:
         _send_setup(connection, spec, layout, engine.rootless and engine.name == "podman")
-        return SupervisorConnection(connection), keeper
+        return SupervisorConnection(connection), supervisor_pid
     except BaseException:
-        connection.close()  # the container ends with it
+        connection.close()  # the container ends with the connection
         raise
 
 
 @contextmanager
 def _listening_directory(name: str, program: Path) -> Iterator[tuple[Path, socket.socket]]:
-    """A directory with the program and a socket that listens, for as long as it takes to start."""
+    """Create a directory with the program and a listening socket, for the time of the start."""
     home = cache_root() / "containers"
-    (home / "starting").mkdir(parents=True, exist_ok=True, mode=0o700)  # nobody else may connect
+    (home / "starting").mkdir(
+        parents=True, exist_ok=True, mode=0o700
+    )  # so that no other user can connect
     own = home / "starting" / name
     own.mkdir(mode=0o755)
     try:
         with socket.socket(socket.AF_UNIX) as listener:
             try:
                 os.link(program, own / _PROGRAM)
-            except OSError:  # another file system
+            except OSError:  # it is on another file system
                 shutil.copy(program, own / _PROGRAM)
             at = os.open(own, _TREE)
-            try:  # its whole path may be longer than the name of a socket may be
+            try:  # the full path may be too long for a socket
                 listener.bind(f"/proc/self/fd/{at}/{_SOCKET}")
             finally:
                 os.close(at)
@@ -128,7 +132,7 @@ def _listening_directory(name: str, program: Path) -> Iterator[tuple[Path, socke
 
 
 def remove_stale_directories() -> None:
-    """Remove what was left by processes that were killed while a container started."""
+    """Remove what processes left that were killed while a container started."""
     for own in (cache_root() / "containers" / "starting").glob("*"):
         with suppress(FileNotFoundError):
             if time.time() - own.stat().st_mtime > _STALE_SECONDS:
@@ -142,13 +146,15 @@ def _run_command(
     memory = str(limits.memory + SHARED_MEMORY_SIZE)
     words = [
         engine.program, "run", "--detach", "--rm", "--pull=never", f"--name={name}",
-        f"--label={orphans.OWNER_LABEL}={orphans.current_owner()}", "--user=0:0", "--cap-drop=ALL", *_SETUP_CAPABILITIES,
+        f"--label={orphans.OWNER_LABEL}={orphans.current_owner()}", "--user=0:0",
+        "--cap-drop=ALL", *_SETUP_CAPABILITIES,
         "--security-opt=no-new-privileges", f"--network={spec.network}", "--ipc=private",
         f"--pids-limit={max(limits.processes, 3)}", f"--memory={memory}",
-        f"--memory-swap={memory}", f"--shm-size={SHARED_MEMORY_SIZE}", f"--hostname={spec.hostname}",
+        f"--memory-swap={memory}", f"--shm-size={SHARED_MEMORY_SIZE}",
+        f"--hostname={spec.hostname}",
         "--log-driver=none", "--workdir=/", f"--entrypoint={SUPERVISOR_DIRECTORY}/{_PROGRAM}",
     ]  # fmt: skip
-    if spec.determinism is not None:  # an engine's own filter refuses addresses that do not change
+    if spec.determinism is not None:  # the engine's own filter forbids personality(2)
         words.append("--security-opt=seccomp=unconfined")
     if Path("/sys/fs/selinux/enforce").exists():
         words.append("--security-opt=label=disable")
@@ -161,14 +167,14 @@ def _run_command(
     if engine.name in _engines_without_rlimits:
         words += _ulimit_options()
     mounts = [(str(own), SUPERVISOR_DIRECTORY), *layout.mounts]
-    for source, place in mounts:
-        fields = ["type=bind", f"source={source}", f"target={place}", "readonly"]
+    for source, target in mounts:
+        fields = ["type=bind", f"source={source}", f"target={target}", "readonly"]
         words.append(f"--mount={quote_mount_fields(fields)}")
     return [*words, image, f"{SUPERVISOR_DIRECTORY}/{_SOCKET}"]
 
 
 def _ulimit_options() -> list[str]:
-    """Bounds per process that this process could set as well."""
+    """Return options with limits per process that this process could set as well."""
     files, processes = (resource.getrlimit(limit)[1] for limit in _RLIMITS)
     files = _MOST_FILES if files == resource.RLIM_INFINITY else min(files, _MOST_FILES)
     most = int(Path("/proc/sys/kernel/pid_max").read_text())
@@ -177,12 +183,13 @@ def _ulimit_options() -> list[str]:
 
 
 def _accept_supervisor(
-    engine: Engine, listener: socket.socket, asked: subprocess.Popen[bytes], own: Path
+    engine: Engine, listener: socket.socket, process: subprocess.Popen[bytes], own: Path
 ) -> tuple[socket.socket, int]:
-    """The connection of the container's keeper, and its process number here."""
+    """Accept the connection of the supervisor. Return it with the supervisor's process number
+    here."""
     poll = select.poll()
     poll.register(listener, select.POLLIN)
-    ended = os.pidfd_open(asked.pid)
+    ended = os.pidfd_open(process.pid)
     try:
         poll.register(ended, select.POLLIN)
         until = time.monotonic() + _SECONDS
@@ -192,15 +199,18 @@ def _accept_supervisor(
                 return _identify_peer(listener.accept()[0], engine)
             if ended in ready:
                 poll.unregister(ended)
-                _, said = asked.communicate()
-                if asked.returncode:
-                    raise engine_error(engine.name, "run", said)
-                until = min(until, time.monotonic() + 20)  # it runs: its keeper connects at once
+                _, error = process.communicate()
+                if process.returncode:
+                    raise engine_error(engine.name, "run", error)
+                until = min(
+                    until, time.monotonic() + 20
+                )  # the container runs, so the supervisor connects at once
     finally:
         os.close(ended)
     raise SandboxUnavailableError(
-        f"the container started, and nothing in it connected to {own}: {engine.name} has to run "
-        "beside this process, and see its files"
+        f"the container started, but its supervisor did not connect to {own}: "
+        f"{engine.name} must run "
+        "on the same machine as this process, and see its files"
     )
 
 
@@ -210,30 +220,33 @@ def _identify_peer(connection: socket.socket, engine: Engine) -> tuple[socket.so
     if pid <= 0:
         connection.close()
         raise SandboxUnavailableError(
-            f"{engine.name} runs its containers where this process does not see theirs: run both "
+            f"{engine.name} runs containers in a process namespace that this process does "
+            "not see: run both "
             "on the same machine, not one of them in a container"
         )
     return connection, pid
 
 
-def _abort_start(engine: Engine, name: str, asked: subprocess.Popen[bytes]) -> None:
-    if asked.returncode is None:
-        asked.kill()
-        asked.communicate()
-    with suppress(SandboxError):  # there may be none
+def _abort_start(engine: Engine, name: str, process: subprocess.Popen[bytes]) -> None:
+    if process.returncode is None:
+        process.kill()
+        process.communicate()
+    with suppress(SandboxError):  # there may be no container
         engine.run("rm", "--force", name)
 
 
 def _send_setup(
     connection: socket.socket, spec: SandboxSpec, layout: ContainerSpec, own_users: bool
 ) -> None:
-    """The first message: what the keeper has to know of the box. ``own_users``: it has a user
-    namespace of its own, where the kernel counts its processes apart from those of all others."""
+    """Send the first message, which describes the sandbox. ``own_users``: the container has a user
+    namespace, in which the kernel counts its processes apart from those of others."""
     code = seccomp.build_filter(platform.machine(), secrets.randbits(64))
-    told: dict[str, Any] = {
-        "limits": asdict(spec.limits), "env": layout.env, "steady": spec.determinism is not None,
-        "lowers": len(layout.trees), "copies": 0, "changed": [], "filter": code.hex(),
-        "own_network": spec.network == "none", "uid": sandbox_uid(), "own_users": own_users,
+    message: dict[str, Any] = {
+        "limits": asdict(spec.limits), "env": layout.env,
+        "deterministic": spec.determinism is not None,
+        "lowers": len(layout.trees), "copies": 0, "paths": [], "filter": code.hex(),
+        "own_network": spec.network == "none", "uid": sandbox_uid(),
+        "own_user_namespace": own_users,
     }  # fmt: skip
     lowers: list[int] = []
     try:
@@ -241,8 +254,8 @@ def _send_setup(
             lowers += [os.open(tree.path, _TREE) for tree in layout.trees]
         except OSError as e:
             raise SandboxError(f"the sandbox could not be set up: {e}") from e
-        protocol.send(connection, told, lowers)
+        protocol.send(connection, message, lowers)
     except OSError as e:
-        raise SandboxError(f"the container's keeper has gone: {e}") from e
+        raise SandboxError(f"the container's supervisor has ended: {e}") from e
     finally:
         protocol.close_all(lowers)

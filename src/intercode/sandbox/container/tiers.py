@@ -1,4 +1,4 @@
-"""The kinds of containers by name: of one engine, or of the first that answers."""
+"""Opens containers of Docker, of Podman, or of the first engine that answers."""
 
 from __future__ import annotations
 
@@ -10,31 +10,33 @@ from intercode.sandbox.contract import SandboxSpec
 
 
 def open_docker(spec: SandboxSpec, files: Path | None = None) -> ContainerSandbox:
-    """A container of Docker. ``files``: an upper layer to begin with a copy of."""
+    """Open a container of Docker. ``files``: an upper layer to start with a copy of."""
     return _open_with_files(spec, engine.get_engine("docker"), files)
 
 
 def open_podman(spec: SandboxSpec, files: Path | None = None) -> ContainerSandbox:
-    """A container of Podman. ``files``: an upper layer to begin with a copy of."""
+    """Open a container of Podman. ``files``: an upper layer to start with a copy of."""
     return _open_with_files(spec, engine.get_engine("podman"), files)
 
 
 def open_first_engine(spec: SandboxSpec, files: Path | None = None) -> ContainerSandbox:
-    """A container of the first engine that answers."""
+    """Open a container of the first engine that answers."""
     return _open_with_files(spec, engine.first_engine(), files)
 
 
-def _open_with_files(spec: SandboxSpec, by: engine.Engine, files: Path | None) -> ContainerSandbox:
-    box = ContainerSandbox(spec, by)
+def _open_with_files(
+    spec: SandboxSpec, container_engine: engine.Engine, files: Path | None
+) -> ContainerSandbox:
+    sandbox = ContainerSandbox(spec, container_engine)
     if files is not None:
         try:
-            box.replace_files(files)
+            sandbox.replace_files(files)
         except BaseException:
-            box.close()
+            sandbox.close()
             raise
-    return box
+    return sandbox
 
 
 def strongest_tier() -> str:
-    """The tier of containers that this machine has. Raises SandboxUnavailableError."""
+    """Return the isolation tier of containers on this machine. Raises SandboxUnavailableError."""
     return f"container/{engine.first_engine().name}"

@@ -1,6 +1,6 @@
-"""A box's own files as an overlay's upper layer, written and read from outside.
+"""Reads and writes a container's own files in the format of an overlay's upper layer.
 
-What lies in a box is its agent's: no link in it is followed.
+An agent controls these files, so links in them are never followed.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def write_upper_layer(target: int, root: int, paths: Sequence[str]) -> None:
-    """Write what lies at ``paths`` (parents first) below one directory to another that is empty,
-    with whiteouts where nothing is. Raises OSError."""
+    """Copy the given paths (parents first) from below one directory to an empty one. A whiteout
+    marks a path that does not exist. Raises OSError."""
     directories: list[tuple[str, os.stat_result]] = []
     for path in paths:
         parents, name = _split(path)
@@ -51,21 +51,21 @@ def write_upper_layer(target: int, root: int, paths: Sequence[str]) -> None:
 
 
 def change_owner(directory: Path, owner: int) -> None:
-    """Let an id own a directory and all that lies in it. Raises OSError."""
+    """Change the owner of a directory and everything in it. Raises OSError."""
     for above, directories, files in os.walk(directory):
         for name in (*directories, *files, "."):
             os.chown(Path(above, name), owner, owner, follow_symlinks=False)
 
 
 def list_changed_paths(upper: int, trees: Sequence[str]) -> list[str]:
-    """The paths, parents first, at which an upper layer changes the trees (the topmost first) that
-    it lies on: its own, and what it hides of theirs."""
+    """Return the paths, parents first, at which an upper layer changes the trees below it (the
+    topmost first): its own paths, and those that it hides."""
     out: list[str] = []
     _collect_paths(upper, "", [Path(tree) for tree in trees], out)
     return out
 
 
-def _collect_paths(at: int, prefix: str, below: Sequence[Path], out: list[str]) -> None:
+def _collect_paths(at: int, prefix: str, trees_below: Sequence[Path], out: list[str]) -> None:
     for name in sorted(os.listdir(at)):
         path = f"{prefix}/{name}"
         out.append(path)
@@ -76,14 +76,14 @@ def _collect_paths(at: int, prefix: str, below: Sequence[Path], out: list[str]) 
         try:
             if is_opaque(inner):
                 own = set(os.listdir(inner))
-                out += [f"{path}/{n}" for n in sorted(_names_at(below, path)) if n not in own]
-            _collect_paths(inner, path, below, out)
+                out += [f"{path}/{n}" for n in sorted(_names_at(trees_below, path)) if n not in own]
+            _collect_paths(inner, path, trees_below, out)
         finally:
             os.close(inner)
 
 
 def _names_at(trees: Sequence[Path], path: str) -> set[str]:
-    """What the directories at a path of the trees hold."""
+    """Return the names in the directories at a path of the trees."""
     found: set[str] = set()
     for tree in trees:
         with (
@@ -106,16 +106,16 @@ def _split(path: str) -> tuple[list[str], str]:
 
 @contextmanager
 def _open_directory(root: int, parents: Sequence[str], own: bool = False) -> Iterator[int]:
-    """A descriptor of the directory at ``parents`` below ``root``, or -1 where there is none.
-    ``own``: close ``root`` as well."""
+    """Open the directory at ``parents`` below ``root``; -1 if it does not exist. ``own``: close
+    ``root`` as well."""
     with _walk_down(root if own else os.dup(root), parents, lambda *_: None) as at:
         yield at
 
 
 @contextmanager
 def _make_directories(target: int, parents: Sequence[str], root: int) -> Iterator[int]:
-    """As ``_inside``, with directories made that are absent, in the modes of those below ``root``;
-    -1 where a parent is no directory any more: a file or a whiteout hides it."""
+    """Open a directory like ``_open_directory``, and make missing ones with the modes of those
+    below ``root``; -1 if a parent is no directory: a file or whiteout hides it."""
 
     def make(at: int, depth: int) -> None:
         with suppress(FileExistsError):
@@ -132,8 +132,8 @@ def _make_directories(target: int, parents: Sequence[str], root: int) -> Iterato
 def _walk_down(
     at: int, parents: Sequence[str], before: Callable[[int, int], None]
 ) -> Iterator[int]:
-    """The directory that a way down leads to, or -1; ``before`` is called with each directory and
-    how deep it is. Closes ``at``."""
+    """Open the directory at the end of a path, or -1. ``before`` is called with each directory and
+    its depth. Closes ``at``."""
     try:
         for depth, part in enumerate(parents):
             before(at, depth)

@@ -1,4 +1,5 @@
-"""The default back end: Linux user namespaces and an overlay file system, no daemon, no root.
+"""The default back end: Linux user namespaces and an overlay file system, without a daemon or root.
 
-``launcher`` and ``sandbox`` run in the owner's process; ``box`` on the far side.
+The modules here run in the owner's process; ``supervisor.runtime`` holds what runs in the launcher
+and the supervisors.
 """

@@ -1,4 +1,4 @@
-"""The owner's side of the launcher process: one per process that opens sandboxes."""
+"""Starts and addresses the launcher process of this process."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from intercode.core.errors import SandboxError, SandboxUnavailableError
-from intercode.core.paths import cache_root, sandbox_uid
+from intercode.core.paths import sandbox_uid
 from intercode.sandbox.supervisor import programs
+from intercode.sandbox.supervisor.root_files import python_home
 from intercode.sandbox.supervisor.runtime import cgroups, protocol
 
 _BOOTSTRAP = "import os,sys;a=os.read(0,9999).decode().split('\\0');sys.path.insert(0,a[0]);" \
@@ -55,7 +56,7 @@ class Launcher:
         ours.settimeout(_START_SECONDS)
         try:
             with _open_optional(programs.supervisor_program()[0]) as program:
-                request = {"uid": sandbox_uid(), "prepare": [list(b) for b in required_binds()]}
+                request = {"uid": sandbox_uid(), "binds": [list(b) for b in required_binds()]}
                 protocol.send(ours, request, program)
             answer, _ = protocol.receive(ours)
         except (OSError, EOFError) as e:
@@ -63,12 +64,12 @@ class Launcher:
         if not answer["ok"]:
             raise SandboxUnavailableError(f"the sandbox launcher cannot work: {answer['error']}")
         ours.settimeout(None)
-        self.cgroup_directories: list[str] = answer["groups"]
-        self.cgroups_error: str = answer["why"]
+        self.cgroup_directories: list[str] = answer["cgroups"]
+        self.cgroups_error: str = answer["cgroups_error"]
 
     @classmethod
     def get(cls) -> Launcher:
-        """The launcher of this process, started when it is first asked for or has died."""
+        """Return the launcher of this process. Starts one if there is none or it has ended."""
         with cls._lock:
             current = cls._current
             if (
@@ -77,13 +78,14 @@ class Launcher:
                 or current._process.poll() is not None
             ):
                 if current is not None and cls._owner_pid != os.getpid():
-                    current._socket.close()  # the parent's: only our copy of the descriptor
+                    # the parent's launcher: close only this process's descriptor
+                    current._socket.close()
                 cls._current, cls._owner_pid = cls(), os.getpid()
             assert cls._current is not None
             return cls._current
 
     def create(self, spec: dict[str, Any], given: Sequence[int]) -> socket.socket:
-        """Ask for a sandbox; its keeper answers on the socket that is returned."""
+        """Request a sandbox. Its supervisor answers on the returned socket."""
         ours, theirs = socket.socketpair()
         with theirs, self._lock:
             fds = [theirs.fileno(), *given]
@@ -96,7 +98,7 @@ class Launcher:
 
     @classmethod
     def stop(cls) -> None:
-        """End the launcher and with it every sandbox of this process."""
+        """End the launcher and all sandboxes of this process."""
         with cls._lock:
             current, cls._current = cls._current, None
         if current is not None and cls._owner_pid == os.getpid():
@@ -107,7 +109,7 @@ class Launcher:
 
 @contextmanager
 def _open_optional(path: Path | None) -> Iterator[list[int]]:
-    """A descriptor of a file, to be sent; none for no file."""
+    """Open a file to be sent, if there is one."""
     if path is None:
         yield []
         return
@@ -116,26 +118,16 @@ def _open_optional(path: Path | None) -> Iterator[list[int]]:
 
 
 def _raise_descriptor_limit() -> None:
-    """A box takes up to nine descriptors of its owner, so that the usual soft limit of 1024 would
-    do for some 110: raise it as far as the hard limit lets us, at most to 65,536."""
+    """Raise the soft limit of open files, up to the hard limit and at most to 65,536. A sandbox
+    takes up to nine descriptors of its owner, so that the usual 1024 would do for about 110."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MAX_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < most:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-def python_home() -> tuple[str, str] | None:
-    """The running interpreter's installation and where the launcher shows it, if not in /usr."""
-    source = str(Path(sys.base_prefix).resolve())
-    if source == "/usr" or source.startswith("/usr/"):
-        return None
-    if os.geteuid() != 0:
-        return source, source
-    return source, str(cache_root() / "python")
-
-
 def required_binds() -> list[tuple[str, str]]:
-    """Directories that root's launcher must show elsewhere before it becomes an ordinary id."""
+    """Return the directories that root's launcher has to bind elsewhere before it drops root."""
     home = python_home()
     return [home] if home and home[0] != home[1] else []
 

@@ -1,18 +1,20 @@
-"""A sandbox made of Linux namespaces, as its owner sees it."""
+"""A sandbox made of Linux namespaces."""
 
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from intercode.core.errors import SandboxError
+from intercode.core.paths import cache_root
 from intercode.sandbox.contract import LimitExceeded, SandboxSpec
 from intercode.sandbox.namespace.launcher import Launcher
-from intercode.sandbox.namespace.sealed_layer import MAX_SEALED_LAYERS, SealedLayer
-from intercode.sandbox.namespace.setup_request import setup_request
+from intercode.sandbox.supervisor import root_files
 from intercode.sandbox.supervisor.client import SupervisedSandbox, refusal_error
 from intercode.sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection
 from intercode.sandbox.supervisor.control_group import ControlGroup
@@ -27,11 +29,93 @@ from intercode.sandbox.supervisor.runtime.overlay import copy_tree
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-class NamespaceSandbox(SupervisedSandbox):
-    """See ``Sandbox``. Raises SandboxError where the box cannot be set up.
+_cache: list[tuple[SandboxSpec, dict[str, Any]]] = []
+_CACHE_SIZE = 16
 
-    ``copies``: descriptors of upper layers to begin with a copy of, the lowest first. ``sealed``:
-    layers between the image's and the box's own, the topmost first.
+
+def setup_request(spec: SandboxSpec) -> dict[str, Any]:
+    """Return the request for a sandbox. The last few are cached, as most sandboxes are alike."""
+    for cached_spec, request in _cache:
+        if cached_spec == spec:
+            return request
+    files, binds = root_files.generate_root_files(spec)
+    stage = cache_root() / "stage"
+    stage.mkdir(exist_ok=True)
+    layers = [
+        str(root_files.cached_tree(files)),
+        *(str(layer.root) for layer in reversed(spec.all_layers)),
+    ]
+    if spec.image.root is not None:
+        layers.append(str(spec.image.root))
+    request = {
+        "stage": str(stage),
+        "layers": layers,
+        "binds": binds,
+        "anonymous_mounts": root_files.anonymous_mounts(spec),
+        "limits": asdict(spec.limits),
+        "network": spec.network,
+        "hostname": spec.hostname,
+        "appearance": spec.appearance,
+        "env": root_files.environment(spec),
+        "upper": str(spec.upper) if spec.upper else None,
+        "deterministic": spec.determinism is not None,
+    }
+    if all(Path(layer).is_dir() for layer in layers):
+        _cache[:] = [(spec, request), *_cache[: _CACHE_SIZE - 1]]
+    return request
+
+
+MAX_SEALED_LAYERS = 8
+"""Greatest number of sealed layers on top of each other. A sandbox that would have more starts with
+a copy of them."""
+
+
+class SealedLayer:
+    """The upper layer of a sandbox in which nothing runs any more, used as a layer of other
+    sandboxes.
+
+    Its users are counted. The sandbox is closed when the last one releases the layer.
+    """
+
+    def __init__(self, sandbox: NamespaceSandbox) -> None:
+        self._sandbox = sandbox
+        self._users = 1
+        self._lock = threading.Lock()
+
+    @property
+    def lower_layers(self) -> tuple[SealedLayer, ...]:
+        """The sealed layers below this one, the topmost first."""
+        return self._sandbox.sealed_layers
+
+    def acquire(self) -> None:
+        """Count one more user. Raises ValueError if the layer was released by all users."""
+        with self._lock:
+            if not self._users:
+                raise ValueError("this layer was released already")
+            self._users += 1
+
+    def release(self) -> None:
+        """Count one user less."""
+        with self._lock:
+            self._users -= 1
+            last = not self._users
+        if last:
+            self._sandbox.close()
+
+    def open_mount(self) -> int:
+        """Return a descriptor of a new mount of the layer, for one other sandbox."""
+        return self._sandbox.connection.request_fd("seal")
+
+    def open_upper(self) -> int:
+        """Return a descriptor of the layer's directory, for copying."""
+        return self._sandbox.connection.request_fd("upper")
+
+
+class NamespaceSandbox(SupervisedSandbox):
+    """A sandbox of the back end ``namespace``. Raises SandboxError if it cannot be created.
+
+    ``copies``: descriptors of upper layers to start with copies of, the lowest first.
+    ``sealed_layers``: layers between the image's and the sandbox's own, the topmost first.
     """
 
     def __init__(
@@ -40,15 +124,15 @@ class NamespaceSandbox(SupervisedSandbox):
         copies: Sequence[int] = (),
         sealed_layers: tuple[SealedLayer, ...] = (),
     ) -> None:
-        told = {**setup_request(spec), "copies": len(copies)}
+        request = {**setup_request(spec), "copies": len(copies)}
         self.spec = spec
-        self.env, self.base_trees = told["env"], told["layers"]
+        self.env, self.base_trees = request["env"], request["layers"]
         self.sealed_layers: tuple[SealedLayer, ...] = ()
         self._group: ControlGroup | None = None
         mounted: list[int] = []
         try:
             mounted += [layer.open_mount() for layer in sealed_layers]
-            connection = Launcher.get().create(told, [*copies, *mounted])
+            connection = Launcher.get().create(request, [*copies, *mounted])
         finally:
             protocol.close_all(mounted)
         self.connection = SupervisorConnection(connection)
@@ -56,22 +140,22 @@ class NamespaceSandbox(SupervisedSandbox):
             layer.acquire()
         self.sealed_layers = sealed_layers
         self.supervisor_pid = self.connection.handshake["pid"]
-        self._record_bounds(self.connection.handshake["groups"])
+        self._record_bounds(self.connection.handshake["cgroups"])
 
     def _record_bounds(self, groups: Mapping[str, str]) -> None:
-        """Take note of what bounds the box as a whole, and have watched what is not."""
+        """Set the tier from the control group, or start a watchdog if there is none."""
         self.tier = "namespace/1" if groups else "namespace/2"
         self._group = ControlGroup(groups, Launcher.get().pid) if groups else None
         self._start_watchdog(self.spec, None if groups else self.spec.limits.memory)
 
     def _poll_limit_exceeded(self) -> LimitExceeded:
-        if self._group is not None and (met := self._group.limit_exceeded()):
-            return met
+        if self._group is not None and (exceeded := self._group.limit_exceeded()):
+            return exceeded
         return super()._poll_limit_exceeded()
 
     def _list_processes(self) -> list[HostProcess]:
-        known = self._group.members() if self._group else []
-        return known or super()._list_processes()
+        cached_spec = self._group.members() if self._group else []
+        return cached_spec or super()._list_processes()
 
     def _unblock(self) -> None:
         if self._group is None or not is_supervisor_blocked(
@@ -87,7 +171,7 @@ class NamespaceSandbox(SupervisedSandbox):
             kill_blocking_processes(self.supervisor_pid, super()._list_processes)
 
     def clone(self) -> NamespaceSandbox:
-        """See ``Sandbox``. The box's processes are halted meanwhile."""
+        """Create a sandbox with a copy of the files. Processes are paused meanwhile."""
         spec = replace(self.spec, upper=None)
         flatten = len(self.sealed_layers) >= MAX_SEALED_LAYERS
         copies: list[int] = []
@@ -101,57 +185,57 @@ class NamespaceSandbox(SupervisedSandbox):
             protocol.close_all(copies)
 
     def seal(self) -> SealedLayer:
-        """End everything in the box and give it up: its files are a layer from now on.
+        """End everything in the sandbox and turn its files into a layer.
 
-        Release it when it is no longer needed. Raises SandboxError where something in the box does
-        not end; the box lives on then.
+        Release the layer when it is no longer needed. Raises SandboxError if a process does not
+        end; the sandbox then remains usable.
         """
         try:
             self.connection.request("end_all")
         except OSError as e:
-            raise SandboxError(f"a box with {e.strerror} cannot be sealed") from e
+            raise SandboxError(f"a sandbox with {e.strerror} cannot be sealed") from e
         return SealedLayer(self)
 
     def recycle(self) -> None:
-        """See ``KeptSandbox``. The namespaces stay."""
+        """Recycle the sandbox as the base class says. The namespaces stay."""
         if (
             self.sealed_layers
             or self.spec.upper
             or self.spec.appearance != "plain"
             or self.limit_exceeded()
         ):
-            raise SandboxError("only a plain box that met no limit can be renewed")
+            raise SandboxError("only a plain sandbox that exceeded no limit can be recycled")
         try:
-            self.connection.request("renew", seconds=READ_SECONDS)
+            self.connection.request("recycle", seconds=READ_SECONDS)
         except OSError as e:
-            raise refusal_error(e, "renewed") from e
+            raise refusal_error(e, "recycled") from e
 
     def replace_files(self, other: SupervisedSandbox | Path) -> None:
-        """See ``KeptSandbox``. What waits has the new files from its root on."""
+        """Replace the files as the base class says. Waiting processes see them from their root
+        on."""
         if self.sealed_layers or self.spec.upper or self.spec.appearance != "plain":
-            raise SandboxError("only a plain box can be given other files")
+            raise SandboxError("only the files of a plain sandbox can be replaced")
         with _open_upper(other) as upper:
             try:
-                self.connection.request("refile", [upper], seconds=READ_SECONDS)
+                self.connection.request("replace_files", [upper], seconds=READ_SECONDS)
             except OSError as e:
                 raise refusal_error(e, "given other files") from e
 
     def write_upper(self, directory: Path) -> None:
-        """See ``KeptSandbox``."""
         uppers: list[int] = []
-        own = os.open(directory, _DIRECTORY)
+        target = os.open(directory, _DIRECTORY)
         try:
             uppers += [layer.open_upper() for layer in reversed(self.sealed_layers)]
             uppers.append(self.connection.request_fd("upper"))
             for upper in uppers:
-                os.lseek(upper, 0, os.SEEK_SET)  # the keeper reads through it as well
-                copy_tree(upper, own)
+                os.lseek(upper, 0, os.SEEK_SET)  # the supervisor reads through the same open file
+                copy_tree(upper, target)
         finally:
-            protocol.close_all([own, *uppers])
+            protocol.close_all([target, *uppers])
 
     @contextmanager
     def _paused(self) -> Iterator[None]:
-        """Nothing in the box runs meanwhile; with a control group the keeper does not either."""
+        """Pause everything in the sandbox; with a control group also the supervisor."""
         if self._group is None or not self._group.freeze():
             with super()._paused():
                 yield
@@ -168,7 +252,7 @@ class NamespaceSandbox(SupervisedSandbox):
             super().kill_since(mark, keep)
 
     def close(self, wait: bool = False) -> None:
-        """End the box; with ``wait``, return only when its last process is gone."""
+        """End the sandbox. ``wait``: return only after its last process has ended."""
         super().close(wait)
         if self._group is not None:
             self._group.close()
@@ -179,13 +263,13 @@ class NamespaceSandbox(SupervisedSandbox):
 
 @contextmanager
 def _open_upper(other: SupervisedSandbox | Path) -> Iterator[int]:
-    """A descriptor of the upper layer of a box, or of one that a directory holds."""
+    """Open the upper layer of a sandbox, or the one that a directory holds."""
     if isinstance(other, Path):
         upper = os.open(other, _DIRECTORY)
     elif isinstance(other, NamespaceSandbox) and not other.sealed_layers:
         upper = other.connection.request_fd("upper")
     else:
-        raise SandboxError("only the files of a plain box of the same kind can be given")
+        raise SandboxError("files can only be copied from a plain namespace sandbox or a directory")
     try:
         yield upper
     finally:

@@ -1,7 +1,7 @@
-"""The two rungs of the ladder that this back end stands on, by name.
+"""The two isolation tiers of this back end.
 
-``namespace/1``: the kernel bounds each box by a control group. ``namespace/2``: bounds per process,
-and a watchdog for the memory of the whole. Everything else is the same.
+``namespace/1``: a control group limits the whole sandbox. ``namespace/2``: limits per process, and
+a watchdog for the memory of the whole sandbox. Everything else is the same.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ CGROUPS_HINT = (
 
 
 def strongest_tier() -> str:
-    """The tier that a box gets on this machine when none is asked for. Raises SandboxError."""
+    """Return the tier that this machine gives by default. Raises SandboxError."""
     return CGROUP_TIER if Launcher.get().cgroup_directories else WATCHDOG_TIER
 
 
 def open_strongest(spec: SandboxSpec, files: Path | None = None) -> NamespaceSandbox:
-    """A box of the strongest tier. ``files``: an upper layer to begin with a copy of."""
+    """Open a sandbox of the strongest tier. ``files``: an upper layer to start with a copy of."""
     if files is None:
         return NamespaceSandbox(spec)
     upper = os.open(files, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -40,7 +40,7 @@ def open_strongest(spec: SandboxSpec, files: Path | None = None) -> NamespaceSan
 
 
 def open_with_cgroups(spec: SandboxSpec, files: Path | None = None) -> NamespaceSandbox:
-    """A box bounded by a control group. Raises SandboxUnavailableError where there can be none."""
+    """Open a sandbox with a control group. Raises SandboxUnavailableError if there can be none."""
     if not spec.limits.cgroups:
         spec = replace(spec, limits=replace(spec.limits, cgroups=True))
     launcher = Launcher.get()
@@ -53,5 +53,5 @@ def open_with_cgroups(spec: SandboxSpec, files: Path | None = None) -> Namespace
 
 
 def open_with_watchdog(spec: SandboxSpec, files: Path | None = None) -> NamespaceSandbox:
-    """A box as on a machine without control groups, also where there are some."""
+    """Open a sandbox without a control group, even where there could be one."""
     return open_strongest(replace(spec, limits=replace(spec.limits, cgroups=False)), files)

@@ -1,13 +1,16 @@
-"""What every box has that a keeper of ours controls, wherever the isolation comes from.
+"""The owner's side of every sandbox that has a supervisor, whatever back end isolates it.
 
-The owner asks the keeper over a socket (namespace/link.py, box/wire.py), and passes descriptors
-with what it asks: so a program inside reads and writes pipes of the owner's, and a command costs
-the same in every kind of box.
+The owner sends requests over a socket (connection.py, runtime/protocol.py) together with
+descriptors. A program in the sandbox so reads and writes the owner's pipes directly, and a command
+costs the same in every back end.
 """
 
 from __future__ import annotations
 
 import os
+import select
+import signal
+import struct
 import time
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,13 +20,12 @@ from pathlib import Path
 from typing import Any, Literal, Self
 from weakref import WeakSet
 
-from intercode.core.errors import SandboxError
+from intercode.core.errors import SandboxError, SandboxLostError
 from intercode.core.paths import sandbox_uid
 from intercode.core.types import ExecResult, FileEntry
 from intercode.sandbox.contract import LimitExceeded, Sandbox, SandboxSpec
 from intercode.sandbox.output import Collector, communicate, decode
 from intercode.sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection, memory_file
-from intercode.sandbox.supervisor.process import SupervisedProcess
 from intercode.sandbox.supervisor.process_table import (
     HostProcess,
     list_descendants,
@@ -33,13 +35,58 @@ from intercode.sandbox.supervisor.runtime import protocol
 from intercode.sandbox.supervisor.watchdog import Watch, Watchdog
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-_MIN_FREE_BYTES = 1 << 16  # bytes of room that may be left on a full disk
+_MIN_FREE_BYTES = 1 << 16  # free space below which the disk counts as full
+
+
+class SupervisedProcess:
+    """A process in the sandbox. Its exit status arrives on a pipe."""
+
+    def __init__(self, link: SupervisorConnection, pid: int, child: int, status: int) -> None:
+        self.pid = pid
+        self._connection, self._child, self._status = link, child, status
+        self._code: int | None = None
+
+    @property
+    def is_reaped(self) -> bool:
+        """Whether the exit status was read."""
+        return self._code is not None
+
+    def fileno(self) -> int:
+        return self._status
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        if self._code is None:
+            if timeout is not None and not self._wait_readable(timeout):
+                return None
+            data = os.read(self._status, 4)
+            os.close(self._status)
+            self._status = -1
+            if len(data) < 4:
+                raise SandboxLostError("the sandbox ended while a command was running")
+            self._code = struct.unpack("i", data)[0]
+        return self._code
+
+    def _wait_readable(self, timeout: float) -> bool:
+        poll = select.poll()  # select() fails for descriptors above 1023
+        poll.register(self._status, select.POLLIN)
+        return bool(poll.poll(timeout * 1000))
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        if self._code is None:
+            with suppress(SandboxLostError):  # the process has ended with its sandbox
+                self._connection.request("kill", child=self._child, number=number)
+
+    def __del__(self) -> None:
+        if self._status >= 0:
+            os.close(self._status)
 
 
 class SupervisedSandbox(Sandbox):
-    """See ``Sandbox``. A subclass sets ``spec``, ``tier``, ``env``, ``link``, ``keeper``, the
-    keeper's process number on this machine, and ``trees``, the directories of this machine that
-    hold what the box begins with, the topmost first.
+    """A sandbox with a supervisor.
+
+    A subclass sets ``spec``, ``tier``, ``env``, ``connection``, ``supervisor_pid``, the
+    supervisor's process number on this machine, and ``base_trees``, the directories that hold the
+    initial files, the topmost first.
     """
 
     env: Mapping[str, str]
@@ -48,29 +95,29 @@ class SupervisedSandbox(Sandbox):
     base_trees: Sequence[str]
     _watch: Watch | None = None
     _background_killed = (
-        False  # whether what ran in the background was ended since this was last asked
+        False  # set when background processes were killed, until the next ``limit_exceeded``
     )
 
     @cached_property
     def _spawned(self) -> WeakSet[SupervisedProcess]:
-        """The processes that the owner started, and still has."""
+        """The processes that the owner started and still refers to."""
         return WeakSet()
 
     def _start_watchdog(self, spec: SandboxSpec, memory: int | None) -> None:
-        """Have a thread of this process look at what nothing else bounds: the memory in bytes, and
-        the processor time of an action."""
+        """Watch limits that nothing else enforces: ``memory`` in bytes, and the processor time of
+        an action."""
         if memory is not None or spec.limits.cpu_seconds is not None:
             self._watch = Watch(self.supervisor_pid, memory, spec.limits.cpu_seconds)
-            with suppress(OSError):  # it has ended already
+            with suppress(OSError):  # the supervisor has ended already
                 Watchdog.watch(self._watch)
 
     def limit_exceeded(self) -> LimitExceeded:
-        met = self._poll_limit_exceeded()
-        crowd, self._background_killed = self._background_killed, False
-        return "crowd" if crowd else met
+        exceeded = self._poll_limit_exceeded()
+        background, self._background_killed = self._background_killed, False
+        return "background" if background else exceeded
 
     def _poll_limit_exceeded(self) -> LimitExceeded:
-        """The limit that was met in the box."""
+        """Return the limit that the watchdog enforced since the last call."""
         if self._watch is None:
             return ""
         found, self._watch.limit_exceeded = self._watch.limit_exceeded, ""
@@ -91,21 +138,28 @@ class SupervisedSandbox(Sandbox):
         fds: Mapping[int, int] | None = None,
         checkpoint: int | None = None,
     ) -> SupervisedProcess:
-        """See ``Sandbox``. ``picture``: of a process that goes on in the program's place, with the
-        given descriptors and those files that it had open; see sessions/python/migration.py."""
+        """Start a program; see ``Sandbox``.
+
+        ``checkpoint``: descriptor of a checkpoint to restore in the program's place, with the given
+        descriptors and the files that the process had open; see sessions/python/migration.py.
+        """
         environment = dict(self.env if env is None else env)
         fds = fds or {}
-        if os.geteuid() == 0:  # or /dev/stdout could not be opened by name inside
+        if os.geteuid() == 0:  # or the sandbox could not open /dev/stdout by name
             for fd in fds.values():
                 os.fchown(fd, sandbox_uid(), sandbox_uid())
         status_r, status_w = os.pipe()
-        told: dict[str, Any] = {"argv": list(argv), "cwd": cwd, "env": environment}
-        told["targets"] = list(fds)
-        given, do = [status_w, *fds.values()], "spawn"
+        arguments: dict[str, Any] = {"argv": list(argv), "cwd": cwd, "env": environment}
+        arguments["targets"] = list(fds)
+        descriptors, operation = [status_w, *fds.values()], "spawn"
         if checkpoint is not None:
-            given[1:1], do, told["standard"] = [checkpoint], "plant", [0, *fds]
+            descriptors[1:1], operation, arguments["given_fds"] = (
+                [checkpoint],
+                "restore_checkpoint",
+                [0, *fds],
+            )
         try:
-            answer = self._request_spawn(do, given, told)
+            answer = self._request_spawn(operation, descriptors, arguments)
         except BaseException:
             os.close(status_r)
             raise
@@ -116,34 +170,38 @@ class SupervisedSandbox(Sandbox):
         return process
 
     def _request_spawn(
-        self, do: str, given: Sequence[int], told: Mapping[str, Any]
+        self, operation: str, descriptors: Sequence[int], arguments: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Have the keeper start a program. Where there may be no process more, all that the owner
-        did not start is ended."""
+        """Let the supervisor start a program. If the limit of processes is reached, first kill
+        everything that the owner did not start."""
         try:
-            return self.connection.request(do, given, on_delay=self._unblock, **told)[0]
+            return self.connection.request(
+                operation, descriptors, on_delay=self._unblock, **arguments
+            )[0]
         except BlockingIOError:
             self.kill_since(0, [p.pid for p in self._spawned if not p.is_reaped])
-            answer = self.connection.request(do, given, on_delay=self._unblock, **told)[0]
+            answer = self.connection.request(
+                operation, descriptors, on_delay=self._unblock, **arguments
+            )[0]
             self._background_killed = True
             return answer
 
     def _list_processes(self) -> list[HostProcess]:
-        """The processes of the box."""
+        """Return the processes of the sandbox."""
         return list_descendants(self.supervisor_pid)
 
     def descendants(self, pid: int) -> list[int]:
-        """The processes that descend from one of the box's, all by their numbers inside."""
+        """Return the descendants of a process, all by their numbers in the sandbox."""
         members = self._list_processes()
-        below = {m.pid for m in members if m.inner_pid == pid}
+        parents = {m.pid for m in members if m.inner_pid == pid}
         found: list[int] = []
-        while more := [m for m in members if m.parent in below and m.inner_pid not in found]:
-            below = {m.pid for m in more}
+        while more := [m for m in members if m.parent in parents and m.inner_pid not in found]:
+            parents = {m.pid for m in more}
             found += [m.inner_pid for m in more]
         return found
 
     def _unblock(self) -> None:
-        """What runs in the box can stop a program before it begins, and with it the keeper."""
+        """Free the supervisor if a process of the sandbox has stopped a program before it began."""
         unblock_supervisor(self.supervisor_pid)
 
     def run(
@@ -168,9 +226,11 @@ class SupervisedSandbox(Sandbox):
         timeout: float = 10.0,
         until_eof: bool = False,
     ) -> tuple[bytes, int | None, int]:
-        """As ``run``: the output as bytes, the exit status or None at the time-out, bytes cut.
+        """Run a program like ``run``. Return its output, its exit status (None at the timeout), and
+        the number of omitted bytes.
 
-        ``to_the_end`` waits until nothing holds the output open any more."""
+        ``until_eof``: wait until nothing holds the output open any more.
+        """
         mark = self.mark()
         read, write = os.pipe()
         collector = Collector(self.spec.limits.output)
@@ -192,12 +252,12 @@ class SupervisedSandbox(Sandbox):
 
     def changes(self, digests: bool = True, pause: bool = False) -> dict[str, FileEntry]:
         answer, _ = self.connection.request(
-            "changes", seconds=READ_SECONDS, digests=digests, still=pause
+            "changes", seconds=READ_SECONDS, digests=digests, pause=pause
         )
         return {row[0]: FileEntry(*row[1:]) for row in answer["rows"]}
 
     def changed_paths(self) -> list[str]:
-        answer, _ = self.connection.request("changed", seconds=READ_SECONDS)
+        answer, _ = self.connection.request("changed_paths", seconds=READ_SECONDS)
         return list(answer["paths"])
 
     def read_file(self, path: str, limit: int = 64 << 20) -> bytes:
@@ -214,38 +274,41 @@ class SupervisedSandbox(Sandbox):
 
     @abstractmethod
     def clone(self) -> Self:
-        """See ``Sandbox``. The box's processes are halted meanwhile."""
+        """Create a sandbox with a copy of the files. Processes are paused meanwhile."""
 
     @abstractmethod
     def write_upper(self, directory: Path) -> None:
-        """Fill an empty directory with the box's own files, as the upper layer of an overlay:
-        whiteouts stand for what is gone."""
+        """Fill an empty directory with the sandbox's own files in the format of an overlay's upper
+        layer: whiteouts mark deleted paths."""
 
     @abstractmethod
     def replace_files(self, other: SupervisedSandbox | Path) -> None:
-        """Give the box the files of another one of the same kind, or of a directory as
-        ``write_upper`` fills it, in place of its own. What runs in it waits meanwhile. Raises
-        SandboxError where that cannot be."""
+        """Replace the files by those of another sandbox of the same back end, or of a directory in
+        the format of ``write_upper``. Processes are paused meanwhile. Raises SandboxError if that
+        is not possible."""
 
     @abstractmethod
     def recycle(self) -> None:
-        """End everything in the box and begin again on the image, as a new box would. Raises
-        SandboxError where it cannot be as new: close it then."""
+        """End everything in the sandbox and reset it to the image, like a new one. Raises
+        SandboxError if it cannot be reset completely; it must be closed then."""
 
     def checkpoint(self, pid: int, given_fds: Sequence[int]) -> int:
-        """A descriptor: a process of the box as a file; see sessions/python/migration.py. Raises
-        OSError."""
+        """Write a checkpoint of a process and return its descriptor; see
+        sessions/python/migration.py.
+
+        ``given_fds``: descriptor numbers that the restored process receives anew. Raises OSError.
+        """
         child = next((m.pid for m in self._list_processes() if m.inner_pid == pid), -1)
-        return self.connection.request_fd("picture", child=child, standard=list(given_fds))
+        return self.connection.request_fd("checkpoint", child=child, given_fds=list(given_fds))
 
     def size(self) -> tuple[int, int]:
-        """Bytes and number of the box's own files and directories."""
+        """Return the bytes and the number of the sandbox's own files and directories."""
         answer, _ = self.connection.request("size")
         return answer["bytes"], answer["files"]
 
     @contextmanager
     def _paused(self) -> Iterator[None]:
-        """Nothing in the box runs meanwhile."""
+        """Pause everything in the sandbox."""
         self.connection.request("freeze", on=True)
         try:
             yield
@@ -268,7 +331,7 @@ class SupervisedSandbox(Sandbox):
         self.connection.request("kill_since", seconds=READ_SECONDS, mark=mark, keep=list(keep))
 
     def close(self, wait: bool = False) -> None:
-        """End the box; with ``wait``, return only when its last process is gone."""
+        """End the sandbox. ``wait``: return only after its last process has ended."""
         self.connection.close(wait)
         watch, self._watch = self._watch, None
         if watch is not None:
@@ -276,5 +339,5 @@ class SupervisedSandbox(Sandbox):
 
 
 def refusal_error(error: OSError, what: str) -> SandboxError:
-    """The error for something that a keeper would not do."""
-    return SandboxError(f"the box cannot be {what}: {error.strerror}")
+    """Return the error for a request that the supervisor refused."""
+    return SandboxError(f"the sandbox cannot be {what}: {error.strerror}")

@@ -1,4 +1,4 @@
-"""The owner's connection to the keeper of one box."""
+"""The owner's connection to the supervisor of one sandbox."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from intercode.core.errors import SandboxError, SandboxLostError
 from intercode.sandbox.supervisor.runtime import protocol
 
 _POLL_SECONDS = 0.2
-_ANSWER_SECONDS = 10.0  # for a keeper to answer; one that does not is given up
-READ_SECONDS = 60.0  # where it has to read or copy what the box holds
+_ANSWER_SECONDS = 10.0  # for an answer; a supervisor that takes longer is given up
+READ_SECONDS = 60.0  # for requests that read or copy files
 _TIMEVAL = struct.Struct("@ll")
 _FD_RETRY_SECONDS, _FD_RETRY_PAUSE = 30.0, 0.05
 
 
 class SupervisorConnection:
-    """Asks a keeper, one request at a time, from any thread. When it is closed, the box ends.
+    """A connection to a supervisor, for one request at a time, from any thread. The sandbox ends
+    when it is closed.
 
-    ``welcome``: what the keeper said when the connection was another link's; see ``hand_over``.
-    Raises SandboxError where the keeper could not set up the box.
+    ``handshake``: the first message of the supervisor, if the connection was transferred; see
+    ``transfer``. Raises SandboxError if the supervisor could not set the sandbox up.
     """
 
     def __init__(
@@ -59,8 +60,11 @@ class SupervisorConnection:
         on_delay: Callable[[], None] | None = None,
         **arguments: Any,
     ) -> tuple[dict[str, Any], list[int]]:
-        """Ask the keeper for something. ``late`` is called as long as it does not answer. Raises
-        OSError for what it refuses, SandboxLostError where it has gone."""
+        """Send a request and return the answer with its descriptors.
+
+        ``on_delay`` is called repeatedly while there is no answer. Raises OSError if the supervisor
+        refuses, SandboxLostError if it is gone.
+        """
         with self._lock:
             if self._socket is None:
                 raise SandboxLostError("the sandbox is closed")
@@ -78,14 +82,14 @@ class SupervisorConnection:
             except (OSError, EOFError) as e:
                 self._socket.close()
                 self._socket = None
-                raise SandboxLostError(f"the sandbox went away: {e}") from e
+                raise SandboxLostError(f"the sandbox has ended: {e}") from e
         if not answer["ok"]:
             raise OSError(answer.get("errno", 5), answer["error"])
         return answer, out
 
     def _set_timeout(self, connection: socket.socket, seconds: float) -> None:
-        """Have the kernel bound each wait: with a time-out of its own Python asks before each call
-        whether it would wait."""
+        """Set the timeouts of the socket in the kernel. With Python's own, every call polls
+        first."""
         if seconds != self._seconds:
             connection.settimeout(None)
             for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
@@ -94,13 +98,17 @@ class SupervisorConnection:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the keeper has gone: it never says anything unasked. For use between requests."""
+        """Whether the supervisor is gone. It never sends anything without a request, so a readable
+        socket means that it has closed it. For use between requests."""
         with self._lock:
             return self._socket is None or _readable(self._socket, 0)
 
     def request_fd(self, do: str, **arguments: Any) -> int:
-        """A descriptor that the keeper sends. The kernel bounds how many an id may have under way,
-        and another box of the same id can use them up: that passes, or the box is given up."""
+        """Send a request and return the descriptor of the answer.
+
+        The kernel limits the descriptors of a user that are in flight, and another sandbox can use
+        them up. This retries for some seconds and then raises SandboxError.
+        """
         deadline = time.monotonic() + _FD_RETRY_SECONDS
         while True:
             try:
@@ -109,12 +117,14 @@ class SupervisorConnection:
                 if e.errno != errno.ETOOMANYREFS:
                     raise
                 if time.monotonic() > deadline:
-                    raise SandboxError("other boxes hold up the passing of descriptors") from e
+                    raise SandboxError(
+                        "other sandboxes of this user block the passing of descriptors"
+                    ) from e
             time.sleep(_FD_RETRY_PAUSE)
 
     def transfer(self) -> SupervisorConnection:
-        """The same connection as another link; this one is closed, but the box does not end. Raises
-        SandboxLostError where it was closed before."""
+        """Move the connection to a new object. This one is closed without ending the sandbox.
+        Raises SandboxLostError if it was closed before."""
         with self._lock:
             connection, self._socket = self._socket, None
         if connection is None:
@@ -122,17 +132,17 @@ class SupervisorConnection:
         return SupervisorConnection(connection, self.handshake)
 
     def close(self, wait: bool = False) -> None:
-        """Hang up, and with ``wait`` return only when the box's last process is gone. May be called
-        again."""
+        """Close the connection. ``wait``: return only after the last process has ended. May be
+        called again."""
         with self._lock:
             connection, self._socket = self._socket, None
         if connection is None:
             return
-        with connection, suppress(OSError):  # OSError: it has gone already
+        with connection, suppress(OSError):  # the supervisor is already gone
             if wait:
                 protocol.send(connection, {"do": "end"})
                 connection.recv(1)
-            connection.shutdown(socket.SHUT_RDWR)  # a forked child may hold a copy of it
+            connection.shutdown(socket.SHUT_RDWR)  # a forked child may hold a copy of the socket
 
 
 def _readable(connection: socket.socket, seconds: float) -> bool:
@@ -142,7 +152,7 @@ def _readable(connection: socket.socket, seconds: float) -> bool:
 
 
 def memory_file(data: bytes) -> Any:
-    """An anonymous file that holds ``data``, at its start, to be passed on."""
+    """Return an anonymous file with the given content, at its start."""
     f = open(os.memfd_create("intercode"), "w+b")  # noqa: SIM115
     f.write(data)
     f.seek(0)

@@ -1,4 +1,5 @@
-"""A box's control group as its owner sees it. Who makes and removes it: see box/groups.py."""
+"""The control group of one sandbox, as its owner uses it. runtime/cgroups.py creates and removes
+it."""
 
 from __future__ import annotations
 
@@ -14,17 +15,14 @@ from typing import Literal
 from intercode.sandbox.supervisor.process_table import HostProcess
 
 _FREEZE_SECONDS = 2.0
-_KILL_WAIT_SECONDS = (
-    0.6  # to wait for what was killed: what dies late is told of in the next action
-)
+_KILL_WAIT_SECONDS = 0.6  # for killed processes to end; the next action reports what ends later
 CountedLimit = Literal["memory", "processes"]
 
 
 class ControlGroup:
-    """The directories of one box's group, by controller; ``""`` for version 2.
+    """The directories of one sandbox's control group, by controller; ``""`` for version 2.
 
-    ``launcher`` is the pid of the process that was in the group when it forked the box, and is
-    about to leave it.
+    ``launcher``: pid of the process that forked the sandbox in this group and is about to leave it.
     """
 
     def __init__(self, paths: Mapping[str, str], launcher: int) -> None:
@@ -49,23 +47,20 @@ class ControlGroup:
             self._state_file, self._frozen_line = Path(paths[""], "cgroup.events"), "frozen 1"
 
     def limit_exceeded(self) -> Literal["", "memory", "processes"]:
-        """What the kernel has ended a process of the box for (its memory), or refused it one
-        (processes), since this was last asked.
-
-        Raises nothing: a group that has gone with its box has no more to tell.
-        """
-        met = [limit for limit, counter in self._counters.items() if counter.increased()]
-        return met[0] if met else ""
+        """Return the limit for which the kernel killed a process (memory) or refused to start one
+        (processes) since the last call. Returns ``""`` if the group is gone."""
+        exceeded = [limit for limit, counter in self._counters.items() if counter.increased()]
+        return exceeded[0] if exceeded else ""
 
     def close(self) -> None:
-        """Be done with it. May be called again."""
+        """Close the counters. May be called again."""
         for counter in self._counters.values():
             counter.close()
 
     def freeze(self) -> bool:
-        """Halt every process of the box, its keeper too, without their noticing.
+        """Freeze every process of the sandbox, including its supervisor, until ``thaw``.
 
-        False where that cannot be had (then nothing is halted). End it with ``thaw``.
+        Returns False if that is not possible; then nothing is frozen.
         """
         if self._freeze_file is None or self._state_file is None:
             return False
@@ -86,13 +81,14 @@ class ControlGroup:
             return False
         return True
 
-    def kill_since(self, mark: int, spared: Callable[[HostProcess], bool]) -> bool:
-        """Kill what started at ``mark`` (clock ticks since boot) or later, but what is spared, all
-        at once: halted, it cannot multiply meanwhile. False where the box cannot be halted."""
+    def kill_since(self, mark: int, is_excluded: Callable[[HostProcess], bool]) -> bool:
+        """Kill all processes that started at ``mark`` (clock ticks since boot) or later, except
+        excluded ones, while the group is frozen, so that they cannot multiply. Return False if it
+        cannot be frozen."""
         if not self.freeze():
             return False
         try:
-            killed = [m for m in self.members() if m.start_ticks >= mark and not spared(m)]
+            killed = [m for m in self.members() if m.start_ticks >= mark and not is_excluded(m)]
             for member in killed:
                 member.signal(signal.SIGKILL)
         finally:
@@ -103,35 +99,35 @@ class ControlGroup:
         return True
 
     def members(self) -> list[HostProcess]:
-        """The processes of the box, its keeper too."""
+        """Return the processes of the sandbox, including its supervisor."""
         if self._freeze_file is None:
             return []
         found = []
-        with suppress(FileNotFoundError):  # the box has ended
+        with suppress(FileNotFoundError):  # the sandbox has ended
             for pid in self._freeze_file.with_name("cgroup.procs").read_text().split():
-                with suppress(OSError, ValueError, IndexError):  # it has ended
+                with suppress(OSError, ValueError, IndexError):  # the process has ended
                     found.append(HostProcess(int(pid)))
         return found
 
     def _has_launcher_left(self) -> bool:
-        """Whether the launcher has left: what it is frozen with cannot be copied."""
+        """Return whether the launcher has left the group. A sandbox that is frozen together with it
+        could not be copied."""
         if not self._launcher_left and self._freeze_file is not None:
             inside = self._freeze_file.with_name("cgroup.procs").read_text().split()
             self._launcher_left = self._launcher not in inside
         return self._launcher_left
 
     def thaw(self) -> None:
-        """Let a frozen box go on."""
+        """Let the processes continue."""
         if self._freeze_file is not None:
-            with suppress(OSError):  # it has gone
+            with suppress(OSError):  # the group is gone
                 self._freeze_file.write_text(self._freeze_values[0])
 
 
 class CgroupCounter:
-    """The number behind a name in a group's file. Every action asks, so that the file stays open:
-    it takes a microsecond.
+    """A number in a file of a control group. The file stays open, as every action reads it.
 
-    ``file``: its path, opened when it is first asked, or a descriptor, which is then the counter's.
+    ``file``: a path, opened at the first read, or a descriptor, which the counter then owns.
     """
 
     def __init__(self, file: str | int, name: bytes) -> None:
@@ -140,14 +136,15 @@ class CgroupCounter:
         self._last_text, self._count = b"", 0
 
     def increased(self) -> bool:
-        """Whether it is more than when this was last asked. False where the group has gone."""
+        """Return whether the number has increased since the last call. False if the group is
+        gone."""
         before = self._count
-        with suppress(OSError, ValueError):  # ValueError: closed meanwhile
+        with suppress(OSError, ValueError):  # ValueError: closed by another thread
             self._file = file = self._file or FileIO(self._path)
-            told = os.pread(file.fileno(), 4096, 0)
-            if told != self._last_text:
-                self._last_text = told
-                rows = [r for r in told.splitlines() if r.startswith(self._name)]
+            text = os.pread(file.fileno(), 4096, 0)
+            if text != self._last_text:
+                self._last_text = text
+                rows = [r for r in text.splitlines() if r.startswith(self._name)]
                 self._count = int(rows[0].split()[1]) if rows else before
         return self._count > before
 

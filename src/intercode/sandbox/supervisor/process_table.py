@@ -1,4 +1,4 @@
-"""The processes of a box as its owner sees them."""
+"""The processes of a sandbox as the host sees them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ from pathlib import Path
 
 from intercode.sandbox.supervisor.runtime.cgroups import process_start_ticks
 
-_SUPERVISOR_NAMES = ("intercode", "init")  # what a keeper calls itself, the second in a container
+_SUPERVISOR_NAMES = (
+    "intercode",
+    "init",
+)  # process names of supervisors: of namespaces, of containers
 _PASSES = 5
 
 
 class HostProcess:
-    """A process of a group: its number here and ``inside`` the box, its parent, its name, its
-    ``state`` in a letter, and when it ``started``, in clock ticks since boot. Raises OSError,
-    ValueError or IndexError where it has ended."""
+    """A process of a sandbox: its numbers on the host and in the sandbox, its parent, name, state
+    letter, and start in clock ticks since boot. Raises OSError, ValueError or IndexError if it has
+    ended."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -29,64 +32,65 @@ class HostProcess:
         self.inner_pid = int(status.partition("NSpid:")[2].splitlines()[0].split()[-1])
 
     def is_alive(self) -> bool:
-        """Whether it has not ended. Its parent need not have collected it."""
+        """Return whether the process has not ended. A zombie counts as ended."""
         try:
             return process_start_ticks(self.pid) == self.start_ticks
         except OSError:
             return False
 
     def signal(self, number: int) -> None:
-        """Send a signal; frozen, it cannot have been replaced by another process."""
+        """Send a signal. The caller keeps the process frozen, so that its number cannot be
+        reused."""
         with suppress(OSError):
             os.kill(self.pid, number)
 
 
-def list_descendants(keeper: int) -> list[HostProcess]:
-    """All processes that descend from a keeper: those of its box."""
+def list_descendants(supervisor_pid: int) -> list[HostProcess]:
+    """Return all descendants of a supervisor, which are the processes of its sandbox."""
     children: dict[int, list[HostProcess]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             with suppress(OSError, ValueError, IndexError):
                 member = HostProcess(int(name))
                 children.setdefault(member.parent, []).append(member)
-    found, next_ones = [], [keeper]
-    while next_ones:
-        more = children.pop(next_ones.pop(), [])
+    found, parents = [], [supervisor_pid]
+    while parents:
+        more = children.pop(parents.pop(), [])
         found += more
-        next_ones += [member.pid for member in more]
+        parents += [member.pid for member in more]
     return found
 
 
-def is_supervisor_blocked(keeper: int, members: list[HostProcess]) -> bool:
-    """Whether a child of the keeper was stopped before it could execute its program."""
-    return any(m.state in "Tt" and _is_starting_child(m, keeper) for m in members)
+def is_supervisor_blocked(supervisor_pid: int, members: list[HostProcess]) -> bool:
+    """Return whether a child of the supervisor was stopped before it executed its program."""
+    return any(m.state in "Tt" and _is_starting_child(m, supervisor_pid) for m in members)
 
 
-def _is_starting_child(member: HostProcess, keeper: int) -> bool:
-    if member.parent != keeper or member.name not in _SUPERVISOR_NAMES:
+def _is_starting_child(member: HostProcess, supervisor_pid: int) -> bool:
+    if member.parent != supervisor_pid or member.name not in _SUPERVISOR_NAMES:
         return False
-    try:  # it executes what the keeper does; nothing else in a box can
-        return os.path.samefile(f"/proc/{member.pid}/exe", f"/proc/{keeper}/exe")
-    except OSError:  # not for everybody to see
+    try:  # it still executes the supervisor's program, which nothing else in a sandbox can
+        return os.path.samefile(f"/proc/{member.pid}/exe", f"/proc/{supervisor_pid}/exe")
+    except OSError:  # not readable for this user
         return True
 
 
-def unblock_supervisor(keeper: int) -> None:
-    """See to it that a keeper goes on which what runs in its box holds up."""
-    if is_supervisor_blocked(keeper, list_descendants(keeper)):
-        kill_blocking_processes(keeper, lambda: list_descendants(keeper))
+def unblock_supervisor(supervisor_pid: int) -> None:
+    """Unblock a supervisor that a process of its sandbox blocks."""
+    if is_supervisor_blocked(supervisor_pid, list_descendants(supervisor_pid)):
+        kill_blocking_processes(supervisor_pid, lambda: list_descendants(supervisor_pid))
 
 
-def kill_blocking_processes(keeper: int, members: Callable[[], list[HostProcess]]) -> None:
-    """End what may hold up a keeper that starts a program: all but the keeper, PID 1, and the child
-    that is about to execute the program, which goes on if it was stopped."""
+def kill_blocking_processes(supervisor_pid: int, members: Callable[[], list[HostProcess]]) -> None:
+    """Kill what may block a supervisor that starts a program: all processes except the supervisor,
+    PID 1, and the child that is about to execute the program, which is continued."""
     for _ in range(_PASSES):
-        others = [m for m in members() if m.inner_pid != 1 and m.pid != keeper]
-        begun = [m for m in others if not _is_starting_child(m, keeper)]
-        for member in begun:
+        others = [m for m in members() if m.inner_pid != 1 and m.pid != supervisor_pid]
+        running = [m for m in others if not _is_starting_child(m, supervisor_pid)]
+        for member in running:
             member.signal(signal.SIGKILL)
         for member in others:
-            if member not in begun:
+            if member not in running:
                 member.signal(signal.SIGCONT)
-        if not begun:
+        if not running:
             return

@@ -1,8 +1,8 @@
-"""Builds the keeper that is a program of its own (keeper/*.c), where this machine can.
+"""Compiles the C parts: the supervisor (c/) and the clock library. The results are cached.
 
-It does what box/keeper.py does and answers in the same words, but it is no interpreter: a box that
-waits takes a twentieth of the memory, and one is made in a fraction of the processor time
-(docs/benchmarks.md). Without a C compiler the interpreter serves, and nothing else changes.
+The compiled supervisor answers the same requests as runtime/supervisor.py, which serves on machines
+without a C compiler. It takes a twentieth of the memory of an interpreter and a fraction of the
+processor time (docs/benchmarks.md).
 """
 
 from __future__ import annotations
@@ -10,16 +10,19 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from intercode.core.errors import SandboxUnavailableError
 from intercode.core.paths import cache_root
-from intercode.sandbox.supervisor.compiler import compile_into
 
 ENVIRONMENT_VARIABLE = "INTERCODE_SUPERVISOR"
-"""An environment variable: ``python`` has the interpreter serve in any case."""
+"""Environment variable; ``python`` disables the compiled supervisor."""
 INSTALL_HINT = (
-    "install a C compiler (Debian, Ubuntu: apt-get install gcc libc6-dev) for faster boxes"
+    "install a C compiler (Debian, Ubuntu: apt-get install gcc libc6-dev) for faster sandboxes"
 )
 _SOURCES = Path(__file__).parent / "c"
 _FLAGS = ("-std=gnu11", "-O2", "-s")
@@ -27,22 +30,51 @@ _FLAGS = ("-std=gnu11", "-O2", "-s")
 
 @functools.cache
 def supervisor_program() -> tuple[Path | None, str]:
-    """The program, and in words what serves: None where it is the interpreter."""
+    """Return the compiled supervisor, or None with the reason why the interpreter serves."""
     if os.environ.get(ENVIRONMENT_VARIABLE) == "python":
         return None, f"the interpreter, as {ENVIRONMENT_VARIABLE} asks"
     sources = sorted(_SOURCES.rglob("*.[ch]"))
     name = hashlib.sha256(os.uname().machine.encode())
     for source in sources:
         name.update(str(source.relative_to(_SOURCES)).encode() + b"\0" + source.read_bytes())
-    path = cache_root() / "keepers" / name.hexdigest()[:24]
+    path = cache_root() / "supervisors" / name.hexdigest()[:24]
     if path.exists():
         return path, "compiled"
     programs = [str(source) for source in sources if source.suffix == ".c"]
     try:
         try:
             compile_into(path, [*_FLAGS, f"-I{_SOURCES}", "-static", *programs])
-        except SandboxUnavailableError:  # perhaps there is no static C library
+        except SandboxUnavailableError:  # there may be no static C library
             compile_into(path, [*_FLAGS, f"-I{_SOURCES}", *programs])
     except SandboxUnavailableError as e:
         return None, f"the interpreter, as {e}"
     return path, "compiled"
+
+
+COMPILERS = ("cc", "gcc", "clang")
+_SECONDS = 300.0  # on a busy machine; a few seconds on an idle one
+
+
+def compile_into(path: Path, arguments: Sequence[str], source: bytes = b"") -> None:
+    """Compile a file, atomically. ``source``: standard input of the compiler.
+
+    Raises SandboxUnavailableError if there is no compiler, or with its error message.
+    """
+    compiler = next((found for name in COMPILERS if (found := shutil.which(name))), None)
+    if compiler is None:
+        raise SandboxUnavailableError("there is no C compiler")
+    path.parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent, ignore_cleanup_errors=True) as work:
+        output = Path(work, path.name)
+        command = [compiler, "-o", str(output), *arguments]
+        env = {**os.environ, "TMPDIR": work}  # a killed compiler leaves temporary files there
+        try:
+            subprocess.run(
+                command, input=source, env=env, capture_output=True, timeout=_SECONDS, check=True
+            )
+            output.chmod(0o755)
+        except (OSError, subprocess.SubprocessError) as e:
+            message = getattr(e, "stderr", None) or str(e).encode()
+            text = message.decode(errors="replace").strip()[-300:]
+            raise SandboxUnavailableError(f"{compiler} fails: {text}") from e
+        os.replace(output, path)

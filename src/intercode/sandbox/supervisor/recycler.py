@@ -1,4 +1,5 @@
-"""What begins again in the background instead of ending, and waits for who needs one like it."""
+"""Recycles sandboxes in a background thread and keeps them ready for the next request of their
+kind."""
 
 from __future__ import annotations
 
@@ -12,11 +13,11 @@ from intercode.sandbox.supervisor.connection import SupervisorConnection
 
 _WORKERS = 2
 _MAX_WAITING = 16
-"""That wait in one process; the one that has waited longest ends."""
+"""Greatest number that is kept per process. Beyond it the oldest is closed."""
 
 
 class Recyclable(Protocol):
-    """A box, or a container that serves as one."""
+    """A sandbox, or a container that serves as one."""
 
     @property
     def connection(self) -> SupervisorConnection: ...
@@ -26,8 +27,10 @@ T = TypeVar("T", bound=Recyclable)
 
 
 class Recycler(Generic[T]):
-    """Those of one process that wait or are being renewed, the oldest first. Kinds are compared;
-    ``end`` ends one for good."""
+    """The recycled sandboxes of this process, the oldest first.
+
+    Kinds are compared by equality. ``end`` closes a sandbox for good.
+    """
 
     def __init__(self, end: Callable[[T], None]) -> None:
         self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="intercode-renew")
@@ -36,7 +39,7 @@ class Recycler(Generic[T]):
         self._close = end
 
     def take(self, kind: Any) -> T | None:
-        """One of this kind that is as new, or None where there is none."""
+        """Return a recycled sandbox of this kind, or None."""
         while (waiting := self._find(kind)) is not None:
             found = waiting.result()
             if found is not None and not found.connection.is_lost:
@@ -45,26 +48,27 @@ class Recycler(Generic[T]):
                 self._close(found)
         return None
 
-    def recycle(self, kind: Any, one: T, renew: Callable[[T], None]) -> None:
-        """Have one renewed, to be taken again; where that raises, it ends."""
+    def recycle(self, kind: Any, item: T, reset: Callable[[T], None]) -> None:
+        """Reset a sandbox in the background and keep it for ``take``. Closes it if ``reset``
+        raises."""
         with self._lock:
             try:
-                renewed = self._workers.submit(self._reset, one, renew)
-            except RuntimeError:  # the interpreter is ending
-                self._close(one)
+                future = self._workers.submit(self._reset, item, reset)
+            except RuntimeError:  # the interpreter is shutting down
+                self._close(item)
                 return
-            self._waiting.append((kind, renewed))
+            self._waiting.append((kind, future))
             surplus = self._waiting.pop(0)[1] if len(self._waiting) > _MAX_WAITING else None
         if surplus is not None:
             surplus.add_done_callback(self._close_result)
 
     def run_in_background(self, work: Callable[[], None]) -> None:
-        """Have something else done by the same threads."""
-        with suppress(RuntimeError):  # the interpreter is ending
+        """Run other work in the same threads."""
+        with suppress(RuntimeError):  # the interpreter is shutting down
             self._workers.submit(work)
 
     def clear(self) -> None:
-        """End those that wait."""
+        """Close the sandboxes that are kept."""
         with self._lock:
             waiting, self._waiting = self._waiting, []
         for _, found in waiting:
@@ -72,20 +76,20 @@ class Recycler(Generic[T]):
 
     def _find(self, kind: Any) -> Future[T | None] | None:
         with self._lock:
-            for i, (other, waiting) in enumerate(self._waiting):
-                if other == kind:
+            for i, (other_kind, waiting) in enumerate(self._waiting):
+                if other_kind == kind:
                     del self._waiting[i]
                     return waiting
         return None
 
-    def _reset(self, one: T, renew: Callable[[T], None]) -> T | None:
+    def _reset(self, item: T, reset: Callable[[T], None]) -> T | None:
         try:
-            renew(one)
+            reset(item)
         except BaseException:
-            self._close(one)
+            self._close(item)
             return None
-        return one
+        return item
 
     def _close_result(self, done: Future[T | None]) -> None:
-        if (one := done.result()) is not None:
-            self._close(one)
+        if (item := done.result()) is not None:
+            self._close(item)

@@ -1,5 +1,5 @@
-"""The parts of a sandbox's root that no image holds: names, resolver, and for the image ``host``
-the machine's own programs under a made-up /etc."""
+"""Files of a sandbox's root that no image holds: host names, resolver, and for the image ``host``
+the machine's own programs below a generated /etc."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,11 @@ from typing import Any
 from intercode.core.paths import cache_root, sandbox_uid
 from intercode.sandbox.contract import STANDARD_PATH, SandboxSpec
 from intercode.sandbox.determinism import RANDOM_FILE, Determinism
-from intercode.sandbox.namespace.launcher import python_home
 from intercode.sandbox.supervisor import clock
 
 RootFiles = dict[str, list[Any]]
 PACKAGE = Path(__file__).resolve().parents[2]
-"""Where this package lies."""
+"""Directory of this package."""
 _PASSWD = (
     "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
 )
@@ -28,8 +28,19 @@ _CLOCK_LIBRARY = "/etc/clock.so"
 _PROGRAM_DIRECTORIES = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 
 
+def python_home() -> tuple[str, str] | None:
+    """Return the directory of the running interpreter and where the launcher binds it, or None if
+    it is in /usr."""
+    source = str(Path(sys.base_prefix).resolve())
+    if source == "/usr" or source.startswith("/usr/"):
+        return None
+    if os.geteuid() != 0:
+        return source, source
+    return source, str(cache_root() / "python")
+
+
 def generate_root_files(spec: SandboxSpec) -> tuple[RootFiles, list[list[str]]]:
-    """Files to write below every layer, and directories of the machine to show read-only."""
+    """Return files to write below every layer, and directories of the machine to bind read-only."""
     hosts = f"127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost\n127.0.1.1\t{spec.hostname}\n"
     files: RootFiles = {
         "/dev": [0o755, None],
@@ -51,7 +62,7 @@ def generate_root_files(spec: SandboxSpec) -> tuple[RootFiles, list[list[str]]]:
 
 
 def cached_tree(files: RootFiles) -> Path:
-    """The directory of the cache that holds these files, written when it is first asked for."""
+    """Return the directory of the cache that holds these files. Writes it if it is missing."""
     uid = sandbox_uid()
     digest = hashlib.sha256(json.dumps([uid, files], sort_keys=True).encode()).hexdigest()[:24]
     home = cache_root() / "skeletons"
@@ -59,22 +70,22 @@ def cached_tree(files: RootFiles) -> Path:
     if final.is_dir():
         return final
     home.mkdir(exist_ok=True)
-    half = Path(tempfile.mkdtemp(prefix=f"{digest}.", dir=home))
+    temporary = Path(tempfile.mkdtemp(prefix=f"{digest}.", dir=home))
     for path, (mode, text) in files.items():
-        _write_entry(half / path.lstrip("/"), mode, text)
-    half.chmod(0o755)
+        _write_entry(temporary / path.lstrip("/"), mode, text)
+    temporary.chmod(0o755)
     if os.geteuid() == 0:
-        for entry in (half, *half.rglob("*")):
+        for entry in (temporary, *temporary.rglob("*")):
             os.lchown(entry, uid, uid)
     try:
-        half.rename(final)
+        temporary.rename(final)
     except OSError:  # another process was faster
-        shutil.rmtree(half)
+        shutil.rmtree(temporary)
     return final
 
 
 def _write_entry(path: Path, mode: int | None, text: str | None) -> None:
-    """A directory (text None), a link (mode None), or a file."""
+    """Write a directory (text None), a link (mode None), or a file."""
     if text is None:
         path.mkdir(parents=True, exist_ok=True)
     elif mode is None:
@@ -89,20 +100,21 @@ def _write_entry(path: Path, mode: int | None, text: str | None) -> None:
 
 
 def anonymous_mounts(spec: SandboxSpec) -> list[list[str]]:
-    """Directories of the machine whose place must not show: the running interpreter's, and an empty
-    one over this package where the box would see it, as it holds the starter tasks' solutions."""
+    """Return directories of the machine whose path must stay hidden: the interpreter's, and an
+    empty one that covers this package if it is visible, because it holds solutions of the starter
+    tasks."""
     if spec.image.root is not None:
         return []
     home = python_home()
     found = [[home[1], "/opt/python"]] if home else []
-    for tree, place in (("/usr", "/usr"), *([(home[0], "/opt/python")] if home else [])):
+    for tree, target in (("/usr", "/usr"), *([(home[0], "/opt/python")] if home else [])):
         if PACKAGE.is_relative_to(tree):
-            found.append([str(cached_tree({})), str(Path(place, PACKAGE.relative_to(tree)))])
+            found.append([str(cached_tree({})), str(Path(target, PACKAGE.relative_to(tree)))])
     return found
 
 
 def environment(spec: SandboxSpec) -> dict[str, str]:
-    """What a command in the box finds in its environment."""
+    """Return the environment variables of commands."""
     path = STANDARD_PATH
     if spec.image.root is None and python_home():
         path += ":/opt/python/bin"
@@ -112,8 +124,8 @@ def environment(spec: SandboxSpec) -> dict[str, str]:
 
 
 def _add_determinism(files: RootFiles, settings: Determinism) -> None:
-    """A machine id, a seeded shell, and the library that /etc/ld.so.preload names: so it does not
-    show in the environment, and holds for programs that are started with an empty one."""
+    """Add a machine id, a seeded shell, and the library that /etc/ld.so.preload names. It so does
+    not show in the environment, and also applies to programs that start with an empty one."""
     files["/etc/machine-id"] = [0o444, f"{settings.machine_id}\n"]
     files[RANDOM_FILE] = [0o644, f"RANDOM={settings.random_seed_for(0)}\n"]
     built = clock.clock_library(settings)
@@ -130,7 +142,7 @@ def _resolv_conf(spec: SandboxSpec) -> str:
 
 
 def _java_settings() -> list[str]:
-    """Where Debian keeps the settings without which its Java does not start."""
+    """Return the directories in which Debian keeps settings that its Java needs to start."""
     return sorted(str(path) for path in Path("/etc").glob("java-*-openjdk"))
 
 

@@ -1,8 +1,9 @@
-"""Watches boxes that no control group bounds: a thread of the owner that looks at /proc.
+"""Enforces limits for sandboxes without a control group, in a thread of the owner that reads /proc.
 
-A box over its memory loses its largest process, one over the processor time of an action the
-process that used most of it. What it sees: resident memory, several times a second. What it cannot
-see: memory held without being mapped (memfd, pipes), and processes that live for less than a look.
+A sandbox that exceeds its memory loses its largest process; one that exceeds the processor time of
+an action loses the process that used most of it. The watchdog sees resident memory, several times a
+second. It does not see memory that is not mapped (memfd, pipes), nor processes that live for less
+than an interval.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from dataclasses import dataclass, field
 from intercode.sandbox.contract import LimitExceeded
 from intercode.sandbox.supervisor.runtime.cgroups import process_start_ticks
 
-_INTERVAL_SECONDS = 0.1  # between two looks, at least
-_MAX_CPU_SHARE = 0.1  # of a processor that looking may take, at most
-_GRACE_SECONDS = 0.2  # of processor time, before a box that goes on loses another process
+_INTERVAL_SECONDS = 0.1  # between two checks, at least
+_MAX_CPU_SHARE = 0.1  # share of a processor that checks may take
+_GRACE_SECONDS = 0.2  # of processor time, until the sandbox loses another process
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -29,16 +30,16 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 class _Process:
     pid: int
     parent: int
-    cpu_ticks: int  # clock ticks of processor time
-    child_cpu_ticks: int  # the same, of children that have ended
+    cpu_ticks: int  # processor time in clock ticks
+    child_cpu_ticks: int  # the same for children that have ended
     start_ticks: int
     resident: int  # bytes
 
 
 @dataclass(slots=True)
 class Watch:
-    """One box. ``keeper`` is its keeper's pid; ``memory`` in bytes and ``cpu_seconds`` are its
-    bounds, None for none; ``breach`` is the one that a process was last killed for."""
+    """A watched sandbox. ``memory`` is in bytes; None disables a limit. ``limit_exceeded`` is the
+    limit for which a process was last killed."""
 
     supervisor_pid: int
     memory: int | None
@@ -50,12 +51,12 @@ class Watch:
     cpu_ticks_at_start: dict[int, int] = field(default_factory=dict)
 
     def restart(self) -> None:
-        """An action begins: its processor time counts from now."""
+        """Begin an action, whose processor time counts from now."""
         self.restart_requested = True
 
 
 class Watchdog:
-    """The thread and what it watches. Use ``watch`` and ``unwatch``."""
+    """The thread and the sandboxes that it watches. Use ``watch`` and ``unwatch``."""
 
     _current: Watchdog | None = None
     _owner_pid = 0
@@ -67,20 +68,22 @@ class Watchdog:
 
     @classmethod
     def watch(cls, watch: Watch) -> None:
-        """Begin to watch a box; the thread runs as long as there is one."""
-        if cls._owner_pid != os.getpid():  # a forked child has no such thread, and its own boxes
+        """Start to watch a sandbox. The thread runs while there is one."""
+        if cls._owner_pid != os.getpid():  # a forked child has no such thread and its own sandboxes
             cls._current, cls._owner_pid, cls._lock = cls(), os.getpid(), threading.Lock()
         with cls._lock:
-            dog = cls._current = cls._current or cls()
+            watchdog = cls._current = cls._current or cls()
             watch.start_ticks = process_start_ticks(watch.supervisor_pid)
-            dog._watches[watch.supervisor_pid] = watch
-            if dog._thread is None:
-                dog._thread = threading.Thread(target=dog._run, name="intercode-watch", daemon=True)
-                dog._thread.start()
+            watchdog._watches[watch.supervisor_pid] = watch
+            if watchdog._thread is None:
+                watchdog._thread = threading.Thread(
+                    target=watchdog._run, name="intercode-watch", daemon=True
+                )
+                watchdog._thread.start()
 
     @classmethod
     def unwatch(cls, watch: Watch) -> None:
-        """The box has ended."""
+        """Stop to watch a sandbox that has ended."""
         if cls._current is not None and cls._owner_pid == os.getpid():
             cls._current._watches.pop(watch.supervisor_pid, None)
 
@@ -88,7 +91,7 @@ class Watchdog:
         pause = _INTERVAL_SECONDS
         while True:
             time.sleep(pause)
-            began = time.thread_time()  # a box that keeps the machine busy is not looked at less
+            began = time.thread_time()  # processor time, so that a busy machine is checked as often
             with self._lock:
                 if not self._watches:
                     self._thread = None
@@ -97,7 +100,7 @@ class Watchdog:
             pause = max(_INTERVAL_SECONDS, (time.thread_time() - began) / _MAX_CPU_SHARE)
 
     def check_all(self) -> None:
-        """One pass over every box that is watched."""
+        """Check every watched sandbox once."""
         found = {
             p.pid: p
             for name in os.listdir("/proc")
@@ -107,15 +110,15 @@ class Watchdog:
         for process in found.values():
             families[process.parent].append(process)
         for watch in list(self._watches.values()):
-            keeper = found.get(watch.supervisor_pid)
-            if keeper is None or keeper.start_ticks != watch.start_ticks:
+            supervisor = found.get(watch.supervisor_pid)
+            if supervisor is None or supervisor.start_ticks != watch.start_ticks:
                 self._watches.pop(watch.supervisor_pid, None)
                 continue
-            inside = _descendants(watch.supervisor_pid, families)
+            members = _descendants(watch.supervisor_pid, families)
             if watch.memory is not None:
-                _enforce_memory(watch, inside)
+                _enforce_memory(watch, members)
             if watch.cpu_seconds is not None:
-                _enforce_cpu_time(watch, inside, keeper.child_cpu_ticks)
+                _enforce_cpu_time(watch, members, supervisor.child_cpu_ticks)
 
 
 def _read_process(name: str) -> _Process | None:
@@ -134,7 +137,8 @@ def _read_process(name: str) -> _Process | None:
 
 
 def _pages_of_threads(name: str) -> int:
-    """What a process has whose first thread has ended: it is told of the others only."""
+    """Return the memory of a process whose first thread has ended. Only its other threads report
+    it."""
     pages = 0
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{name}/task"):
@@ -143,10 +147,10 @@ def _pages_of_threads(name: str) -> int:
     return pages
 
 
-def _descendants(keeper: int, families: dict[int, list[_Process]]) -> list[_Process]:
-    """Every process of a box: all that descend from its keeper."""
+def _descendants(supervisor: int, families: dict[int, list[_Process]]) -> list[_Process]:
+    """Return the descendants of a supervisor, which are the processes of its sandbox."""
     out: list[_Process] = []
-    left = [keeper]
+    left = [supervisor]
     while left:
         children = families.get(left.pop(), [])
         out += children
@@ -154,17 +158,18 @@ def _descendants(keeper: int, families: dict[int, list[_Process]]) -> list[_Proc
     return out
 
 
-def _enforce_memory(watch: Watch, inside: list[_Process]) -> None:
+def _enforce_memory(watch: Watch, members: list[_Process]) -> None:
     assert watch.memory is not None
-    if sum(p.resident for p in inside) <= watch.memory:
+    if sum(p.resident for p in members) <= watch.memory:
         return
-    sizes = [(_proportional_memory(p), p) for p in inside]  # pages that several share count once
+    sizes = [(_proportional_memory(p), p) for p in members]  # counts shared pages once
     if sum(size for size, _ in sizes) > watch.memory:
         _kill(watch, max(sizes, key=lambda pair: pair[0])[1], "memory")
 
 
 def _proportional_memory(process: _Process) -> int:
-    """A process's memory, with its share of what it shares; all of it where that is not told."""
+    """Return a process's memory with its part of shared pages, or all of it if the kernel does not
+    tell."""
     with suppress(OSError, ValueError), open(f"/proc/{process.pid}/smaps_rollup") as f:
         for line in f:
             if line.startswith("Pss:"):
@@ -172,21 +177,21 @@ def _proportional_memory(process: _Process) -> int:
     return process.resident
 
 
-def _enforce_cpu_time(watch: Watch, inside: list[_Process], ended: int) -> None:
+def _enforce_cpu_time(watch: Watch, members: list[_Process], ended: int) -> None:
     assert watch.cpu_seconds is not None
-    total = (ended + sum(p.cpu_ticks + p.child_cpu_ticks for p in inside)) / _TICK
+    total = (ended + sum(p.cpu_ticks + p.child_cpu_ticks for p in members)) / _TICK
     if watch.restart_requested:
         watch.restart_requested = False
         watch.cpu_deadline = total + watch.cpu_seconds
-        watch.cpu_ticks_at_start = {p.pid: p.cpu_ticks for p in inside}
-    elif total > watch.cpu_deadline and inside:
+        watch.cpu_ticks_at_start = {p.pid: p.cpu_ticks for p in members}
+    elif total > watch.cpu_deadline and members:
         watch.cpu_deadline = total + _GRACE_SECONDS
-        busiest = max(inside, key=lambda p: p.cpu_ticks - watch.cpu_ticks_at_start.get(p.pid, 0))
+        busiest = max(members, key=lambda p: p.cpu_ticks - watch.cpu_ticks_at_start.get(p.pid, 0))
         _kill(watch, busiest, "cpu")
 
 
 def _kill(watch: Watch, process: _Process, why: LimitExceeded) -> None:
-    with suppress(OSError):  # it has ended
+    with suppress(OSError):  # the process has ended
         fd = os.pidfd_open(process.pid)
         try:
             if process_start_ticks(process.pid) == process.start_ticks:

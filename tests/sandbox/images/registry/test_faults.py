@@ -170,6 +170,7 @@ def test_sent_round_in_circles(tmp_path: Path) -> None:
             resolve(f"registry:{host}/x:1", tmp_path)
 
 
+@pytest.mark.slow
 def test_other_answers(tmp_path: Path) -> None:
     answers = [
         ((403, {}), UsageError, "does not give"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import shutil
 import ssl
 import subprocess
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from intercode.core.errors import UsageError
 from intercode.sandbox.images import registry, resolve
 from intercode.sandbox.images.cache import records
 from intercode.sandbox.images.oci import documents
+from support import requirements
 from support.registries import MANIFEST, push, put_manifest
 from support.registries import registry as server
 from support.saved_images import Saved, described, entry, layer, listing
@@ -67,6 +67,7 @@ def test_a_tag_is_asked_for_again_only_when_told(host: str, tmp_path: Path) -> N
     assert len(list((tmp_path / "blobs").glob("[!.]*"))) == 3, "the layer in common came once"
 
 
+@pytest.mark.slow
 def test_the_image_for_this_machine(host: str, tmp_path: Path) -> None:
     base = f"http://{host}/v2/many"
     foreign = Saved([OTHER.layers[1]], facts={"architecture": "s390x"})
@@ -97,8 +98,7 @@ def test_what_is_not_there(host: str, tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A certificate for 127.0.0.1 that is its own authority, and its key."""
-    if not shutil.which("openssl"):
-        pytest.skip("needs openssl to make a certificate: apt-get install openssl")
+    requirements.require("openssl")
     folder = tmp_path_factory.mktemp("tls")
     paths = folder / "cert.pem", folder / "key.pem"
     subprocess.run(

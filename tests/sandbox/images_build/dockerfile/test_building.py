@@ -3,7 +3,6 @@ machine's programs; on a real Debian where there is one."""
 
 from __future__ import annotations
 
-import os
 import tarfile
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from intercode.sandbox.images import dockerfile
 from intercode.sandbox.images.build import built_images, steps
 from intercode.sandbox.images.build.base_images import BaseImageResolver
 from intercode.sandbox.images.build.on_demand import resolve_or_build
+from support import requirements
 
 pytestmark = pytest.mark.sandbox
 
@@ -107,12 +107,12 @@ COPY --from=other:1 /etc/issue /srv/
     (tree / "etc").mkdir(parents=True)
     (tree / "etc" / "issue").write_text("an issue\n")
     table = {"mine": "host", "other:1": f"dir:{tree}"}
-    image = build(context, text, table=table)
+    image = build(context, text, aliases=table)
     assert shown(image, "cat /srv/thing /srv/issue; ls /out 2>&1 | wc -l") == "made\nan issue\n1\n"
-    one = build(context, text, table=table, target="one")
+    one = build(context, text, aliases=table, target="one")
     assert shown(one, "cat /out/thing; ls /srv") == "made\n"
     with pytest.raises(DataError, match=r"Dockerfile:4: RUN false failed \(1\)"):
-        build(context, text, table=table, target="broken")
+        build(context, text, aliases=table, target="broken")
 
 
 def test_the_users_table_says_what_names_mean(
@@ -192,6 +192,7 @@ def test_a_file_that_is_not_there_or_builds_on_itself(context: Path) -> None:
         build(context, f"FROM dockerfile:{context}/Dockerfile\n")
 
 
+@pytest.mark.slow
 def test_a_stage_that_is_none_is_told_with_the_near_one(context: Path) -> None:
     def only_host(spec: str) -> Image:
         if spec != "host":
@@ -202,7 +203,7 @@ def test_a_stage_that_is_none_is_told_with_the_near_one(context: Path) -> None:
     (context / "Dockerfile").write_text(text)
     why = r"Dockerfile:3: no stage above is called 'bilder'; did you mean 'builder'\? .*COPY --from"
     with pytest.raises(UsageError, match=why):
-        dockerfile.build(context, BaseImageResolver(only_host), lambda _: None)
+        dockerfile.build_dockerfile(context, BaseImageResolver(only_host), lambda _: None)
 
 
 def test_no_detour_leads_to_files_of_this_machine(context: Path) -> None:
@@ -216,24 +217,18 @@ def test_no_detour_leads_to_files_of_this_machine(context: Path) -> None:
         build(context, "FROM host\n")
 
 
-@pytest.mark.skipif(
-    not os.environ.get("INTERCODE_TEST_IMAGE"),
-    reason="set INTERCODE_TEST_IMAGE=recipe:nl2bash once `intercode image build nl2bash` has run",
-)
+@pytest.mark.rootfs
 def test_a_line_without_an_end_is_not_kept(context: Path) -> None:
-    base, heard = os.environ["INTERCODE_TEST_IMAGE"], list[str]()
+    base, heard = requirements.image("nl2bash"), list[str]()
     build(context, f"FROM {base}\nRUN head -c 3000000 /dev/zero | tr '\\0' x\n",
-          progress=heard.append, again=True)  # fmt: skip
+          progress=heard.append, force=True)  # fmt: skip
     assert sum(map(len, heard)) > 3_000_000 and max(map(len, heard)) <= 1 << 16
 
 
-@pytest.mark.skipif(
-    not os.environ.get("INTERCODE_TEST_IMAGE"),
-    reason="set INTERCODE_TEST_IMAGE=recipe:nl2bash once `intercode image build nl2bash` has run",
-)
+@pytest.mark.rootfs
 def test_commands_that_need_several_ids(context: Path) -> None:
     """As those of packages do: other owners, users, a switch to them."""
-    base = os.environ["INTERCODE_TEST_IMAGE"]
+    base = requirements.image("nl2bash")
     text = (
         f"FROM {base}\nRUN useradd -m joe && touch /home/joe/f && chown joe:joe /home/joe/f "
         "&& su joe -c 'id -un > ~/me' && stat -c %U /home/joe/f >> /home/joe/me\n"
@@ -245,10 +240,7 @@ def test_commands_that_need_several_ids(context: Path) -> None:
     assert len(owners) == 1
 
 
-@pytest.mark.skipif(
-    not os.environ.get("INTERCODE_TEST_IMAGE"),
-    reason="set INTERCODE_TEST_IMAGE=recipe:nl2bash once `intercode image build nl2bash` has run",
-)
+@pytest.mark.rootfs
 def test_commands_see_nothing_of_this_machine(
     context: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -258,7 +250,7 @@ def test_commands_see_nothing_of_this_machine(
         f"ls {context} 2>&1; echo x > /proc/sys/kernel/hostname; mknod /srv/d b 8 0; kill -9 1;"
         "mount -t tmpfs x /mnt; touch /sys/x; echo the end"
     )
-    base = os.environ["INTERCODE_TEST_IMAGE"]
+    base = requirements.image("nl2bash")
     image = build(context, f"FROM {base}\nRUN ({look}) > /srv/told 2>&1\n")
     told = shown(image, "cat /srv/told")
     assert "SECRET_OF_MINE" not in told and "the end" in told
@@ -274,6 +266,7 @@ def test_commands_see_nothing_of_this_machine(
     assert int(count) <= 6
 
 
+@pytest.mark.slow
 def test_what_nobody_could_read_is_refused_and_removed(context: Path) -> None:
     """Directories deeper than a path is long."""
     text = "FROM host\nRUN cd /tmp; for i in $(seq {}); do mkdir aaa && cd aaa; done; true\n"

@@ -32,8 +32,8 @@ _TIMEOUT_STATUS = 124
 
 
 def subordinate_ids(sub_ids: Path = Path("/etc/subuid")) -> tuple[int, int]:
-    """The first of the machine's ids that may be root's companions in a box, and their number: 0
-    where there are none."""
+    """Return the first of the machine's ids that may be root's companions in a box, and their
+    number: 0 where there are none."""
     if os.geteuid() == 0:
         return _ROOT_RANGE_START, _RANGE_SIZE
     me = {str(os.geteuid()), _user_name()}
@@ -86,7 +86,7 @@ def run_multi_uid(
         "layers": [str(tree) for tree in lowers], "upper": str(home), "stage": str(stage),
         "argv": list(argv), "env": dict(env), "cwd": cwd,
         "files": {"resolv.conf": _read_text("/etc/resolv.conf"), **files},
-        "limits": _LIMITS, "binds": [], "shown": [], "look": "docker",
+        "limits": _LIMITS, "binds": [], "anonymous_mounts": [], "appearance": "docker",
     }  # fmt: skip
     ours, theirs = socket.socketpair()
     with ours, _start_process(theirs, request, timeout) as (process, output):

@@ -1,11 +1,14 @@
-/* One process per box, outside its process namespace: sets the box up, starts commands in it, reads
-   and writes its files, and takes the box down when its owner goes away. See box/keeper.py.
+/* The supervisor of one sandbox, a process outside of the sandbox's process namespace. It sets the
+   sandbox up, starts commands in it, reads and writes its files, and ends it when the owner goes
+   away. See runtime/supervisor.py.
 
-   The launcher starts it with a connection as descriptor 3 and, if there is one, the program of PID 1
-   as descriptor 4. On 3 comes first what the blank is to be, then the request for a box; where
-   descriptors cannot be passed, the request comes with the first message and they are inherited.
+   The launcher passes its connection as descriptor 3 and the program of PID 1, if there is one, as
+   descriptor 4. The first message on 3 describes the isolation, the second is the request for a
+   sandbox. Where descriptors cannot be passed, the first message contains the request, and the
+   descriptors are inherited.
 
-   Started with the path of a socket it keeps the container whose PID 1 it is: see container.c. */
+   Started with the path of a socket as its argument, it supervises a container as PID 1: see
+   container/container.c. */
 
 #define _GNU_SOURCE
 #include "supervisor.h"
@@ -23,41 +26,43 @@
 #define PROGRAM 4
 #define INHERITED 5
 
-/* --------------------------------------------------------------------- set-up */
+/* ---------------------------------------------------------------------- set-up */
 static int set_up(const int *fds, size_t count) {
-    const char *hostname = get_text(box.spec, "hostname");
-    const struct json *limits = get(box.spec, "limits");
-    if (sethostname(hostname, strlen(hostname))) return failed("sethostname");
-    if (lay_out(&box.layout, box.spec, fds, count)) return -1;
-    if (!strcmp(get_text(box.spec, "look"), "docker")
-        && (open_terminal() || become_bash(&box.blank, limits, get(box.spec, "env"))))
+    const char *hostname = json_text(sandbox.spec, "hostname");
+    const struct json *limits = json_get(sandbox.spec, "limits");
+    if (sethostname(hostname, strlen(hostname))) return fail("sethostname");
+    if (mount_root_layout(&sandbox.layout, sandbox.spec, fds, count)) return -1;
+    if (!strcmp(json_text(sandbox.spec, "appearance"), "docker")
+        && (open_terminal()
+            || run_init_shell(&sandbox.isolation, limits, json_get(sandbox.spec, "env"))))
         return -1;
-    if (limited(limits, true, 0)) return -1;
-    if (get_bool(box.spec, "steady") && personality(ADDR_NO_RANDOMIZE) < 0)
-        return failed("personality");
-    if ((box.root = open("/", DIRECTORY)) < 0) return failed("/");
-    if (get_bool(box.spec, "steady")) look_around(box.root, 0);
-    if ((box.init_fd = pidfd_of(box.blank.init)) < 0) return failed("pidfd_open");
+    if (set_limits(limits, true, 0)) return -1;
+    if (json_bool(sandbox.spec, "deterministic") && personality(ADDR_NO_RANDOMIZE) < 0)
+        return fail("personality");
+    if ((sandbox.root = open("/", DIRECTORY)) < 0) return fail("/");
+    if (json_bool(sandbox.spec, "deterministic")) visit_directories(sandbox.root, 0);
+    if ((sandbox.init_fd = pidfd_of(sandbox.isolation.init)) < 0) return fail("pidfd_open");
     return 0;
 }
 
 int main(int count, char **arguments) {
-    struct message order, request;
+    struct message setup, request;
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
     signal(SIGCHLD, SIG_DFL);
-    if (count > 1) keep_container(arguments);
+    if (count > 1) supervise_container(arguments);
     prctl(PR_SET_NAME, "intercode", 0, 0, 0);
     for (int fd = LAUNCHER; fd < INHERITED + MOST_FDS; fd++) fcntl(fd, F_SETFD, FD_CLOEXEC);
-    if (!receive(LAUNCHER, &order)) _exit(1);
-    size_t inherited = (size_t)get_number(order.body, "inherited");
+    if (!receive(LAUNCHER, &setup)) _exit(1);
+    size_t inherited = (size_t)json_number(setup.body, "inherited");
     close_range((unsigned)(INHERITED + inherited), ~0U, 0);
-    key = strtoul(get_text(order.body, "key"), NULL, 10);
-    bool blank = !make_blank(&box.blank, order.body, get_bool(order.body, "program") ? PROGRAM : -1);
-    int code = errno;
+    filter_key = strtoul(json_text(setup.body, "key"), NULL, 10);
+    bool created = !create_isolation(&sandbox.isolation, setup.body,
+                                     json_bool(setup.body, "program") ? PROGRAM : -1);
+    int error = errno;
     close(PROGRAM);
     if (inherited) {
-        request = (struct message){.body = (struct json *)get(order.body, "request"),
+        request = (struct message){.body = (struct json *)json_get(setup.body, "request"),
                                    .count = inherited};
         for (size_t i = 0; i < inherited; i++) request.fds[i] = INHERITED + (int)i;
     } else if (!receive(LAUNCHER, &request)) {
@@ -65,11 +70,11 @@ int main(int count, char **arguments) {
     }
     close(LAUNCHER);
     if (!request.count) _exit(1);
-    box.owner = request.fds[0];
-    box.spec = request.body;
-    errno = code;
-    bool made = blank && !set_up(request.fds + 1, request.count - 1);
-    welcome(made);
+    sandbox.owner = request.fds[0];
+    sandbox.spec = request.body;
+    errno = error;
+    bool ready = created && !set_up(request.fds + 1, request.count - 1);
+    send_handshake(ready);
     for (size_t i = 1; i < request.count; i++) close(request.fds[i]);
     serve();
     _exit(0);

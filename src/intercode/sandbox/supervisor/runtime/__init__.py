@@ -1,6 +1,6 @@
-"""What runs on the far side: the launcher and, one per sandbox, its keeper.
+"""What runs in the launcher, in the interpreted supervisors, and in PID 1 of a sandbox.
 
-This package is loaded by a fresh interpreter with an empty environment. It uses the standard
-library only and knows nothing of the rest of intercode, so that a sandbox costs little memory
-and nothing of the owner's process can be found in it.
+A fresh interpreter with an empty environment loads this package as the top-level package
+``runtime``. It imports only the standard library and itself, so that a sandbox takes little memory
+and holds nothing of the owner's process.
 """

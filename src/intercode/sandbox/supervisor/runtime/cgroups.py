@@ -1,10 +1,9 @@
-"""Control groups: one per box, in which the kernel bounds what the whole box uses.
+"""Control groups, one per sandbox, in which the kernel limits the whole sandbox.
 
-Moving a process between groups can make the kernel wait for some milliseconds. So the launcher
-itself always sits in the group of the next box, which a fork inherits, and moves on afterwards,
-when nobody waits for it. A few groups whose boxes have ended are kept for the next ones. Groups lie
-below the group that the owner runs in, so that the owner's own bounds still hold for its boxes.
-Nothing here is visible from within a box.
+Moving a process between groups can block for some milliseconds. So the launcher is always in the
+group of the next sandbox, which a fork inherits, and moves on afterwards when no request waits.
+Some groups of ended sandboxes are reused. Groups are created below the owner's own group, so that
+the owner's limits still apply. A sandbox cannot see its group.
 """
 
 from __future__ import annotations
@@ -13,34 +12,28 @@ import contextlib
 import errno
 import os
 
-from .cgroup_paths import (
-    delegate_controllers,
-    own_groups,
-    read_control_file,
-    usable_parents,
-    write_control_file,
-)
-
-TYPE_CHECKING = False  # the module typing would double this process's memory
+TYPE_CHECKING = False  # importing typing would double this process's memory
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-_PREFIX = "intercode-"  # and the id of the boxes
-_IDLE = "idle"  # where a launcher goes before it ends
-_MAX_FREE = 4  # groups without a box
-_DEVICE_FILES_MEMORY = 65 << 20  # what /dev and /dev/shm of a box may hold
+_PREFIX = "intercode-"  # followed by the user id of the sandboxes
+_IDLE = "idle"  # the group that a launcher enters before it ends
+_MAX_FREE = 4  # unused groups that are kept
+_DEVICE_FILES_MEMORY = 65 << 20  # what /dev and /dev/shm of a sandbox may hold
 
 
 class CgroupAllocator:
-    """The groups that one launcher makes. Raises OSError where it cannot make any."""
+    """Creates the groups of one launcher. Raises OSError if that is not possible."""
 
-    def __init__(self, uid: int, places: tuple[int, dict[str, str]] | None = None) -> None:
-        self.version, parents = places or usable_parents(own_groups())
+    def __init__(
+        self, uid: int, groups_by_controller: tuple[int, dict[str, str]] | None = None
+    ) -> None:
+        self.version, parents = groups_by_controller or usable_parents(own_groups())
         if self.version == 2:
             delegate_controllers(parents[""])
         self.directories = {name: f"{parent}/{_PREFIX}{uid}" for name, parent in parents.items()}
         self.current: str | None = None
-        """The group that this process is in, and its next fork will be."""
+        """The group of this process, and so of its next fork."""
         self._count = 0
         self._bounds: tuple[int, int] | None = None
         self._applied_bounds: dict[str, tuple[int, int]] = {}
@@ -49,15 +42,16 @@ class CgroupAllocator:
         self._partly_removed: set[str] = set()
         for home in self.directories.values():
             _enter_directory(home, uid)
-        self._name_prefix = f"{os.stat('/proc/self/ns/pid').st_ino}.{os.getpid()}.{process_start_ticks(os.getpid())}"
+        pid, namespace = os.getpid(), os.stat("/proc/self/ns/pid").st_ino
+        self._name_prefix = f"{namespace}.{pid}.{process_start_ticks(pid)}"
         self.remove_stale()
 
     def paths(self, name: str) -> dict[str, str]:
-        """A group's directory per controller."""
+        """Return a group's directory per controller."""
         return {controller: f"{home}/{name}" for controller, home in self.directories.items()}
 
     def enter_next(self) -> None:
-        """Move this process into the group of the box that is forked next."""
+        """Move this process into the group of the next sandbox."""
         if self._free:
             name = self._free.pop()
         else:
@@ -65,19 +59,19 @@ class CgroupAllocator:
             self._count += 1
             for path in self.paths(name).values():
                 os.mkdir(path)
-            if self._bounds:  # those of the last box, most likely also those of the next
+            if self._bounds:  # the last limits are most likely those of the next sandbox
                 self._write_bounds(name, self._bounds)
         self._move(name)
         self.current = name
 
     def take_current(self) -> str:
-        """The group that a fork was made in: from now on no longer this process's to give."""
+        """Hand over the current group to the sandbox that was forked in it."""
         assert self.current is not None
         name, self.current = self.current, None
         return name
 
     def set_bounds(self, name: str, memory: int, processes: int) -> None:
-        """Give a group that was taken its bounds (bytes, count; 0 for none). Raises OSError."""
+        """Set the limits of a group in bytes and processes; 0 means none. Raises OSError."""
         self._bounds = (memory, processes)
         if self._applied_bounds.get(name) != self._bounds:
             self._write_bounds(name, self._bounds)
@@ -94,7 +88,7 @@ class CgroupAllocator:
             return
         both = f"{paths['memory']}/memory.memsw.limit_in_bytes"
         with_swap = os.path.exists(both)
-        if with_swap and not fresh:  # it may never be below the other
+        if with_swap and not fresh:  # this limit may never be below the other
             write_control_file(both, "-1")
         write_control_file(f"{paths['memory']}/memory.limit_in_bytes", str(memory or -1))
         if with_swap and memory:
@@ -102,13 +96,13 @@ class CgroupAllocator:
         write_control_file(f"{paths['pids']}/pids.max", str(processes or "max"))
 
     def _move(self, name: str) -> None:
-        """Go into a group. This process has one thread, for which version 1 has a file that does
-        not make it wait for all others."""
+        """Enter a group. For a process with one thread, version 1 has a file that does not
+        block."""
         for path in self.paths(name).values():
             write_control_file(f"{path}/{'cgroup.procs' if self.version == 2 else 'tasks'}", "0")
 
     def thaw(self, name: str) -> None:
-        """Let what was frozen go on, or in version 1 it could not even be killed."""
+        """Thaw a group. In version 1, frozen processes cannot even be killed."""
         with contextlib.suppress(OSError):
             if self.version == 2:
                 write_control_file(f"{self.directories['']}/{name}/cgroup.freeze", "0")
@@ -116,10 +110,10 @@ class CgroupAllocator:
                 write_control_file(f"{self.directories['freezer']}/{name}/freezer.state", "THAWED")
 
     def release(self, name: str) -> bool:
-        """A box has ended: keep its group for another one, or remove it. False while there still
-        are processes in it."""
-        whole = name not in self._partly_removed
-        if whole and len(self._free) < self._max_free and self._is_reusable(name):
+        """Keep the group of an ended sandbox for another one, or remove it. Return False while it
+        still has processes."""
+        complete = name not in self._partly_removed
+        if complete and len(self._free) < self._max_free and self._is_reusable(name):
             self._free.append(name)
             return True
         return self.remove(name)
@@ -138,10 +132,10 @@ class CgroupAllocator:
             ]
         except OSError:
             return False
-        return lines[0] == "max 0" and "oom_kill 0" in lines[1:]  # no limit was met in it
+        return lines[0] == "max 0" and "oom_kill 0" in lines[1:]  # no limit was exceeded in it
 
     def remove(self, name: str) -> bool:
-        """Remove a group. False while there still are processes in it."""
+        """Remove a group. Return False while it still has processes."""
         gone = True
         for path in self.paths(name).values():
             try:
@@ -153,13 +147,12 @@ class CgroupAllocator:
         if gone:
             self._applied_bounds.pop(name, None)
             self._partly_removed.discard(name)
-        else:  # in part, maybe: it cannot be kept any more
+        else:  # it may be removed in part, and so cannot be reused
             self._partly_removed.add(name)
         return gone
 
     def leave_current(self) -> list[str]:
-        """Go out of the group that waits for the next box, and keep none from now on. Returns those
-        that have to be removed."""
+        """Leave the current group and stop reusing groups. Return the groups to be removed."""
         self._max_free = 0
         for path in self.paths(_IDLE).values():
             with contextlib.suppress(OSError):
@@ -187,7 +180,7 @@ class CgroupAllocator:
 
 
 def remove_directories(homes: Sequence[str]) -> None:
-    """Remove the directories of launchers that have all ended, or leave them to those in use."""
+    """Remove the directories of ended launchers, unless other launchers use them."""
     for home in homes:
         with contextlib.suppress(OSError):
             os.rmdir(f"{home}/{_IDLE}")
@@ -196,22 +189,23 @@ def remove_directories(homes: Sequence[str]) -> None:
 
 
 def memory_limit(limits: dict[str, int], in_memory: bool) -> int:
-    """Bytes for a box's group: what its processes may use, and what its files may take up, so that
-    a full disk is told to the program that fills it and does not kill it."""
+    """Return the memory limit of a sandbox's group in bytes: for its processes and its files, so
+    that a program on a full disk gets an error and is not killed."""
     return limits["memory"] + _DEVICE_FILES_MEMORY + (limits["disk"] if in_memory else 0)
 
 
 def process_start_ticks(pid: int) -> int:
-    """When a process began, in clock ticks since boot. Raises OSError where none is alive."""
+    """Return when a process started, in clock ticks since boot. Raises OSError if it is not
+    alive."""
     with open(f"/proc/{pid}/stat", "rb") as f:
         fields = f.read().rpartition(b")")[2].split()
-    if fields[0] in (b"Z", b"X") and int(fields[17]) <= 1:  # no thread of it goes on
+    if fields[0] in (b"Z", b"X") and int(fields[17]) <= 1:  # no other thread continues
         raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH), str(pid))
     return int(fields[19])
 
 
 def _enter_directory(home: str, uid: int) -> None:
-    """Make a launchers' directory and go into it, so that nobody else removes it."""
+    """Make the directory of launchers and enter it, so that no other process removes it."""
     for last in (False, False, False, True):
         try:
             _make_group(home, uid)
@@ -220,16 +214,132 @@ def _enter_directory(home: str, uid: int) -> None:
             _make_group(f"{home}/{_IDLE}", uid)
             write_control_file(f"{home}/{_IDLE}/cgroup.procs", "0")
             return
-        except FileNotFoundError:  # another launcher's owner was just clearing up
+        except FileNotFoundError:  # the owner of another launcher was removing it
             if last:
                 raise
 
 
 def _make_group(path: str, uid: int) -> None:
-    """Make a group that the boxes' id may divide and move its processes between."""
+    """Make a group that the sandboxes' user may divide and move its processes in."""
     with contextlib.suppress(FileExistsError):
         os.mkdir(path)
     if os.geteuid() == 0:
         for part in ("", "/cgroup.procs", "/tasks", "/cgroup.subtree_control"):
             with contextlib.suppress(FileNotFoundError):
                 os.chown(path + part, uid, uid)
+
+
+REQUIRED_CONTROLLERS = ("memory", "pids")
+_OTHERS_GROUP = "intercode-rest"  # version 2: the group for other processes of a delegated group
+
+
+def read_control_file(path: str) -> str:
+    """Read a control file."""
+    with open(path) as f:
+        return f.read()
+
+
+def write_control_file(path: str, text: str) -> None:
+    """Write a control file in one call. Raises OSError."""
+    fd = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)
+
+
+def find_groups(mounts: str, own: str) -> dict[str, str]:
+    """Return the directory of this process's group per controller, ``""`` for version 2.
+
+    ``mounts`` and ``own`` are the texts of /proc/self/mountinfo and /proc/self/cgroup.
+    """
+    groups = {}
+    for line in own.splitlines():
+        _, controllers, path = line.split(":", 2)
+        for name in controllers.split(","):
+            groups[name] = path
+    found: dict[str, str] = {}
+    for line in mounts.splitlines():
+        left, _, right = line.partition(" - ")
+        root, point = left.split()[3:5]
+        kind, _, options = right.split(" ", 2)
+        names = [""] if kind == "cgroup2" else options.split(",") if kind == "cgroup" else []
+        for name in names:
+            if name in groups and name not in found:
+                relative = os.path.relpath(groups[name], root)
+                if not relative.startswith(".."):
+                    found[name] = os.path.normpath(f"{point}/{relative}")
+    return found
+
+
+def own_groups() -> dict[str, str]:
+    """Return the result of ``find_groups`` for this process."""
+    with open("/proc/self/mountinfo") as mounts, open("/proc/self/cgroup") as own:
+        return find_groups(mounts.read(), own.read())
+
+
+def usable_parents(groups_by_controller: Mapping[str, str]) -> tuple[int, dict[str, str]]:
+    """Return the version and the directories in which groups can be created.
+
+    Raises OSError with a message that says what is missing.
+    """
+    if all(name in groups_by_controller for name in REQUIRED_CONTROLLERS):
+        names = [*REQUIRED_CONTROLLERS, *(["freezer"] if "freezer" in groups_by_controller else [])]
+        version, parents = 1, {name: groups_by_controller[name] for name in names}
+    elif "" in groups_by_controller:
+        parent = groups_by_controller[""]
+        if os.path.basename(parent) == _OTHERS_GROUP:
+            parent = os.path.dirname(parent)
+        version, parents = 2, {"": parent}
+        missing = set(REQUIRED_CONTROLLERS) - set(
+            read_control_file(f"{parent}/cgroup.controllers").split()
+        )
+        if missing:
+            raise OSError(errno.ENOENT, f"{parent} has no controller {', '.join(sorted(missing))}")
+    else:
+        raise OSError(errno.ENOENT, "no control groups for memory and pids are mounted")
+    for parent in parents.values():
+        if not os.access(parent, os.W_OK):
+            raise OSError(errno.EACCES, f"{parent} is not writable")
+    if version == 2 and not _may_delegate(parents[""]):
+        raise OSError(errno.EBUSY, f"{parents['']} is not delegated to this process")
+    return version, parents
+
+
+def _may_delegate(parent: str) -> bool:
+    """Return whether a group of version 2 delegates memory and pids already, or may be changed: by
+    delegation from systemd, or as the root of a container's own view."""
+    if set(REQUIRED_CONTROLLERS) <= set(
+        read_control_file(f"{parent}/cgroup.subtree_control").split()
+    ):
+        return True
+    for name in ("user.delegate", "trusted.delegate"):
+        with contextlib.suppress(OSError):
+            if os.getxattr(parent, name) == b"1":
+                return True
+    mine = os.stat(parent).st_uid == os.geteuid() != 0
+    with open("/proc/self/cgroup") as f:
+        top = any(line.strip() in ("0::/", f"0::/{_OTHERS_GROUP}") for line in f)
+    return mine or top
+
+
+def delegate_controllers(parent: str) -> None:
+    """Let a version 2 group delegate its controllers, for which it may hold no process itself."""
+    if not set(REQUIRED_CONTROLLERS) <= set(
+        read_control_file(f"{parent}/cgroup.controllers").split()
+    ):
+        return
+    for _ in range(10):
+        if set(REQUIRED_CONTROLLERS) <= set(
+            read_control_file(f"{parent}/cgroup.subtree_control").split()
+        ):
+            return
+        with contextlib.suppress(OSError):
+            write_control_file(f"{parent}/cgroup.subtree_control", "+memory +pids")
+            return
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(f"{parent}/{_OTHERS_GROUP}")
+        for pid in read_control_file(f"{parent}/cgroup.procs").split():
+            with contextlib.suppress(OSError):
+                write_control_file(f"{parent}/{_OTHERS_GROUP}/cgroup.procs", pid)
+    raise OSError(errno.EBUSY, f"the processes of {parent} could not be moved to a group below it")

@@ -1,4 +1,4 @@
-"""Reads and writes files of the box from outside without being led astray by links."""
+"""Reads and writes files of the sandbox from outside, without following links out of it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from .syscalls import open_in_root
 _WRITE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK
 _PATH_FLAGS = os.O_PATH | os.O_DIRECTORY
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_MAX_PATH_BYTES = 4095  # bytes of a path that the kernel takes
-_MAX_DEPTH = 200  # directories within each other, that are looked at beforehand
+_MAX_PATH_BYTES = 4095  # longest path that the kernel accepts, in bytes
+_MAX_DEPTH = 200  # levels of directories that are visited
 
 
 def open_regular(root: int, path: str) -> int:
-    """A descriptor for reading a regular file. Raises OSError for anything else, and for what the
-    kernel makes up in /proc: with this process's rights it would tell more than to the box."""
+    """Open a regular file for reading. Raises OSError for any other kind of file.
+
+    Files of /proc are refused: with the rights of this process they would reveal more than to the
+    sandbox.
+    """
     fd = open_in_root(root, path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
     info = os.fstat(fd)
     mode = info.st_mode
@@ -33,7 +36,7 @@ def open_regular(root: int, path: str) -> int:
 
 
 def write_file(root: int, path: str, source: int, mode: int) -> None:
-    """Write all of ``source`` to a regular file, making the directories that it needs."""
+    """Write all of ``source`` to a regular file, and make its parent directories."""
     if len(os.fsencode(path)) > _MAX_PATH_BYTES:
         raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), path[:99])
     _make_parents(root, posixpath.dirname(posixpath.normpath("/" + path)))
@@ -50,34 +53,34 @@ def write_file(root: int, path: str, source: int, mode: int) -> None:
 
 
 def _make_parents(root: int, path: str) -> None:
-    made = "/"
+    parent = "/"
     for name in path.strip("/").split("/"):
-        inner = posixpath.join(made, name)
+        inner = posixpath.join(parent, name)
         try:
             os.close(open_in_root(root, inner, _PATH_FLAGS))
         except FileNotFoundError:
-            fd = open_in_root(root, made, _PATH_FLAGS)
+            fd = open_in_root(root, parent, _PATH_FLAGS)
             try:
                 os.mkdir(name, 0o755, dir_fd=fd)
             finally:
                 os.close(fd)
-        made = inner
+        parent = inner
 
 
 def visit_directories(fd: int, depth: int = 0) -> None:
-    """Look at every directory of a file system in one order: an overlay numbers a directory when it
-    is first looked at, so that ``ls -i`` would else tell which of two programs came first."""
+    """Visit every directory of a file system in a fixed order. An overlay numbers a directory when
+    it is first visited, so ``ls -i`` would otherwise depend on which of two programs came first."""
     if depth > _MAX_DEPTH:
         return
     with os.scandir(fd) as entries:
         names = sorted(os.fsencode(e.name) for e in entries if e.is_dir(follow_symlinks=False))
     for name in names:
         try:
-            below = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=fd)
+            subdirectory = os.open(name, _DIRECTORY | os.O_NOFOLLOW, dir_fd=fd)
         except OSError:
             continue
         try:
-            if os.fstat(below).st_dev == os.fstat(fd).st_dev:
-                visit_directories(below, depth + 1)
+            if os.fstat(subdirectory).st_dev == os.fstat(fd).st_dev:
+                visit_directories(subdirectory, depth + 1)
         finally:
-            os.close(below)
+            os.close(subdirectory)

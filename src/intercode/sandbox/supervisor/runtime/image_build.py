@@ -1,9 +1,9 @@
-"""A command in a box with many user ids, as installing packages needs: for building images only.
+"""Runs a command of an image build in a sandbox with many user ids, as installing packages needs.
 
-The near side (sandbox/images/build/multi_uid.py) starts this as a process of its own and gives it the ids. The
-command is root of a user namespace with the capabilities that Docker gives a build, in its own
-mounts and processes, on the machine's network. There is no system-call filter: the code that runs
-is that of whoever has the image built, not of an agent.
+sandbox/images/build/multi_uid.py starts this as a process and maps the ids. The command is root of
+a user namespace with the capabilities that Docker gives a build, with mounts and processes of its
+own, on the machine's network. There is no seccomp filter, because the code is that of the person
+who builds the image, not of an agent.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import sys
 from . import mounts
 from . import syscalls as sys_
 
-TYPE_CHECKING = False  # the module typing would double this process's memory
+TYPE_CHECKING = False  # importing typing would double this process's memory
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 _ALLOWED_CAPABILITIES = {0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31}
-"""Capabilities that the command keeps: those on files and ids, chroot, mknod, raw sockets."""
+"""Capabilities that the command keeps: for files and ids, chroot, mknod, raw sockets."""
 _CAPABILITY_COUNT = 64
 _NAMESPACES = sys_.CLONE_NEWUSER | sys_.CLONE_NEWPID | sys_.CLONE_NEWIPC | sys_.CLONE_NEWUTS
 _RESOLVER = "/etc/resolv.conf"
@@ -32,39 +32,39 @@ _SET_ID = stat.S_ISUID | stat.S_ISGID
 
 
 def main(fd: int) -> None:
-    """Run what the near side asks for on the inherited socket ``fd``, and tell it the exit status,
-    or what was in the way."""
-    near = socket.socket(fileno=fd)
-    near.set_inheritable(False)
+    """Run the request that arrives on the inherited socket ``fd``. Answer with the exit status or
+    an error."""
+    owner = socket.socket(fileno=fd)
+    owner.set_inheritable(False)
     request = json.loads(sys.stdin.buffer.read())
     try:
         _die_with_parent()
         sys_.unshare(_NAMESPACES)
-        near.sendall(b"M")
-        if near.recv(1) != b"G":
+        owner.sendall(b"M")
+        if owner.recv(1) != b"G":
             return
         os.setgroups([])
         os.setresgid(0, 0, 0)
         os.setresuid(0, 0, 0)
         _die_with_parent()
-        status = _run_in_child(request, near)
+        status = _run_in_child(request, owner)
         if status >= 0:
             _normalize_owner(request["upper"] + "/upper")
-            near.sendall(b"S%d" % status)
+            owner.sendall(b"S%d" % status)
     except OSError as e:
-        near.sendall(f"E{e}".encode())
+        owner.sendall(f"E{e}".encode())
 
 
 def _die_with_parent() -> None:
     sys_.prctl(sys_.PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _run_in_child(request: dict[str, Any], near: socket.socket) -> int:
-    """Fork PID 1 of the box and wait for it: the command's exit status, or -1 where the near side
-    was told of a fault."""
+def _run_in_child(request: dict[str, Any], owner: socket.socket) -> int:
+    """Fork PID 1 of the sandbox and wait for it. Return the command's exit status, or -1 if an
+    error was sent."""
     child = os.fork()
     if child == 0:
-        _run_init(request, near)
+        _run_init(request, owner)
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     if ended == 0:
         return int(_read_status(request["upper"]))
@@ -78,8 +78,9 @@ def _read_status(upper: str) -> str:
         return f.read().decode()
 
 
-def _run_init(request: dict[str, Any], near: socket.socket) -> NoReturn:
-    """PID 1: lay the box out, run the command, reap, and leave its exit status in a file."""
+def _run_init(request: dict[str, Any], owner: socket.socket) -> NoReturn:
+    """Be PID 1: mount the root, run the command, collect orphans, and write the exit status to a
+    file."""
     try:
         _die_with_parent()
         flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
@@ -92,31 +93,31 @@ def _run_init(request: dict[str, Any], near: socket.socket) -> NoReturn:
                 f.write(text)
         root = mounts.RootLayout(request, [], []).root
         mounts.change_root(root)
-        made = _mount_resolver("/dev/shm/resolv.conf")
+        created = _mount_resolver("/dev/shm/resolv.conf")
         command = os.fork()
         if command == 0:
             _exec_command(request)
         code = _reap(command)
-        if made:
+        if created:
             sys_.umount(_RESOLVER)
             os.unlink(_RESOLVER)
         os.write(status, b"%d" % code)
         os._exit(0)
     except OSError as e:
-        near.sendall(f"E{e}".encode())
+        owner.sendall(f"E{e}".encode())
     finally:
         os._exit(1)
 
 
 def _mount_resolver(source: str) -> bool:
-    """Show the machine's resolver. Whether a file had to be made to show it at."""
+    """Mount the machine's resolver configuration. Return whether a file had to be made for it."""
     if os.path.isdir("/etc"):
-        made = not os.path.lexists(_RESOLVER)
-        if made:
+        created = not os.path.lexists(_RESOLVER)
+        if created:
             os.close(os.open(_RESOLVER, os.O_WRONLY | os.O_CREAT, 0o644))
         if os.path.isfile(_RESOLVER):
             sys_.mount(source, os.path.realpath(_RESOLVER), flags=sys_.MS_BIND)
-            return made
+            return created
     return False
 
 
@@ -126,20 +127,20 @@ def _exec_command(request: dict[str, Any]) -> NoReturn:
         for number in set(range(_CAPABILITY_COUNT)) - _ALLOWED_CAPABILITIES:
             try:
                 sys_.prctl(sys_.PR_CAPBSET_DROP, number)
-            except OSError:  # a kernel that has fewer
+            except OSError:  # the kernel has fewer capabilities
                 break
         os.umask(0o022)
         os.chdir(request["cwd"])
         os.setsid()
-        why = OSError(errno.ENOENT, "not found")
-        for place in [""] if "/" in argv[0] else env.get("PATH", "").split(":"):
+        error = OSError(errno.ENOENT, "not found")
+        for directory in [""] if "/" in argv[0] else env.get("PATH", "").split(":"):
             try:
-                os.execve(os.path.join(place, argv[0]), argv, env)
+                os.execve(os.path.join(directory, argv[0]), argv, env)
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as e:
-                why = e
-        os.write(2, f"{argv[0]}: {why.strerror}\n".encode())
+                error = e
+        os.write(2, f"{argv[0]}: {error.strerror}\n".encode())
     except OSError as e:
         os.write(2, f"{e}\n".encode())
     finally:
@@ -155,7 +156,7 @@ def _reap(command: int) -> int:
 
 
 def _normalize_owner(top: str) -> None:
-    """Have all that was written belong to one id, without set-id bits."""
+    """Give all written files to one user, and clear their set-id bits."""
     for folder, directories, files in os.walk(top):
         for name in (*directories, *files):
             path = f"{folder}/{name}"

@@ -1,10 +1,10 @@
-"""PID 1 of a box, once it is set up: a program of 200 bytes, as an interpreter of its own would be
-most of what an idle box costs.
+"""PID 1 of a prepared sandbox as a program of 200 bytes. An interpreter would be most of what an
+idle sandbox costs.
 
-It calls itself ``init``, lets nobody read its memory, and waits on descriptor 3 until the keeper
-hangs up. ``stop`` makes it stop all other processes of the box at once, so that none can fork
-meanwhile; ``again`` makes it write ``1`` at the start of descriptor 4, the last process number
-given. It answers ``ok`` or ``no``. Orphans need no collecting: SIGCHLD is ignored.
+It names itself ``init``, forbids others to read its memory, and waits on descriptor 3 until the
+supervisor closes it. ``stop`` stops all other processes of the sandbox at once, so that none can
+fork. ``reset`` writes ``1`` at the start of descriptor 4, the last process number. It answers
+``ok`` or ``no``. Orphans need not be collected, because SIGCHLD is ignored.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import struct
 
 CONTROL, COUNTER = 3, 4
-RESET_COUNTER, STOP = b"again", b"stop"
+RESET_COUNTER, STOP = b"reset", b"stop"
 _BASE = 0x400000
 _HEADERS = 64 + 2 * 56
 _CODE = {
@@ -41,7 +41,7 @@ _CODE = {
 
 
 def build_program(machine: str) -> bytes:
-    """The program as an ELF file. Raises KeyError for a machine that it is not written for."""
+    """Return the program as an ELF file. Raises KeyError for an unknown machine."""
     number, code = _CODE[machine]
     text = bytes.fromhex(code)
     size = _HEADERS + len(text)
@@ -56,10 +56,10 @@ def build_program(machine: str) -> bytes:
 
 
 def open_program(machine: str) -> int:
-    """A descriptor of the program, to be executed. Raises KeyError or OSError where there is none
-    for this machine or it may not execute what lies in memory."""
+    """Return a descriptor of the program. Raises KeyError for an unknown machine, or OSError if
+    files in memory may not be executed."""
     fd = os.memfd_create("init", os.MFD_CLOEXEC)
     data = build_program(machine)
     if os.write(fd, data) != len(data):
-        raise OSError("no room for the program of PID 1")
+        raise OSError("the program of PID 1 could not be written")
     return fd

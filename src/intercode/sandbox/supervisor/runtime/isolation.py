@@ -1,9 +1,10 @@
-"""What a box needs that does not depend on what it will hold: namespaces, PID 1, /proc, /dev and
-/sys. The launcher has it made ahead, so that a request only costs the layers and a change of root.
-"""
+"""Creates the parts of a sandbox that do not depend on the request: namespaces, PID 1, /proc, /dev
+and /sys. The launcher prepares them ahead, so that a request only takes the layers and a change of
+root."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -11,7 +12,6 @@ import struct
 
 from . import mounts, processes
 from . import syscalls as sys_
-from .hardening import drop_capabilities
 
 _NAMESPACES = (
     sys_.CLONE_NEWUSER | sys_.CLONE_NEWNS | sys_.CLONE_NEWPID | sys_.CLONE_NEWIPC
@@ -20,10 +20,10 @@ _NAMESPACES = (
 
 
 class Isolation:
-    """A box without a root of its own. Raises OSError where it cannot be made.
+    """A sandbox without a root of its own. Raises OSError if it cannot be created.
 
-    ``sacrifice`` is a descriptor of this process's oom_score_adj, ``fdinfo`` of its directory of
-    descriptors in /proc: neither can be opened once the root is changed.
+    ``oom_score_fd`` is a descriptor of this process's oom_score_adj, and ``fdinfo`` of its
+    directory of descriptors in /proc. Neither can be opened after the change of root.
     """
 
     def __init__(self, stage: str, own_network: bool, plain: bool, program: int) -> None:
@@ -33,15 +33,17 @@ class Isolation:
         if own_network:
             _bring_loopback_up()
         self.network = NetworkUsage(own_network)
-        self.init = processes.start_init(plain, program)  # it keeps its capabilities, to count anew
+        self.init = processes.start_init(
+            plain, program
+        )  # before capabilities are dropped: it needs them to reset the pid counter
         drop_capabilities()
         mounts.prepare_stage(stage, own_network)
         self.init.mount_proc(stage)
 
 
 class NetworkUsage:
-    """Tells by counters whether a box's own network was ever used: what that leaves behind (ports
-    that wait, counts of packets) the next episode in the box would see."""
+    """Detects whether a sandbox's own network was used. What that leaves behind, such as waiting
+    ports and packet counters, would be visible to the next episode."""
 
     _COUNTERS = ("dev", "snmp", "snmp6", "netstat")
 
@@ -62,13 +64,13 @@ class NetworkUsage:
         return texts
 
     def was_used(self) -> bool:
-        """Whether it was, or is shared with the machine."""
+        """Return whether the network was used, or is that of the machine."""
         return not self._own or self._read() != self._initial
 
 
 def _enter_namespaces(own_network: bool) -> int:
     uid, gid = os.geteuid(), os.getegid()
-    sys_.prctl(sys_.PR_SET_DUMPABLE, 1)  # or the kernel would not let us write our own id map
+    sys_.prctl(sys_.PR_SET_DUMPABLE, 1)  # required to write the id maps
     sys_.unshare(_NAMESPACES | (sys_.CLONE_NEWNET if own_network else 0))
     for name, text in (
         ("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1"),
@@ -87,3 +89,18 @@ def _bring_loopback_up() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         request = struct.pack("16sH14x", b"lo", 0x1 | 0x40)  # IFF_UP | IFF_RUNNING
         fcntl.ioctl(s, 0x8914, request)  # SIOCSIFFLAGS
+
+
+# CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID NET_BIND_SERVICE NET_RAW SYS_CHROOT
+# AUDIT_WRITE SETFCAP: those of a container's root, without those that reach further
+_ALLOWED_CAPABILITIES = {0, 1, 3, 4, 5, 6, 7, 10, 13, 18, 29, 31}
+
+
+def drop_capabilities() -> None:
+    """Remove capabilities from everything that this process and its children execute, for good."""
+    capability = 0
+    with contextlib.suppress(OSError):  # the first number that this kernel does not know
+        while True:
+            if capability not in _ALLOWED_CAPABILITIES:
+                sys_.prctl(sys_.PR_CAPBSET_DROP, capability)
+            capability += 1

@@ -1,6 +1,6 @@
-"""Tries what a sandbox needs of the kernel, each thing in a process of its own that ends with it.
+"""Tries the kernel features that a sandbox needs, each in a process of its own.
 
-Run as a program's main function by sandbox/diagnostics.py, under the id that sandboxes have.
+sandbox/diagnostics.py runs this as a program, under the user id of sandboxes.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _USER_AND_MOUNT = sys_.CLONE_NEWUSER | sys_.CLONE_NEWNS
 
 
 def main(uid: int, stage: str) -> None:
-    """Become the sandboxes' id if root, try everything, print ``{name: error or ""}`` as JSON."""
+    """Drop root if necessary, try everything, and print ``{name: error or ""}`` as JSON."""
     if os.geteuid() == 0:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
-    sys_.prctl(sys_.PR_SET_DUMPABLE, 1)  # or the id maps could not be written
+    sys_.prctl(sys_.PR_SET_DUMPABLE, 1)  # required to write the id maps
     trials: dict[str, Callable[[], None]] = {
         "user": lambda: _enter_namespaces(sys_.CLONE_NEWUSER),
         "overlay": lambda: _try_overlay(stage),
@@ -36,7 +36,7 @@ def main(uid: int, stage: str) -> None:
 
 
 def _run_in_child(trial: Callable[[], None]) -> str:
-    """What went wrong in a child that made the trial; empty for nothing."""
+    """Run a check in a child process. Return its error, empty for none."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -106,4 +106,4 @@ def _try_seccomp() -> None:
 
 def _try_landlock() -> None:
     if sys_.landlock_version() < 1:
-        raise OSError("it has no version")
+        raise OSError("the kernel has no version of Landlock")

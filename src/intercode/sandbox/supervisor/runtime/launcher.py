@@ -1,14 +1,15 @@
-"""The launcher: one single-threaded process that forks a keeper per sandbox and waits for more.
+"""The launcher: one process with a single thread that starts a supervisor per sandbox.
 
-A few keepers are forked ahead, when nobody waits, and get ready for what will be asked. The
-launcher ends when its owner hangs up; its keepers end with it. Where control groups are writable,
-each keeper is forked into one of its own, which is removed when its last process is gone.
+A few supervisors are started ahead, when no request waits, and prepare themselves. The launcher
+ends when its owner closes the connection, and its supervisors end with it. Where control groups are
+writable, each supervisor starts in a group of its own, which is removed after its last process.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import gc
 import os
 import select
@@ -16,42 +17,39 @@ import signal
 import socket
 import time
 
-from . import init_program, protocol
-from . import supervisor as keeper
+from . import init_program, protocol, seccomp, supervisor
 from . import syscalls as sys_
 from .cgroups import CgroupAllocator, memory_limit
-from .hardening import install_seccomp_filter
-from .program import first_message, start_program
 
-TYPE_CHECKING = False  # the module typing would double this process's memory
+TYPE_CHECKING = False  # importing typing would double this process's memory
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-_PREWARMED_COUNT = 2  # keepers that wait
+_PREWARMED_COUNT = 2  # supervisors that wait for a request
 _MOST_DESCRIPTORS = 4096
-_RETRY_MS = 10  # until a group that still holds processes is tried again
-_END_SECONDS = 5.0  # for the boxes to be gone, once the owner has
+_RETRY_MS = 10  # until the next attempt to remove a group that still has processes
+_END_SECONDS = 5.0  # for sandboxes to end, once the owner is gone
 
 
 def main(fd: int) -> None:
-    """Serve creation requests on an inherited socket until the owner hangs up."""
+    """Serve requests on an inherited socket until the owner closes it."""
     owner = socket.socket(fileno=fd)
-    owner.set_inheritable(False)  # whatever its number, no keeper may have it
+    owner.set_inheritable(False)  # no supervisor may inherit it, whatever its number
     sys_.hide_command_line(b"intercode")
     request, fds = protocol.receive(owner)
     try:
         groups, why = _create_allocator(request["uid"])
         _drop_root(request)
         groups, why = _enter_first_group(groups, why)
-        install_seccomp_filter()
+        _install_seccomp_filter()
         launcher = _Launcher(owner, groups, fds[0] if fds else -1)
     except OSError as e:
         protocol.send(owner, {"ok": False, "error": str(e)})
         return
     homes = list(groups.directories.values()) if groups else []
-    protocol.send(owner, {"ok": True, "groups": homes, "why": why})
-    gc.disable()  # a fork shares what is not touched, and collecting touches everything
+    protocol.send(owner, {"ok": True, "cgroups": homes, "cgroups_error": why})
+    gc.disable()  # a fork shares untouched memory, and garbage collection touches all of it
     gc.freeze()
     try:
         launcher.serve()
@@ -60,7 +58,7 @@ def main(fd: int) -> None:
 
 
 def _create_allocator(uid: int) -> tuple[CgroupAllocator | None, str]:
-    """Control groups, or what is in the way of them."""
+    """Return an allocator of control groups, or None with the reason."""
     try:
         return CgroupAllocator(uid), ""
     except OSError as e:
@@ -70,7 +68,7 @@ def _create_allocator(uid: int) -> tuple[CgroupAllocator | None, str]:
 def _enter_first_group(
     groups: CgroupAllocator | None, why: str
 ) -> tuple[CgroupAllocator | None, str]:
-    """The same, after the first use under the boxes' id."""
+    """Enter the first group as the sandboxes' user. Return the same pair."""
     try:
         if groups is not None:
             groups.enter_next()
@@ -84,14 +82,14 @@ def _error_text(error: OSError) -> str:
 
 
 def _drop_root(request: dict[str, Any]) -> None:
-    """As root: put the shown directories where an ordinary id can reach them, then become one."""
+    """As root: bind directories where an ordinary user can reach them, and become that user."""
     os.umask(0o022)
     if os.geteuid() != 0:
         return
-    if request["prepare"]:
+    if request["binds"]:
         sys_.unshare(sys_.CLONE_NEWNS)
         sys_.mount("none", "/", flags=sys_.MS_REC | sys_.MS_PRIVATE)
-    for source, target in request["prepare"]:
+    for source, target in request["binds"]:
         os.makedirs(target, exist_ok=True)
         sys_.mount(source, target, flags=sys_.MS_BIND | sys_.MS_REC)
     os.setgroups([])
@@ -99,64 +97,70 @@ def _drop_root(request: dict[str, Any]) -> None:
     os.setresuid(*[request["uid"]] * 3)
 
 
+def _install_seccomp_filter() -> None:
+    """Install the filter for this process and its children, for good."""
+    sys_.prctl(sys_.PR_SET_NO_NEW_PRIVS, 1)
+    sys_.install_filter(seccomp.build_filter(sys_.ARCH, sys_.KEY))
+
+
 def _open_init_program() -> int:
-    """A descriptor of what PID 1 is to be; -1 where it has to be this interpreter."""
+    """Return a descriptor of the program of PID 1, or -1 if the interpreter has to be PID 1."""
     try:
         return init_program.open_program(sys_.ARCH)
     except (KeyError, OSError):
         return -1
 
 
-def _close_other_descriptors(*kept: int) -> int:
-    """Close every descriptor above 2 but these: nothing of other boxes, nor the owner's connection,
-    may be held. Returns the last of them."""
+def _close_other_descriptors(*open_fds: int) -> int:
+    """Close every descriptor above 2 except the given ones, such as those of other sandboxes and
+    the owner's connection. Return the last of the given ones."""
     start = 3
-    for fd in sorted(kept):
+    for fd in sorted(open_fds):
         if fd >= start:
             os.closerange(start, fd)
             start = fd + 1
     os.closerange(start, _MOST_DESCRIPTORS)
-    return kept[-1]
+    return open_fds[-1]
 
 
 class _PrewarmedSupervisor:
-    """A keeper that waits for its request on a socket, the group it is in, and its kind: whether it
-    has a network of its own, and whether its PID 1 stays what it is."""
+    """A supervisor that waits for a request on a socket: its control group, and its kind, which is
+    whether it has its own network and whether its PID 1 is the plain one."""
 
     def __init__(self, kind: tuple[bool, bool], group: str, connection: socket.socket) -> None:
         self.kind, self.group, self.socket = kind, group, connection
 
 
 class _Launcher:
-    """Forks keepers, and collects them where their groups have to be removed."""
+    """Starts supervisors, and collects them where their groups have to be removed."""
 
     def __init__(self, owner: socket.socket, groups: CgroupAllocator | None, compiled: int) -> None:
         self._owner, self._groups = owner, groups
-        self._program_fd = compiled  # a descriptor of the keeper as a program; -1: there is none
-        self._stage = ""  # as of the last request
+        self._program_fd = compiled  # of the compiled supervisor; -1: none
+        self._stage = ""  # of the last request
         self._kind = (True, True)
         self._init_program_fd = _open_init_program()
         self._prewarmed: list[_PrewarmedSupervisor] = []
-        self._fork_failed = False  # no keeper could be forked ahead
-        self._group_of_pid: dict[int, str] = {}  # keeper -> its group
-        self._ending_groups: list[str] = []  # groups whose keeper has ended
+        self._fork_failed = False  # no supervisor could be started ahead
+        self._group_of_pid: dict[int, str] = {}  # pid of a supervisor: its group
+        self._ending_groups: list[str] = []  # groups of ended supervisors
         self._wakeup_read, self._wakeup_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        sys_.prctl(sys_.PR_SET_CHILD_SUBREAPER, 1)  # not every machine's PID 1 collects orphans
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the owner's to handle
+        sys_.prctl(sys_.PR_SET_CHILD_SUBREAPER, 1)  # not every PID 1 collects orphans
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the owner
         if groups is None:
-            signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers are collected by the kernel
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel collects supervisors
         else:
             signal.signal(signal.SIGCHLD, lambda *_: None)
             signal.set_wakeup_fd(self._wakeup_write, warn_on_full_buffer=False)
 
     def serve(self) -> None:
-        """Create boxes until the owner hangs up. Raises EOFError or ConnectionError then."""
+        """Serve requests until the owner is gone. Raises EOFError or ConnectionError then."""
         poll = select.poll()
         poll.register(self._owner, select.POLLIN)
         poll.register(self._wakeup_read, select.POLLIN)
         while True:
-            short = self._stage and not self._fork_failed and self._needs_prewarm()
-            ready = poll.poll(0 if short else _RETRY_MS if self._ending_groups else None)
+            needs_prewarm = self._stage and not self._fork_failed and self._needs_prewarm()
+            ready = poll.poll(0 if needs_prewarm else _RETRY_MS if self._ending_groups else None)
             for fd, _ in ready:
                 if fd == self._wakeup_read:
                     os.read(fd, 1 << 12)
@@ -167,45 +171,47 @@ class _Launcher:
                 finally:
                     protocol.close_all(fds)
             self._collect()
-            if short and not ready:
+            if needs_prewarm and not ready:
                 try:
                     self._prewarmed.append(self._fork())
-                except OSError:  # the next request says why
+                except OSError:  # the next request reports the error
                     self._fork_failed = True
                 self._enter_next_group()
 
     def _needs_prewarm(self) -> bool:
-        """Whether too few keepers of the kind that was last asked for wait."""
+        """Return whether too few supervisors of the last requested kind wait."""
         return sum(waiting.kind == self._kind for waiting in self._prewarmed) < _PREWARMED_COUNT
 
     def _create(self, request: dict[str, Any], fds: list[int]) -> None:
-        """Hand a request to a keeper that waits for one, or to a new one."""
+        """Hand a request to a waiting supervisor, or to a new one."""
         self._stage = request["stage"]
-        self._kind = (request["network"] != "host", request["look"] == "plain")
+        self._kind = (request["network"] != "host", request["appearance"] == "plain")
         self._fork_failed = False
         try:
             while not self._dispatch(request, fds):
-                pass  # that keeper was killed while it waited
+                pass  # that supervisor was killed while it waited
         except OSError as e:
-            with socket.socket(fileno=os.dup(fds[0])) as asking, contextlib.suppress(OSError):
-                protocol.send(asking, {"ok": False, "error": f"nothing can be started: {e}"})
+            with socket.socket(fileno=os.dup(fds[0])) as requester, contextlib.suppress(OSError):
+                protocol.send(requester, {"ok": False, "error": f"nothing can be started: {e}"})
         self._enter_next_group()
 
     def _dispatch(self, request: dict[str, Any], fds: list[int]) -> bool:
-        """Whether a keeper has got the request. Raises OSError where there is none."""
-        keeper = self._take_prewarmed()
-        request["groups"] = self._apply_bounds(keeper.group, request)
-        with keeper.socket:
+        """Send a request to a supervisor. Return False if it was killed. Raises OSError if none can
+        be started."""
+        standby = self._take_prewarmed()
+        request["cgroups"] = self._apply_bounds(standby.group, request)
+        with standby.socket:
             try:
-                protocol.send(keeper.socket, request, fds)
+                protocol.send(standby.socket, request, fds)
             except (BrokenPipeError, ConnectionResetError):
                 return False
             except OSError as e:
                 if e.errno != errno.ETOOMANYREFS:
                     raise
-                # a box of this id holds up the passing of descriptors: a fork inherits them
-                heir = self._fork(request, fds)
-                heir.socket.close()
+                # another sandbox of this user blocks the passing of descriptors: let a new process
+                # inherit them
+                inheriting = self._fork(request, fds)
+                inheriting.socket.close()
             return True
 
     def _take_prewarmed(self) -> _PrewarmedSupervisor:
@@ -218,13 +224,13 @@ class _Launcher:
     def _fork(
         self, request: dict[str, Any] | None = None, fds: Sequence[int] = ()
     ) -> _PrewarmedSupervisor:
-        """A new keeper, in the group that waits for it; it need not wait for a request that it is
-        given. Raises OSError where there is none."""
+        """Start a supervisor in the current group. With ``request`` it does not wait for one.
+        Raises OSError."""
         if self._groups is not None and self._groups.current is None:
             self._groups.enter_next()
         if request is not None:
             name = self._groups.current if self._groups is not None else ""
-            request["groups"] = self._apply_bounds(str(name), request)
+            request["cgroups"] = self._apply_bounds(str(name), request)
         ours, theirs = socket.socketpair()
         with theirs:
             pid = self._start_process(ours, theirs, request, fds)
@@ -237,16 +243,19 @@ class _Launcher:
         self, ours: socket.socket, theirs: socket.socket, request: dict[str, Any] | None,
         fds: Sequence[int],
     ) -> int:  # fmt: skip
-        """The process of a new keeper: the program, or this interpreter forked."""
+        """Start the process of a supervisor: the compiled program, or a fork of this
+        interpreter."""
         if self._program_fd >= 0:
             try:
                 pid = start_program(self._program_fd, theirs.fileno(), self._init_program_fd, fds)
-            except OSError:  # the cache lies where nothing may be executed
+            except OSError:  # the cache is on a file system mounted with noexec
                 os.close(self._program_fd)
                 self._program_fd = -1
             else:
-                order = first_message(self._stage, self._kind, self._init_program_fd, request, fds)
-                protocol.send(ours, order)
+                message = first_message(
+                    self._stage, self._kind, self._init_program_fd, request, fds
+                )
+                protocol.send(ours, message)
                 return pid
         pid = os.fork()
         if pid == 0:
@@ -255,21 +264,22 @@ class _Launcher:
             os.setsid()
             program = _close_other_descriptors(*fds, theirs.fileno(), self._init_program_fd)
             given = (request, list(fds)) if request is not None else None
-            keeper.run_supervisor(theirs, given, self._stage, *self._kind, program)
+            supervisor.run_supervisor(theirs, given, self._stage, *self._kind, program)
         return pid
 
     def _enter_next_group(self) -> None:
-        """Go out of the group of a box that was just forked, and prepare the next one's."""
+        """Leave the group of the sandbox that was just forked, and enter that of the next."""
         if self._groups is not None and self._groups.current is None:
-            with contextlib.suppress(OSError):  # then the next fork tries again, and says so
+            with contextlib.suppress(OSError):  # the next fork tries again and reports the error
                 self._groups.enter_next()
 
     def _apply_bounds(self, group: str, request: dict[str, Any]) -> dict[str, str]:
-        """Bound a box's group, and tell its directories; none where it has no bounds."""
+        """Set the limits of a sandbox's group. Return its directories, or none if it has no
+        limits."""
         if self._groups is None:
             return {}
         limits = request["limits"]
-        if not limits["groups"]:
+        if not limits["cgroups"]:
             self._groups.set_bounds(group, 0, 0)
             return {}
         memory = memory_limit(limits, request["upper"] is None)
@@ -277,21 +287,21 @@ class _Launcher:
         return self._groups.paths(group)
 
     def _collect(self) -> None:
-        """Take note of keepers that have ended, and remove the groups that are empty."""
+        """Collect ended supervisors and remove empty groups."""
         if self._groups is None:
             return
         with contextlib.suppress(ChildProcessError):
             while pid := os.waitpid(-1, os.WNOHANG)[0]:
                 if group := self._group_of_pid.pop(
                     pid, ""
-                ):  # else the PID 1 of a box whose keeper went
+                ):  # other children are PID 1 of a sandbox whose supervisor has ended
                     self._ending_groups.append(group)
         self._ending_groups = [
             name for name in self._ending_groups if not self._groups.release(name)
         ]
 
     def shut_down(self) -> None:
-        """End every box and remove what was made for them."""
+        """End all sandboxes and remove their groups."""
         if self._groups is None:
             return
         self._ending_groups += self._groups.leave_current()
@@ -302,3 +312,43 @@ class _Launcher:
         while (self._group_of_pid or self._ending_groups) and time.monotonic() < deadline:
             self._collect()
             time.sleep(_RETRY_MS / 1e3)
+
+
+_LAUNCHER, _PROGRAM, _INHERITED = 3, 4, 5
+_SAFE_DESCRIPTOR = 100  # above all of these
+
+
+def start_program(compiled: int, connection: int, program: int, fds: Sequence[int]) -> int:
+    """Execute the compiled supervisor. Return its pid.
+
+    It gets a connection to the launcher, the program of PID 1 (-1: none), and descriptors that
+    cannot be sent. Raises OSError if it cannot be executed.
+    """
+    given = {_LAUNCHER: connection, _PROGRAM: program}
+    given |= {_INHERITED + i: fd for i, fd in enumerate(fds)}
+    high = {
+        target: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _SAFE_DESCRIPTOR)
+        for target, fd in {**given, -1: compiled}.items()
+        if fd >= 0
+    }
+    itself = f"/proc/self/fd/{high[-1]}"
+    actions = [(os.POSIX_SPAWN_DUP2, fd, target) for target, fd in high.items() if target >= 0]
+    try:
+        return os.posix_spawn(itself, ["intercode"], {}, file_actions=actions, setsid=True)
+    finally:
+        for fd in high.values():
+            os.close(fd)
+
+
+def first_message(
+    stage: str, kind: tuple[bool, bool], program: int, request: dict[str, Any] | None,
+    fds: Sequence[int],
+) -> dict[str, Any]:  # fmt: skip
+    """Return the first message to a compiled supervisor: what to prepare, and the request if
+    ``fds`` could not be sent with one."""
+    own_network, plain = kind
+    message = {
+        "stage": stage, "own_network": own_network, "plain": plain, "program": program >= 0,
+        "key": str(sys_.KEY),
+    }  # fmt: skip
+    return message if request is None else {**message, "request": request, "inherited": len(fds)}

@@ -1,5 +1,5 @@
-"""Lays out a sandbox's root: layers under a writable upper, /dev, /sys, and what the box is told
-of the outside. Runs in the keeper, inside its new namespaces, before the root is changed."""
+"""Mounts a sandbox's root: layers below a writable upper layer, /dev, /sys, and directories of the
+machine. Runs in the supervisor, in its new namespaces."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .syscalls import (
     umount,
 )
 
-TYPE_CHECKING = False  # the module typing would double this process's memory
+TYPE_CHECKING = False  # importing typing would double this process's memory
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
@@ -33,13 +33,13 @@ _MASKED = ("kcore", "keys", "latency_stats", "timer_list", "sched_debug", "sysrq
 _EMPTY_DIRECTORIES = ("acpi", "scsi", "tty/driver")
 _READ_ONLY_PARTS = ("bus", "fs", "irq", "sys")
 _HARDENED = MS_NOSUID | MS_NODEV
-_VOLATILE = ",volatile"  # nothing to write to a disk
+_VOLATILE = ",volatile"  # nothing has to be written to a disk
 _DEV = MS_NOSUID | MS_NOEXEC
 
 
 def prepare_stage(stage: str, own_network: bool) -> None:
-    """Mount what does not depend on the request below ``stage``, and go there: /dev and /sys, to be
-    shown in the root. /proc is mounted beside them by PID 1 (see ``mount_proc``)."""
+    """Mount /dev and /sys below ``stage`` and change to it. They do not depend on the request, and
+    are bound into the root later. PID 1 mounts /proc beside them (see ``mount_proc``)."""
     mount("none", "/", flags=MS_REC | MS_PRIVATE)
     mount("tmpfs", stage, "tmpfs", _HARDENED, "mode=755,size=1m,nr_inodes=100")
     os.chdir(stage)
@@ -50,13 +50,13 @@ def prepare_stage(stage: str, own_network: bool) -> None:
 
 
 class RootLayout:
-    """Paths and descriptors of a laid-out root, in the directory that ``prepare`` went to.
+    """Paths and descriptors of a mounted root, in the directory of ``prepare_stage``.
 
-    ``root`` is where it is mounted. ``uppers`` are descriptors of the writable layer and of the
-    sealed ones below it, ``lower`` of all others merged, for reading what changed.
+    ``root`` is its path. ``uppers`` are descriptors of the writable layer and the sealed ones below
+    it; ``lower`` is one of all other layers merged. They are used to read changes.
 
-    ``copies`` are descriptors of uppers to begin with, the lowest first; ``sealed`` are detached
-    mounts of uppers that nothing changes any more, the topmost first.
+    ``copies``: descriptors of upper layers to start with, the lowest first. ``sealed``: detached
+    mounts of sealed upper layers, the topmost first.
     """
 
     def __init__(self, spec: dict[str, Any], copies: list[int], sealed: list[int]) -> None:
@@ -67,7 +67,7 @@ class RootLayout:
             upper, work = "disk/upper", "disk/work"
         lowers = [str(i) for i in range(len(spec["layers"]))]
         for name, path in zip(lowers, spec["layers"], strict=True):
-            os.symlink(path, name)  # so that no path of the machine shows in the box's mounts
+            os.symlink(path, name)  # so that no path of the machine shows in the sandbox's mounts
         for source in copies:
             overlay.copy_tree(source, _open_directory(upper))
         options = f"lowerdir={':'.join([*lowers, 'none'])},userxattr,xino=off"
@@ -80,15 +80,15 @@ class RootLayout:
         options = _overlay_options([*between, *lowers], upper, work)
         mount("overlay", "root", "overlay", _HARDENED, options + _VOLATILE * (not spec["upper"]))
         self.root = os.path.abspath("root")
-        self.hidden_directory = -1  # a hidden directory: where ``renew`` finds the layers
+        self.hidden_directory = -1  # where ``remount_root`` finds the layers
         if not spec["upper"]:
             self.hidden_directory, upper = _hide_layers(), "root/dev/upper"
         self.uppers = [_open_directory(upper), *map(_open_directory, between)]
         for source, target in spec["binds"]:
             bind_read_only(source, self.root + target)
-        for i, (source, target) in enumerate(spec["shown"]):
+        for i, (source, target) in enumerate(spec["anonymous_mounts"]):
             mount_anonymously(f"shown{i}", source, self.root + target)
-        if spec["look"] != "docker":  # so that nobody can remove what it holds
+        if spec["appearance"] != "docker":  # so that the files in it cannot be removed
             mount("none", "dev", flags=_DEV | MS_BIND | MS_REMOUNT | MS_RDONLY)
         _bind_into_root(["/proc", "/dev", "/sys"], ".")
 
@@ -96,11 +96,14 @@ class RootLayout:
 def remount_root(
     spec: dict[str, Any], base: int, copies: Sequence[int] = ()
 ) -> tuple[list[int], int]:
-    """Give a box a fresh upper layer, and change to the new root, which looks as the first one did,
-    or as one with ``copies``. Nothing may work in the box meanwhile; a process that waits there has
-    the new root afterwards, but keeps a directory that it was in, and its files. Returns
-    descriptors as ``Layout`` has them: the uppers, and the hidden directory ``base``. Raises
-    OSError, for one where the image lies on an overlay itself."""
+    """Give a sandbox a fresh upper layer, or one with ``copies``, and change to the new root, which
+    looks like the first one.
+
+    Nothing may run in the sandbox meanwhile. A waiting process has the new root afterwards, but
+    keeps its working directory with the old files. Returns descriptors as in ``RootLayout``: the
+    uppers, and the hidden directory. Raises OSError, for example if the image is on an overlay
+    itself.
+    """
     os.fchdir(base)
     mount("tmpfs", "fresh", "tmpfs", _HARDENED, f"mode=755,{_size_options(spec['limits'])}")
     for name in _STAGE_DIRECTORIES:
@@ -112,7 +115,7 @@ def remount_root(
         overlay.copy_tree(source, target)
     os.close(target)
     lowers = [str(i) for i in range(len(spec["layers"]))]
-    os.symlink("lower", lowers[0])  # all of them merged; the others are empty
+    os.symlink("lower", lowers[0])  # all layers merged; the others are empty
     for name in lowers[1:]:
         os.mkdir(name)
     mount("overlay", "root", "overlay", _HARDENED, _overlay_options(lowers) + _VOLATILE)
@@ -120,14 +123,14 @@ def remount_root(
     uppers = [_open_directory("root/dev/upper")]
     umount("/dev/shm")
     _mount_shm("/dev")
-    more = [target for _, target in (*spec["binds"], *spec["shown"])]
+    more = [target for _, target in (*spec["binds"], *spec["anonymous_mounts"])]
     _bind_into_root([*more, "/proc", "/dev", "/sys"], "")
     change_root("root")
     return uppers, base
 
 
 def change_root(root: str) -> None:
-    """Make a mounted directory the root of the box; the old one is gone."""
+    """Make a mounted directory the root, and unmount the old one."""
     os.chdir(root)
     pivot_root(".", ".")
     umount(".")
@@ -135,22 +138,22 @@ def change_root(root: str) -> None:
 
 
 def _hide_layers() -> int:
-    """Keep the layers mounted where nobody sees them, below /dev of the new root, for the upper to
-    be sealed one day. Returns a descriptor of the place."""
+    """Bind the layers to a hidden place below /dev of the new root, so that the upper layer can be
+    sealed later. Return a descriptor of the place."""
     mount(".", "root/dev", flags=MS_BIND)
     mount("lower", "root/dev/lower", flags=MS_BIND)
     return _open_directory("root/dev")
 
 
 def _bind_into_root(paths: list[str], prefix: str) -> None:
-    """Have what is mounted at some paths at the same ones of the new root. Not moved but bound, as
-    mounts are listed in the order in which they were made, and that should not depend on when."""
+    """Bind the mounts at some paths to the same paths of the new root. They are not moved, because
+    mounts are listed in the order of their creation, which should not vary."""
     for path in paths:
         mount(prefix + path, f"root{path}", flags=MS_BIND | MS_REC)
 
 
 def _overlay_options(lowers: list[str], upper: str = "upper", work: str = "work") -> str:
-    """An overlay's options, which those in the box can read."""
+    """Return an overlay's options. Processes in the sandbox can read them."""
     return f"lowerdir={':'.join(lowers)},upperdir={upper},workdir={work},userxattr,xino=off"
 
 
@@ -163,7 +166,7 @@ def _open_directory(path: str) -> int:
 
 
 def _mount_dev(dev: str) -> None:
-    """A /dev of the box's own."""
+    """Mount a /dev of the sandbox's own."""
     mount("tmpfs", dev, "tmpfs", _DEV, "mode=755,size=64k,nr_inodes=64")
     for name in _DEVICES:
         os.close(os.open(f"{dev}/{name}", os.O_CREAT | os.O_WRONLY, 0o666))
@@ -183,26 +186,26 @@ def _mount_shm(dev: str) -> None:
 
 
 def _mount_sys(target: str, own_network: bool) -> None:
-    """A read-only /sys: a fresh one, or with the host's network the host's."""
+    """Mount a read-only /sys: a new one, or with the host's network that of the host."""
     if own_network:
         mount("sysfs", target, "sysfs", _HARDENED | MS_NOEXEC | MS_RDONLY)
         return
     mount("/sys", target, flags=MS_BIND | MS_REC)
     make_read_only(target)
     groups = f"{target}/fs/cgroup"
-    if os.path.isdir(groups):  # what bounds the box is none of its business
+    if os.path.isdir(groups):  # hide the control groups that limit the sandbox
         mount("tmpfs", groups, "tmpfs", _HARDENED | MS_RDONLY, "mode=555,size=4k")
 
 
 def bind_read_only(source: str, target: str) -> None:
-    """Show a directory or file of the machine at ``target``, which exists, without write access."""
+    """Bind a directory or file of the machine to ``target``, which exists, read-only."""
     mount(source, target, flags=MS_BIND | MS_REC)
     make_read_only(target)
 
 
 def mount_anonymously(name: str, source: str, target: str) -> None:
-    """As ``bind_read_only`` for a directory whose place on the machine the box must not learn:
-    a bind's mountinfo tells it, an overlay's tells only the names that it was mounted by."""
+    """Mount a directory whose path on the machine must stay hidden from the sandbox. A bind mount
+    would show the path in mountinfo; an overlay shows only the names that it was mounted by."""
     os.symlink(source, name)
     os.mkdir(f"{name}.none")
     flags = _HARDENED | MS_RDONLY
@@ -210,9 +213,12 @@ def mount_anonymously(name: str, source: str, target: str) -> None:
 
 
 def mount_proc(stage: str) -> int:
-    """Mount a /proc below the stage, the host's knobs hidden. Runs as PID 1, before the old root
-    is given up: the kernel allows a new /proc only where an old one can be seen. Returns a file
-    that holds the last process number given, or nothing where the kernel has no such file."""
+    """Mount a /proc below the stage, with the host's settings hidden.
+
+    Runs in PID 1 before the change of root, because the kernel allows a new /proc only while an old
+    one is visible. Returns a file that holds the last process number, or /dev/null if the kernel
+    has none.
+    """
     proc = f"{stage}/proc"
     mount("proc", proc, "proc", _HARDENED | MS_NOEXEC)
     counter = f"{proc}/sys/kernel/ns_last_pid"

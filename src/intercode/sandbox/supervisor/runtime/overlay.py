@@ -1,4 +1,4 @@
-"""Copies an overlay's upper directory, marks of deletion included."""
+"""Copies an overlay's upper directory, including whiteouts and opaque marks."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def copy_tree(source: int, target: int, depth: int = 0) -> None:
-    """Copy everything below one directory descriptor to another: content, holes, modes, times,
-    links, fifos, whiteouts and opaque marks. What the target holds already is a layer below: it is
-    replaced, but for directories, which are merged unless they are marked opaque. Sockets are left
-    out, as nothing could listen on them, and so is what lies more than a hundred directories deep.
+    """Copy everything from one directory descriptor to another: content, holes, modes, times,
+    links, FIFOs, whiteouts and opaque marks.
+
+    Existing entries of the target count as a layer below and are replaced, except directories,
+    which are merged unless they are opaque. Sockets are left out, as nothing could listen on them,
+    and so are entries more than a hundred levels deep.
     """
     with os.scandir(source) as entries:
         names = [entry.name for entry in entries]
@@ -37,8 +39,8 @@ def copy_tree(source: int, target: int, depth: int = 0) -> None:
 
 
 def copy_entry(name: str, info: os.stat_result, source: int, target: int) -> None:
-    """Copy what is no directory from one directory descriptor to another, where nothing has its
-    name. Sockets are left out."""
+    """Copy an entry other than a directory to a place where nothing has its name. Sockets are left
+    out."""
     if stat.S_ISREG(info.st_mode):
         _copy_file(name, source, target)
     elif stat.S_ISLNK(info.st_mode):
@@ -51,7 +53,7 @@ def copy_entry(name: str, info: os.stat_result, source: int, target: int) -> Non
 
 
 def _copy_mode_and_times(name: str, info: os.stat_result, target: int) -> None:
-    """Give a copy the mode and the times of what it is a copy of."""
+    """Set the mode and times of a copy."""
     if not stat.S_ISLNK(info.st_mode):
         os.chmod(name, stat.S_IMODE(info.st_mode), dir_fd=target)
     times = (info.st_atime_ns, info.st_mtime_ns)
@@ -75,7 +77,7 @@ def _remove_hidden(name: str, info: os.stat_result, source: int, target: int) ->
 
 
 def _remove_tree(name: str, parent: int) -> None:
-    """Remove a directory and all it holds. Nothing else works in it meanwhile."""
+    """Remove a directory and everything in it. Nothing else may work in it meanwhile."""
     fd = os.open(name, _DIRECTORY, dir_fd=parent)
     try:
         os.chmod(fd, 0o700)
@@ -104,7 +106,7 @@ def _copy_directory(name: str, source: int, target: int, depth: int) -> None:
 
 
 def is_opaque(fd: int) -> bool:
-    """Whether a directory of an upper layer hides all that lies below it."""
+    """Return whether a directory of an upper layer hides everything below it."""
     return OPAQUE_ATTRIBUTE in os.listxattr(fd) and os.getxattr(fd, OPAQUE_ATTRIBUTE) == b"y"
 
 
@@ -124,14 +126,14 @@ def _copy_file(name: str, source: int, target: int) -> None:
 
 
 def _copy_data(source: int, target: int) -> None:
-    """Copy what a file holds, and leave its holes holes."""
+    """Copy the content of a file and keep its holes."""
     size = os.fstat(source).st_size
     os.ftruncate(target, size)
     position = 0
     while position < size:
         try:
             start = os.lseek(source, position, os.SEEK_DATA)
-        except OSError:  # nothing but a hole is left
+        except OSError:  # only a hole is left
             return
         position = end = os.lseek(source, start, os.SEEK_HOLE)
         os.lseek(target, start, os.SEEK_SET)

@@ -1,4 +1,4 @@
-"""Reads what an episode changed out of the upper layer, so that the cost grows with the change."""
+"""Lists what an episode changed, from the upper layers. The cost grows with the changes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import errno
 import os
 import stat
 
-try:  # the interpreter's own: hashlib would bring all of OpenSSL into every box's keeper
+try:  # built into the interpreter; hashlib would load OpenSSL into every supervisor
     from _sha2 import sha256  # type: ignore[import-not-found]
 except ImportError:  # Python 3.11
     from _sha256 import sha256  # type: ignore[import-not-found]
 
 from .overlay import is_opaque
 
-TYPE_CHECKING = False  # the module typing would double this process's memory
+TYPE_CHECKING = False  # importing typing would double this process's memory
 if TYPE_CHECKING:
     from typing import Any
 
@@ -21,26 +21,25 @@ if TYPE_CHECKING:
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_HASH_BUDGET = 512 << 20  # bytes read per call, so that huge sparse files cannot stall a score
+_HASH_BUDGET = 512 << 20  # bytes read per call, so that huge sparse files cannot stall it
 _CHUNK = 1 << 18
 _MAX_ROWS = 200_000
 _RACE_ERRORS = (
     errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.EINVAL, errno.ENXIO,
 )  # fmt: skip
-"""What is said of a name that is gone, or another kind of thing than it was a moment ago."""
-_MAX_ATTEMPTS = 5  # at a name that keeps changing; after that it counts as gone
-_MAX_DEPTH = 100  # levels; what lies deeper is not looked at, and its directory says so
+"""Errors for a name that was deleted or replaced by another kind of file meanwhile."""
+_MAX_ATTEMPTS = 5  # for a name that keeps changing; then it counts as deleted
+_MAX_DEPTH = 100  # levels; a deeper directory is reported as unread
 UNREAD = "unread"
-"""The digest of a directory that was too deep, or the start of that of a file too large."""
+"""Digest of a directory that is too deep, or prefix of the digest of a file that is too large."""
 
 
 def list_changes(uppers: list[int], lower: int, digests: bool) -> list[Row]:
-    """One row per path that differs between the lower layers and the uppers over them (the topmost
-    first), sorted.
+    """Return one row per path that differs between the lower layers and the uppers above them (the
+    topmost first), sorted.
 
-    Without ``digests`` the content of files is read only to see whether it changed.
-
-    A copied-up file that is what it was, and a parent directory that only holds changes, are none.
+    Without ``digests``, files are read only to find out whether they changed. Unchanged copies of
+    files and parent directories without changes of their own are not listed.
     """
     walk = _Walk(digests)
     walk.compare_directory(uppers, lower, False, "", 0)
@@ -49,7 +48,7 @@ def list_changes(uppers: list[int], lower: int, digests: bool) -> list[Row]:
 
 
 class _Walk:
-    """Goes down all trees side by side; a lower directory is None where there is none."""
+    """Walks all trees in parallel; a lower directory is None where there is none."""
 
     def __init__(self, digests: bool) -> None:
         self.digests = digests
@@ -68,30 +67,30 @@ class _Walk:
     def compare_directory(
         self, uppers: list[int], lower: int | None, hides: bool, prefix: str, depth: int
     ) -> None:
-        """``hides``: what the lower directory holds does not show through."""
+        """Compare a directory. ``hides``: the lower directory does not show through."""
         names: dict[str, int] = {}
         for i in reversed(range(len(uppers))):
             names.update(dict.fromkeys(os.listdir(uppers[i]), i))
         if hides and lower is not None:
             self.add_deleted_children(lower, prefix, set(names), depth)
         for name, first in names.items():
-            below, so_far = uppers[first:] if first else uppers, len(self.rows)
+            lower_directory, rows_before = uppers[first:] if first else uppers, len(self.rows)
             for _ in range(_MAX_ATTEMPTS):
                 try:
-                    self.compare_name(below, lower, name, prefix + name, depth)
+                    self.compare_name(lower_directory, lower, name, prefix + name, depth)
                     break
                 except OSError as e:
                     if e.errno not in _RACE_ERRORS:
                         raise
-                    del self.rows[so_far:]
+                    del self.rows[rows_before:]
 
     def compare_name(
         self, uppers: list[int], lower: int | None, name: str, path: str, depth: int
     ) -> None:
-        """One name. Raises OSError for what became something else while it was looked at."""
+        """Compare one name. Raises OSError if it is replaced meanwhile."""
         info = os.stat(name, dir_fd=uppers[0], follow_symlinks=False)
         old = None if lower is None else _stat(name, lower)
-        if old is None and stat.S_ISREG(info.st_mode):  # the most frequent, told early
+        if old is None and stat.S_ISREG(info.st_mode):  # the most frequent case first
             digest = self.digest(uppers[0], name, info) if self.digests else ""
             self.add_row(path, "file", info, True, digest)
         else:
@@ -108,10 +107,10 @@ class _Walk:
             return
         was_directory = old is not None and stat.S_ISDIR(old.st_mode)
         if stat.S_ISDIR(mode):
-            below = lower if was_directory else None
-            self.compare_subdirectory(uppers, below, name, path, info, old, depth)
+            lower_directory = lower if was_directory else None
+            self.compare_subdirectory(uppers, lower_directory, name, path, info, old, depth)
             return
-        if was_directory and lower is not None:  # what it held has gone with it
+        if was_directory and lower is not None:  # its content is deleted with it
             self.add_deleted_tree(lower, name, path, depth)
         new = old is None
         if stat.S_ISREG(mode):
@@ -130,27 +129,27 @@ class _Walk:
         self, uppers: list[int], lower: int | None, name: str, path: str, info: os.stat_result,
         old: os.stat_result | None, depth: int,
     ) -> None:  # fmt: skip
-        was = None if lower is None or old is None else stat.S_IMODE(old.st_mode)
+        old_mode = None if lower is None or old is None else stat.S_IMODE(old.st_mode)
         if depth >= _MAX_DEPTH:
             self.add_row(path, "dir", info, old is None, digest=UNREAD)
             return
-        if was != stat.S_IMODE(info.st_mode):
+        if old_mode != stat.S_IMODE(info.st_mode):
             self.add_row(path, "dir", info, old is None)
         inner, hides = _open_merged(uppers, name)
-        below = None if lower is None else os.open(name, _DIRECTORY, dir_fd=lower)
+        lower_directory = None if lower is None else os.open(name, _DIRECTORY, dir_fd=lower)
         try:
-            self.compare_directory(inner, below, hides, path + "/", depth + 1)
+            self.compare_directory(inner, lower_directory, hides, path + "/", depth + 1)
         finally:
             for fd in inner:
                 os.close(fd)
-            if below is not None:
-                os.close(below)
+            if lower_directory is not None:
+                os.close(lower_directory)
 
     def compare_file(
         self, upper: int, lower: int | None, name: str, info: os.stat_result,
         old: os.stat_result | None,
     ) -> tuple[bool, str]:  # fmt: skip
-        """Whether a file is what it was, and its digest where that was needed or asked for."""
+        """Return whether a file is unchanged, and its digest if it was computed."""
         alike = old is not None and (old.st_mode, old.st_size) == (info.st_mode, info.st_size)
         if not alike and not self.digests:
             return False, ""
@@ -167,13 +166,13 @@ class _Walk:
         return os.readlink(name, dir_fd=lower) == target
 
     def digest(self, fd: int, name: str, info: os.stat_result) -> str:
-        """SHA-256 of a file; its size alone once the budget is spent."""
+        """Return the SHA-256 of a file, or its size once the budget is spent."""
         self.budget -= info.st_size
         if self.budget < 0:
             return f"{UNREAD}:{info.st_size}"
         handle = os.open(name, _FILE, dir_fd=fd)
         try:
-            state, room = sha256(), min(info.st_size + 1, _CHUNK)  # a large buffer is a slow one
+            state, room = sha256(), min(info.st_size + 1, _CHUNK)  # a large buffer is slow
             while data := os.read(handle, room):
                 state.update(data)
                 if len(data) < room:
@@ -190,7 +189,7 @@ class _Walk:
             self.add_deleted_tree(lower, name, path, depth)
 
     def add_deleted_tree(self, lower: int, name: str, path: str, depth: int) -> None:
-        """Everything in a lower directory is gone."""
+        """Add rows for everything in a deleted directory."""
         if depth >= _MAX_DEPTH:
             return
         fd = os.open(name, _DIRECTORY, dir_fd=lower)
@@ -199,9 +198,9 @@ class _Walk:
         finally:
             os.close(fd)
 
-    def add_deleted_children(self, lower: int, prefix: str, kept: set[str], depth: int) -> None:
+    def add_deleted_children(self, lower: int, prefix: str, excluded: set[str], depth: int) -> None:
         for name in os.listdir(lower):
-            old = None if name in kept else _stat(name, lower)
+            old = None if name in excluded else _stat(name, lower)
             if old is not None:
                 self.add_deleted(lower, name, prefix + name, old, depth)
 
@@ -214,8 +213,8 @@ def _stat(name: str, fd: int) -> os.stat_result | None:
 
 
 def _open_merged(uppers: list[int], name: str) -> tuple[list[int], bool]:
-    """A directory of the topmost layer and those below it that show through, and whether nothing of
-    the lower layers does."""
+    """Open a directory of the topmost layer and those below it that show through. Also return
+    whether the lower layers are hidden."""
     merged = [os.open(name, _DIRECTORY, dir_fd=uppers[0])]
     hides = is_opaque(merged[0])
     for upper in uppers[1:]:

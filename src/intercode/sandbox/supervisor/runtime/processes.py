@@ -1,4 +1,4 @@
-"""What the keeper does in the box's process namespace: PID 1, commands, signals."""
+"""The processes of a sandbox as its supervisor handles them: PID 1, commands, signals."""
 
 from __future__ import annotations
 
@@ -14,26 +14,25 @@ import time
 
 from . import init_program, mounts
 from . import syscalls as sys_
-from .hardening import set_limits
 
-TYPE_CHECKING = False  # the module typing would double this process's memory
+TYPE_CHECKING = False  # importing typing would double this process's memory
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, NoReturn
 
 _SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ, signal.SIGCHLD)
-_END_SECONDS, _PAUSE = 5.0, 0.001  # for killed processes to be gone, on a busy machine
-_PASSES = 100  # over the process list, before a box that starts faster is given up
-_KILL_PASSES = 600  # the later ones apart: what was killed takes its time to go
+_END_SECONDS, _PAUSE = 5.0, 0.001  # for killed processes to end, on a busy machine
+_PASSES = 100  # over the process list, before a sandbox that starts processes faster is given up
+_KILL_PASSES = 600  # the later ones with pauses, as a killed process takes time to end
 _MOST_DESCRIPTORS = 4096
 _SAFE_DESCRIPTOR = 400  # descriptor numbers that no command is given
 _MAX_MESSAGE = 1 << 20
-_TIOCSPTLCK = 0x40045431  # unlock a pseudo terminal
+_TIOCSPTLCK = 0x40045431  # unlocks a pseudo terminal
 
 
 def start_init(plain: bool, program: int) -> Init:
-    """Fork PID 1: see ``Init``. ``plain``: it goes on as the idle ``program``, a descriptor (-1: as
-    this interpreter); else it waits for ``become_bash``."""
+    """Fork PID 1: see ``Init``. ``plain``: it executes the idle ``program``, a descriptor (-1: it
+    stays this interpreter). Otherwise it waits for ``run_shell``."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = os.fork()
     if pid == 0:
@@ -44,31 +43,31 @@ def start_init(plain: bool, program: int) -> Init:
 
 
 class Init:
-    """PID 1 as the keeper sees it. It mounts /proc, which only a process of the box can, and then
-    collects orphans. When it ends, so does the box, and it ends with the keeper."""
+    """PID 1 as the supervisor sees it. It mounts /proc, which only a process of the namespace can
+    do, and then collects orphans. The sandbox ends with it, and it ends with the supervisor."""
 
     def __init__(self, pid: int, control: socket.socket) -> None:
         self.pid, self._control = pid, control
 
     def mount_proc(self, stage: str) -> None:
-        """Have /proc mounted below ``stage``. Raises OSError where it cannot be."""
+        """Mount /proc below ``stage``. Raises OSError on failure."""
         self._control.send(os.fsencode(stage))
         problem = self._control.recv(4096)
         if problem != b"ok":
             raise OSError(errno.EIO, f"PID 1: {problem.decode(errors='replace') or 'died'}")
 
     def run_shell(self, limits: dict[str, int], env: dict[str, str]) -> None:
-        """Have it be an idle ``/bin/bash`` on a terminal, as in a container that was started with
-        one. The root is in place; it must not be ``plain``."""
+        """Turn PID 1 into an idle ``/bin/bash`` on a terminal, as in a container started with one.
+        The root must be mounted, and PID 1 must not be ``plain``."""
         with self._control:
             self._control.send(json.dumps([limits, env]).encode("utf-8", "surrogateescape"))
 
     def reset_pid_counter(self) -> None:
-        """Have the next process numbered as the first. Raises OSError where that cannot be."""
+        """Make process numbers begin again. Raises OSError if that is not possible."""
         self._command(init_program.RESET_COUNTER)
 
     def stop_others(self) -> None:
-        """Have every other process of the box stopped, at once. Raises OSError where PID 1 is not
+        """Stop every other process of the sandbox at once. Raises OSError if PID 1 is not
         ``plain``."""
         self._command(init_program.STOP)
 
@@ -78,30 +77,30 @@ class Init:
             raise OSError(errno.EOPNOTSUPP, f"PID 1 cannot do this: {what.decode()}")
 
 
-def _run_init(keeper: socket.socket, plain: bool, program: int) -> NoReturn:
+def _run_init(control: socket.socket, plain: bool, program: int) -> NoReturn:
     try:
         sys_.prctl(sys_.PR_SET_PDEATHSIG, signal.SIGKILL)
         os.setsid()
-        counter = mounts.mount_proc(os.fsdecode(keeper.recv(4096)))
-        keeper.send(b"ok")
+        counter = mounts.mount_proc(os.fsdecode(control.recv(4096)))
+        control.send(b"ok")
         if plain:
-            _run_idle(keeper, counter, program)
-        elif told := keeper.recv(_MAX_MESSAGE):
-            limits, env = json.loads(told.decode("utf-8", "surrogateescape"))
+            _run_idle(control, counter, program)
+        elif message := control.recv(_MAX_MESSAGE):
+            limits, env = json.loads(message.decode("utf-8", "surrogateescape"))
             os.chdir("/")
-            set_limits(limits)
+            sys_.set_limits(limits)
             _exec_shell(env)
     except OSError as e:
-        keeper.send(str(e).encode())
+        control.send(str(e).encode())
     finally:
         os._exit(1)
 
 
-def _run_idle(keeper: socket.socket, counter: int, program: int) -> None:
-    """Be PID 1 until the keeper hangs up. Orphans are collected by the kernel, as SIGCHLD is
-    ignored. See idle.py, which does the same in less memory."""
+def _run_idle(control: socket.socket, counter: int, program: int) -> None:
+    """Be PID 1 until the supervisor closes the connection, like init_program.py but with more
+    memory. The kernel collects orphans, as SIGCHLD is ignored."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    high = [keeper.fileno(), counter, *([program] if program >= 0 else [])]
+    high = [control.fileno(), counter, *([program] if program >= 0 else [])]
     held = [os.dup2(fd, _SAFE_DESCRIPTOR + i) for i, fd in enumerate(high)]
     if program >= 0:
         program = os.dup2(held[2], init_program.COUNTER + 1, inheritable=False)
@@ -110,21 +109,20 @@ def _run_idle(keeper: socket.socket, counter: int, program: int) -> None:
     os.closerange(init_program.COUNTER + 1 + (program >= 0), _MOST_DESCRIPTORS)
     if program >= 0:
         os.execve(program, ["init"], {})
-    while told := os.read(init_program.CONTROL, 16):
+    while message := os.read(init_program.CONTROL, 16):
         try:
-            if told == init_program.STOP:
+            if message == init_program.STOP:
                 os.kill(-1, signal.SIGSTOP)
             else:
-                os.pwrite(
-                    init_program.COUNTER, b"1", 0
-                )  # elsewhere than at its start it would do nothing
+                os.pwrite(init_program.COUNTER, b"1", 0)  # at another position it has no effect
             os.write(init_program.CONTROL, b"ok")
         except OSError:
             os.write(init_program.CONTROL, b"no")
 
 
 def open_terminal() -> None:
-    """Keep a terminal's master side open here, so that the shell on it never reads its end."""
+    """Keep the master side of a terminal open, so that the shell on it never reads the end of its
+    input."""
     master = os.open("/dev/pts/ptmx", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     fcntl.ioctl(master, _TIOCSPTLCK, struct.pack("i", 0))
 
@@ -150,10 +148,10 @@ def _reset_signals() -> None:
 
 
 def spawn(argv: list[str], cwd: str, env: dict[str, str], fds: dict[int, int]) -> int:
-    """Start a program as a child of this process, in the box. Returns its pid out here.
+    """Start a program in the sandbox as a child of this process. Return its pid on the host.
 
-    Not a fork: the kernel lends the child this process's memory until it executes. Raises OSError
-    whose text begins with the directory or the program that cannot be used.
+    This uses posix_spawn and not fork: the child borrows this process's memory until it executes.
+    Raises OSError whose message begins with the directory or program that cannot be used.
     """
     if set(fds.values()) & set(fds):  # a source would be overwritten before it is copied
         moved = {
@@ -184,7 +182,7 @@ def spawn(argv: list[str], cwd: str, env: dict[str, str], fds: dict[int, int]) -
 
 
 def _find_program(name: str, path: str) -> str:
-    """The program that a name means in the box. Raises FileNotFoundError."""
+    """Find the program that a name means in the sandbox. Raises FileNotFoundError."""
     if "/" in name:
         return name
     for directory in path.split(":"):
@@ -195,10 +193,12 @@ def _find_program(name: str, path: str) -> str:
 
 
 def kill_since(mark: int, keep: Sequence[int], init: Init) -> None:
-    """Kill what started at ``mark`` (clock ticks since boot) or later. Out here the box's pids mean
-    nothing: processes are reached through its /proc, so that nothing has to be started in the box
-    for it. All are stopped first, where PID 1 can do that, so that they cannot multiply; then pass
-    by pass, until one finds nothing."""
+    """Kill every process that started at ``mark`` (clock ticks since boot) or later.
+
+    Numbers of the sandbox mean nothing outside, so processes are reached through its /proc. PID 1
+    first stops all processes, where it can, so that they cannot multiply. Then kill pass by pass
+    until a pass finds none.
+    """
     before = {p.pid for p in _list_processes() if p.state == "T"}
     with contextlib.suppress(OSError):
         init.stop_others()
@@ -219,7 +219,7 @@ def kill_since(mark: int, keep: Sequence[int], init: Init) -> None:
 
 
 def kill_all(init: Init) -> list[str]:
-    """Kill every process of the box but PID 1, and wait for them. Returns those that do not end."""
+    """Kill every process of the sandbox except PID 1, and wait. Return those that do not end."""
     deadline = time.monotonic() + _END_SECONDS
     while True:
         kill_since(0, (), init)
@@ -230,7 +230,7 @@ def kill_all(init: Init) -> list[str]:
 
 
 def stop_all() -> list[int]:
-    """Stop every process of the box that is not stopped already, and tell which those were."""
+    """Stop every running process of the sandbox. Return their numbers."""
     stopped: list[int] = []
     for _ in range(_PASSES):
         new = [
@@ -245,27 +245,28 @@ def stop_all() -> list[int]:
 
 
 def process_names(spared: set[int]) -> list[str]:
-    """``name (pid)`` of every process of the box but PID 1 and those in ``spared``."""
+    """Return ``name (pid)`` for every process of the sandbox except PID 1 and those in
+    ``exclude``."""
     return [f"{p.name} ({p.pid})" for p in _list_processes() if p.pid != 1 and p.pid not in spared]
 
 
 def signal_process(pid: int, number: int) -> None:
-    """Send a signal to the process with this number in the box, if there is one and it is not
-    PID 1."""
+    """Send a signal to a process by its number in the sandbox. PID 1 and unknown numbers are
+    ignored."""
     for process in _list_processes():
         if process.pid == pid != 1:
             process.signal(number)
 
 
 def resume(pids: list[int]) -> None:
-    """Let stopped processes go on."""
+    """Continue stopped processes."""
     for process in _list_processes():
         if process.pid in pids:
             process.signal(signal.SIGCONT)
 
 
 class _Process:
-    """A live process of the box, held by its directory in the box's /proc."""
+    """A live process of the sandbox, held by its directory in the sandbox's /proc."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -282,7 +283,7 @@ class _Process:
         self.state, self.start_ticks = fields[0].decode(), int(fields[19])
         self.has_ended = (
             self.state in ("Z", "X") and int(fields[17]) <= 1
-        )  # no other thread goes on
+        )  # no other thread continues
 
     def signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -294,7 +295,7 @@ class _Process:
 
 
 def _list_processes() -> list[_Process]:
-    """The processes of the box that have not ended."""
+    """Return the processes of the sandbox that have not ended."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():

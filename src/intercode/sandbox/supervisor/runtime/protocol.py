@@ -1,4 +1,4 @@
-"""Messages between owner, launcher and keeper: JSON with a length in front, and descriptors."""
+"""Messages between owner, launcher and supervisor: JSON after its length, with file descriptors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import os
 import socket
 import struct
 
-TYPE_CHECKING = False  # the module typing would double this process's memory
+TYPE_CHECKING = False  # importing typing would double this process's memory
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
@@ -20,7 +20,7 @@ _FIRST_READ = 1 << 12
 
 
 def send(sock: socket.socket, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
-    """Send one message. Raises OSError when the other side has gone."""
+    """Send a message. Raises OSError if the connection is closed."""
     body = json.dumps(message).encode("utf-8", "surrogateescape")
     data = memoryview(_HEADER.pack(len(body)) + body)
     ancillary = []
@@ -32,8 +32,11 @@ def send(sock: socket.socket, message: dict[str, Any], fds: Sequence[int] = ()) 
 
 
 def receive(sock: socket.socket, single: bool = False) -> tuple[dict[str, Any], list[int]]:
-    """The next message and the descriptors that came with it. ``alone``: nothing can follow it
-    unasked, so that it may be read at once. Raises EOFError on hang-up."""
+    """Receive a message and its descriptors.
+
+    ``single``: no other message can follow it without a request, so more than its header is read at
+    once. Raises EOFError if the connection is closed.
+    """
     space, first = socket.CMSG_LEN(_MOST_FDS * 4), _FIRST_READ if single else _HEADER.size
     head, ancillary, _, _ = sock.recvmsg(first, space, socket.MSG_CMSG_CLOEXEC)
     fds = array.array("i")
@@ -46,7 +49,7 @@ def receive(sock: socket.socket, single: bool = False) -> tuple[dict[str, Any], 
         (length,) = _HEADER.unpack_from(head)
         body += _receive_exactly(sock, max(0, length - len(body)))
         if len(body) > length:
-            raise EOFError("the other side said more than it was asked")
+            raise EOFError("unexpected data after the message")
         message = json.loads(body.decode("utf-8", "surrogateescape"))
     except BaseException:
         close_all(fds)
@@ -59,14 +62,14 @@ def _receive_exactly(sock: socket.socket, count: int) -> bytes:
     while count:
         part = sock.recv(min(count, 1 << 20))
         if not part:
-            raise EOFError("the other side hung up")
+            raise EOFError("the connection is closed")
         parts.append(part)
         count -= len(part)
     return b"".join(parts)
 
 
 def close_all(fds: Sequence[int]) -> None:
-    """Close descriptors, whatever state they are in."""
+    """Close descriptors and ignore errors."""
     for fd in fds:
         with contextlib.suppress(OSError):
             os.close(fd)

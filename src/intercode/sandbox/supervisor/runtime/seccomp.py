@@ -1,16 +1,15 @@
-"""The filter on what code in a sandbox may ask of the kernel, as a BPF program.
+"""Builds the seccomp filter of sandboxes, a BPF program.
 
-Most calls are allowed. Refused are those that change namespaces or mounts, watch other processes,
-load code into the kernel, or reach past the network namespace. Changing a file's owner reports
-success without doing anything: only one id exists in the box, and `tar` and `install` must work.
+Most system calls are allowed. Refused are those that change namespaces or mounts, trace other
+processes, load code into the kernel, or reach beyond the network namespace. Changing a file's owner
+reports success without effect: a sandbox has only one user, and `tar` and `install` must work.
 
-Launcher and keepers run behind the same filter, which is installed once. They may change mounts and
-namespaces, and halt a process of the box to move it, because they know a key, 64 random bits in a
-register that those calls do not use. The key is no substitute for capabilities: what runs in a box
-has neither.
+Launcher and supervisors have the same filter. They may change mounts and namespaces, and trace
+processes of a sandbox for checkpoints, because they pass a key of 64 random bits in a register that
+those calls do not use. The key does not replace capabilities: processes in a sandbox have neither.
 
-PID 1 has the id of all others in the box, and in a container it is the keeper: nobody may bound it
-or have it run less.
+PID 1 has the same user as all other processes and in a container is the supervisor, so no process
+may change its limits or priority.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from __future__ import annotations
 import errno
 import struct
 
-TYPE_CHECKING = False  # the module typing would double this process's memory
+TYPE_CHECKING = False  # importing typing would double this process's memory
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -68,20 +67,20 @@ _PROCESS_ARGUMENT = {
     "prlimit64": _ARG0, "sched_setaffinity": _ARG0, "sched_setparam": _ARG0,
     "sched_setscheduler": _ARG0, "sched_setattr": _ARG0, "setpriority": _ARG1, "ioprio_set": _ARG1,
 }  # fmt: skip
-"""Calls that bound a process or have it run less, and the argument that is its number."""
+"""Calls that change limits or priority of a process, and the argument with its number."""
 _KEYED_CALLS = (
     "mount", "umount2", "pivot_root", "unshare", "mount_setattr", "open_tree", "move_mount",
     "ptrace",
 )  # fmt: skip
 _NEW_CALLS = ("open_tree_attr", "statmount", "listmount", "listns")  # programs fall back on ENOSYS
-_TERMINAL_INPUT_IOCTLS = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX put input into a terminal
+_TERMINAL_INPUT_IOCTLS = (0x5412, 0x541C)  # TIOCSTI and TIOCLINUX insert terminal input
 _PROTOCOLS = {
     1: (0,),  # AF_UNIX
     2: (0, 1, 6, 17, 255),  # AF_INET: any, ICMP, TCP, UDP, raw
     10: (0, 6, 17, 58, 255),  # AF_INET6: the same
-    16: (0, 4),  # AF_NETLINK: routes, and what sockets there are
+    16: (0, 4),  # AF_NETLINK: routes and socket diagnostics
 }
-"""Protocols by family: another one could make the kernel load a module."""
+"""Allowed protocols by family. Others could make the kernel load a module."""
 
 
 def _op(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
@@ -93,19 +92,19 @@ def _refuse(code: int) -> bytes:
 
 
 def _if_number(number: int, body: list[bytes]) -> list[bytes]:
-    """Run ``body`` (which must return) when the call's number is ``number``."""
+    """Run ``body`` (which must return) if the call's number is ``number``."""
     return [_op(_JEQ, number, 0, len(body)), *body]
 
 
 def _allow_only(argument: int, values: Sequence[int], code: int) -> list[bytes]:
-    """Allow a call whose argument (its lower 32 bits) is one of ``values``, and refuse others."""
+    """Allow a call if the lower 32 bits of an argument are among ``values``; refuse others."""
     ops = [_op(_LOAD, argument)]
     ops += [_op(_JEQ, value, len(values) - i, 0) for i, value in enumerate(values)]
     return [*ops, _refuse(code), _op(_RET, _ALLOW)]
 
 
 def _refuse_only(argument: int, values: Sequence[int], code: int) -> list[bytes]:
-    """Refuse a call whose argument (its lower 32 bits) is one of ``values``, and allow others."""
+    """Refuse a call if the lower 32 bits of an argument are among ``values``; allow others."""
     ops = [_op(_LOAD, argument)]
     ops += [_op(_JEQ, value, len(values) - i, 0) for i, value in enumerate(values)]
     return [*ops, _op(_RET, _ALLOW), _refuse(code)]
@@ -130,16 +129,14 @@ def _require_key(key: int) -> list[bytes]:
 
 
 def build_filter(machine: str, key: int) -> bytes:
-    """The filter for a machine as ``platform.machine()`` names it, with a key of 64 bits for those
-    who set boxes up. Raises KeyError for an unknown machine."""
+    """Build the filter for a machine as ``platform.machine()`` names it. ``key``: 64 bits, for the
+    processes that set up sandboxes. Raises KeyError for an unknown machine."""
     table = _TABLES[machine]
     ops = [_op(_LOAD, _ARCH), _op(_JEQ, _AUDIT[machine], 1, 0), _refuse(errno.ENOSYS)]
     ops.append(_op(_LOAD, _NR))
-    if machine == "x86_64":  # the x32 table of calls
+    if machine == "x86_64":  # the x32 calls
         ops += [_op(_JGE, 0x40000000, 0, 1), _refuse(errno.ENOSYS)]
-    ops += _if_number(
-        table["clone3"], [_refuse(errno.ENOSYS)]
-    )  # its flags are out of a filter's reach
+    ops += _if_number(table["clone3"], [_refuse(errno.ENOSYS)])  # a filter cannot read its flags
     ops += _if_number(
         table["clone"],
         [

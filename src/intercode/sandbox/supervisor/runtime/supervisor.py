@@ -1,8 +1,8 @@
-"""One process per sandbox, outside its process namespace: sets the box up, starts commands in it,
-reads and writes its files, and takes the box down when its owner goes away.
+"""The supervisor of one sandbox, a process outside of the sandbox's process namespace. It sets the
+sandbox up, starts commands in it, reads and writes its files, and ends it when the owner goes away.
 
-Commands are the keeper's own children, so nothing in the box can see, signal or trace what
-controls it. PID 1 of the box only collects orphans; when it ends, the kernel ends all the others.
+Commands are children of the supervisor, so nothing in the sandbox can see, signal or trace the
+supervisor. PID 1 of the sandbox only collects orphans; the kernel ends all processes with it.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ import struct
 
 from . import files, mounts, overlay_changes, processes, protocol
 from . import syscalls as sys_
-from .hardening import set_limits
 from .isolation import Isolation
 
-TYPE_CHECKING = False  # the module typing would double this process's memory
+TYPE_CHECKING = False  # importing typing would double this process's memory
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_ENDING_MS = 500  # for PID 1 to have ended, once nothing can be started any more
-_COMMAND_OOM_SCORE = b"500"  # where memory runs out, rather a command than what controls the box
+_ENDING_MS = 500  # for PID 1 to end, once no process can be started any more
+_COMMAND_OOM_SCORE = b"500"  # when memory runs out, the kernel kills a command first
 
 
 def run_supervisor(
@@ -38,24 +37,24 @@ def run_supervisor(
     plain: bool,
     program: int,
 ) -> NoReturn:
-    """Be a keeper: get ready, wait for a request if none is ``given``, and serve its owner until it
-    hangs up."""
+    """Run a supervisor: prepare the isolation, wait for a request unless it is ``given``, and serve
+    the owner until it closes the connection."""
     status = 1
     owner = None
     try:
-        blank: Isolation | Exception
+        isolation: Isolation | Exception
         try:
-            blank = Isolation(stage, own_network, plain, program)
-        except Exception as e:  # told to whoever asks
-            blank = e
+            isolation = Isolation(stage, own_network, plain, program)
+        except Exception as e:  # reported to the next request
+            isolation = e
         spec, fds = given or protocol.receive(launcher)
         launcher.close()
         owner = socket.socket(fileno=fds[0])
-        if isinstance(blank, Exception):
-            raise blank
-        keeper = Supervisor(owner, spec, blank, fds[1:])
-        protocol.send(owner, {"ok": True, "pid": os.getpid(), "groups": spec["groups"]})
-        keeper.serve()
+        if isinstance(isolation, Exception):
+            raise isolation
+        supervisor = Supervisor(owner, spec, isolation, fds[1:])
+        protocol.send(owner, {"ok": True, "pid": os.getpid(), "cgroups": spec["cgroups"]})
+        supervisor.serve()
         status = 0
     except EOFError:
         status = 0
@@ -69,12 +68,16 @@ def run_supervisor(
 
 class Supervisor:
     def __init__(
-        self, owner: socket.socket, spec: dict[str, Any], blank: Isolation, given: list[int]
+        self, owner: socket.socket, spec: dict[str, Any], isolation: Isolation, given: list[int]
     ) -> None:
         self.owner = owner
-        self.children: dict[int, tuple[int, int]] = {}  # pidfd -> (pid, status descriptor)
-        self.fdinfo, self.oom_score_fd, self.init = blank.fdinfo, blank.oom_score_fd, blank.init
-        self.network = blank.network
+        self.children: dict[int, tuple[int, int]] = {}  # pidfd: (pid, status descriptor)
+        self.fdinfo, self.oom_score_fd, self.init = (
+            isolation.fdinfo,
+            isolation.oom_score_fd,
+            isolation.init,
+        )
+        self.network = isolation.network
         socket.sethostname(spec["hostname"])
         copies = spec["copies"]
         layout = mounts.RootLayout(spec, given[:copies], given[copies:])
@@ -82,14 +85,14 @@ class Supervisor:
         self.spec, self.hidden_directory = spec, layout.hidden_directory
         self.uppers, self.lower = layout.uppers, layout.lower
         mounts.change_root(layout.root)
-        if spec["look"] == "docker":
+        if spec["appearance"] == "docker":
             processes.open_terminal()
             self.init.run_shell(spec["limits"], spec["env"])
-        set_limits(spec["limits"])
-        if spec["steady"]:
+        sys_.set_limits(spec["limits"])
+        if spec["deterministic"]:
             sys_.disable_address_randomization()
         self.root = os.open("/", _DIRECTORY)
-        if spec["steady"]:
+        if spec["deterministic"]:
             files.visit_directories(self.root)
         self.init_fd = os.pidfd_open(self.init.pid)
         self.stopped_pids: list[int] = []
@@ -97,9 +100,9 @@ class Supervisor:
         self.poll.register(owner, select.POLLIN)
         self.poll.register(self.init_fd, select.POLLIN)
 
-    # ------------------------------------------------------------------ serving
+    # ------------------------------------------------------------------ serve
     def serve(self) -> None:
-        """Answer requests until the owner hangs up or the box ends."""
+        """Answer requests until the owner closes the connection or the sandbox ends."""
         while True:
             for fd, _ in self.poll.poll():
                 if fd == self.owner.fileno():
@@ -115,7 +118,7 @@ class Supervisor:
         try:
             handler = getattr(self, "do_" + request.pop("do"))
             answer, out = handler(fds=fds, **request)
-        except Exception as e:  # a request that cannot be met must not cost the box
+        except Exception as e:  # a failed request must not end the sandbox
             code = getattr(e, "errno", None) or errno.EINVAL
             answer, out = {"ok": False, "errno": code, "error": getattr(e, "strerror", str(e))}, []
         finally:
@@ -125,7 +128,7 @@ class Supervisor:
         except OSError as e:
             if not out:
                 raise
-            # too many descriptors of this id are under way (a box can see to that): say so
+            # too many descriptors of this user are in flight, which a sandbox can cause
             protocol.send(self.owner, {"ok": False, "errno": e.errno, "error": str(e)})
         finally:
             protocol.close_all(out)
@@ -142,7 +145,8 @@ class Supervisor:
     def do_spawn(
         self, fds: list[int], argv: list[str], cwd: str, env: dict[str, str], targets: list[int]
     ) -> tuple[dict[str, Any], list[int]]:
-        """Start a program. The first descriptor gets the exit status, the others are for it."""
+        """Start a program. The first descriptor receives its exit status; the others are passed to
+        it."""
         status_fd = os.dup(fds[0])
         try:
             os.write(self.oom_score_fd, _COMMAND_OOM_SCORE)
@@ -159,8 +163,8 @@ class Supervisor:
         return {"ok": True, "pid": self._inner_pid(pidfd), "child": pid}, []
 
     def _exit_if_init_ended(self) -> None:
-        """Nothing can be started in a box whose PID 1 is ending, which takes until its processes
-        are collected: the box has gone then, and that is what its owner is to see."""
+        """Exit if PID 1 is ending. No process can be started then, and ending takes until all
+        processes are collected. The owner has to see that the sandbox is gone."""
         for pidfd in list(self.children):
             if _is_ready(pidfd, 0):
                 self._reap(pidfd)
@@ -168,7 +172,7 @@ class Supervisor:
             os._exit(0)
 
     def _inner_pid(self, pidfd: int) -> int:
-        """What the box calls the process behind a descriptor."""
+        """Return the number inside the sandbox of the process behind a pidfd."""
         fd = os.open(str(pidfd), os.O_RDONLY, dir_fd=self.fdinfo)
         with open(fd) as f:
             fields = dict(line.split(":", 1) for line in f)
@@ -180,7 +184,7 @@ class Supervisor:
         return {"ok": True}, []
 
     def do_signal(self, fds: list[int], pid: int, number: int) -> tuple[dict[str, Any], list[int]]:
-        """Send a signal to a process by its number in the box, but to PID 1."""
+        """Send a signal to a process by its number in the sandbox, but not to PID 1."""
         processes.signal_process(pid, number)
         return {"ok": True}, []
 
@@ -205,15 +209,15 @@ class Supervisor:
         return {"ok": True, "processes": self._background_processes()}, []
 
     def _background_processes(self) -> list[str]:
-        """What runs in the box and was not started from here."""
+        """Return the processes that were not started from here."""
         return processes.process_names({self._inner_pid(pidfd) for pidfd in self.children})
 
     def do_changes(
-        self, fds: list[int], digests: bool, still: bool
+        self, fds: list[int], digests: bool, pause: bool
     ) -> tuple[dict[str, Any], list[int]]:
-        """What changed; ``still``: with all that runs in the background halted meanwhile."""
-        halted = still and bool(self._background_processes())
-        if halted:
+        """List the changes. ``pause``: stop background processes meanwhile."""
+        paused = pause and bool(self._background_processes())
+        if paused:
             self._freeze(True)
         try:
             return {
@@ -221,11 +225,11 @@ class Supervisor:
                 "rows": overlay_changes.list_changes(self.uppers, self.lower, digests),
             }, []
         finally:
-            if halted:
+            if paused:
                 self._freeze(False)
 
     def do_changed_paths(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
-        """The paths of what changed."""
+        """List the changed paths."""
         rows = overlay_changes.list_changes(self.uppers, self.lower, False)
         return {"ok": True, "paths": [row[0] for row in rows]}, []
 
@@ -233,7 +237,7 @@ class Supervisor:
         return {"ok": True}, [os.dup(self.uppers[0])]
 
     def do_size(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
-        """What the box's own files take up and what they still may: bytes, and how many."""
+        """Return the bytes and files that the sandbox uses and has left."""
         info = os.fstatvfs(self.uppers[0])
         return {
             "ok": True,
@@ -244,7 +248,8 @@ class Supervisor:
         }, []
 
     def do_seal(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
-        """A detached mount of the upper layer; nothing may be able to write there any more."""
+        """Return a detached mount of the upper layer. Nothing may be able to write to it any
+        more."""
         return {"ok": True}, [sys_.clone_mount(self.uppers[0])]
 
     def do_open(self, fds: list[int], path: str) -> tuple[dict[str, Any], list[int]]:
@@ -255,7 +260,7 @@ class Supervisor:
         return {"ok": True}, []
 
     def do_end_all(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
-        """End all that runs in the box. Raises OSError for what does not end."""
+        """End all processes. Raises OSError if one does not end."""
         if left := processes.kill_all(self.init):
             raise OSError(errno.EBUSY, f"live processes: {', '.join(left)}")
         for pidfd in list(self.children):
@@ -263,18 +268,18 @@ class Supervisor:
         return {"ok": True}, []
 
     def do_recycle(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
-        """End all that runs and begin again on the image, in the same namespaces. Raises OSError
-        where something would be left of what was; the box is of no use then."""
+        """End all processes and reset the sandbox to the image, in the same namespaces. Raises
+        OSError if something would remain; the sandbox is unusable then."""
         self.do_end_all(fds)
         if self.network.was_used():
-            raise OSError(errno.EBUSY, "its network was used")
+            raise OSError(errno.EBUSY, "the network of the sandbox was used")
         sys_.unshare(sys_.CLONE_NEWIPC)
         self._replace_root([])
         self.init.reset_pid_counter()
         return {"ok": True}, []
 
     def do_replace_files(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
-        """Begin again on the image, with the files of other uppers, while processes wait."""
+        """Reset the files to the image with those of other upper layers, while processes wait."""
         self._replace_root(fds)
         return {"ok": True}, []
 
@@ -286,7 +291,7 @@ class Supervisor:
         self.root = os.open("/", _DIRECTORY)
 
     def do_end(self, fds: list[int]) -> tuple[dict[str, Any], list[int]]:
-        """End the box and wait until its last process is gone and its files are released."""
+        """End the sandbox, and wait until its last process is gone and its files are released."""
         os.kill(self.init.pid, signal.SIGKILL)
         os.waitpid(self.init.pid, 0)
         raise EOFError

@@ -1,10 +1,11 @@
-"""System calls that Python does not offer, with errors as OSError."""
+"""System calls that Python does not provide, with errors as OSError."""
 
 from __future__ import annotations
 
 import ctypes
 import errno
 import os
+import resource
 import struct
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -38,7 +39,7 @@ _NUMBERS = {
 }  # fmt: skip
 ARCH = os.uname().machine
 KEY = int.from_bytes(os.urandom(8), "little")
-"""What the filter lets calls on mounts and namespaces through for (see seccomp.py)."""
+"""Key of the system calls on mounts and namespaces (see seccomp.py)."""
 
 
 def _check(result: int, what: str) -> int:
@@ -56,7 +57,7 @@ def _number(name: str) -> int:
 
 
 def _keyed_call(name: str, *arguments: bytes | int | None) -> int:
-    """Make a call of at most five arguments that the filter asks the key for."""
+    """Make a call of at most five arguments for which the filter requires the key."""
     words = [ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]
     words += [None] * (5 - len(words))
     return _check(_libc.syscall(_number(name), *words, ctypes.c_ulong(KEY)), name)
@@ -93,13 +94,13 @@ def make_read_only(target: str) -> None:
 
 
 def clone_mount(fd: int) -> int:
-    """A new mount, of nothing yet, of what an open directory of this mount namespace shows."""
+    """Return a detached mount of what an open directory of this mount namespace shows."""
     flags = _OPEN_TREE_CLONE | os.O_CLOEXEC | _AT_EMPTY_PATH
     return _keyed_call("open_tree", fd, b"", flags)
 
 
 def attach_mount(fd: int, target: str) -> None:
-    """Put a detached mount, of whatever namespace, at a directory."""
+    """Attach a detached mount, of any namespace, to a directory."""
     _keyed_call("move_mount", fd, b"", _AT_FDCWD, target.encode(), _MOVE_MOUNT_F_EMPTY_PATH)
 
 
@@ -122,24 +123,39 @@ def open_in_root(root: int, path: str, flags: int, mode: int = 0) -> int:
 
 
 def disable_address_randomization() -> None:
-    """Have the programs that this process starts laid out at the same addresses each time."""
+    """Start programs from this process at the same addresses each time."""
     _check(_libc.personality(ctypes.c_ulong(_ADDR_NO_RANDOMIZE)), "personality")
 
 
 def landlock_version() -> int:
-    """The version of Landlock that this kernel has. Raises OSError where it has none."""
+    """Return the version of Landlock in this kernel. Raises OSError if it has none."""
     return _check(_libc.syscall(444, None, 0, 1), "landlock_create_ruleset")
 
 
 def install_filter(program: bytes) -> None:
-    """Install a seccomp BPF program on this thread and its children to come."""
+    """Install a seccomp BPF program for this thread and its children."""
     buffer = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
     _check(_libc.syscall(_number("seccomp"), 1, 0, header), "seccomp")
 
 
+def set_limits(limits: dict[str, int]) -> None:
+    """Set the resource limits that children inherit, for good."""
+    for name, value in (
+        (resource.RLIMIT_NPROC, limits["processes"]),
+        (resource.RLIMIT_NOFILE, limits["open_files"]),
+        (resource.RLIMIT_FSIZE, limits["file_size"]),
+        (resource.RLIMIT_AS, limits["address_space"]),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_MEMLOCK, 1 << 20),
+    ):
+        hard = resource.getrlimit(name)[1]
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(name, (value, value))
+
+
 def hide_command_line(name: bytes) -> None:
-    """Replace what /proc/self/cmdline and comm show by ``name``."""
+    """Replace what /proc/self/cmdline and comm show with ``name``."""
     with open("/proc/self/stat", "rb") as f:
         fields = f.read().rpartition(b")")[2].split()
     start, end = int(fields[45]), int(fields[46])

@@ -1,8 +1,9 @@
-/* A process of the box as a file from which another box can make it anew: registers, memory, signal
-   handlers, files that it reads. It goes on undisturbed.
+/* Writes a checkpoint of a process to a file: registers, memory, signal handlers and the files
+   that it reads. The process continues undisturbed.
 
-   Not carried: threads, sockets and pipes of its own, files open for writing, timers, children. A
-   process that has such descriptors is refused; `standard` are those that it is given anew. */
+   A checkpoint holds no threads, sockets, pipes, timers or children, and no file that is open
+   for writing. A process with such descriptors is refused. The descriptors in `given_fds` are
+   left out, because the restored process receives new ones. */
 
 #define _GNU_SOURCE
 #include "supervisor.h"
@@ -19,82 +20,87 @@
 #ifdef __x86_64__
 
 #define PAGE 4096UL
-#define AT_ONCE (64 * PAGE)
-#define BELOW_STACK 8192        /* how far below the stack there is room for answers */
-#define IN_MEMORY (3UL << 62)   /* of a page: present, or swapped out (proc_pid_pagemap(5)) */
-#define OF_A_FILE (1UL << 61)
+#define BUFFER_SIZE (64 * PAGE)
+#define SCRATCH_OFFSET 8192  /* bytes below the stack pointer that hold results */
+/* bits of a page map entry: present or swapped (proc_pid_pagemap(5)) */
+#define PAGE_PRESENT (3UL << 62)
+#define PAGE_FILE_BACKED (1UL << 61)
 
-static int put_out(int fd, const void *bytes, size_t length) {
+static int write_all(int fd, const void *bytes, size_t length) {
     for (const char *at = bytes; length;) {
         ssize_t written = write(fd, at, length);
-        if (written <= 0) return failed("the picture");
+        if (written <= 0) return fail("the checkpoint");
         at += written;
         length -= (size_t)written;
     }
     return 0;
 }
 
-/* ------------------------------------------------------------------- memory */
-static int put_run(struct traced *p, int out, uint64_t from, uint64_t to, bool strict) {
-    static char buffer[AT_ONCE];
+/* ---------------------------------------------------------------------- memory */
+static int write_run(struct tracee *p, int out, uint64_t from, uint64_t to, bool strict) {
+    static char buffer[BUFFER_SIZE];
     while (from < to) {
-        size_t part = to - from < AT_ONCE ? to - from : AT_ONCE;
-        ssize_t got = pread(p->memory, buffer, part, (off_t)from);
-        if (got <= 0) return strict ? failed("its memory") : 0;  /* past the end of a file */
-        struct run run = {from, (uint64_t)got};
-        if (put_out(out, &run, sizeof run) || put_out(out, buffer, (size_t)got)) return -1;
+        size_t part = to - from < BUFFER_SIZE ? to - from : BUFFER_SIZE;
+        ssize_t got = pread(p->memory_fd, buffer, part, (off_t)from);
+        if (got <= 0) return strict ? fail("reading its memory") : 0;  /* past the end of a file */
+        struct page_run page_run = {from, (uint64_t)got};
+        if (write_all(out, &page_run, sizeof page_run) || write_all(out, buffer, (size_t)got))
+            return -1;
         from += (uint64_t)got;
     }
     return 0;
 }
 
-/* The pages of a region that are the process's own: those that it shares with a file are not. */
-static int put_region(struct traced *p, int out, int pagemap, const struct region *r) {
+/* Write the pages of a region that belong to the process alone, not those that it shares with a
+   file. */
+static int write_region(struct tracee *p, int out, int pagemap, const struct region *r) {
     uint64_t entries[512], start = 0;
-    bool running = false;
-    if (r->content == SPECIAL) return 0;
-    if (r->content == SHARED) return put_run(p, out, r->from, r->to, false);
+    bool in_run = false;
+    if (r->content == KERNEL_REGION) return 0;
+    if (r->content == SHARED) return write_run(p, out, r->from, r->to, false);
     for (uint64_t at = r->from; at < r->to;) {
         uint64_t count = (r->to - at) / PAGE < 512 ? (r->to - at) / PAGE : 512;
         ssize_t got = pread(pagemap, entries, count * 8, (off_t)(at / PAGE * 8));
-        if (got != (ssize_t)(count * 8)) return failed("pagemap");
+        if (got != (ssize_t)(count * 8)) return fail("pagemap");
         for (uint64_t i = 0; i < count; i++, at += PAGE) {
-            bool own = (entries[i] & IN_MEMORY) && !(r->content == OF_FILE && entries[i] & OF_A_FILE);
-            if (own == running) continue;
-            if (running && put_run(p, out, start, at, true)) return -1;
-            running = own;
+            bool is_private = (entries[i] & PAGE_PRESENT)
+                && !(r->content == FILE_BACKED && entries[i] & PAGE_FILE_BACKED);
+            if (is_private == in_run) continue;
+            if (in_run && write_run(p, out, start, at, true)) return -1;
+            in_run = is_private;
             start = at;
         }
     }
-    return running ? put_run(p, out, start, r->to, true) : 0;
+    return in_run ? write_run(p, out, start, r->to, true) : 0;
 }
 
-static int put_memory(struct traced *p, int out, const struct regions *regions) {
+static int write_memory(struct tracee *p, int out, const struct regions *regions) {
     char name[32];
-    struct run end = {0};
+    struct page_run end = {0};
     int result = 0;
-    snprintf(name, sizeof name, "/proc/%d/pagemap", p->inside);
+    snprintf(name, sizeof name, "/proc/%d/pagemap", p->inner_pid);
     int pagemap = open(name, O_RDONLY | O_CLOEXEC);
-    if (pagemap < 0) return failed("%s", name);
+    if (pagemap < 0) return fail("%s", name);
     for (size_t i = 0; i < regions->count && !result; i++)
-        result = put_region(p, out, pagemap, &regions->all[i]);
+        result = write_region(p, out, pagemap, &regions->items[i]);
     int code = errno;
     close(pagemap);
     errno = code;
-    return result ? result : put_out(out, &end, sizeof end);
+    return result ? result : write_all(out, &end, sizeof end);
 }
 
-/* ---------------------------------------------------- what the kernel knows of it */
-/* Bounds of code, data, heap, stack, arguments and environment, in the order of prctl_mm_map. */
-static int get_bounds(struct traced *p, uint64_t bounds[11]) {
+/* ---------------------------------------------------------------- kernel state */
+/* Read the bounds of code, data, heap, stack, arguments and environment, in the order of
+   prctl_mm_map. */
+static int read_memory_bounds(struct tracee *p, uint64_t bounds[11]) {
     static const int fields[11] = {26, 27, 45, 46, 47, 0, 28, 48, 49, 50, 51};
     char name[32], text[4096], *at;
-    snprintf(name, sizeof name, "/proc/%d/stat", p->inside);
+    snprintf(name, sizeof name, "/proc/%d/stat", p->inner_pid);
     int fd = open(name, O_RDONLY | O_CLOEXEC);
     ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     if (fd >= 0) close(fd);
     text[got > 0 ? got : 0] = 0;
-    if (!(at = strrchr(text, ')'))) return errno = EINVAL, failed("%s", name);
+    if (!(at = strrchr(text, ')'))) return errno = EINVAL, fail("%s", name);
     at++;
     for (int field = 3; field <= 51 && *at; field++) {
         uint64_t value = strtoull(at + 1 + strspn(at + 1, "RSDTtZXIPKW"), NULL, 10);
@@ -103,126 +109,133 @@ static int get_bounds(struct traced *p, uint64_t bounds[11]) {
         at++;
         at += strcspn(at, " ");
     }
-    long brk = made_to(p, SYS_brk, 0, 0, 0, 0, 0, 0);
+    long brk = remote_syscall(p, SYS_brk, 0, 0, 0, 0, 0, 0);
     if (brk < 0) return -1;
     bounds[5] = (uint64_t)brk;
     return 0;
 }
 
-static int get_signals(struct traced *p, struct picture *picture) {
-    long room = (long)((p->before.rsp - BELOW_STACK) & ~63UL);
+static int read_signal_state(struct tracee *p, struct checkpoint *checkpoint) {
+    long scratch = (long)((p->saved_registers.rsp - SCRATCH_OFFSET) & ~63UL);
     for (int number = 1; number <= SIGNALS; number++) {
-        struct action *action = &picture->actions[number - 1];
-        if (made_to(p, SYS_rt_sigaction, number, 0, room, 8, 0, 0) < 0) return -1;
-        if (pread(p->memory, action, sizeof *action, room) != sizeof *action)
-            return failed("its memory");
+        struct signal_action *signal_action = &checkpoint->actions[number - 1];
+        if (remote_syscall(p, SYS_rt_sigaction, number, 0, scratch, 8, 0, 0) < 0) return -1;
+        if (pread(p->memory_fd, signal_action, sizeof *signal_action,
+                  scratch) != sizeof *signal_action)
+            return fail("reading its memory");
     }
-    if (made_to(p, SYS_sigaltstack, 0, room, 0, 0, 0, 0) < 0) return -1;
-    if (pread(p->memory, &picture->alternate, sizeof picture->alternate, room) < 0)
-        return failed("its memory");
-    long mask = made_to(p, SYS_umask, 0, 0, 0, 0, 0, 0);
-    if (mask < 0 || made_to(p, SYS_umask, mask, 0, 0, 0, 0, 0) < 0) return -1;
-    picture->file_mask = (uint64_t)mask;
-    return get_mask(p, &picture->mask);
+    if (remote_syscall(p, SYS_sigaltstack, 0, scratch, 0, 0, 0, 0) < 0) return -1;
+    if (pread(p->memory_fd, &checkpoint->signal_stack, sizeof checkpoint->signal_stack,
+              scratch) < 0)
+        return fail("reading its memory");
+    long mask = remote_syscall(p, SYS_umask, 0, 0, 0, 0, 0, 0);
+    if (mask < 0 || remote_syscall(p, SYS_umask, mask, 0, 0, 0, 0, 0) < 0) return -1;
+    checkpoint->umask_value = (uint64_t)mask;
+    return get_signal_mask(p, &checkpoint->mask);
 }
 
-static int get_state(struct traced *p, struct picture *picture, void *floats) {
+static int read_state(struct tracee *p, struct checkpoint *checkpoint, void *fpu_state) {
     unsigned char code[2] = {0};
-    p->gate = p->before.rip - 2;
-    if (pread(p->memory, code, 2, (off_t)p->gate) != 2 || code[0] != 0x0f || code[1] != 0x05
-        || (long)p->before.orig_rax < 0)
-        return errno = EBUSY, failed("it is not waiting for a request");
-    strcpy(picture->kind, "intercode-1");
-    picture->registers = p->before;
-    picture->floats = LONGEST_FLOATS;
-    if (get_floats(p, floats, &picture->floats)) return -1;
-    get_rseq(p, &picture->rseq);
-    if (get_signals(p, picture) || get_bounds(p, picture->bounds)) return -1;
+    p->syscall_address = p->saved_registers.rip - 2;
+    if (pread(p->memory_fd, code, 2, (off_t)p->syscall_address) != 2 || code[0] != 0x0f
+        || code[1] != 0x05
+        || (long)p->saved_registers.orig_rax < 0)
+        return errno = EBUSY, fail("the process is not waiting in a system call");
+    strcpy(checkpoint->magic, "intercode-1");
+    checkpoint->registers = p->saved_registers;
+    checkpoint->fpu_size = MAX_FPU_STATE;
+    if (get_fpu_state(p, fpu_state, &checkpoint->fpu_size)) return -1;
+    get_rseq(p, &checkpoint->rseq);
+    if (read_signal_state(p, checkpoint) || read_memory_bounds(p, checkpoint->bounds)) return -1;
     return 0;
 }
 
-/* -------------------------------------------------------------------- files */
-static bool is_standard(const struct json *standard, int number) {
-    for (const struct json *v = standard ? standard->first : NULL; v; v = v->next)
+/* ----------------------------------------------------------------------- files */
+static bool is_given(const struct json *given_fds, int number) {
+    for (const struct json *v = given_fds ? given_fds->first : NULL; v; v = v->next)
         if (v->number == number) return true;
     return false;
 }
 
-/* A file or directory that it only reads; anything else it shares with others. */
-static int get_file(int inside, int number, struct opened *file) {
+/* Describe a file or directory that the process only reads. Refuse every other kind of
+   descriptor. */
+static int read_open_file(int inner_pid, int number, struct open_file *file) {
     char name[48], text[512];
     struct stat info;
     file->number = number;
-    snprintf(name, sizeof name, "/proc/%d/fdinfo/%d", inside, number);
+    snprintf(name, sizeof name, "/proc/%d/fdinfo/%d", inner_pid, number);
     int fd = open(name, O_RDONLY | O_CLOEXEC);
     ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     if (fd >= 0) close(fd);
     text[got > 0 ? got : 0] = 0;
     char *flags = strstr(text, "flags:");
     if (got <= 0 || !flags || sscanf(text, "pos:%ld", &file->position) != 1)
-        return errno = EIO, failed("%s", name);
+        return errno = EIO, fail("%s", name);
     file->flags = (int)strtol(flags + 6, NULL, 8);
-    snprintf(name, sizeof name, "/proc/%d/fd/%d", inside, number);
+    snprintf(name, sizeof name, "/proc/%d/fd/%d", inner_pid, number);
     got = readlink(name, file->path, sizeof file->path - 1);
     file->path[got > 0 ? got : 0] = 0;
     if (*file->path != '/' || stat(name, &info) || strstr(file->path, " (deleted)"))
-        return errno = EBUSY, failed("%s is open", *file->path ? file->path : name);
+        return errno = EBUSY, fail("%s is open", *file->path ? file->path : name);
     bool reads = (file->flags & O_ACCMODE) == O_RDONLY;
     if (S_ISREG(info.st_mode) ? !reads : !S_ISDIR(info.st_mode) && !S_ISCHR(info.st_mode))
-        return errno = EBUSY, failed("%s is open", file->path);
+        return errno = EBUSY, fail("%s is open", file->path);
     return 0;
 }
 
-static int get_files(int inside, const struct json *standard, struct opened **files, uint64_t *count) {
+static int read_open_files(int inner_pid, const struct json *given_fds, struct open_file **files,
+                           uint64_t *count) {
     char name[32];
     struct names names;
     int result = 0;
-    snprintf(name, sizeof name, "/proc/%d/fd", inside);
+    snprintf(name, sizeof name, "/proc/%d/fd", inner_pid);
     int fd = open(name, DIRECTORY);
-    if (fd < 0 || names_in(fd, &names)) return failed("%s", name);
+    if (fd < 0 || list_names(fd, &names)) return fail("%s", name);
     close(fd);
     *files = calloc(names.count + 1, sizeof **files);
     if (!*files) abort();
     for (size_t i = 0; i < names.count && !result; i++) {
         int number = atoi(names.name[i]);
-        if (!is_standard(standard, number)) result = get_file(inside, number, &(*files)[(*count)++]);
+        if (!is_given(given_fds, number))
+            result = read_open_file(inner_pid, number, &(*files)[(*count)++]);
     }
     free_names(&names);
     return result;
 }
 
-/* ------------------------------------------------------------------ the whole */
-static int put_picture(struct traced *p, const struct json *standard, int out) {
-    static _Alignas(64) char floats[LONGEST_FLOATS];
-    struct picture picture = {0};
+/* ------------------------------------------------------------ whole checkpoint */
+static int write_checkpoint(struct tracee *p, const struct json *given_fds, int out) {
+    static _Alignas(64) char fpu_state[MAX_FPU_STATE];
+    struct checkpoint checkpoint = {0};
     struct regions regions = {0};
-    struct opened *files = NULL;
+    struct open_file *files = NULL;
     int result = -1;
-    if (!get_state(p, &picture, floats) && !read_regions(p->inside, &regions)
-        && !get_files(p->inside, standard, &files, &picture.files)) {
-        picture.regions = regions.count;
-        result = put_out(out, &picture, sizeof picture) || put_out(out, floats, picture.floats)
-                 || put_out(out, regions.all, regions.count * sizeof *regions.all)
-                 || put_out(out, files, picture.files * sizeof *files)
-                 || put_memory(p, out, &regions) ? -1 : 0;
+    if (!read_state(p, &checkpoint, fpu_state) && !read_regions(p->inner_pid, &regions)
+        && !read_open_files(p->inner_pid, given_fds, &files, &checkpoint.files)) {
+        checkpoint.regions = regions.count;
+        result = write_all(out, &checkpoint, sizeof checkpoint)
+            || write_all(out, fpu_state, checkpoint.fpu_size)
+                 || write_all(out, regions.items, regions.count * sizeof *regions.items)
+                 || write_all(out, files, checkpoint.files * sizeof *files)
+                 || write_memory(p, out, &regions) ? -1 : 0;
     }
     int code = errno;
-    free(regions.all);
+    free(regions.items);
     free(files);
     errno = code;
     return result;
 }
 
-int take_picture(pid_t pid, int inside, const struct json *standard) {
-    struct traced p;
+int create_checkpoint(pid_t pid, int inner_pid, const struct json *given_fds) {
+    struct tracee p;
     int out = memfd_create("process", MFD_CLOEXEC);
-    if (out < 0) return failed("memfd_create");
-    int result = halt(&p, pid, inside);
+    if (out < 0) return fail("memfd_create");
+    int result = stop_tracee(&p, pid, inner_pid);
     if (!result) {
-        result = put_picture(&p, standard, out);
+        result = write_checkpoint(&p, given_fds, out);
         int code = errno;
-        set_registers(&p, &p.before);
-        let_run(&p);
+        set_registers(&p, &p.saved_registers);
+        release_tracee(&p);
         errno = code;
     }
     if (!result) return out;
@@ -234,9 +247,9 @@ int take_picture(pid_t pid, int inside, const struct json *standard) {
 
 #else
 
-int take_picture(pid_t pid, int inside, const struct json *standard) {
-    (void)pid, (void)inside, (void)standard;
-    return errno = ENOSYS, failed("moving a process to another box on this kind of machine");
+int create_checkpoint(pid_t pid, int inner_pid, const struct json *given_fds) {
+    (void)pid, (void)inner_pid, (void)given_fds;
+    return errno = ENOSYS, fail("checkpoints on this kind of machine");
 }
 
 #endif

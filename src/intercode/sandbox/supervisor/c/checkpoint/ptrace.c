@@ -1,6 +1,7 @@
-/* Another process of the box, halted and made to issue system calls: what moving it takes.
+/* Stops another process of the sandbox with ptrace(2) and makes it issue system calls.
 
-   Only for x86-64, whose registers are spelt out here; elsewhere it says that it cannot. */
+   Written for x86-64 only, as it names that machine's registers. On other machines checkpoints
+   fail with ENOSYS. */
 
 #define _GNU_SOURCE
 #include "supervisor.h"
@@ -20,86 +21,94 @@
 #define NT_PRSTATUS 1
 #define NT_X86_XSTATE 0x202
 
-static long trace(long what, pid_t pid, void *address, void *data) {
-    return syscall(SYS_ptrace, what, (long)pid, address, data, 0L, key);
+static long ptrace_keyed(long what, pid_t pid, void *address, void *data) {
+    return syscall(SYS_ptrace, what, (long)pid, address, data, 0L, filter_key);
 }
 
 #ifdef __x86_64__
 
-/* Wait for the process to halt, and pass over what it was to be told meanwhile. */
-static int halted(struct traced *p) {
+/* Wait until the process has stopped. Signals that arrive in the meantime are dropped. */
+static int wait_stopped(struct tracee *p) {
     int status;
     for (;;) {
-        if (waitpid(p->pid, &status, __WALL) != p->pid) return failed("waitpid");
+        if (waitpid(p->pid, &status, __WALL) != p->pid) return fail("waitpid");
         if (WIFSTOPPED(status)) return WSTOPSIG(status);
-        if (WIFEXITED(status) || WIFSIGNALED(status)) return errno = ESRCH, failed("it has ended");
+        if (WIFEXITED(status) || WIFSIGNALED(status))
+            return errno = ESRCH, fail("the process has ended");
     }
 }
 
-int halt(struct traced *p, pid_t pid, int inside) {
+int stop_tracee(struct tracee *p, pid_t pid, int inner_pid) {
     char name[32];
-    *p = (struct traced){.pid = pid, .inside = inside, .memory = -1};
-    if (trace(PTRACE_SEIZE, pid, NULL, NULL)) return failed("ptrace");
-    if (trace(PTRACE_INTERRUPT, pid, NULL, NULL) || halted(p) < 0) return -1;
-    snprintf(name, sizeof name, "/proc/%d/mem", inside);
-    p->memory = open(name, O_RDWR | O_CLOEXEC);
-    if (p->memory < 0 || get_registers(p, &p->before)) {
+    *p = (struct tracee){.pid = pid, .inner_pid = inner_pid, .memory_fd = -1};
+    if (ptrace_keyed(PTRACE_SEIZE, pid, NULL, NULL)) return fail("ptrace");
+    if (ptrace_keyed(PTRACE_INTERRUPT, pid, NULL, NULL) || wait_stopped(p) < 0) return -1;
+    snprintf(name, sizeof name, "/proc/%d/mem", inner_pid);
+    p->memory_fd = open(name, O_RDWR | O_CLOEXEC);
+    if (p->memory_fd < 0 || get_registers(p, &p->saved_registers)) {
         int code = errno;
-        let_run(p);
+        release_tracee(p);
         errno = code;
-        return failed("%s", name);
+        return fail("%s", name);
     }
     return 0;
 }
 
-void let_run(struct traced *p) {
-    if (p->memory >= 0) close(p->memory);
-    p->memory = -1;
-    trace(PTRACE_DETACH, p->pid, NULL, NULL);
+void release_tracee(struct tracee *p) {
+    if (p->memory_fd >= 0) close(p->memory_fd);
+    p->memory_fd = -1;
+    ptrace_keyed(PTRACE_DETACH, p->pid, NULL, NULL);
 }
 
-int get_registers(struct traced *p, struct user_regs_struct *registers) {
-    struct iovec all = {registers, sizeof *registers};
-    return trace(PTRACE_GETREGSET, p->pid, (void *)NT_PRSTATUS, &all) ? failed("registers") : 0;
+int get_registers(struct tracee *p, struct user_regs_struct *registers) {
+    struct iovec vector = {registers, sizeof *registers};
+    return ptrace_keyed(PTRACE_GETREGSET, p->pid, (void *)NT_PRSTATUS, &vector) ? fail("registers")
+        : 0;
 }
 
-int set_registers(struct traced *p, const struct user_regs_struct *registers) {
-    struct iovec all = {(void *)registers, sizeof *registers};
-    return trace(PTRACE_SETREGSET, p->pid, (void *)NT_PRSTATUS, &all) ? failed("registers") : 0;
+int set_registers(struct tracee *p, const struct user_regs_struct *registers) {
+    struct iovec vector = {(void *)registers, sizeof *registers};
+    return ptrace_keyed(PTRACE_SETREGSET, p->pid, (void *)NT_PRSTATUS, &vector) ? fail("registers")
+        : 0;
 }
 
-int get_floats(struct traced *p, void *to, size_t *length) {
-    struct iovec all = {to, *length};
-    if (trace(PTRACE_GETREGSET, p->pid, (void *)NT_X86_XSTATE, &all)) return failed("registers");
-    *length = all.iov_len;
+int get_fpu_state(struct tracee *p, void *to, size_t *length) {
+    struct iovec vector = {to, *length};
+    if (ptrace_keyed(PTRACE_GETREGSET, p->pid, (void *)NT_X86_XSTATE, &vector))
+        return fail("registers");
+    *length = vector.iov_len;
     return 0;
 }
 
-int set_floats(struct traced *p, const void *from, size_t length) {
-    struct iovec all = {(void *)from, length};
-    return trace(PTRACE_SETREGSET, p->pid, (void *)NT_X86_XSTATE, &all) ? failed("registers") : 0;
+int set_fpu_state(struct tracee *p, const void *from, size_t length) {
+    struct iovec vector = {(void *)from, length};
+    return ptrace_keyed(PTRACE_SETREGSET, p->pid, (void *)NT_X86_XSTATE, &vector)
+        ? fail("registers") : 0;
 }
 
-int get_mask(struct traced *p, uint64_t *mask) {
-    return trace(PTRACE_GETSIGMASK, p->pid, (void *)sizeof *mask, mask) ? failed("signals") : 0;
+int get_signal_mask(struct tracee *p, uint64_t *mask) {
+    return ptrace_keyed(PTRACE_GETSIGMASK, p->pid, (void *)sizeof *mask, mask) ? fail("signals")
+        : 0;
 }
 
-int set_mask(struct traced *p, const uint64_t *mask) {
-    return trace(PTRACE_SETSIGMASK, p->pid, (void *)sizeof *mask, (void *)mask) ? failed("signals")
+int set_signal_mask(struct tracee *p, const uint64_t *mask) {
+    return ptrace_keyed(PTRACE_SETSIGMASK, p->pid, (void *)sizeof *mask, (void *)mask)
+        ? fail("signals")
                                                                                 : 0;
 }
 
-/* Where its C library has told the kernel to keep the number of its processor; nothing where the
-   kernel does not say. */
-void get_rseq(struct traced *p, struct rseq_place *place) {
-    memset(place, 0, sizeof *place);
-    trace(PTRACE_GET_RSEQ_CONFIGURATION, p->pid, (void *)sizeof *place, place);
+/* Read where the C library has registered the process for restartable sequences. The area stays
+   empty where the kernel does not report it. */
+void get_rseq(struct tracee *p, struct rseq_area *area) {
+    memset(area, 0, sizeof *area);
+    ptrace_keyed(PTRACE_GET_RSEQ_CONFIGURATION, p->pid, (void *)sizeof *area, area);
 }
 
-/* Have it issue a system call: `p->gate` is the address of such an instruction in its memory. */
-long made_to(struct traced *p, long number, long a, long b, long c, long d, long e, long f) {
-    struct user_regs_struct registers = p->before;
-    registers.rip = p->gate;
+/* Make the process issue a system call. `p->syscall_address` is the address of a syscall
+   instruction in its memory. */
+long remote_syscall(struct tracee *p, long number, long a, long b, long c, long d, long e, long f) {
+    struct user_regs_struct registers = p->saved_registers;
+    registers.rip = p->syscall_address;
     registers.rax = (unsigned long)number;
     registers.orig_rax = (unsigned long)-1;
     registers.rdi = (unsigned long)a;
@@ -109,13 +118,13 @@ long made_to(struct traced *p, long number, long a, long b, long c, long d, long
     registers.r8 = (unsigned long)e;
     registers.r9 = (unsigned long)f;
     if (set_registers(p, &registers)) return -1;
-    if (trace(PTRACE_SINGLESTEP, p->pid, NULL, NULL)) return failed("ptrace");
-    int met = halted(p);
-    if (met < 0) return -1;
-    if (met != SIGTRAP) return errno = EINTR, failed("signal %d", met);
+    if (ptrace_keyed(PTRACE_SINGLESTEP, p->pid, NULL, NULL)) return fail("ptrace");
+    int signal = wait_stopped(p);
+    if (signal < 0) return -1;
+    if (signal != SIGTRAP) return errno = EINTR, fail("signal %d", signal);
     if (get_registers(p, &registers)) return -1;
     long result = (long)registers.rax;
-    if (result < 0 && result > -4096) return errno = (int)-result, failed("call %ld", number);
+    if (result < 0 && result > -4096) return errno = (int)-result, fail("call %ld", number);
     return result;
 }
 

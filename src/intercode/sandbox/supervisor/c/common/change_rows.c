@@ -1,4 +1,5 @@
-/* What is told of each path that changed, whoever found it. */
+/* Collects one row per changed path, for both ways of finding changes, and writes the rows as
+   JSON. */
 
 #define _GNU_SOURCE
 #include "supervisor.h"
@@ -10,22 +11,23 @@
 #include <unistd.h>
 
 #define MOST_ROWS 200000
-#define BUDGET (512LL << 20)   /* bytes read per call, so that huge sparse files stall no score */
+/* bytes read per request, so that huge sparse files cannot stall it */
+#define BUDGET (512LL << 20)
 
-void begin_rows(struct rows *rows) {
+void init_rows(struct rows *rows) {
     memset(rows, 0, sizeof *rows);
     rows->budget = BUDGET;
 }
 
-/* A path has no first slash. `info` is NULL for what is gone. */
+/* Add a row. `path` has no leading slash. `info` is NULL for a deleted path. */
 void add_row(struct rows *rows, const char *path, size_t length, const char *kind,
-             const struct facts *info, const char *digest, const char *target) {
+             const struct metadata *info, const char *digest, const char *target) {
     if (rows->count >= MOST_ROWS) return;
-    if (rows->count == rows->room) {
-        rows->room = rows->room ? rows->room * 2 : 64;
-        if (!(rows->all = realloc(rows->all, rows->room * sizeof *rows->all))) abort();
+    if (rows->count == rows->capacity) {
+        rows->capacity = rows->capacity ? rows->capacity * 2 : 64;
+        if (!(rows->items = realloc(rows->items, rows->capacity * sizeof *rows->items))) abort();
     }
-    struct row *row = &rows->all[rows->count++];
+    struct row *row = &rows->items[rows->count++];
     row->path = strndup(path, length);
     row->target = *target ? strdup(target) : NULL;
     row->digest = *digest ? strdup(digest) : NULL;
@@ -35,25 +37,26 @@ void add_row(struct rows *rows, const char *path, size_t length, const char *kin
     row->new = info && info->new;
 }
 
-void forget_rows(struct rows *rows, size_t from) {
+void truncate_rows(struct rows *rows, size_t from) {
     while (rows->count > from) {
-        struct row *row = &rows->all[--rows->count];
+        struct row *row = &rows->items[--rows->count];
         free(row->path);
         free(row->target);
         free(row->digest);
     }
 }
 
-/* Whether a file of this size may still be read; if not, its size is what stands for it. */
-bool may_read(struct rows *rows, long long size, char hex[80]) {
+/* Return whether a file of this size may still be read. If not, write its size to `hex` instead
+   of a digest. */
+bool charge_read_budget(struct rows *rows, long long size, char hex[80]) {
     rows->budget -= size;
     if (rows->budget >= 0) return true;
     snprintf(hex, 80, UNREAD ":%lld", size);
     return false;
 }
 
-/* SHA-256 of an open file, which it closes. */
-int digest_of(int file, char hex[80]) {
+/* Compute the SHA-256 of an open file, and close it. */
+int hash_file(int file, char hex[80]) {
     unsigned char data[1 << 14];
     struct sha256 sha;
     ssize_t got;
@@ -74,28 +77,28 @@ static int by_path(const void *a, const void *b) {
     return strcmp(((const struct row *)a)->path, ((const struct row *)b)->path);
 }
 
-void put_path(struct text *out, const char *path) {
+void append_json_path(struct text *out, const char *path) {
     char *whole;
     if (asprintf(&whole, "/%s", path) < 0) abort();
-    put_quoted(out, whole);
+    append_json_string(out, whole);
     free(whole);
 }
 
 static void write_row(struct text *out, const struct row *row) {
-    put(out, "[", 1);
-    put_path(out, row->path);
-    put_format(out, ",\"%s\",%u,%lld,\"%s\",", row->kind, row->mode, row->size,
-               row->digest ? row->digest : "");
-    put_quoted(out, row->target ? row->target : "");
-    put_format(out, ",%s]", row->new ? "true" : "false");
+    append(out, "[", 1);
+    append_json_path(out, row->path);
+    append_format(out, ",\"%s\",%u,%lld,\"%s\",", row->kind, row->mode, row->size,
+                  row->digest ? row->digest : "");
+    append_json_string(out, row->target ? row->target : "");
+    append_format(out, ",%s]", row->new ? "true" : "false");
 }
 
-/* By path, as the members of a JSON list; nothing of them is kept. */
+/* Write the rows sorted by path, as the members of a JSON list. */
 void write_rows(struct text *out, struct rows *rows, bool paths_only) {
-    if (rows->count) qsort(rows->all, rows->count, sizeof *rows->all, by_path);
+    if (rows->count) qsort(rows->items, rows->count, sizeof *rows->items, by_path);
     for (size_t i = 0; i < rows->count; i++) {
-        if (i) put(out, ",", 1);
-        if (paths_only) put_path(out, rows->all[i].path);
-        else write_row(out, &rows->all[i]);
+        if (i) append(out, ",", 1);
+        if (paths_only) append_json_path(out, rows->items[i].path);
+        else write_row(out, &rows->items[i]);
     }
 }

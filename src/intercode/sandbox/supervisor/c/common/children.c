@@ -1,4 +1,5 @@
-/* What a keeper started itself, and in a container all that becomes its child. */
+/* The processes that the supervisor started. In a container, orphans become its children as
+   well. */
 
 #define _GNU_SOURCE
 #include "supervisor.h"
@@ -14,17 +15,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ENDING_MS 500       /* for PID 1 to have ended, once nothing can be started any more */
+#define ENDING_MS 500  /* milliseconds for PID 1 to end, once no process can be started any more */
 
 int pidfd_of(pid_t pid) {
     return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
-/* What the box calls the process behind a descriptor. */
-pid_t number_inside(int pidfd) {
+/* Return the number inside the sandbox of the process behind a pidfd. */
+pid_t read_inner_pid(int pidfd) {
     char name[16], text[4096], *line;
     snprintf(name, sizeof name, "%d", pidfd);
-    int fd = openat(box.blank.fdinfo, name, O_RDONLY | O_CLOEXEC);
+    int fd = openat(sandbox.isolation.fdinfo, name, O_RDONLY | O_CLOEXEC);
     ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     if (fd >= 0) close(fd);
     text[got > 0 ? got : 0] = 0;
@@ -35,44 +36,59 @@ pid_t number_inside(int pidfd) {
 }
 
 void reap(size_t i) {
-    struct child child = box.children[i];
+    struct child child = sandbox.children[i];
     int status = 0, code;
-    box.children[i] = box.children[--box.count];
+    sandbox.children[i] = sandbox.children[--sandbox.count];
     waitpid(child.pid, &status, 0);
     code = WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
-    if (write(child.status, &code, sizeof code) < 0) errno = 0;  /* nobody asks any more */
+    if (write(child.status, &code, sizeof code) < 0) errno = 0;  /* nobody waits for the status */
     close(child.pidfd);
     close(child.status);
 }
 
-size_t background(struct text *out) {
-    pid_t spared[box.count + 1];
-    for (size_t i = 0; i < box.count; i++) spared[i] = box.children[i].inside;
-    return names_of_others(out, spared, box.count);
+size_t list_background(struct text *out) {
+    pid_t own_pids[sandbox.count + 1];
+    for (size_t i = 0; i < sandbox.count; i++) own_pids[i] = sandbox.children[i].inner_pid;
+    return list_other_processes(out, own_pids, sandbox.count);
 }
 
-/* Collect what has ended in a container: its orphans are children of its keeper. */
-void collect(void) {
-    struct signalfd_siginfo told;
+/* Collect the processes that have ended in a container. Its orphans are children of the
+   supervisor. */
+void reap_all(void) {
+    struct signalfd_siginfo info;
     siginfo_t ended;
-    while (read(box.init_fd, &told, sizeof told) > 0) {}
+    while (read(sandbox.init_fd, &info, sizeof info) > 0) {}
     for (;;) {
         size_t i = 0;
         ended.si_pid = 0;
         if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) || !ended.si_pid) return;
-        while (i < box.count && box.children[i].pid != ended.si_pid) i++;
-        if (i < box.count) reap(i);
+        while (i < sandbox.count && sandbox.children[i].pid != ended.si_pid) i++;
+        if (i < sandbox.count) reap(i);
         else waitpid(ended.si_pid, NULL, 0);
     }
 }
 
-/* Nothing can be started in a box whose PID 1 is ending, which takes until its processes are
-   collected: the box has gone then, and that is what its owner is to see. */
-void end_with_init(void) {
-    struct pollfd init = {.fd = box.init_fd, .events = POLLIN};
-    for (size_t i = box.count; i-- > 0;) {
-        struct pollfd child = {.fd = box.children[i].pidfd, .events = POLLIN};
+/* Exit if PID 1 is ending. No process can be started then, and ending takes until all processes
+   are collected. The owner has to see that the sandbox is gone. */
+void exit_if_init_ended(void) {
+    struct pollfd init = {.fd = sandbox.init_fd, .events = POLLIN};
+    for (size_t i = sandbox.count; i-- > 0;) {
+        struct pollfd child = {.fd = sandbox.children[i].pidfd, .events = POLLIN};
         if (poll(&child, 1, 0) > 0) reap(i);
     }
     if (poll(&init, 1, ENDING_MS) > 0) _exit(0);
+}
+
+/* Kill every process of the sandbox and collect the children. Fails with EBUSY and the names of the
+   processes that do not end. */
+int end_all_processes(void) {
+    struct text names = {0};
+    append(&names, "", 0);
+    bool ended = kill_all(&sandbox.isolation, &names);
+    if (ended)
+        while (sandbox.count) reap(0);
+    errno = EBUSY;
+    if (!ended) fail("live processes: %s", names.bytes);
+    free(names.bytes);
+    return ended ? 0 : -1;
 }

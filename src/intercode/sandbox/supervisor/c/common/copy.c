@@ -1,4 +1,5 @@
-/* Copies an overlay's upper directory, marks of deletion included. See box/copying.py. */
+/* Copies an overlay's upper directory, including whiteouts and opaque marks. See
+   runtime/overlay.py. */
 
 #define _GNU_SOURCE
 #include "supervisor.h"
@@ -12,45 +13,45 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define DEEPEST 100
-#define INNER (DIRECTORY | O_NOFOLLOW)
+#define MAX_DEPTH 100
+#define SUBDIRECTORY (DIRECTORY | O_NOFOLLOW)
 #define CHUNK ((size_t)1 << 30)
 
-/* Whether a directory of an upper layer hides all that lies below it. */
+/* Return whether a directory of an upper layer hides everything below it. */
 bool is_opaque(int fd) {
     char value[4];
     return fgetxattr(fd, "user.overlay.opaque", value, sizeof value) == 1 && *value == 'y';
 }
 
-/* Attributes that their user set. */
-int copy_marks(int source, int target) {
+/* Copy the extended attributes in the namespace `user.`. */
+int copy_user_attributes(int source, int target) {
     char *names = malloc(XATTR_LIST_MAX), *value = malloc(XATTR_SIZE_MAX);
     int result = 0;
     ssize_t length = names && value ? flistxattr(source, names, XATTR_LIST_MAX) : -1;
-    if (length < 0) result = failed("flistxattr");
+    if (length < 0) result = fail("flistxattr");
     for (char *name = names; !result && name < names + length; name += strlen(name) + 1) {
         if (strncmp(name, "user.", 5)) continue;
         ssize_t size = fgetxattr(source, name, value, XATTR_SIZE_MAX);
-        if (size < 0 || fsetxattr(target, name, value, (size_t)size, 0)) result = failed("%s", name);
+        if (size < 0 || fsetxattr(target, name, value, (size_t)size, 0)) result = fail("%s", name);
     }
     free(names);
     free(value);
     return result;
 }
 
-/* Copy what a file holds, and leave its holes holes. */
+/* Copy the content of a file and keep its holes. */
 static int copy_data(int source, int target) {
     struct stat info;
-    if (fstat(source, &info) || ftruncate(target, info.st_size)) return failed("copy");
+    if (fstat(source, &info) || ftruncate(target, info.st_size)) return fail("copy");
     for (off_t at = 0; at < info.st_size;) {
         off_t start = lseek(source, at, SEEK_DATA);
-        if (start < 0) return 0;  /* nothing but a hole is left */
+        if (start < 0) return 0;  /* only a hole is left */
         off_t end = at = lseek(source, start, SEEK_HOLE);
-        if (end < 0 || lseek(target, start, SEEK_SET) < 0) return failed("copy");
+        if (end < 0 || lseek(target, start, SEEK_SET) < 0) return fail("copy");
         while (start < end) {
-            size_t most = (size_t)(end - start) < CHUNK ? (size_t)(end - start) : CHUNK;
-            ssize_t sent = sendfile(target, source, &start, most);
-            if (sent < 0) return failed("copy");
+            size_t limit = (size_t)(end - start) < CHUNK ? (size_t)(end - start) : CHUNK;
+            ssize_t sent = sendfile(target, source, &start, limit);
+            if (sent < 0) return fail("copy");
             if (sent == 0) break;
         }
     }
@@ -58,14 +59,14 @@ static int copy_data(int source, int target) {
 }
 
 int copy_content(int source, int target) {
-    return copy_data(source, target) || copy_marks(source, target) ? -1 : 0;
+    return copy_data(source, target) || copy_user_attributes(source, target) ? -1 : 0;
 }
 
 static int copy_file(const char *name, int source, int target) {
     int inner = openat(source, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (inner < 0) return failed("%s", name);
+    if (inner < 0) return fail("%s", name);
     int outer = openat(target, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    int result = outer < 0 ? failed("%s", name) : 0;
+    int result = outer < 0 ? fail("%s", name) : 0;
     if (!result) result = copy_content(inner, outer);
     if (outer >= 0) close(outer);
     close(inner);
@@ -75,51 +76,51 @@ static int copy_file(const char *name, int source, int target) {
 static int copy_link(const char *name, int source, int target) {
     char text[PATH_MAX];
     ssize_t length = readlinkat(source, name, text, sizeof text - 1);
-    if (length < 0) return failed("%s", name);
+    if (length < 0) return fail("%s", name);
     text[length] = 0;
-    return symlinkat(text, target, name) ? failed("%s", name) : 0;
+    return symlinkat(text, target, name) ? fail("%s", name) : 0;
 }
 
 static int copy_directory(const char *name, int source, int target, int depth) {
-    if (mkdirat(target, name, 0700) && errno != EEXIST) return failed("%s", name);
-    int inner = openat(source, name, INNER);
-    int outer = inner < 0 ? -1 : openat(target, name, INNER);
-    int result = outer < 0 || fchmod(outer, 0700) ? failed("%s", name) : 0;
-    if (!result && depth < DEEPEST) result = copy_tree(inner, outer, depth + 1);
+    if (mkdirat(target, name, 0700) && errno != EEXIST) return fail("%s", name);
+    int inner = openat(source, name, SUBDIRECTORY);
+    int outer = inner < 0 ? -1 : openat(target, name, SUBDIRECTORY);
+    int result = outer < 0 || fchmod(outer, 0700) ? fail("%s", name) : 0;
+    if (!result && depth < MAX_DEPTH) result = copy_tree(inner, outer, depth + 1);
     if (inner >= 0) close(inner);
     if (outer >= 0) close(outer);
     return result;
 }
 
-/* Remove a directory and all it holds. Nothing else works in it meanwhile. */
+/* Remove a directory and everything in it. Nothing else may work in it meanwhile. */
 int remove_tree(const char *name, int parent) {
-    struct names inside = {0};
+    struct names entries = {0};
     struct stat info;
-    int result = 0, fd = openat(parent, name, INNER);
+    int result = 0, fd = openat(parent, name, SUBDIRECTORY);
     if (fd < 0 && errno == EACCES && !fchmodat(parent, name, 0700, 0))
-        fd = openat(parent, name, INNER);
-    if (fd < 0) return failed("%s", name);
-    if (fchmod(fd, 0700) || names_in(fd, &inside)) result = failed("%s", name);
-    for (size_t i = 0; !result && i < inside.count; i++) {
-        const char *entry = inside.name[i];
-        if (fstatat(fd, entry, &info, AT_SYMLINK_NOFOLLOW)) result = failed("%s", entry);
+        fd = openat(parent, name, SUBDIRECTORY);
+    if (fd < 0) return fail("%s", name);
+    if (fchmod(fd, 0700) || list_names(fd, &entries)) result = fail("%s", name);
+    for (size_t i = 0; !result && i < entries.count; i++) {
+        const char *entry = entries.name[i];
+        if (fstatat(fd, entry, &info, AT_SYMLINK_NOFOLLOW)) result = fail("%s", entry);
         else if (S_ISDIR(info.st_mode)) result = remove_tree(entry, fd);
-        else if (unlinkat(fd, entry, 0)) result = failed("%s", entry);
+        else if (unlinkat(fd, entry, 0)) result = fail("%s", entry);
     }
-    free_names(&inside);
+    free_names(&entries);
     close(fd);
-    if (!result && unlinkat(parent, name, AT_REMOVEDIR)) result = failed("%s", name);
+    if (!result && unlinkat(parent, name, AT_REMOVEDIR)) result = fail("%s", name);
     return result;
 }
 
 /* Remove what an entry of a higher layer hides. */
-static int make_room(const char *name, const struct stat *info, int source, int target) {
+static int remove_hidden(const char *name, const struct stat *info, int source, int target) {
     struct stat old;
-    if (fstatat(target, name, &old, AT_SYMLINK_NOFOLLOW)) return failed("%s", name);
-    if (!S_ISDIR(old.st_mode)) return unlinkat(target, name, 0) ? failed("%s", name) : 0;
+    if (fstatat(target, name, &old, AT_SYMLINK_NOFOLLOW)) return fail("%s", name);
+    if (!S_ISDIR(old.st_mode)) return unlinkat(target, name, 0) ? fail("%s", name) : 0;
     if (S_ISDIR(info->st_mode)) {
-        int inner = openat(source, name, INNER);
-        if (inner < 0) return failed("%s", name);
+        int inner = openat(source, name, SUBDIRECTORY);
+        if (inner < 0) return fail("%s", name);
         bool merged = !is_opaque(inner);
         close(inner);
         if (merged) return 0;
@@ -127,7 +128,8 @@ static int make_room(const char *name, const struct stat *info, int source, int 
     return remove_tree(name, target);
 }
 
-static int copy_entry(const char *name, const struct stat *info, int source, int target, int depth) {
+static int copy_entry(const char *name, const struct stat *info, int source, int target,
+                      int depth) {
     const struct timespec times[] = {info->st_atim, info->st_mtim};
     mode_t mode = info->st_mode;
     int result;
@@ -135,27 +137,27 @@ static int copy_entry(const char *name, const struct stat *info, int source, int
     else if (S_ISREG(mode)) result = copy_file(name, source, target);
     else if (S_ISLNK(mode)) result = copy_link(name, source, target);
     else if (S_ISFIFO(mode) || S_ISCHR(mode))
-        result = mknodat(target, name, mode, info->st_rdev) ? failed("%s", name) : 0;
-    else return 0;  /* a socket: nothing could listen on it */
+        result = mknodat(target, name, mode, info->st_rdev) ? fail("%s", name) : 0;
+    else return 0;  /* a socket: nothing could listen on the copy */
     if (result) return -1;
-    if (!S_ISLNK(mode) && fchmodat(target, name, mode & 07777, 0)) return failed("%s", name);
-    return utimensat(target, name, times, AT_SYMLINK_NOFOLLOW) ? failed("%s", name) : 0;
+    if (!S_ISLNK(mode) && fchmodat(target, name, mode & 07777, 0)) return fail("%s", name);
+    return utimensat(target, name, times, AT_SYMLINK_NOFOLLOW) ? fail("%s", name) : 0;
 }
 
 int copy_tree(int source, int target, int depth) {
     struct names names = {0}, there = {0};
-    int result = names_in(source, &names) || names_in(target, &there) ? -1 : 0;
+    int result = list_names(source, &names) || list_names(target, &there) ? -1 : 0;
     for (size_t i = 0; !result && i < names.count; i++) {
         const char *name = names.name[i];
         struct stat info;
         if (fstatat(source, name, &info, AT_SYMLINK_NOFOLLOW)) {
-            if (errno != ENOENT) result = failed("%s", name);
+            if (errno != ENOENT) result = fail("%s", name);
             continue;
         }
-        if (has(&there, name)) result = make_room(name, &info, source, target);
+        if (contains_name(&there, name)) result = remove_hidden(name, &info, source, target);
         if (!result) result = copy_entry(name, &info, source, target, depth);
     }
     free_names(&names);
     free_names(&there);
-    return result ? -1 : copy_marks(source, target);
+    return result ? -1 : copy_user_attributes(source, target);
 }

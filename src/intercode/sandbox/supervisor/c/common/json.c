@@ -1,5 +1,5 @@
-/* Reads and writes JSON as the owner's side does. Bytes that are no UTF-8 come as the surrogates
-   U+DC80 to U+DCFF, and go out as they are: the reader makes the surrogates. */
+/* Reads and writes JSON. Bytes that are not UTF-8 arrive as the surrogates U+DC80 to U+DCFF and
+   are sent unchanged: Python decodes them to surrogates. */
 
 #include "supervisor.h"
 
@@ -8,17 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEEPEST 32
+#define MAX_DEPTH 32
 
 struct reader { char *at, *end; };
 
-static struct json *value(struct reader *r, int depth);
+static struct json *parse_value(struct reader *r, int depth);
 
-static void blanks(struct reader *r) {
+static void skip_blanks(struct reader *r) {
     while (r->at < r->end && strchr(" \t\r\n", *r->at)) r->at++;
 }
 
-static bool takes(struct reader *r, const char *word) {
+static bool accept(struct reader *r, const char *word) {
     size_t length = strlen(word);
     if ((size_t)(r->end - r->at) < length || memcmp(r->at, word, length)) return false;
     r->at += length;
@@ -38,7 +38,7 @@ static long hex4(struct reader *r) {
     return code;
 }
 
-static char *encode(char *out, long code) {
+static char *encode_utf8(char *out, long code) {
     if (code >= 0xDC80 && code <= 0xDCFF) {
         *out++ = (char)(code - 0xDC00);
     } else if (code < 0x80) {
@@ -59,8 +59,8 @@ static char *encode(char *out, long code) {
     return out;
 }
 
-/* One escape, behind its backslash. NULL for one that there is not. */
-static char *escape(struct reader *r, char *out) {
+/* Parse one escape after its backslash. Return NULL for an unknown one. */
+static char *parse_escape(struct reader *r, char *out) {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     if (r->at >= r->end) return NULL;
     char c = *r->at++;
@@ -71,21 +71,21 @@ static char *escape(struct reader *r, char *out) {
     }
     long code = c == 'u' ? hex4(r) : -1;
     if (code < 0) return NULL;
-    if (code >= 0xD800 && code < 0xDC00 && takes(r, "\\u")) {
+    if (code >= 0xD800 && code < 0xDC00 && accept(r, "\\u")) {
         long low = hex4(r);
         if (low < 0xDC00 || low > 0xDFFF) return NULL;
         code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
     }
-    return encode(out, code);
+    return encode_utf8(out, code);
 }
 
-/* A text, behind its first quote, decoded where it lies: it never grows. */
-static char *text(struct reader *r, size_t *length) {
+/* Parse a string after its first quote. It is decoded in place, as it never grows. */
+static char *parse_string(struct reader *r, size_t *length) {
     char *start = r->at, *out = r->at;
     while (r->at < r->end && *r->at != '"') {
         if (*r->at == '\\') {
             r->at++;
-            if (!(out = escape(r, out))) return NULL;
+            if (!(out = parse_escape(r, out))) return NULL;
         } else {
             *out++ = *r->at++;
         }
@@ -97,39 +97,39 @@ static char *text(struct reader *r, size_t *length) {
     return start;
 }
 
-static bool members(struct reader *r, struct json *into, int depth) {
+static bool parse_members(struct reader *r, struct json *into, int depth) {
     char close = into->kind == LIST ? ']' : '}';
     struct json **last = &into->first;
-    blanks(r);
+    skip_blanks(r);
     if (r->at < r->end && *r->at == close) return r->at++, true;
     for (;;) {
         char *name = NULL;
         size_t length;
-        blanks(r);
+        skip_blanks(r);
         if (into->kind == OBJECT) {
-            if (!takes(r, "\"") || !(name = text(r, &length))) return false;
-            blanks(r);
-            if (!takes(r, ":")) return false;
+            if (!accept(r, "\"") || !(name = parse_string(r, &length))) return false;
+            skip_blanks(r);
+            if (!accept(r, ":")) return false;
         }
-        struct json *member = value(r, depth + 1);
+        struct json *member = parse_value(r, depth + 1);
         if (!member) return false;
         member->key = name;
         *last = member;
         last = &member->next;
         into->length++;
-        blanks(r);
+        skip_blanks(r);
         if (r->at < r->end && *r->at == close) return r->at++, true;
-        if (!takes(r, ",")) return false;
+        if (!accept(r, ",")) return false;
     }
 }
 
-static bool fill(struct reader *r, struct json *v, int depth) {
-    if (takes(r, "\"")) return v->kind = TEXT, (v->text = text(r, &v->length)) != NULL;
-    if (takes(r, "[")) return v->kind = LIST, members(r, v, depth);
-    if (takes(r, "{")) return v->kind = OBJECT, members(r, v, depth);
-    if (takes(r, "null")) return true;
-    if (takes(r, "true")) return v->kind = BOOL, v->number = 1, true;
-    if (takes(r, "false")) return v->kind = BOOL, true;
+static bool parse_into(struct reader *r, struct json *v, int depth) {
+    if (accept(r, "\"")) return v->kind = TEXT, (v->text = parse_string(r, &v->length)) != NULL;
+    if (accept(r, "[")) return v->kind = LIST, parse_members(r, v, depth);
+    if (accept(r, "{")) return v->kind = OBJECT, parse_members(r, v, depth);
+    if (accept(r, "null")) return true;
+    if (accept(r, "true")) return v->kind = BOOL, v->number = 1, true;
+    if (accept(r, "false")) return v->kind = BOOL, true;
     char *end;
     v->kind = NUMBER;
     v->number = strtoll(r->at, &end, 10);
@@ -139,19 +139,20 @@ static bool fill(struct reader *r, struct json *v, int depth) {
     return true;
 }
 
-static struct json *value(struct reader *r, int depth) {
-    struct json *made = calloc(1, sizeof *made);
-    blanks(r);
-    if (made && depth < DEEPEST && r->at < r->end && fill(r, made, depth)) return made;
-    json_free(made);
+static struct json *parse_value(struct reader *r, int depth) {
+    struct json *parsed = calloc(1, sizeof *parsed);
+    skip_blanks(r);
+    if (parsed && depth < MAX_DEPTH && r->at < r->end && parse_into(r, parsed, depth))
+        return parsed;
+    json_free(parsed);
     return NULL;
 }
 
-/* `text` has room for a NUL behind `length`. */
+/* `bytes` must have room for a NUL after `length`. */
 struct json *json_parse(char *bytes, size_t length) {
     struct reader r = {bytes, bytes + length};
     bytes[length] = 0;
-    return value(&r, 0);
+    return parse_value(&r, 0);
 }
 
 void json_free(struct json *v) {
@@ -163,56 +164,56 @@ void json_free(struct json *v) {
     }
 }
 
-const struct json *get(const struct json *object, const char *name) {
+const struct json *json_get(const struct json *object, const char *name) {
     const struct json *v = object ? object->first : NULL;
     while (v && (!v->key || strcmp(v->key, name))) v = v->next;
     return v;
 }
 
-const char *get_text(const struct json *object, const char *name) {
-    const struct json *v = get(object, name);
+const char *json_text(const struct json *object, const char *name) {
+    const struct json *v = json_get(object, name);
     return v && v->kind == TEXT ? v->text : "";
 }
 
-long long get_number(const struct json *object, const char *name) {
-    const struct json *v = get(object, name);
+long long json_number(const struct json *object, const char *name) {
+    const struct json *v = json_get(object, name);
     return v ? v->number : 0;
 }
 
-bool get_bool(const struct json *object, const char *name) {
-    return get_number(object, name) != 0;
+bool json_bool(const struct json *object, const char *name) {
+    return json_number(object, name) != 0;
 }
 
-void put(struct text *out, const char *bytes, size_t length) {
-    if (out->length + length + 1 > out->room) {
-        out->room = (out->length + length + 1) * 2;
-        if (!(out->bytes = realloc(out->bytes, out->room))) abort();
+void append(struct text *out, const char *bytes, size_t length) {
+    if (out->length + length + 1 > out->capacity) {
+        out->capacity = (out->length + length + 1) * 2;
+        if (!(out->bytes = realloc(out->bytes, out->capacity))) abort();
     }
     memcpy(out->bytes + out->length, bytes, length);
     out->length += length;
     out->bytes[out->length] = 0;
 }
 
-void put_format(struct text *out, const char *format, ...) {
-    char short_one[512];
+void append_format(struct text *out, const char *format, ...) {
+    char buffer[512];
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(short_one, sizeof short_one, format, arguments);
+    int length = vsnprintf(buffer, sizeof buffer, format, arguments);
     va_end(arguments);
-    put(out, short_one, (size_t)length < sizeof short_one ? (size_t)length : sizeof short_one - 1);
+    append(out, buffer, (size_t)length < sizeof buffer ? (size_t)length : sizeof buffer - 1);
 }
 
-void put_quoted(struct text *out, const char *s) {
-    put(out, "\"", 1);
+void append_json_string(struct text *out, const char *s) {
+    append(out, "\"", 1);
     for (; *s; s++) {
         if (*s == '"' || *s == '\\') {
-            put(out, "\\", 1);
-            put(out, s, 1);
+            append(out, "\\", 1);
+            append(out, s, 1);
         } else if ((unsigned char)*s < 0x20) {
-            put_format(out, "\\u%04x", *s);
+            append_format(out, "\\u%04x", *s);
         } else {
-            put(out, s, 1);
+            append(out, s, 1);
         }
     }
-    put(out, "\"", 1);
+    append(out, "\"", 1);
 }

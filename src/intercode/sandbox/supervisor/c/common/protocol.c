@@ -1,4 +1,5 @@
-/* Messages: JSON with its length in front, and descriptors beside it. See box/wire.py. */
+/* Messages on the socket: JSON after its length, with file descriptors. See
+   runtime/protocol.py. */
 
 #include "supervisor.h"
 
@@ -9,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static int exactly(int socket, char *into, size_t count) {
+static int receive_exactly(int socket, char *into, size_t count) {
     while (count) {
         ssize_t got = recv(socket, into, count, 0);
         if (got < 0 && errno == EINTR) continue;
@@ -21,12 +22,12 @@ static int exactly(int socket, char *into, size_t count) {
 }
 
 int receive(int socket, struct message *message) {
-    union { char room[CMSG_SPACE(MOST_FDS * sizeof(int))]; struct cmsghdr align; } ancillary;
+    union { char buffer[CMSG_SPACE(MOST_FDS * sizeof(int))]; struct cmsghdr align; } ancillary;
     uint32_t length = 0;
     struct iovec head = {&length, sizeof length};
     struct msghdr header = {
         .msg_iov = &head, .msg_iovlen = 1,
-        .msg_control = ancillary.room, .msg_controllen = sizeof ancillary.room,
+        .msg_control = ancillary.buffer, .msg_controllen = sizeof ancillary.buffer,
     };
     ssize_t got;
     memset(message, 0, sizeof *message);
@@ -37,22 +38,22 @@ int receive(int socket, struct message *message) {
         message->count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
         memcpy(message->fds, CMSG_DATA(c), message->count * sizeof(int));
     }
-    if (!exactly(socket, (char *)&length + got, sizeof length - (size_t)got)) return 0;
+    if (!receive_exactly(socket, (char *)&length + got, sizeof length - (size_t)got)) return 0;
     length = ntohl(length);
     message->bytes = malloc((size_t)length + 1);
-    if (!message->bytes || !exactly(socket, message->bytes, length)) return 0;
+    if (!message->bytes || !receive_exactly(socket, message->bytes, length)) return 0;
     message->body = json_parse(message->bytes, length);
     return message->body != NULL;
 }
 
 int reply(int socket, const struct text *body, const int *fds, size_t count) {
-    union { char room[CMSG_SPACE(MOST_FDS * sizeof(int))]; struct cmsghdr align; } ancillary;
+    union { char buffer[CMSG_SPACE(MOST_FDS * sizeof(int))]; struct cmsghdr align; } ancillary;
     uint32_t length = htonl((uint32_t)body->length);
     struct iovec parts[] = {{&length, sizeof length}, {body->bytes, body->length}};
     struct msghdr header = {.msg_iov = parts, .msg_iovlen = 2};
     if (count) {
         memset(&ancillary, 0, sizeof ancillary);
-        header.msg_control = ancillary.room;
+        header.msg_control = ancillary.buffer;
         header.msg_controllen = CMSG_SPACE(count * sizeof(int));
         struct cmsghdr *c = CMSG_FIRSTHDR(&header);
         c->cmsg_level = SOL_SOCKET;
@@ -76,7 +77,7 @@ int reply(int socket, const struct text *body, const int *fds, size_t count) {
     }
 }
 
-void forget(struct message *message) {
+void free_message(struct message *message) {
     for (size_t i = 0; i < message->count; i++)
         if (message->fds[i] >= 0) close(message->fds[i]);
     json_free(message->body);

@@ -1,4 +1,4 @@
-/* What an owner asks of a box, and what its keeper tells: the same whatever the box is made of. */
+/* Handles the requests of the owner: the same ones for namespaces and containers. */
 
 #define _GNU_SOURCE
 #include "container/container.h"
@@ -15,248 +15,248 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define FIRST_TO_GO "500"   /* where memory runs out, rather a command than what controls the box */
+/* oom_score_adj of commands: when memory runs out, the kernel kills a command first */
+#define COMMAND_OOM_SCORE "500"
 
-struct keeper box;
-
-/* ------------------------------------------------------------------- requests */
-/* With the first descriptor as the place for its exit status, and those from `first` on for it. */
+/* -------------------------------------------------------------------- requests */
+/* Start a program. The first descriptor receives its exit status; those from `first` on are
+   passed to it. */
 static int do_spawn(const struct message *m, size_t first, struct text *out) {
     struct child child = {.status = -1};
     if (m->count < first) return errno = EINVAL, -1;
-    if (write(box.blank.sacrifice, FIRST_TO_GO, 3) < 0) return failed("oom_score_adj");
-    if (box.contained) files_for_commands(true);
+    if (write(sandbox.isolation.oom_score_fd, COMMAND_OOM_SCORE, 3) < 0)
+        return fail("oom_score_adj");
+    if (sandbox.in_container) set_command_file_limit(true);
     int result = spawn(m->body, m->fds + first, m->count - first, &child.pid);
     int code = errno;
-    if (box.contained) files_for_commands(false);
-    if (write(box.blank.sacrifice, "0", 1) < 0) errno = 0;  /* it stays first to go */
-    if (result && code == ENOMEM && !box.contained) end_with_init();
+    if (sandbox.in_container) set_command_file_limit(false);
+    /* the commands remain the first to be killed */
+    if (write(sandbox.isolation.oom_score_fd, "0", 1) < 0) errno = 0;
+    if (result && code == ENOMEM && !sandbox.in_container) exit_if_init_ended();
     errno = code;
     if (result) return -1;
-    if (box.contained) bound_files(child.pid);
+    if (sandbox.in_container) limit_child_files(child.pid);
     child.status = fcntl(m->fds[0], F_DUPFD_CLOEXEC, 0);
     child.pidfd = pidfd_of(child.pid);
-    child.inside = box.contained ? child.pid : number_inside(child.pidfd);
-    box.children = realloc(box.children, (box.count + 1) * sizeof child);
-    if (!box.children) abort();
-    box.children[box.count++] = child;
-    put_format(out, ", \"pid\": %d, \"child\": %d", child.inside, child.pid);
+    child.inner_pid = sandbox.in_container ? child.pid : read_inner_pid(child.pidfd);
+    sandbox.children = realloc(sandbox.children, (sandbox.count + 1) * sizeof child);
+    if (!sandbox.children) abort();
+    sandbox.children[sandbox.count++] = child;
+    append_format(out, ", \"pid\": %d, \"child\": %d", child.inner_pid, child.pid);
     return 0;
 }
 
-/* Start a program, and make a process of the picture in the second descriptor in its place. */
-static int do_plant(const struct message *m, struct text *out) {
+/* Start a program, and restore the checkpoint in the second descriptor in its place. */
+static int do_restore_checkpoint(const struct message *m, struct text *out) {
     if (do_spawn(m, 2, out)) return -1;
-    struct child *child = &box.children[box.count - 1];
-    return plant(child->pid, child->inside, m->fds[1], get(m->body, "standard"));
+    struct child *child = &sandbox.children[sandbox.count - 1];
+    return restore_checkpoint(child->pid, child->inner_pid, m->fds[1],
+                              json_get(m->body, "given_fds"));
 }
 
-/* A picture of a process that its owner knows by its number outside. */
-static int do_picture(const struct message *m, int *given) {
-    pid_t pid = (pid_t)get_number(m->body, "child");
-    int pidfd = pidfd_of(pid), inside = pidfd < 0 ? -1 : number_inside(pidfd);
+/* Write a checkpoint of a process, which the owner names by its number outside. */
+static int do_checkpoint(const struct message *m, int *result_fd) {
+    pid_t pid = (pid_t)json_number(m->body, "child");
+    int pidfd = pidfd_of(pid), inner_pid = pidfd < 0 ? -1 : read_inner_pid(pidfd);
     if (pidfd >= 0) close(pidfd);
-    if (inside < 0) return errno = ESRCH, -1;
-    return (*given = take_picture(pid, inside, get(m->body, "standard"))) < 0 ? -1 : 0;
+    if (inner_pid < 0) return errno = ESRCH, -1;
+    return (*result_fd = create_checkpoint(pid, inner_pid, json_get(m->body, "given_fds"))) < 0 ? -1
+        : 0;
 }
 
 static int do_kill(const struct message *m) {
-    long long pid = get_number(m->body, "child");
-    for (size_t i = 0; i < box.count; i++)
-        if (box.children[i].pid == pid) return kill((pid_t)pid, (int)get_number(m->body, "number"));
+    long long pid = json_number(m->body, "child");
+    for (size_t i = 0; i < sandbox.count; i++)
+        if (sandbox.children[i].pid == pid)
+            return kill((pid_t)pid, (int)json_number(m->body, "number"));
     return 0;
 }
 
 static int do_changes(const struct message *m, struct text *out, bool paths_only) {
     struct text running = {0};
-    bool halted = get_bool(m->body, "still") && background(&running);
+    bool paused = json_bool(m->body, "pause") && list_background(&running);
     free(running.bytes);
-    if (halted) stop_all();
-    put_format(out, ", \"%s\": [", paths_only ? "paths" : "rows");
-    bool digests = get_bool(m->body, "digests");
-    int result = box.contained ? write_differences(out, digests, paths_only)
-                               : write_changes(out, &box.layout, digests, paths_only);
+    if (paused) stop_all();
+    append_format(out, ", \"%s\": [", paths_only ? "paths" : "rows");
+    bool digests = json_bool(m->body, "digests");
+    int result = sandbox.in_container ? write_differences(out, digests, paths_only)
+                               : write_changes(out, &sandbox.layout, digests, paths_only);
     int code = errno;
-    put(out, "]", 1);
-    if (halted) wake_stopped();
+    append(out, "]", 1);
+    if (paused) resume_stopped();
     errno = code;
     return result;
 }
 
 static int do_size(struct text *out) {
     struct statvfs info;
-    if (fstatvfs(box.layout.uppers[0], &info)) return failed("statvfs");
+    if (fstatvfs(sandbox.layout.uppers[0], &info)) return fail("statvfs");
     unsigned long long unit = info.f_frsize;
-    put_format(out, ", \"bytes\": %llu, \"files\": %llu, \"bytes_left\": %llu",
-               (info.f_blocks - info.f_bfree) * unit,
-               (unsigned long long)(info.f_files - info.f_ffree), info.f_bavail * unit);
-    if (info.f_files) put_format(out, ", \"files_left\": %llu", (unsigned long long)info.f_favail);
-    else put_format(out, ", \"files_left\": null");
+    append_format(out, ", \"bytes\": %llu, \"files\": %llu, \"bytes_left\": %llu",
+                  (info.f_blocks - info.f_bfree) * unit,
+                  (unsigned long long)(info.f_files - info.f_ffree), info.f_bavail * unit);
+    if (info.f_files)
+        append_format(out, ", \"files_left\": %llu", (unsigned long long)info.f_favail);
+    else append_format(out, ", \"files_left\": null");
     return 0;
 }
 
-int do_end_all(void) {
-    struct text left = {0};
-    put(&left, "", 0);
-    bool ended = end_all(&box.blank, &left);
-    if (ended)
-        while (box.count) reap(0);
-    errno = EBUSY;
-    if (!ended) failed("live processes: %s", left.bytes);
-    free(left.bytes);
-    return ended ? 0 : -1;
+/* Replace the root by a fresh one on the image, with copies of the given upper layers. The
+   processes of the sandbox wait meanwhile. */
+static int do_replace_files(const struct message *m) {
+    close(sandbox.root);
+    sandbox.root = -1;
+    if (remount_root(&sandbox.layout, sandbox.spec, m->fds, m->count)) return -1;
+    return (sandbox.root = open("/", DIRECTORY)) < 0 ? fail("/") : 0;
 }
 
-/* Begin again on the image, with copies of other uppers, while what runs in the box waits. */
-static int do_refile(const struct message *m) {
-    close(box.root);
-    box.root = -1;
-    if (renew(&box.layout, box.spec, m->fds, m->count)) return -1;
-    return (box.root = open("/", DIRECTORY)) < 0 ? failed("/") : 0;
+static int do_recycle(const struct message *m) {
+    if (end_all_processes()) return -1;
+    if (was_network_used(&sandbox.isolation))
+        return errno = EBUSY, fail("the network of the sandbox was used");
+    if (sys_unshare(CLONE_NEWIPC) || do_replace_files(m)) return -1;
+    return command_init(&sandbox.isolation, "reset");
 }
 
-static int do_renew(const struct message *m) {
-    if (do_end_all()) return -1;
-    if (network_used(&box.blank)) return errno = EBUSY, failed("its network was used");
-    if (unshared(CLONE_NEWIPC) || do_refile(m)) return -1;
-    return tell_init(&box.blank, "again");
-}
-
-static const char *path_of(const struct message *m) {
-    const struct json *path = get(m->body, "path");
+static const char *request_path(const struct message *m) {
+    const struct json *path = json_get(m->body, "path");
     bool whole = path && path->text && strlen(path->text) == path->length;
     return whole ? path->text : NULL;
 }
 
-static int write_or_open(const struct message *m, const char *path, bool writes, int *given) {
-    if (writes) return write_file(box.root, path, m->fds[0], (mode_t)get_number(m->body, "mode"));
-    return (*given = open_regular(box.root, path)) < 0 ? -1 : 0;
+static int write_or_open_file(const struct message *m, const char *path, bool writes,
+                              int *result_fd) {
+    if (writes)
+        return write_file(sandbox.root, path, m->fds[0], (mode_t)json_number(m->body, "mode"));
+    return (*result_fd = open_regular(sandbox.root, path)) < 0 ? -1 : 0;
 }
 
-/* Read or write a file: a path cannot hold a NUL byte. Modes that the box's owner has set are no
-   hindrance; in a container, where the keeper is no more than that owner, they are changed for it. */
-static int do_file(const struct message *m, bool writes, int *given) {
-    const char *path = path_of(m);
+/* Read or write a file, whatever its mode is. The supervisor of a container has only the rights
+   of the files' owner, so it changes their modes for the time of the access. */
+static int do_file(const struct message *m, bool writes, int *result_fd) {
+    const char *path = request_path(m);
     if (!path || (writes && !m->count)) return errno = EINVAL, -1;
-    int result = write_or_open(m, path, writes, given);
-    if (!result || errno != EACCES || !box.contained) return result;
-    unlock_way(box.root, path, writes);
-    result = write_or_open(m, path, writes, given);
-    lock_again();
+    int result = write_or_open_file(m, path, writes, result_fd);
+    if (!result || errno != EACCES || !sandbox.in_container) return result;
+    grant_path_access(sandbox.root, path, writes);
+    result = write_or_open_file(m, path, writes, result_fd);
+    restore_modes();
     return result;
 }
 
-static int one_of_many(const struct message *m, struct text *out, int *given) {
-    const char *what = get_text(m->body, "do");
-    if (box.contained) {
-        int result = asked_of_container(what, m, out, given);
-        if (result != NOT_OURS) return result;
+static int dispatch(const struct message *m, struct text *out, int *result_fd) {
+    const char *operation = json_text(m->body, "do");
+    if (sandbox.in_container) {
+        int result = handle_container_request(operation, m, out, result_fd);
+        if (result != NOT_HANDLED) return result;
     }
-    if (!strcmp(what, "spawn")) return do_spawn(m, 1, out);
-    if (!strcmp(what, "picture")) return do_picture(m, given);
-    if (!strcmp(what, "plant")) return do_plant(m, out);
-    if (!strcmp(what, "changes")) return do_changes(m, out, false);
-    if (!strcmp(what, "changed")) return do_changes(m, out, true);
-    if (!strcmp(what, "kill")) return do_kill(m);
-    if (!strcmp(what, "size")) return do_size(out);
-    if (!strcmp(what, "open")) return do_file(m, false, given);
-    if (!strcmp(what, "write")) return do_file(m, true, given);
-    if (!strcmp(what, "end_all")) return do_end_all();
-    if (!strcmp(what, "renew")) return do_renew(m);
-    if (!strcmp(what, "refile")) return do_refile(m);
-    if (!strcmp(what, "seal"))
-        return (*given = detached(box.layout.uppers[0])) < 0 ? -1 : 0;
-    if (!strcmp(what, "upper"))
-        return (*given = fcntl(box.layout.uppers[0], F_DUPFD_CLOEXEC, 0)) < 0 ? -1 : 0;
-    if (!strcmp(what, "kill_since"))
-        return kill_since(get_number(m->body, "mark"), get(m->body, "keep"), &box.blank), 0;
-    if (!strcmp(what, "signal"))
-        return signal_one(get_number(m->body, "pid"), (int)get_number(m->body, "number")), 0;
-    if (!strcmp(what, "freeze"))
-        return get_bool(m->body, "on") ? stop_all() : wake_stopped(), 0;
-    if (!strcmp(what, "processes")) {
-        put_format(out, ", \"processes\": [");
-        background(out);
-        put(out, "]", 1);
+    if (!strcmp(operation, "spawn")) return do_spawn(m, 1, out);
+    if (!strcmp(operation, "checkpoint")) return do_checkpoint(m, result_fd);
+    if (!strcmp(operation, "restore_checkpoint")) return do_restore_checkpoint(m, out);
+    if (!strcmp(operation, "changes")) return do_changes(m, out, false);
+    if (!strcmp(operation, "changed_paths")) return do_changes(m, out, true);
+    if (!strcmp(operation, "kill")) return do_kill(m);
+    if (!strcmp(operation, "size")) return do_size(out);
+    if (!strcmp(operation, "open")) return do_file(m, false, result_fd);
+    if (!strcmp(operation, "write")) return do_file(m, true, result_fd);
+    if (!strcmp(operation, "end_all")) return end_all_processes();
+    if (!strcmp(operation, "recycle")) return do_recycle(m);
+    if (!strcmp(operation, "replace_files")) return do_replace_files(m);
+    if (!strcmp(operation, "seal"))
+        return (*result_fd = clone_mount(sandbox.layout.uppers[0])) < 0 ? -1 : 0;
+    if (!strcmp(operation, "upper"))
+        return (*result_fd = fcntl(sandbox.layout.uppers[0], F_DUPFD_CLOEXEC, 0)) < 0 ? -1 : 0;
+    if (!strcmp(operation, "kill_since"))
+        return kill_since(json_number(m->body, "mark"), json_get(m->body, "keep"),
+                          &sandbox.isolation), 0;
+    if (!strcmp(operation, "signal"))
+        return signal_process(json_number(m->body, "pid"), (int)json_number(m->body, "number")), 0;
+    if (!strcmp(operation, "freeze"))
+        return json_bool(m->body, "on") ? stop_all() : resume_stopped(), 0;
+    if (!strcmp(operation, "processes")) {
+        append_format(out, ", \"processes\": [");
+        list_background(out);
+        append(out, "]", 1);
         return 0;
     }
     errno = EINVAL;
-    return failed("unknown request %s", what);
+    return fail("unknown request %s", operation);
 }
 
-static void refuse(struct text *out, int code, const char *why) {
+static void write_error(struct text *out, int code, const char *why) {
     out->length = 0;
-    put_format(out, "{\"ok\": false, \"errno\": %d, \"error\": ", code);
-    put_quoted(out, why);
-    put(out, "}", 1);
+    append_format(out, "{\"ok\": false, \"errno\": %d, \"error\": ", code);
+    append_json_string(out, why);
+    append(out, "}", 1);
 }
 
-/* Answer one request. Exits where the owner has gone, or wants the box to end. */
-static void answer(void) {
+/* Answer one request. Exits when the owner is gone or asks for the end. */
+static void handle_request(void) {
     struct message message;
     struct text out = {0};
-    int given = -1;
-    if (!receive(box.owner, &message)) _exit(0);
-    if (!strcmp(get_text(message.body, "do"), "end")) {
-        if (box.contained) end_container();
-        kill(box.blank.init, SIGKILL);
-        waitpid(box.blank.init, NULL, 0);
+    int result_fd = -1;
+    if (!receive(sandbox.owner, &message)) _exit(0);
+    if (!strcmp(json_text(message.body, "do"), "end")) {
+        if (sandbox.in_container) end_container();
+        kill(sandbox.isolation.init, SIGKILL);
+        waitpid(sandbox.isolation.init, NULL, 0);
         _exit(0);
     }
-    begin_reason();
-    put_format(&out, "{\"ok\": true");
-    if (one_of_many(&message, &out, &given)) {
+    clear_error();
+    append_format(&out, "{\"ok\": true");
+    if (dispatch(&message, &out, &result_fd)) {
         int code = errno ? errno : EINVAL;
-        refuse(&out, code, *reason() ? reason() : strerror(code));
+        write_error(&out, code, *error_message() ? error_message() : strerror(code));
     } else {
-        put(&out, "}", 1);
+        append(&out, "}", 1);
     }
-    forget(&message);
-    if (reply(box.owner, &out, &given, given >= 0)) {
-        if (given < 0) _exit(0);
-        /* too many descriptors of this id are under way (a box can see to that): say so */
+    free_message(&message);
+    if (reply(sandbox.owner, &out, &result_fd, result_fd >= 0)) {
+        if (result_fd < 0) _exit(0);
+        /* too many descriptors of this user are in flight, which a sandbox can cause */
         int code = errno;
-        refuse(&out, code, strerror(code));
-        if (reply(box.owner, &out, NULL, 0)) _exit(0);
+        write_error(&out, code, strerror(code));
+        if (reply(sandbox.owner, &out, NULL, 0)) _exit(0);
     }
-    if (given >= 0) close(given);
+    if (result_fd >= 0) close(result_fd);
     free(out.bytes);
 }
 
-/* Answer requests until the owner hangs up or the box ends. */
+/* Answer requests until the owner closes the connection or the sandbox ends. */
 void serve(void) {
     for (;;) {
-        struct pollfd polled[box.count + 2];
-        size_t count = box.count;
-        polled[0] = (struct pollfd){.fd = box.owner, .events = POLLIN};
-        polled[1] = (struct pollfd){.fd = box.init_fd, .events = POLLIN};
+        struct pollfd polled[sandbox.count + 2];
+        size_t count = sandbox.count;
+        polled[0] = (struct pollfd){.fd = sandbox.owner, .events = POLLIN};
+        polled[1] = (struct pollfd){.fd = sandbox.init_fd, .events = POLLIN};
         for (size_t i = 0; i < count; i++)
-            polled[i + 2] = (struct pollfd){.fd = box.children[i].pidfd, .events = POLLIN};
-        if (poll(polled, count + 2, box.contained ? until_next_look() : -1) < 0) continue;
-        if (polled[1].revents && !box.contained) return;
-        if (polled[1].revents) collect();
-        else for (size_t i = count; i-- > 0;)  /* the last takes the place of one that goes */
+            polled[i + 2] = (struct pollfd){.fd = sandbox.children[i].pidfd, .events = POLLIN};
+        if (poll(polled, count + 2, sandbox.in_container ? disk_check_timeout() : -1) < 0) continue;
+        if (polled[1].revents && !sandbox.in_container) return;
+        if (polled[1].revents) reap_all();
+        /* reap() moves the last child to the place of a reaped one */
+        else for (size_t i = count; i-- > 0;)
             if (polled[i + 2].revents) reap(i);
-        if (polled[0].revents) answer();
-        if (box.contained) look_at_disk();
+        if (polled[0].revents) handle_request();
+        if (sandbox.in_container) check_disk();
     }
 }
 
-void welcome(bool made) {
+void send_handshake(bool ready) {
     struct text out = {0};
-    if (made) {
-        put_format(&out, "{\"ok\": true, \"pid\": %d, \"groups\": {", getpid());
-        const struct json *groups = get(box.spec, "groups");
+    if (ready) {
+        append_format(&out, "{\"ok\": true, \"pid\": %d, \"cgroups\": {", getpid());
+        const struct json *groups = json_get(sandbox.spec, "cgroups");
         for (const struct json *v = groups ? groups->first : NULL; v; v = v->next) {
-            if (v != groups->first) put(&out, ", ", 2);
-            put_quoted(&out, v->key);
-            put(&out, ": ", 2);
-            put_quoted(&out, v->text ? v->text : "");
+            if (v != groups->first) append(&out, ", ", 2);
+            append_json_string(&out, v->key);
+            append(&out, ": ", 2);
+            append_json_string(&out, v->text ? v->text : "");
         }
-        put(&out, "}}", 2);
+        append(&out, "}}", 2);
     } else {
-        refuse(&out, errno, reason());
+        write_error(&out, errno, error_message());
     }
-    if (reply(box.owner, &out, NULL, 0) || !made) _exit(1);
+    if (reply(sandbox.owner, &out, NULL, 0) || !ready) _exit(1);
     free(out.bytes);
 }

@@ -16,25 +16,25 @@ static const uint32_t constants[64] = {
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 };
 
-static uint32_t turned(uint32_t x, int by) {
+static uint32_t rotate_right(uint32_t x, int by) {
     return x >> by | x << (32 - by);
 }
 
-static void block(struct sha256 *sha, const uint8_t *data) {
+static void process_block(struct sha256 *sha, const uint8_t *data) {
     uint32_t w[64], s[8];
     for (int i = 0; i < 16; i++)
         w[i] = (uint32_t)data[4 * i] << 24 | (uint32_t)data[4 * i + 1] << 16
              | (uint32_t)data[4 * i + 2] << 8 | data[4 * i + 3];
     for (int i = 16; i < 64; i++) {
-        uint32_t a = turned(w[i - 15], 7) ^ turned(w[i - 15], 18) ^ w[i - 15] >> 3;
-        uint32_t b = turned(w[i - 2], 17) ^ turned(w[i - 2], 19) ^ w[i - 2] >> 10;
+        uint32_t a = rotate_right(w[i - 15], 7) ^ rotate_right(w[i - 15], 18) ^ w[i - 15] >> 3;
+        uint32_t b = rotate_right(w[i - 2], 17) ^ rotate_right(w[i - 2], 19) ^ w[i - 2] >> 10;
         w[i] = w[i - 16] + a + w[i - 7] + b;
     }
     memcpy(s, sha->state, sizeof s);
     for (int i = 0; i < 64; i++) {
-        uint32_t e = turned(s[4], 6) ^ turned(s[4], 11) ^ turned(s[4], 25);
+        uint32_t e = rotate_right(s[4], 6) ^ rotate_right(s[4], 11) ^ rotate_right(s[4], 25);
         uint32_t one = s[7] + e + ((s[4] & s[5]) ^ (~s[4] & s[6])) + constants[i] + w[i];
-        uint32_t a = turned(s[0], 2) ^ turned(s[0], 13) ^ turned(s[0], 22);
+        uint32_t a = rotate_right(s[0], 2) ^ rotate_right(s[0], 13) ^ rotate_right(s[0], 22);
         uint32_t two = a + ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
         memmove(s + 1, s, 7 * sizeof *s);
         s[4] += one;
@@ -61,7 +61,7 @@ void sha256_add(struct sha256 *sha, const void *data, size_t length) {
         at += part;
         length -= part;
         if (sha->used == sizeof sha->block) {
-            block(sha, sha->block);
+            process_block(sha, sha->block);
             sha->used = 0;
         }
     }
@@ -69,9 +69,9 @@ void sha256_add(struct sha256 *sha, const void *data, size_t length) {
 
 void sha256_end(struct sha256 *sha, char hex[65]) {
     uint64_t bits = sha->length * 8;
-    uint8_t size[8], mark = 0x80, zero = 0;
+    uint8_t size[8], padding = 0x80, zero = 0;
     for (int i = 0; i < 8; i++) size[i] = (uint8_t)(bits >> (56 - 8 * i));
-    sha256_add(sha, &mark, 1);
+    sha256_add(sha, &padding, 1);
     while (sha->used != 56) sha256_add(sha, &zero, 1);
     sha256_add(sha, size, 8);
     for (int i = 0; i < 8; i++) snprintf(hex + 8 * i, 9, "%08x", sha->state[i]);

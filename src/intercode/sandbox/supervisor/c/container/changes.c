@@ -1,5 +1,5 @@
-/* Tells what an episode changed in a container: of what differs from the start, that which is not
-   what it was. The same as changes.c finds in a layer. */
+/* Lists what an episode changed in a container: of the differences from the start, those in
+   kind, content or mode. The result equals that of namespace/overlay_changes.c. */
 
 #define _GNU_SOURCE
 #include "container/container.h"
@@ -11,17 +11,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PLAIN (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+#define FILE_FLAGS (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
 
-static void row(struct rows *rows, const struct difference *d, const char *kind, const char *digest,
-                const char *target) {
-    struct facts facts = {d->now.found.mode, d->now.size, d->entry == NOWHERE};
+static void add_difference_row(struct rows *rows, const struct difference *d, const char *kind,
+                               const char *digest,
+                               const char *target) {
+    struct metadata metadata = {d->info.entry.mode, d->info.size, d->entry == NO_ENTRY};
     bool gone = !strcmp(kind, "gone");
-    add_row(rows, d->path, strlen(d->path), kind, gone ? NULL : &facts, digest, target);
+    add_row(rows, d->path, strlen(d->path), kind, gone ? NULL : &metadata, digest, target);
 }
 
-/* What a link says, now or before. */
-static int link_text(int fd, char text[PATH_MAX]) {
+/* Read the target of a link, and close the descriptor. */
+static int read_link(int fd, char text[PATH_MAX]) {
     ssize_t length = fd < 0 ? -1 : readlinkat(fd, "", text, PATH_MAX - 1);
     int code = errno;
     if (fd >= 0) close(fd);
@@ -30,93 +31,95 @@ static int link_text(int fd, char text[PATH_MAX]) {
     return length < 0 ? -1 : 0;
 }
 
-/* The size that a file had, or -1 where the image does not tell. */
-static long long size_before(const char *path) {
+/* Return the size that a file had in the image, or -1. */
+static long long original_size(const char *path) {
     struct stat old;
-    int fd = open_pristine(path, O_PATH), result = fd < 0 ? -1 : fstat(fd, &old);
+    int fd = open_in_image(path, O_PATH), result = fd < 0 ? -1 : fstat(fd, &old);
     if (fd >= 0) close(fd);
     return result ? -1 : (long long)old.st_size;
 }
 
-static int file(struct rows *rows, const struct difference *d, bool digests) {
-    const struct entry *was = d->entry == NOWHERE ? NULL : &index_of_box.entries[d->entry];
-    char now[80] = "", then[80] = "";
-    bool alike = was && was->mode == d->now.found.mode && size_before(d->path) == d->now.size;
-    if ((alike || digests) && may_read(rows, d->now.size, now)
-        && digest_of(open_unlocked(box.root, d->path, PLAIN), now))
+static int compare_file(struct rows *rows, const struct difference *d, bool digests) {
+    const struct entry *old = d->entry == NO_ENTRY ? NULL : &file_index.entries[d->entry];
+    char now[80] = "", old_text[80] = "";
+    bool alike = old && old->mode == d->info.entry.mode && original_size(d->path) == d->info.size;
+    if ((alike || digests) && charge_read_budget(rows, d->info.size, now)
+        && hash_file(open_granted(sandbox.root, d->path, FILE_FLAGS), now))
         return -1;
-    if (alike && may_read(rows, d->now.size, then) && digest_of(open_pristine(d->path, PLAIN), then))
+    if (alike && charge_read_budget(rows, d->info.size, old_text)
+        && hash_file(open_in_image(d->path, FILE_FLAGS), old_text))
         return -1;
-    if (!alike || strcmp(now, then)) row(rows, d, "file", now, "");
+    if (!alike || strcmp(now, old_text)) add_difference_row(rows, d, "file", now, "");
     return 0;
 }
 
-static int symbolic_link(struct rows *rows, const struct difference *d) {
-    char now[PATH_MAX], then[PATH_MAX] = "";
-    bool was = d->entry != NOWHERE && S_ISLNK(index_of_box.entries[d->entry].mode);
-    if (link_text(open_unlocked(box.root, d->path, O_PATH | O_NOFOLLOW), now)) return -1;
-    if (was && link_text(open_pristine(d->path, O_PATH), then) && errno != ENOENT) return -1;
-    if (!was || strcmp(now, then)) row(rows, d, "link", "", now);
+static int compare_link(struct rows *rows, const struct difference *d) {
+    char now[PATH_MAX], old_text[PATH_MAX] = "";
+    bool old = d->entry != NO_ENTRY && S_ISLNK(file_index.entries[d->entry].mode);
+    if (read_link(open_granted(sandbox.root, d->path, O_PATH | O_NOFOLLOW), now)) return -1;
+    if (old && read_link(open_in_image(d->path, O_PATH), old_text) && errno != ENOENT) return -1;
+    if (!old || strcmp(now, old_text)) add_difference_row(rows, d, "link", "", now);
     return 0;
 }
 
-static void subdirectory(struct rows *rows, const struct difference *d) {
-    if (d->replaced || d->deep || d->now.found.mode != index_of_box.entries[d->entry].mode)
-        row(rows, d, "dir", d->deep ? UNREAD : "", "");
+static void compare_directory(struct rows *rows, const struct difference *d) {
+    if (d->replaced || d->too_deep || d->info.entry.mode != file_index.entries[d->entry].mode)
+        add_difference_row(rows, d, "dir", d->too_deep ? UNREAD : "", "");
 }
 
-static int told(struct rows *rows, const struct difference *d, bool digests) {
-    mode_t mode = d->now.found.mode;
-    if (d->how == GONE) return row(rows, d, "gone", "", ""), 0;
-    if (S_ISDIR(mode)) return subdirectory(rows, d), 0;
-    if (S_ISREG(mode)) return file(rows, d, digests);
-    if (S_ISLNK(mode)) return symbolic_link(rows, d);
-    row(rows, d, S_ISFIFO(mode) ? "fifo" : S_ISSOCK(mode) ? "socket" : "device", "", "");
+static int compare_difference(struct rows *rows, const struct difference *d, bool digests) {
+    mode_t mode = d->info.entry.mode;
+    if (d->kind == DELETED) return add_difference_row(rows, d, "gone", "", ""), 0;
+    if (S_ISDIR(mode)) return compare_directory(rows, d), 0;
+    if (S_ISREG(mode)) return compare_file(rows, d, digests);
+    if (S_ISLNK(mode)) return compare_link(rows, d);
+    add_difference_row(rows, d, S_ISFIFO(mode) ? "fifo" : S_ISSOCK(mode) ? "socket" : "device", "",
+                       "");
     return 0;
 }
 
-/* What went, or became something else, between the look at all and the look at it. */
-static int meanwhile(struct rows *rows, const struct difference *d) {
+/* Handle a path that was deleted or replaced between the scan and the comparison. */
+static int handle_race(struct rows *rows, const struct difference *d) {
     switch (errno) {
     case ENOENT: case ENOTDIR: case EISDIR: case ELOOP: case EINVAL: case ENXIO: case EACCES:
-        if (d->entry != NOWHERE) row(rows, d, "gone", "", "");
+        if (d->entry != NO_ENTRY) add_difference_row(rows, d, "gone", "", "");
         return 0;
     default:
-        return failed("%s", d->path);
+        return fail("%s", d->path);
     }
 }
 
 int write_differences(struct text *out, bool digests, bool paths_only) {
-    struct differences all;
+    struct differences differences;
     struct rows rows;
-    begin_rows(&rows);
-    int result = scan(&all);
-    for (size_t i = 0; !result && i < all.count; i++) {
-        if (!*all.all[i].path) continue;  /* the root itself */
-        size_t so_far = rows.count;
-        if (!told(&rows, &all.all[i], digests)) continue;
-        forget_rows(&rows, so_far);
-        result = meanwhile(&rows, &all.all[i]);
+    init_rows(&rows);
+    int result = scan(&differences);
+    for (size_t i = 0; !result && i < differences.count; i++) {
+        if (!*differences.items[i].path) continue;  /* the root itself */
+        size_t rows_before = rows.count;
+        if (!compare_difference(&rows, &differences.items[i], digests)) continue;
+        truncate_rows(&rows, rows_before);
+        result = handle_race(&rows, &differences.items[i]);
     }
-    lock_again();
+    restore_modes();
     if (!result) write_rows(out, &rows, paths_only);
     int code = errno;
-    forget_differences(&all);
-    forget_rows(&rows, 0);
-    free(rows.all);
+    free_differences(&differences);
+    truncate_rows(&rows, 0);
+    free(rows.items);
     errno = code;
     return result;
 }
 
-/* The paths of all that differs in any way, parents first. */
-int write_touched(struct text *out) {
-    struct differences all;
-    int result = scan(&all);
-    lock_again();
-    for (size_t i = 0; !result && i < all.count; i++) {
-        if (i) put(out, ",", 1);
-        put_path(out, all.all[i].path);
+/* Write the paths of all differences, parents first. */
+int write_touched_paths(struct text *out) {
+    struct differences differences;
+    int result = scan(&differences);
+    restore_modes();
+    for (size_t i = 0; !result && i < differences.count; i++) {
+        if (i) append(out, ",", 1);
+        append_json_path(out, differences.items[i].path);
     }
-    forget_differences(&all);
+    free_differences(&differences);
     return result;
 }

@@ -1,99 +1,110 @@
-/* What the keeper of a container has besides: it can lay out nothing, so it knows what was there. */
+/* Declarations for the supervisor of a container. It cannot mount anything, so it records what
+   the files were at the start. */
 
 #ifndef CONTAINER_H
 #define CONTAINER_H
 
 #include "supervisor.h"
 
-/* ---- index.c: what a container's files were at its start ---- */
-#define NOWHERE UINT32_MAX
-#define NOT_YET (UINT32_MAX - 1)
+/* ---- file_index.c: the files at the start ---- */
+#define NO_ENTRY UINT32_MAX
+#define NOT_INDEXED (UINT32_MAX - 1)
 
 struct entry {
-    uint64_t mark;             /* of inode, kind, mode and time of change; 0 is never met */
-    int64_t modified;          /* in nanoseconds */
+    uint64_t fingerprint;  /* hash of inode, kind, mode and change time; 0 never occurs */
+    int64_t mtime_ns;
     const char *name;
-    uint32_t inner;            /* its group, NOT_YET taken in, or NOWHERE for no directory */
-    uint32_t size;             /* at most UINT32_MAX */
+    uint32_t children;  /* its range, NOT_INDEXED, or NO_ENTRY if it is no directory */
+    uint32_t size;  /* at most UINT32_MAX */
     uint16_t mode;
-    bool reopened;             /* something in it was changed and put back: its mark tells no more */
+    /* a change in it was rolled back, so that its fingerprint does not cover its children */
+    bool always_visit;
 };
 
-struct siblings { uint32_t first, count; };  /* the entries of one directory, by name */
+struct child_range { uint32_t first, count; };  /* the entries of one directory, by name */
 
 struct index {
-    struct entry *entries;     /* the first is the root */
-    struct siblings *groups;
-    size_t count, room, groups_count, groups_room;
-    bool layered;              /* a directory's mark tells of all that is below it */
+    struct entry *entries;  /* the first is the root */
+    struct child_range *ranges;
+    size_t count, capacity, range_count, range_capacity;
+    /* a directory changes its fingerprint whenever anything below it changes */
+    bool covers_subtree;
 };
 
-struct look { struct entry found; int64_t changed; uint64_t inode, links, blocks; long long size; bool foreign; };
+struct file_stat {
+    struct entry entry;
+    int64_t ctime_ns;
+    uint64_t inode, links, blocks;
+    long long size;
+    bool other_mount;
+};
 
-extern struct index index_of_box;
+extern struct index file_index;
 
-int look(int fd, const char *name, struct look *out);
-int look_behind(int fd, const char *name, struct look *out);
-int make_index(int root, bool trees);
-int take_in(uint32_t number, int fd, const char *path);
-void let_time_pass(int64_t then);
+int stat_entry(int fd, const char *name, struct file_stat *out);
+int stat_target(int fd, const char *name, struct file_stat *out);
+int build_index(int root, bool trees);
+int index_directory(uint32_t number, int fd, const char *path);
+void wait_clock_tick(int64_t then);
 
-/* ---- pristine.c: the trees that it was made of ---- */
-void set_pristine(const int *fds, size_t count);
-int open_pristine(const char *path, int flags);
-int stat_pristine(const char *directory, const char *name, struct stat *out);
-int names_pristine(const char *path, struct names *out);
+/* ---- image_trees.c: the directories of which the image was made ---- */
+void set_image_trees(const int *fds, size_t count);
+int open_in_image(const char *path, int flags);
+int stat_in_image(const char *directory, const char *name, struct stat *out);
+int list_in_image(const char *path, struct names *out);
 
-/* ---- scan.c: what differs from it ---- */
-enum how { GONE, CHANGED, NEW };
+/* ---- scan.c: differences from the start ---- */
+enum change_kind { DELETED, CHANGED, NEW };
 
 struct difference {
-    char *path;                /* without the first slash; "" is the root */
-    uint32_t entry, parent;    /* in the index, or NOWHERE */
-    enum how how;
-    bool replaced;             /* it is, or was, no directory */
-    bool below;                /* something above it is new or replaced */
-    bool deep;                 /* what it holds was not looked at */
-    struct look now;
+    char *path;  /* without the leading slash; "" is the root */
+    uint32_t entry, parent;  /* in the index, or NO_ENTRY */
+    enum change_kind kind;
+    bool replaced;  /* it is, or was, no directory */
+    bool under_replaced;  /* a parent is new or replaced */
+    bool too_deep;  /* its content was not scanned */
+    struct file_stat info;
 };
 
-struct differences { struct difference *all; size_t count, room; bool unread; };
+struct differences { struct difference *items; size_t count, capacity; bool incomplete; };
 
 int scan(struct differences *out);
-void forget_differences(struct differences *list);
+void free_differences(struct differences *list);
 int write_differences(struct text *out, bool digests, bool paths_only);
-int write_touched(struct text *out);
+int write_touched_paths(struct text *out);
 
-/* ---- locks.c: files that their owner may not read ---- */
+/* ---- permissions.c: files that their owner may not read ---- */
 int open_exact(int root, const char *path, int flags, mode_t mode);
-int open_unlocked(int root, const char *path, int flags);
-void unlock_way(int root, const char *path, bool writes);
-void remember_lock(int root, const char *path, mode_t mode);
-mode_t locked_mode(int root, const char *path, mode_t now);
-void lock_again(void);
-void forget_locks(void);
+int open_granted(int root, const char *path, int flags);
+void grant_path_access(int root, const char *path, bool writes);
+void record_mode(int root, const char *path, mode_t mode);
+mode_t original_mode(int root, const char *path, mode_t info);
+void restore_modes(void);
+void discard_modes(void);
 
-/* ---- restoring.c, leftovers.c ---- */
-int put_back(void);
+/* ---- rollback.c, ipc_cleanup.c ---- */
+int roll_back(void);
 int copy_paths(int source, const struct json *paths);
-int clear_leftovers(void);
+int clear_ipc(void);
 
-/* ---- usage.c, disk.c: how much a container's files take up ---- */
-struct usage { long long bytes, files; bool unknown; };  /* unknown: some are kept from us */
+/* ---- disk_usage.c, disk_limit.c ---- */
+/* incomplete: some files could not be inspected */
+struct usage { long long bytes, files; bool incomplete; };
 
-int measure(struct usage *out);
+int measure_usage(struct usage *out);
 int write_size(struct text *out);
-int until_next_look(void);             /* in milliseconds; -1: for ever */
-void look_at_disk(void);
-const char *last_breach(void);         /* since it was last asked: "", "disk" or "inodes" */
-void something_started(void);
+int disk_check_timeout(void);  /* in milliseconds; -1: never */
+void check_disk(void);
+const char *take_storage_limit(void);  /* since the last call: "", "disk" or "inodes" */
+void start_disk_checks(void);
 
-/* ---- container.c: PID 1 of a container ---- */
-#define NOT_OURS 1
+/* ---- requests.c ---- */
+#define NOT_HANDLED 1
 
-int asked_of_container(const char *what, const struct message *m, struct text *out, int *given);
-void files_for_commands(bool only);
-void bound_files(pid_t pid);
+int handle_container_request(const char *operation, const struct message *m, struct text *out,
+                             int *result_fd);
+void set_command_file_limit(bool only);
+void limit_child_files(pid_t pid);
 void end_container(void) __attribute__((noreturn));
 
 #endif

@@ -1,6 +1,6 @@
-/* Holds a container to what its files may take up. Nothing in its engine can, so its keeper looks at
-   the file system some times a second, and at the files once that has lost more than is left to
-   them. What it cannot tell apart from other users' files it leaves. */
+/* Enforces the limits on the size and number of a container's files, which no engine does. It
+   checks the free space of the file system several times a second, and measures the files once
+   more space is gone than the container has left. Space that other users fill is not counted. */
 
 #define _GNU_SOURCE
 #include "container/container.h"
@@ -11,29 +11,29 @@
 #include <sys/statvfs.h>
 #include <time.h>
 
-#define OFTEN 100              /* milliseconds between looks, while it was lately asked for something */
-#define SELDOM 500
-#define LATELY 10000
-#define SOON 200               /* at least, between measurements */
-#define LATER 2000
-#define CHEAP 4                /* times what a measurement takes */
-#define DEAR 20
-#define AT_ONCE 1500           /* after a warning: it was no use */
-#define PATIENCE 500           /* with what was killed and goes on writing */
-#define NEGLIGIBLE (1LL << 20)
-#define FEW 50                 /* files */
-#define QUICK 5                /* a measurement that is worth while after every action */
+#define ACTIVE_INTERVAL 100  /* milliseconds between checks: after a recent request, and later */
+#define IDLE_INTERVAL 500
+#define ACTIVE_TIME 10000
+#define URGENT_INTERVAL 200  /* milliseconds between measurements, at least */
+#define REGULAR_INTERVAL 2000
+#define URGENT_COST 4  /* the same, in multiples of the duration of a measurement */
+#define REGULAR_COST 20
+#define REPEAT_TIME 1500  /* within this time after a kill, the next one includes the children */
+#define KILL_WAIT 500  /* milliseconds for killed processes to end */
+#define MIN_BYTES (1LL << 20)
+#define MIN_FILES 50  /* changes below these are ignored */
+#define FAST_MEASUREMENT 5  /* a measurement this short is done after every action */
 
-struct room { long long bytes, files; };
+struct space { long long bytes, files; };
 
 static struct {
-    struct room left;          /* on the file system, when it was last measured */
-    struct usage own;
-    long long told, told_left; /* bytes: its own, and left, when nothing was last kept from us */
-    long long measured, cost, asked, next, warned;  /* milliseconds */
+    struct space free_space;  /* of the file system, at the last measurement */
+    struct usage usage;
+    long long known_usage, known_free;  /* bytes, at the last complete measurement */
+    long long measured_at, measure_time, active_at, next_check, warned_at;  /* milliseconds */
     bool started;
-    const char *breach;
-} disk = {.warned = -AT_ONCE, .breach = ""};
+    const char *exceeded;
+} disk = {.warned_at = -REPEAT_TIME, .exceeded = ""};
 
 static long long milliseconds(void) {
     struct timespec now;
@@ -41,134 +41,143 @@ static long long milliseconds(void) {
     return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
-static struct room room_left(void) {
+static struct space get_free_space(void) {
     struct statvfs info;
-    if (fstatvfs(box.root, &info)) return disk.left;
-    return (struct room){(long long)(info.f_bfree * info.f_frsize), (long long)info.f_ffree};
+    if (fstatvfs(sandbox.root, &info)) return disk.free_space;
+    return (struct space){(long long)(info.f_bfree * info.f_frsize), (long long)info.f_ffree};
 }
 
-static long long limit(const char *name) {
-    return get_number(get(box.spec, "limits"), name);
+static long long get_limit(const char *name) {
+    return json_number(json_get(sandbox.spec, "limits"), name);
 }
 
-static long long larger(long long a, long long b) {
+static long long max_of(long long a, long long b) {
     return a > b ? a : b;
 }
 
-void something_started(void) {
-    disk.asked = milliseconds();
+void start_disk_checks(void) {
+    disk.active_at = milliseconds();
     if (disk.started) return;
     disk.started = true;
-    disk.left = room_left();
-    disk.told_left = disk.left.bytes;
+    disk.free_space = get_free_space();
+    disk.known_free = disk.free_space.bytes;
 }
 
-int until_next_look(void) {
+int disk_check_timeout(void) {
     if (!disk.started) return -1;
-    return (int)larger(disk.next - milliseconds(), 0);
+    return (int)max_of(disk.next_check - milliseconds(), 0);
 }
 
-/* What the keeper's children started goes first, and where that does not help, they do: a shell can
-   live on without a command, and tell of it. Waits for what is ended to have gone. */
-static void end_what_runs(bool children) {
+/* Kill what the supervisor's children started, or with `kill_children` also the children. A
+   shell so survives its command and can report it. Waits until the processes have ended. */
+static void kill_processes(bool kill_children) {
     const struct timespec moment = {0, 1000000};
-    struct json list = {.kind = LIST}, *spared = calloc(box.count + 1, sizeof *spared);
-    if (!spared) abort();
-    for (size_t i = 0; i < box.count; i++) {
-        spared[i] = (struct json){.kind = NUMBER, .number = box.children[i].pid};
-        spared[i].next = i + 1 < box.count ? &spared[i + 1] : NULL;
+    struct json list = {.kind = LIST}, *excluded = calloc(sandbox.count + 1, sizeof *excluded);
+    if (!excluded) abort();
+    for (size_t i = 0; i < sandbox.count; i++) {
+        excluded[i] = (struct json){.kind = NUMBER, .number = sandbox.children[i].pid};
+        excluded[i].next = i + 1 < sandbox.count ? &excluded[i + 1] : NULL;
     }
-    list.first = box.count ? spared : NULL;
-    kill_since(0, children ? NULL : &list, &box.blank);
-    free(spared);
-    for (int i = 0; i < PATIENCE; i++) {
-        struct text left = {0};
-        size_t count = children ? names_of_others(&left, NULL, 0) : background(&left);
-        free(left.bytes);
+    list.first = sandbox.count ? excluded : NULL;
+    kill_since(0, kill_children ? NULL : &list, &sandbox.isolation);
+    free(excluded);
+    for (int i = 0; i < KILL_WAIT; i++) {
+        struct text names = {0};
+        size_t count = kill_children ? list_other_processes(&names, NULL, 0)
+            : list_background(&names);
+        free(names.bytes);
         if (!count || nanosleep(&moment, NULL)) return;
     }
 }
 
-/* Whether what was last found is more than may be; what grows no more may stay. A child goes only
-   while it works (`at_work`): once an action is over, its shell is not ended for it any more. */
-static void judge(const struct usage *before, bool at_work) {
-    bool met = disk.own.bytes > limit("disk");
-    bool grown = disk.own.bytes > before->bytes || disk.own.files > before->files;
-    if (!grown || (!met && disk.own.files <= limit("inodes"))) return;
-    disk.breach = met ? "disk" : "inodes";
-    end_what_runs(at_work && disk.measured - disk.warned < AT_ONCE);
-    disk.warned = disk.measured;
-    disk.left = room_left();
-    measure(&disk.own);  /* what was written until it ended is no growth */
+/* Kill processes if the last measurement exceeds a limit and usage has grown. Children are only
+   killed during a command (`during_command`), so that an action does not lose its shell after
+   it is over. */
+static void enforce_limits(const struct usage *before, bool during_command) {
+    bool disk_full = disk.usage.bytes > get_limit("disk");
+    bool grown = disk.usage.bytes > before->bytes || disk.usage.files > before->files;
+    if (!grown || (!disk_full && disk.usage.files <= get_limit("inodes"))) return;
+    disk.exceeded = disk_full ? "disk" : "inodes";
+    kill_processes(during_command && disk.measured_at - disk.warned_at < REPEAT_TIME);
+    disk.warned_at = disk.measured_at;
+    disk.free_space = get_free_space();
+    measure_usage(&disk.usage);  /* what was written before the kill is not growth */
 }
 
-/* Where something is kept from us, all that has gone since is laid to the box once it is too much. */
-static void suppose(void) {
-    long long most = disk.told + disk.told_left - disk.left.bytes;
-    if (!disk.own.unknown) {
-        disk.told = disk.own.bytes;
-        disk.told_left = disk.left.bytes;
-    } else if (most > limit("disk")) {
-        disk.own.bytes = most;
+/* Where some files cannot be inspected, attribute all space that is gone to the container once
+   that exceeds its limit. */
+static void estimate_hidden_usage(void) {
+    long long estimate = disk.known_usage + disk.known_free - disk.free_space.bytes;
+    if (!disk.usage.incomplete) {
+        disk.known_usage = disk.usage.bytes;
+        disk.known_free = disk.free_space.bytes;
+    } else if (estimate > get_limit("disk")) {
+        disk.usage.bytes = estimate;
     }
 }
 
-static int measured(bool at_work) {
-    struct usage before = disk.own;
+static int measure_and_enforce(bool during_command) {
+    struct usage before = disk.usage;
     long long begun = milliseconds();
-    disk.left = room_left();
-    int result = measure(&disk.own);
-    disk.measured = milliseconds();
-    disk.cost = disk.measured - begun;
+    disk.free_space = get_free_space();
+    int result = measure_usage(&disk.usage);
+    disk.measured_at = milliseconds();
+    disk.measure_time = disk.measured_at - begun;
     if (result) return result;
-    suppose();
-    judge(&before, at_work);
+    estimate_hidden_usage();
+    enforce_limits(&before, during_command);
     return 0;
 }
 
 int write_size(struct text *out) {
-    if (measured(false)) return -1;
-    long long bytes = limit("disk") - disk.own.bytes, files = limit("inodes") - disk.own.files;
-    if (disk.left.bytes < bytes) bytes = disk.left.bytes;
-    put_format(out, ", \"bytes\": %lld, \"files\": %lld, \"bytes_left\": %lld, \"files_left\": %lld",
-               disk.own.bytes, disk.own.files, larger(bytes, 0), larger(files, 0));
+    if (measure_and_enforce(false)) return -1;
+    long long bytes = get_limit("disk") - disk.usage.bytes,
+        files = get_limit("inodes") - disk.usage.files;
+    if (disk.free_space.bytes < bytes) bytes = disk.free_space.bytes;
+    append_format(out,
+                  ", \"bytes\": %lld, \"files\": %lld, \"bytes_left\": %lld, \"files_left\": %lld",
+                  disk.usage.bytes, disk.usage.files, max_of(bytes, 0), max_of(files, 0));
     return 0;
 }
 
-/* Whether more has gone since the last measurement than was left to the box. */
-static bool is_urgent(struct room gone) {
-    return gone.bytes > larger(limit("disk") - disk.own.bytes, NEGLIGIBLE)
-        || gone.files > larger(limit("inodes") - disk.own.files, 0);
+/* Return whether more space is gone since the last measurement than the container has left. */
+static bool is_urgent(struct space gone) {
+    return gone.bytes > max_of(get_limit("disk") - disk.usage.bytes, MIN_BYTES)
+        || gone.files > max_of(get_limit("inodes") - disk.usage.files, 0);
 }
 
-static struct room gone(void) {
-    struct room left = room_left();
-    return (struct room){disk.left.bytes - left.bytes, disk.left.files - left.files};
+static struct space space_used(void) {
+    struct space free_space = get_free_space();
+    return (struct space){disk.free_space.bytes - free_space.bytes,
+                          disk.free_space.files - free_space.files};
 }
 
-void look_at_disk(void) {
+void check_disk(void) {
     long long now = milliseconds();
-    if (!disk.started || now < disk.next) return;
-    struct room lost = gone();
+    if (!disk.started || now < disk.next_check) return;
+    struct space lost = space_used();
     long long bytes = lost.bytes, files = lost.files;
     bool urgent = is_urgent(lost);
-    bool due = (llabs(bytes) > NEGLIGIBLE || files) && now - disk.asked < LATELY;
-    long long waited = now - disk.measured;
-    if ((urgent && waited > larger(SOON, CHEAP * disk.cost))
-        || (due && waited > larger(LATER, DEAR * disk.cost)))
-        measured(true);  /* where it cannot, the next look will try again */
-    disk.next = milliseconds() + (now - disk.asked < LATELY ? OFTEN : SELDOM);
+    bool due = (llabs(bytes) > MIN_BYTES || files) && now - disk.active_at < ACTIVE_TIME;
+    long long waited = now - disk.measured_at;
+    if ((urgent && waited > max_of(URGENT_INTERVAL, URGENT_COST * disk.measure_time))
+        || (due && waited > max_of(REGULAR_INTERVAL, REGULAR_COST * disk.measure_time)))
+        measure_and_enforce(true);  /* on failure the next check tries again */
+    disk.next_check = milliseconds() + (now - disk.active_at < ACTIVE_TIME ? ACTIVE_INTERVAL
+                                        : IDLE_INTERVAL);
 }
 
-/* What was met since this was last asked, which is when an action is over: what was written since the
-   last look counts, too, and the next action is warned anew. */
-const char *last_breach(void) {
-    struct room lost = gone();
-    bool moved = llabs(lost.bytes) > NEGLIGIBLE || llabs(lost.files) > FEW;
-    bool cheap = disk.cost <= QUICK || milliseconds() - disk.measured > DEAR * disk.cost;
-    if (disk.started && (is_urgent(lost) || (moved && cheap))) measured(false);
-    const char *breach = disk.breach;
-    disk.breach = "";
-    disk.warned = -AT_ONCE;
-    return breach;
+/* Return the limit that was exceeded since the last call, which the owner makes after each
+   action. It includes what was written since the last check, and allows the next action a first
+   kill without its children. */
+const char *take_storage_limit(void) {
+    struct space lost = space_used();
+    bool changed = llabs(lost.bytes) > MIN_BYTES || llabs(lost.files) > MIN_FILES;
+    bool cheap = disk.measure_time <= FAST_MEASUREMENT
+        || milliseconds() - disk.measured_at > REGULAR_COST * disk.measure_time;
+    if (disk.started && (is_urgent(lost) || (changed && cheap))) measure_and_enforce(false);
+    const char *exceeded = disk.exceeded;
+    disk.exceeded = "";
+    disk.warned_at = -REPEAT_TIME;
+    return exceeded;
 }

@@ -1,11 +1,12 @@
-/* What a container's files were before anything ran in it. What is in no index is new, and what has
-   another mark than there was touched: the time of an inode's last change is the kernel's to set.
-   Other mounts than the root are left out.
+/* Records the files of a container before anything runs in it. A path that is not in the index is
+   new; one with another fingerprint was changed, because only the kernel sets an inode's change
+   time. Other mounts than the root are left out.
 
-   On an overlay the index grows with what is changed. Nothing can be changed below a directory that
-   was not copied to the upper layer first, with those above it, and then their times tell. So a
-   directory is taken into the index when it is first found changed: by itself, in what is older than
-   the container, and by the image's trees in the rest. Elsewhere all is looked at, at the start. */
+   On an overlay the index is filled on demand. A change copies the directory and its parents to
+   the upper layer, which changes their times, so nothing below a directory with an old time has
+   changed. A changed directory is indexed when it is first found: from itself for entries older
+   than the container, and from the image's trees for the rest. On other file systems all files
+   are indexed at the start. */
 
 #define _GNU_SOURCE
 #include "container/container.h"
@@ -22,215 +23,220 @@
 #include <time.h>
 #include <unistd.h>
 
-#define INNER (DIRECTORY | O_NOFOLLOW)
+#define SUBDIRECTORY (DIRECTORY | O_NOFOLLOW)
 #define WANTED (STATX_BASIC_STATS | STATX_MNT_ID)
-#define SECOND 1000000000LL
+#define NANOSECONDS 1000000000LL
 
-struct index index_of_box;
+struct index file_index;
 static uint64_t root_mount;
-static int64_t begun, ahead;    /* the clock then, and how far it was ahead of the machine's age */
-static bool complete;           /* while all that is there is as it was */
+/* the clock at the start, and its distance from the time since boot */
+static int64_t start_time, start_offset;
+static bool is_pristine;  /* during the start, while no file has changed */
 
 static int64_t nanoseconds(struct statx_timestamp time) {
-    return time.tv_sec * SECOND + time.tv_nsec;
+    return time.tv_sec * NANOSECONDS + time.tv_nsec;
 }
 
-static int64_t clock_of(clockid_t which) {
+static int64_t read_clock(clockid_t which) {
     struct timespec now;
     clock_gettime(which, &now);
-    return now.tv_sec * SECOND + now.tv_nsec;
+    return now.tv_sec * NANOSECONDS + now.tv_nsec;
 }
 
-static int64_t lead(void) {
-    return clock_of(CLOCK_REALTIME_COARSE) - clock_of(CLOCK_BOOTTIME);
+static int64_t clock_offset(void) {
+    return read_clock(CLOCK_REALTIME_COARSE) - read_clock(CLOCK_BOOTTIME);
 }
 
-/* What changed later is the box's work; a clock that was set back meanwhile is allowed for. */
-static int64_t horizon(void) {
-    int64_t since = lead() - ahead;
-    return begun + (since < 0 ? since : 0);
+/* Files with a later change time were changed in the sandbox. Allows for a clock that was set
+   back. */
+static int64_t latest_original_time(void) {
+    int64_t since = clock_offset() - start_offset;
+    return start_time + (since < 0 ? since : 0);
 }
 
-static uint64_t mixed(uint64_t mark, uint64_t value) {
-    mark = (mark ^ value) * 0x9E3779B97F4A7C15ULL;
-    return mark ^ mark >> 29;
+static uint64_t mix_hash(uint64_t fingerprint, uint64_t value) {
+    fingerprint = (fingerprint ^ value) * 0x9E3779B97F4A7C15ULL;
+    return fingerprint ^ fingerprint >> 29;
 }
 
-static int looked(int fd, const char *name, int flags, struct look *out) {
+static int stat_with_flags(int fd, const char *name, int flags, struct file_stat *out) {
     struct statx all;
     memset(out, 0, sizeof *out);
     if (statx(fd, name, flags, WANTED, &all)) return -1;
-    out->foreign = all.stx_mnt_id != root_mount;
-    out->changed = nanoseconds(all.stx_ctime);
+    out->other_mount = all.stx_mnt_id != root_mount;
+    out->ctime_ns = nanoseconds(all.stx_ctime);
     out->inode = all.stx_ino;
     out->links = all.stx_nlink;
     out->blocks = all.stx_blocks;
     out->size = (long long)all.stx_size;
-    out->found = (struct entry){
-        .modified = nanoseconds(all.stx_mtime), .mode = all.stx_mode,
-        .inner = S_ISDIR(all.stx_mode) ? NOT_YET : NOWHERE,
+    out->entry = (struct entry){
+        .mtime_ns = nanoseconds(all.stx_mtime), .mode = all.stx_mode,
+        .children = S_ISDIR(all.stx_mode) ? NOT_INDEXED : NO_ENTRY,
         .size = all.stx_size < UINT32_MAX ? (uint32_t)all.stx_size : UINT32_MAX,
     };
-    out->found.mark = mixed(mixed(mixed(1, all.stx_ino), all.stx_mode), (uint64_t)out->changed);
+    out->entry.fingerprint = mix_hash(mix_hash(mix_hash(1, all.stx_ino), all.stx_mode),
+                                      (uint64_t)out->ctime_ns);
     return 0;
 }
 
-/* What a name stands for now; "" for the directory itself. */
-int look(int fd, const char *name, struct look *out) {
-    return looked(fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH, out);
+/* Stat a name; "" is the directory itself. */
+int stat_entry(int fd, const char *name, struct file_stat *out) {
+    return stat_with_flags(fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH, out);
 }
 
-/* What is behind a link of /proc. */
-int look_behind(int fd, const char *name, struct look *out) {
-    return looked(fd, name, AT_NO_AUTOMOUNT, out);
+/* Stat the target of a link of /proc. */
+int stat_target(int fd, const char *name, struct file_stat *out) {
+    return stat_with_flags(fd, name, AT_NO_AUTOMOUNT, out);
 }
 
-static void *grown(void *list, size_t count, size_t *room, size_t size) {
-    if (count < *room) return list;
-    *room = count + count / 2 + 64;
-    if (!(list = realloc(list, *room * size))) abort();
+static void *ensure_capacity(void *list, size_t count, size_t *capacity, size_t size) {
+    if (count < *capacity) return list;
+    *capacity = count + count / 2 + 64;
+    if (!(list = realloc(list, *capacity * size))) abort();
     return list;
 }
 
-static void append(struct index *x, const struct entry *entry, const char *name) {
-    x->entries = grown(x->entries, x->count, &x->room, sizeof *x->entries);
+static void append_entry(struct index *x, const struct entry *entry, const char *name) {
+    x->entries = ensure_capacity(x->entries, x->count, &x->capacity, sizeof *x->entries);
     x->entries[x->count] = *entry;
     if (!(x->entries[x->count++].name = strdup(name))) abort();
 }
 
-/* What a name stood for at the start: 1, or 0 where nothing of this mount did. */
-static int before(int fd, const char *directory, const char *name, struct entry *out) {
-    struct look now;
+/* Find what a name was at the start. Return 1, or 0 if it did not exist on this mount. */
+static int original_entry(int fd, const char *directory, const char *name, struct entry *out) {
+    struct file_stat now;
     struct stat old;
-    if (fd >= 0 && !look(fd, name, &now)) {
-        *out = now.found;
-        if (now.foreign) return 0;
-        if (complete || now.changed <= horizon()) return 1;
+    if (fd >= 0 && !stat_entry(fd, name, &now)) {
+        *out = now.entry;
+        if (now.other_mount) return 0;
+        if (is_pristine || now.ctime_ns <= latest_original_time()) return 1;
     }
-    if (complete || stat_pristine(directory, name, &old)) return 0;
+    if (is_pristine || stat_in_image(directory, name, &old)) return 0;
     *out = (struct entry){
-        .modified = old.st_mtim.tv_sec * SECOND + old.st_mtim.tv_nsec, .mode = (uint16_t)old.st_mode,
-        .inner = S_ISDIR(old.st_mode) ? NOT_YET : NOWHERE,
+        .mtime_ns = old.st_mtim.tv_sec * NANOSECONDS + old.st_mtim.tv_nsec,
+            .mode = (uint16_t)old.st_mode,
+        .children = S_ISDIR(old.st_mode) ? NOT_INDEXED : NO_ENTRY,
         .size = old.st_size < UINT32_MAX ? (uint32_t)old.st_size : UINT32_MAX,
     };
     return 1;
 }
 
-/* Take a directory in, if that was not done. `fd` is what it is now, or -1 where it is gone. */
-int take_in(uint32_t number, int fd, const char *path) {
-    struct index *x = &index_of_box;
+/* Index a directory, if it is not yet. `fd` is the directory now, or -1 if it is deleted. */
+int index_directory(uint32_t number, int fd, const char *path) {
+    struct index *x = &file_index;
     struct names now = {0}, then = {0};
-    struct siblings group = {.first = (uint32_t)x->count};
+    struct child_range range = {.first = (uint32_t)x->count};
     struct entry entry;
-    if (x->entries[number].inner != NOT_YET) return 0;
-    int result = fd >= 0 ? names_in(fd, &now) : 0;
-    if (!result && !complete) result = names_pristine(path, &then);
+    if (x->entries[number].children != NOT_INDEXED) return 0;
+    int result = fd >= 0 ? list_names(fd, &now) : 0;
+    if (!result && !is_pristine) result = list_in_image(path, &then);
     for (size_t i = 0, n = 0; !result && (i < now.count || n < then.count);) {
         int order = i == now.count ? 1 : n == then.count ? -1 : strcmp(now.name[i], then.name[n]);
         const char *name = order <= 0 ? now.name[i] : then.name[n];
-        if (before(order <= 0 ? fd : -1, path, name, &entry)) append(x, &entry, name);
+        if (original_entry(order <= 0 ? fd : -1, path, name, &entry)) append_entry(x, &entry, name);
         i += order <= 0;
         n += order >= 0;
     }
     free_names(&now);
     free_names(&then);
-    group.count = (uint32_t)x->count - group.first;
-    x->groups = grown(x->groups, x->groups_count, &x->groups_room, sizeof *x->groups);
-    x->entries[number].inner = (uint32_t)x->groups_count;
-    x->groups[x->groups_count++] = group;
+    range.count = (uint32_t)x->count - range.first;
+    x->ranges = ensure_capacity(x->ranges, x->range_count, &x->range_capacity, sizeof *x->ranges);
+    x->entries[number].children = (uint32_t)x->range_count;
+    x->ranges[x->range_count++] = range;
     return result;
 }
 
-static int take_in_all(uint32_t number, int fd) {
-    if (take_in(number, fd, "")) return -1;
-    struct siblings group = index_of_box.groups[index_of_box.entries[number].inner];
+static int index_tree(uint32_t number, int fd) {
+    if (index_directory(number, fd, "")) return -1;
+    struct child_range range = file_index.ranges[file_index.entries[number].children];
     int result = 0;
-    for (uint32_t i = group.first; !result && i < group.first + group.count; i++) {
-        if (!S_ISDIR(index_of_box.entries[i].mode)) continue;
-        int inner = openat(fd, index_of_box.entries[i].name, INNER);
-        if (inner < 0) return failed("%s", index_of_box.entries[i].name);
-        result = take_in_all(i, inner);
+    for (uint32_t i = range.first; !result && i < range.first + range.count; i++) {
+        if (!S_ISDIR(file_index.entries[i].mode)) continue;
+        int inner = openat(fd, file_index.entries[i].name, SUBDIRECTORY);
+        if (inner < 0) return fail("%s", file_index.entries[i].name);
+        result = index_tree(i, inner);
         close(inner);
     }
     return result;
 }
 
-static uint32_t child_of(uint32_t number, const char *name) {
-    struct siblings group = index_of_box.groups[index_of_box.entries[number].inner];
-    for (uint32_t i = group.first; i < group.first + group.count; i++)
-        if (!strcmp(index_of_box.entries[i].name, name)) return i;
-    return NOWHERE;
+static uint32_t find_child(uint32_t number, const char *name) {
+    struct child_range range = file_index.ranges[file_index.entries[number].children];
+    for (uint32_t i = range.first; i < range.first + range.count; i++)
+        if (!strcmp(file_index.entries[i].name, name)) return i;
+    return NO_ENTRY;
 }
 
-/* Take in the directories along a path, and have them looked into always: an engine has put things
-   there, which are in the upper layer from the start. */
-static int take_in_along(int root, const char *path) {
-    char so_far[PATH_MAX] = "", name[NAME_MAX + 1];
+/* Index the directories along a path and scan them in every case: engines put files there, so
+   they are in the upper layer from the start. */
+static int index_path(int root, const char *path) {
+    char prefix[PATH_MAX] = "", name[NAME_MAX + 1];
     uint32_t number = 0;
     for (;;) {
-        int fd = open_exact(root, so_far, DIRECTORY | O_NOFOLLOW, 0);
-        int result = fd < 0 ? failed("/%s", so_far) : take_in(number, fd, so_far);
+        int fd = open_exact(root, prefix, DIRECTORY | O_NOFOLLOW, 0);
+        int result = fd < 0 ? fail("/%s", prefix) : index_directory(number, fd, prefix);
         if (fd >= 0) close(fd);
         if (result) return -1;
-        index_of_box.entries[number].reopened = true;
-        size_t length = strcspn(path, "/"), used = strlen(so_far);
-        if (!length || length >= sizeof name || used + length + 2 > sizeof so_far) return 0;
+        file_index.entries[number].always_visit = true;
+        size_t length = strcspn(path, "/"), used = strlen(prefix);
+        if (!length || length >= sizeof name || used + length + 2 > sizeof prefix) return 0;
         snprintf(name, sizeof name, "%.*s", (int)length, path);
-        number = child_of(number, name);
-        if (number == NOWHERE || !S_ISDIR(index_of_box.entries[number].mode)) return 0;
-        snprintf(so_far + used, sizeof so_far - used, "%s%s", used ? "/" : "", name);
+        number = find_child(number, name);
+        if (number == NO_ENTRY || !S_ISDIR(file_index.entries[number].mode)) return 0;
+        snprintf(prefix + used, sizeof prefix - used, "%s%s", used ? "/" : "", name);
         path += length + (path[length] == '/');
     }
 }
 
-/* Where engines put things of their own, and what their mounts lie on. */
-static int take_in_some(int root) {
+/* Index the directories in which engines put files, and the mount points. */
+static int index_engine_paths(int root) {
     char *line = NULL, point[PATH_MAX];
-    size_t room = 0;
-    int result = take_in_along(root, "etc") || take_in_along(root, "run") ? -1 : 0;
+    size_t capacity = 0;
+    int result = index_path(root, "etc") || index_path(root, "run") ? -1 : 0;
     FILE *mounts = fopen("/proc/self/mountinfo", "re");
-    if (!mounts) return failed("/proc/self/mountinfo");
-    while (!result && getline(&line, &room, mounts) > 0)
-        if (sscanf(line, "%*s %*s %*s %*s /%4095s", point) == 1) result = take_in_along(root, point);
+    if (!mounts) return fail("/proc/self/mountinfo");
+    while (!result && getline(&line, &capacity, mounts) > 0)
+        if (sscanf(line, "%*s %*s %*s %*s /%4095s", point) == 1) result = index_path(root, point);
     free(line);
     fclose(mounts);
     return result;
 }
 
-/* An overlay on which a name is what it is, whatever other names the same file has. */
-static bool on_overlay(int root) {
+/* Return whether the root is an overlay without index, on which each name of a file has its own
+   entry. */
+static bool is_plain_overlay(int root) {
     struct statfs info;
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     bool plain = !fstatfs(root, &info) && info.f_type == OVERLAYFS_SUPER_MAGIC;
     FILE *mounts = plain ? fopen("/proc/self/mounts", "re") : NULL;
-    while (mounts && getline(&line, &room, mounts) > 0)
+    while (mounts && getline(&line, &capacity, mounts) > 0)
         if (strstr(line, " / overlay ") && strstr(line, "index=on")) plain = false;
     free(line);
     if (mounts) fclose(mounts);
     return plain && mounts;
 }
 
-int make_index(int root, bool trees) {
-    struct look seen;
+int build_index(int root, bool trees) {
+    struct file_stat seen;
     struct statx all;
-    if (statx(root, "", AT_EMPTY_PATH, STATX_MNT_ID, &all)) return failed("statx");
-    if (!(all.stx_mask & STATX_MNT_ID)) return errno = ENOSYS, failed("statx of mounts");
+    if (statx(root, "", AT_EMPTY_PATH, STATX_MNT_ID, &all)) return fail("statx");
+    if (!(all.stx_mask & STATX_MNT_ID)) return errno = ENOSYS, fail("statx of mounts");
     root_mount = all.stx_mnt_id;
-    begun = clock_of(CLOCK_REALTIME_COARSE);
-    ahead = lead();
-    if (look(root, "", &seen)) return failed("/");
-    append(&index_of_box, &seen.found, "");
-    index_of_box.layered = trees && on_overlay(root);
-    complete = true;
-    int result = index_of_box.layered ? take_in_some(root) : take_in_all(0, root);
-    complete = false;
-    let_time_pass(begun > seen.changed ? begun : seen.changed);
+    start_time = read_clock(CLOCK_REALTIME_COARSE);
+    start_offset = clock_offset();
+    if (stat_entry(root, "", &seen)) return fail("/");
+    append_entry(&file_index, &seen.entry, "");
+    file_index.covers_subtree = trees && is_plain_overlay(root);
+    is_pristine = true;
+    int result = file_index.covers_subtree ? index_engine_paths(root) : index_tree(0, root);
+    is_pristine = false;
+    wait_clock_tick(start_time > seen.ctime_ns ? start_time : seen.ctime_ns);
     return result;
 }
 
-/* Wait until what is changed from now on can be told from what was changed up to then. */
-void let_time_pass(int64_t then) {
+/* Wait until the clock differs from `then`, so that later changes get another time. */
+void wait_clock_tick(int64_t then) {
     const struct timespec moment = {0, 1000000};
-    while (clock_of(CLOCK_REALTIME_COARSE) <= then && !nanosleep(&moment, NULL)) {}
+    while (read_clock(CLOCK_REALTIME_COARSE) <= then && !nanosleep(&moment, NULL)) {}
 }

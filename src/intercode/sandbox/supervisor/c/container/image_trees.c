@@ -1,5 +1,6 @@
-/* The trees that a container's image was made of, the topmost first, merged as an overlay merges
-   them: a character device stands for what is gone, and a marked directory hides those below it. */
+/* The directories of which a container's image was made, the topmost first, merged as an
+   overlay merges them: a character device marks a deleted path, and an opaque directory hides
+   those below it. */
 
 #define _GNU_SOURCE
 #include "container/container.h"
@@ -13,17 +14,17 @@
 #include <unistd.h>
 
 static int trees[MOST_FDS];
-static size_t count_of_trees;
+static size_t tree_count;
 
-void set_pristine(const int *fds, size_t count) {
+void set_image_trees(const int *fds, size_t count) {
     memcpy(trees, fds, count * sizeof *fds);
-    count_of_trees = count;
+    tree_count = count;
 }
 
-/* A descriptor, or -1 with ENOENT where no tree has the path. Only asked for what was there: the
-   first tree that has it is the one that shows. */
-int open_pristine(const char *path, int flags) {
-    for (size_t i = 0; i < count_of_trees; i++) {
+/* Open a path of the image, or fail with ENOENT. Callers ask only for paths that existed, so
+   the first tree that has the path is the one that was visible. */
+int open_in_image(const char *path, int flags) {
+    for (size_t i = 0; i < tree_count; i++) {
         int fd = open_exact(trees[i], path, flags | O_NOFOLLOW, 0);
         if (fd >= 0 || (errno != ENOENT && errno != ENOTDIR)) return fd;
     }
@@ -31,17 +32,17 @@ int open_pristine(const char *path, int flags) {
     return -1;
 }
 
-int stat_pristine(const char *directory, const char *name, struct stat *out) {
+int stat_in_image(const char *directory, const char *name, struct stat *out) {
     char path[PATH_MAX];
     int length = snprintf(path, sizeof path, "%s%s%s", directory, *directory ? "/" : "", name);
     if ((size_t)length >= sizeof path) return errno = ENAMETOOLONG, -1;
-    int fd = open_pristine(path, O_PATH), result = fd < 0 ? -1 : fstat(fd, out);
+    int fd = open_in_image(path, O_PATH), result = fd < 0 ? -1 : fstat(fd, out);
     if (fd >= 0) close(fd);
     return result || (S_ISCHR(out->st_mode) && !out->st_rdev) ? -1 : 0;
 }
 
-/* Whether a tree hides what the trees below it have at a path. */
-static bool hides(int tree, const char *path) {
+/* Return whether a tree hides what the trees below it have at a path. */
+static bool hides_lower(int tree, const char *path) {
     char part[PATH_MAX];
     const char *end = path;
     while (*end) {
@@ -50,7 +51,7 @@ static bool hides(int tree, const char *path) {
         memcpy(part, path, (size_t)(end - path));
         part[end - path] = 0;
         int fd = open_exact(tree, part, DIRECTORY | O_NOFOLLOW, 0);
-        if (fd < 0) return errno != ENOENT;  /* it is no directory, but what shows instead */
+        if (fd < 0) return errno != ENOENT;  /* a file in place of the directory */
         bool opaque = is_opaque(fd);
         close(fd);
         if (opaque) return true;
@@ -59,33 +60,33 @@ static bool hides(int tree, const char *path) {
     return false;
 }
 
-static void merge(struct names *into, struct names *more) {
+static void merge_names(struct names *into, struct names *more) {
     size_t known = into->count;
     struct names sorted = *into;
     into->name = realloc(into->name, (known + more->count + 1) * sizeof *into->name);
     if (!into->name) abort();
     sorted.name = into->name;
     for (size_t i = 0; i < more->count; i++) {
-        if (has(&sorted, more->name[i])) free(more->name[i]);
+        if (contains_name(&sorted, more->name[i])) free(more->name[i]);
         else into->name[into->count++] = more->name[i];
     }
     free(more->name);
     sort_names(into);
 }
 
-/* The names in a directory of the image, sorted; those that are gone in it, too. */
-int names_pristine(const char *path, struct names *out) {
+/* List the names in a directory of the image, sorted, including deleted ones. */
+int list_in_image(const char *path, struct names *out) {
     memset(out, 0, sizeof *out);
-    for (size_t i = 0; i < count_of_trees; i++) {
+    for (size_t i = 0; i < tree_count; i++) {
         struct names names;
         int fd = open_exact(trees[i], path, DIRECTORY | O_NOFOLLOW, 0);
         if (fd >= 0) {
-            int result = names_in(fd, &names);
+            int result = list_names(fd, &names);
             close(fd);
             if (result) return -1;
-            merge(out, &names);
+            merge_names(out, &names);
         }
-        if (hides(trees[i], path)) break;
+        if (hides_lower(trees[i], path)) break;
     }
     return 0;
 }

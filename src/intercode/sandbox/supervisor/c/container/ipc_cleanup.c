@@ -1,5 +1,5 @@
-/* Removes what outlives the processes of a container besides files: System V memory, semaphores and
-   queues, POSIX queues, and what lies in shared memory. */
+/* Removes what outlives the processes of a container besides files: System V shared memory,
+   semaphores and queues, POSIX queues, and the content of /dev/shm. */
 
 #define _GNU_SOURCE
 #include "container/container.h"
@@ -14,47 +14,49 @@
 #include <sys/shm.h>
 #include <unistd.h>
 
-enum sort { MEMORY, SEMAPHORES, QUEUES };
+enum ipc_kind { MEMORY, SEMAPHORES, QUEUES };
 
-static int without(enum sort sort, int id) {
-    int result = sort == MEMORY ? shmctl(id, IPC_RMID, NULL)
-        : sort == SEMAPHORES ? semctl(id, 0, IPC_RMID) : msgctl(id, IPC_RMID, NULL);
-    return result && errno != EINVAL && errno != EIDRM ? failed("object %d of System V", id) : 0;
+static int remove_object(enum ipc_kind ipc_kind, int id) {
+    int result = ipc_kind == MEMORY ? shmctl(id, IPC_RMID, NULL)
+        : ipc_kind == SEMAPHORES ? semctl(id, 0, IPC_RMID) : msgctl(id, IPC_RMID, NULL);
+    return result && errno != EINVAL && errno != EIDRM ? fail("object %d of System V", id) : 0;
 }
 
-static int without_all(enum sort sort, const char *list) {
+static int remove_objects(enum ipc_kind ipc_kind, const char *list) {
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     int id, result = 0;
     FILE *file = fopen(list, "re");
-    if (!file) return errno == ENOENT ? 0 : failed("%s", list);  /* a kernel without them */
-    while (!result && getline(&line, &room, file) > 0)
-        if (sscanf(line, "%*d %d", &id) == 1) result = without(sort, id);
+    /* the kernel was built without them */
+    if (!file) return errno == ENOENT ? 0 : fail("%s", list);
+    while (!result && getline(&line, &capacity, file) > 0)
+        if (sscanf(line, "%*d %d", &id) == 1) result = remove_object(ipc_kind, id);
     free(line);
     fclose(file);
     return result;
 }
 
-/* Remove all that a directory of another mount holds. */
-static int emptied(const char *path) {
+/* Remove everything in a directory on another mount. */
+static int empty_directory(const char *path) {
     struct names names = {0};
     struct stat info;
     int result = 0, fd = open(path, DIRECTORY);
-    if (fd < 0) return errno == ENOENT ? 0 : failed("%s", path);
-    if (names_in(fd, &names)) result = failed("%s", path);
+    if (fd < 0) return errno == ENOENT ? 0 : fail("%s", path);
+    if (list_names(fd, &names)) result = fail("%s", path);
     for (size_t i = 0; !result && i < names.count; i++) {
         if (fstatat(fd, names.name[i], &info, AT_SYMLINK_NOFOLLOW)) continue;
         if (S_ISDIR(info.st_mode)) result = remove_tree(names.name[i], fd);
-        else if (unlinkat(fd, names.name[i], 0)) result = failed("%s/%s", path, names.name[i]);
+        else if (unlinkat(fd, names.name[i], 0)) result = fail("%s/%s", path, names.name[i]);
     }
     free_names(&names);
     close(fd);
     return result;
 }
 
-int clear_leftovers(void) {
-    if (without_all(MEMORY, "/proc/sysvipc/shm") || without_all(SEMAPHORES, "/proc/sysvipc/sem")
-        || without_all(QUEUES, "/proc/sysvipc/msg"))
+int clear_ipc(void) {
+    if (remove_objects(MEMORY, "/proc/sysvipc/shm")
+        || remove_objects(SEMAPHORES, "/proc/sysvipc/sem")
+        || remove_objects(QUEUES, "/proc/sysvipc/msg"))
         return -1;
-    return emptied("/dev/shm") || emptied("/dev/mqueue") ? -1 : 0;
+    return empty_directory("/dev/shm") || empty_directory("/dev/mqueue") ? -1 : 0;
 }

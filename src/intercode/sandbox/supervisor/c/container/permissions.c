@@ -1,5 +1,5 @@
-/* A container's keeper has no right to read what its owner may not, but being the owner it can take
-   the right, and give it back. */
+/* Gives the supervisor of a container access to files that their owner may not read. It runs as
+   that owner, so it changes the mode and restores it afterwards. */
 
 #define _GNU_SOURCE
 #include "container/container.h"
@@ -14,13 +14,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-struct lock { int root; char *path; mode_t mode; };
+struct mode_record { int root; char *path; mode_t mode; };
 
-static struct lock *locks;
-static size_t count, room;
+static struct mode_record *records;
+static size_t count, capacity;
 
-/* Open a path below a directory, by no link and in no other mount. One that is longer than the kernel
-   takes is walked in pieces. */
+/* Open a path below a directory, without following links or entering other mounts. Splits a
+   path that is longer than the kernel accepts. */
 int open_exact(int root, const char *path, int flags, mode_t mode) {
     if (strlen(path) >= PATH_MAX) {
         size_t length = PATH_MAX - 1;
@@ -40,74 +40,74 @@ int open_exact(int root, const char *path, int flags, mode_t mode) {
     return (int)syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof how);
 }
 
-void remember_lock(int root, const char *path, mode_t mode) {
-    if (count == room) {
-        room = room ? room * 2 : 16;
-        if (!(locks = realloc(locks, room * sizeof *locks))) abort();
+void record_mode(int root, const char *path, mode_t mode) {
+    if (count == capacity) {
+        capacity = capacity ? capacity * 2 : 16;
+        if (!(records = realloc(records, capacity * sizeof *records))) abort();
     }
-    locks[count++] = (struct lock){root, strdup(path), mode & 07777};
+    records[count++] = (struct mode_record){root, strdup(path), mode & 07777};
 }
 
-/* The mode that a path has where no right is taken, given the one that it has now. */
-mode_t locked_mode(int root, const char *path, mode_t now) {
+/* Return the mode that a path has without granted access; `now` is its current mode. */
+mode_t original_mode(int root, const char *path, mode_t now) {
     for (size_t i = 0; i < count; i++)
-        if (locks[i].root == root && !strcmp(locks[i].path, path)) return locks[i].mode;
+        if (records[i].root == root && !strcmp(records[i].path, path)) return records[i].mode;
     return now & 07777;
 }
 
-/* The directory in which a path's last name lies. */
-static int directory_of(int root, const char *path, const char **name) {
+/* Open the directory that holds a path's last name. */
+static int open_parent_of(int root, const char *path, const char **name) {
     const char *slash = strrchr(path, '/');
     *name = slash ? slash + 1 : *path ? path : ".";
     if (!slash) return fcntl(root, F_DUPFD_CLOEXEC, 0);
-    char *above = strndup(path, (size_t)(slash - path));
-    if (!above) abort();
-    int fd = open_exact(root, above, O_PATH | O_DIRECTORY, 0), code = errno;
-    free(above);
+    char *parent = strndup(path, (size_t)(slash - path));
+    if (!parent) abort();
+    int fd = open_exact(root, parent, O_PATH | O_DIRECTORY, 0), code = errno;
+    free(parent);
     return errno = code, fd;
 }
 
 static int change_mode(int root, const char *path, mode_t mode) {
     const char *name;
-    int fd = directory_of(root, path, &name), result = fd < 0 ? -1 : fchmodat(fd, name, mode, 0);
+    int fd = open_parent_of(root, path, &name), result = fd < 0 ? -1 : fchmodat(fd, name, mode, 0);
     if (fd >= 0) close(fd);
     return result;
 }
 
-/* Have the owner read a file, or look into a directory. */
-static int unlock(int root, const char *path) {
+/* Let the owner read a file, or search a directory. */
+static int grant_access(int root, const char *path) {
     struct stat info;
     const char *name;
-    int fd = directory_of(root, path, &name);
+    int fd = open_parent_of(root, path, &name);
     int result = fd < 0 ? -1 : fstatat(fd, name, &info, AT_SYMLINK_NOFOLLOW);
     if (fd >= 0) close(fd);
     if (result) return -1;
     mode_t wanted = S_ISDIR(info.st_mode) ? 0700 : S_ISREG(info.st_mode) ? 0400 : 0;
     if ((info.st_mode & wanted) == wanted) return 0;
     if (change_mode(root, path, (info.st_mode | wanted) & 07777)) return -1;
-    remember_lock(root, path, info.st_mode);
+    record_mode(root, path, info.st_mode);
     return 0;
 }
 
-/* As `open_exact`, and where a right is missing, with it taken until `lock_again`. */
-int open_unlocked(int root, const char *path, int flags) {
+/* Open a path as `open_exact` does. Where access is missing, grant it until `restore_modes`. */
+int open_granted(int root, const char *path, int flags) {
     int fd = open_exact(root, path, flags, 0), result = 0;
     if (fd >= 0 || errno != EACCES) return fd;
     char *part = strdup(path);
     if (!part) abort();
     for (char *slash = strchr(part, '/'); slash && !result; slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        result = unlock(root, part);
+        result = grant_access(root, part);
         *slash = '/';
     }
-    if (!result) result = unlock(root, path);
+    if (!result) result = grant_access(root, path);
     free(part);
     return result ? -1 : open_exact(root, path, flags, 0);
 }
 
-/* What an open descriptor stands for, until `lock_again`, or for good where nothing of its mode is to
-   stay. */
-static int unlock_open(int root, int fd, mode_t wanted, bool for_good) {
+/* Grant access to an open file until `restore_modes`, or for good if its mode is set anew
+   anyway. */
+static int grant_open_access(int root, int fd, mode_t wanted, bool for_good) {
     char link[40], path[PATH_MAX + 1];
     struct stat info;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -117,13 +117,13 @@ static int unlock_open(int root, int fd, mode_t wanted, bool for_good) {
     mode_t mode = info.st_mode & 07777;
     if ((mode & wanted) == wanted) return 0;
     if (chmod(link, mode | wanted)) return -1;
-    if (!for_good) remember_lock(root, path + 1, mode);
+    if (!for_good) record_mode(root, path + 1, mode);
     return 0;
 }
 
-/* Have the owner pass the directories of a path, links in it included, and read what it leads to, or
-   write it: that file's mode is then to be set anew. What is not the owner's stays as it is. */
-void unlock_way(int root, const char *path, bool writes) {
+/* Grant access to the directories of a path, following links, and to the file: for reading, or
+   for writing, after which its mode is set anew. Files of other users are left alone. */
+void grant_path_access(int root, const char *path, bool writes) {
     const char *end = path;
     struct stat info;
     int result = 0;
@@ -132,29 +132,29 @@ void unlock_way(int root, const char *path, bool writes) {
         end += strcspn(end, "/");
         char *part = strndup(path, (size_t)(end - path));
         if (!part) abort();
-        int fd = open_inside(root, part, O_PATH, 0);
+        int fd = open_in_root(root, part, O_PATH, 0);
         free(part);
         if (fd < 0) return;
         if (!(result = fstat(fd, &info))) {
             bool file = S_ISREG(info.st_mode);
             mode_t wanted = S_ISDIR(info.st_mode) ? 0700 : !file ? 0 : writes ? 0600 : 0400;
-            result = unlock_open(root, fd, wanted, file && writes);
+            result = grant_open_access(root, fd, wanted, file && writes);
         }
         close(fd);
     }
 }
 
-/* The last first, as each lies behind those before it. */
-void lock_again(void) {
+/* In reverse order, as each path may lie behind an earlier one. */
+void restore_modes(void) {
     int code = errno;
     while (count) {
-        struct lock *lock = &locks[--count];
-        if (change_mode(lock->root, lock->path, lock->mode)) errno = 0;
-        free(lock->path);
+        struct mode_record *mode_record = &records[--count];
+        if (change_mode(mode_record->root, mode_record->path, mode_record->mode)) errno = 0;
+        free(mode_record->path);
     }
     errno = code;
 }
 
-void forget_locks(void) {
-    while (count) free(locks[--count].path);
+void discard_modes(void) {
+    while (count) free(records[--count].path);
 }

@@ -1,4 +1,4 @@
-/* Finds what differs in a container from what was there at the start. */
+/* Scans a container for differences from the index of its files at the start. */
 
 #define _GNU_SOURCE
 #include "container/container.h"
@@ -9,18 +9,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#define INNER (DIRECTORY | O_NOFOLLOW)
-#define DEEPEST 100            /* levels; what lies deeper is not looked at, and its directory says so */
-#define MOST 2000000           /* differences */
+#define SUBDIRECTORY (DIRECTORY | O_NOFOLLOW)
+#define MAX_DEPTH 100  /* levels; a deeper directory is reported as unread */
+#define MAX_DIFFERENCES 2000000
 
 struct walk { struct differences *out; char path[1 << 16]; size_t length; };
 
-/* Where a directory is: its entry before, or NOWHERE, and whether something above it is replaced. */
-struct place { int fd; uint32_t before; bool below; int depth; };
+/* A directory, its entry in the index or NO_ENTRY, and whether a parent was replaced. */
+struct location { int fd; uint32_t old_entry; bool under_replaced; int depth; };
 
-static int directory(struct walk *w, const struct place *at, bool same);
+static int scan_directory(struct walk *w, const struct location *at, bool same);
 
-static size_t go(struct walk *w, const char *name) {
+static size_t enter(struct walk *w, const char *name) {
     size_t before = w->length, length = strlen(name);
     if (before) w->path[w->length++] = '/';
     memcpy(w->path + w->length, name, length);
@@ -29,196 +29,207 @@ static size_t go(struct walk *w, const char *name) {
     return before;
 }
 
-static void back(struct walk *w, size_t before) {
-    w->length = before;
-    w->path[before] = 0;
+static void leave(struct walk *w, size_t length) {
+    w->length = length;
+    w->path[length] = 0;
 }
 
-static struct difference *add(struct walk *w, enum how how, uint32_t entry, const struct place *at) {
+static struct difference *add_difference(struct walk *w, enum change_kind kind, uint32_t entry,
+                                         const struct location *at) {
     struct differences *out = w->out;
-    if (out->count == out->room) {
-        out->room = out->room ? out->room * 2 : 64;
-        if (!(out->all = realloc(out->all, out->room * sizeof *out->all))) abort();
+    if (out->count == out->capacity) {
+        out->capacity = out->capacity ? out->capacity * 2 : 64;
+        if (!(out->items = realloc(out->items, out->capacity * sizeof *out->items))) abort();
     }
-    struct difference *made = &out->all[out->count++];
-    *made = (struct difference){.how = how, .entry = entry, .parent = at->before, .below = at->below};
-    if (!(made->path = strndup(w->path, w->length))) abort();
-    return made;
+    struct difference *added = &out->items[out->count++];
+    *added = (struct difference){.kind = kind, .entry = entry, .parent = at->old_entry,
+                                 .under_replaced = at->under_replaced};
+    if (!(added->path = strndup(w->path, w->length))) abort();
+    return added;
 }
 
-void forget_differences(struct differences *list) {
-    for (size_t i = 0; i < list->count; i++) free(list->all[i].path);
-    free(list->all);
+void free_differences(struct differences *list) {
+    for (size_t i = 0; i < list->count; i++) free(list->items[i].path);
+    free(list->items);
     memset(list, 0, sizeof *list);
 }
 
-static int all_gone(struct walk *w, uint32_t entry, int depth);
+static int add_deleted_children(struct walk *w, uint32_t entry, int depth);
 
-/* Something that was there is gone, with all that it held. */
-static int gone(struct walk *w, uint32_t entry, const struct place *at) {
-    add(w, GONE, entry, at);
-    return S_ISDIR(index_of_box.entries[entry].mode) ? all_gone(w, entry, at->depth) : 0;
+/* Report an entry of the index as deleted, with everything in it. */
+static int add_deleted(struct walk *w, uint32_t entry, const struct location *at) {
+    add_difference(w, DELETED, entry, at);
+    return S_ISDIR(file_index.entries[entry].mode) ? add_deleted_children(w, entry, at->depth) : 0;
 }
 
-static int gone_at(struct walk *w, uint32_t entry, const struct place *at) {
-    size_t before = go(w, index_of_box.entries[entry].name);
-    int result = gone(w, entry, at);
-    back(w, before);
+static int add_deleted_entry(struct walk *w, uint32_t entry, const struct location *at) {
+    size_t length = enter(w, file_index.entries[entry].name);
+    int result = add_deleted(w, entry, at);
+    leave(w, length);
     return result;
 }
 
-static int all_gone(struct walk *w, uint32_t entry, int depth) {
-    if (take_in(entry, -1, w->path)) return -1;
-    struct siblings group = index_of_box.groups[index_of_box.entries[entry].inner];
-    struct place inner = {.fd = -1, .before = entry, .below = true, .depth = depth + 1};
+static int add_deleted_children(struct walk *w, uint32_t entry, int depth) {
+    if (index_directory(entry, -1, w->path)) return -1;
+    struct child_range range = file_index.ranges[file_index.entries[entry].children];
+    struct location inner = {.fd = -1, .old_entry = entry, .under_replaced = true,
+                             .depth = depth + 1};
     int result = 0;
-    for (uint32_t i = group.first; !result && i < group.first + group.count; i++)
-        result = gone_at(w, i, &inner);
+    for (uint32_t i = range.first; !result && i < range.first + range.count; i++)
+        result = add_deleted_entry(w, i, &inner);
     return result;
 }
 
-/* A directory to look into; its owner's right is taken where it is missing. */
-static int opened(struct walk *w, int fd, const char *name, const struct look *now) {
-    int inner = openat(fd, name, INNER);
+/* Open a directory, and grant access where it is missing. */
+static int open_directory(struct walk *w, int fd, const char *name, const struct file_stat *now) {
+    int inner = openat(fd, name, SUBDIRECTORY);
     if (inner < 0 && errno != EACCES) return -1;
-    if (inner >= 0 && (now->found.mode & 0500) == 0500) return inner;
+    if (inner >= 0 && (now->entry.mode & 0500) == 0500) return inner;
     if (inner >= 0) close(inner);
-    if (fchmodat(fd, name, (now->found.mode | 0700) & 07777, 0)) return -1;
-    remember_lock(box.root, w->path, now->found.mode);
-    return openat(fd, name, INNER);
+    if (fchmodat(fd, name, (now->entry.mode | 0700) & 07777, 0)) return -1;
+    record_mode(sandbox.root, w->path, now->entry.mode);
+    return openat(fd, name, SUBDIRECTORY);
 }
 
-/* As `look`, where the right was given up while the directory was looked into, too. */
-static int look_again(struct walk *w, int fd, const char *name, struct look *now) {
+/* Stat a name, and grant access to its directory again if that was taken away during the scan. */
+static int stat_granted(struct walk *w, int fd, const char *name, struct file_stat *now) {
     struct stat info;
     char *last = strrchr(w->path, '/');
-    if (!look(fd, name, now)) return 0;
+    if (!stat_entry(fd, name, now)) return 0;
     if (errno != EACCES || fstat(fd, &info) || fchmod(fd, (info.st_mode | 0700) & 07777)) return -1;
     if (last) *last = 0;
-    remember_lock(box.root, last ? w->path : "", info.st_mode);
+    record_mode(sandbox.root, last ? w->path : "", info.st_mode);
     if (last) *last = '/';
-    return look(fd, name, now);
+    return stat_entry(fd, name, now);
 }
 
-/* What is said of a name that is gone, or another thing than it was a moment ago. */
-static bool is_meanwhile(int code) {
+/* Return whether an error means that a name was deleted or replaced during the scan. */
+static bool is_race(int code) {
     return code == ENOENT || code == ENOTDIR || code == ELOOP || code == EACCES;
 }
 
-static int into(struct walk *w, const struct place *at, const char *name, uint32_t before,
-                const struct look *now, size_t told) {
-    struct place inner = {.before = before, .below = at->below, .depth = at->depth + 1};
-    const struct entry *was = before == NOWHERE ? NULL : &index_of_box.entries[before];
-    if (!was || !S_ISDIR(was->mode)) {
-        inner.below = true;
-        inner.before = NOWHERE;
+static int scan_subdirectory(struct walk *w, const struct location *at, const char *name,
+                             uint32_t old_entry,
+                             const struct file_stat *now, size_t number) {
+    struct location inner = {.old_entry = old_entry, .under_replaced = at->under_replaced,
+                             .depth = at->depth + 1};
+    const struct entry *old = old_entry == NO_ENTRY ? NULL : &file_index.entries[old_entry];
+    if (!old || !S_ISDIR(old->mode)) {
+        inner.under_replaced = true;
+        inner.old_entry = NO_ENTRY;
     }
-    if (inner.depth > DEEPEST) {
-        if (told) w->out->all[told - 1].deep = true;
-        w->out->unread = true;
+    if (inner.depth > MAX_DEPTH) {
+        if (number) w->out->items[number - 1].too_deep = true;
+        w->out->incomplete = true;
         return 0;
     }
-    if ((inner.fd = opened(w, at->fd, name, now)) < 0) return -1;
-    int result = directory(w, &inner, was && was->mark == now->found.mark);
+    if ((inner.fd = open_directory(w, at->fd, name, now)) < 0) return -1;
+    int result = scan_directory(w, &inner, old && old->fingerprint == now->entry.fingerprint);
     int code = errno;
     close(inner.fd);
     errno = code;
     return result;
 }
 
-/* One name, and what it stood for: `before` is NOWHERE where it is new. */
-static int one(struct walk *w, const struct place *at, const char *name, uint32_t before) {
-    const struct entry *was = before == NOWHERE ? NULL : &index_of_box.entries[before];
-    struct look now;
-    size_t told = 0;
-    if (look_again(w, at->fd, name, &now)) {
-        if (!is_meanwhile(errno)) return failed("/%s", w->path);
-        return was ? gone(w, before, at) : 0;
+/* Compare a name with its entry in the index; `old_entry` is NO_ENTRY for a new name. */
+static int scan_entry(struct walk *w, const struct location *at, const char *name,
+                      uint32_t old_entry) {
+    const struct entry *old = old_entry == NO_ENTRY ? NULL : &file_index.entries[old_entry];
+    struct file_stat now;
+    size_t number = 0;
+    if (stat_granted(w, at->fd, name, &now)) {
+        if (!is_race(errno)) return fail("/%s", w->path);
+        return old ? add_deleted(w, old_entry, at) : 0;
     }
-    if (now.foreign) return 0;
-    bool is_directory = S_ISDIR(now.found.mode);
-    if (!was || was->mark != now.found.mark) {
-        struct difference *made = add(w, was ? CHANGED : NEW, before, at);
-        made->now = now;
-        made->replaced = !was || !S_ISDIR(was->mode) || !is_directory;
-        told = w->out->count;
-        if (was && S_ISDIR(was->mode) && !is_directory) return all_gone(w, before, at->depth);
+    if (now.other_mount) return 0;
+    bool is_directory = S_ISDIR(now.entry.mode);
+    if (!old || old->fingerprint != now.entry.fingerprint) {
+        struct difference *added = add_difference(w, old ? CHANGED : NEW, old_entry, at);
+        added->info = now;
+        added->replaced = !old || !S_ISDIR(old->mode) || !is_directory;
+        number = w->out->count;
+        if (old && S_ISDIR(old->mode) && !is_directory)
+            return add_deleted_children(w, old_entry, at->depth);
     }
     if (!is_directory) return 0;
-    size_t so_far = w->out->count;
-    if (!into(w, at, name, before, &now, told)) return 0;
-    if (!is_meanwhile(errno)) return failed("/%s", w->path);
-    while (w->out->count > so_far) free(w->out->all[--w->out->count].path);  /* gone meanwhile */
+    size_t count_before = w->out->count;
+    if (!scan_subdirectory(w, at, name, old_entry, &now, number)) return 0;
+    if (!is_race(errno)) return fail("/%s", w->path);
+    /* deleted during the scan */
+    while (w->out->count > count_before) free(w->out->items[--w->out->count].path);
     return 0;
 }
 
-static int step(struct walk *w, const struct place *at, const char *name, uint32_t before) {
-    size_t length = go(w, name);
-    int result = one(w, at, name, before);
-    back(w, length);
+static int scan_name(struct walk *w, const struct location *at, const char *name,
+                     uint32_t old_entry) {
+    size_t length = enter(w, name);
+    int result = scan_entry(w, at, name, old_entry);
+    leave(w, length);
     return result;
 }
 
-/* Names now and before, side by side, as both are sorted. */
-static int compared(struct walk *w, const struct place *at, uint32_t first, uint32_t count) {
+/* Merge the names on disk with those in the index. Both are sorted. */
+static int scan_names(struct walk *w, const struct location *at, uint32_t first, uint32_t count) {
     struct names names;
     uint32_t n = 0;
-    int result = names_in(at->fd, &names);
+    int result = list_names(at->fd, &names);
     for (size_t i = 0; !result && (i < names.count || n < count);) {
         const char *now = i < names.count ? names.name[i] : NULL;
-        const char *was = n < count ? index_of_box.entries[first + n].name : NULL;
-        int order = !now ? 1 : !was ? -1 : strcmp(now, was);
+        const char *old = n < count ? file_index.entries[first + n].name : NULL;
+        int order = !now ? 1 : !old ? -1 : strcmp(now, old);
         if (order < 0) {
-            result = step(w, at, now, NOWHERE);
+            result = scan_name(w, at, now, NO_ENTRY);
         } else if (order == 0) {
-            result = step(w, at, was, first + n);
+            result = scan_name(w, at, old, first + n);
         } else {
-            result = gone_at(w, first + n, at);
+            result = add_deleted_entry(w, first + n, at);
         }
         i += order <= 0;
         n += order >= 0;
-        if (w->out->count > MOST) result = (errno = E2BIG, failed("too many files"));
+        if (w->out->count > MAX_DIFFERENCES) result = (errno = E2BIG, fail("too many files"));
     }
     free_names(&names);
     return result;
 }
 
-/* `same`: its mark is what it was, so no name came or went. */
-static int directory(struct walk *w, const struct place *at, bool same) {
-    struct siblings group = {0};
+/* `same`: the fingerprint is unchanged, so that no name was added or removed. */
+static int scan_directory(struct walk *w, const struct location *at, bool same) {
+    struct child_range range = {0};
     int result = 0;
-    if (at->before != NOWHERE) {
-        if (same && index_of_box.layered && !index_of_box.entries[at->before].reopened) return 0;
-        if (take_in(at->before, at->fd, w->path)) return -1;
-        group = index_of_box.groups[index_of_box.entries[at->before].inner];
+    if (at->old_entry != NO_ENTRY) {
+        if (same && file_index.covers_subtree && !file_index.entries[at->old_entry].always_visit)
+            return 0;
+        if (index_directory(at->old_entry, at->fd, w->path)) return -1;
+        range = file_index.ranges[file_index.entries[at->old_entry].children];
     }
-    if (!same) return compared(w, at, group.first, group.count);
-    for (uint32_t i = group.first; !result && i < group.first + group.count; i++)
-        result = step(w, at, index_of_box.entries[i].name, i);
+    if (!same) return scan_names(w, at, range.first, range.count);
+    for (uint32_t i = range.first; !result && i < range.first + range.count; i++)
+        result = scan_name(w, at, file_index.entries[i].name, i);
     return result;
 }
 
-/* Parents come before what they hold. Rights that had to be taken wait for `lock_again`. */
+/* Report all differences, parents before their entries. Callers end with `restore_modes`. */
 int scan(struct differences *out) {
     struct walk *w = calloc(1, sizeof *w);
-    struct look now;
-    struct place top = {.fd = box.root, .before = 0};
+    struct file_stat now;
+    struct location top = {.fd = sandbox.root, .old_entry = 0};
     memset(out, 0, sizeof *out);
     if (!w) return -1;
     w->out = out;
-    int result = look(box.root, "", &now) ? failed("/") : 0;
-    bool same = !result && now.found.mark == index_of_box.entries[0].mark;
+    int result = stat_entry(sandbox.root, "", &now) ? fail("/") : 0;
+    bool same = !result && now.entry.fingerprint == file_index.entries[0].fingerprint;
     if (!result && !same) {
-        const struct place above = {.before = NOWHERE};
-        struct difference *made = add(w, CHANGED, 0, &above);
-        made->now = now;
-        if ((now.found.mode & 0700) != 0700 && !fchmod(box.root, (now.found.mode | 0700) & 07777))
-            remember_lock(box.root, "", now.found.mode);
+        const struct location above = {.old_entry = NO_ENTRY};
+        struct difference *added = add_difference(w, CHANGED, 0, &above);
+        added->info = now;
+        if ((now.entry.mode & 0700) != 0700
+            && !fchmod(sandbox.root, (now.entry.mode | 0700) & 07777))
+            record_mode(sandbox.root, "", now.entry.mode);
     }
-    if (!result) result = directory(w, &top, same);
+    if (!result) result = scan_directory(w, &top, same);
     int code = errno;
     free(w);
-    if (result) forget_differences(out);
+    if (result) free_differences(out);
     errno = code;
     return result;
 }

@@ -1,4 +1,5 @@
-/* What a box needs that does not depend on what it will hold. See box/blank.py. */
+/* Creates the parts of a sandbox that do not depend on the request: namespaces, PID 1, /proc,
+   /dev and /sys. See runtime/isolation.py. */
 
 #define _GNU_SOURCE
 #include "supervisor.h"
@@ -15,84 +16,86 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define NAMESPACES (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
+#define NAMESPACES \
+    (CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
 
-static int enter_namespaces(struct blank *blank) {
+static int enter_namespaces(struct isolation *isolation) {
     char map[64];
     uid_t uid = geteuid();
     gid_t gid = getegid();
-    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  /* or the kernel would not let us write our own id map */
-    if (unshared(NAMESPACES | (blank->own_network ? CLONE_NEWNET : 0))) return -1;
-    if (write_to("/proc/self/setgroups", "deny")) return -1;
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);  /* required to write the id maps */
+    if (sys_unshare(NAMESPACES | (isolation->own_network ? CLONE_NEWNET : 0))) return -1;
+    if (write_text("/proc/self/setgroups", "deny")) return -1;
     snprintf(map, sizeof map, "0 %u 1", uid);
-    if (write_to("/proc/self/uid_map", map)) return -1;
+    if (write_text("/proc/self/uid_map", map)) return -1;
     snprintf(map, sizeof map, "0 %u 1", gid);
-    if (write_to("/proc/self/gid_map", map)) return -1;
-    blank->sacrifice = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (write_text("/proc/self/gid_map", map)) return -1;
+    isolation->oom_score_fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-    return blank->sacrifice < 0 ? failed("/proc/self/oom_score_adj") : 0;
+    return isolation->oom_score_fd < 0 ? fail("/proc/self/oom_score_adj") : 0;
 }
 
-static int loopback_up(void) {
+static int bring_loopback_up(void) {
     struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
     int s = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (s < 0) return failed("socket");
-    int result = ioctl(s, SIOCSIFFLAGS, &request) ? failed("lo") : 0;
+    if (s < 0) return fail("socket");
+    int result = ioctl(s, SIOCSIFFLAGS, &request) ? fail("lo") : 0;
     close(s);
     return result;
 }
 
-/* Counters that tell whether a box's own network was ever used. */
-static char *counters(const struct blank *blank) {
+/* Read the counters that show whether the sandbox's network was used. */
+static char *read_network_counters(const struct isolation *isolation) {
     static const char *const files[] = {"dev", "snmp", "snmp6", "netstat"};
     struct text all = {0};
-    put(&all, "", 0);
-    for (size_t i = 0; blank->own_network && i < 4; i++) {
+    append(&all, "", 0);
+    for (size_t i = 0; isolation->own_network && i < 4; i++) {
         char part[1 << 13];
-        int fd = openat(blank->network, files[i], O_RDONLY | O_CLOEXEC);
+        int fd = openat(isolation->network, files[i], O_RDONLY | O_CLOEXEC);
         if (fd < 0) continue;  /* no IPv6 */
-        for (ssize_t got; (got = read(fd, part, sizeof part)) > 0;) put(&all, part, (size_t)got);
+        for (ssize_t got; (got = read(fd, part, sizeof part)) > 0;) append(&all, part, (size_t)got);
         close(fd);
     }
     return all.bytes;
 }
 
-/* For a blank whose network was made by others: remember how it was. */
-int remember_network(struct blank *blank) {
-    blank->network = open("/proc/self/net", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (blank->network < 0) return failed("/proc/self/net");
-    blank->unused = counters(blank);
+/* Record the network counters at the start. */
+int record_network(struct isolation *isolation) {
+    isolation->network = open("/proc/self/net", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (isolation->network < 0) return fail("/proc/self/net");
+    isolation->initial_counters = read_network_counters(isolation);
     return 0;
 }
 
-bool network_used(const struct blank *blank) {
-    if (!blank->own_network) return true;  /* it is shared with the machine */
-    char *now = counters(blank);
-    bool used = strcmp(now, blank->unused) != 0;
+bool was_network_used(const struct isolation *isolation) {
+    if (!isolation->own_network) return true;  /* the network is that of the machine */
+    char *now = read_network_counters(isolation);
+    bool used = strcmp(now, isolation->initial_counters) != 0;
     free(now);
     return used;
 }
 
-/* CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID NET_BIND_SERVICE NET_RAW SYS_CHROOT
-   AUDIT_WRITE SETFCAP: what a container's root has, less what could reach further. */
-static void confine(void) {
-    static const unsigned long kept = 1UL << 0 | 1UL << 1 | 1UL << 3 | 1UL << 4 | 1UL << 5 | 1UL << 6
+/* Keep CHOWN DAC_OVERRIDE FOWNER FSETID KILL SETGID SETUID NET_BIND_SERVICE NET_RAW SYS_CHROOT
+   AUDIT_WRITE SETFCAP: those of a container's root, without those that reach further. */
+static void drop_capabilities(void) {
+    static const unsigned long allowed = 1UL << 0 | 1UL << 1 | 1UL << 3 | 1UL << 4 | 1UL << 5
+        | 1UL << 6
         | 1UL << 7 | 1UL << 10 | 1UL << 13 | 1UL << 18 | 1UL << 29 | 1UL << 31;
     for (unsigned long capability = 0; capability < 64; capability++)
-        if (!(kept >> capability & 1) && prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)) return;
+        if (!(allowed >> capability & 1) && prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)) return;
 }
 
-int make_blank(struct blank *blank, const struct json *order, int program) {
-    const char *stage = get_text(order, "stage");
-    blank->own_network = get_bool(order, "own_network");
-    blank->fdinfo = open("/proc/self/fdinfo", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (blank->fdinfo < 0) return failed("/proc/self/fdinfo");
-    if (enter_namespaces(blank)) return -1;
+int create_isolation(struct isolation *isolation, const struct json *setup, int program) {
+    const char *stage = json_text(setup, "stage");
+    isolation->own_network = json_bool(setup, "own_network");
+    isolation->fdinfo = open("/proc/self/fdinfo", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (isolation->fdinfo < 0) return fail("/proc/self/fdinfo");
+    if (enter_namespaces(isolation)) return -1;
     prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    if (blank->own_network && loopback_up()) return -1;
-    if (remember_network(blank)) return -1;
-    if (start_init(blank, get_bool(order, "plain"), program)) return -1;
-    confine();
-    if (prepare(stage, blank->own_network)) return -1;
-    return mount_proc(blank, stage);
+    if (isolation->own_network && bring_loopback_up()) return -1;
+    if (record_network(isolation)) return -1;
+    if (start_init(isolation, json_bool(setup, "plain"), program)) return -1;
+    drop_capabilities();
+    if (prepare_stage(stage, isolation->own_network)) return -1;
+    return mount_proc(isolation, stage);
 }

@@ -48,7 +48,7 @@ def test_it_may_be_given_files_again_and_again() -> None:
 @pytest.mark.namespace_only("in a container the look is files alone")
 def test_a_box_of_another_kind_is_refused() -> None:
     with (
-        open_box(look="docker") as box,
+        open_box(appearance="docker") as box,
         open_box() as then,
         pytest.raises(SandboxError, match="plain"),
     ):

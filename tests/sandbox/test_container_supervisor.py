@@ -1,4 +1,4 @@
-"""The keeper as PID 1 of a real container, by its messages."""
+"""The supervisor as PID 1 of a real container, by its messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.docker
 
 
 @pytest.fixture(scope="module", autouse=True)
-def keeper() -> None:
+def supervisor() -> None:
     """That of a container is the program always."""
 
 
@@ -26,8 +26,8 @@ _SOON = 30.0
 
 
 def test_it_welcomes_its_owner_as_any_keeper(kept: KeptContainer) -> None:
-    assert kept.welcome == {"ok": True, "pid": 1, "groups": {}}
-    assert kept.rows() == {} and kept.ask("touched")["paths"] == []
+    assert kept.welcome == {"ok": True, "pid": 1, "cgroups": {}}
+    assert kept.rows() == {} and kept.ask("touched_paths")["paths"] == []
 
 
 def test_commands_run_as_one_id_that_is_called_root(kept: KeptContainer) -> None:
@@ -89,15 +89,15 @@ def test_nothing_but_files_is_left_either(kept: KeptContainer) -> None:
     kept.sh("ipcmk -M 1000; ipcmk -Q; ipcmk -S 2; echo x > /dev/shm/y; mkdir -p /dev/shm/d/e")
     look = "tail -qn +2 /proc/sysvipc/*; ls -A /dev/shm /dev/mqueue | grep -v -e : -e '^$'"
     assert len(kept.sh(look)[0].splitlines()) == 5
-    kept.ask("renew")
+    kept.ask("recycle")
     assert kept.sh(look)[0] == ""
 
 
 def test_a_box_whose_network_was_used_is_not_renewed(own: KeptContainer) -> None:
-    own.ask("renew")
+    own.ask("recycle")
     own.sh("echo x > /dev/udp/127.0.0.1/9")
     with pytest.raises(OSError, match="network was used") as refused:
-        own.ask("renew")
+        own.ask("recycle")
     assert refused.value.errno == errno.EBUSY
 
 
@@ -123,11 +123,11 @@ for _ in range(40):
     ],
 )
 def test_what_writes_too_much_is_ended(own: KeptContainer, work: str, limit: str) -> None:
-    assert own.ask("breached")["breach"] == ""
+    assert own.ask("storage_limit")["limit"] == ""
     own.sh(work)
-    assert own.ask("breached")["breach"] == limit
-    assert own.ask("breached")["breach"] == ""
-    own.ask("renew")
+    assert own.ask("storage_limit")["limit"] == limit
+    assert own.ask("storage_limit")["limit"] == ""
+    own.ask("recycle")
     size = own.ask("size")
     assert size["bytes"] < 1 << 20 and size["bytes_left"] > LIMITS.disk - (1 << 20)
 
@@ -195,10 +195,10 @@ def test_what_others_write_is_not_a_boxs_whose_processes_are_ending(
     deadline = time.monotonic() + 3
     while time.monotonic() < deadline:
         assert own.ask("size")["bytes"] < 1 << 20
-    assert own.ask("breached")["breach"] == ""
+    assert own.ask("storage_limit")["limit"] == ""
 
 
-@pytest.mark.parametrize("what", ["picture", "plant", "seal"])
+@pytest.mark.parametrize("what", ["checkpoint", "restore_checkpoint", "seal"])
 def test_what_only_namespaces_can_is_refused(kept: KeptContainer, what: str) -> None:
     with pytest.raises(OSError, match="in a container") as refused:
         kept.ask(what)

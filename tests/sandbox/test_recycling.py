@@ -130,8 +130,8 @@ def test_boxes_that_died_while_they_waited_are_not_used() -> None:
         for _ in range(3):
             env.reset()
             env.submit()
-        keepers = traces.family(os.getpid()).keepers
+        supervisors = traces.family(os.getpid()).supervisors
         os.kill(Launcher.get().pid, signal.SIGKILL)
-        assert traces.eventually(lambda: not traces.living(keepers), 20) is not None
+        assert traces.eventually(lambda: not traces.living(supervisors), 20) is not None
         env.reset()
         assert env.step("echo on")[0] == "on\n"

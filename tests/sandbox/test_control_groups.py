@@ -16,7 +16,7 @@ from intercode.sandbox import Sandbox, SandboxSpec, images, open_sandbox
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
 from intercode.sandbox.supervisor.control_group import ControlGroup
-from intercode.sandbox.supervisor.runtime import cgroup_paths
+from intercode.sandbox.supervisor.runtime import cgroups
 from intercode.sandbox.supervisor.runtime.cgroups import CgroupAllocator, remove_directories
 from support.boxes import eventually
 from support.shells import shell
@@ -32,7 +32,7 @@ def group_of(box: Sandbox) -> dict[str, str]:
     """The directories of a box's group, found from outside by a process that is in it."""
     assert isinstance(box, NamespaceSandbox)
     process = box.spawn(["sleep", "60"])
-    return cgroup_paths.find_groups(
+    return cgroups.find_groups(
         Path("/proc/self/mountinfo").read_text(), Path(f"/proc/{process._child}/cgroup").read_text()
     )
 
@@ -62,7 +62,7 @@ def test_groups_do_not_pile_up() -> None:
     assert home.name.startswith("intercode-")
     eventually(
         lambda: len([p for p in home.iterdir() if f".{pid}." in p.name]) <= 8,
-        "there are groups for keepers that wait, the launcher's next, and four that were kept",
+        "there are groups for supervisors that wait, the launcher's next, and four that were kept",
     )
 
 
@@ -85,12 +85,12 @@ def test_nothing_of_the_group_is_seen_from_inside(network: str) -> None:
 
 OWNER = """
 import sys, time
-from intercode import images
+from intercode.sandbox import images
 from intercode.sandbox import SandboxSpec, open_sandbox
 from intercode.sandbox.namespace.launcher import Launcher
 boxes = [open_sandbox(SandboxSpec(images.resolve("host"))) for _ in range(5)]
 boxes[0].spawn(["sleep", "100"])
-print(Launcher.get().pid, *Launcher.get().groups, flush=True)
+print(Launcher.get().pid, *Launcher.get().cgroup_directories, flush=True)
 time.sleep(100)
 """
 
@@ -131,7 +131,7 @@ def _empty(homes: list[str], names: list[str]) -> bool:
 # -------------------------------------------------------------------- version 2, as far
 def test_a_group_of_version_2_is_frozen_and_thawed() -> None:
     """On the kernel's own version 2 hierarchy, which freezes also where version 1 has the rest."""
-    top = cgroup_paths.own_groups().get("")
+    top = cgroups.own_groups().get("")
     if top is None or not os.access(top, os.W_OK):
         pytest.skip("no writable control groups of version 2: mount cgroup2, run as root")
     folder = Path(top, f"intercode-test-{os.getpid()}")

@@ -10,13 +10,13 @@ import pytest
 
 from intercode.core.errors import SandboxError, UnknownNameError
 from intercode.sandbox import SandboxSpec, images, isolation_tiers, open_sandbox, tier_of
-from intercode.sandbox.confinement import container_options_hint, detect_confinement
-from intercode.sandbox.supervisor.runtime import cgroup_paths
+from intercode.sandbox.diagnostics import container_options_hint, detect_confinement
+from intercode.sandbox.supervisor.runtime import cgroups
 from support.containers import in_container, require_docker
 
 DOCTOR = "import sys; from intercode.cli import main; sys.exit(main(['doctor', '--json']))"
 BOX = """
-from intercode import images
+from intercode.sandbox import images
 from intercode.sandbox import SandboxSpec, open_sandbox
 with open_sandbox(SandboxSpec(images.resolve("host")), "{kind}") as box:
     print(box.tier, box.run(["bash", "-c", "echo $$ $(id -u) > /tmp/f; cat /tmp/f"]))
@@ -123,30 +123,30 @@ def test_the_own_group_is_found_through_every_kind_of_mount() -> None:
     own = (
         "9:pids:/docker/ab/in\n4:memory:/user/1\n2:cpu,cpuacct:/x\n1:name=systemd:/\n0::/s.scope\n"
     )
-    assert cgroup_paths.find_groups(HYBRID, own) == {
+    assert cgroups.find_groups(HYBRID, own) == {
         "cpu": "/sys/fs/cgroup/cpu,cpuacct/x",
         "cpuacct": "/sys/fs/cgroup/cpu,cpuacct/x",
         "memory": "/sys/fs/cgroup/memory/user/1",
         "pids": "/sys/fs/cgroup/pids/in",
         "": "/sys/fs/cgroup/unified/s.scope",
     }
-    elsewhere = cgroup_paths.find_groups(HYBRID, "9:pids:/docker/cd\n4:memory:/\n")
+    elsewhere = cgroups.find_groups(HYBRID, "9:pids:/docker/cd\n4:memory:/\n")
     assert elsewhere == {"memory": "/sys/fs/cgroup/memory"}, "a group that is not mounted here"
 
 
 def test_the_reason_why_there_are_no_groups_is_told(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no control groups for memory and pids"):
-        cgroup_paths.usable_parents({"memory": str(tmp_path)})
+        cgroups.usable_parents({"memory": str(tmp_path)})
     (tmp_path / "cgroup.controllers").write_text("cpu pids\n")
     with pytest.raises(OSError, match="has no controller memory"):
-        cgroup_paths.usable_parents({"": str(tmp_path)})
+        cgroups.usable_parents({"": str(tmp_path)})
     absent = str(tmp_path / "absent")
     with pytest.raises(OSError, match="is not writable"):
-        cgroup_paths.usable_parents({"memory": absent, "pids": absent})
+        cgroups.usable_parents({"memory": absent, "pids": absent})
     (tmp_path / "cgroup.controllers").write_text("cpu pids memory\n")
     (tmp_path / "cgroup.subtree_control").write_text("pids memory\n")
-    assert cgroup_paths.usable_parents({"": str(tmp_path)}) == (2, {"": str(tmp_path)})
-    assert cgroup_paths.usable_parents({"": f"{tmp_path}/intercode-rest"}) == (
+    assert cgroups.usable_parents({"": str(tmp_path)}) == (2, {"": str(tmp_path)})
+    assert cgroups.usable_parents({"": f"{tmp_path}/intercode-rest"}) == (
         2,
         {"": str(tmp_path)},
     )

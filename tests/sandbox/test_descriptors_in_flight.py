@@ -11,9 +11,9 @@ pytestmark = pytest.mark.sandbox
 
 _OWNER = """
 import os, resource
-if os.environ.get("INTERCODE_SANDBOX") != "podman":  # which may not raise it again for a keeper
+if os.environ.get("INTERCODE_SANDBOX") != "podman":  # which may not raise it again for a supervisor
     resource.setrlimit(resource.RLIMIT_NOFILE, (700, 700))
-from intercode import images
+from intercode.sandbox import images
 from intercode.sandbox import Limits, SandboxSpec, open_sandbox
 
 FILL = '''
@@ -41,6 +41,7 @@ with open_sandbox(spec) as bad:
 """
 
 
+@pytest.mark.slow
 def test_boxes_are_made_while_another_one_fills_what_may_be_under_way() -> None:
     done = subprocess.run(
         [sys.executable, "-c", _OWNER], capture_output=True, text=True, timeout=60, check=False

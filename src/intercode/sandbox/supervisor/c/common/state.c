@@ -1,0 +1,5 @@
+/* The state of the supervisor, which is one process with one sandbox. */
+
+#include "supervisor.h"
+
+struct supervisor sandbox;

@@ -1,0 +1,87 @@
+/* Requests that only the supervisor of a container handles, or handles differently. */
+
+#define _GNU_SOURCE
+#include "container/container.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Roll back the files, and then copy those of the sandbox behind the first descriptor, if there
+   is one. */
+static int do_replace_files(const struct message *m) {
+    if (roll_back()) return -1;
+    return m->count ? copy_paths(m->fds[0], json_get(m->body, "paths")) : 0;
+}
+
+/* Refuse if the network was used: the container keeps it. */
+static int do_recycle(const struct message *m) {
+    if (end_all_processes()) return -1;
+    if (sandbox.isolation.own_network && was_network_used(&sandbox.isolation))
+        return errno = EBUSY, fail("the network of the sandbox was used");
+    return clear_ipc() || do_replace_files(m) ? -1 : 0;
+}
+
+static int do_touched_paths(struct text *out) {
+    append_format(out, ", \"paths\": [");
+    int result = write_touched_paths(out);
+    append(out, "]", 1);
+    return result;
+}
+
+/* Root may enter / with any mode; the supervisor needs the owner's permission. */
+static void make_root_accessible(void) {
+    struct stat info;
+    if (!fstat(sandbox.root, &info) && (info.st_mode & 0700) != 0700)
+        fchmod(sandbox.root, (info.st_mode | 0700) & 07777);
+}
+
+int handle_container_request(const char *operation, const struct message *m, struct text *out,
+                             int *result_fd) {
+    static const char *const refused[] = {"checkpoint", "restore_checkpoint", "seal"};
+    make_root_accessible();
+    if (!strcmp(operation, "size")) return write_size(out);
+    if (!strcmp(operation, "touched_paths")) return do_touched_paths(out);
+    if (!strcmp(operation, "replace_files")) return do_replace_files(m);
+    if (!strcmp(operation, "recycle")) return do_recycle(m);
+    if (!strcmp(operation, "upper"))
+        return (*result_fd = fcntl(sandbox.root, F_DUPFD_CLOEXEC, 0)) < 0 ? -1 : 0;
+    if (!strcmp(operation, "storage_limit"))
+        return append_format(out, ", \"limit\": \"%s\"", take_storage_limit()), 0;
+    for (size_t i = 0; i < 3; i++)
+        if (!strcmp(operation, refused[i]))
+            return errno = EOPNOTSUPP, fail("%s in a container", operation);
+    if (!strcmp(operation, "spawn")) start_disk_checks();
+    return NOT_HANDLED;
+}
+
+/* End all processes, and exit when they are gone. */
+void end_container(void) {
+    kill(-1, SIGKILL);
+    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) {}
+    _exit(0);
+}
+
+/* Set the limit of open files that a command begins with. The supervisor has a higher one,
+   because the kernel refuses to pass more descriptors than the sender may open, counted for the
+   user over all sandboxes. `limit_child_files` takes the higher limit from a started command. */
+void set_command_file_limit(bool only) {
+    rlim_t limit = (rlim_t)json_number(json_get(sandbox.spec, "limits"), "open_files");
+    struct rlimit now;
+    if (getrlimit(RLIMIT_NOFILE, &now)) return;
+    now.rlim_cur = only && limit < now.rlim_max ? limit : now.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &now);
+}
+
+void limit_child_files(pid_t pid) {
+    struct rlimit now;
+    if (prlimit(pid, RLIMIT_NOFILE, NULL, &now)) return;  /* it has ended */
+    rlim_t limit = (rlim_t)json_number(json_get(sandbox.spec, "limits"), "open_files");
+    if (now.rlim_max > limit) now.rlim_max = limit;
+    if (now.rlim_cur > limit) now.rlim_cur = limit;
+    prlimit(pid, RLIMIT_NOFILE, &now, NULL);
+}
