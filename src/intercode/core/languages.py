@@ -1,5 +1,7 @@
-"""The table of languages: how a program is written down, compiled and run, and how a live
-interpreter is driven. A further language is one entry, here or in a package of anybody's.
+"""The table of languages: how a program is written, compiled and run, and how a live interpreter is
+driven.
+
+A further language is one entry, in this table or in another package.
 """
 
 from __future__ import annotations
@@ -11,14 +13,17 @@ from intercode.core.errors import UsageError
 from intercode.core.registry import Registry
 
 PROGRAM_DIRECTORY = "/tmp/program"
-"""The directory of a box in which a program is written down and compiled; ``{home}`` in an argument
-stands for it."""
+"""The directory inside the sandbox in which a program is written and compiled. ``{home}`` in an
+argument stands for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repl:
-    """How a live interpreter is driven. ``argv`` starts it; ``{driver}`` in it stands for the text
-    of ``driver``, a program in the language itself that answers as repl.py asks."""
+    """How a live interpreter is driven.
+
+    ``argv`` starts it. ``{driver}`` in it stands for the text of ``driver``, a program in the
+    language itself that answers requests as sessions/programs/repl.py describes.
+    """
 
     argv: tuple[str, ...]
     driver: str
@@ -28,11 +33,11 @@ class Repl:
 class Language:
     """How code of one language runs.
 
-    A program is one file, ``source``. ``compile`` is run in its directory, where there is anything
-    to compile, and ``run`` in the directory of the task. ``repl``: None where the language has no
-    live interpreter here, and no calls of functions can be asked of it. ``packages``: Debian's that
-    bring the programs. ``notes`` tell an agent what a program has to look like. ``tags`` are the
-    lower-case words after a fence that mean the language, the one to ask for first.
+    A program is one file, ``source``. ``compile`` runs in its directory where the language needs
+    it, and ``run`` in the directory of the task. ``repl`` is None where the language has no live
+    interpreter here; tests then cannot call functions. ``packages`` are the Debian packages with
+    the programs. ``notes`` tell an agent what a program has to look like. ``tags`` are the
+    lower-case words after a code fence that mean the language; the first one is the one to ask for.
     """
 
     title: str
@@ -46,14 +51,14 @@ class Language:
 
     @property
     def summary(self) -> str:
-        """One line: its title, and what is done with it here."""
+        """One line: the title and what can be done with the language here."""
         ways = ["programs, compiled" if self.compile else "programs"]
         ways += ["functions, in a live interpreter"] if self.repl is not None else []
         return f"{self.title}: {'; '.join(ways)}"
 
 
 def expand_arguments(argv: tuple[str, ...]) -> list[str]:
-    """Arguments with the directory of the program in them."""
+    """Return arguments with the program's directory in place of ``{home}``."""
     return [argument.replace("{home}", PROGRAM_DIRECTORY) for argument in argv]
 
 
@@ -99,13 +104,14 @@ LANGUAGES = Registry(
     },
     group="intercode.languages",
 )
-"""Names to languages. Settings, and tasks that are made by a program, may also name one as
+"""Names to languages. Settings, and tasks that a program makes, may also name a language as
 ``package.module:name``."""
 _loaded: dict[str, Language] = {}
 
 
 def load_language(name: str) -> Language:
-    """The language of a name. Raises UnknownNameError, or UsageError for what is no Language."""
+    """Return the language with a name. Raises UnknownNameError, or UsageError for an object that
+    is no Language."""
     found = LANGUAGES.load(name)
     if not isinstance(found, Language):
         raise UsageError(f"{name!r} is {type(found).__name__}, not a Language")
@@ -114,6 +120,9 @@ def load_language(name: str) -> Language:
 
 
 def loaded_language(name: str) -> Language | None:
-    """The language of a name, where that takes no code that was not loaded before: names may come
-    from records and servers."""
+    """Return the language with a name where that imports no code that was not imported before, else
+    None.
+
+    Names that come from records and servers go through this function.
+    """
     return load_language(name) if name in LANGUAGES else _loaded.get(name)

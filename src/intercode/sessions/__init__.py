@@ -1,1 +1,1 @@
-"""A live interpreter in a sandbox: one bash for an episode, or a new one for every action."""
+"""Sessions: live interpreters in a sandbox (Bash, Python, and programs in other languages)."""

@@ -1,4 +1,4 @@
-"""What a session is: a live interpreter in a sandbox."""
+"""The contract of a session: a live interpreter in a sandbox."""
 
 from __future__ import annotations
 
@@ -12,8 +12,12 @@ from intercode.core.types import ExecResult
 
 @dataclass(frozen=True, slots=True)
 class SessionState:
-    """A directory, and what a shell knew as text; empty where it was never asked. ``actions``: how
-    many it had run, by which ``$RANDOM`` goes on in a deterministic box."""
+    """The state of a shell, a REPL or a program session.
+
+    ``cwd`` is the directory. ``text`` holds what the session needs to continue: for a shell, its
+    variables, functions and options; empty where the shell was never asked. ``actions`` is the
+    number of actions that were run, from which a deterministic sandbox seeds ``$RANDOM``.
+    """
 
     cwd: str
     text: str = ""
@@ -21,32 +25,38 @@ class SessionState:
 
 
 class Session(Protocol):
-    """Runs code, one piece after another. Raises SandboxLostError when its sandbox has gone."""
+    """Runs pieces of code one after another in an interpreter.
+
+    Every method raises SandboxLostError once the sandbox is gone.
+    """
 
     @property
     def cwd(self) -> str:
-        """The directory in which the next piece starts."""
+        """The directory in which the next piece of code starts."""
         ...
 
     def state(self) -> Any:
-        """What another session of this kind can be given to go on where this one stands."""
+        """Return a state from which another session of the same kind can continue."""
         ...
 
     def state_text(self) -> str:
-        """What the interpreter knows, as text to make a fingerprint of; empty where it does not
-        tell or carries nothing over."""
+        """Return the interpreter's state as text, of which the environment computes a hash.
+
+        The text is empty where the interpreter does not answer, and where it carries no state from
+        one action to the next.
+        """
         ...
 
     def run(self, code: str, timeout: float) -> ExecResult:
-        """Run code to its end, or for ``timeout`` seconds.
+        """Run code until it ends, or for ``timeout`` seconds.
 
-        What the code does to the interpreter costs at most that piece: a shell that was ended is
-        started again where it was.
+        Code that damages or ends its interpreter affects that one action only: the session starts a
+        new interpreter in the same directory for the next action.
         """
         ...
 
     def close(self) -> None:
-        """End the interpreter. The sandbox lives on."""
+        """End the interpreter. The sandbox stays open."""
         ...
 
 
@@ -57,8 +67,11 @@ _DESCRIPTOR_ERRORS = {
 
 
 def is_infrastructure_failure(error: Exception) -> bool:
-    """Whether the machine failed, or the whole box, and not something that an agent may do to the
-    program or to the box: that is an observation, and must not look like a fault of the machine."""
+    """Return whether the machine, or the whole sandbox, failed.
+
+    Every other failure to start an interpreter can be caused by the agent. It becomes an
+    observation and must not look like a failure of the machine.
+    """
     return (
         isinstance(error, SandboxLostError) or getattr(error, "errno", None) in _DESCRIPTOR_ERRORS
     )

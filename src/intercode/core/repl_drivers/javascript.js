@@ -1,5 +1,6 @@
-// Runs in the box and is asked for things over descriptor 3, one JSON object a line; see
-// ../repl.py. Code runs as at Node's prompt, and what is declared twice takes the newer value.
+// Runs in the sandbox and answers requests on descriptor 3, one JSON object a line; see
+// sessions/programs/repl.py. Code runs as at Node's prompt: a second declaration of a name
+// replaces the first.
 ;(() => {
   'use strict'
   const { Session } = require('inspector')
@@ -15,7 +16,7 @@
     inspector.post(method, options, (error, result) => error ? reject(error) : resolve(result)))
 
   let held
-  let hold // the inspector's name of a function that hands a value over
+  let hold // the inspector's name of a function that stores a value in `held`
 
   async function begin () {
     globalThis.hold = value => { held = value }
@@ -23,7 +24,7 @@
     delete globalThis.hold
   }
 
-  // The value that the inspector has a name for, in an object: a promise is not to be waited for.
+  // The value with an inspector's name, wrapped in an object so that a promise is not awaited.
   async function valueOf (named) {
     if (named.unserializableValue !== undefined) return { value: special(named.unserializableValue) }
     if (!named.objectId) return { value: named.value }
@@ -45,18 +46,18 @@
 
   const flush = write => new Promise(resolve => write('', () => resolve()))
 
-  // How a value is shown: no line of a stack is this program's.
-  const ours = /\n\s+at .*(?:node:|\[eval\]).*(?:\n\s+at .*)*/g
-  const shown = value => inspect(value).replace(ours, '')
-  const thrown = error => error instanceof Error ? String(error.stack || error).replace(ours, '') : shown(error)
+  // Values are shown without the stack lines of this program.
+  const ownFrames = /\n\s+at .*(?:node:|\[eval\]).*(?:\n\s+at .*)*/g
+  const shown = value => inspect(value).replace(ownFrames, '')
+  const thrown = error => error instanceof Error ? String(error.stack || error).replace(ownFrames, '') : shown(error)
 
   function plain (value) {
     if (value === null || typeof value === 'boolean' || typeof value === 'string') return value
     if (typeof value === 'number' && Number.isFinite(value)) return value
     if (Array.isArray(value)) return Array.from(value, item => plain(item))
     if (typeof value === 'object') {
-      const above = Object.getPrototypeOf(value)
-      if (above === Object.prototype || above === null) {
+      const prototype = Object.getPrototypeOf(value)
+      if (prototype === Object.prototype || prototype === null) {
         const entries = Object.entries(value).filter(([, item]) => item !== undefined)
         return Object.fromEntries(entries.map(([key, item]) => [key, plain(item)]))
       }
@@ -86,22 +87,22 @@
     }
   }
 
-  let waiting = ''
-  async function heard (text) {
-    waiting += text
-    for (let end; (end = waiting.indexOf('\n')) >= 0;) {
-      const asked = parse(waiting.slice(0, end))
-      waiting = waiting.slice(end + 1)
+  let buffer = ''
+  async function receive (text) {
+    buffer += text
+    for (let end; (end = buffer.indexOf('\n')) >= 0;) {
+      const request = parse(buffer.slice(0, end))
+      buffer = buffer.slice(end + 1)
       let answer
       try {
-        answer = await answers[asked.do](asked)
+        answer = await answers[request.do](request)
       } catch (error) {
         answer = { ok: false, error: String(error) }
       }
       await Promise.all(streams.map(flush))
       let cwd = '/'
       try { cwd = process.cwd() } catch {}
-      link.write(stringify({ token: asked.token, cwd, ...answer }) + '\n')
+      link.write(stringify({ token: request.token, cwd, ...answer }) + '\n')
       post('Runtime.releaseObjectGroup', { objectGroup: 'action' })
     }
   }
@@ -111,7 +112,7 @@
   }
   begin().then(() => {
     link.setEncoding('utf8')
-    link.on('data', heard)
+    link.on('data', receive)
     link.on('end', () => process.exit())
   })
 })()

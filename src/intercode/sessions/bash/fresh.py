@@ -1,9 +1,9 @@
-"""A new bash for every action, with or without what the last one knew (``standard`` profile).
+"""A new bash for every action, with or without the state of the one before (``standard`` profile).
 
-Each shell is told what the one before it knew (see shell_state), runs one action, and is asked in
-its turn. Whatever an action does to its shell ends with it: `exit`, `exec`, a shell that is killed,
+Each shell gets the state of the shell before it (see shell.py), runs one action and returns its own
+state. Whatever an action does to its shell ends with the shell: `exit`, `exec`, a killed shell or
 closed descriptors cost what that action did to variables and directory, and no more. Background
-jobs live on; what they print comes with a later action.
+jobs stay alive; their output comes with a later action.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ from intercode.sessions.bash.shell import (
     start_shell,
 )
 
-_GRACE_SECONDS = (
-    0.3  # seconds beyond an action's time for a shell to come up, or to be told and asked
-)
+_GRACE_SECONDS = 0.3  # beyond an action's time, for a shell to start and to write its state
 _LOST_NOTE = "[the shell ended: what this action did to its variables and directory is forgotten]\n"
 
 
 class FreshShellSession:
-    """See ``Session``. ``carry``: variables, functions and options too, not the directory alone.
-    ``shell`` is the program inside the sandbox; ``state`` is one to begin with; ``apart`` keeps
-    stderr out of the output."""
+    """A session with a new bash per action; see ``Session``.
+
+    ``carry_state``: carry variables, functions and options over too, not the directory alone.
+    ``shell`` is the program inside the sandbox. ``state`` is the state to start with.
+    ``separate_stderr`` keeps stderr out of the output.
+    """
 
     def __init__(
         self,
@@ -50,7 +51,7 @@ class FreshShellSession:
         self._sandbox, self._program = sandbox, shell
         self._carry_state, self._separate_stderr = carry_state, separate_stderr
         self._state = state or SessionState(cwd)
-        self._job_outputs: list[int] = []  # what holds these descriptors' other ends may print more
+        self._job_outputs: list[int] = []  # pipes to which background jobs may still write
         self._last_job_mark: int | None = None
 
     @property
@@ -58,11 +59,11 @@ class FreshShellSession:
         return self._state.cwd
 
     def state(self) -> SessionState:
-        """What the next action's shell is told."""
+        """Return the state that the next action's shell gets."""
         return self._state
 
     def state_text(self) -> str:
-        """See ``Session``."""
+        """Return the saved state as text; see ``Session``."""
         return self._state.text
 
     def run(self, code: str, timeout: float) -> ExecResult:
@@ -72,8 +73,8 @@ class FreshShellSession:
 
     def _run(self, code: str, timeout: float) -> ExecResult:
         while self._last_job_mark == (mark := self._sandbox.mark()):
-            time.sleep(0.001)  # a process's start is known to a clock tick only
-        before = self._read_job_output()
+            time.sleep(0.001)  # the start of a process is known to one clock tick only
+        earlier_output = self._read_job_output()
         deadline = time.monotonic() + timeout
         try:
             shell, self._state = start_shell(
@@ -86,13 +87,13 @@ class FreshShellSession:
         except (ShellEndedError, OSError, SandboxError) as e:
             if is_infrastructure_failure(e):
                 raise
-            return ExecResult(before, 127, note=f"[no shell can be started: {e}]\n")
+            return ExecResult(earlier_output, 127, note=f"[no shell can be started: {e}]\n")
         try:
             result = self._run_action(shell, code, deadline, mark)
         finally:
             self._end_shell(shell)
         self._last_job_mark = self._sandbox.mark() if "&" in code else None
-        return replace(result, output=before + result.output + self._read_job_output())
+        return replace(result, output=earlier_output + result.output + self._read_job_output())
 
     def _run_action(self, shell: Shell, code: str, deadline: float, mark: int) -> ExecResult:
         collector = Collector(self._sandbox.spec.limits.output)
@@ -118,23 +119,23 @@ class FreshShellSession:
         return action_result(shell, collector, status, timed_out, note)
 
     def _end_shell(self, shell: Shell) -> None:
-        """End a shell, and keep its output where a job still holds it."""
+        """End a shell, and keep its output open where a job still holds it."""
         with suppress(SandboxError):
             shell.process.kill()
             shell.process.wait(_GRACE_SECONDS)
         for fd in (shell.output, shell.errors):
             if fd >= 0:
-                self._job_outputs.append(os.dup(fd))  # goes when nothing holds the other end
+                self._job_outputs.append(os.dup(fd))  # closed once no process writes to it
         shell.close()
 
     def _read_job_output(self) -> str:
-        """What jobs have printed meanwhile."""
-        heard = Collector(self._sandbox.spec.limits.output)
+        """Return what background jobs have printed since the last action."""
+        collector = Collector(self._sandbox.spec.limits.output)
         for fd in list(self._job_outputs):
-            if not drain(fd, heard):
+            if not drain(fd, collector):
                 os.close(fd)
                 self._job_outputs.remove(fd)
-        return decode(heard.bytes())
+        return decode(collector.bytes())
 
     def close(self) -> None:
         while self._job_outputs:

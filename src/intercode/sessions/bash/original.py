@@ -1,9 +1,9 @@
 """A new bash for every action, as the authors' environment runs them (the ``original`` profile).
 
-An action travels as the text ``/bin/bash -c "ACTION"`` through POSIX word splitting, so that inner
-double quotes end the outer ones; only the working directory is carried over, and it is resolved as
-text. As with `docker exec`, a command lasts until nothing holds its output open. What their code
-does in each case is read off their bash_env.py at c3e46d8.
+An action becomes the text ``/bin/bash -c "ACTION"``, which is split as POSIX words, so that double
+quotes in the action end the outer ones. Only the working directory carries over, and it is resolved
+as text. As with `docker exec`, a command lasts until no process holds its output open. Every case
+follows the authors' bash_env.py at c3e46d8.
 """
 
 from __future__ import annotations
@@ -21,18 +21,19 @@ MALFORMED = "Malformed command"
 
 
 def wrap_action(code: str) -> list[str]:
-    """The argument vector that an action becomes. Raises ValueError for one that cannot be split.
+    """Return the argument vector of an action. Raises ValueError for one that cannot be split.
 
-    Like the authors' code it does not quote: what the action's own quotes do is part of it.
+    Like the authors' code this does not quote: quotes in the action take effect.
     """
     return shlex.split(f'/bin/bash -c "{code.strip()}"')
 
 
 def wrap_ctf_action(code: str) -> list[str]:
-    """The argument vector of an action in their CTF environment, which quotes right: it reaches
-    bash as it is. What begins with ``python3 -c`` or ``python -c`` is split and runs without bash.
+    """Return the argument vector of an action in the authors' CTF environment.
 
-    Raises ValueError for a call of Python that cannot be split.
+    It quotes correctly, so an action reaches bash unchanged. An action that begins with ``python3
+    -c`` or ``python -c`` is split and runs without bash. Raises ValueError for one of these that
+    cannot be split.
     """
     if code.strip().startswith(("python3 -c", "python -c")):
         return shlex.split(code)
@@ -40,7 +41,8 @@ def wrap_ctf_action(code: str) -> list[str]:
 
 
 def resolve_directory(current: str, argument: str) -> str:
-    """Where the authors' ``cd`` goes: ``.`` and ``..`` are resolved as text, links are not read."""
+    """Return where the authors' ``cd`` goes: ``.`` and ``..`` are resolved as text, links are not
+    read."""
     if not argument:
         return current
     parts: list[str] = []
@@ -54,7 +56,10 @@ def resolve_directory(current: str, argument: str) -> str:
 
 
 class OriginalBashSession:
-    """See ``Session``. ``wrap`` makes the argument vector of an action."""
+    """A session that runs actions as the authors do; see ``Session``.
+
+    ``wrap`` makes the argument vector of an action.
+    """
 
     def __init__(
         self,
@@ -69,16 +74,19 @@ class OriginalBashSession:
         return self._cwd
 
     def state(self) -> SessionState:
-        """The directory: nothing else carries over."""
+        """Return the directory: nothing else carries over."""
         return SessionState(self._cwd)
 
     def state_text(self) -> str:
-        """Nothing is carried over."""
+        """Return an empty text: nothing carries over."""
         return ""
 
     def run(self, code: str, timeout: float) -> ExecResult:
-        """Run one action. One that begins with ``cd`` but holds no ``cd`` and a blank, on which
-        their code raises, is malformed."""
+        """Run one action.
+
+        An action that begins with ``cd`` but does not contain ``cd`` and a blank is malformed: the
+        authors' code raises on it.
+        """
         if not code.startswith("cd"):
             return self.execute(code, self._cwd, timeout)
         if "cd " not in code:
@@ -90,7 +98,7 @@ class OriginalBashSession:
         return result
 
     def execute(self, code: str, cwd: str, timeout: float) -> ExecResult:
-        """Run an action in a directory, ``/bin/bash -c "CODE"`` unless it is wrapped otherwise."""
+        """Run code in a directory, as ``/bin/bash -c "CODE"`` unless ``wrap`` says otherwise."""
         try:
             argv = self._wrap(code)
         except ValueError:
@@ -98,9 +106,9 @@ class OriginalBashSession:
         return self.execute_argv(argv, cwd, timeout)
 
     def execute_argv(self, argv: list[str], cwd: str, timeout: float) -> ExecResult:
-        """Run a program in a directory with the authors' readings of what can go wrong."""
+        """Run a program in a directory and read failures as the authors do."""
         try:
-            data, status, cut = self._sandbox.run_bytes(
+            data, status, omitted = self._sandbox.run_bytes(
                 argv, cwd=cwd, timeout=timeout, until_eof=True
             )
         except OSError as e:
@@ -108,21 +116,21 @@ class OriginalBashSession:
                 return ExecResult(MALFORMED, None)
             return ExecResult(_start_error_text(e, cwd, argv), 126)
         if status is None:
-            return ExecResult(TIMED_OUT, None, timed_out=True, omitted_bytes=cut)
+            return ExecResult(TIMED_OUT, None, timed_out=True, omitted_bytes=omitted)
         try:
-            return ExecResult(data.decode("utf-8"), status, omitted_bytes=cut)
+            return ExecResult(data.decode("utf-8"), status, omitted_bytes=omitted)
         except UnicodeDecodeError:
-            return ExecResult(MALFORMED, None, omitted_bytes=cut)
+            return ExecResult(MALFORMED, None, omitted_bytes=omitted)
 
     def close(self) -> None:
-        """Nothing outlives an action."""
+        """Do nothing: no process outlives an action."""
 
 
 def _start_error_text(error: OSError, cwd: str, argv: list[str]) -> str:
-    """What the container runtime prints when it cannot start a command."""
-    what = (error.strerror or "").partition(":")[0]
+    """Return what the container runtime prints when it cannot start a command."""
+    subject = (error.strerror or "").partition(":")[0]
     reason = (error.strerror or "").rpartition(": ")[2].lower()
-    if what == cwd:
+    if subject == cwd:
         return (
             "OCI runtime exec failed: exec failed: unable to start container process: "
             f'chdir to cwd ("{cwd}") set in config.json failed: {reason}: unknown'

@@ -1,13 +1,14 @@
-"""One bash that lives as long as the episode: variables, functions, options, directory and
-background jobs carry over from action to action.
+"""One bash for the whole episode: variables, functions, options, directory and background jobs
+carry over from action to action.
 
-The shell reads a script that never ends from a pipe, in which every action is sourced, so that
-`break`, `return` and unterminated quotes end the action and not the loop. After each action it
-reports the exit status and its directory on a socket of its own, behind a token made for that
-action. Anything else that arrives there means that the shell can no longer be trusted. A shell that
-has ended, or is not to be trusted, is replaced by a new one in the same directory, with the
-variables and functions that it had before the action where they were saved; the observation says
-so.
+The shell reads an endless script from a pipe. It sources every action, so that `break`, `return`
+and unterminated quotes end the action and not the loop. After each action it reports the exit
+status and its directory on a socket of its own, marked with a token of that action. Anything else
+that arrives on the socket means that the shell can no longer be trusted.
+
+A shell that has ended, or is not trusted, is replaced by a new one in the same directory. The new
+shell gets the variables and functions from before the action where they were saved. The observation
+says that this happened.
 """
 
 from __future__ import annotations
@@ -31,16 +32,19 @@ from intercode.sessions.bash.shell import (
     start_shell,
 )
 
-_GRACE_SECONDS = 0.3  # seconds for a shell to come back once what it waited for was killed
-_DUMP_SECONDS = 2.0  # for a shell to tell its state before an action that may end it
-_ERROR_PREFIX_BYTES = 200  # bytes of an output in which a complaint about our script would stand
+_GRACE_SECONDS = 0.3  # for a shell to report after the command that it waited for was killed
+_DUMP_SECONDS = 2.0  # for a shell to write its state before an action that may end it
+_ERROR_PREFIX_BYTES = 200  # of an output, in which an error about our script would be
 _RESTART_LATER_NOTE = "[the shell ended; a new one is started with the next action]\n"
 _RESTARTED_NOTE = "[the shell ended; a new one was started in {cwd}, {state}]\n"
 
 
 class BashSession:
-    """See ``Session``. ``shell`` is the program inside the sandbox; ``state`` is one to begin with,
-    from ``state()`` of another session; ``apart`` keeps stderr out of the output."""
+    """A session in one bash; see ``Session``.
+
+    ``shell`` is the program inside the sandbox. ``state`` comes from ``state()`` of another
+    session. ``separate_stderr`` keeps stderr out of the output.
+    """
 
     def __init__(
         self,
@@ -65,25 +69,25 @@ class BashSession:
         return self._state.cwd
 
     def state(self) -> SessionState:
-        """What could be given to another session (see shell_state for what is not carried)."""
+        """Return the state for another session. See shell.py for what it does not hold."""
         try:
             text = (self._shell or self._start()).dump_state()
         except ShellEndedError as e:
-            raise SandboxError("the shell does not tell its state") from e
+            raise SandboxError("the shell did not answer the request for its state") from e
         self._state = replace(self._state, text=text)
         return self._state
 
     def state_text(self) -> str:
-        """What the shell knows as text, for a fingerprint: nothing is kept of it. Empty where the
-        shell is gone or does not tell."""
+        """Return the state of the shell as text, empty where the shell is gone or does not
+        answer."""
         try:
             return self._shell.dump_state() if self._shell else ""
         except ShellEndedError:
             return ""
 
     def _start(self, timeout: float = START_SECONDS) -> Shell:
-        """A new shell with the last saved state. Raises SandboxError where none comes up within
-        ``patience`` seconds."""
+        """Start a shell with the last saved state. Raises SandboxError where none starts within
+        ``timeout`` seconds."""
         try:
             self._shell, self._state = start_shell(
                 self._sandbox, self._program, self._separate_stderr, self._state, timeout
@@ -122,21 +126,25 @@ class BashSession:
         self._state = replace(self._state, cwd=report[1])
         if self._may_leave_jobs:
             self._last_job_mark = self._sandbox.mark()
-        return action_result(
-            shell, collector, None if timed_out else report[0], timed_out
-        )
+        return action_result(shell, collector, None if timed_out else report[0], timed_out)
 
     def _action_was_executed(self, shell: Shell, collector: Collector, deadline: float) -> bool:
-        """Whether an action that failed did so by itself. Where it may be that the shell could not
-        even take it (it then says so on a line of our script, or nobody hears it), it is tried."""
-        said = shell.read_output(collector)
-        if said and b"bash: line " not in said[:_ERROR_PREFIX_BYTES]:
+        """Return whether an action that ended with status 1 was run at all.
+
+        A shell that could not run it says so in a line of our script, or says nothing. In these
+        cases a test script is sent.
+        """
+        output = shell.read_output(collector)
+        if output and b"bash: line " not in output[:_ERROR_PREFIX_BYTES]:
             return True
         return shell.accepts_actions(max(0.0, deadline - time.monotonic()) + _GRACE_SECONDS)
 
     def _mark_after_jobs(self, code: str) -> int:
-        """A point in time that jobs of the last action lie before: a process's start is known to
-        a clock tick only, so where there may be such a job the next tick is waited for."""
+        """Return a point in time after the start of all jobs of the last action.
+
+        The start of a process is known to one clock tick only, so this waits for the next tick
+        where there may be such a job.
+        """
         while self._last_job_mark == (mark := self._sandbox.mark()):
             time.sleep(0.001)
         self._last_job_mark = None
@@ -144,11 +152,11 @@ class BashSession:
         return mark
 
     def _interrupt(self, shell: Shell, mark: int) -> tuple[int, str]:
-        """Make the shell give up the action, and keep it, or raise ShellEndedError."""
+        """Make the shell give up the action and stay alive, or raise ShellEndedError."""
         shell.stop()
         self._sandbox.kill_since(mark, keep=[shell.process.pid])
         report = shell.resume_after_stop(_GRACE_SECONDS)
-        if report is None:  # something was started between the two
+        if report is None:  # the action started another process between the two calls
             self._sandbox.kill_since(mark, keep=[shell.process.pid])
             report = shell.resume_after_stop(_GRACE_SECONDS)
         if report is None:
@@ -161,9 +169,7 @@ class BashSession:
         timed_out = time.monotonic() >= deadline
         shell.process.kill()
         status = shell.process.wait(_GRACE_SECONDS)
-        result = action_result(
-            shell, collector, None if timed_out else status, timed_out
-        )
+        result = action_result(shell, collector, None if timed_out else status, timed_out)
         shell.close()
         self._shell = None
         try:
@@ -175,8 +181,8 @@ class BashSession:
         return replace(result, note=self._restart_note())
 
     def _ensure_shell(self, result: ExecResult) -> ExecResult:
-        """A shell that a limit has ended just as its action was over is replaced now, so that this
-        action tells of it and not the next one."""
+        """Replace a shell that a limit ended just as its action was over, so that this action
+        reports it and not the next one."""
         shell = self._shell
         if shell is None or shell.process.wait(0) is None:
             return result
@@ -191,12 +197,12 @@ class BashSession:
         return replace(result, note=result.note + self._restart_note())
 
     def _restart_note(self) -> str:
-        kept = "with the variables it had before" if self._state.text else "without its variables"
-        return _RESTARTED_NOTE.format(cwd=self.cwd, state=kept)
+        state = "with the variables it had before" if self._state.text else "without its variables"
+        return _RESTARTED_NOTE.format(cwd=self.cwd, state=state)
 
     def _no_shell_result(self, printed: bytes, error: Exception) -> ExecResult:
-        """What the agent is told that has made its own shell impossible. Raises the error where
-        it is ours."""
+        """Return the result for an agent that has made its own shell impossible to start. Raises
+        the error where the machine is the cause."""
         if is_infrastructure_failure(error):
             raise error
         return ExecResult(decode(printed), 127, note=f"[no shell can be started: {error}]\n")

@@ -1,4 +1,10 @@
-"""A running bash and the three channels to it: its script, its output, its reports."""
+"""A bash process and the three channels to it: its script, its output and its reports.
+
+The state of a shell can be written as text and given to another shell. The text holds variables of
+every kind (arrays, exported, read-only, namerefs), functions, aliases, traps, options, umask and
+positional parameters. It does not hold jobs, `$!`, open descriptors, the directory stack and
+ulimits.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +31,14 @@ DUMP_SCRIPT = (
     "builtin printf 'set --'; (($#)) && builtin printf ' %q' \"$@\"; builtin printf '\\n'; "
     "builtin set +o); builtin trap -p; builtin printf '%s\\0' {token}; }} 2>&- >&{report}\n"
 )
-"""Writes the state to the report descriptor, between two tokens, a NUL byte behind it. Options come
-late: some of them, once set, would end the shell that restores; traps last: one for DEBUG would run
-at every line. The first line is for bash's parser, which an unterminated quote in the action leaves
-confused for one line. What every bash begins with is unset first: it may have been unset, or no
-longer be exported. Nothing is opened, which a restricted shell may not."""
+"""Writes the state to the report descriptor, between two tokens and followed by a NUL byte.
+
+Options are written late, because some of them would end the shell that restores the state. Traps
+are written last, because a DEBUG trap would run at every line. The first line is for bash's parser:
+an unterminated quote in the action leaves it confused for one line. The variables with which every
+bash starts are unset first, because the action may have unset them or removed their export. The
+script opens no file, because a restricted shell may not.
+"""
 
 _MAY_END_SHELL = re.compile(
     r"\b(exit|exec|logout|kill|killall|pkill|set|trap|return|suspend|ulimit|unset|builtin|enable"
@@ -38,24 +47,24 @@ _MAY_END_SHELL = re.compile(
 
 
 def may_end_shell(code: str) -> bool:
-    """Whether an action looks as if it could end or cripple the shell that runs it."""
+    """Return whether an action may end or damage the shell that runs it, judged by its words."""
     return _MAY_END_SHELL.search(code) is not None
 
 
 START_SECONDS = 10.0
 _SCRIPT_FD, _REPORT_FD = 62, 63  # descriptor numbers in the shell
 _MAX_RECORD = 16 << 20
-_MAX_HEREDOC = 1000  # characters: longer here-documents would be put into a file of the box
+_MAX_HEREDOC = 1000  # characters: bash writes longer here-documents to a file in the sandbox
 _INIT_SCRIPT = "exec {script}<&-; trap {stop} RTMAX; cd {cwd} 2>/dev/null || cd /; unset OLDPWD\n"
 _STOP_TRAP = (
     "shopt -s extdebug; trap 'case $BASH_COMMAND in (builtin\\ *{report}*|builtin\\ trap*"
     "|builtin\\ shopt*) builtin : ;; (*) break 1000 2>/dev/null; builtin false ;; esac' DEBUG"
 )
-"""What a shell does when it is told to give up an action: from then on every command but our own
-leaves all loops or, by way of bash's extdebug, is skipped because the DEBUG trap fails."""
+"""The trap that makes a shell give up an action. From then on, every command except ours leaves all
+loops, or is skipped because the DEBUG trap fails (bash's extdebug option)."""
 _RESUME_SCRIPT = "builtin trap - DEBUG; builtin shopt -u extdebug; builtin jobs >/dev/null 2>&1\n"
-"""The last of it has bash take note of what was killed in the background: else it would say so in
-the next action."""
+"""``jobs`` makes bash notice which background jobs were killed. Otherwise it would report them in
+the output of the next action."""
 _STATUS_FORM = re.compile("[0-9]{1,3}")
 _SET_STATUS = "(exit {status}) && builtin :\n"
 _REPORT_SCRIPT = 'builtin printf "%s %s %s\\0" {token} "$?" "$PWD" >&{report}\n'
@@ -67,24 +76,25 @@ _SILENT_SCRIPT = "exec 60>&1 61>&2 >/dev/null 2>&1\n{text}\nexec >&60 2>&61 60>&
 
 
 class ShellEndedError(Exception):
-    """The shell is no longer there, or no longer to be trusted."""
+    """The shell has ended, or can no longer be trusted."""
 
 
 class Shell:
-    """A running shell and the three channels to it; with ``apart`` a fourth, its stderr."""
+    """A running shell and the three channels to it. ``separate_stderr`` adds a channel for
+    stderr."""
 
     def __init__(self, sandbox: Sandbox, program: str, separate_stderr: bool = False) -> None:
         script_r, self.script = os.pipe()
         self.output, out_w = os.pipe()
         self.errors, err_w = os.pipe() if separate_stderr else (-1, os.dup(out_w))
         self.stderr_collector, self._output_collector = Collector(1 << 12), Collector(0)
-        self.report, theirs = socket.socketpair()
+        self.report, remote = socket.socketpair()
         self._token, self._trace_line, self._status = "", b"", 0
         try:
             self.process: Process = sandbox.spawn(
                 [program, "--norc", "--noprofile", SCRIPT_LINK],
                 cwd="/dev",
-                fds={1: out_w, 2: err_w, _SCRIPT_FD: script_r, _REPORT_FD: theirs.fileno()},
+                fds={1: out_w, 2: err_w, _SCRIPT_FD: script_r, _REPORT_FD: remote.fileno()},
             )
         except BaseException:
             self.close()
@@ -93,7 +103,7 @@ class Shell:
             os.close(script_r)
             os.close(out_w)
             os.close(err_w)
-            theirs.close()
+            remote.close()
         os.set_blocking(self.script, False)
         os.set_blocking(self.output, False)
         if separate_stderr:
@@ -101,16 +111,16 @@ class Shell:
         self.report.setblocking(False)
 
     def initialize(self, cwd: str, timeout: float) -> tuple[int, str] | None:
-        """The first thing a shell is told: where it is, and how to be broken out of a loop."""
+        """Send the first script: it sets the directory and the trap that stops an action."""
         stop = shlex.quote(_STOP_TRAP.format(report=_REPORT_FD))
-        hello = _INIT_SCRIPT.format(script=_SCRIPT_FD, cwd=shlex.quote(cwd), stop=stop)
-        return self.run_script(hello, None, timeout)
+        script = _INIT_SCRIPT.format(script=_SCRIPT_FD, cwd=shlex.quote(cwd), stop=stop)
+        return self.run_script(script, None, timeout)
 
     def execute(self, code: str, collector: Collector, timeout: float) -> tuple[int, str] | None:
-        """Run a piece of code, with ``$?`` as the last one left it; see ``drive``.
+        """Run a piece of code with the ``$?`` that the last one left. See ``run_script``.
 
-        It is sourced, so that line numbers in messages begin at 1 each time; what is longer than
-        bash hands over in memory is evaluated.
+        The code is sourced, so that line numbers in messages start at 1 each time. Code longer than
+        bash passes in memory is run with ``eval`` instead.
         """
         command = f"builtin . /dev/{SCRIPT_LINK}"
         text = f"{command} {_SCRIPT_FD}<<'{(word := secrets.token_hex(8))}'\n{code}\n{word}\n"
@@ -123,18 +133,19 @@ class Shell:
         return self.run_script(before + text, collector, timeout)
 
     def seed(self, number: int, timeout: float) -> None:
-        """Let ``$RANDOM`` go on from a number; ``$?`` stays. Raises ShellEndedError."""
+        """Seed ``$RANDOM`` with a number and leave ``$?`` unchanged. Raises ShellEndedError."""
         status = self._status
         if self.run_script(f"RANDOM={number} 2>/dev/null\n", None, timeout) is None:
             raise ShellEndedError("the shell does not answer")
         self._status = status
 
     def stop(self) -> None:
-        """Tell the shell to give up the action that it is running, once its command has ended."""
+        """Tell the shell to give up the running action as soon as its current command has ended."""
         self.process.kill(signal.SIGRTMAX)
 
     def resume_after_stop(self, timeout: float) -> tuple[int, str] | None:
-        """Wait for the report of an action that was given up, and be ready for the next."""
+        """Wait for the report of an action that was stopped, and make the shell ready for the next
+        one."""
         report = self.run_script("", None, timeout)
         if report is not None:
             self.run_script(_RESUME_SCRIPT, None, timeout)
@@ -142,14 +153,20 @@ class Shell:
         return report
 
     def restore(self, state: str, timeout: float) -> tuple[int, str] | None:
-        """Give the shell a dumped state; see ``drive``. What is read-only stays as it is."""
+        """Give the shell a state that another shell wrote. Read-only variables stay as they are.
+
+        Returns what ``run_script`` returns.
+        """
         return self.run_script(_SILENT_SCRIPT.format(text=state), None, timeout)
 
     def run_script(
         self, text: str, collector: Collector | None, timeout: float
     ) -> tuple[int, str] | None:
-        """Feed the shell and wait for its report: (exit status, directory), or None at the
-        time-out. An empty text waits for the report of the last one. Raises ShellEndedError."""
+        """Send a script to the shell and wait for its report.
+
+        Returns (exit status, directory), or None after ``timeout`` seconds. An empty text waits for
+        the report of the script before it. Raises ShellEndedError.
+        """
         if text:
             self._token = secrets.token_hex(8)
             text += _REPORT_SCRIPT.format(token=self._token, report=_REPORT_FD)
@@ -157,21 +174,27 @@ class Shell:
         return None if record is None else self._parse_report(record)
 
     def dump_state(self, timeout: float = START_SECONDS) -> str:
-        """What the shell knows (see shell_state). Raises ShellEndedError where it does not say, or
-        somebody else in the box says something."""
+        """Return the state of the shell as text.
+
+        Raises ShellEndedError where the shell does not answer, or where another process in the
+        sandbox writes to its report channel.
+        """
         token = secrets.token_hex(8)
         text = DUMP_SCRIPT.format(report=_REPORT_FD, token=token)
         record = self._exchange(text, Collector(1 << 12), timeout)
         if record is None:
             raise ShellEndedError
-        said = record.decode("utf-8", "surrogateescape")
-        if not said.startswith(f"{token}\n") or not said.endswith(f"{token}\0"):
+        output = record.decode("utf-8", "surrogateescape")
+        if not output.startswith(f"{token}\n") or not output.endswith(f"{token}\0"):
             raise ShellEndedError
-        return said[len(token) + 1 : -len(token) - 1]
+        return output[len(token) + 1 : -len(token) - 1]
 
     def accepts_actions(self, timeout: float) -> bool:
-        """Whether code that is handed over is run: not in a shell that was left without free
-        descriptors, was restricted, or has lost a builtin."""
+        """Return whether the shell still runs code that it is given.
+
+        It does not where an action used up all descriptors, made the shell restricted, or disabled
+        a builtin.
+        """
         word = secrets.token_hex(8)
         text = _ACCEPTANCE_SCRIPT.format(
             script=_SCRIPT_FD, name=SCRIPT_LINK, word=word, report=_REPORT_FD
@@ -180,12 +203,13 @@ class Shell:
         return record == f"{word} 0\0".encode()
 
     def read_output(self, collector: Collector) -> bytes:
-        """What was collected and is there now, without the trace of our own line (``set -x``)."""
+        """Return what was collected and what can be read now, without the trace of our own line
+        (``set -x``)."""
         drain(self.output, collector)
         return self._strip_trace(collector.bytes())
 
     def read_stderr(self) -> str | None:
-        """What the last action wrote to stderr, where that is apart."""
+        """Return what the last action wrote to stderr, or None where stderr is not separate."""
         if self.errors < 0:
             return None
         drain(self.errors, self.stderr_collector)
@@ -265,7 +289,7 @@ class Shell:
 
 
 def _encode(text: str) -> bytes:
-    """Text as bytes: escaped bytes as they were, lone halves of a surrogate pair as ``?``."""
+    """Encode text for the shell: escaped bytes as they were, lone surrogates as ``?``."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -275,11 +299,13 @@ def _encode(text: str) -> bytes:
 def start_shell(
     sandbox: Sandbox, program: str, separate_stderr: bool, state: SessionState, timeout: float
 ) -> tuple[Shell, SessionState]:
-    """A new shell, and what it knows: ``state``, or no more than its directory where no shell
-    comes up with the rest in half of ``patience`` (seconds).
+    """Start a shell and give it a state. Return the shell and the state that it has.
 
-    Raises ShellEndedError where none comes up in time, FileNotFoundError and PermissionError where
-    ``program`` cannot be run.
+    ``timeout`` is in seconds. Where the shell does not start with the whole state in half of that
+    time, a second one gets the directory only.
+
+    Raises ShellEndedError where no shell starts in time, FileNotFoundError and PermissionError
+    where ``program`` cannot be run.
     """
     until = time.monotonic() + timeout
     if state.text:
@@ -310,9 +336,12 @@ def _try_start(
 def seed_random(
     sandbox: Sandbox, shell: Shell, state: SessionState, deadline: float
 ) -> SessionState:
-    """In a deterministic box ``$RANDOM`` depends on the number of the action alone, so that neither
-    a restored shell nor one that was asked for its state goes other ways. Gives the state with the
-    action counted."""
+    """Seed ``$RANDOM`` before an action in a deterministic sandbox, and return the state with the
+    action counted.
+
+    The seed depends on the number of the action only, so that a restored shell, or one whose state
+    was read, draws the same numbers.
+    """
     if (settings := sandbox.spec.determinism) is None:
         return state
     counted = replace(state, actions=state.actions + 1)
@@ -323,7 +352,7 @@ def seed_random(
 def action_result(
     shell: Shell, collector: Collector, status: int | None, timed_out: bool, note: str = ""
 ) -> ExecResult:
-    """What an action printed and how it ended."""
-    said, complained = decode(shell.read_output(collector)), shell.read_stderr()
-    cut = collector.dropped + shell.stderr_collector.dropped
-    return ExecResult(said, status, timed_out, cut, complained, note)
+    """Return what an action printed and how it ended."""
+    output, stderr = decode(shell.read_output(collector)), shell.read_stderr()
+    omitted = collector.dropped + shell.stderr_collector.dropped
+    return ExecResult(output, status, timed_out, omitted, stderr, note)

@@ -1,5 +1,5 @@
-"""Programs in any language of the table: an action is a whole program, which is written down,
-compiled and run from a directory of its own."""
+"""Programs in any language of the table: an action is a whole program, which is written to a
+file, compiled and run in a directory of its own."""
 
 from __future__ import annotations
 
@@ -19,13 +19,17 @@ from intercode.sessions.base import SessionState, is_infrastructure_failure
 from intercode.sessions.programs.repl import missing_language_message
 
 RERUN_COMMAND = "run"
-"""The first line of an action that runs the last program once more, on the lines below it."""
+"""The first line of an action that runs the last program again, with the lines after it as
+input."""
 _NO_PROGRAM_MESSAGE = "there is no program yet: write one first\n"
 
 
 class ProgramSession:
-    """See ``Session``. A program reads ``stdin``; nothing of it runs on when it has ended. Where
-    the first line of an action is ``run``, the last program reads the other lines."""
+    """A session whose actions are programs; see ``Session``.
+
+    A program reads ``stdin``, and no process of it runs on after it has ended. Where the first line
+    of an action is ``run``, the last program reads the other lines.
+    """
 
     def __init__(
         self,
@@ -45,11 +49,11 @@ class ProgramSession:
         return self._cwd
 
     def state(self) -> SessionState:
-        """The directory and the last program."""
+        """Return the directory and the last program."""
         return SessionState(self._cwd, self.program or "")
 
     def state_text(self) -> str:
-        """Nothing is carried over but files."""
+        """Return an empty text: only files carry over."""
         return ""
 
     def run(self, code: str, timeout: float) -> ExecResult:
@@ -58,12 +62,12 @@ class ProgramSession:
     def _run(self, code: str, timeout: float) -> ExecResult:
         deadline, mark = time.monotonic() + timeout, self._sandbox.mark()
         first, _, rest = code.partition("\n")
-        again = first.strip() == RERUN_COMMAND
-        if again and self.program is None:
+        rerun = first.strip() == RERUN_COMMAND
+        if rerun and self.program is None:
             return ExecResult(_NO_PROGRAM_MESSAGE, 1)
-        built, stdin = ExecResult("", 0), rest if again else self._stdin
+        built, stdin = ExecResult("", 0), rest if rerun else self._stdin
         try:
-            if not again:
+            if not rerun:
                 self.program = code
                 built = self.build(code, timeout)
             if not built.ok:
@@ -79,17 +83,15 @@ class ProgramSession:
         return _join_results(built, ran)
 
     def build(self, code: str, timeout: float) -> ExecResult:
-        """Write a program down and compile it, where that is to be done, within ``timeout``
-        seconds. Raises OSError, or SandboxError where the image lacks the compiler."""
-        if self.language.compile and self._has_run:  # what was compiled before is not to run again
+        """Write a program to its file and compile it where the language has a compiler, within
+        ``timeout`` seconds. Raises OSError, or SandboxError where the image lacks the compiler."""
+        if self.language.compile and self._has_run:  # an older program must not run in its place
             self._sandbox.run_bytes(["rm", "-rf", "--", PROGRAM_DIRECTORY], timeout=timeout)
         self._sandbox.write_file(f"{PROGRAM_DIRECTORY}/{self.language.source}", _encode(code))
         if not self.language.compile:
             return ExecResult("", 0)
-        env = {
-            **self._sandbox.env,
-            "TMPDIR": PROGRAM_DIRECTORY,
-        }  # where a compiler that is killed leaves things
+        # a compiler that is killed leaves temporary files, which the next build then removes
+        env = {**self._sandbox.env, "TMPDIR": PROGRAM_DIRECTORY}
         return self._run_program(self.language.compile, PROGRAM_DIRECTORY, "", timeout, env)
 
     def _run_program(
@@ -100,26 +102,30 @@ class ProgramSession:
         timeout: float,
         env: Mapping[str, str] | None = None,
     ) -> ExecResult:
-        box, data = self._sandbox, _encode(stdin)
+        argv_expanded, data = expand_arguments(argv), _encode(stdin)
         try:
-            out, status, cut = box.run_bytes(
-                expand_arguments(argv), cwd=cwd, env=env, stdin=data, timeout=timeout
+            output, status, omitted = self._sandbox.run_bytes(
+                argv_expanded, cwd=cwd, env=env, stdin=data, timeout=timeout
             )
         except OSError as e:
             raise self._start_error(e) from e
         self._has_run = True
-        return ExecResult(decode(out), status, timed_out=status is None, omitted_bytes=cut)
+        return ExecResult(decode(output), status, timed_out=status is None, omitted_bytes=omitted)
 
     def _start_error(self, error: OSError) -> Exception:
-        """The error for a program that cannot be started: the image's, if nothing ever could be."""
-        return (
-            error if self._has_run else SandboxError(missing_language_message(self.language, error))
-        )
+        """Return the error for a program that cannot be started. It is the image's fault if no
+        program ever ran."""
+        if self._has_run:
+            return error
+        return SandboxError(missing_language_message(self.language, error))
 
     def execute(self, stdin: str, into: Collector, timeout: float) -> int | None:
-        """Run the program that was built: its exit status, None at the time-out. ``into`` takes
-        what it writes to stdout. Everything that it has started is ended. Raises OSError."""
-        box, mark = self._sandbox, self._sandbox.mark()
+        """Run the program that was built. Return its exit status, or None at the time-out.
+
+        What the program writes to stdout goes to ``into``. All processes that it started are ended.
+        Raises OSError.
+        """
+        sandbox, mark = self._sandbox, self._sandbox.mark()
         read, write = os.pipe()
         try:
             with memory_file(_encode(stdin)) as source:
@@ -130,7 +136,7 @@ class ProgramSession:
             done = communicate(process, {read: into}, timeout)
             return process.wait() if done else None
         finally:
-            box.kill_since(mark)
+            sandbox.kill_since(mark)
             for fd in (read, write):
                 if fd >= 0:
                     os.close(fd)
@@ -142,7 +148,7 @@ class ProgramSession:
             raise self._start_error(e) from e
 
     def close(self) -> None:
-        """Nothing outlives an action."""
+        """Do nothing: no process outlives an action."""
 
 
 def _encode(text: str) -> bytes:
@@ -150,10 +156,9 @@ def _encode(text: str) -> bytes:
 
 
 def _join_results(built: ExecResult, ran: ExecResult) -> ExecResult:
-    """What a compiler warned of, then what the program printed."""
-    said = built.output
-    if said and not said.endswith("\n"):
-        said += "\n"
-    return ExecResult(
-        said + ran.output, ran.exit_code, ran.timed_out, built.omitted_bytes + ran.omitted_bytes
-    )
+    """Return the compiler's warnings and the program's output as one result."""
+    warnings = built.output
+    if warnings and not warnings.endswith("\n"):
+        warnings += "\n"
+    omitted = built.omitted_bytes + ran.omitted_bytes
+    return ExecResult(warnings + ran.output, ran.exit_code, ran.timed_out, omitted)

@@ -1,10 +1,16 @@
-"""One interpreter that lives as long as the episode, in any language of the table that has one:
-what is defined carries over from action to action.
+"""One live interpreter for the whole episode, in any language of the table that has one: what an
+action defines carries over to the next.
 
-An action that does not come to its end, because its time is up or because it ended the interpreter,
-is undone: a new interpreter runs the actions before it once more, so that the definitions of before
-are there, and what the episode has is what a fresh box comes to with the same actions. What actions
-have done to files stays, and may then be done twice.
+An action that does not end, because it timed out or ended the interpreter, is undone: a new
+interpreter runs the actions before it again. So the earlier definitions are there, and the same
+actions give the same state in a new sandbox. Changes to files are not undone, and may be made
+twice.
+
+The session talks to the interpreter in JSON, one object a line, on descriptor 3. Requests are
+``{"token", "do": "run", "code"}``, ``{"do": "call", "entry", "args"}`` and ``{"do": "chdir",
+"path"}``. The answer has the token, ``cwd`` and, by request, ``ok`` (the code raised nothing),
+``value`` (what a function returned, as JSON text) or ``error``. By the time of the answer the
+interpreter has written what the code prints, and the value that a prompt shows.
 """
 
 from __future__ import annotations
@@ -32,35 +38,39 @@ _MAX_PATH = 4096  # bytes
 
 
 class ReplEndedError(Exception):
-    """The interpreter is no longer there, or no longer to be trusted."""
+    """The interpreter has ended, or can no longer be trusted."""
 
 
 class ReplProcess:
-    """A running interpreter. Raises FileNotFoundError or PermissionError where there is none."""
+    """A running interpreter with two channels: its output, and a socket for requests.
+
+    Raises FileNotFoundError or PermissionError where the image has no such interpreter.
+    """
 
     def __init__(self, sandbox: Sandbox, repl: Repl, cwd: str) -> None:
-        self.output, theirs_out = os.pipe()
-        self._link, theirs = socket.socketpair()
+        self.output, remote_output = os.pipe()
+        self._link, remote = socket.socketpair()
         argv = [argument.replace("{driver}", repl.driver) for argument in repl.argv]
         try:
-            fds = {1: theirs_out, 2: theirs_out, _LINK_FD: theirs.fileno()}
+            fds = {1: remote_output, 2: remote_output, _LINK_FD: remote.fileno()}
             self.process: Process = sandbox.spawn(argv, cwd=cwd, fds=fds)
         except BaseException:
             self.close()
             raise
         finally:
-            os.close(theirs_out)
-            theirs.close()
+            os.close(remote_output)
+            remote.close()
         os.set_blocking(self.output, False)
         self._link.setblocking(False)
 
     def request(
         self, request: dict[str, Any], into: Collector, timeout: float
     ) -> dict[str, Any] | None:
-        """The answer, or None when ``timeout`` seconds ran out. Raises ReplEndedError."""
+        """Send a request and return the answer, or None after ``timeout`` seconds. Raises
+        ReplEndedError."""
         token = secrets.token_hex(8)
         left = memoryview(json.dumps({"token": token, **request}).encode() + b"\n")
-        heard, deadline = b"", time.monotonic() + timeout
+        received, deadline = b"", time.monotonic() + timeout
         poll = select.poll()
         for fd in (self.output, self.process.fileno()):
             poll.register(fd, select.POLLIN)
@@ -71,10 +81,10 @@ class ReplProcess:
                 poll.unregister(self.output)
             events = ready.get(self._link.fileno(), 0)
             if events & select.POLLIN:
-                heard += self._receive()
-                if heard.endswith(b"\n"):
+                received += self._receive()
+                if received.endswith(b"\n"):
                     drain(self.output, into)
-                    return _parse_answer(heard, token)
+                    return _parse_answer(received, token)
             elif self.process.fileno() in ready or events & (select.POLLHUP | select.POLLERR):
                 drain(self.output, into)
                 raise ReplEndedError
@@ -82,7 +92,7 @@ class ReplProcess:
                 left = self._send(left)
                 if not left:
                     poll.modify(self._link, select.POLLIN)
-            if len(heard) > _MAX_ANSWER:
+            if len(received) > _MAX_ANSWER:
                 raise ReplEndedError
         return None
 
@@ -104,16 +114,16 @@ class ReplProcess:
         return data
 
     def close(self) -> None:
-        """End it."""
+        """End the interpreter."""
         if hasattr(self, "process"):
             self.process.kill()
         os.close(self.output)
         self._link.close()
 
 
-def _parse_answer(heard: bytes, token: str) -> dict[str, Any]:
+def _parse_answer(received: bytes, token: str) -> dict[str, Any]:
     try:
-        answer = json.loads(heard)
+        answer = json.loads(received)
         if answer["token"] != token or not _is_valid_directory(str(answer["cwd"])):
             raise ReplEndedError
     except (ValueError, KeyError, TypeError, RecursionError) as e:
@@ -122,7 +132,10 @@ def _parse_answer(heard: bytes, token: str) -> dict[str, Any]:
 
 
 def _is_valid_directory(path: str) -> bool:
-    """Whether a path can be one: code may have told it. Raises UnicodeEncodeError, a ValueError."""
+    """Return whether a path can be a directory's, as the agent's code may have sent it.
+
+    Raises UnicodeEncodeError (a ValueError) for lone surrogates.
+    """
     return path.startswith("/") and "\0" not in path and len(path.encode()) < _MAX_PATH
 
 
@@ -132,8 +145,11 @@ _RESTARTED_NOTE = "[the interpreter ended: a new one was started, without its va
 
 
 class ReplSession:
-    """See ``Session``. ``state`` is one to come to by running its actions, each for at most
-    ``seconds``. Raises SandboxError where the image has no such interpreter."""
+    """A session in a live interpreter; see ``Session``.
+
+    ``state`` is restored by running its actions again, each for at most ``rerun_timeout`` seconds.
+    Raises SandboxError where the image has no such interpreter.
+    """
 
     def __init__(
         self,
@@ -161,59 +177,61 @@ class ReplSession:
 
     @property
     def actions(self) -> tuple[str, ...]:
-        """The actions that made the interpreter what it is."""
+        """The actions that led to the interpreter's state."""
         return tuple(self._actions)
 
     @property
     def output_limit(self) -> int:
-        """Bytes of an output that are kept."""
+        """The number of bytes of an output that are recorded."""
         return self._sandbox.spec.limits.output
 
     def other_processes(self, processes: tuple[str, ...]) -> tuple[str, ...]:
-        """Those of a box's processes, as ``name (pid)``, that are not the interpreter."""
+        """Return those of a sandbox's processes, given as ``name (pid)``, that are not the
+        interpreter."""
         own = f"({self._process.process.pid})" if self._process else None
         return tuple(name for name in processes if own is None or not name.endswith(own))
 
     def state(self) -> SessionState:
-        """The directory, and the actions as JSON."""
+        """Return the directory, and the actions as JSON."""
         return SessionState(self._cwd, json.dumps(self._actions))
 
     def state_text(self) -> str:
-        """The actions: what they have defined depends on them alone."""
+        """Return the actions: the definitions depend on them alone."""
         return json.dumps(self._actions)
 
     def rerun(self, state: SessionState, timeout: float) -> None:
-        """Come to a state by running its actions, each for at most so many seconds."""
+        """Restore a state by running its actions again, each for at most ``timeout`` seconds."""
         for code in json.loads(state.text or "[]"):
             self.run(code, timeout)
         self.change_directory(state.cwd)
 
     def change_directory(self, cwd: str) -> None:
-        """Go to a directory, if it is there."""
+        """Change to a directory, if it exists."""
         if self._process is not None:
-            asked = {"do": "chdir", "path": cwd}
-            with suppress(ReplEndedError):  # the next action says so
-                answer = self._process.request(asked, Collector(0), START_SECONDS)
+            request = {"do": "chdir", "path": cwd}
+            with suppress(ReplEndedError):  # the next action reports it
+                answer = self._process.request(request, Collector(0), START_SECONDS)
                 self._cwd = str(answer["cwd"]) if answer else self._cwd
 
     def _start(self, timeout: float) -> ReplProcess:
-        """A new interpreter that answers. Raises SandboxError where none does in time."""
+        """Start an interpreter. Raises SandboxError where it does not answer within ``timeout``
+        seconds."""
         cwd = self._cwd
         try:
-            live = ReplProcess(self._sandbox, self._repl, cwd)
+            process = ReplProcess(self._sandbox, self._repl, cwd)
         except (FileNotFoundError, NotADirectoryError):
             if cwd == "/":
                 raise
-            live = ReplProcess(self._sandbox, self._repl, "/")  # the directory was removed
+            process = ReplProcess(self._sandbox, self._repl, "/")  # the directory was removed
         try:
-            answer = live.request({"do": "run", "code": ""}, Collector(0), timeout)
+            answer = process.request({"do": "run", "code": ""}, Collector(0), timeout)
         except ReplEndedError:
             answer = None
         if answer is None:
-            live.close()
+            process.close()
             raise SandboxError(f"{self._repl.argv[0]} did not start within {timeout:.2g} s")
         self._cwd = str(answer["cwd"])
-        return live
+        return process
 
     # ------------------------------------------------------------------ running
     def run(self, code: str, timeout: float) -> ExecResult:
@@ -224,8 +242,8 @@ class ReplSession:
         deadline, mark = time.monotonic() + timeout, self._sandbox.mark()
         answer: dict[str, Any] | None = None
         try:
-            live = self._process = self._process or self._start(timeout + START_SECONDS)
-            answer = live.request(
+            process = self._process = self._process or self._start(timeout + START_SECONDS)
+            answer = process.request(
                 {"do": "run", "code": code}, collector, deadline - time.monotonic()
             )
         except ReplEndedError:
@@ -242,7 +260,8 @@ class ReplSession:
         return ExecResult(decode(collector.bytes()), status, omitted_bytes=collector.dropped)
 
     def _undo_action(self, collector: Collector, timed_out: bool, mark: int) -> ExecResult:
-        """What an action shows that did not come to its end; the interpreter is replaced."""
+        """Replace the interpreter after an action that did not end, and return the action's
+        result."""
         status = self._stop_interpreter(timed_out)
         self._sandbox.kill_since(mark)
         result = (decode(collector.bytes()), status, timed_out, collector.dropped)
@@ -250,24 +269,22 @@ class ReplSession:
         return ExecResult(*result, note=note)
 
     def _stop_interpreter(self, timed_out: bool) -> int | None:
-        """End the interpreter: its exit status, if it ended by itself."""
-        live, self._process = self._process, None
-        if live is None:
+        """End the interpreter. Return its exit status if it had ended by itself."""
+        process, self._process = self._process, None
+        if process is None:
             return None
-        status = None if timed_out else live.process.wait(0.5)
-        live.close()
+        status = None if timed_out else process.process.wait(0.5)
+        process.close()
         return status
 
     def _restart_and_rerun(self) -> bool:
-        """Start a new interpreter and run the actions so far: whether it has come to the same."""
-        again, self._actions = self._actions, []
+        """Start a new interpreter and run the actions so far. Return whether all of them ran."""
+        actions, self._actions = self._actions, []
         try:
             self._process = self._start(START_SECONDS)
-            for code in again:
-                if (
-                    self._process.request({"do": "run", "code": code}, Collector(0), START_SECONDS)
-                    is None
-                ):
+            for code in actions:
+                request = {"do": "run", "code": code}
+                if self._process.request(request, Collector(0), START_SECONDS) is None:
                     raise ReplEndedError
                 self._actions.append(code)
         except (ReplEndedError, OSError, SandboxError) as e:
@@ -281,15 +298,18 @@ class ReplSession:
     def call(
         self, entry: str, arguments: list[Any], into: Collector, timeout: float
     ) -> dict[str, Any] | None:
-        """What a function returns, as ``{"value": text of JSON}`` or ``{"error": why not}``; None
-        at the time-out. Raises ReplEndedError where the interpreter has ended."""
+        """Call a function of the interpreter with plain arguments.
+
+        Returns ``{"value": JSON text}`` or ``{"error": reason}``, or None at the time-out. Raises
+        ReplEndedError where the interpreter has ended.
+        """
         if self._process is None:
             raise ReplEndedError
-        asked = {"do": "call", "entry": entry, "args": arguments}
-        return self._process.request(asked, into, timeout)
+        request = {"do": "call", "entry": entry, "args": arguments}
+        return self._process.request(request, into, timeout)
 
     def restart(self) -> bool:
-        """Begin again with the actions so far, after a call that did not come back."""
+        """Start a new interpreter and run the actions so far, after a call that did not return."""
         self._stop_interpreter(timed_out=True)
         return self._restart_and_rerun()
 
@@ -298,7 +318,7 @@ class ReplSession:
 
 
 def missing_language_message(language: Language, error: OSError) -> str:
-    """What is said where the image does not have the programs of a language."""
+    """Return the error message for an image that lacks the programs of a language."""
     packages = " ".join(language.packages) or "the language's programs"
     return (
         f"the image cannot run {language.title} ({error}): use one that has {packages}, such as "

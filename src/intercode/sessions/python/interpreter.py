@@ -1,8 +1,8 @@
-"""The owner's side of one interpreter process in a box, and of its forks.
+"""The near side of a Python interpreter in a sandbox, and of its forks.
 
-Every process has a socket of its own, whose other end is here: a fork is given its own with the
-request. So a process that waits as a copy costs nothing to end: it does when its owner hangs up.
-What comes back on a socket is the word of code that an agent has run, and is read as such.
+Every process has a socket, whose other end is here. A fork gets its socket with the request, so a
+fork that waits costs nothing to end: it ends when its socket is closed. Answers come from a process
+that has run the agent's code, and are parsed as untrusted input.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from intercode.sandbox.output import Collector, drain, drain_once
 _SCRIPT_FD, _CONTROL_FD = 62, 63  # descriptor numbers in the interpreter
 _MAX_ANSWER = 8 << 20
 _MAX_PID_DIGITS = 9  # digits of a process number
-_REQUEST_SECONDS = 30.0  # for what takes a millisecond where nothing is wrong
+_REQUEST_SECONDS = 30.0  # for requests that take a millisecond in a healthy interpreter
 _BOOTSTRAP = (
     f"import posix,marshal,builtins as b\nwith open('/dev/{SCRIPT_LINK}','rb',0) as f:s=f.read()\n"
     f"posix.close({_SCRIPT_FD})\n"
@@ -39,21 +39,25 @@ _BOOTSTRAP = (
     "exec(marshal.loads(c) if m==e.MAGIC_NUMBER else compile(s,'<intercode>','exec',0,True),g)\n"
     "g['main']()"
 )
-"""Gives our file builtins of its own, which an agent does not replace by accident."""
+"""Gives the guest's code its own copy of the builtins, so that an agent does not replace them by
+accident."""
 
 
 class InterpreterEndedError(Exception):
-    """The interpreter is no longer there, or no longer to be trusted."""
+    """The interpreter has ended, or can no longer be trusted."""
 
 
 class RefusedError(Exception):
-    """The interpreter says that it cannot do this now, and why."""
+    """The interpreter refuses a request; the message is the reason."""
 
 
 @cache
 def guest_module(name: str) -> tuple[bytes, bytes, str]:
-    """A file of python_box: the magic number of this Python, the code that it compiled, for another
-    one of the same version, and the text, for any other."""
+    """Return a module of guest/ for the interpreter to load.
+
+    Returns the magic number of this Python, the code that it compiled (for a Python of the same
+    version) and the source text (for any other).
+    """
     path = Path(__file__).parent / "guest" / f"{name}.py"
     text = path.read_text("utf-8")
     code = compile(text, "<intercode>", "exec", 0, True)
@@ -61,8 +65,8 @@ def guest_module(name: str) -> tuple[bytes, bytes, str]:
 
 
 class Interpreter:
-    """One process. ``pid`` is its number in the box, as it says itself; ``knows`` are the files of
-    python_box that it has loaded beside the first."""
+    """One process. ``pid`` is its number in the sandbox, as it says itself. ``loaded_modules``
+    are the guest modules that it has loaded besides server.py."""
 
     def __init__(
         self,
@@ -76,15 +80,18 @@ class Interpreter:
         self.pid = process.pid if process is not None else 0
         self.loaded_modules: frozenset[str] = frozenset()
         self._token, self._received = "", bytearray()
-        self._pending_notifications: set[bytes] = set()  # what was asked and is not waited for
+        self._pending_notifications: set[bytes] = set()  # tokens whose answers are discarded
         control.setblocking(False)
 
     @classmethod
     def start(cls, sandbox: Sandbox, program: str, cwd: str, timeout: float) -> Interpreter:
-        """A new interpreter. Raises FileNotFoundError or PermissionError for a program that cannot
-        be run, SandboxError for one that does not come up within ``patience`` seconds."""
-        ours, theirs = socket.socketpair()
-        output, written = os.pipe()
+        """Start an interpreter.
+
+        Raises FileNotFoundError or PermissionError for a program that cannot be run, SandboxError
+        for one that does not answer within ``timeout`` seconds.
+        """
+        local, remote = socket.socketpair()
+        output, output_end = os.pipe()
         code = os.memfd_create("host")
         try:
             os.write(code, marshal.dumps(guest_module("server"), 2))
@@ -92,32 +99,32 @@ class Interpreter:
             process = sandbox.spawn(
                 [program, "-S", "-c", _BOOTSTRAP],
                 cwd=cwd,
-                fds={1: written, 2: written, _SCRIPT_FD: code, _CONTROL_FD: theirs.fileno()},
+                fds={1: output_end, 2: output_end, _SCRIPT_FD: code, _CONTROL_FD: remote.fileno()},
             )
         except BaseException:
-            ours.close()
+            local.close()
             os.close(output)
             raise
         finally:
-            theirs.close()
-            os.close(written)
+            remote.close()
+            os.close(output_end)
             os.close(code)
         os.set_blocking(output, False)
-        started = cls(sandbox, ours, SharedDescriptor(output), process)
+        started = cls(sandbox, local, SharedDescriptor(output), process)
         started._wait_until_ready(program, timeout)
         return started
 
     def _wait_until_ready(self, program: str, timeout: float) -> None:
-        said = Collector(1 << 12)
+        output_text = Collector(1 << 12)
         with suppress(InterpreterEndedError):
-            if self.wait(said, timeout) is not None:
+            if self.wait(output_text, timeout) is not None:
                 return
-        drain(self.output, said)
+        drain(self.output, output_text)
         self.close()
-        why = said.bytes().decode("utf-8", "replace").strip()[-300:]
+        why = output_text.bytes().decode("utf-8", "replace").strip()[-300:]
         raise SandboxError(f"{program} did not start within {timeout:.2g} s: {why}")
 
-    # ---------------------------------------------------------------- asking
+    # -------------------------------------------------------------- requests
     def request(
         self,
         name: str,
@@ -126,8 +133,10 @@ class Interpreter:
         timeout: float,
         fds: Sequence[int] = (),
     ) -> str | None:
-        """Ask for something and wait for the answer: None when ``timeout`` seconds ran out. Raises
-        InterpreterEndedError, and RefusedError with the reason."""
+        """Send a request and wait for the answer; None after ``timeout`` seconds.
+
+        Raises InterpreterEndedError, and RefusedError with the reason.
+        """
         deadline = time.monotonic() + timeout
         self._token = secrets.token_hex(8)
         if not self._send(self._token, name, arguments, fds, timeout):
@@ -135,7 +144,7 @@ class Interpreter:
         return self.wait(into, deadline - time.monotonic())
 
     def notify(self, name: str, *arguments: Any) -> None:
-        """Ask for something whose answer nobody waits for. Raises InterpreterEndedError."""
+        """Send a request without waiting for its answer. Raises InterpreterEndedError."""
         token = secrets.token_hex(8)
         self._pending_notifications.add(token.encode())
         self._send(token, name, arguments, (), _REQUEST_SECONDS)
@@ -159,7 +168,7 @@ class Interpreter:
         return True
 
     def wait(self, into: Collector | None, timeout: float) -> str | None:
-        """The answer to what was asked last; see ``ask``. What is printed goes ``into``."""
+        """Wait for the answer to the last request; see ``request``. Output goes to ``into``."""
         deadline = time.monotonic() + timeout
         streams = {self.output: into or Collector(0)}
         poll = select.poll()
@@ -179,7 +188,7 @@ class Interpreter:
         return None
 
     def _receive(self) -> str | None:
-        """Take what has arrived: the answer, if it is whole."""
+        """Read what has arrived. Return the answer if it is complete."""
         try:
             data = self.control.recv(1 << 18)
         except BlockingIOError:
@@ -192,8 +201,8 @@ class Interpreter:
         if b"\0" not in data:
             return None
         while b"\0" in self._received:
-            said, _, self._received = self._received.partition(b"\0")
-            token, _, answer = bytes(said).partition(b" ")
+            output_text, _, self._received = self._received.partition(b"\0")
+            token, _, answer = bytes(output_text).partition(b" ")
             if token in self._pending_notifications:
                 self._pending_notifications.remove(token)
             elif token != self._token.encode() or self._received:
@@ -205,14 +214,14 @@ class Interpreter:
         return None
 
     def load_module(self, name: str) -> None:
-        """Have it load a file of python_box, unless it has. Raises InterpreterEndedError."""
+        """Load a guest module, unless it is loaded already. Raises InterpreterEndedError."""
         if name not in self.loaded_modules:
             if self.request("load", *guest_module(name), timeout=_REQUEST_SECONDS) is None:
                 raise InterpreterEndedError
             self.loaded_modules |= {name}
 
     def is_responsive(self, timeout: float) -> bool:
-        """Whether it is there and does what it is asked."""
+        """Return whether the process is alive and answers."""
         try:
             return self.request("ping", timeout=timeout) is not None
         except (InterpreterEndedError, RefusedError):
@@ -220,28 +229,32 @@ class Interpreter:
 
     # ----------------------------------------------------------------- forks
     def fork(self, purpose: str, timeout: float) -> Interpreter:
-        """A copy of the process, which waits. ``care``: not where it would lack threads
-        (``alone``), nor where it would share files open for writing (``apart``); ``any`` way; or
-        for a ``test``, which leaves a zombie of the process behind.
+        """Fork the process and return the fork, which waits for requests.
 
-        Raises RefusedError with the reason, InterpreterEndedError."""
-        ours, theirs = socket.socketpair()
-        copy = Interpreter(self.sandbox, ours, self._output)
+        ``purpose``: a ``backup`` is refused where it would lack threads; a ``snapshot`` also where
+        it would share files open for writing; ``any`` is never refused; a ``test`` stays a child of
+        the process, which then has a zombie.
+
+        Raises RefusedError with the reason, InterpreterEndedError.
+        """
+        local, remote = socket.socketpair()
+        copy = Interpreter(self.sandbox, local, self._output)
         try:
-            with theirs:
-                answer = self.request("fork", purpose, timeout=timeout, fds=[theirs.fileno()])
+            with remote:
+                answer = self.request("fork", purpose, timeout=timeout, fds=[remote.fileno()])
             copy._token, copy.loaded_modules = self._token, self.loaded_modules
-            told = copy.wait(None, timeout) if answer == "0" else None
-            if told is None or not told.isdigit() or len(told) > _MAX_PID_DIGITS:
+            pid_text = copy.wait(None, timeout) if answer == "0" else None
+            if pid_text is None or not pid_text.isdigit() or len(pid_text) > _MAX_PID_DIGITS:
                 raise InterpreterEndedError
         except BaseException:
             copy.close()
             raise
-        copy.pid = int(told)
+        copy.pid = int(pid_text)
         return copy
 
     def run_program(self, code: str, stdin: str, into: Collector, timeout: float) -> str | None:
-        """Run a whole program that reads a text; see ``ask``. It must know ``values``."""
+        """Run a whole program with ``stdin`` as its input; see ``request``. Needs the module
+        ``values``."""
         fd = os.memfd_create("stdin")
         try:
             with open(os.dup(fd), "wb") as f:
@@ -252,32 +265,34 @@ class Interpreter:
             os.close(fd)
 
     def interrupt(self) -> None:
-        """What Ctrl-C does."""
+        """Send the signal of Ctrl-C."""
         self.sandbox.signal(self.pid, signal.SIGINT)
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the process."""
         self.sandbox.signal(self.pid, signal.SIGKILL)
 
     def exit_status(self, timeout: float) -> int:
-        """How it ended, once it has; 1 where nobody knows, as with a fork."""
+        """Return the exit status once the process has ended; 1 where it is unknown, as for a
+        fork."""
         code = self.process.wait(timeout) if self.process is not None else None
         return 1 if code is None else code
 
     @property
     def output(self) -> int:
-        """The descriptor from which to read what it and its forks print."""
+        """The descriptor from which the output of the process and its forks is read."""
         return self._output.fd
 
     def close(self) -> None:
-        """Hang up: where it waits for a request it ends. May be called again."""
+        """Close the socket: the process ends when it next waits for a request. May be called
+        again."""
         if self.control.fileno() >= 0:
             self.control.close()
             self._output.release()
 
 
 class SharedDescriptor:
-    """A descriptor that is closed when the last one who holds it has released it."""
+    """A descriptor that is closed when its last user releases it."""
 
     def __init__(self, fd: int) -> None:
         self.fd, self._users, self._lock = fd, 0, threading.Lock()

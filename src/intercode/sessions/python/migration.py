@@ -1,8 +1,9 @@
-"""Moves a fork of an interpreter to another box: the very objects go on there.
+"""Moves a fork of an interpreter to another sandbox, with all its objects.
 
-The keeper of its box makes a file of the process, memory and all, and the keeper of the other box
-makes a process of that (sandbox/supervisor/c/checkpoint/checkpoint.c, planting.c). That one forks at once,
-so that the C library learns of its new process number, and the fork is what goes on.
+The supervisor of its sandbox writes a checkpoint of the process, memory included, to a file. The
+supervisor of the other sandbox restores a process from it (sandbox/supervisor/c/checkpoint/). That
+process forks at once, so that the C library learns its new process number, and the session
+continues with the fork.
 """
 
 from __future__ import annotations
@@ -20,31 +21,30 @@ from intercode.sessions.python.interpreter import (
     SharedDescriptor,
 )
 
-_BACKUP_FD, _CONTROL_FD = 61, 63  # descriptor numbers, as in python_box/host.py
+_BACKUP_FD, _CONTROL_FD = 61, 63  # descriptor numbers, as in guest/server.py
 _STANDARD_FDS = (0, 1, 2, _BACKUP_FD, _CONTROL_FD)
 _PLACEHOLDER_PROGRAM = "import signal; signal.pause()"
 _SECONDS = 30.0
 
 
 class MigrationError(SandboxError):
-    """No process can be moved on this machine, by this keeper, or this one is gone."""
+    """The machine or the supervisor cannot move processes, or the process is gone."""
 
 
-def migrate_fork(fork: Interpreter, box: SupervisedSandbox, program: str) -> Interpreter:
-    """A process in ``box`` that goes on where ``fork`` waits; that one goes on waiting. ``program``
-    is the interpreter in the box.
+def migrate_fork(fork: Interpreter, sandbox: SupervisedSandbox, program: str) -> Interpreter:
+    """Return a process in ``sandbox`` that continues where ``fork`` waits. ``fork`` keeps waiting.
 
-    Raises RefusedError with what the process holds that cannot be moved (a socket, say), else
-    CannotMoveError.
+    ``program`` is the interpreter in the sandbox. Raises RefusedError where the process holds
+    something that cannot be moved, such as a socket, else MigrationError.
     """
     source = fork.sandbox
     assert isinstance(source, SupervisedSandbox)
     try:
-        picture = source.checkpoint(fork.pid, _STANDARD_FDS)
+        checkpoint = source.checkpoint(fork.pid, _STANDARD_FDS)
         try:
-            template = _restore_process(picture, box, program)
+            template = _restore_process(checkpoint, sandbox, program)
         finally:
-            os.close(picture)
+            os.close(checkpoint)
     except OSError as e:
         if e.errno == errno.EBUSY:
             raise RefusedError(e.strerror or str(e)) from e
@@ -55,26 +55,26 @@ def migrate_fork(fork: Interpreter, box: SupervisedSandbox, program: str) -> Int
             raise MigrationError("the process does not answer where it was moved to")
         return template.fork("any", _SECONDS)
     except InterpreterEndedError as e:
-        raise MigrationError("the process did not go on where it was moved to") from e
+        raise MigrationError("the process did not continue where it was moved to") from e
     finally:
         template.close()
         template.exit_status(_SECONDS)
 
 
-def _restore_process(picture: int, box: SupervisedSandbox, program: str) -> Interpreter:
-    ours, theirs = socket.socketpair()
-    output, written = os.pipe()
+def _restore_process(checkpoint: int, sandbox: SupervisedSandbox, program: str) -> Interpreter:
+    local, remote = socket.socketpair()
+    output, output_end = os.pipe()
     os.set_blocking(output, False)
-    fds = {1: written, 2: written, _BACKUP_FD: written, _CONTROL_FD: theirs.fileno()}
+    fds = {1: output_end, 2: output_end, _BACKUP_FD: output_end, _CONTROL_FD: remote.fileno()}
     try:
-        process = box.spawn(
-            [program, "-S", "-c", _PLACEHOLDER_PROGRAM], fds=fds, checkpoint=picture
+        process = sandbox.spawn(
+            [program, "-S", "-c", _PLACEHOLDER_PROGRAM], fds=fds, checkpoint=checkpoint
         )
     except BaseException:
-        ours.close()
+        local.close()
         os.close(output)
         raise
     finally:
-        theirs.close()
-        os.close(written)
-    return Interpreter(box, ours, SharedDescriptor(output), process)
+        remote.close()
+        os.close(output_end)
+    return Interpreter(sandbox, local, SharedDescriptor(output), process)

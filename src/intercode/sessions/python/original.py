@@ -1,9 +1,9 @@
 """Python as the InterCode authors' code runs it (``original`` profile).
 
-One namespace behind a service. What is not a function definition is wrapped in ``print(...)``,
-unless its syntax tree holds a plain assignment, a call of print or a plain import, or it begins
-with ``assert``. An observation is a dictionary as text: ``{'output': …, 'error': …}``, or with the
-key ``error`` alone where the code raised.
+One namespace behind a service. Code that is no function definition is wrapped in ``print(...)``,
+unless its syntax tree has a plain assignment, a call of print or a plain import, or it begins with
+``assert``. An observation is a dictionary as text: ``{'output': …, 'error': …}``, or with the key
+``error`` alone where the code raised.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ from intercode.sessions.python.interpreter import Interpreter, InterpreterEndedE
 from intercode.sessions.python.session import Action, PythonSession
 
 ServiceAnswer = tuple[str | None, str]
-"""What a piece of code printed (None where it raised), and what the service says of errors."""
+"""What a piece of code printed (None where it raised), and the service's error text."""
 
 
 def wrap_action(action: str) -> str:
-    """An action as it is sent to the service. Raises SyntaxError, or ValueError, for what their
-    code could not parse, which its observation then tells."""
+    """Return an action as it is sent to the service.
+
+    Raises SyntaxError or ValueError for code that the authors' code cannot parse; its observation
+    then shows the error.
+    """
     if action.strip().startswith("def "):
         return action
     tree = parse_python(action.strip())
@@ -39,13 +42,16 @@ def wrap_action(action: str) -> str:
 
 
 def format_answer(answer: ServiceAnswer) -> str:
-    """The dictionary that the service answers, as text."""
+    """Return the dictionary that the service answers, as text."""
     output, error = answer
     return str({"error": error} if output is None else {"output": output, "error": error})
 
 
 class ServiceSession(PythonSession):
-    """See ``Session`` and this module. An action is valid, oddly, where it printed an error."""
+    """A session behind the authors' service; see ``Session`` and this module.
+
+    As in the authors' code, an action counts as valid where it printed an error.
+    """
 
     def run(self, code: str, timeout: float) -> ExecResult:
         try:
@@ -76,8 +82,10 @@ class ServiceSession(PythonSession):
 def run_in_service(
     interpreter: Interpreter, codes: Sequence[str], timeout: float, reset: bool = False
 ) -> list[ServiceAnswer] | None:
-    """Run pieces of code one after the other, in an empty namespace if ``reset``; None where it
-    took longer than ``timeout`` seconds. Raises InterpreterEndedError."""
+    """Run pieces of code one after another, in an empty namespace if ``reset``.
+
+    Returns None where they took longer than ``timeout`` seconds. Raises InterpreterEndedError.
+    """
     interpreter.load_module("service")
     text = interpreter.request("serve", reset, tuple(codes), timeout=timeout)
     if text is None:

@@ -1,10 +1,10 @@
-"""One Python interpreter that lives as long as the episode: names, imports and open files carry
-over from action to action.
+"""One Python interpreter for the whole episode: names, imports and open files carry over from
+action to action.
 
-Before an action that looks as if it could end the interpreter, that is forked. The copy waits;
-should the action end the interpreter, damage its connection or not let itself be interrupted, the
-copy takes its place, and the action has cost no more than what it would have done. Where there is
-no copy a new interpreter is started, and the observation says so.
+Before an action that may end the interpreter, the interpreter is forked, and the fork waits as a
+backup. The backup takes over where the action ends the interpreter, damages its connection or
+cannot be interrupted: then only the effects of that action are lost. Without a backup a new
+interpreter is started, and the observation says so.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _MAY_END_INTERPRETER = re.compile(
 class Action:
     """A piece of code that an interpreter was given.
 
-    ``whole``: it ran to its end or to an exception of its own, so that another interpreter that is
-    given the same code should come to the same. Else it was interrupted. ``lost``: nothing of what
-    it did to the interpreter was kept. ``status`` is 0 where it raised nothing.
+    ``whole``: it ran to its end or to an exception of its own, so that the same code should give
+    the same state in another interpreter. Otherwise it was interrupted. ``lost``: its effects on
+    the interpreter are gone. ``status`` is 0 where it raised nothing.
     """
 
     code: str
@@ -55,7 +55,8 @@ class Action:
     status: int | None = 0
 
     def replay_code(self) -> str:
-        """What has to be run to come to the same; of what was interrupted, what it defines."""
+        """Return the code that gives the same state again. Of an interrupted action these are
+        its definitions."""
         if self.lost or self.whole:
             return "" if self.lost else self.code
         try:
@@ -67,22 +68,22 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class PythonState:
-    """A directory, and the actions that led to the namespace as it is: another interpreter can be
-    given them again."""
+    """A directory and the actions that led to the namespace, for another interpreter to run
+    again."""
 
     cwd: str
     actions: tuple[Action, ...] = ()
 
 
 def may_end_interpreter(code: str) -> bool:
-    """Whether an action looks as if it could end or cripple the interpreter that runs it, or run
-    where Ctrl-C does not reach."""
+    """Return whether an action may end or damage the interpreter, or run where Ctrl-C does not
+    reach, judged by its words."""
     return _MAY_END_INTERPRETER.search(code) is not None
 
 
 START_SECONDS = 10.0
-_GRACE_SECONDS = 0.2  # seconds for an interrupted action to come back
-_MAX_INTERRUPTS = 3  # of them, for code that catches the first
+_GRACE_SECONDS = 0.2  # for an interrupted action to return
+_MAX_INTERRUPTS = 3  # for code that catches the first one
 _FORK_SECONDS = 10.0  # for an interpreter to fork
 _RESTORED_NOTE = "[the interpreter ended: it goes on as it was before this action]\n"
 _RESTARTED_NOTE = "[the interpreter ended: a new one was started, without its variables]\n"
@@ -90,9 +91,12 @@ _NUL_BYTE_ERROR = "SyntaxError: source code string cannot contain null bytes\n"
 
 
 class PythonSession:
-    """See ``Session``. ``program`` is the interpreter inside the sandbox, Python 3.7 or later;
-    ``state`` is one to go on from, and ``live`` an interpreter of the same box that is there;
-    without one the actions of the state are run again, each for at most ``seconds``."""
+    """A session in a Python interpreter; see ``Session``.
+
+    ``program`` is the interpreter inside the sandbox, Python 3.7 or later. ``state`` is the state
+    to continue from, and ``interpreter`` a process of the same sandbox that already has it. Without
+    one the actions of the state are run again, each for at most ``rerun_timeout`` seconds.
+    """
 
     def __init__(
         self,
@@ -109,7 +113,7 @@ class PythonSession:
         self._has_run = interpreter is not None
         self._backup: Interpreter | None = None
         self.protected_pids: list[int] = []
-        """Process numbers of what may not be killed with an action, beside the session's own."""
+        """Process numbers, besides the session's own, that must survive an action."""
         try:
             if interpreter is None:
                 self._start(START_SECONDS)
@@ -122,7 +126,7 @@ class PythonSession:
             self.change_directory(state.cwd)
 
     def rerun(self, state: PythonState, timeout: float) -> None:
-        """Come to a state by running its actions again, each for at most ``seconds``."""
+        """Restore a state by running its actions again, each for at most ``timeout`` seconds."""
         self._has_run = True
         for action in state.actions:
             if code := action.replay_code():
@@ -136,34 +140,34 @@ class PythonSession:
 
     @property
     def actions(self) -> tuple[Action, ...]:
-        """What the interpreter was given so far."""
+        """The actions that the interpreter was given so far."""
         return tuple(self._actions)
 
     @property
     def is_unused(self) -> bool:
-        """Whether the interpreter is there and nothing was ever run in it."""
+        """Whether the interpreter is alive and has never run any code."""
         return self._current is not None and not self._has_run
 
     def state(self) -> PythonState:
-        """What another session can be given to run again."""
+        """Return the state that another session can restore."""
         return PythonState(self._cwd, self.actions)
 
     def state_text(self) -> str:
-        """Names and plain values of the namespace, sorted."""
+        """Return the names and plain values of the namespace, sorted."""
         try:
-            live = self.interpreter()
-            live.load_module("values")
-            return live.request("state_text", timeout=_FORK_SECONDS) or ""
+            interpreter = self.interpreter()
+            interpreter.load_module("values")
+            return interpreter.request("state_text", timeout=_FORK_SECONDS) or ""
         except (InterpreterEndedError, RefusedError):
             return ""
 
     def use_interpreter(self) -> Interpreter:
-        """As ``interpreter``, to have something run there that is no action."""
+        """Return the live process to run code in it that is no action."""
         self._has_run = True
         return self.interpreter()
 
     def interpreter(self) -> Interpreter:
-        """The live process. Raises InterpreterEndedError where there is none."""
+        """Return the live process. Raises InterpreterEndedError where there is none."""
         if self._current is None:
             raise InterpreterEndedError
         return self._current
@@ -171,18 +175,18 @@ class PythonSession:
     # ---------------------------------------------------------------- beginning
     def _start(self, timeout: float) -> Interpreter:
         try:
-            live = Interpreter.start(self._sandbox, self._program, self._cwd, timeout)
+            interpreter = Interpreter.start(self._sandbox, self._program, self._cwd, timeout)
         except (FileNotFoundError, NotADirectoryError):
             if self._cwd == "/":
                 raise
-            self._cwd = "/"  # it was removed
+            self._cwd = "/"  # the directory was removed
             return self._start(timeout)
-        live.notify("load", *guest_module("tracebacks"))
-        self._current = live
-        return live
+        interpreter.notify("load", *guest_module("tracebacks"))
+        self._current = interpreter
+        return interpreter
 
     def change_directory(self, cwd: str) -> None:
-        """Go to a directory, if it is there."""
+        """Change to a directory, if it exists."""
         with suppress(RefusedError):
             self.interpreter().request("chdir", cwd, timeout=_FORK_SECONDS)
             self._cwd = cwd
@@ -198,73 +202,74 @@ class PythonSession:
         collector = Collector(self._sandbox.spec.limits.output)
         deadline = time.monotonic() + timeout
         try:
-            live = self._current or self._start(timeout + _GRACE_SECONDS)
+            interpreter = self._current or self._start(timeout + _GRACE_SECONDS)
         except (OSError, SandboxError) as e:
             if is_infrastructure_failure(e):
                 raise
             return ExecResult("", 127, note=f"[no interpreter can be started: {e}]\n")
         mark = self._sandbox.mark()
         try:
-            self._refresh_backup(live, code)
+            self._refresh_backup(interpreter, code)
             number = len(self._actions) + 1
             left = deadline - time.monotonic()
-            report = live.request("run", number, code, into=collector, timeout=left)
+            report = interpreter.request("run", number, code, into=collector, timeout=left)
             timed_out = report is None
             if report is None:
-                report = self._interrupt(live, collector, mark)
+                report = self._interrupt(interpreter, collector, mark)
             status, self._cwd = _parse_report(report)
         except (InterpreterEndedError, RefusedError):
-            return self._replace_interpreter(live, code, collector, deadline, mark)
-        drain(live.output, collector)
+            return self._replace_interpreter(interpreter, code, collector, deadline, mark)
+        drain(interpreter.output, collector)
         ended = None if timed_out else status
         self._actions.append(Action(code, whole=not timed_out, status=ended))
         return ExecResult(decode(collector.bytes()), ended, timed_out, collector.dropped)
 
-    def _refresh_backup(self, live: Interpreter, code: str) -> None:
-        """Have a copy of the interpreter wait where an action may need it, if there can be one."""
+    def _refresh_backup(self, interpreter: Interpreter, code: str) -> None:
+        """Fork the interpreter as a backup where an action may need one and a fork is possible."""
         if self._backup is not None:
             self._backup.close()
         self._backup = None
         if may_end_interpreter(code):
             with suppress(RefusedError):
-                self._backup = live.fork("backup", _FORK_SECONDS)
+                self._backup = interpreter.fork("backup", _FORK_SECONDS)
 
     @property
     def own_pids(self) -> Sequence[int]:
-        """The numbers of the processes that are this session's, not an action's."""
-        mine = [i.pid for i in (self._current, self._backup) if i is not None]
-        return [*mine, *self.protected_pids]
+        """The process numbers that belong to the session and not to an action."""
+        pids = [i.pid for i in (self._current, self._backup) if i is not None]
+        return [*pids, *self.protected_pids]
 
-    def _interrupt(self, live: Interpreter, collector: Collector, mark: int) -> str:
+    def _interrupt(self, interpreter: Interpreter, collector: Collector, mark: int) -> str:
         """Make the interpreter give up the action, or raise InterpreterEndedError."""
         for _ in range(_MAX_INTERRUPTS):
-            live.interrupt()
-            report = live.wait(collector, _GRACE_SECONDS)
+            interpreter.interrupt()
+            report = interpreter.wait(collector, _GRACE_SECONDS)
             if report is not None:
                 self._sandbox.kill_since(mark, keep=self.own_pids)
                 return report
         raise InterpreterEndedError
 
     def _replace_interpreter(
-        self, live: Interpreter, code: str, collector: Collector, deadline: float, mark: int
+        self, interpreter: Interpreter, code: str, collector: Collector, deadline: float, mark: int
     ) -> ExecResult:
-        """The copy, or a new interpreter, takes the place of one that is gone or not trusted."""
+        """Put the backup, or a new interpreter, in the place of one that has ended or is not
+        trusted."""
         timed_out = time.monotonic() >= deadline
-        live.kill()
-        status = None if timed_out else live.exit_status(_GRACE_SECONDS)
+        interpreter.kill()
+        status = None if timed_out else interpreter.exit_status(_GRACE_SECONDS)
         self._current = None
         if timed_out:
             self._sandbox.kill_since(mark, keep=self.own_pids)
-        drain(live.output, collector)
-        live.close()
+        drain(interpreter.output, collector)
+        interpreter.close()
         self._actions.append(Action(code, whole=False, lost=True, status=status))
         result = (decode(collector.bytes()), status, timed_out, collector.dropped)
-        copy, self._backup = self._backup, None
-        if copy is not None and copy.is_responsive(_FORK_SECONDS):
-            self._current = copy
+        backup, self._backup = self._backup, None
+        if backup is not None and backup.is_responsive(_FORK_SECONDS):
+            self._current = backup
             return ExecResult(*result, note=_RESTORED_NOTE)
-        if copy is not None:
-            copy.close()
+        if backup is not None:
+            backup.close()
         self._actions = self._actions_as_lost()
         try:
             self._start(max(0.0, deadline - time.monotonic()) + START_SECONDS)
@@ -275,7 +280,8 @@ class PythonSession:
         return ExecResult(*result, note=_RESTARTED_NOTE)
 
     def _actions_as_lost(self) -> list[Action]:
-        """The actions so far, none of which has left anything in a new interpreter."""
+        """Return the actions so far, marked as lost: a new interpreter has none of their
+        effects."""
         return [Action(a.code, a.whole, True, a.status) for a in self._actions]
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
-"""Reads the plain values that an interpreter hands out: as data, whatever the agent's code was.
+"""Decodes the plain values that an interpreter sends: as data, whatever the agent's code was.
 
-Only built-in types come of it. Nothing that is read runs, and an object that was none of these is
-an ``Opaque`` here, which equals nothing. What would take long to read, to compare or to calculate
-with is refused by its size.
+Only values of built-in types come out, and no decoded text is run. Any other object becomes an
+``Opaque``, which equals nothing. Values that would take long to decode, compare or calculate with
+are refused by their size.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MAX_HASHED = 10_000  # elements of all sets, keys and values of all dictionarie
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Opaque:
-    """A value that cannot be handed out: its type's name, and whether it counts as true."""
+    """A value that cannot be sent: its type's name, and its truth value."""
 
     kind: str
     truth: bool
@@ -30,7 +30,7 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IteratorItems:
-    """What an iterator, which is gone now, gave. It equals nothing, as iterators do not."""
+    """The items of an iterator that is used up now. It equals nothing, as iterators do not."""
 
     kind: str
     items: tuple[Any, ...]
@@ -41,7 +41,7 @@ class IteratorItems:
 
 @dataclass(frozen=True, slots=True)
 class ReprValue:
-    """A decimal, a fraction, a date and the like, by what it shows."""
+    """A decimal, a fraction, a date and the like, given by its ``repr``."""
 
     kind: str
     text: str
@@ -59,7 +59,7 @@ class ExceptionInfo:
 
 
 def decode_value(text: str) -> Any:
-    """The value in a text. Raises ValueError for what is none, whatever is wrong with it."""
+    """Return the value that a text holds. Raises ValueError for any text without a valid value."""
     try:
         return _decode_row(json.loads(text))
     except RecursionError as e:
@@ -76,7 +76,7 @@ def _decode_row(row: Any) -> Any:
 
 
 def decode_values(text: str, count: int) -> list[Any]:
-    """The ``count`` values of a list. Raises ValueError as ``read``."""
+    """Return the ``count`` values of a list. Raises ValueError as ``decode_value``."""
     try:
         rows = json.loads(text)
     except RecursionError as e:
@@ -100,8 +100,11 @@ def _range(numbers: list[Any]) -> range:
 
 
 def _decode(row: Any, hashed: list[int]) -> Any:
-    """``hashed`` counts down what may still be put into sets and dictionaries: an agent can choose
-    numbers that all lie in one place of a table."""
+    """Decode one row.
+
+    ``hashed`` counts down how many more elements may go into sets and dictionaries: an agent can
+    choose numbers whose hashes all collide.
+    """
     if row is None or isinstance(row, bool | int | str):
         return row
     if not isinstance(row, list) or not row or not isinstance(row[0], str):

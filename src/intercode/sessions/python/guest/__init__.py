@@ -1,4 +1,4 @@
-"""What runs inside a sandbox, in the image's own Python (3.7 or later): the standard library only.
+"""Code that runs in the sandbox, in the image's own Python (3.7 or later); standard library only.
 
-The files are read by the session and handed to the interpreter as text; nothing imports them there.
+The session reads these files and hands them to the interpreter as text. Nothing imports them there.
 """

@@ -1,9 +1,9 @@
-"""Runs an agent's code in one interpreter, action after action, and forks it when it is told to.
+"""Runs an agent's code in one interpreter, action after action, and forks it on request.
 
-Handed to a bare interpreter in a box as text. It answers requests on a socket of its own: the code
-that it runs lives in the same process and can do all that this file can, so whatever is said on
-that socket is the agent's word, and nobody outside takes it for more. Only modules that cost
-nothing to load are used until an exception has to be shown.
+A bare interpreter in a sandbox gets this file as text. It answers requests on a socket of its own.
+The agent's code runs in the same process and can do all that this file can, so the near side treats
+every answer as the agent's. Only modules that cost nothing to load are used until an exception has
+to be shown.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-CONTROL_FD, BACKUP_FD = 63, 61  # descriptors: the socket, and a copy of where output goes
+CONTROL_FD, BACKUP_FD = 63, 61  # the socket, and a copy of the output descriptor
 _HEADER = 8  # bytes of a request's length, in hexadecimal
 _ONLY_AST = 1024  # of compile(): ast.PyCF_ONLY_AST
 _FUTURE_FLAGS = 0x1FE0000  # of compile(): the bits of `from __future__`, since Python 3.8
@@ -29,11 +29,14 @@ _FILE_NAME = "<intercode>"  # what this file calls itself in a traceback
 
 
 class RefusedError(Exception):
-    """What cannot be done now, in words for whoever asked."""
+    """A request that cannot be met now; the message is the reason."""
 
 
 class Server:
-    """``space`` is the agent's namespace; ``pid`` is this process, none that the agent forked."""
+    """Answers the requests of the session.
+
+    ``namespace`` is the agent's. ``pid`` is this process, not one that the agent forked.
+    """
 
     def __init__(self) -> None:
         self.pid = posix.getpid()
@@ -45,7 +48,7 @@ class Server:
         self.namespace["__annotations__"] = {}
         self.sources: dict[str, str] = {}
         self.futures = 0
-        self.format_exception: Any = repr  # until showing.py is loaded
+        self.format_exception: Any = repr  # until tracebacks.py is loaded
         self.output = posix.fstat(1)[1:3]
         posix.dup2(1, BACKUP_FD, False)
         posix.set_inheritable(CONTROL_FD, False)
@@ -58,7 +61,7 @@ class Server:
         self.restore_streams()
 
     def serve(self) -> NoReturn:
-        """Answer requests until the owner hangs up."""
+        """Answer requests until the owner closes the socket."""
         while True:
             request, fds = self.receive()
             try:
@@ -69,8 +72,8 @@ class Server:
 
     def receive(self) -> tuple[tuple[Any, ...], list[int]]:
         try:
-            space, kept_back = _socket.CMSG_SPACE(8), _socket.MSG_CMSG_CLOEXEC
-            head, extra, _, _ = self.socket.recvmsg(_HEADER, space, kept_back)
+            space, close_on_exec = _socket.CMSG_SPACE(8), _socket.MSG_CMSG_CLOEXEC
+            head, extra, _, _ = self.socket.recvmsg(_HEADER, space, close_on_exec)
             body, left = b"", int(head, 16)
             while left:
                 part = self.socket.recv(min(left, 1 << 20))
@@ -85,7 +88,7 @@ class Server:
         return marshal.loads(body), fds
 
     def send(self, token: str, answer: str) -> None:
-        if posix.getpid() != self.pid:  # a fork of the agent's has come to the end of its code
+        if posix.getpid() != self.pid:  # a process that the agent forked has run all its code
             posix._exit(0)
         text = token + " " + answer + "\0"
         try:
@@ -95,18 +98,18 @@ class Server:
 
     # ------------------------------------------------------------------ actions
     def run(self, number: int, code: str, fds: list[int]) -> str:
-        """Run an action as a prompt would. Answers its status and the directory."""
+        """Run an action as a prompt does. Answer its status and the directory."""
         name = f"<action {number}>"
         self.sources[name] = code
         status = self.run_guarded(lambda: self.execute(code, name))
         try:
             cwd = posix.getcwd()
-        except OSError:  # it was removed
+        except OSError:  # the directory was removed
             cwd = "/"
         return f"{status} {cwd}"
 
     def execute(self, code: str, name: str) -> None:
-        """All but the last statement as a module; the last one shows the value that it has."""
+        """Run all but the last statement as a module. The last one also shows its value."""
         flags = _ONLY_AST | self.futures
         tree = compile(code, name, "exec", flags, True)
         last = [tree.body.pop()] if tree.body and type(tree.body[-1]).__name__ == "Expr" else []
@@ -122,7 +125,10 @@ class Server:
             exec(part, self.namespace)
 
     def run_guarded(self, work: Any) -> int:
-        """Do what runs code of the agent's; 0, 1 for an exception, or what `sys.exit` was given."""
+        """Call ``work``, which runs the agent's code.
+
+        Returns 0, 1 for an exception, or the status given to `sys.exit`.
+        """
         status = 1
         self.restore_streams()
         try:
@@ -140,7 +146,7 @@ class Server:
         return status
 
     def clean_up(self) -> None:
-        """Nothing of the agent's may break into what is done between two actions."""
+        """Undo what the agent's code installed, so that none of it runs between two actions."""
         while True:
             try:
                 _signal.signal(_signal.SIGINT, _signal.SIG_IGN)
@@ -156,7 +162,7 @@ class Server:
                 continue
 
     def restore_streams(self) -> None:
-        """Standard streams as they were, whatever the last action did to them."""
+        """Restore the standard streams, whatever the last action did to them."""
         for fd in (1, 2):
             try:
                 if posix.fstat(fd)[1:3] == self.output:
@@ -184,13 +190,15 @@ class Server:
 
     # -------------------------------------------------------------------- forks
     def fork(self, purpose: str, fds: list[int]) -> str:
-        """Go on twice: a child answers on the socket that came with the request. ``care``: not
-        where the child would lack a thread (``alone``), nor where it would share a file that is
-        open for writing (``apart``)."""
+        """Fork the process. The child answers on the socket that came with the request.
+
+        ``purpose``: a ``backup`` is refused where the child would lack a thread; a ``snapshot``
+        also where it would share a file that is open for writing.
+        """
         control = fds[0]
         try:
             self.check_fork(purpose)
-            random = sys.modules.get("random")  # it seeds itself anew in a fork
+            random = sys.modules.get("random")  # it seeds itself again in a fork
             chance = random.getstate() if random else None
             child = posix.fork()
             if child == 0:
@@ -199,13 +207,13 @@ class Server:
                 posix.dup2(control, CONTROL_FD, False)
                 self.pid = posix.getpid()
                 if purpose == "snapshot":
-                    posix.chdir("/")  # other files may come to be there while it waits
+                    posix.chdir("/")  # the directory may be replaced while the fork waits
                 if chance is not None:
                     random.setstate(chance)  # type: ignore[union-attr]
                 return str(self.pid)
             try:
                 if purpose != "test":
-                    posix.waitpid(child, 0)  # not to be found by the agent's own wait()
+                    posix.waitpid(child, 0)  # so that the agent's wait() does not find it
             except OSError:
                 pass
             return "0"
@@ -228,7 +236,8 @@ class Server:
 
     # ------------------------------------------------------------------ the rest
     def after_restore(self, fds: list[int]) -> str:
-        """The first request after the process was moved to another box."""
+        """Take the new process number: the first request after the process was moved to another
+        sandbox."""
         self.pid = posix.getpid()
         return str(self.pid)
 
@@ -240,8 +249,8 @@ class Server:
         return ""
 
     def load(self, magic: bytes, code: bytes, source: str, fds: list[int]) -> str:
-        """Learn more requests, from another file of this directory: compiled, by a Python with this
-        magic number, and as text."""
+        """Load another guest module, which adds requests: compiled by a Python with this magic
+        number, and as text."""
         import _frozen_importlib_external as importing
 
         more: dict[str, Any] = {
@@ -256,8 +265,10 @@ class Server:
 
 
 class LazySiteFinder:
-    """Looks for what is not in the standard library, once something is asked for that is not: to
-    prepare for it would take half of an interpreter's start."""
+    """Prepares the search for packages once one is imported that is not in the standard library.
+
+    Preparing it at the start would take half of the interpreter's start.
+    """
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         sys.meta_path.remove(self)
@@ -270,7 +281,7 @@ class LazySiteFinder:
 
 
 def open_stream(fd: int) -> Any:
-    """A standard stream as on a terminal: text in UTF-8, handed on line by line."""
+    """Open a standard stream as on a terminal: text in UTF-8, flushed at every line."""
     raw = _io.FileIO(fd, "wb" if fd else "rb", closefd=False)
     buffer = _io.BufferedWriter(raw) if fd else _io.BufferedReader(raw)
     stream = _io.TextIOWrapper(buffer, "utf-8", "backslashreplace", line_buffering=bool(fd))
@@ -279,7 +290,7 @@ def open_stream(fd: int) -> Any:
 
 
 def leave(code: Any = None) -> None:
-    """What `exit` and `quit` are at a prompt."""
+    """Raise SystemExit, as `exit` and `quit` do at a prompt."""
     raise SystemExit(code)
 
 

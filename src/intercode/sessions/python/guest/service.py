@@ -1,7 +1,7 @@
-"""Runs code the way the InterCode authors' service does, for the ``original`` profile.
+"""Runs code as the InterCode authors' service does, for the ``original`` profile.
 
-Loaded by host.py when it is asked to. One namespace; a piece of code is executed as it is, and what
-it printed is answered as one text, or the text of the exception as another.
+server.py loads this file on request. There is one namespace. A piece of code is executed as it is,
+and the answer is what it printed or the text of its exception.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-SERVER: Any = None  # who has loaded this file
+SERVER: Any = None  # set by install()
 
 
 def run_code(code: str) -> tuple[str, str]:
-    """What a piece of code printed, and the text of the exception that it raised, if any."""
+    """Run a piece of code. Return what it printed and the text of its exception, if any."""
     import _io
 
     printed, complained = _io.StringIO(), _io.StringIO()
@@ -47,8 +47,10 @@ def json_text(value: str) -> str:
 
 
 def serve(reset: bool, codes: tuple[str, ...], fds: list[int]) -> str:
-    """Run pieces of code one after the other, in an empty namespace if ``reset``. Answers a JSON
-    list of what each printed and how it failed, and the directory."""
+    """Run pieces of code one after another, in an empty namespace if ``reset``.
+
+    Answers a JSON list with what each one printed and its error.
+    """
     if reset:
         SERVER.namespace.clear()
     rows: list[Any] = [run_code(code) for code in codes]
@@ -56,7 +58,7 @@ def serve(reset: bool, codes: tuple[str, ...], fds: list[int]) -> str:
 
 
 def install(server: Any) -> dict[str, Any]:
-    """Take part in a host. Returns more requests that it can answer."""
+    """Join a server. Return the requests that this module answers."""
     global SERVER
     SERVER = server
     return {"serve": serve}

@@ -1,7 +1,7 @@
-"""Words an exception as a prompt does, with the lines of the code that the agent wrote.
+"""Formats an exception as a prompt does, with source lines from the agent's actions.
 
-Loaded by host.py when it is asked to. The module traceback does the same, but to load it takes
-longer than to start an interpreter.
+server.py loads this file on request. The module traceback does the same, but loading it takes
+longer than starting an interpreter.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-SERVER: Any = None  # who has loaded this file
+SERVER: Any = None  # set by install()
 _MAX_FRAMES = 60  # frames of one exception that are shown, the first and the last ones
 _MAX_REPEATED = 3  # frames in a row that are at the same place, before the others are only counted
 _MAX_SOURCE = 1 << 20  # bytes of a file of which a line is shown
@@ -20,7 +20,7 @@ _CONTEXT_TEXT = "\nDuring handling of the above exception, another exception occ
 
 
 def format_exception(error: BaseException) -> str:
-    """An exception with those that led to it, as text."""
+    """Return an exception, with those that led to it, as text."""
     parts: list[str] = []
     seen: set[int] = set()
     current: BaseException | None = error
@@ -48,23 +48,23 @@ def format_one(error: BaseException) -> str:
 
 
 def frame_texts(trace: Any) -> Any:
-    """Each frame that is not the host's, worded; many at one place are counted."""
+    """Yield a text for each frame that is not the server's. Many frames at one line are counted."""
     before, alike = None, 0
     while trace is not None:
         code = trace.tb_frame.f_code
-        place = (code.co_filename, trace.tb_lineno, code.co_name)
+        position = (code.co_filename, trace.tb_lineno, code.co_name)
         trace = trace.tb_next
-        if place[0] == _FILE_NAME:
+        if position[0] == _FILE_NAME:
             continue
-        alike = alike + 1 if place == before else 1
-        before = place
+        alike = alike + 1 if position == before else 1
+        before = position
         after = None
         if trace is not None:
             code = trace.tb_frame.f_code
             after = (code.co_filename, trace.tb_lineno, code.co_name)
         if alike <= _MAX_REPEATED:
-            yield frame_text(*place)
-        elif after != place:
+            yield frame_text(*position)
+        elif after != position:
             left = alike - _MAX_REPEATED
             yield f"  [Previous line repeated {left} more time{'s' if left > 1 else ''}]\n"
 
@@ -111,7 +111,7 @@ def exception_lines(error: BaseException) -> str:
 
 
 def syntax_error_lines(error: SyntaxError) -> str:
-    """The line that does not parse, and a mark below the place."""
+    """Return the line that does not parse, with a mark under the column."""
     text = (error.text or source_line(str(error.filename), error.lineno or 0)).rstrip("\n")
     shown = f'  File "{error.filename}", line {error.lineno}\n'
     stripped = text.lstrip()
@@ -119,16 +119,16 @@ def syntax_error_lines(error: SyntaxError) -> str:
         return shown
     shown += f"    {stripped}\n"
     if error.offset is not None:
-        place = max(0, error.offset - 1 - (len(text) - len(stripped)))
+        position = max(0, error.offset - 1 - (len(text) - len(stripped)))
         end = getattr(error, "end_offset", None) or 0
         same = getattr(error, "end_lineno", None) == error.lineno
         width = end - error.offset if same and end > error.offset else 1
-        shown += "    " + " " * place + "^" * min(width, max(1, len(stripped) - place)) + "\n"
+        shown += "    " + " " * position + "^" * min(width, max(1, len(stripped) - position)) + "\n"
     return shown
 
 
 def install(server: Any) -> dict[str, Any]:
-    """Take part in a host. Returns more requests that it can answer."""
+    """Join a server. This module adds no requests."""
     global SERVER
     SERVER = server
     server.format_exception = format_exception

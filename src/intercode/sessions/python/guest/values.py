@@ -1,7 +1,7 @@
-"""Hands plain values out of an interpreter, as data that nothing of the agent's decides about.
+"""Encodes plain values as data, without calling any code of the agent's.
 
-Loaded by host.py when it is asked to. What is sent is the agent's word on what its code came to;
-whether that is right is found out elsewhere, by who knows the right value.
+server.py loads this file on request. A sent value is the agent's claim about what its code
+returned. Whether it is right is decided outside, where the right value is known.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-SERVER: Any = None  # who has loaded this file
+SERVER: Any = None  # set by install()
 _MAX_DEPTH, _MAX_VALUES = 60, 200_000
 _MAX_JSON_INTEGER = 1 << 53
 _REPR_MODULES = (
@@ -30,10 +30,11 @@ def json_text(value: str) -> str:
 
 
 class Encoder:
-    """A value as JSON: numbers and texts as they are, everything else a list with its kind first.
+    """Encodes a value as JSON: numbers and texts as they are, any other value as a list with its
+    kind first.
 
-    What an agent's own subclass of a built-in type says of itself is not asked: the built-in's
-    methods read what it holds.
+    Methods of an agent's subclass of a built-in type are not called: the built-in type's own
+    methods read the content.
     """
 
     def __init__(self) -> None:
@@ -120,7 +121,7 @@ def encode_exception(error: BaseException) -> str:
 
 
 def evaluate(expression: str, space: dict[str, Any]) -> str:
-    """What an expression comes to, or the exception that it raises, encoded."""
+    """Return the value of an expression, or the exception that it raised, encoded."""
     try:
         return Encoder().encode(eval(compile(expression, "<test>", "eval", 0, True), space))
     except BaseException as e:
@@ -128,24 +129,25 @@ def evaluate(expression: str, space: dict[str, Any]) -> str:
 
 
 def evaluate_all(expressions: tuple[str, ...], fds: list[int]) -> str:
-    """What expressions come to in the agent's namespace."""
+    """Return the values of expressions in the agent's namespace."""
     found: list[str] = []
     SERVER.run_guarded(lambda: found.extend(evaluate(e, SERVER.namespace) for e in expressions))
     return "[" + ",".join(found) + "]"
 
 
 def evaluate_clean(setup: str, expressions: tuple[str, ...], fds: list[int]) -> str:
-    """The same where no agent's code has run: any module that is named is there."""
+    """Return the values of expressions where no agent's code has run. Modules are imported by
+    name."""
     space: dict[str, Any] = ImportingNamespace(vars(sys.modules["builtins"]))
     try:
         exec(compile(setup, "<setup>", "exec", 0, True), space)
     except Exception:
-        pass  # it needs what only a solution defines; what does not, is there
+        pass  # the rest needs a solution; the definitions before it are there
     return "[" + ",".join(evaluate(e, space) for e in expressions) + "]"
 
 
 class ImportingNamespace(dict):  # type: ignore[type-arg]
-    """A namespace in which an unknown name is the module of that name."""
+    """A namespace in which an unknown name is the module with that name."""
 
     def __missing__(self, name: str) -> Any:
         try:
@@ -155,7 +157,7 @@ class ImportingNamespace(dict):  # type: ignore[type-arg]
 
 
 def alias(name: str, other: str, fds: list[int]) -> str:
-    """Have ``name`` mean what ``other`` does."""
+    """Make ``name`` mean what ``other`` means."""
     if other in SERVER.namespace:
         SERVER.namespace[name] = SERVER.namespace[other]
     else:
@@ -164,7 +166,7 @@ def alias(name: str, other: str, fds: list[int]) -> str:
 
 
 def call(name: str, arguments: list[Any], fds: list[int]) -> str:
-    """What a function, or a method of a class ``Solution``, returns for plain arguments."""
+    """Return what a function, or a method of a class ``Solution``, returns for plain arguments."""
     found: list[str] = []
 
     def work() -> None:
@@ -180,17 +182,19 @@ def call(name: str, arguments: list[Any], fds: list[int]) -> str:
 
 
 def run_program(code: str, fds: list[int]) -> str:
-    """Run a whole program, with what it reads on the descriptor that came with the request."""
+    """Run a whole program. Its input is the descriptor that came with the request."""
     import posix
 
     posix.dup2(fds[0], 0)
     return str(
-        SERVER.run_guarded(lambda: exec(compile(code, "<program>", "exec", 0, True), SERVER.namespace))
+        SERVER.run_guarded(
+            lambda: exec(compile(code, "<program>", "exec", 0, True), SERVER.namespace)
+        )
     )
 
 
 def namespace_text(fds: list[int]) -> str:
-    """The namespace as text that depends on nothing but what it holds."""
+    """Return the namespace as text that depends on its content only."""
     lines = []
     for name, value in sorted(SERVER.namespace.items()):
         if name.startswith("__"):
@@ -205,10 +209,10 @@ def namespace_text(fds: list[int]) -> str:
 
 
 def install(server: Any) -> dict[str, Any]:
-    """Take part in a host. Returns more requests that it can answer."""
+    """Join a server. Return the requests that this module answers."""
     global SERVER
     SERVER = server
     return {
-        "values": evaluate_all, "clean": evaluate_clean, "alias": alias, "call": call, "program": run_program,
-        "state_text": namespace_text,
+        "values": evaluate_all, "clean": evaluate_clean, "alias": alias, "call": call,
+        "program": run_program, "state_text": namespace_text,
     }  # fmt: skip
