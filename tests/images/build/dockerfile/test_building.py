@@ -170,7 +170,7 @@ def test_copies_go_through_links_and_leave_directories_as_they_are(context: Path
         ("RUN echo gone wrong; exit 7", r"failed \(7\): gone wrong"),
         ("RUN []", "there is no program"),
         ("ONBUILD RUN true", "ONBUILD"),
-        ("COPY [z-a] /a", "'\\[z-a\\]' is no pattern"),
+        ("COPY [z-a] /a", "'\\[z-a\\]' is not a pattern"),
         ("COPY files/x /usr/lib/x", "the machine's own /usr"),
         ("COPY files/x /etc", "^"),
         ("SHELL bash -c", "write a list"),
@@ -212,7 +212,7 @@ def test_no_detour_leads_to_files_of_this_machine(context: Path) -> None:
     for name in (f"dir:{context.parent}", f"recipe:{context}/r.toml"):
         with pytest.raises(UsageError, match="lies outside of"):
             build(context, f"FROM {name}\n")
-    with pytest.raises(DataError, match="'\\[z-a\\]' is no pattern"):
+    with pytest.raises(DataError, match="'\\[z-a\\]' is not a pattern"):
         (context / ".dockerignore").write_text("[z-a]\n")
         build(context, "FROM host\n")
 

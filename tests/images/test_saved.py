@@ -196,7 +196,7 @@ def test_a_configuration_that_is_not_what_its_name_says(
 
 
 CONFIG: list[tuple[dict[str, Any], str]] = [
-    ({"rootfs": {"diff_ids": ["sha256:short"]}}, "is no digest"),
+    ({"rootfs": {"diff_ids": ["sha256:short"]}}, "is not a digest"),
     ({"rootfs": {"diff_ids": []}}, "has 1 layers, its configuration names 0"),
     ({"rootfs": None}, "rootfs"),
     ({"rootfs": {"diff_ids": "x"}}, "diff_ids"),
@@ -220,17 +220,17 @@ def test_faulty_configurations(
     ("files", "says"),
     [
         ({"x": b""}, "holds no manifest.json"),
-        ({"manifest.json": b"{"}, "is no JSON"),
+        ({"manifest.json": b"{"}, "is not valid JSON"),
         ({"manifest.json": b"{}"}, "holds a dict where a list belongs"),
         ({"manifest.json": b"[]"}, "names no image"),
-        ({"manifest.json": b"[" * 100_000}, "is no JSON"),
+        ({"manifest.json": b"[" * 100_000}, "is not valid JSON"),
         ({"manifest.json": b'[{"Config": "../../etc/passwd", "Layers": []}]'}, "lacks"),
         ({"manifest.json": b'[{"Config": "c", "Layers": [1]}]', "c": b"{}"}, "no names"),
         ({"manifest.json": b'[{"Config": "c", "Layers": []}]', "c": b"{}"}, "rootfs"),
         ({"index.json": b"{}", "oci-layout": b""}, "nothing"),
-        ({"index.json": b'{"manifests": [{"digest": "sha256:../../x"}]}'}, "is no digest"),
-        ({"index.json": b'{"manifests": [{"digest": "md5:00"}]}'}, "is no digest"),
-        ({"index.json": b'{"manifests": 7}'}, "is no list"),
+        ({"index.json": b'{"manifests": [{"digest": "sha256:../../x"}]}'}, "is not a digest"),
+        ({"index.json": b'{"manifests": [{"digest": "md5:00"}]}'}, "is not a digest"),
+        ({"index.json": b'{"manifests": 7}'}, "is not of type list"),
     ],
 )
 def test_faulty_archives(files: dict[str, bytes], says: str, tmp_path: Path, cache: Path) -> None:
@@ -278,7 +278,7 @@ def test_parts_that_are_no_plain_files(saved: Saved, tmp_path: Path, cache: Path
     blob = folder / "blobs/sha256" / json.loads(index.read_text())["manifests"][0]["digest"][7:]
     blob.unlink()
     os.mkfifo(blob)
-    with pytest.raises(DataError, match="is no plain file"):
+    with pytest.raises(DataError, match="is not a plain file"):
         resolve(f"oci:{folder}", cache)
     shutil.rmtree(folder / "blobs")
     with pytest.raises(DataError, match=r"lacks blobs/sha256/.* save it again"):

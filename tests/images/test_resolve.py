@@ -93,8 +93,8 @@ def test_host_and_recipes(cache: Path, archive: Path) -> None:
 def test_what_is_no_image(tree: Path, archive: Path, cache: Path) -> None:
     for spec, says in [
         ("debian:12", "host, dir:/path, tar:/path.tar, recipe:NAME, docker-archive:"),
-        ("", "is no image"),
-        ("tar:", "is no image"),
+        ("", "is not an image"),
+        ("tar:", "is not an image"),
         (str(tree), f"did you mean dir:{tree}"),
         (str(archive), f"did you mean tar:{archive}"),
         (f"tar:{tree}", f"there is no file {tree}"),

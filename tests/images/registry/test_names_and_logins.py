@@ -119,7 +119,7 @@ def test_helper_programs(file: Path, tmp_path: Path) -> None:
     )
     assert credentials.find_credentials("b.example") == credentials.Credentials(token="t")
     assert credentials.find_credentials("c.example") is None
-    with pytest.raises(ConfigError, match="what is no login"):
+    with pytest.raises(ConfigError, match="what is not a login"):
         credentials.find_credentials("d.example")
     with pytest.raises(ConfigError, match="which is not here"):
         credentials.find_credentials("e.example")

@@ -141,7 +141,7 @@ def test_kept_under_a_name(tmp_path: Path, cache: Path) -> None:
     with pytest.raises(UsageError, match=r"no image is kept .*'other' \(image:my/tool-1.0\)"):
         resolve("image:other", cache)
     for name in ("", "a b", "../x", "x" * 200):
-        with pytest.raises(UsageError, match="is no name for an image"):
+        with pytest.raises(UsageError, match="is not a name for an image"):
             saved_images.import_image(first, name, cache)
     with pytest.raises(UsageError, match="cannot be kept"):
         saved_images.import_image(resolve("host", cache), "host", cache)

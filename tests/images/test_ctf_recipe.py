@@ -41,7 +41,7 @@ def test_links_are_made_before_the_image_is_cleaned(tmp_path: Path) -> None:
     (link,) = (a for a in argv if "ln -s" in a)
     assert link == '--customize-hook=ln -s Cryptodome "$1"/usr/lib/python3/dist-packages/Crypto'
     text = 'suite = "bookworm"\ndate = "20261120"\npackages = ["bash"]\nlinks = ["a"]\n'
-    with pytest.raises(ConfigError, match="is no dict"):
+    with pytest.raises(ConfigError, match="is not of type dict"):
         packaged.parse_recipe("mine", text)
 
 
@@ -60,7 +60,7 @@ def test_a_layer_elsewhere_than_at_the_root(tmp_path: Path) -> None:
     assert resolve_layer(spec, cache) == made
     assert resolve_layer(LayerSpec("dir", source, destination="/a/c"), cache).digest != made.digest
     (source / "link").symlink_to("keep")
-    with pytest.raises(UsageError, match="is no plain file"):
+    with pytest.raises(UsageError, match="is not a plain file"):
         resolve_layer(spec, cache)
     with pytest.raises(DataError, match="points outside"):
         resolve_layer(LayerSpec("dir", source, destination="/../x"), cache)
