@@ -123,7 +123,7 @@ def test_what_goes_with_a_cluster_is_refused_without_one(
 ) -> None:
     words = ["eval", dataset, "--agent", "gold", "--out", str(tmp_path / "out")]
     assert main([*words, "--address", "head:6379"]) == 2
-    assert "goes with --runner ray" in capsys.readouterr().err
+    assert "needs --runner ray" in capsys.readouterr().err
     assert main([*words, "--runner", "rat"]) == 2
     assert "unknown runner 'rat'; did you mean 'ray'?" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

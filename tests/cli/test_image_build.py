@@ -37,6 +37,6 @@ def test_it_prints_what_image_takes(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert main(["image", "build", str(tmp_path)]) == 0
     assert capsys.readouterr().out == f"recipe:{tmp_path}/recipe.toml\n"
     assert main(["image", "build", str(tmp_path), *chosen]) != 0
-    assert "is no Dockerfile" in capsys.readouterr().err
+    assert "is not a Dockerfile" in capsys.readouterr().err
     assert main(["image", "build", "nonesuch"]) != 0
     assert "unknown image recipe" in capsys.readouterr().err

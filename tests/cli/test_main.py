@@ -61,7 +61,7 @@ def test_help_imports_no_command() -> None:
         (["eval", "starter", "--agent", "gold", "--parallel", "0"], "whole number of at least 1"),
         (["eval", "starter", "--agent", "gold", "--profile", "orignal"], "'original'"),
         (["eval", "starter", "--agent", "gold", "--reward", "no.such:f"], "no.such"),
-        (["eval", "starter", "--agent", "gold", "--image", "hots"], "is no image"),
+        (["eval", "starter", "--agent", "gold", "--image", "hots"], "is not an image"),
         (["eval", "starter", "--agent", "gold", "--tasks", "starter/bash/x"], "unknown task"),
         (["eval", "starter", "--agent", "gold", "--agent-option", "a=1"], "no option 'a'"),
         (["eval", "starter", "--agent", "try-again"], "--model"),
@@ -71,7 +71,7 @@ def test_help_imports_no_command() -> None:
         (["list", "agnets"], "did you mean 'agents'"),
         (["image", "build", "nl2bsh"], "did you mean 'nl2bash'"),
         (["data", "fetch", "nl2bsh"], "did you mean 'nl2bash'"),
-        (["data", "fetch", "nl2bash", "--mirror", "nowhere"], "no http:// or https:// address"),
+        (["data", "fetch", "nl2bash", "--mirror", "nowhere"], "not an http:// or https:// address"),
         (["data"], "fetch|path"),
     ],
 )

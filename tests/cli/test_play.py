@@ -113,7 +113,7 @@ def test_a_person_guides_an_agent_from_a_script(
     printed = capsys.readouterr().out
     assert "single-turn proposes:\n  echo no\n[Enter: run it] /$ help" in printed
     assert "[Enter: run it] /$ edit\n(type it anew)\n/$ echo hi" in printed
-    assert "let it do what it proposes" in printed
+    assert "run what the agent proposes" in printed
     (made,) = trajectories.read_trajectories(out / trajectories.TRAJECTORIES_FILE)
     (step,) = made.steps
     assert (step.actor, step.action, made.success) == ("human", "echo hi", True)
@@ -129,6 +129,6 @@ def test_resume_takes_no_other_settings(
     assert main(["play", "--resume", "--max-turns", "3"]) == 2
     assert "leave out --max-turns" in capsys.readouterr().err
     assert main(["play", "--resume", "starter"]) == 2
-    assert "no session of starter was left unfinished" in capsys.readouterr().err
+    assert "there is no unfinished session of starter" in capsys.readouterr().err
     assert main(["play"]) == 2
     assert "no dataset is given" in capsys.readouterr().err

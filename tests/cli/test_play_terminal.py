@@ -49,7 +49,7 @@ def test_a_session_with_undo_score_and_an_action_that_is_stopped(
         terminal.ask("undo", "(taken back: echo a > b)", "turn 2")
         terminal.ask("ls b", "No such file", "turn 3")
         terminal.send("touch b; sleep 9\r")
-        terminal.insist("\x03", "(stopped; nothing of it is kept)")
+        terminal.insist("\x03", "(stopped; its effects are undone)")
         terminal.expect("turn 3")
         terminal.send("half a li\x03")
         terminal.ask("ls b", "No such file", "turn 4")
@@ -78,7 +78,7 @@ def test_a_session_that_was_left_goes_on(dataset: str, state: Path, tmp_path: Pa
         terminal.expect("turn 1")
         terminal.ask("x=7; cd /tmp", "/tmp$", "turn 2")
         terminal.send("\x04")
-        terminal.expect("`intercode play --resume` goes on from here.")
+        terminal.expect("`intercode play --resume` resumes this session.")
         assert terminal.wait() == 0
     assert not out.exists()
     with play(state, "--resume") as terminal:
@@ -100,7 +100,7 @@ def test_a_session_that_was_left_goes_on(dataset: str, state: Path, tmp_path: Pa
     assert [s.action for s in first.steps] == ["x=7; cd /tmp", "echo hi", "submit"]
     assert first.success and second.success and not list((state / "unfinished").iterdir())
     with play(state, "--resume") as terminal:
-        terminal.expect("no session was left unfinished")
+        terminal.expect("there is no unfinished session")
         assert terminal.wait() == 2
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
-from intercode.cli.policy_options import pop_policy_options
+from intercode.cli.parser import pop_policy_options
 from intercode.core import trajectories
 
 

@@ -68,7 +68,8 @@ def test_what_cannot_be_undone_is_said(env: InterCodeEnv) -> None:
     play_task(env, 0, person)
     assert person.notes[0] == "cannot take that back: nothing to take back"
     assert person.notes[1] == f"taken back: {SLEEPS}"
-    assert person.notes[2].startswith("not as before: these had been running: sleep")
+    message = "these processes were running and could not be restored: sleep"
+    assert person.notes[2].startswith(message)
 
 
 def test_only_so_many_turns_can_be_undone(env: InterCodeEnv) -> None:

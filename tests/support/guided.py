@@ -12,7 +12,7 @@ from intercode.models import ScriptedModel
 
 TASKS = (Task("t/five", "Print five.", gold="echo five"), Task("t/f", "Make /f.", gold="touch /f"))
 GO, TAKE, BACK, RUN, UNDO, STOP = (
-    Choice(kind) for kind in ("go", "take", "back", "run", "undo", "stop")
+    Choice(kind) for kind in ("accept", "take_over", "hand_back", "run", "undo", "stop")
 )
 
 

@@ -1,8 +1,8 @@
-"""The command line. Each command is a module here, imported only when it is the one asked for.
+"""The command line. Each command is a module of this package, imported only when it is called.
 
-A command's module has ``add(parser)``, which fills the command's own argparse parser, and
-``handle(args) -> int``, which does the work and gives the exit status. Raise the errors of
-errors.py freely: ``main`` prints them as one line.
+The module of a command has ``add_arguments(parser)``, which adds its arguments, and
+``handle(args) -> int``, which runs it and returns the exit status. ``main`` prints the errors of
+``core.errors`` as one line.
 """
 
 from __future__ import annotations
@@ -22,37 +22,39 @@ COMMANDS = {
     "eval": "play a dataset with an agent and print the results",
     "report": "print tables and draw figures from runs and logs",
     "show": "show one episode turn by turn",
-    "view": "look at episodes in a browser, or in one HTML file",
-    "merge": "make one run out of parts from several machines",
-    "compare": "set runs against each other, task by task",
-    "replay": "re-execute recorded episodes and compare",
-    "regrade": "score recorded episodes again in another way",
-    "export": "write episodes in the formats of others",
-    "harbor": "write a dataset's tasks as Harbor's task directories",
-    "bundle": "seal a run so that others can verify it",
-    "serve": "serve environments to trainers elsewhere (OpenEnv)",
-    "verify": "check a bundle and re-execute what it holds",
-    "leaderboard": "make a page of results out of bundles",
-    "check": "prove that a dataset's tasks are sound",
-    "new": "write a task package of your own to start from",
-    "play": "do tasks yourself in the terminal",
-    "doctor": "say what this machine can do and what it lacks",
-    "data": "get a dataset's files from its authors",
+    "view": "show episodes in a browser, or write them to one HTML file",
+    "merge": "merge parts of a run that several machines have played",
+    "compare": "compare runs with each other, task by task",
+    "replay": "execute recorded episodes again and compare",
+    "regrade": "score recorded episodes with another profile or reward",
+    "export": "write episodes in the formats of other tools",
+    "harbor": "write the tasks of a dataset as task directories for Harbor",
+    "bundle": "write a run as one file that others can verify",
+    "serve": "serve environments to trainers over the network (OpenEnv)",
+    "verify": "check a bundle and execute its episodes again",
+    "leaderboard": "write a page of results from bundles",
+    "check": "test that the tasks of a dataset are sound",
+    "new": "create a task package",
+    "play": "play tasks yourself in the terminal",
+    "doctor": "print what this machine can do and what it lacks",
+    "data": "fetch the files of a dataset from its authors",
     "image": "build, fetch, list and remove root file systems",
     "list": "list datasets, agents, environments and rewards",
 }
-"""Commands, each a module of this package, with what ``intercode --help`` says of it."""
+"""The commands and their descriptions in ``intercode --help``. Each is a module of this package."""
 
 _MODULE_NAMES = {"eval": "evaluate", "list": "listing"}
-"""Modules with another name than their command: a submodule would hide the builtin of its name."""
+"""Modules whose name is not that of the command, which is a builtin of Python."""
 
 USAGE, FAILED, INTERRUPTED = 2, 1, 130
-"""Exit statuses: the caller's fault, ours or the machine's, Ctrl-C."""
+"""Exit statuses: wrong usage; a failure of this package or the machine; Ctrl-C."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit status: 0, USAGE, FAILED, INTERRUPTED or a
-    command's own."""
+    """Run the command line.
+
+    Returns 0, USAGE, FAILED, INTERRUPTED or an exit status of the command's own.
+    """
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         return _run(words)
@@ -64,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _print_error("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has seen enough
+    except BrokenPipeError:  # the reader of the output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except OSError as e:
@@ -77,9 +79,9 @@ def _run(words: list[str]) -> int:
     if chosen is not None and chosen not in COMMANDS:
         raise unknown_name_error("command", chosen, list(COMMANDS))
     parser, own, module = _make_parser(chosen)
-    args, strange = parser.parse_known_args(words)
-    if strange:
-        raise own.unknown_argument(strange[0])
+    args, rest = parser.parse_known_args(words)
+    if rest:
+        raise own.unknown_argument(rest[0])
     if module is None:
         parser.print_help()
         return USAGE
@@ -89,13 +91,15 @@ def _run(words: list[str]) -> int:
 
 
 def _make_parser(chosen: str | None) -> tuple[Parser, Parser, ModuleType | None]:
-    """The whole parser, with the arguments of the chosen command only; that command's; its
-    module."""
+    """Return the parser, the parser of the chosen command and its module.
+
+    Only the chosen command has its arguments, as they are in its module.
+    """
     parser = Parser(
         prog="intercode",
         description="Interactive coding with execution feedback: tasks in safe, fresh sandboxes.",
         epilog="Start here:  intercode doctor  |  intercode eval starter --agent gold\n"
-        "Each command explains itself:  intercode eval --help",
+        "Help for a command:  intercode eval --help",
     )
     parser.add_argument("--version", action="version", version=f"intercode {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", title="commands")
@@ -104,7 +108,7 @@ def _make_parser(chosen: str | None) -> tuple[Parser, Parser, ModuleType | None]
         command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         if name == chosen:
             module = importlib.import_module(f"intercode.cli.{_MODULE_NAMES.get(name, name)}")
-            module.add(command)
+            module.add_arguments(command)
             own = command
     return parser, own, module
 

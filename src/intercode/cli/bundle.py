@@ -16,8 +16,8 @@ The bundle holds run.json, the trajectories, a digest of each, and the statement
 confirms or refutes. A run with --deterministic is confirmed to the letter."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.epilog = EXAMPLE
     parser.add_argument("run", type=path, metavar="RUN", help="a run's directory")
     parser.add_argument(

@@ -22,7 +22,7 @@ examples:
   intercode check spider --env-option engine=mysql
       ... and what an SQL result gives away: ties that LIMIT cuts, tables that are empty
   intercode check my_tasks.jsonl --json > today.json
-  intercode check my_tasks.jsonl --against today.json
+  intercode check my_tasks.jsonl --baseline today.json
       ... and does the same as it did when that was written
   intercode check --prompts
       no prompt of this package holds a query or gold of any dataset that is at hand
@@ -30,8 +30,8 @@ examples:
 Exit status: 0 all is sound, 1 something is not, 2 bad usage."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.epilog = EXAMPLE
     parser.add_argument(
         "datasets", nargs="*", metavar="DATASET",
@@ -62,11 +62,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="tasks at the same time (default 2)",
     )
     parser.add_argument(
-        "--no-keep", action="store_true",
+        "--no-gold-cache", action="store_true",
         help="do not keep what golds leave that are proven to be steady",
     )  # fmt: skip
     parser.add_argument(
-        "--against", type=path, metavar="FILE",
+        "--baseline", type=path, metavar="FILE",
         help="what --json wrote at another time: a gold that now does something else is volatile",
     )  # fmt: skip
     style = parser.add_mutually_exclusive_group()
@@ -94,11 +94,11 @@ def _check_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any],
 
     report = dataset.check(
         name, profile=args.profile, image=args.image, network=args.network,
-        parallel=args.parallel, timeout=args.timeout, cache_golds=not args.no_keep,
+        parallel=args.parallel, timeout=args.timeout, cache_golds=not args.no_gold_cache,
         env_options=parse_key_values(args.env_option), sandbox=args.sandbox,
     )  # fmt: skip
-    if args.against is not None:
-        report = dataset.compare_with_baseline(report, _read_baseline(args), str(args.against))
+    if args.baseline is not None:
+        report = dataset.compare_with_baseline(report, _read_baseline(args), str(args.baseline))
     if not args.json:
         print(render(findings_tables.report_tables(report), args.format))
     return findings_tables.report_as_json(report), report.sound
@@ -106,11 +106,11 @@ def _check_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any],
 
 def _read_baseline(args: argparse.Namespace) -> dict[str, str]:
     try:
-        earlier = json.loads(args.against.read_text(encoding="utf-8"))
+        earlier = json.loads(args.baseline.read_text(encoding="utf-8"))
         whole = earlier if isinstance(earlier, list) else [earlier]
-        return {k: v for part in whole for k, v in part.get("prints", {}).items()}
+        return {k: v for part in whole for k, v in part.get("fingerprints", {}).items()}
     except (ValueError, AttributeError) as e:
-        raise DataError(f"{args.against} is not what `intercode check --json` writes: {e}") from e
+        raise DataError(f"{args.baseline} is not what `intercode check --json` writes: {e}") from e
 
 
 def _check_prompts(args: argparse.Namespace) -> tuple[dict[str, Any], bool]:

@@ -25,8 +25,8 @@ same conditions are refused, and the refusal names the conditions that --allow-m
 subset, hash, profile, scoring, reward, image, arch, tier, network, policy, determinism."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.epilog = EXAMPLE
     parser.add_argument("first", type=path, metavar="A", help="run, log, or directory of one")
     parser.add_argument("others", type=path, nargs="+", metavar="B", help="what A is compared with")

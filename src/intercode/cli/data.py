@@ -22,8 +22,8 @@ A download that was cut off goes on where it stopped. INTERCODE_DATA names a dir
 have already."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.epilog = EXAMPLE
     parts = parser.add_subparsers(dest="what", metavar="fetch|path|convert", required=True)
     fetch = parts.add_parser("fetch", help="get a dataset's files", epilog=EXAMPLE)

@@ -32,8 +32,8 @@ examples:
 Exit status: 0 when sandboxes work (and the dataset's task starts), 1 when not."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.epilog = EXAMPLE
     parser.add_argument("dataset", nargs="?", metavar="DATASET", help="also try its first task")
     parser.add_argument("--image", help="the image to try it on (default: the dataset's)")
@@ -80,7 +80,7 @@ def _packages() -> list[Finding]:
 
 def _fixed_clock() -> Finding:
     """Whether deterministic episodes can have a clock that stands."""
-    name = "standing clock"
+    name = "fixed clock"
     try:
         clock.clock_library(Determinism())
     except InterCodeError as e:
@@ -91,7 +91,7 @@ def _fixed_clock() -> Finding:
 def _supervisor() -> Finding:
     """Whether boxes are kept by a program or by an interpreter each."""
     path, why = programs.supervisor_program()
-    return Finding("keeper of the boxes", path is not None, why, programs.INSTALL_HINT)
+    return Finding("sandbox supervisor", path is not None, why, programs.INSTALL_HINT)
 
 
 def _sql_server() -> Finding:
@@ -143,7 +143,7 @@ def _dataset(spec: str, image: str | None) -> Finding:
             began = time.perf_counter()
             env.reset(options={"task": 0})
             taken = 1e3 * (time.perf_counter() - began)
-            facts = env.facts()
+            facts = env.result_metadata()
     except InterCodeError as e:
         return Finding(f"dataset {spec}", False, str(e), "see the message", True)
     comparable = "" if facts["comparable"] else ", results not comparable"

@@ -19,8 +19,8 @@ examples:
 RUN is a run's directory, a .jsonl of trajectories, or a log in the authors' format."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.epilog = EXAMPLE
     parser.add_argument("run", type=path, metavar="RUN", help="a run or log")
     parser.add_argument(

@@ -20,8 +20,8 @@ examples:
 Tasks that others wrote in this format are played as they are: intercode eval harbor:/path."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.epilog = EXAMPLE
     parser.add_argument(
         "dataset", metavar="DATASET", help="as `intercode eval` takes it: Python's, CTF's, or with "

@@ -15,8 +15,8 @@ The page is one file that loads nothing. Results on other tasks, profiles, image
 in tables of their own. Verified are those bundles that `intercode verify` has left a receipt of."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.epilog = EXAMPLE
     parser.add_argument("bundles", nargs="+", type=path, metavar="BUNDLE", help=".tar.gz files")
     parser.add_argument(

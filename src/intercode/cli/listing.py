@@ -33,8 +33,8 @@ file.py:function, and a task package's directory or a .json, .jsonl or .csv file
 installed package adds names by entry points (see docs/new-tasks.md)."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.epilog = EXAMPLE
     parser.add_argument("kind", nargs="?", metavar="KIND", help=f"one of {', '.join(_REGISTRIES)}")
     parser.add_argument("--json", action="store_true", help="for programs")

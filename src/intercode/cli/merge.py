@@ -17,8 +17,8 @@ Parts must have been played with the same settings; the first that differs is na
 episode in several parts counts once, and a result goes before an error."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.epilog = EXAMPLE
     parser.add_argument(
         "directories", nargs="+", type=path, metavar="DIR", help="runs' directories"

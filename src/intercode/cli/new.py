@@ -26,8 +26,8 @@ examples:
 docs/new-tasks.md says what each file may hold; examples/git_repair is a whole one."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.epilog = EXAMPLE
     parser.add_argument(
         "directory", type=path, metavar="NAME", help="the new directory; its last part is the name"

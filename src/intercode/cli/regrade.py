@@ -26,8 +26,8 @@ as regraded_from, what it was made of, and lists in differences.jsonl every step
 otherwise. Observations in it are those of now; what the agent said is as it was."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.epilog = EXAMPLE
     parser.add_argument("run", type=path, metavar="RUN", help="a run or log")
     parser.add_argument(

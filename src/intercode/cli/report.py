@@ -20,8 +20,8 @@ published logs the paper's tables are made, and those of their cells are named t
 give."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.epilog = EXAMPLE
     parser.add_argument("paths", nargs="+", type=path, metavar="PATH", help="runs and logs")
     parser.add_argument(

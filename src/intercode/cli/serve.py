@@ -29,8 +29,8 @@ Each session of a client is an environment with a sandbox of its own. Nobody is 
 password: listen on an address that only your trainers reach (default: this machine)."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.epilog = EXAMPLE
     parser.add_argument("environment", help="bash, sql, python, ctf, ... (see `intercode list`)")
     parser.add_argument("--dataset", default="starter", help="its tasks (default starter)")
@@ -44,7 +44,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="sessions at once (default 64)",
     )
     parser.add_argument(
-        "--idle", type=positive_seconds, default=600.0, metavar="S",
+        "--idle-timeout", type=positive_seconds, default=600.0, metavar="S",
         help="end a session in which nothing happened for so long (default 600)",
     )  # fmt: skip
     parser.add_argument(
@@ -69,7 +69,9 @@ def _write(args: argparse.Namespace, given: dict[str, Any]) -> int:
     from intercode.integrations.openenv.package import write_package
 
     home = args.package
-    names = write_package(home, args.environment, args.dataset, given, args.sessions, args.idle)
+    names = write_package(
+        home, args.environment, args.dataset, given, args.sessions, args.idle_timeout
+    )
     print(f"{home}: {', '.join(names)}")
     print(f"check it:  openenv validate {home} --skip-build")
     print(f"serve it:  uvicorn --app-dir {home} server.app:app")
@@ -91,7 +93,7 @@ def _serve(args: argparse.Namespace, given: dict[str, Any]) -> int:
         env.reset(options={"task": 0})  # what cannot work says so now, not to a client
     served = build_app(
         lambda: intercode.make(args.environment, dataset, **given), args.environment,
-        args.sessions, args.idle,
+        args.sessions, args.idle_timeout,
     )  # fmt: skip
     with listen(args.host, args.port) as place:
         host, port = place.getsockname()[:2]

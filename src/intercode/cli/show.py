@@ -26,8 +26,8 @@ examples:
 TASK is an id, its end (files/3), a position, or an episode's own id."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.epilog = EXAMPLE
     parser.add_argument("run", type=path, metavar="RUN", help="a run's directory, or a log")
     parser.add_argument("task", nargs="?", metavar="TASK", help="which task (default: list them)")

@@ -22,8 +22,8 @@ network of this machine: where it names some, an option has to allow it. Exit st
 episode did not come again, 2 for a bundle that was tampered with."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.epilog = EXAMPLE
     parser.add_argument("bundle", type=path, metavar="FILE", help="what `intercode bundle` wrote")
     how = parser.add_mutually_exclusive_group()

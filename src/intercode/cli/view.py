@@ -26,8 +26,8 @@ evaluation adds is there after a reload. Press ? in the page for its keys. The f
 all that was recorded, prompts and answers included."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.epilog = EXAMPLE
     parser.add_argument(
         "paths", nargs="+", type=path, metavar="PATH",

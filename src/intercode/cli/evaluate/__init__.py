@@ -1,4 +1,4 @@
-"""``intercode eval``: an agent plays a dataset, or a whole experiment is played."""
+"""``intercode eval``: an agent plays a dataset, once or in an experiment of many runs."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ if TYPE_CHECKING:
 
 MAX_SHOWN_ERRORS = 3
 FAILED, ERRORS_LEFT, STOPPED = 1, 3, 4
-"""Exit statuses: a run of an experiment could not be played; episodes remain that an error kept
-from being played; stopped early, at a limit or by --fail-on-error."""
+"""Exit statuses: a run of an experiment failed; some episodes ended in an error; the run stopped
+early, at a limit or by --fail-on-error."""
 
 EXAMPLE = """\
 examples:
   intercode eval starter --agent gold
-      the starter tasks, played by their own solutions: shows that this machine works
+      plays the starter tasks with their own solutions: shows that this machine works
   intercode eval nl2bash:verified --agent try-again --model openai/gpt-4o-mini --parallel 8
   intercode eval nl2bash:fs_1 --agent try-again --model my-model --base-url http://localhost:8000/v1
       a model of your own behind any OpenAI-compatible address
   intercode eval starter --agent react --model openai/gpt-4o-mini --epochs 4 --max-cost 2 --dry-run
-      what would it take? Nothing is played, nothing is spent
+      prints upper bounds of the cost and plays nothing
   intercode eval --config experiment.toml
       several agents, models, datasets: see docs/evaluation.md
 
-Stopped (Ctrl-C, kill, power cut)? The same command with the same --out plays only what is missing,
-and so does intercode eval --resume DIR.
-Exit status: 0 done, 3 done but some episodes had errors, 4 stopped early (a limit, or
---fail-on-error), 2 bad usage, 1 otherwise, 130 Ctrl-C."""
+To resume a run that was stopped (Ctrl-C, kill, power cut), give the same command with the same
+--out, or intercode eval --resume DIR. Only what is missing is played.
+Exit status: 0 done, 1 failed, 2 wrong usage, 3 done but some episodes ended in an error, 4 stopped
+early (a limit, or --fail-on-error), 130 Ctrl-C."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.epilog = EXAMPLE
     add_options(parser)
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Play, then print where the files are and the tables."""
+    """Play the run or the experiment, then print its tables and its directory."""
     given = dict(vars(args))
     dry, file = given.pop("dry_run"), given.get("config")
     values = read_settings(given)
@@ -76,24 +76,24 @@ def _run(values: dict[str, Any], dry: bool, file: str | Path | None) -> int:
     try:
         run_plan(plan)
     except KeyboardInterrupt:
-        _log(f"\nstopped; `--out {plan.out}` with the same settings plays the rest")
+        _log(f"\nstopped; the same settings with `--out {plan.out}` play the rest")
         raise
     except (BudgetError, TooManyErrorsError) as e:
         stopped = e
     if plan.trajectories_file.exists():
         print(report.render(report.build([plan.out])))
     print(f"Trajectories: {plan.trajectories_file}\nSettings:     {plan.out / 'run.json'}")
-    left = plan.episode_errors()
-    if left:
-        _log(_error_summary(left, plan.out))
+    errors = plan.episode_errors()
+    if errors:
+        _log(_error_summary(errors, plan.out))
     if stopped is not None:
         _log(_stop_message(stopped, plan))
         return STOPPED
-    return ERRORS_LEFT if left else 0
+    return ERRORS_LEFT if errors else 0
 
 
 def _print_finished(plan: Plan) -> None:
-    """What of the run is finished already."""
+    """Print how much of the run is finished already."""
     samples = len(plan.samples)
     before = samples - len(plan.pending_samples())
     if before:
@@ -102,27 +102,27 @@ def _print_finished(plan: Plan) -> None:
 
 
 def _stop_message(error: InterCodeError, plan: Plan) -> str:
-    """Why a run has stopped early, and how to go on."""
+    """Return why a run has stopped early and how to resume it."""
     left = len(plan.pending_samples())
-    how = "a higher limit" if isinstance(error, BudgetError) else "the cause mended"
+    change = "a higher limit" if isinstance(error, BudgetError) else "the cause fixed"
     return (
         f"stopped with {left} of {len(plan.samples)} episodes still to be played: {error}\n"
-        f"The same command with --out {plan.out} and {how} goes on."
+        f"The same command with --out {plan.out} and {change} resumes it."
     )
 
 
 def _error_summary(texts: Sequence[str], out: Path) -> str:
-    """How many episodes had errors, the commonest ones, and what to do."""
-    lines = [f"errors in {len(texts)} of the episodes (they count in no figure):"]
+    """Return how many episodes had errors, the most frequent errors, and what to do."""
+    lines = [f"errors in {len(texts)} of the episodes (not counted in the results):"]
     for text, times in Counter(" ".join(t.split()) for t in texts).most_common(MAX_SHOWN_ERRORS):
         lines.append(f"  {times} x {text}")
     if any(text.startswith("Sandbox") for text in texts):
-        lines.append("`intercode doctor` says what this machine lacks.")
+        lines.append("`intercode doctor` prints what this machine lacks.")
     return "\n".join([*lines, f"The same command with --out {out} plays these again."])
 
 
 def _run_grid(values: dict[str, Any], file: Path | None, dry: bool) -> int:
-    """Play every cell of a grid."""
+    """Play the runs of an experiment."""
     from intercode.evaluation.evaluate.grid import read_grid, run_grid
     from intercode.results import report
 
@@ -135,8 +135,8 @@ def _run_grid(values: dict[str, Any], file: Path | None, dry: bool) -> int:
     if any(out.glob("*/trajectories.jsonl")):
         print(report.render(report.build([out])))
     states = [result.state for result in results]
-    told = ", ".join(f"{n} {state}" for state, n in Counter(states).items())
-    print(f"{len(results)} runs in {out}: {told}")
+    summary = ", ".join(f"{n} {state}" for state, n in Counter(states).items())
+    print(f"{len(results)} runs in {out}: {summary}")
     if set(states) - {"done"}:
         _log("The same command plays what is missing.")
     worst = {"failed": FAILED, "stopped": STOPPED, "errors": ERRORS_LEFT}
@@ -147,14 +147,14 @@ def _dry_run_grid(grid: Grid) -> int:
     from intercode.cli.evaluate import dry_run
     from intercode.evaluation.evaluate.grid import make_plans
 
-    found, failed = [], 0
+    estimates, failed = [], 0
     for cell, plan in make_plans(grid):
         if isinstance(plan, InterCodeError):
             failed += 1
             _log(f"{cell.name} cannot be played: {plan}")
         else:
-            found.append(dry_run.print_estimate(plan, cell.name))
-    dry_run.print_total(found)
+            estimates.append(dry_run.print_estimate(plan, cell.name))
+    dry_run.print_total(estimates)
     return FAILED if failed else 0
 
 

@@ -1,5 +1,4 @@
-"""What ``intercode eval --dry-run`` prints: what a run would take, and that nothing stands in its
-way."""
+"""Prints what ``intercode eval --dry-run`` has found: upper bounds of what a run would take."""
 
 from __future__ import annotations
 
@@ -10,14 +9,14 @@ from intercode.evaluation.evaluate.plan import Plan
 
 
 def print_estimate(plan: Plan, name: str = "") -> Estimate:
-    """Print what a run would take and give it."""
+    """Print and return the estimate of a run."""
     found = estimate(plan)
     print("\n".join([name or str(plan.out), *(f"  {line}" for line in _lines(plan, found))]))
     return found
 
 
 def print_total(found: Sequence[Estimate]) -> None:
-    """Print the sum over several runs."""
+    """Print the sum of the estimates of several runs."""
     costs = [e.cost for e in found]
     known = sum(c for c in costs if c is not None)
     unknown = f", and {costs.count(None)} runs of unknown cost" if None in costs else ""
@@ -26,8 +25,8 @@ def print_total(found: Sequence[Estimate]) -> None:
     print(f"all {len(found)} runs")
     print(f"  episodes  {sum(e.episodes for e in found):,} to play")
     print(f"  requests  {bound}")
-    told = f"at most ${known:,.4g}{unknown}" if len(costs) > costs.count(None) else "unknown"
-    print(f"  cost      {told}")
+    cost = f"at most ${known:,.4g}{unknown}" if len(costs) > costs.count(None) else "unknown"
+    print(f"  cost      {cost}")
 
 
 def _lines(plan: Plan, e: Estimate) -> list[str]:
@@ -36,7 +35,7 @@ def _lines(plan: Plan, e: Estimate) -> list[str]:
     facts = plan.metadata
     lines = [
         f"dataset   {facts['dataset']} ({facts['dataset_hash']}), {facts['profile']} profile, "
-        f"{facts.get('tier') or facts.get('engine') or 'no box'}",
+        f"{facts.get('tier') or facts.get('engine') or 'no sandbox'}",
         f"episodes  {e.episodes:,} to play, {e.finished:,} finished: {of}",
     ]
     if plan.uses_model:

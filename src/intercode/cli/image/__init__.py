@@ -34,14 +34,14 @@ you have already is --image tar:/path.tar or --image dir:/path, what Docker or P
 --image docker-archive:/path.tar or --image oci:/path."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.epilog = EXAMPLE
     parts = parser.add_subparsers(
         dest="what", metavar="build|pull|import|list|show|remove|prune", required=True
     )
     build = parts.add_parser("build", help="build an image from a recipe or a Dockerfile")
-    build_image.add(build)
+    build_image.add_arguments(build)
     pull = parts.add_parser("pull", help="fetch an image from a registry, or what changed in it")
     pull.add_argument("name", metavar="HOST/NAME[:TAG]", help="with or without registry: before it")
     pull.add_argument("--http", action="store_true", help="speak to this registry without TLS")

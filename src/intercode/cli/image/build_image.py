@@ -21,8 +21,8 @@ examples:
 Printed is what --image takes; of a packaged recipe, whose --image is recipe:NAME, the tar."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.epilog = EXAMPLE
     parser.add_argument(
         "name", metavar="NAME|PATH",
@@ -33,7 +33,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--mirror", action="append", default=[], metavar="URL",
         help="Debian archive to install from ({date} stands for the recipe's day); may be repeated",
     )  # fmt: skip
-    parser.add_argument("--again", action="store_true", help="also when it is built already")
+    parser.add_argument("--force", action="store_true", help="also when it is built already")
     parser.add_argument(
         "--from", dest="table", action="append", default=[], metavar="NAME=SPEC",
         help="the image that a name in FROM stands for; may be repeated",
@@ -67,12 +67,12 @@ def _build(args: argparse.Namespace) -> str:
     if spec == f"recipe:{args.name}" and "/" not in args.name:
         from intercode.sandbox.images.recipes.mmdebstrap import build_recipe
 
-        return str(build_recipe(args.name, args.mirror, _log, force=args.again))
+        return str(build_recipe(args.name, args.mirror, _log, force=args.force))
     from intercode.sandbox.images.build.on_demand import resolve_or_build
 
     image = resolve_or_build(
         spec, _log, aliases=chosen[0], args=chosen[1], target=args.target, mirrors=args.mirror,
-        force=args.again,
+        force=args.force,
     )  # fmt: skip
     special = any(chosen) or args.target or args.mirror
     return f"built:{image.digest.removeprefix('sha256:')[:16]}" if special else spec

@@ -27,10 +27,10 @@ def print_images(args: argparse.Namespace) -> int:
         print(json.dumps(rows, indent=1))
         return 0
     wide = max([len(row["name"]) for row in rows] + [4])
-    print(f"{'NAME':<{wide}}  {'DIGEST':<12}  {'SIZE':>8}  MADE")
+    print(f"{'NAME':<{wide}}  {'DIGEST':<12}  {'SIZE':>8}  CREATED")
     for row in rows:
         digest = row["digest"].partition(":")[2][:12]
-        when = time.strftime("%Y-%m-%d", time.localtime(row["made"])) if row["made"] else ""
+        when = time.strftime("%Y-%m-%d", time.localtime(row["created"])) if row["created"] else ""
         size = format_size(row["size"]) if row["digest"] else "-"
         print(f"{row['name']:<{wide}}  {digest:<12}  {size:>8}  {when or row['note']}")
     print(f"\n{_other_usage(cache)}")
@@ -88,12 +88,17 @@ def _image_rows(cache: Path) -> Iterator[dict[str, Any]]:
     for record in records.all_records(cache):
         seen.add(record.name)
         place = cache / "layers" / record.tree
-        yield {**asdict(record), "size": prune.disk_usage(place), "path": str(place), "note": ""}
+        yield {
+            "name": record.name, "digest": record.digest, "created": record.unpacked_at,
+            "size": prune.disk_usage(place), "path": str(place), "note": "",
+            "tree": record.tree, "source": record.source, "env": dict(record.env),
+            "cwd": record.cwd,
+        }  # fmt: skip
     for made_ in built_images():
         if made_.spec not in seen:
             seen.add(made_.spec)
             yield {
-                **asdict(made_), "name": made_.spec, "made": made_.built_at, "note": "",
+                **asdict(made_), "name": made_.spec, "created": made_.built_at, "note": "",
                 "path": str(made_.path),
             }  # fmt: skip
     for name in packaged.recipe_names():
@@ -101,7 +106,7 @@ def _image_rows(cache: Path) -> Iterator[dict[str, Any]]:
             path = packaged.built_path(name, cache)
             there = path.is_file()
             yield {
-                "name": f"recipe:{name}", "digest": "", "made": 0.0, "path": str(path),
+                "name": f"recipe:{name}", "digest": "", "created": 0.0, "path": str(path),
                 "size": prune.disk_usage(path) if there else 0,
                 "note": "built, not unpacked yet" if there else "not built",
             }  # fmt: skip

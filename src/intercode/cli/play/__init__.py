@@ -1,4 +1,4 @@
-"""``intercode play``: a person does tasks in the terminal, or watches an agent and steps in."""
+"""``intercode play``: a human plays tasks in the terminal, or supervises an agent."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 from intercode.cli.parser import (
     add_agent_options,
     add_environment_options,
+    add_policy_options,
     add_record_diffs,
     path,
     pop_key_value_options,
+    pop_policy_options,
     positive_int,
 )
-from intercode.cli.policy_options import add_policy_options, pop_policy_options
 from intercode.core.errors import UsageError
 
 EXAMPLE = """\
@@ -25,13 +26,13 @@ examples:
   intercode play --resume
   printf 'ls\\nsubmit\\n' | intercode play starter --task 0
 
-Type the language of the dataset. In Bash a line that ends in \\ goes on in the next one, and so
-does a here-document; in Python a block ends with an empty line; Alt-Enter always begins a line.
-Besides: submit (hand in), score (what it would earn now), undo, show, skip, quit, help."""
+Type actions in the language of the dataset. In Bash, a line that ends in \\ is continued on the
+next line, and so is a here-document. In Python, an empty line ends a block. Alt-Enter always begins
+a new line. The commands are: submit, score, undo, show, skip, quit, help."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     absent: Any = argparse.SUPPRESS
     parser.epilog = EXAMPLE
     parser.add_argument(
@@ -40,11 +41,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--task", action="append", default=[], metavar="ID",
-        help="this one, by id or by position from 0; may be repeated (default: all, in order)",
+        help="a task to play, by id or by position from 0; may be repeated (default: all)",
     )  # fmt: skip
     parser.add_argument(
         "--resume", action="store_true",
-        help="go on with the session that was left last (of DATASET, if it is given)",
+        help="resume the session that was left last (of DATASET, if it is given)",
     )  # fmt: skip
     parser.add_argument(
         "--max-turns", type=positive_int, default=absent, metavar="N",
@@ -52,16 +53,16 @@ def add(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument(
         "--out", type=path, default=absent, metavar="DIR",
-        help="where your trajectories go (default: runs/<dataset>-<agent>-<date>)",
+        help="directory of the run (default: runs/<dataset>-<agent>-<date>)",
     )  # fmt: skip
     add_record_diffs(parser)
-    add_agent_options(parser, "an agent plays, and you may step in")
+    add_agent_options(parser, "an agent that plays with you")
     add_environment_options(parser)
     add_policy_options(parser)
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Play one task after another until they or the person are through."""
+    """Start or resume a session."""
     from intercode.cli.play.play_session import resume_session, run_session, start_session
 
     given = dict(vars(args))
@@ -70,7 +71,7 @@ def handle(args: argparse.Namespace) -> int:
     dataset = given.pop("dataset", None)
     if more := [name for name, value in given.items() if value]:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in more)
-        raise UsageError(f"--resume goes on with a session as it was: leave out {names}")
+        raise UsageError(f"--resume uses the settings of the saved session: leave out {names}")
     return run_session(resume_session(dataset))
 
 

@@ -1,4 +1,4 @@
-"""When what a person has typed is one whole action, by language."""
+"""Decides, for each language, when the lines typed so far are a complete action."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ _OPEN_QUOTE = re.compile(r"['\"`]")
 
 @dataclass(frozen=True, slots=True)
 class InputRules:
-    """How a language is typed in: the prompts, where ``{}`` stands for the working directory, and
-    whether lines so far call for more. ``aside`` is what `help` says beside the rest."""
+    """How a language is typed.
+
+    ``{}`` in a prompt stands for the working directory. ``is_unfinished`` returns whether the lines
+    so far need another one. ``help_note`` is added to the text of the command `help`.
+    """
 
     prompt: str
     continuation_prompt: str
@@ -28,37 +31,37 @@ class InputRules:
 
 
 def is_unfinished_shell(lines: Sequence[str]) -> bool:
-    """A final backslash goes on in the next line, and so does a here-document up to its end."""
+    """Return whether a line ends in a backslash or a here-document is not closed."""
     if lines[-1].endswith("\\"):
         return True
-    at = 0
+    first_code_line = 0  # behind the here-documents so far
     for number, line in enumerate(lines):
-        for _, word in _HERE_DOCUMENT.findall(line) if number >= at else ():
+        for _, word in _HERE_DOCUMENT.findall(line) if number >= first_code_line else ():
             ends = [n for n, text in enumerate(lines) if n > number and text.strip() == word]
             if not ends:
                 return True
-            at = ends[0]
+            first_code_line = ends[0]
     return False
 
 
 def is_unfinished_python(lines: Sequence[str]) -> bool:
-    """As at Python's own prompt: what is open goes on, and an empty line ends a block."""
+    """Return whether Python's own prompt would read on: in open brackets or an open block."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             return codeop.compile_command("\n".join(lines)) is None
         except (SyntaxError, ValueError, OverflowError):
-            return False  # the interpreter says what is wrong with it
+            return False  # the interpreter reports it
 
 
 def is_unfinished_sql(lines: Sequence[str]) -> bool:
-    """What has an open bracket or an open quote goes on."""
+    """Return whether a bracket or a quote is open."""
     rest = _QUOTED.sub("''", "\n".join(lines))
     return rest.count("(") > rest.count(")") or bool(_OPEN_QUOTE.search(rest.replace("''", "")))
 
 
 def is_unfinished_program(lines: Sequence[str]) -> bool:
-    """What begins like a program goes on up to an empty line."""
+    """Return whether the lines begin like a program. An empty line ends a program."""
     first = lines[0].rstrip()
     begins = (
         first.endswith(_CONTINUATION_ENDS) or first.startswith(_PROGRAM_STARTS) or first == "run"
@@ -76,5 +79,5 @@ _INPUT_RULES = {
 
 
 def input_rules_for(environment: str) -> InputRules:
-    """How the language of an environment is typed in."""
+    """Return the rules for the language of an environment."""
     return _INPUT_RULES.get(environment.partition(":")[0], _SHELL)

@@ -1,4 +1,4 @@
-"""Ctrl-C at a terminal: it stops what may be stopped, and breaks nothing else in the middle."""
+"""Decides what Ctrl-C stops at a terminal, so that it interrupts nothing else half-way."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from contextlib import contextmanager
 from typing import Any
 
 MAX_PRESSES = 5
-"""So many times pressed where nothing may be stopped, Ctrl-C ends the session all the same."""
+"""Pressed so many times while nothing may be interrupted, Ctrl-C ends the session all the same."""
 
 
 class InterruptGate:
-    """Lets Ctrl-C through only while it is open; one that came before is let through then, unless
-    the person has been asked for something since."""
+    """Raises KeyboardInterrupt for Ctrl-C only inside a block that allows it.
+
+    Ctrl-C that was pressed before the block interrupts it at once, unless ``clear`` was called
+    between.
+    """
 
     def __init__(self) -> None:
         self._allowed = False
@@ -21,7 +24,7 @@ class InterruptGate:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Decide on Ctrl-C as long as the block lasts. For the main thread."""
+        """Handle SIGINT while the block runs. Only the main thread may call this."""
         before = signal.signal(signal.SIGINT, self._decide)
         try:
             yield
@@ -30,7 +33,7 @@ class InterruptGate:
 
     @contextmanager
     def allowed(self) -> Iterator[None]:
-        """What runs in the block may be stopped."""
+        """Let Ctrl-C interrupt the block."""
         self._allowed = True
         try:
             if self._pressed:
@@ -40,7 +43,7 @@ class InterruptGate:
             self._allowed, self._pressed = False, 0
 
     def clear(self) -> None:
-        """What was pressed so far was not meant for what comes."""
+        """Discard what was pressed so far."""
         self._pressed = 0
 
     def _decide(self, number: int, frame: Any) -> None:  # noqa: ARG002

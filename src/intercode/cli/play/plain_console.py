@@ -1,4 +1,4 @@
-"""Typing without a terminal: from a pipe, line by line."""
+"""Input and output of ``intercode play`` without a terminal: from a pipe, line by line."""
 
 from __future__ import annotations
 
@@ -10,26 +10,29 @@ from intercode.cli.play.terminal_player import Quit
 
 
 class PlainConsole:
-    """Reads standard input and prints. What was read is printed as well, so that a scripted session
-    reads like a typed one."""
+    """Reads standard input and prints to standard output.
+
+    It also prints what it reads from a pipe, so that the output of a scripted session looks like
+    that of a typed one.
+    """
 
     gate: InterruptGate | None = None
 
-    def ask(self, prompt: str, typing: InputRules, default: str = "") -> str:
-        """See Console. What is to be edited has to be typed anew."""
+    def ask(self, prompt: str, rules: InputRules, default: str = "") -> str:
+        """Read an action or a command. Text to be edited has to be typed again."""
         if default:
             self.say("(type it anew)")
         lines = [self._line(prompt)]
-        while lines[0].strip() and typing.is_unfinished(lines):
-            lines.append(self._line(typing.continuation_prompt))
+        while lines[0].strip() and rules.is_unfinished(lines):
+            lines.append(self._line(rules.continuation_prompt))
         return "\n".join(lines)
 
     def say(self, text: str) -> None:
-        """See Console."""
+        """Print text."""
         print(text, end="" if text.endswith("\n") else "\n")
 
     def code(self, text: str) -> None:
-        """See Console."""
+        """Print code."""
         self.say(text)
 
     def _line(self, prompt: str) -> str:

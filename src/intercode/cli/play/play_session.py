@@ -1,4 +1,4 @@
-"""A session of ``intercode play``: its tasks one after another, recorded as a run."""
+"""A session of ``intercode play``: plays tasks one after another and records them as a run."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from intercode.cli.play import unfinished_sessions as drafts
+from intercode.cli.play import unfinished_sessions
 from intercode.cli.play.interrupts import InterruptGate
 from intercode.cli.play.plain_console import PlainConsole
 from intercode.cli.play.terminal_player import AGENT_COMMANDS, PLAY_COMMANDS, Quit, TerminalPlayer
+from intercode.cli.play.unfinished_sessions import UnfinishedSession
 from intercode.core import trajectories
 from intercode.core.config import make_config
 from intercode.core.types import Trajectory
@@ -23,13 +24,18 @@ from intercode.evaluation.play.interactive_episode import InteractiveEpisode
 from intercode.evaluation.play.player import play_task
 
 HUMAN = "human"
+"""The name of the agent in runs that a human plays alone."""
 
 
 @dataclass(frozen=True)
 class PlaySession:
-    """What is to be played: a run, its settings, the positions of its tasks, and what was done of
-    the first before. ``gate``: what Ctrl-C stops, where a person sits at both ends; what they leave
-    is kept then. None without a terminal."""
+    """A session to be played.
+
+    ``settings`` are those that ``plan`` was made from. ``tasks`` are the positions of the tasks to
+    play. ``unfinished`` records the turns of the first task in an earlier session. ``gate`` says
+    what Ctrl-C stops; it is None unless both input and output are a terminal, and a session without
+    it is not saved when it is left.
+    """
 
     plan: Plan
     settings: Mapping[str, Any]
@@ -39,75 +45,77 @@ class PlaySession:
 
     @property
     def agent(self) -> str | None:
-        """The name of the agent that plays as well."""
+        """The name of the agent that plays beside the human, if any."""
         name = self.plan.config.agent
         return None if name == HUMAN else name
 
 
-def start_session(values: Mapping[str, Any]) -> PlaySession:
-    """A session with these settings. Raises UsageError and its kin for what cannot be."""
-    plan = _plan(values)
-    tasks = plan.task_indices if values.get("tasks") else tuple(plan.pending_tasks())
-    return PlaySession(plan, {**values, "out": plan.out.absolute()}, tasks, gate=_gate())
+def start_session(settings: Mapping[str, Any]) -> PlaySession:
+    """Return a new session. Raises UsageError and its subclasses for settings that are wrong."""
+    plan = _plan(settings)
+    tasks = plan.task_indices if settings.get("tasks") else tuple(plan.pending_tasks())
+    return PlaySession(plan, {**settings, "out": plan.out.absolute()}, tasks, gate=_gate())
 
 
 def resume_session(dataset: str | None) -> PlaySession:
-    """The session that was left last. Raises UsageError where there is none."""
-    draft = drafts.load_newest(dataset)
-    plan = _plan(draft.settings)
-    return PlaySession(plan, draft.settings, draft.tasks, draft.episode, _gate())
+    """Return the session that was left last. Raises UsageError if there is none."""
+    saved = unfinished_sessions.load_newest(dataset)
+    return PlaySession(_plan(saved.settings), saved.settings, saved.tasks, saved.episode, _gate())
 
 
 def _gate() -> InterruptGate | None:
     return InterruptGate() if sys.stdin.isatty() and sys.stdout.isatty() else None
 
 
-def _plan(values: Mapping[str, Any]) -> Plan:
-    """The run of a session. Where an agent plays as well, it is no run of that agent alone: its
-    facts say ``<agent>+human``."""
-    config = make_config(values)
+def _plan(settings: Mapping[str, Any]) -> Plan:
+    """Return the plan of a session's run.
+
+    A run that an agent and a human play together has the agent ``<agent>+human`` in its metadata,
+    so that it is not taken for a run of the agent alone.
+    """
+    config = make_config(settings)
     if config.agent == HUMAN:
         return make_plan(config)
     plan = make_plan(replace(config, out=None))
-    facts = {**plan.metadata, "agent": f"{config.agent}+{HUMAN}"}
-    out = config.out or unused_directory(Path("runs"), run_name(facts), facts)
-    require_same_run(out, facts)
-    return replace(plan, config=config, metadata=facts, out=out)
+    metadata = {**plan.metadata, "agent": f"{config.agent}+{HUMAN}"}
+    out = config.out or unused_directory(Path("runs"), run_name(metadata), metadata)
+    require_same_run(out, metadata)
+    return replace(plan, config=config, metadata=metadata, out=out)
 
 
 def run_session(session: PlaySession) -> int:
-    """Play, and print how it went."""
-    plan, left = session.plan, list(session.tasks)
+    """Play the tasks of a session and print how many were solved. Returns the exit status."""
+    plan, remaining = session.plan, list(session.tasks)
     solved = played = 0
     try:
         with session.gate.installed() if session.gate else nullcontext(), plan.make_env() as env:
-            while left:
-                trajectory = _play_task(session, env, tuple(left))
+            while remaining:
+                trajectory = _play_task(session, env, tuple(remaining))
                 if any(step.action for step in trajectory.steps):
                     create_run(plan)
-                    done = with_metadata(plan, trajectory, **trajectory.run)
-                    trajectories.append_trajectory(plan.trajectories_file, done)
+                    record = with_metadata(plan, trajectory, **trajectory.run)
+                    trajectories.append_trajectory(plan.trajectories_file, record)
                     played, solved = played + 1, solved + trajectory.success
-                left.pop(0)
-        drafts.delete(plan.out)
+                remaining.pop(0)
+        unfinished_sessions.delete(plan.out)
     except (Quit, KeyboardInterrupt):
         print()
         if session.gate:
-            print("`intercode play --resume` goes on from here.", file=sys.stderr)
+            print("`intercode play --resume` resumes this session.", file=sys.stderr)
     print(f"{solved} of {played} solved.")
     if played:
         print(f"Trajectories: {plan.trajectories_file}", file=sys.stderr)
     return 0
 
 
-def _play_task(session: PlaySession, env: InterCodeEnv, left: tuple[int, ...]) -> Trajectory:
-    """The episode of the first of the tasks that are left."""
+def _play_task(session: PlaySession, env: InterCodeEnv, remaining: tuple[int, ...]) -> Trajectory:
+    """Play the first of the remaining tasks and return its episode."""
     plan = session.plan
-    before = session.unfinished if left == session.tasks else None
+    unfinished = session.unfinished if remaining == session.tasks else None
 
-    def saved(sitting: InteractiveEpisode) -> None:
-        episode = sitting.draft() if sitting.steps else None
-        drafts.save(drafts.UnfinishedSession(session.settings, left, episode))
+    def save(episode: InteractiveEpisode) -> None:
+        record = episode.draft() if episode.steps else None
+        unfinished_sessions.save(UnfinishedSession(session.settings, remaining, record))
 
     if session.gate:
         from intercode.cli.play.terminal_console import TerminalConsole
@@ -115,13 +123,13 @@ def _play_task(session: PlaySession, env: InterCodeEnv, left: tuple[int, ...]) -
         limits = [n for n in (plan.metadata.get("max_turns"), env.max_turns) if n is not None]
         limit = min(limits, default=None)
         words = (*PLAY_COMMANDS, *AGENT_COMMANDS) if session.agent else PLAY_COMMANDS
-        console = TerminalConsole(env.name, lambda: person.status(limit), words, session.gate)
-        person = TerminalPlayer(console, agent=session.agent, on_turn=saved)
+        console = TerminalConsole(env.name, lambda: player.status(limit), words, session.gate)
+        player = TerminalPlayer(console, agent=session.agent, on_turn=save)
     else:
-        person = TerminalPlayer(PlainConsole(), agent=session.agent)
+        player = TerminalPlayer(PlainConsole(), agent=session.agent)
     agent = plan.make_agent() if session.agent else None
     trajectory = play_task(
-        env, left[0], person, agent, max_turns=plan.config.max_turns, unfinished=before
+        env, remaining[0], player, agent, max_turns=plan.config.max_turns, unfinished=unfinished
     )
-    person.print_result(trajectory)
+    player.print_result(trajectory)
     return trajectory

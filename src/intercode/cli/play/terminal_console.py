@@ -1,4 +1,4 @@
-"""Typing at a terminal: several lines, colours, a history of all sessions, a line of status."""
+"""Input and output of ``intercode play`` at a terminal: editing, colours, history, status line."""
 
 from __future__ import annotations
 
@@ -28,18 +28,22 @@ _INDENT = "    "
 
 
 class ActionHistory(FileHistory):
-    """The actions of all sessions in one environment, without the words that are no code."""
+    """The actions typed in one environment in all sessions, without the commands."""
 
     def store_string(self, string: str) -> None:
-        """Keep an action."""
+        """Store an action."""
         if not is_command(string):
             super().store_string(string)
 
 
 class TerminalConsole:
-    """Reads at a terminal. Enter runs what is whole, and begins a new line in what is not (so does
-    Alt-Enter, always); Ctrl-C drops what is being typed, Ctrl-D on an empty line ends the session.
-    ``status`` gives the line at the bottom, ``gate`` says what else Ctrl-C stops."""
+    """Reads from a terminal.
+
+    Enter runs a complete action and begins a new line in an incomplete one. Alt-Enter always begins
+    a new line. Ctrl-C discards the input, Ctrl-D on an empty line ends the session. ``status``
+    returns the line at the bottom, ``words`` are completed, and ``gate`` decides what else Ctrl-C
+    stops.
+    """
 
     def __init__(
         self, environment: str, status: Callable[[], str], words: Iterable[str], gate: InterruptGate
@@ -61,8 +65,8 @@ class TerminalConsole:
             bottom_toolbar=status,
         )
 
-    def ask(self, prompt: str, typing: InputRules, default: str = "") -> str:  # noqa: ARG002
-        """See Console."""
+    def ask(self, prompt: str, rules: InputRules, default: str = "") -> str:  # noqa: ARG002
+        """Read an action or a command."""
         if self.gate:
             self.gate.clear()
         while True:
@@ -74,18 +78,18 @@ class TerminalConsole:
                 raise Quit from e
 
     def say(self, text: str) -> None:
-        """See Console."""
+        """Print text."""
         print(text, end="" if text.endswith("\n") else "\n", flush=True)
 
     def code(self, text: str) -> None:
-        """See Console. In colours, unless NO_COLOR is set."""
+        """Print code, in colours unless NO_COLOR is set."""
         if not os.environ.get("NO_COLOR"):
             lexer = self._lexer(stripnl=False, ensurenl=False)
             text = highlight(text, lexer, TerminalFormatter())
         self.say(text)
 
     def is_complete(self, text: str) -> bool:
-        """Whether a text is an action, not the beginning of one."""
+        """Return whether a text is a complete action."""
         lines = text.split("\n")
         if self._python and not lines[-1].strip():
             lines[-1] = ""
@@ -112,7 +116,7 @@ class TerminalConsole:
         return keys
 
     def _new_line(self, buffer: Any) -> None:
-        """A new line; in Python as far in as the last one, or further after a colon."""
+        """Begin a new line, indented as Python needs it."""
         before = buffer.document.current_line_before_cursor
         buffer.newline(copy_margin=self._python)
         if self._python and before.rstrip().endswith(":"):
@@ -120,7 +124,7 @@ class TerminalConsole:
 
 
 def history_file(environment: str) -> Path:
-    """Where the actions typed in an environment are kept, readable by their owner only."""
+    """Return the file with the actions typed in an environment. Only its owner can read it."""
     path = state_root() / "history" / environment
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     path.touch(mode=0o600)

@@ -1,4 +1,4 @@
-"""A person at the terminal: what is shown, and the words that are no code."""
+"""The human at the terminal: prints the episode and reads actions and commands."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from intercode.evaluation.play.interactive_episode import InteractiveEpisode
 from intercode.evaluation.play.player import Choice, Leader, Player
 
 HELP = """\
-  submit    hand in: the task is scored and the next one begins
-  score     what handing in would earn now (that you asked is recorded)
-  undo [N]  take the last turn, or the last N, back
-  show      the episode so far
-  skip      leave this task (what you tried is recorded, as not handed in)
-  quit      stop; the task you are in is not recorded
-  help      this list{aside}
-{more}Everything else is run as {title}. So are these words with a blank before them."""
+  submit    submit: the task is scored and the next one begins
+  score     print the score of the current state (the request is recorded)
+  undo [N]  take back the last turn, or the last N
+  show      print the episode so far
+  skip      leave this task (your turns are recorded, as not submitted)
+  quit      stop; the current task is not recorded
+  help      print this list{aside}
+{more}Everything else is run as {title}. To run one of these words as code, put a space before it."""
 AGENT_HELP = """\
 With an agent:
-  Enter     let it do what it proposes
-  (code)    run this in its place; the agent is told, and goes on from there
-  edit      change what it proposes, then run that
-  take      you lead from here: the agent is not asked until you say `back`
-  back      the agent leads again
-  run       it goes on to the end without asking (Ctrl-C stops it)
+  Enter     run what the agent proposes
+  (code)    run this instead; the agent is told of it and goes on from there
+  edit      edit the proposal, then run it
+  take      take over: the agent is not asked until you type `back`
+  back      hand back to the agent
+  run       let the agent go on to the end without asking (Ctrl-C stops it)
 """
 PLAY_COMMANDS = ("submit", "score", "undo", "show", "skip", "quit", "help")
 AGENT_COMMANDS = ("edit", "take", "back", "run")
@@ -40,36 +40,42 @@ _UNDO = re.compile(r"undo(?:\s+([1-9]\d*))?")
 
 
 def is_command(text: str) -> bool:
-    """Whether a text asks for something and is no code."""
+    """Return whether a text is a command of `intercode play`, not code."""
     word = text.strip()
     return word in (*PLAY_COMMANDS, *AGENT_COMMANDS) or _UNDO.fullmatch(word) is not None
 
 
 class Quit(Exception):  # noqa: N818
-    """The person has had enough, or there is no more input."""
+    """The human typed `quit`, or the input has ended."""
 
 
 class Console(Protocol):
-    """Where a person types and reads. ``gate``: what Ctrl-C stops; None: the whole session."""
+    """Where the human types and reads.
+
+    ``gate`` decides what Ctrl-C stops. Without one, Ctrl-C ends the session.
+    """
 
     gate: InterruptGate | None
 
-    def ask(self, prompt: str, typing: InputRules, default: str = "") -> str:
-        """One action or word, which may take several lines. Raises Quit at the end of the input."""
+    def ask(self, prompt: str, rules: InputRules, default: str = "") -> str:
+        """Read one action or command of one or more lines. Raises Quit at the end of the input."""
         ...
 
     def say(self, text: str) -> None:
-        """Show text, as lines of its own."""
+        """Print text on lines of its own."""
         ...
 
     def code(self, text: str) -> None:
-        """Show code."""
+        """Print code."""
         ...
 
 
 class TerminalPlayer(Player):
-    """Reads what is to be done. ``saved`` is called after every turn; ``agent``: the name of the
-    agent that plays as well, if any."""
+    """Plays at a console.
+
+    ``agent`` is the name of the agent that plays as well, if any. ``on_turn`` is called before
+    each choice and after each turn.
+    """
 
     def __init__(
         self,
@@ -83,35 +89,35 @@ class TerminalPlayer(Player):
         self._shown_proposal: AgentOutput | None = None
         self._environment = "bash"
 
-    # ------------------------------------------------------------- what is shown
-    def start(self, brief: Brief, sitting: InteractiveEpisode) -> None:
-        """Show the task, and the turns that were taken before."""
-        self._environment, self._episode = brief.environment, sitting
+    # ------------------------------------------------------------- output
+    def start(self, brief: Brief, episode: InteractiveEpisode) -> None:
+        """Print the task and the turns of an earlier session."""
+        self._environment, self._episode = brief.environment, episode
         self.console.say(f"\n[{brief.task}] {brief.query}")
         if brief.notes:
             self.console.say(brief.notes)
         if brief.max_turns:
             self.console.say(f"(at most {brief.max_turns} actions)")
-        self._show(sitting.steps)
+        self._show(episode.steps)
 
-    def observe(self, sitting: InteractiveEpisode, feedback: Feedback) -> None:
-        """Print an observation as a terminal would."""
+    def observe(self, episode: InteractiveEpisode, feedback: Feedback) -> None:
+        """Print an observation."""
         if feedback.observation:
             self.console.say(feedback.observation)
         if feedback.timed_out:
             self.console.say("(stopped at the time limit)")
-        self._save_session(sitting)
+        self._save_session(episode)
 
     def status(self, limit: int | None) -> str:
-        """The task, the turns and, where it was asked for, the score, in one line."""
-        sitting = self._episode
-        if sitting is None:
+        """Return one line with the task, the turn and the last score that was requested."""
+        episode = self._episode
+        if episode is None:
             return ""
-        parts = [sitting.env.task.id, f"turn {len(sitting.steps) + 1}"]
+        parts = [episode.env.task.id, f"turn {len(episode.steps) + 1}"]
         parts[-1] += f" of {limit}" if limit else ""
-        if sitting.last_score is not None:
-            after, score = sitting.last_score
-            when = "" if after == len(sitting.steps) else f" after turn {after}"
+        if episode.last_score is not None:
+            after, score = episode.last_score
+            when = "" if after == len(episode.steps) else f" after turn {after}"
             parts.append(f"score {format_number(score.value)}{when}")
         return "  |  ".join([*parts, "help"])
 
@@ -120,26 +126,26 @@ class TerminalPlayer(Player):
         self.console.say(f"({text})")
 
     def interruptible(self) -> AbstractContextManager[None]:
-        """Ctrl-C is let through."""
+        """Return a context in which Ctrl-C raises KeyboardInterrupt."""
         return self.console.gate.allowed() if self.console.gate else nullcontext()
 
     def interrupted(self) -> None:
-        """Go on at the prompt where there is a terminal; else the session ends."""
+        """Return to the prompt at a terminal. Raises KeyboardInterrupt without one."""
         if self.console.gate is None:
             raise KeyboardInterrupt
-        self.console.say("(stopped; nothing of it is kept)")
+        self.console.say("(stopped; its effects are undone)")
 
     def print_result(self, trajectory: Trajectory) -> None:
-        """Say how it went."""
+        """Print whether the task is solved."""
         if trajectory.end == "turn_limit":
             self.console.say("(no turns left)")
         verdict = "solved" if trajectory.success else "not solved"
         parts = trajectory.steps[-1].parts if trajectory.steps else {}
         self.console.say(f"{verdict}: {score_line(Score(trajectory.reward, parts))}")
 
-    def _save_session(self, sitting: InteractiveEpisode) -> None:
+    def _save_session(self, episode: InteractiveEpisode) -> None:
         if self._on_turn:
-            self._on_turn(sitting)
+            self._on_turn(episode)
 
     def _show(self, steps: list[Step]) -> None:
         for number, step in enumerate(steps, 1):
@@ -149,26 +155,26 @@ class TerminalPlayer(Player):
             if step.observation:
                 self.console.say(step.observation)
 
-    # ------------------------------------------------------------- what is decided
+    # ------------------------------------------------------------- input
     def choose(
-        self, sitting: InteractiveEpisode, proposal: AgentOutput | None, leads: Leader
+        self, episode: InteractiveEpisode, proposal: AgentOutput | None, leader: Leader
     ) -> Choice:
-        """Read until there is something to do. Raises Quit."""
-        self._save_session(sitting)
-        offered = proposal if leads == "agent" else None
+        """Read commands until one is a choice. Raises Quit."""
+        self._save_session(episode)
+        offered = proposal if leader == "agent" else None
         if offered is not None and offered is not self._shown_proposal:
             self._propose(offered)
         self._shown_proposal = offered
         while True:
-            text = self._ask(sitting, offered)
-            choice = self._parse_input(text, sitting, offered)
+            text = self._ask(episode, offered)
+            choice = self._parse_input(text, episode, offered)
             if choice is not None:
                 return choice
 
     def _parse_input(
-        self, text: str, sitting: InteractiveEpisode, offered: AgentOutput | None
+        self, text: str, episode: InteractiveEpisode, offered: AgentOutput | None
     ) -> Choice | None:
-        """What a text means; None where it only asked for something, which is done then."""
+        """Return the choice that a text makes, or None after running a command that makes none."""
         word = text.strip()
         if text[:1] in (" ", "\t") and is_command(word):
             return Choice("act", word)
@@ -179,39 +185,39 @@ class TerminalPlayer(Player):
         if undo := _UNDO.fullmatch(word):
             return Choice("undo", count=int(undo.group(1) or 1))
         if word in ("help", "show", "score"):
-            self._run_command(word, sitting)
+            self._run_command(word, episode)
             return None
         if self.agent and word in AGENT_COMMANDS:
-            return self._run_agent_command(word, sitting, offered)
+            return self._run_agent_command(word, episode, offered)
         if text.strip():
             return Choice("act", text)
-        return Choice("go") if offered else None
+        return Choice("accept") if offered else None
 
-    def _run_command(self, word: str, sitting: InteractiveEpisode) -> None:
+    def _run_command(self, word: str, episode: InteractiveEpisode) -> None:
         if word == "help":
-            typing, title = input_rules_for(self._environment), language_of(self._environment).title
+            rules, title = input_rules_for(self._environment), language_of(self._environment).title
             more = AGENT_HELP if self.agent else ""
-            self.console.say(HELP.format(aside=typing.help_note, title=title, more=more))
+            self.console.say(HELP.format(aside=rules.help_note, title=title, more=more))
         elif word == "show":
-            self.console.say(sitting.env.task.query)
-            self._show(sitting.steps)
+            self.console.say(episode.env.task.query)
+            self._show(episode.steps)
         else:
             try:
-                self.console.say(score_line(sitting.score()))
+                self.console.say(score_line(episode.score()))
             except InterCodeError as e:
                 self.console.say(f"(no score: {e})")
 
     def _run_agent_command(
-        self, word: str, sitting: InteractiveEpisode, offered: AgentOutput | None
+        self, word: str, episode: InteractiveEpisode, offered: AgentOutput | None
     ) -> Choice | None:
         if word == "take":
-            return Choice("take")
+            return Choice("take_over")
         if word in ("back", "run"):
-            return Choice("back") if word == "back" else Choice("run")
+            return Choice("hand_back" if word == "back" else "run")
         if offered is None or offered.action is None:
-            self.console.say("(nothing is proposed that could be edited)")
+            self.console.say("(there is no proposal to edit)")
             return None
-        text = self._ask(sitting, None, offered.action)
+        text = self._ask(episode, None, offered.action)
         return Choice("act", text) if text.strip() else None
 
     def _propose(self, proposal: AgentOutput) -> None:
@@ -224,21 +230,21 @@ class TerminalPlayer(Player):
             self.console.code("\n".join(f"  {line}" for line in proposal.action.splitlines()))
 
     def _ask(
-        self, sitting: InteractiveEpisode, offered: AgentOutput | None, default: str = ""
+        self, episode: InteractiveEpisode, offered: AgentOutput | None, default: str = ""
     ) -> str:
-        typing = input_rules_for(self._environment)
-        prompt = typing.prompt.format(sitting.env.working_directory)
+        rules = input_rules_for(self._environment)
+        prompt = rules.prompt.format(episode.env.working_directory)
         if offered is not None:
             prompt = f"[Enter: run it] {prompt}"
-        return self.console.ask(prompt, typing, default)
+        return self.console.ask(prompt, rules, default)
 
 
 def score_line(score: Score) -> str:
-    """A reward and its parts."""
+    """Format a reward and its parts."""
     parts = ", ".join(f"{name} {format_number(value)}" for name, value in score.parts.items())
     return f"reward {format_number(score.value)}" + (f" ({parts})" if parts else "")
 
 
 def format_number(value: Any) -> str:
-    """A figure with three digits."""
+    """Format a number with three significant digits."""
     return f"{value:.3g}"

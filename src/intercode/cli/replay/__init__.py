@@ -39,8 +39,8 @@ NOT_EQUAL = 1
 """Exit status when an episode of ours did not come again."""
 
 
-def add(parser: argparse.ArgumentParser) -> None:
-    """The command's arguments."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
     parser.epilog = EXAMPLE
     parser.add_argument("files", nargs="+", type=path, metavar="FILE", help="runs and logs")
     parser.add_argument("--profile", help="standard, or original for the authors' behaviour")
@@ -62,7 +62,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="write every differing step to that file as JSON lines; of a branch: its run's "
         "directory (default: below runs/)",
     )  # fmt: skip
-    branch.add(parser)
+    branch.add_arguments(parser)
 
 
 def handle(args: argparse.Namespace) -> int:

@@ -20,7 +20,7 @@ _SHOWN_LINES = 12
 _ACTION_SHOWN = 60
 
 
-def add(parser: argparse.ArgumentParser) -> None:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments of a branch."""
     group = parser.add_argument_group("go on in another way (saved as a run of its own)")
     group.add_argument(

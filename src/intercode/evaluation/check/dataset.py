@@ -91,7 +91,7 @@ def _run_passes(
     """All passes over all rows. What the environment is, and what was seen inside fresh boxes."""
     golds = {row.index: row for row in rows if row.task.gold is not None}
     with task_runners(dataset, settings, parallel) as over:
-        facts = over(lambda player, _: player.env.facts(), [0])[0]
+        facts = over(lambda player, _: player.env.result_metadata(), [0])[0]
         over(lambda player, i: _with_retry(player, golds[i], _first_pass), golds)
         time.sleep(_MIN_SECONDS_BETWEEN_RUNS if golds else 0.0)
         over(lambda player, i: _with_retry(player, golds[i], _second_pass), golds)
@@ -165,7 +165,7 @@ def _with_retry(
         except InfrastructureError as e:
             row.findings = list(kept)
             if chance == 2:
-                row.add_finding("box-failed", f"{type(e).__name__}: {e}")
+                row.add_finding("sandbox-failed", f"{type(e).__name__}: {e}")
 
 
 def _first_pass(player: TaskRunner, row: _TaskCheck) -> None:

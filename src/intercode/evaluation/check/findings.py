@@ -29,7 +29,7 @@ FAULT_KINDS = {
     "tie-at-limit": "LIMIT leaves out rows that the order puts beside one that it keeps",
     "vacuous": "the gold gives no row, or nothing but 0 or NULL: a wrong statement easily does too",
     "no-files": "the task's files are not here: this says nothing of the task",
-    "box-failed": "the sandbox failed twice: this says nothing of the task",
+    "sandbox-failed": "the sandbox failed twice: this says nothing of the task",
 }
 """Faults: a task with one of them is not sound."""
 

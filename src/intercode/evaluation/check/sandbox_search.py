@@ -61,7 +61,7 @@ def task_secrets(task: Task) -> Iterator[Secret]:
     named = [("a gold", gold) for gold in task.golds]
     named += [("its solution", task.data["solution"])] if "solution" in task.data else []
     named += [("its flag", task.flag)] if task.flag else []
-    named += [("its look", task.probe)] if task.probe else []
+    named += [("its probe", task.probe)] if task.probe else []
     for test in task.data.get("tests", ()):
         named.append(("a hidden test", "\n".join(_test_texts(test))))
     for what, text in named:
@@ -117,7 +117,7 @@ def _search_group(
             return _search_sandbox(player, which, programs, whole)
         except InfrastructureError as e:
             task = player.env.dataset.tasks[which[0]].id
-            failed = [Finding(task, "box-failed", f"{type(e).__name__}: {e}")]
+            failed = [Finding(task, "sandbox-failed", f"{type(e).__name__}: {e}")]
         except InterCodeError:
             return [], SearchCounts()
         assert chance in (1, 2)

@@ -188,8 +188,8 @@ def env_settings(config: EvalConfig, dataset: Dataset) -> dict[str, Any]:
     }  # fmt: skip
     kind = ENVIRONMENTS.load(dataset.environment)
     own = {n for c in kind.__mro__ for n in getattr(c.__init__, "__kwdefaults__", None) or ()}
-    if "diffs" in own:  # an environment with files
-        general["diffs"] = config.record_diffs
+    if "record_diffs" in own:  # an environment with files
+        general["record_diffs"] = config.record_diffs
     for name in config.env_options:
         if name not in own - set(general):
             raise unknown_name_error("environment option", name, sorted(own - set(general)))

@@ -1,0 +1,1 @@
+"""Interactive play: a human plays tasks, alone or together with an agent."""

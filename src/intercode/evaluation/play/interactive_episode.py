@@ -1,4 +1,4 @@
-"""An episode that is played by hand: recorded turn by turn, with a way back."""
+"""An episode that is played by hand: recorded turn by turn, and turns can be taken back."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ from intercode.evaluation.rollout import (
 )
 
 UNDO_LEVELS = 20
-"""Turns that can be taken back."""
+"""How many turns can be taken back by default."""
 
 
 class Interrupted(Exception):  # noqa: N818
-    """Ctrl-C stopped an action; its turn was taken back."""
+    """Ctrl-C stopped an action, and its turn was taken back."""
 
 
 class InteractiveEpisode:
-    """The running episode of an environment.
+    """The running episode of an environment. Close it to free its snapshots.
 
-    ``steps`` are its turns so far and ``undone`` notes on those that were taken back, which are no
-    part of it. ``looks`` counts how often its score was asked for; ``spent`` is what an agent has
-    spent in all, also on what never ran. ``levels``: so many turns can be taken back; a snapshot is
-    kept before each. ``stoppable``: a context in which every action runs. Close it.
+    ``steps`` are its turns so far. ``undone`` describes the turns that were taken back, which are
+    no longer part of it. ``score_requests`` counts how often its score was requested.
+    ``agent_usage`` is what the agent has used in all, also for proposals that never ran. Before
+    each of the last ``undo_levels`` turns a snapshot is kept. Every action runs in the context that
+    ``interruptible`` returns.
     """
 
     def __init__(
@@ -46,98 +47,108 @@ class InteractiveEpisode:
         self.undone: list[dict[str, Any]] = []
         self.score_requests, self.agent_usage = 0, Usage()
         self.last_score: tuple[int, Score] | None = None
-        """The score that was asked for last, with the number of turns before it."""
+        """The score that was requested last, with the number of turns before it."""
         self._latest: Score | None = None
+        # the snapshot before each turn, or why there is none
         self._snapshots: dict[int, Snapshot | str] = {}
         self._started = time.monotonic()
 
-    def take_turn(self, move: AgentOutput, scored: bool = False) -> tuple[Step, Score | None, bool]:
-        """One turn, as ``rollout.take``. Raises Interrupted where Ctrl-C stopped the action and
-        the turn could be taken back; KeyboardInterrupt where it could not."""
+    def take_turn(
+        self, output: AgentOutput, scored: bool = False
+    ) -> tuple[Step, Score | None, bool]:
+        """Take one turn, as ``rollout.take_turn`` does.
+
+        Raises Interrupted if Ctrl-C stopped the action and the turn was taken back, and
+        KeyboardInterrupt if it could not be taken back.
+        """
         number = len(self.steps)
         self._snapshot_before(number)
         try:
             with self._interruptible():
-                step, score, done = take_turn(self.env, move, scored)
+                step, score, done = take_turn(self.env, output, scored)
         except KeyboardInterrupt as e:
-            kept = self._snapshots.pop(number)
-            if isinstance(kept, str):
+            snapshot = self._snapshots.pop(number)
+            if isinstance(snapshot, str):
                 raise
-            self._restore(kept)
+            self._restore(snapshot)
             raise Interrupted from e
         self.steps.append(step)
         self._latest = score
         return step, score, done
 
     def undo(self) -> tuple[Step, tuple[str, ...]]:
-        """Take the last turn back: its step, and what the state of before lacks (processes).
+        """Take the last turn back.
 
-        Raises EnvironmentStateError where that cannot be, with the reason.
+        Returns its step and the processes that could not be restored. Raises EnvironmentStateError
+        with the reason if the turn cannot be taken back.
         """
         number = len(self.steps) - 1
         if number < 0:
             raise EnvironmentStateError("nothing to take back")
-        kept = self._snapshots.get(
+        snapshot = self._snapshots.get(
             number, f"only the last {self.undo_levels} turns can be taken back"
         )
-        if isinstance(kept, str):
-            raise EnvironmentStateError(kept)
+        if isinstance(snapshot, str):
+            raise EnvironmentStateError(snapshot)
         del self._snapshots[number]
-        self._restore(kept)
+        self._restore(snapshot)
         step = self.steps.pop()
         note = {"turn": number + 1, "actor": step.actor, "action": step.action}
         self.undone.append(note)
         self.last_score = self._latest = None
-        return step, kept.omitted_processes
+        return step, snapshot.omitted_processes
 
     def score(self) -> Score:
-        """What handing in would earn now. That it was asked for is noted."""
+        """Return the score of the current state, and count the request."""
         score = self.env.score()
         self.score_requests += 1
         self.last_score = len(self.steps), score
         return score
 
-    def repeat(self, before: Trajectory) -> int | None:
-        """Take the turns of an episode that was left once more, and its notes over. The number,
-        from 1, of the first turn whose observation is another; None where all are the same."""
+    def repeat(self, unfinished: Trajectory) -> int | None:
+        """Take the turns of an unfinished episode again and adopt its notes.
+
+        Returns the number, from 1, of the first turn whose observation differs, or None.
+        """
         differs = None
-        self.undone = list(before.run.get("undone", ()))
-        self.score_requests = before.run.get("scores_seen", 0)
-        spent = before.run.get("spent")
-        self.agent_usage = before.usage if spent is None else Usage(**spent)
-        for number, step in enumerate(before.steps, 1):
-            said: dict[str, Any] = {name: getattr(step, name) for name in AGENT_OUTPUT_FIELDS}
-            move = AgentOutput(
-                step.action if step.executed else None, reply=step.observation, **said
-            )
-            came, _, _ = self.take_turn(move, step.reward is not None)
-            if differs is None and came.observation != step.observation:
+        self.undone = list(unfinished.run.get("undone", ()))
+        self.score_requests = unfinished.run.get("scores_seen", 0)
+        spent = unfinished.run.get("spent")
+        self.agent_usage = unfinished.usage if spent is None else Usage(**spent)
+        for number, step in enumerate(unfinished.steps, 1):
+            fields: dict[str, Any] = {name: getattr(step, name) for name in AGENT_OUTPUT_FIELDS}
+            action = step.action if step.executed else None
+            output = AgentOutput(action, reply=step.observation, **fields)
+            repeated, _, _ = self.take_turn(output, step.reward is not None)
+            if differs is None and repeated.observation != step.observation:
                 differs = number
         return differs
 
     def finish(self, end: EndReason) -> Trajectory:
-        """The record of the episode, its final state scored. ``run`` holds notes where there are
-        any: ``undone``, ``looks`` as ``scores_seen``, and ``spent`` where the steps do not tell
-        it."""
+        """Score the final state and return the record of the episode.
+
+        Its ``run`` holds, where they are not empty: ``undone``, ``scores_seen`` (the score
+        requests), and ``spent`` (the agent's usage, where it differs from that of the steps).
+        """
         steps = self.steps if self._latest else score_final_state(self.env, list(self.steps))
         return self._record(steps, end)
 
     def draft(self) -> Trajectory:
-        """The record so far, which ``again`` goes on with."""
+        """Return the record so far, which ``repeat`` resumes."""
         return self._record(self.steps, "unknown")
 
     def _record(self, steps: Sequence[Step], end: EndReason) -> Trajectory:
         notes: dict[str, Any] = {"undone": self.undone, "scores_seen": self.score_requests}
-        made = make_trajectory(self.env, steps, end, time.monotonic() - self._started)
-        if self.agent_usage != made.usage:
+        record = make_trajectory(self.env, steps, end, time.monotonic() - self._started)
+        if self.agent_usage != record.usage:
             notes["spent"] = to_jsonable(self.agent_usage)
-        return made.replace(run={name: value for name, value in notes.items() if value})
+        return record.replace(run={name: value for name, value in notes.items() if value})
 
     def close(self) -> None:
         """Free the snapshots."""
-        for kept in self._snapshots.values():
-            if isinstance(kept, Snapshot):
-                kept.close()
+        for snapshot in self._snapshots.values():
+            if isinstance(snapshot, Snapshot):
+                snapshot.close()
         self._snapshots.clear()
 
     def __enter__(self) -> Self:
@@ -147,7 +158,7 @@ class InteractiveEpisode:
         self.close()
 
     def _snapshot_before(self, number: int) -> None:
-        """Keep this moment, before the turn of that number."""
+        """Take a snapshot before a turn, and free the oldest one."""
         if not self.undo_levels:
             self._snapshots[number] = "no turn can be taken back"
             return
@@ -155,10 +166,10 @@ class InteractiveEpisode:
             self._snapshots[number] = self.env.snapshot()
         except EnvironmentStateError as e:
             self._snapshots[number] = str(e)
-        old = self._snapshots.pop(number - self.undo_levels, None)
-        if isinstance(old, Snapshot):
-            old.close()
+        oldest = self._snapshots.pop(number - self.undo_levels, None)
+        if isinstance(oldest, Snapshot):
+            oldest.close()
 
-    def _restore(self, kept: Snapshot) -> None:
-        with kept:
-            self.env.restore(kept, consume=True)
+    def _restore(self, snapshot: Snapshot) -> None:
+        with snapshot:
+            self.env.restore(snapshot, consume=True)

@@ -47,7 +47,7 @@ class HostHandle:
                     return self._ray.get(answer, timeout=_POLL_INTERVAL)
                 except errors.GetTimeoutError:
                     if self.lost:
-                        raise self._lost() from None
+                        raise self._lost_error() from None
         except errors.RayTaskError as e:
             if isinstance(e.cause, Exception) and not isinstance(e.cause, errors.RayError):
                 raise e.cause from e
@@ -72,7 +72,7 @@ class HostHandle:
         self._answered = self._answered or there
         patience = HEARTBEAT_TIMEOUT if self._answered else START_TIMEOUT
         if there or self._heartbeat is None:
-            self._heartbeat = self.actor.beat.options(concurrency_group="pulse").remote()
+            self._heartbeat = self.actor.heartbeat.options(concurrency_group="heartbeat").remote()
             self._last_heartbeat = now
         elif now - self._last_heartbeat > patience:
             self.lost, self._reason = True, f"nothing was heard of it for {patience:g} s"

@@ -49,7 +49,7 @@ class HostManager:
         self.spec, self.excluded = spec, dict[str, str]()
         self._ray, self._max_episodes, self._log = ray, max_episodes, log or _warn
         self._spec_ref = ray.put(spec)
-        self._actor_class = ray.remote(concurrency_groups={"control": 2, "pulse": 1})(EnvHost)
+        self._actor_class = ray.remote(concurrency_groups={"control": 2, "heartbeat": 1})(EnvHost)
         self._hosts: list[HostHandle] = []
         self._opening_nodes: set[str] = set()
         self._starting_hosts: set[HostHandle] = set()
@@ -198,7 +198,7 @@ class HostManager:
             if self._closed.is_set():
                 raise SandboxLostError("the run is over")
             self._send_artifacts(seat)
-            ready: HostInfo = seat.call("ready")
+            ready: HostInfo = seat.call("prepare")
             if differ := _differences(self.spec, ready):
                 raise SandboxUnavailableError(differ)
         except BaseException:
@@ -212,13 +212,13 @@ class HostManager:
 
     def _send_artifacts(self, seat: HostHandle) -> None:
         """Send what the node lacks, a piece at a time."""
-        for number in seat.call("lacks"):
+        for number in seat.call("missing_artifacts"):
 
             def give(piece: bytes, number: int = number) -> None:
-                seat.call("take", number, piece)
+                seat.call("receive", number, piece)
 
             told = send_artifact(self.spec.artifacts[number], give)
-            seat.call("settle", number, *told)
+            seat.call("unpack", number, *told)
 
     def _exclude(self, node: dict[str, Any], why: str) -> None:
         with self._change:

@@ -26,7 +26,7 @@ class RemoteSnapshot:
 
     def close(self) -> None:
         """Free what the node keeps. May be called again."""
-        self.host.send("forget", self.name)
+        self.host.send("drop_snapshot", self.name)
 
     def __enter__(self) -> RemoteSnapshot:
         return self

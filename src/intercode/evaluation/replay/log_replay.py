@@ -24,6 +24,7 @@ from intercode.evaluation.replay.recorded_environments import (
 
 __all__ = ["ReplayOptions", "ReplayReport", "StepComparison", "compare_step", "replay_logs"]
 
+
 @dataclass
 class ReplayReport:
     """What the replay of one file showed."""
