@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sandbox.contract import Sandbox
 from support.boxes import open_box
 
 
 @pytest.fixture
-def box() -> Iterator[SupervisedSandbox]:
+def box() -> Iterator[Sandbox]:
     with open_box() as opened:
         yield opened

@@ -6,14 +6,14 @@ import re
 
 import pytest
 
-from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sandbox.contract import Sandbox
 from intercode.sessions.bash.persistent import BashSession
 
 pytestmark = pytest.mark.sandbox
 
 
 @pytest.fixture
-def shell(box: SupervisedSandbox) -> BashSession:
+def shell(box: Sandbox) -> BashSession:
     return BashSession(box)
 
 
@@ -233,7 +233,7 @@ def test_much_output_before_the_end_is_all_there(shell: BashSession) -> None:
     assert out(shell, "yes & echo on").count("on\n") == 1
 
 
-def test_two_sessions_in_one_box(box: SupervisedSandbox) -> None:
+def test_two_sessions_in_one_box(box: Sandbox) -> None:
     a, b = BashSession(box, cwd="/usr"), BashSession(box)
     assert (out(a, "x=1; pwd"), out(b, "echo $x; pwd")) == ("/usr\n", "\n/\n")
     a.close()
@@ -241,7 +241,7 @@ def test_two_sessions_in_one_box(box: SupervisedSandbox) -> None:
     assert out(b, "echo on") == "on\n"
 
 
-def test_close_of_a_session_whose_box_has_gone(box: SupervisedSandbox) -> None:
+def test_close_of_a_session_whose_box_has_gone(box: Sandbox) -> None:
     session = BashSession(box)
     box.close()
     session.close()

@@ -16,8 +16,8 @@ from intercode.core.languages import (
     load_language,
 )
 from intercode.evaluation.conformance import check_session
+from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.output import Collector
-from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.programs.program import ProgramSession
 from intercode.sessions.programs.repl import ReplSession
 from support.languages import ABSENT, C_SUM, JAVA_SUM, PERL, needs
@@ -27,7 +27,7 @@ _PATIENCE = 30.0
 
 
 @pytest.fixture
-def node(box: SupervisedSandbox) -> Iterator[ReplSession]:
+def node(box: Sandbox) -> Iterator[ReplSession]:
     needs("node")
     session = ReplSession(box, JAVASCRIPT)
     yield session
@@ -39,7 +39,7 @@ def shown(session: ReplSession | ProgramSession, code: str, timeout: float = _PA
 
 
 # ------------------------------------------------------------- live interpreters
-def test_a_live_interpreter_is_a_session(box: SupervisedSandbox) -> None:
+def test_a_live_interpreter_is_a_session(box: Sandbox) -> None:
     needs("node")
     check_session(lambda: ReplSession(box, JAVASCRIPT), "console.log({})")
 
@@ -140,7 +140,7 @@ def test_calls_give_plain_values_or_say_why_not(node: ReplSession) -> None:
     assert called("code = 1") == "code = 1 is no function"
 
 
-def test_a_state_is_come_to_by_running_it_again(box: SupervisedSandbox, node: ReplSession) -> None:
+def test_a_state_is_come_to_by_running_it_again(box: Sandbox, node: ReplSession) -> None:
     shown(node, "let a = [1]; process.chdir('/tmp')")
     shown(node, "a.push(2)")
     other = ReplSession(box, JAVASCRIPT, state=node.state())
@@ -150,7 +150,7 @@ def test_a_state_is_come_to_by_running_it_again(box: SupervisedSandbox, node: Re
 
 
 # --------------------------------------------------------------------- programs
-def test_a_program_is_compiled_and_reads_its_input(box: SupervisedSandbox) -> None:
+def test_a_program_is_compiled_and_reads_its_input(box: Sandbox) -> None:
     needs("gcc")
     session = ProgramSession(box, C, "/tmp", "1 2\n")
     assert shown(session, str(C_SUM.gold)) == "3\n"
@@ -167,7 +167,7 @@ def test_a_program_is_compiled_and_reads_its_input(box: SupervisedSandbox) -> No
 
 
 @pytest.mark.slow
-def test_java_too(box: SupervisedSandbox) -> None:
+def test_java_too(box: Sandbox) -> None:
     needs("javac")
     session = ProgramSession(box, JAVA, "/tmp", "1 2\n")
     assert shown(session, str(JAVA_SUM.gold)) == "3\n"
@@ -176,7 +176,7 @@ def test_java_too(box: SupervisedSandbox) -> None:
     assert "find or load main class" in shown(session, "run\n1 2\n")
 
 
-def test_a_language_without_a_compiler(box: SupervisedSandbox) -> None:
+def test_a_language_without_a_compiler(box: Sandbox) -> None:
     needs("perl")
     check_session(lambda: ProgramSession(box, PERL), 'print "{}\\n";')
     session = ProgramSession(box, PERL, "/tmp", "given")
@@ -184,14 +184,14 @@ def test_a_language_without_a_compiler(box: SupervisedSandbox) -> None:
     assert shown(session, "print <STDIN>, $ARGV[0] // 'none', qx(pwd);") == "givennone/tmp\n"
 
 
-def test_nothing_of_a_program_runs_on(box: SupervisedSandbox) -> None:
+def test_nothing_of_a_program_runs_on(box: Sandbox) -> None:
     needs("perl")
     session = ProgramSession(box, PERL)
     assert shown(session, "exit if fork; setpgrp; sleep 600;") == ""
     assert box.processes() == ()
 
 
-def test_an_image_without_the_language_is_named(box: SupervisedSandbox) -> None:
+def test_an_image_without_the_language_is_named(box: Sandbox) -> None:
     with pytest.raises(SandboxError, match=r"cannot run Nothing .*no-such-program.*recipe:code"):
         ProgramSession(box, ABSENT).run("anything", _PATIENCE)
 

@@ -9,7 +9,7 @@ import pytest
 
 from intercode.core.errors import SandboxError
 from intercode.evaluation.conformance import check_session
-from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sandbox.contract import Sandbox
 from intercode.sessions.python.interpreter import InterpreterEndedError, RefusedError
 from intercode.sessions.python.session import PythonSession, may_end_interpreter
 from support.boxes import open_box
@@ -18,19 +18,19 @@ pytestmark = pytest.mark.sandbox
 
 
 @pytest.fixture(scope="module")
-def box() -> Iterator[SupervisedSandbox]:
+def box() -> Iterator[Sandbox]:
     with open_box() as opened:
         yield opened
 
 
 @pytest.fixture
-def session(box: SupervisedSandbox) -> Iterator[PythonSession]:
+def session(box: Sandbox) -> Iterator[PythonSession]:
     opened = PythonSession(box)
     yield opened
     opened.close()
 
 
-def test_it_is_a_session(box: SupervisedSandbox) -> None:
+def test_it_is_a_session(box: Sandbox) -> None:
     check_session(lambda: PythonSession(box), "print({})")
 
 
@@ -98,7 +98,7 @@ def test_input_ends_at_once(session: PythonSession) -> None:
     ],
 )
 def test_what_does_not_end_is_interrupted_and_what_was_known_stays(
-    session: PythonSession, box: SupervisedSandbox, code: str
+    session: PythonSession, box: Sandbox, code: str
 ) -> None:
     session.run("kept = [1]", 5)
     before = time.monotonic()
@@ -178,7 +178,7 @@ def test_without_a_copy_a_new_interpreter_is_started_and_says_so(session: Python
     assert "NameError" in session.run("x", 5).output
 
 
-def test_too_much_memory_is_told(box: SupervisedSandbox) -> None:
+def test_too_much_memory_is_told(box: Sandbox) -> None:
     session = PythonSession(box)
     result = session.run("x = bytearray(20 << 30)", 5)
     assert "MemoryError" in result.output
@@ -194,7 +194,7 @@ def test_a_directory_carries_over_even_when_it_goes(session: PythonSession) -> N
     assert session.cwd == "/"
 
 
-def test_modules_beside_the_standard_library_are_found(box: SupervisedSandbox) -> None:
+def test_modules_beside_the_standard_library_are_found(box: Sandbox) -> None:
     box.write_file("/tmp/lib/mine.py", b"answer = 42\n")
     session = PythonSession(box, cwd="/tmp/lib")
     assert session.run("import mine; mine.answer", 5).output == "42\n"
@@ -228,10 +228,10 @@ def test_a_fork_is_refused_with_the_reason(session: PythonSession) -> None:
         "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()", 5
     )
     with pytest.raises(RefusedError, match="1 more threads"):
-        session.interpreter().fork("alone", 5)
+        session.interpreter().fork("backup", 5)
 
 
-def test_told_says_what_is_known_and_nothing_that_changes_by_itself(box: SupervisedSandbox) -> None:
+def test_told_says_what_is_known_and_nothing_that_changes_by_itself(box: Sandbox) -> None:
     texts = []
     for _ in range(2):
         session = PythonSession(box)

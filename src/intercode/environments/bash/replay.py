@@ -8,7 +8,7 @@ from intercode.environments.base.replay.rules import ReplayRules
 
 
 class BashReplayRules(ReplayRules):
-    """Bash: everything as it was recorded."""
+    """Replay rules of recorded Bash episodes: every step is executed as it was recorded."""
 
     _DATASET = re.compile(r"nl2bash_(fs_\d)")
 

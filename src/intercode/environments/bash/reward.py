@@ -1,8 +1,8 @@
-"""The paper's Bash reward, as it was meant and as the authors' code computes it.
+"""The paper's Bash reward: as the paper meant it, and as the authors' code computes it.
 
-Paper (arXiv 2306.14898, section 3.2): 0.34 · similarity of the outputs
-+ 0.33 · (1 − erf(n)), n = changes that only one side made
-+ 0.33 · correct / |A ∩ G| of the changes that both made, 1 where there are none.
+Paper (arXiv 2306.14898, section 3.2): 0.34 · similarity of the outputs + 0.33 · (1 − erf(n)), n =
+changes that only one side made + 0.33 · correct / |A ∩ G| of the changes that both made, 1 where
+there are none. The similarity of two texts is the cosine of their TF-IDF vectors.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from collections import Counter
 from intercode.core.types import FileEntry, Score, State, Task
 
 CHECKED_CODES = ("A", "??", "C")
-_MAX_DIFFERENT_SIMILARITY = 0.99  # outputs that differ are never wholly similar
+_MAX_DIFFERENT_SIMILARITY = 0.99  # of outputs that differ
 
 
 def standard(_task: Task, agent: State, gold: State) -> Score:
-    """The paper's formula with its faults mended.
+    """Return the paper's formula without the faults of the authors' code.
 
-    Outputs are equal (similarity 1) when they hold the same lines in any order, blanks inside a
-    line apart; else their similarity is the TF-IDF cosine over blank-separated words, at most 0.99.
-    A change is a path with its kind (file, dir, link, ..., gone); a change that both made is
-    correct when content, link target and permissions agree too.
+    Outputs are equal (similarity 1) when they have the same lines in any order, apart from blanks
+    inside a line. Otherwise their similarity is the TF-IDF cosine over blank-separated words, at
+    most 0.99. A change is a path with its kind (file, dir, link, ..., gone). A change that both
+    made is correct when content, link target and permissions agree too.
     """
     output = agent.output if agent.answer is None else agent.answer
     similarity = output_similarity(output or "", gold.output or "")
@@ -46,7 +46,7 @@ def standard(_task: Task, agent: State, gold: State) -> Score:
 
 
 def output_similarity(a: str, b: str) -> float:
-    """1 for the same lines in any order, else the cosine over words, at most 0.99."""
+    """Return 1 for the same lines in any order, else the cosine over words, at most 0.99."""
     left, right = _lines(a), _lines(b)
     if Counter(left) == Counter(right):
         return 1.0
@@ -59,17 +59,17 @@ def _lines(text: str) -> list[str]:
 
 
 def same_entry(a: FileEntry, b: FileEntry) -> bool:
-    """Whether two changes of one path came out the same. Times and owners do not count."""
+    """Return whether two changes of one path are equal. Times and owners do not count."""
     if a.kind == "link":
         return a.target == b.target
     return (a.mode, a.size, a.digest) == (b.mode, b.size, b.digest)
 
 
 def original(_task: Task, agent: State, gold: State) -> Score:
-    """The arithmetic of the authors' ``get_reward`` at c3e46d8, roundings included.
+    """Return what the authors' ``get_reward`` at c3e46d8 computes, roundings included.
 
-    The starting value is 0.01; each part is rounded to two decimals. Entries of ``git status``
-    are compared as (path, code); only those that both have, with code A, ?? or C, are compared by
+    The starting value is 0.01, and each part is rounded to two decimals. Entries of ``git status``
+    are compared as (path, code). Only entries that both have, with code A, ?? or C, are compared by
     checksum. The similarity falls back to equality where there is no vocabulary or no gold output.
     """
     a, g = set(agent.status), set(gold.status)
@@ -100,17 +100,17 @@ _UNSHARED_IDF = (
 
 
 def tfidf_cosine(a: str, b: str) -> float | None:
-    """What scikit-learn's TfidfVectorizer with its defaults gives for a corpus of two texts.
+    """Return what scikit-learn's TfidfVectorizer with its defaults gives for a corpus of two texts.
 
-    Terms are lower-cased runs of two or more word characters; idf is smooth, so a term in both
-    texts weighs 1; vectors have length 1. None where neither text holds a term (scikit-learn
-    raises there), 0 where only one does.
+    Terms are lower-cased runs of two or more word characters. The idf is smooth, so a term in both
+    texts weighs 1. Vectors have length 1. Returns None where neither text has a term (scikit-learn
+    raises there), 0 where only one has.
     """
     return term_cosine(_WORDS.findall(a.lower()), _WORDS.findall(b.lower()))
 
 
 def term_cosine(a: list[str], b: list[str]) -> float | None:
-    """As ``cosine`` for texts that are already split into terms."""
+    """Return ``tfidf_cosine`` for texts that are already split into terms."""
     if not a and not b:
         return None
     left, right = Counter(a), Counter(b)

@@ -1,4 +1,4 @@
-"""SQL: answer a question with a database's own language."""
+"""The SQL environment: answer a question with a database's own language."""
 
 from __future__ import annotations
 
@@ -15,31 +15,34 @@ from intercode.environments.sql.profiles import OriginalSqlProfile, SqlProfile, 
 from intercode.sql import EngineKind, SqlLimits, SqlSession, open_engine
 
 _SANDBOX_SETTINGS = {"image": None, "sandbox": "auto", "network": "none", "deterministic": False}
-"""Settings of where code runs: SQL runs on an engine, in no box."""
+"""Settings of sandboxes with the only value that SQL accepts: it runs on an engine without a
+sandbox."""
 
 
 def _database(task: Task) -> DatabaseSpec:
     if task.database is None:
-        raise DataError(f"{task.id} names no database: nothing to ask")
+        raise DataError(f"{task.id} names no database: its row needs one")
     return task.database
 
 
 def _reject_sandbox_settings(settings: dict[str, Any]) -> None:
-    for name, only in _SANDBOX_SETTINGS.items():
-        if settings.get(name, only) != only:
-            given = f"{name}={settings[name]!r}"
-            raise UsageError(f"SQL runs on an engine and in no sandbox: leave out {given}")
+    for name, default in _SANDBOX_SETTINGS.items():
+        if settings.get(name, default) != default:
+            setting = f"{name}={settings[name]!r}"
+            raise UsageError(f"SQL runs on an engine and in no sandbox: leave out {setting}")
 
 
 class SqlEnv(InterCodeEnv):
     """Answer a question with SQL; the reward compares the rows of the last result with the gold's.
 
-    An action is one statement; the observation is what the authors show of it (see
-    sql/base.py). ``engine``: ``embedded`` answers as MySQL does and needs nothing
-    installed, ``mysql`` is a server (its own private one, or that of ``dsn``), ``sqlite`` plain
-    SQLite. No statement of an episode is seen by another, nor by the gold, which runs on the data
-    as they were at first; in the ``original`` profile it runs on the agent's connection.
-    The other settings are InterCodeEnv's; those of images, sandboxes and networks are refused.
+    An action is one statement. The observation is what the authors show of its result (see
+    sql/base.py). ``engine``: ``embedded`` answers as MySQL does and needs no installation,
+    ``mysql`` is a server (a private one, or the one at ``dsn``), ``sqlite`` is plain SQLite.
+    ``limits`` bound what a statement may cost.
+
+    No episode sees the statements of another. The gold runs on the initial data; in the
+    ``original`` profile it runs on the agent's connection. The other settings are InterCodeEnv's;
+    those of images, sandboxes and networks are refused.
     """
 
     name: ClassVar[str] = "sql"
@@ -63,7 +66,7 @@ class SqlEnv(InterCodeEnv):
         self._settings |= {"engine": engine, "dsn": dsn, "limits": limits}
 
     _session: SqlSession | None = None
-    _gold_session: SqlSession | None = None  # the gold's
+    _gold_session: SqlSession | None = None
     _aborted = False
 
     def result_metadata(self) -> dict[str, Any]:
@@ -73,9 +76,12 @@ class SqlEnv(InterCodeEnv):
             **self._engine.metadata(),
         }
         return {
-            **super().result_metadata(), "env_options": {"engine": engine["kind"]}, "engine": engine,
-            "tier": f"{engine['kind']}: {engine['version']}", "arch": platform.machine(),
-        }  # fmt: skip
+            **super().result_metadata(),
+            "env_options": {"engine": engine["kind"]},
+            "engine": engine,
+            "tier": f"{engine['kind']}: {engine['version']}",
+            "arch": platform.machine(),
+        }
 
     @cached_property
     def _engine_version(self) -> str:
@@ -142,13 +148,13 @@ class SqlEnv(InterCodeEnv):
     def _hash_info(self, observation: str) -> dict[str, Any]:
         if not self.hashes:
             return {}
-        told = {"observation": observation, "state": self._current_session.state_text()}
-        return {"hashes": {name: observation_hash(text) for name, text in told.items()}}
+        texts = {"observation": observation, "state": self._current_session.state_text()}
+        return {"hashes": {name: observation_hash(text) for name, text in texts.items()}}
 
     # --------------------------------------------------------------- snapshots
     def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
-        kept = self._current_session.snapshot()
-        return kept, kept.omitted_tables, kept.close
+        snapshot = self._current_session.snapshot()
+        return snapshot, snapshot.omitted_tables, snapshot.close
 
     def _restore_captured(self, captured: Any, consume: bool) -> None:
         self._session = captured.open_last() if consume else captured.open()

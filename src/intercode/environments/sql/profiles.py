@@ -1,4 +1,5 @@
-"""The two ways of judging SQL: as it was meant, and as the authors' code does it."""
+"""The two profiles of SQL: ``standard``, as the paper meant it, and ``original``, as the
+authors' code does it."""
 
 from __future__ import annotations
 
@@ -23,28 +24,31 @@ OpenSqlSession = Callable[[], SqlSession]
 
 
 class SqlProfile(Protocol):
-    """What differs between the profiles. An instance belongs to one environment."""
+    """The differences between the profiles. An instance belongs to one environment."""
 
     def run(self, session: SqlSession, code: str, timeout: float) -> ExecResult:
         """Run one action."""
         ...
 
     def agent_state(self, last: ExecResult | None, task: Task) -> State:
-        """What the agent has got last."""
+        """Return the agent's last result."""
         ...
 
     def gold_states(self, task: Task, agent: SqlSession, pristine: OpenSqlSession) -> list[State]:
-        """What each gold gives. ``agent`` is the episode's own session, ``pristine`` opens one on
-        the data as they were at first."""
+        """Return the result of each gold.
+
+        ``agent`` is the episode's own session. ``pristine`` opens a session on the initial data.
+        """
         ...
 
     def close(self) -> None:
-        """Forget what was kept for the episode."""
+        """Forget what was computed for the episode."""
         ...
 
 
 class StandardSqlProfile:
-    """Each gold runs once per episode, on pristine data; one that fails is the dataset's fault."""
+    """Each gold runs once per episode, on the initial data. A gold that fails is a fault of the
+    dataset."""
 
     def __init__(self) -> None:
         self._golds: list[State] | None = None
@@ -69,7 +73,8 @@ class StandardSqlProfile:
 
 
 def _gold_state(task: Task, gold: str, session: SqlSession) -> State:
-    """What a gold gives, and the order that it asks for. Raises GoldError where it fails."""
+    """Return the result of a gold and the order that it asks for. Raises GoldError where it
+    fails."""
     result = session.run(gold, GOLD_SECONDS)
     if not result.ok:
         why = result.output.removeprefix(ERROR_PREFIX)
@@ -85,14 +90,21 @@ def _statement_runner(session: SqlSession) -> Callable[[str], Rows | None]:
 
 
 class OriginalSqlProfile:
-    """The gold runs on the agent's connection whenever there is a score, in whatever state that is;
-    one that fails counts as an empty result. ``COUNT (*)`` with a blank is no function, as on the
-    authors' server, whatever the engine makes of it."""
+    """The gold runs on the agent's connection for every score, whatever the state of that
+    connection.
+
+    A gold that fails counts as an empty result. ``COUNT (*)`` with a blank is not taken as a
+    function, as on the authors' server, whichever engine runs it.
+    """
 
     def run(self, session: SqlSession, code: str, timeout: float) -> ExecResult:
         pieces = list(tokenize(code))
-        for token, after, inside in zip(pieces, pieces[1:], pieces[2:], strict=False):
-            if after.text == "(" and after.start > token.end and token.upper in NO_SPACE_FUNCTIONS:
+        for token, following, inside in zip(pieces, pieces[1:], pieces[2:], strict=False):
+            if (
+                following.text == "("
+                and following.start > token.end
+                and token.upper in NO_SPACE_FUNCTIONS
+            ):
                 no_name = _MISSING_FUNCTION.format(session.database, token.text)
                 starred = inside.text == "*"
                 return error_result(
@@ -108,4 +120,4 @@ class OriginalSqlProfile:
         return [State(result.output, rows=result.rows if result.ok else (), failed=not result.ok)]
 
     def close(self) -> None:
-        """Nothing is kept."""
+        """Do nothing: no state belongs to the episode."""

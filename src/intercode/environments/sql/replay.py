@@ -1,4 +1,5 @@
-"""Replay of recorded SQL episodes: scorers, logged forms, and what leaked from one to another."""
+"""Replay of recorded SQL episodes: their scorers, their logged forms, and state that leaked from
+one episode to another."""
 
 from __future__ import annotations
 
@@ -15,35 +16,37 @@ from intercode.environments.base.replay.rules import ReplayRules
 from intercode.environments.sql import recorded_results
 
 MAX_LOGGED_ROWS = 25
-"""Rows of a result that the authors' ReAct logs keep; 350 characters of an error."""
+"""Rows of a result that the authors' ReAct logs hold."""
 MAX_LOGGED_ERROR = 350
+"""Characters of an error that the authors' ReAct logs hold."""
 
 LEAKED_TABLES: Mapping[str, frozenset[str]] = {
     "concert_singer": frozenset({"singers"}),
     "poker_player": frozenset({"players", "poker_players"}),
     "singer": frozenset({"citizens"}),
 }
-"""By database: tables that no dump makes and the logs show. Models of other logs had created them
+"""By database: tables that no dump creates but the logs show. Models of other logs created them
 on the server that all runs shared."""
 
 LEAKED_TABLE_CAUSE = "a table that another episode had left"
-"""The cause of what depends on one of them."""
+"""The cause of a difference that depends on one of these tables."""
 
 LENIENT_TASKS: Mapping[str, tuple[range, ...]] = {"react": (range(154, 199), range(302, 534))}
-"""By agent: tasks played after `SET sql_mode = ''` (in 153 and 301) on the same connection,
-up to the end of that run. There MySQL's rule for grouped queries did not hold."""
+"""By agent: tasks played after `SET sql_mode = ''` (in 153 and 301) on the same connection, up
+to the end of that run. There MySQL's rule for grouped queries did not apply."""
 LENIENT_CAUSE = "a session setting that another episode had left"
 
 _WITH_TAU = frozenset({"plan-solve"})
-"""Agents whose logs the authors scored with τ. Those of ReAct were scored before the code had it,
-those of Try Again with both, few steps with τ."""
+"""Agents whose logs the authors scored with τ. The ReAct logs were scored before the code had
+it. The Try Again logs were scored with both versions, few steps with τ."""
 _EXECUTE = re.compile(r"execute\[(.*)\]", re.DOTALL)
 _CATALOGUE = re.compile(r"\bshow\b|information_schema", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 
 
 class SqlReplayRules(ReplayRules):
-    """SQL: one of two scorers an episode, rows cut in some logs, tables that leaked."""
+    """Replay rules for SQL: one of two scorers per episode, truncated rows in some logs, leaked
+    tables."""
 
     reusable: ClassVar[bool] = True
 
@@ -52,12 +55,12 @@ class SqlReplayRules(ReplayRules):
         return "spider" if re.search(r"spider", name) and not name.startswith("spider") else name
 
     def settings(self, trajectory: Trajectory) -> Mapping[str, Any]:  # noqa: ARG002
-        """The score with τ also tells the one without, so that ``settled`` can choose."""
+        """The score with τ contains the one without, so that ``review_checks`` can choose."""
         return {"reward": "sql-original"}
 
     def executed_step(self, trajectory: Trajectory, step: Step) -> Step:
-        """The authors' ReAct loop looked for ``execute[...]`` anywhere in what the model wrote; the
-        reward of 0 of such a step was never scored."""
+        """The authors' ReAct loop searched the model's whole text for ``execute[...]``. The
+        reward of 0 that the log gives such a step was never computed."""
         if trajectory.run.get("agent") != "react":
             return step
         if wrapped := _EXECUTE.search(step.action):
@@ -65,7 +68,7 @@ class SqlReplayRules(ReplayRules):
         return step
 
     def play_and_score(self, env: InterCodeEnv, step: Step) -> tuple[str, Score | None]:
-        """A statement, or the ``submit`` that tells the last observation once more."""
+        """Execute a statement, or repeat the last observation for ``submit``."""
         if step.action.split(None, 1)[:1] == [SUBMIT]:
             observation = env.last_observation
         else:
@@ -73,8 +76,8 @@ class SqlReplayRules(ReplayRules):
         return observation, None if step.reward is None else env.score()
 
     def logged_observation(self, trajectory: Trajectory, step: Step, observation: str) -> str:
-        """ReAct's logs keep 25 rows, or 350 characters of an error; a person was shown the rows
-        one after another without brackets or commas."""
+        """ReAct's logs hold 25 rows, or 350 characters of an error. Humans were shown the rows
+        one after another, without brackets and commas."""
         agent = trajectory.run.get("agent")
         if agent == "react" and len(observation) > len(step.observation):
             if recorded_results.is_error(observation):
@@ -93,21 +96,21 @@ class SqlReplayRules(ReplayRules):
     def review_checks(
         self, trajectory: Trajectory, checks: list[StepComparison]
     ) -> list[StepComparison]:
-        """Rewards of the scorer that explains more of the episode's, and of two that explain as
-        many of the one that the log is known for; and which steps depend on what had leaked."""
+        """Choose the scorer that explains more of the episode's rewards, and mark the steps that
+        depend on leaked state. Where both explain as many, the scorer known for the log is used."""
         without = [_without_tau(check) for check in checks]
         a, b = (sum(c.same_reward for c in found) for found in (checks, without))
-        known = trajectory.run.get("agent") not in _WITH_TAU
-        chosen = without if b > a or (a == b and known) else checks
+        scored_without_tau = trajectory.run.get("agent") not in _WITH_TAU
+        chosen = without if b > a or (a == b and scored_without_tau) else checks
         out: list[StepComparison] = []
         for check in chosen:
-            handed_in = check.action.split(None, 1)[:1] == [SUBMIT] and out
-            why = out[-1].cause if handed_in else _leak_cause(trajectory, check)
+            is_submission = check.action.split(None, 1)[:1] == [SUBMIT] and out
+            why = out[-1].cause if is_submission else _leak_cause(trajectory, check)
             out.append(replace(check, stable=not why, cause=why))
         return out
 
     def cause(self, step: StepComparison) -> str:
-        """The first reason that shows; see ``sql_texts.difference``."""
+        """Return the first cause that shows; see ``recorded_results``."""
         return recorded_results.difference_cause(step.action, step.recorded, step.replayed)
 
 
@@ -118,16 +121,16 @@ def _without_tau(check: StepComparison) -> StepComparison:
 
 
 def _leak_cause(trajectory: Trajectory, check: StepComparison) -> str:
-    """What another episode had left that a step depends on; empty where it depends on nothing."""
+    """Return the leaked state that a step depends on, or an empty text."""
     if _depends_on_leaked_table(trajectory, check):
         return LEAKED_TABLE_CAUSE
-    here = (
+    is_grouping_error = (
         recorded_results.is_error(check.replayed)
         and recorded_results.error_kind(check.replayed) == "grouping"
     )
     tasks = LENIENT_TASKS.get(str(trajectory.run.get("agent")), ())
     if (
-        here
+        is_grouping_error
         and not recorded_results.is_error(check.recorded)
         and any(trajectory.index in t for t in tasks)
     ):
@@ -136,7 +139,7 @@ def _leak_cause(trajectory: Trajectory, check: StepComparison) -> str:
 
 
 def _depends_on_leaked_table(trajectory: Trajectory, check: StepComparison) -> bool:
-    """Whether a step could only come out as it did because of a table of another episode's."""
+    """Return whether a step's result is possible only with a table of another episode."""
     names = LEAKED_TABLES.get(_database(trajectory), frozenset())
     if not names:
         return False

@@ -1,4 +1,4 @@
-"""The paper's SQL reward, as it was meant and as the authors' code computes it.
+"""The paper's SQL reward: as the paper meant it, and as the authors' code computes it.
 
 Paper (arXiv 2306.14898, section 3.2): IoU · (τ + 1) / 2, where IoU is the intersection of the
 agent's and the gold's rows over their union, and Kendall's τ compares the order of the rows that
@@ -23,18 +23,19 @@ _SIGNIFICANT_DIGITS = 10
 
 
 def original(_task: Task, agent: State, gold: State) -> Score:
-    """The arithmetic of the authors' ``get_reward`` at c3e46d8.
+    """Return what the authors' ``get_reward`` at c3e46d8 computes.
 
-    Rows are compared as Python prints them, as multisets. Where rows are common, τ of the two
-    lists of texts multiplies the IoU, rounded to two decimals (NumPy's way); a τ that is not a
-    number leaves the IoU as it is. Two empty results are equal; no result scores 0. A gold that
-    failed counts as an empty result.
+    Rows are compared as Python prints them, as multisets. Where rows are common, τ of the two lists
+    of texts multiplies the IoU, rounded to two decimals (NumPy's way). A τ that is not a number
+    leaves the IoU as it is. Two empty results are equal; no result scores 0. A gold that failed
+    counts as an empty result.
     """
     return _score_as_texts(agent, gold, ordered=True)
 
 
 def original_iou(_task: Task, agent: State, gold: State) -> Score:
-    """As ``original`` before the authors added τ: most of their SQL logs were scored so."""
+    """Return ``original`` as it was before the authors added τ: most of their SQL logs have this
+    score."""
     return _score_as_texts(agent, gold, ordered=False)
 
 
@@ -54,12 +55,12 @@ def _score_as_texts(agent: State, gold: State, *, ordered: bool) -> Score:
 
 
 def standard(_task: Task, agent: State, gold: State) -> Score:
-    """The paper's formula on values with their types.
+    """Return the paper's formula on typed values.
 
-    Numbers are equal when they are the same number, whatever their type (to ten significant
-    digits where they are not whole); texts, dates and NULL only to their like. Order counts only
-    where the gold asks for one (``State.ranks``), and then only between rows that it tells apart:
-    τ = (pairs in order - pairs out of order) / (pairs), 1 where there is no such pair.
+    Numbers are equal when they are the same number, whatever their type (to ten significant digits
+    where they are not whole). Texts, dates and NULL equal their own kind only. Order counts only
+    where the gold asks for one (``State.ranks``), and then only between rows of different rank: τ =
+    (pairs in order - pairs out of order) / (pairs), 1 where there is no such pair.
     """
     if agent.rows is None or gold.rows is None:
         return Score(0.0, {"iou": 0.0}, {"fault": "no result to compare"})
@@ -77,18 +78,18 @@ def _is_sorted(ranks: Sequence[int]) -> bool:
 
 
 def _full_score(count: int) -> Score:
-    """The score of so many rows for themselves, which stand in the order asked for."""
+    """Return the score of a result compared with itself, in the order asked for."""
     details = {"rows": count, "gold_rows": count, "common": count}
     return Score(1.0, {"iou": 1.0, "tau": 1.0}, details)
 
 
 def normalize_rows(rows: Rows) -> list[Hashable]:
-    """Rows with their values in one form, so that what counts as equal is equal."""
+    """Return rows with their values in one form, so that equal values compare equal."""
     return [tuple(map(_normalize_value, row)) for row in rows]
 
 
 def _normalize_value(value: Any) -> Hashable:
-    """A value's kind and the value: what is equal is equal in both."""
+    """Return a value's kind and the value in one form."""
     if isinstance(value, bool | int | float | Decimal):
         return "number", _normalize_number(value)
     if isinstance(value, bytes | bytearray):
@@ -97,7 +98,7 @@ def _normalize_value(value: Any) -> Hashable:
         return "date", value.date().isoformat()
     if isinstance(value, datetime.date | datetime.time):
         return "date", value.isoformat()
-    if isinstance(value, set | frozenset):  # what a driver makes of MySQL's type SET
+    if isinstance(value, set | frozenset):  # a driver returns these for MySQL's type SET
         return "text", ",".join(sorted(map(str, value)))
     return ("null", None) if value is None else ("text", str(value))
 
@@ -115,19 +116,20 @@ def _normalize_number(value: bool | int | float | Decimal) -> int | float:
 
 
 def _round_significant(value: float) -> float:
-    near = float(f"{value:.{_SIGNIFICANT_DIGITS}g}")
-    return int(near) if near.is_integer() else near
+    rounded = float(f"{value:.{_SIGNIFICANT_DIGITS}g}")
+    return int(rounded) if rounded.is_integer() else rounded
 
 
 def _overlap(a: Sequence[Hashable], g: Sequence[Hashable]) -> tuple[float, Counter[Hashable]]:
-    """Intersection over union of two multisets (1 where both are empty), and the intersection."""
+    """Return the intersection over union of two multisets (1 where both are empty), and the
+    intersection."""
     left, right = Counter(a), Counter(g)
     common, union = left & right, left | right
     return (common.total() / union.total() if union else 1.0), common
 
 
 def _common_rows(rows: Iterable[Any], common: Counter[Hashable]) -> list[Any]:
-    """Of each row as many as are common, the first ones, in their order."""
+    """Return the first rows of each kind, as many as are common, in their order."""
     left = Counter(common)
     out = []
     for row in rows:
@@ -143,14 +145,14 @@ def _rank_correlation(
     ranks: Sequence[int],
     common: Counter[Hashable],
 ) -> float:
-    """τ of the common rows in the agent's order against the gold's ranks.
+    """Return τ of the common rows in the agent's order against the gold's ranks.
 
-    Equal rows are paired in their order, which is the pairing that scores best.
+    Equal rows are paired in their order, which is the pairing with the best score.
     """
-    places: dict[Hashable, list[int]] = {}
+    ranks_by_row: dict[Hashable, list[int]] = {}
     for row, rank in zip(g, ranks, strict=True):
-        places.setdefault(row, []).append(rank)
-    queues = {row: iter(found) for row, found in places.items()}
+        ranks_by_row.setdefault(row, []).append(rank)
+    queues = {row: iter(found) for row, found in ranks_by_row.items()}
     order = [next(queues[row]) for row in _common_rows(a, common)]
     ties = sum(n * (n - 1) // 2 for n in Counter(order).values())
     pairs = len(order) * (len(order) - 1) // 2 - ties
@@ -158,11 +160,11 @@ def _rank_correlation(
 
 
 def tau_b(x: Sequence[str], y: Sequence[str]) -> float:
-    """What ``scipy.stats.kendalltau(x, y).statistic`` gives, to the last bit.
+    """Return Kendall's tau-b, equal to ``scipy.stats.kendalltau(x, y).statistic`` to the last bit.
 
-    Pairs of positions count as concordant, discordant or tied (Kendall 1945): tau-b is
-    (C - D) / sqrt(pairs not tied in x) / sqrt(pairs not tied in y), kept within -1..1. NaN for
-    empty lists and where one side is all equal. Raises ValueError for lists of different lengths.
+    Pairs of positions count as concordant, discordant or tied (Kendall 1945): tau-b is (C - D) /
+    sqrt(pairs not tied in x) / sqrt(pairs not tied in y), clipped to -1..1. NaN for empty lists and
+    where one side is all equal. Raises ValueError for lists of different lengths.
     """
     if len(x) != len(y):
         raise ValueError(f"tau needs lists of one length, not {len(x)} and {len(y)}")
@@ -180,7 +182,7 @@ def tau_b(x: Sequence[str], y: Sequence[str]) -> float:
 
 
 def count_inversions(values: Iterable[str | int]) -> int:
-    """How many pairs stand in falling order. Equal values are no such pair."""
+    """Return the number of pairs in falling order. Equal values do not count."""
     seen: list[str | int] = []
     count = 0
     for value in values:
@@ -190,5 +192,5 @@ def count_inversions(values: Iterable[str | int]) -> int:
 
 
 def _count_tied_pairs(values: Iterable[Hashable]) -> int:
-    """How many pairs are equal."""
+    """Return the number of equal pairs."""
     return sum(n * (n - 1) // 2 for n in Counter(values).values())

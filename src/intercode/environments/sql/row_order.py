@@ -1,6 +1,7 @@
-"""The order that a gold asks for, read from its outermost ORDER BY.
+"""The row order that a gold asks for, read from its outermost ORDER BY.
 
-No parser is needed for that: brackets, texts and comments are told apart, the rest are words.
+This needs no parser: it recognizes brackets, texts and comments, and takes everything else as
+words.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _MIN_ORDERED_ROWS = 2
 _SELECT_MODIFIERS = frozenset({"DISTINCT", "DISTINCTROW", "ALL", "SQL_NO_CACHE", "STRAIGHT_JOIN"})
 
 RunStatement = Callable[[str], Rows | None]
-"""Executes a statement beside the gold: its rows, or None where it fails."""
+"""Executes a statement beside the gold. Returns its rows, or None where it fails."""
 
 
 class _Token(NamedTuple):
@@ -40,11 +41,12 @@ class _Token(NamedTuple):
 
 
 def rank_rows(gold: str, rows: Rows, run: RunStatement) -> tuple[int, ...] | None:
-    """Each row's place in the order that ``gold`` asks for; None where it asks for none.
+    """Return each row's rank in the order that ``gold`` asks for, or None where it asks for none.
 
-    Rows that are equal in everything that they are ordered by have the same place. What a gold
-    orders by and does not show is had from ``run`` with the same statement that shows it as well;
-    where that fails or gives other rows, the rows' own order is taken as it came.
+    Rows that are equal in all columns of the order have the same rank. For a column that the gold
+    orders by but does not select, ``run`` executes the same statement with that column added. Where
+    that fails or returns other rows, every row gets a rank of its own, in the order in which the
+    rows came.
     """
     order = _parse_order_by(gold)
     if order is None:
@@ -57,7 +59,7 @@ def rank_rows(gold: str, rows: Rows, run: RunStatement) -> tuple[int, ...] | Non
         shown = run(statement) or ()
     width = len(rows[0]) if rows else 0
     known = len(shown) == len(rows) and all(
-        row[:width] == more[:width] for row, more in zip(rows, shown, strict=True)
+        row[:width] == wider[:width] for row, wider in zip(rows, shown, strict=True)
     )
     if not known or any(c is None or c >= width for c in columns if c != _APPENDED_COLUMN):
         return tuple(range(len(rows)))
@@ -68,7 +70,7 @@ def rank_rows(gold: str, rows: Rows, run: RunStatement) -> tuple[int, ...] | Non
 
 
 def has_order_by(gold: str) -> bool:
-    """Whether a statement has an outermost ORDER BY."""
+    """Return whether a statement has an outermost ORDER BY."""
     return _parse_order_by(gold) is not None
 
 
@@ -77,13 +79,13 @@ def _rank_by_columns(rows: Rows, columns: list[int], extra: int) -> tuple[int, .
     chosen = [*columns, *range(width - extra, width)]
     keys = normalize_rows(tuple(tuple(_collation_key(row[c]) for c in chosen) for row in rows))
     out = [0]
-    for before, key in pairwise(keys):
-        out.append(out[-1] + (key != before))
+    for previous, key in pairwise(keys):
+        out.append(out[-1] + (key != previous))
     return tuple(out)
 
 
 def _collation_key(value: object) -> object:
-    """A text as MySQL's usual collations compare it: without case and blanks at the end."""
+    """Return a text as MySQL's usual collations compare it: without case and trailing blanks."""
     return value.casefold().rstrip(" ") if isinstance(value, str) else value
 
 
@@ -92,9 +94,11 @@ _APPENDED_COLUMN = -1
 
 @lru_cache(maxsize=4096)
 def _parse_order_by(gold: str) -> tuple[list[int | None], str | None] | None:
-    """The columns that ``gold`` orders by, and the statement that shows the others (_ADDED) too.
+    """Return the columns that ``gold`` orders by, and the statement that selects the missing ones
+    too.
 
-    A column of None is one that cannot be told. None where there is no order.
+    A column is None where it cannot be determined, and _APPENDED_COLUMN where the statement adds
+    it. Returns None where there is no order.
     """
     if "ORDER" not in gold.upper():
         return None
@@ -131,7 +135,7 @@ def _parse_order_by(gold: str) -> tuple[list[int | None], str | None] | None:
 
 
 def _top_level_tokens(text: str) -> list[_Token]:
-    """The tokens; whatever stands in brackets is one with them."""
+    """Return the tokens. A pair of brackets with its content is one token."""
     out: list[_Token] = []
     depth = start = 0
     for match in _TOKEN.finditer(text):
@@ -155,7 +159,7 @@ def _matches_words(tokens: list[_Token], at: int, *words: str) -> bool:
 
 
 def _split_at_commas(tokens: list[_Token]) -> list[list[_Token]]:
-    """The parts between commas."""
+    """Return the parts between commas."""
     out: list[list[_Token]] = [[]]
     for token in tokens:
         if token.text == ",":
@@ -174,7 +178,8 @@ def _normalized_text(tokens: list[_Token]) -> str:
 
 
 def _column_names(item: list[_Token]) -> set[str]:
-    """What a column of the result may be called: its expression, its alias, its bare name."""
+    """Return the names by which a result column can be called: its expression, alias and bare
+    name."""
     found = {_normalized_text(item)}
     if len(item) > 2 and item[-2].upper == "AS":
         found |= {_normalized_text(item[-1:]), _normalized_text(item[:-2])}
@@ -184,12 +189,12 @@ def _column_names(item: list[_Token]) -> set[str]:
 
 
 def _find_column(key: str, names: list[set[str]]) -> int | None:
-    """The column that a key names; None where it is none of those, or several."""
+    """Return the column that a key names, or None where it names none or several."""
     star = next((n for n, found in enumerate(names) if any(_is_star(f) for f in found)), len(names))
     if key.isdigit():
         return int(key) - 1 if 0 < int(key) <= star else None
-    hits = [n for n, found in enumerate(names[:star]) if key in found]
-    return hits[0] if len(hits) == 1 else None
+    matches = [n for n, found in enumerate(names[:star]) if key in found]
+    return matches[0] if len(matches) == 1 else None
 
 
 def _is_star(name: str) -> bool:
@@ -197,13 +202,13 @@ def _is_star(name: str) -> bool:
 
 
 def without_limit(gold: str) -> str | None:
-    """The statement without its outermost LIMIT; None where it has none."""
+    """Return the statement without its outermost LIMIT, or None where it has none."""
     limits = [token for token in _top_level_tokens(gold) if token.upper == "LIMIT"]
     return gold[: limits[-1].start].rstrip() if limits else None
 
 
 def subqueries(statement: str) -> list[str]:
-    """The queries in brackets, however deep, as their own statements."""
+    """Return the queries in brackets, at any depth, as statements of their own."""
     found = []
     for token in _top_level_tokens(statement):
         inner = token.text[1:-1].strip()
@@ -214,10 +219,10 @@ def subqueries(statement: str) -> list[str]:
 
 
 def limit_cuts_tie(gold: str, rows: Rows, run: RunStatement) -> bool:
-    """Whether the outermost LIMIT of ``gold`` leaves out rows that its order puts beside one that
-    it keeps, so that other rows would be as right.
+    """Return whether the outermost LIMIT of ``gold`` separates rows of equal rank, so that other
+    rows would be as right.
 
-    ``rows`` are those it gives; an OFFSET is not looked into.
+    ``rows`` is the gold's result. OFFSET is not considered.
     """
     whole = without_limit(gold)
     if whole is None or not rows:

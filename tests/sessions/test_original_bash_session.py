@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sandbox.contract import Sandbox
 from intercode.sessions.bash.original import (
     MALFORMED,
     TIMED_OUT,
@@ -70,13 +70,13 @@ def test_where_cd_goes(current: str, argument: str, target: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def box() -> Iterator[SupervisedSandbox]:
+def box() -> Iterator[Sandbox]:
     with open_box() as opened:
         yield opened
 
 
 @pytest.fixture
-def shell(box: SupervisedSandbox) -> OriginalBashSession:
+def shell(box: Sandbox) -> OriginalBashSession:
     return OriginalBashSession(box)
 
 

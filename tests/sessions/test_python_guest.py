@@ -1,4 +1,4 @@
-"""The far side of a Python session, in every Python of this machine, without a box around it."""
+"""The guest modules of a Python session, in every Python of this machine, without a sandbox."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-import intercode.sessions.python.guest as far_side
+import intercode.sessions.python.guest as guest
 from intercode.sandbox.contract import Limits
 from intercode.sessions.python.interpreter import InterpreterEndedError
 from intercode.sessions.python.session import PythonSession
 from intercode.sessions.python.values import ExceptionInfo, decode_values
 
-FILES = sorted(Path(far_side.__path__[0]).glob("*.py"))
+FILES = sorted(Path(guest.__path__[0]).glob("*.py"))
 OLDEST = (3, 7)
 
 
@@ -35,7 +35,7 @@ def pythons() -> list[str]:
 
 
 class Process:
-    """A process outside of any box."""
+    """A process outside of any sandbox."""
 
     def __init__(self, running: subprocess.Popen[bytes]) -> None:
         self._running, self.pid = running, running.pid
@@ -54,8 +54,8 @@ class Process:
         self._running.send_signal(number)
 
 
-class Nowhere:
-    """As much of a sandbox as a session needs, without any walls: for code of the test's own."""
+class UnconfinedSandbox:
+    """As much of a sandbox as a session needs, without isolation: for trusted test code only."""
 
     class spec:  # noqa: N801
         limits = Limits()
@@ -85,7 +85,7 @@ class Nowhere:
     def signal(self, pid: int, number: int) -> None:
         os.kill(pid, number)
 
-    def breach(self) -> str:
+    def limit_exceeded(self) -> str:
         return ""
 
 
@@ -99,8 +99,8 @@ def test_it_is_written_for_old_pythons_and_the_standard_library(path: Path) -> N
 
 @pytest.mark.parametrize("program", pythons())
 def test_a_session_in_another_python(program: str) -> None:
-    nowhere: Any = Nowhere()
-    session = PythonSession(nowhere, program=program)
+    sandbox: Any = UnconfinedSandbox()
+    session = PythonSession(sandbox, program=program)
     try:
         assert session.run("x = 6\nprint('é')\nx * 7", 20).output == "é\n42\n"
         shown = session.run("def f(n):\n    return n / 0\nf(1)", 20).output
@@ -123,6 +123,6 @@ def test_a_session_in_another_python(program: str) -> None:
         session.close()
         with pytest.raises(InterpreterEndedError):
             session.interpreter()
-        for process in nowhere.started:
+        for process in sandbox.started:
             process.kill()
             process.wait()

@@ -9,7 +9,6 @@ import pytest
 
 from intercode.sandbox import Limits
 from intercode.sandbox.contract import Process, Sandbox
-from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.base import Session
 from intercode.sessions.bash.fresh import FreshShellSession
 from intercode.sessions.bash.persistent import BashSession
@@ -74,7 +73,7 @@ _OPENS: list[tuple[bytes, Callable[[Sandbox], Session], str]] = [
 
 @pytest.mark.parametrize(("real", "opens", "breaks"), _OPENS)
 def test_a_program_that_an_agent_broke_is_told(
-    box: SupervisedSandbox, real: bytes, opens: Callable[[Sandbox], Session], breaks: str
+    box: Sandbox, real: bytes, opens: Callable[[Sandbox], Session], breaks: str
 ) -> None:
     box.write_file("/root/program", _WRAPPER % real, 0o755)
     session = opens(box)
@@ -86,7 +85,7 @@ def test_a_program_that_an_agent_broke_is_told(
 
 @pytest.mark.parametrize(("real", "opens", "breaks"), _OPENS)
 def test_what_is_ours_is_raised(
-    box: SupervisedSandbox,
+    box: Sandbox,
     real: bytes,
     opens: Callable[[Sandbox], Session],
     breaks: str,
