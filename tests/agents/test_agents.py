@@ -284,6 +284,6 @@ def test_an_option_of_another_type_says_so(name: str, options: dict[str, Any]) -
         open_agent(name, options, model=ScriptedModel([]))
 
 
-def test_what_makes_no_agent_is_refused_by_name() -> None:
-    with pytest.raises(ConfigError, match=r"'os:getcwd' makes no agent: .* wants_score"):
+def test_an_object_that_is_not_an_agent_is_refused_by_name() -> None:
+    with pytest.raises(ConfigError, match=r"'os:getcwd' is not an agent: .* wants_score"):
         open_agent("os:getcwd")

@@ -22,7 +22,7 @@ def test_sections_are_filled_and_values_are_left_alone() -> None:
     ("text", "says"),
     [
         ("== task ==\nx", "no section 'retry'"),
-        ("== retry ==\n$qeury", "asks for qeury"),
+        ("== retry ==\n$qeury", "unknown placeholders: qeury"),
         ("== retry ==\ncosts $ 5", "write \\$\\$"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Agents: what turns observations into actions."""
+"""Agents: strategies that turn observations into actions."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _PARAMETER_HINTS = {
 
 
 _REQUIRED_ATTRIBUTES = ("name", "wants_score", "max_turns", "start", "act")
-"""What every agent has."""
+"""The attributes of every agent."""
 
 
 def accepts_parameter(name: str, parameter: str) -> bool:
-    """Whether an agent's constructor takes that keyword, such as ``model``.
+    """Return whether an agent's constructor takes that keyword, such as ``model``.
 
     Raises UnknownNameError for a name that is not registered.
     """
@@ -50,14 +50,15 @@ def accepts_parameter(name: str, parameter: str) -> bool:
 
 
 def open_agent(name: str, options: Mapping[str, Any] = EMPTY_MAPPING, **offers: Any) -> Agent:
-    """A new agent.
+    """Return a new agent.
 
-    ``options`` are the user's own settings and must all be ones the agent has. ``offers`` are what
-    the caller has at hand (model, golds, actions, max_turns): the agent gets those it takes, and
-    none that is None. Raises UnknownNameError, or ConfigError saying what is missing or unknown.
+    ``options`` are the user's settings; the agent must know all of them. ``offers`` are what the
+    caller can provide (model, golds, actions, max_turns): the agent receives those that it takes
+    and that are not None. Raises UnknownNameError, and ConfigError that says what is missing or
+    unknown.
     """
-    made_by = AGENTS.load(name)
-    parameters = _parameters(made_by)
+    factory = AGENTS.load(name)
+    parameters = _parameters(factory)
     keywords = {k: v for k, v in offers.items() if k in parameters and v is not None}
     for key in options:
         if key not in parameters:
@@ -66,28 +67,28 @@ def open_agent(name: str, options: Mapping[str, Any] = EMPTY_MAPPING, **offers: 
     keywords.update(options)
     for key, parameter in parameters.items():
         if parameter.default is parameter.empty and key not in keywords:
-            how = _PARAMETER_HINTS.get(key, f"give it as an option: {key}=VALUE")
-            raise ConfigError(f"the agent {name!r} needs {key}: {how}")
-    agent = made_by(**keywords)
-    lacking = [what for what in _REQUIRED_ATTRIBUTES if not hasattr(agent, what)]
-    if lacking:
+            hint = _PARAMETER_HINTS.get(key, f"give it as an option: {key}=VALUE")
+            raise ConfigError(f"the agent {name!r} needs {key}: {hint}")
+    agent = factory(**keywords)
+    missing = [attribute for attribute in _REQUIRED_ATTRIBUTES if not hasattr(agent, attribute)]
+    if missing:
         raise ConfigError(
-            f"{name!r} makes no agent: that lacks {', '.join(lacking)} (see docs/agents.md)"
+            f"{name!r} is not an agent: it lacks {', '.join(missing)} (see docs/agents.md)"
         )
     return cast(Agent, agent)
 
 
-def _parameters(made_by: Any) -> dict[str, inspect.Parameter]:
-    """The keyword arguments of an agent's class or factory, with those of the classes to which one
-    hands on what it does not name itself (``**settings``)."""
-    if not callable(made_by):
-        raise ConfigError(f"{made_by!r} is no agent: name a class, as in package.module:Class")
-    wanted = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+def _parameters(factory: Any) -> dict[str, inspect.Parameter]:
+    """Return the keyword parameters of an agent's class or factory. For a class whose constructor
+    passes ``**settings`` to its base class, those of the base class are included."""
+    if not callable(factory):
+        raise ConfigError(f"{factory!r} is not an agent: name a class, as in package.module:Class")
+    kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     found: dict[str, inspect.Parameter] = {}
-    own = [c for c in made_by.__mro__ if "__init__" in vars(c)] if isinstance(made_by, type) else []
-    for source in own or [made_by]:
+    own = [c for c in factory.__mro__ if "__init__" in vars(c)] if isinstance(factory, type) else []
+    for source in own or [factory]:
         parameters = inspect.signature(source).parameters.values()
-        found = {p.name: p for p in parameters if p.kind in wanted} | found
+        found = {p.name: p for p in parameters if p.kind in kinds} | found
         if all(p.kind is not inspect.Parameter.VAR_KEYWORD for p in parameters):
             break
     return found

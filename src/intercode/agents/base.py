@@ -1,4 +1,4 @@
-"""What an agent is: something that turns observations into moves."""
+"""The interface of an agent, and snapshots of its state."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import Any, ClassVar, Protocol
 from intercode.core.types import AgentOutput, Brief, Score
 
 _SHARED_ATTRIBUTES = ("model", "golds", "actions")
-"""What an agent only reads, or what has no copy: it is the same before and after."""
+"""Attributes that an agent only reads or that cannot be copied: snapshots share them."""
 
 
 @dataclass(frozen=True)
 class AgentSnapshot:
-    """The attributes of an agent at one moment. May be given back several times."""
+    """The attributes of an agent at one moment. May be restored several times."""
 
     attributes: Mapping[str, Any]
 
     def restore(self, agent: Agent) -> None:
-        """Have the agent be again as it was."""
+        """Give the agent the attributes of the snapshot."""
         vars(agent).clear()
         vars(agent).update(_copy_attributes(self.attributes))
 
 
 def snapshot_agent(agent: Agent) -> AgentSnapshot | None:
-    """What an agent has in mind now; None for one that cannot be copied."""
+    """Return a snapshot of an agent, or None if the agent cannot be copied."""
     try:
         return AgentSnapshot(_copy_attributes(vars(agent)))
     except (TypeError, RecursionError, copy.Error):
@@ -44,9 +44,9 @@ def _copy_attributes(attributes: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Feedback:
-    """What an agent is told after a turn.
+    """What an agent learns about a turn.
 
-    ``score`` is given only to agents that ask for it with ``wants_score``.
+    ``score`` is set only for agents with ``wants_score``.
     """
 
     observation: str
@@ -56,12 +56,12 @@ class Feedback:
 
 
 class Agent(Protocol):
-    """One strategy. An instance plays one episode at a time and may be used for many in turn.
+    """A strategy. An instance plays one episode at a time and may be reused for others.
 
-    ``wants_score``: the state is scored after every turn, the agent is told, and the episode ends
-    at reward 1 (Try Again, the paper's section 4).
-    ``max_turns`` bounds the episode below what the environment allows, or is None.
-    An agent with ``ends_when_solved`` False is scored after every turn and goes on at reward 1.
+    ``wants_score``: the state is scored after every turn, the agent receives the score, and the
+    episode ends at reward 1 (Try Again, the paper's section 4). ``max_turns`` bounds the episode
+    below what the environment allows, or is None. An agent with ``ends_when_solved`` False is
+    scored after every turn and continues at reward 1.
     """
 
     name: ClassVar[str]
@@ -69,9 +69,9 @@ class Agent(Protocol):
     max_turns: int | None
 
     def start(self, brief: Brief) -> None:
-        """Begin an episode; forget the last one."""
+        """Begin an episode and discard the state of the last one."""
         ...
 
     def act(self, feedback: Feedback | None) -> AgentOutput | None:
-        """The next move, or None to stop. ``feedback`` is None at the first turn."""
+        """Return the next action, or None to stop. ``feedback`` is None at the first turn."""
         ...

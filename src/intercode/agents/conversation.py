@@ -1,4 +1,4 @@
-"""What an agent and a model say to each other in one episode."""
+"""The conversation between an agent and a model in one episode."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from intercode.models.base import Completion, Message, Model, Tool
 from intercode.models.token_count import count_tokens
 
 MAX_SHORTENINGS = 12
-"""How often a conversation that an endpoint finds too long is cut before that is given up."""
+"""How often a conversation is shortened that an endpoint finds too long."""
 _REFUSED_USAGE = Usage(0, 0, 1, 0, 0, 0.0)
-"""What a request costs that was refused: nothing, but it was one."""
+"""The usage of a refused request: no tokens, but one request."""
 
 
 class Conversation:
-    """The messages of an episode, of which the model is shown what ``history`` keeps.
+    """The messages of an episode, of which the model is sent those that ``history`` selects.
 
-    ``tools`` may be called by the model. ``turn`` hands out what joined since the last turn, for
+    The model may call ``tools``. ``finish_turn`` returns what was added since the last turn, for
     the record.
     """
 
@@ -34,79 +34,81 @@ class Conversation:
 
     @property
     def turn_usage(self) -> Usage:
-        """What the requests of this turn have cost so far."""
+        """The usage of this turn's requests so far."""
         return self._usage
 
     @property
     def has_answer(self) -> bool:
-        """Whether the model has said anything in this episode."""
+        """Whether the model has answered in this episode."""
         return any(message["role"] == "assistant" for message in self.messages)
 
     def pin(self) -> None:
-        """Whatever was said so far is never left out."""
+        """Keep all present messages in every later request."""
         self._pinned = len(self.messages)
 
     def add_system(self, text: str) -> None:
-        """Say what holds for the whole conversation."""
+        """Add a system message."""
         self.messages.append(Message(role="system", content=text))
 
     def add_user(self, text: str) -> None:
-        """Tell the model something, in one message with what it was told just before."""
+        """Add a user message, joined with the one before if that belongs to the same turn."""
         if len(self.messages) > self._recorded and self.messages[-1]["role"] == "user":
             before = self.messages.pop()["content"]
             text = f"{before}\n{text}"
         self.messages.append(Message(role="user", content=text))
 
     def add_tool_result(self, call: str, text: str) -> None:
-        """Tell the model what came of a call of a tool, by the call's id."""
+        """Add the result of a tool call, by the call's id."""
         self.messages.append(Message(role="tool", content=text, tool_call_id=call))
 
-    def add_context(self, what: str, value: Any) -> None:
-        """Record something for this turn's context; nothing where the value is empty."""
+    def add_context(self, name: str, value: Any) -> None:
+        """Add an entry to this turn's context for the record, unless the value is empty."""
         if value:
-            self._context[what] = value
+            self._context[name] = value
 
     def request_answer(self) -> Completion:
-        """The model's answer to what it is shown; ``keep`` makes it part of the conversation.
+        """Return the model's answer to the selected messages; ``add_answer`` adds it to the
+        conversation.
 
-        Where the endpoint finds the conversation too long, more of it is left out and it is asked
-        again. Raises ModelError where that does not help either, and as Model.complete.
+        If the endpoint finds the conversation too long, more of it is left out and the request is
+        repeated. Raises ModelError if that does not help, and as Model.complete.
         """
-        shown, about = self.history.select(
+        selected, context = self.history.select(
             self.messages, self._pinned, self._count, self._token_limit
         )
         refusals: list[str] = []
         while True:
             try:
-                completion = self.model.complete(shown, tools=self.tools)
+                completion = self.model.complete(selected, tools=self.tools)
             except ModelError as e:
                 if not is_context_overflow(e):
                     raise
                 self._usage += _REFUSED_USAGE
                 refusals.append(str(e))
-                self.add_context("history", {**about, "refusals": refusals})
-                self._token_limit = self._count(shown) * 3 // 4
-                shorter, about = self.history.select(
+                self.add_context("history", {**context, "refusals": refusals})
+                self._token_limit = self._count(selected) * 3 // 4
+                shortened, context = self.history.select(
                     self.messages, self._pinned, self._count, self._token_limit
                 )
-                if shorter == shown or len(refusals) == MAX_SHORTENINGS:
+                if shortened == selected or len(refusals) == MAX_SHORTENINGS:
                     raise
-                shown = shorter
+                selected = shortened
                 continue
             self._usage += completion.usage
-            self.add_context("history", {**about, "refusals": refusals} if refusals else about)
+            self.add_context("history", {**context, "refusals": refusals} if refusals else context)
             return completion
 
     def add_answer(self, message: Message) -> None:
-        """Make an answer part of the conversation."""
+        """Add an answer to the conversation."""
         self.messages.append(message)
 
     def finish_turn(self) -> Mapping[str, Any]:
-        """``messages``, ``usage`` and ``context`` of this turn, for its Move; the next begins."""
+        """Return ``messages``, ``usage`` and ``context`` of this turn for its AgentOutput, and
+        begin the next."""
         messages = tuple(self.messages[self._recorded :])
-        said = {"messages": messages, "usage": self._usage, "context": self._context}
+        turn = {"messages": messages, "usage": self._usage, "context": self._context}
         self._recorded, self._usage, self._context = len(self.messages), Usage(), {}
-        return said
+        return turn
 
     def _count(self, messages: Sequence[Message]) -> int:
         return count_tokens(self.model, messages)

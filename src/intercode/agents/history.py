@@ -1,4 +1,4 @@
-"""Which part of a long conversation a model is shown, measured in its own tokens."""
+"""Selects which part of a long conversation is sent to a model, measured in the model's tokens."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from intercode.core.registry import load_object
 from intercode.models.base import Message
 
 TokenCounter = Callable[[Sequence[Message]], int]
-"""How many tokens of the model some messages take."""
+"""Returns the number of tokens of some messages."""
 HistoryFunction = Callable[[list[Message], TokenCounter], Sequence[Message]]
-"""A user's own policy: the messages to show, of all that there are."""
+"""A user's own policy: returns the messages to send, out of all messages."""
 
 MIN_CLIPPED_LENGTH = 200
-"""Characters to which a message of the newest turn is clipped at the most."""
+"""A message of the newest turn is never clipped to fewer characters than this."""
 _VALID_POLICIES = "it may be full, last:K (as in last:6) or package.module:function"
 _LAST = re.compile(r"last:([1-9]\d*)")
 _CONTEXT_OVERFLOW = re.compile(
@@ -31,20 +31,23 @@ _CONTEXT_OVERFLOW = re.compile(
 
 
 def is_context_overflow(error: Exception) -> bool:
-    """Whether an endpoint refused because the conversation does not fit into the model's context:
-    by the words of OpenAI, Anthropic, Google, Mistral, Bedrock, Cohere, vLLM, SGLang, llama.cpp and
-    TGI, or by status 413."""
+    """Return whether an endpoint refused because the conversation does not fit the model's context.
+
+    Recognises the messages of OpenAI, Anthropic, Google, Mistral, Bedrock, Cohere, vLLM, SGLang,
+    llama.cpp and TGI, and status 413.
+    """
     return _CONTEXT_OVERFLOW.search(str(error)) is not None
 
 
 class History:
-    """What is kept of a conversation.
+    """A policy that selects messages of a conversation.
 
-    ``policy``: ``full``; ``last:K``, the K newest turns, a turn being an answer of the model with
-    what it was told of it; ``package.module:function``, or a function, of (messages, count), where
-    ``count`` tells the tokens of a list of messages. ``tokens`` bounds the whole whatever the
-    policy: the oldest turns go first, then the newest one is clipped. What was said before the
-    model's first turn is always kept, and a tool's result with its call.
+    ``policy`` is ``full``; ``last:K`` for the K newest turns, a turn being an answer of the model
+    and what follows it; or a function of (messages, count), given as such or as
+    ``package.module:function``, where ``count`` returns the tokens of a list of messages.
+    ``tokens`` bounds the selection under every policy: the oldest turns are left out first, then
+    the newest is clipped. Messages before the model's first turn are always selected, and a tool's
+    result only together with its call.
     """
 
     def __init__(self, policy: str | HistoryFunction = "full", tokens: int | None = None) -> None:
@@ -64,27 +67,31 @@ class History:
             self._function = _load_function(policy)
 
     def select(
-        self, messages: Sequence[Message], pinned: int, count: TokenCounter, most: int | None = None
+        self,
+        messages: Sequence[Message],
+        pinned: int,
+        count: TokenCounter,
+        limit: int | None = None,
     ) -> tuple[list[Message], dict[str, Any]]:
-        """The messages to send, and what was left out of them, for a move's context.
+        """Return the messages to send, and what was left out, for the turn's context.
 
-        The first ``pinned`` are always kept. ``most``: a bound in tokens beside that of this
-        policy. A user's function that fails leaves everything in, which the context tells.
+        The first ``pinned`` messages are always selected. ``limit`` is a second bound in tokens. If
+        a user's function fails, nothing is left out and the context says so.
         """
         head, turns = list(messages[:pinned]), list(split_turns(messages[pinned:]))
-        about: dict[str, Any] = {}
-        kept = turns if self._last is None else turns[-self._last :]
+        context: dict[str, Any] = {}
+        selected = turns if self._last is None else turns[-self._last :]
         if self._function is not None:
-            kept = self._select_by_function(messages, head, turns, count, about)
-        limits = [n for n in (self.tokens, most) if n is not None]
+            selected = self._select_by_function(messages, head, turns, count, context)
+        limits = [n for n in (self.tokens, limit) if n is not None]
         if limits:
-            kept = fit_turns(head, kept, min(limits), count, about)
-        if (missing := len(turns) - len(kept)) > 0:
-            about |= {"turns_left_out": missing, "turns": len(turns)}
-            head = _with_omission_note(head, missing)
-        if about:
-            about["policy"] = self.policy
-        return head + [m for turn in kept for m in turn], about
+            selected = fit_turns(head, selected, min(limits), count, context)
+        if (omitted := len(turns) - len(selected)) > 0:
+            context |= {"turns_left_out": omitted, "turns": len(turns)}
+            head = _with_omission_note(head, omitted)
+        if context:
+            context["policy"] = self.policy
+        return head + [m for turn in selected for m in turn], context
 
     def _select_by_function(
         self,
@@ -92,25 +99,26 @@ class History:
         head: list[Message],
         turns: list[list[Message]],
         count: TokenCounter,
-        about: dict[str, Any],
+        context: dict[str, Any],
     ) -> list[list[Message]]:
-        """The turns of the user's function, made sound."""
+        """Return the turns that the user's function selects, with calls and results complete."""
         assert self._function is not None
         try:
-            chosen = list(self._function(list(messages), count))
-            rest = [m for m in chosen if not any(m is h or m == h for h in head)]
-            kept = [whole for turn in split_turns(rest) if (whole := _complete_turn(turn))]
-        except Exception as e:  # whatever a user's function does, the episode goes on
-            about["failed"] = f"{type(e).__name__}: {e}"
+            messages_chosen = list(self._function(list(messages), count))
+            rest = [m for m in messages_chosen if not any(m is h or m == h for h in head)]
+            selected = [whole for turn in split_turns(rest) if (whole := _complete_turn(turn))]
+        except Exception as e:  # a faulty function of the user must not end the episode
+            context["failed"] = f"{type(e).__name__}: {e}"
             return turns
         newest = turns[-1:]
-        if newest and (not kept or kept[-1][-1] != newest[0][-1]):
-            kept += newest
-        return kept
+        if newest and (not selected or selected[-1][-1] != newest[0][-1]):
+            selected += newest
+        return selected
 
 
 def split_turns(messages: Sequence[Message]) -> Iterator[list[Message]]:
-    """The messages by turns: an answer of the model with all that follows until the next."""
+    """Yield the messages by turn: an answer of the model with all that follows until the next
+    answer."""
     turn: list[Message] = []
     for message in messages:
         if message["role"] == "assistant" and turn:
@@ -124,48 +132,49 @@ def split_turns(messages: Sequence[Message]) -> Iterator[list[Message]]:
 def fit_turns(
     head: Sequence[Message],
     turns: list[list[Message]],
-    most: int,
+    limit: int,
     count: TokenCounter,
-    about: dict[str, Any],
+    context: dict[str, Any],
 ) -> list[list[Message]]:
-    """The newest turns that fit below ``most`` tokens with the head; of the newest as much as does.
+    """Return the newest turns that fit into ``limit`` tokens together with the head.
 
-    ``about`` is told what was clipped. The newest turn stays, if need be too long.
+    If not even the newest turn fits, its messages are clipped, and ``context`` records by how much.
+    The newest turn is always returned, even if it remains too long.
     """
     sizes = [count(turn) for turn in turns]
-    room = most - count(head)
+    available = limit - count(head)
     first = 0
-    while first < len(turns) - 1 and sum(sizes[first:]) > room:
+    while first < len(turns) - 1 and sum(sizes[first:]) > available:
         first += 1
-    kept = turns[first:]
-    if not kept or sizes[-1] <= room or first < len(turns) - 1:
-        return kept
-    whole = kept[-1]
-    limit = longest = max(len(m["content"]) for m in whole)
-    turn = whole
-    while limit > MIN_CLIPPED_LENGTH and count(turn) > room:
-        limit = max(limit * 3 // 4, MIN_CLIPPED_LENGTH)
-        turn = [cast(Message, {**m, "content": clip(m["content"], limit)}) for m in whole]
-    if turn is not whole:
-        about["newest_turn"] = {"characters": longest, "shown": limit}
-    return [*kept[:-1], turn]
+    selected = turns[first:]
+    if not selected or sizes[-1] <= available or first < len(turns) - 1:
+        return selected
+    newest = selected[-1]
+    length = original_length = max(len(m["content"]) for m in newest)
+    turn = newest
+    while length > MIN_CLIPPED_LENGTH and count(turn) > available:
+        length = max(length * 3 // 4, MIN_CLIPPED_LENGTH)
+        turn = [cast(Message, {**m, "content": clip(m["content"], length)}) for m in newest]
+    if turn is not newest:
+        context["newest_turn"] = {"characters": original_length, "shown": length}
+    return [*selected[:-1], turn]
 
 
-def _with_omission_note(head: list[Message], missing: int) -> list[Message]:
-    """The head with a word on what is missing behind it."""
-    note = f"[{missing} earlier turn{'s' * (missing > 1)} left out of this conversation]"
+def _with_omission_note(head: list[Message], omitted: int) -> list[Message]:
+    """Return the head with a note on the number of omitted turns."""
+    note = f"[{omitted} earlier turn{'s' * (omitted > 1)} left out of this conversation]"
     for at in reversed(range(len(head))):
         if head[at]["role"] == "user":
-            told = cast(Message, {**head[at], "content": f"{head[at]['content']}\n\n{note}"})
-            return [*head[:at], told, *head[at + 1 :]]
+            noted = cast(Message, {**head[at], "content": f"{head[at]['content']}\n\n{note}"})
+            return [*head[:at], noted, *head[at + 1 :]]
     return head
 
 
 def _complete_turn(turn: list[Message]) -> list[Message]:
-    """A turn without results whose calls are missing; empty where calls lack their results."""
+    """Return a turn without results whose calls are missing; empty if calls lack their results."""
     called = {call["id"] for m in turn for call in m.get("tool_calls", ())}
-    told = {m["tool_call_id"] for m in turn if m["role"] == "tool"}
-    if called - told:
+    answered = {m["tool_call_id"] for m in turn if m["role"] == "tool"}
+    if called - answered:
         return []
     return [m for m in turn if m["role"] != "tool" or m["tool_call_id"] in called]
 
@@ -176,5 +185,5 @@ def _load_function(policy: str) -> HistoryFunction:
     except UsageError as e:
         raise ConfigError(f"history is {policy!r}; {_VALID_POLICIES}: {e}") from e
     if not callable(function):
-        raise ConfigError(f"history names {policy!r}, which is no function")
+        raise ConfigError(f"history names {policy!r}, which is not a function")
     return cast(HistoryFunction, function)

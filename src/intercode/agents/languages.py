@@ -1,4 +1,5 @@
-"""What an agent has to know of the language that an environment speaks."""
+"""The programming language of an environment, as agents need it: fence tags, code detection and how
+work is scored."""
 
 from __future__ import annotations
 
@@ -29,11 +30,11 @@ _SQL_WORD = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """How code of a language looks in what models write.
+    """How code of a language appears in a model's text.
 
-    ``tags`` are the lower-case words after a fence that mean it, the first being the one to ask
-    for. ``is_code`` judges text that stands without any fence. ``judged`` tells a model, in whole
-    sentences, what of its work counts.
+    ``tags`` are the lower-case fence tags of the language; the first is the one that prompts ask
+    for. ``is_code`` decides whether text without a fence is code. ``scoring_note`` tells the model,
+    in whole sentences, what is scored.
     """
 
     title: str
@@ -43,7 +44,8 @@ class Language:
 
 
 def is_shell(text: str) -> bool:
-    """Whether every line of an unfenced text could be a command and none reads as a sentence."""
+    """Return whether every line of an unfenced text could be a command and none reads as a
+    sentence."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return bool(lines) and all(_is_shell_line(line) for line in lines)
 
@@ -57,20 +59,21 @@ def _is_shell_line(line: str) -> bool:
 
 
 def _is_sentence(line: str) -> bool:
-    """Three plain words or more that end like a sentence or hold a word only sentences have."""
+    """Return whether a line is three or more plain words that end like a sentence or hold a
+    function word."""
     if _PLAIN_WORDS.fullmatch(line) is None or line.startswith(("echo ", "printf ")):
         return False
     return line[-1] in ".!?:" or _FUNCTION_WORD.search(line) is not None
 
 
 def is_sql(text: str) -> bool:
-    """Whether an unfenced text begins as a statement does and does not end as a sentence does."""
+    """Return whether an unfenced text begins like a statement and does not end like a sentence."""
     return _SQL_WORD.match(text) is not None and not text.rstrip().endswith((".", "?", "!", ":"))
 
 
 def is_python(text: str) -> bool:
-    """Whether an unfenced text parses as Python and is more than a lone word, or begins with a
-    definition or an import, sound or not."""
+    """Return whether an unfenced text is Python: it parses and is more than a single word, or
+    begins with a definition or an import, valid or not."""
     if _PYTHON_START.match(text):
         return True
     try:
@@ -117,9 +120,10 @@ _LANGUAGES = {
 
 
 def language_of(environment: str) -> Language:
-    """The language of a registered environment; one that is not known here goes by its own name
-    and is only ever read from fences. ``code:NAME`` is one of the table of core/languages.py,
-    or one that was loaded before.
+    """Return the language of a registered environment.
+
+    ``code:NAME`` is a language of the table in core/languages.py, or one that was loaded before. An
+    unknown environment is its own language, read from fences only.
     """
     name = environment.lower()
     kind, _, spoken = environment.partition(":")

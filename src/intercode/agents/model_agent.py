@@ -1,4 +1,5 @@
-"""What every strategy that asks a language model shares: the loop, telling, reading, recording."""
+"""The base of all strategies with a language model: the loop, the prompts, and what a turn
+records."""
 
 from __future__ import annotations
 
@@ -27,24 +28,24 @@ from intercode.models.base import Completion, Message, Model, Tool
 
 EMPTY_ANSWER = "(empty answer)"
 OBSERVATION_LIMIT = 4000
-"""Characters of an observation that a model is shown, unless told otherwise."""
+"""Characters of an observation that a model is sent by default."""
 _LENGTH_FINISH_REASONS = ("length", "max_tokens", "max_output_tokens")
 TRUNCATED_ANSWER = "the answer reached its limit of tokens and was cut off"
 
 
 class ModelAgent:
-    """A conversation with a model in which code is run and its output told.
+    """A conversation with a model in which code is run and its output is sent back.
 
-    ``prompt``: a file to use instead of the package's own. ``feedback``: ``standard``, or
-    ``original`` for what the authors' runners told a model and took for code.
-    ``observation_limit``: how many characters of an observation the model is shown (None: 4000,
-    head and tail; in ``original`` as many as the strategy's runner did, its beginning).
-    ``history``, ``history_tokens``: what is shown of a long conversation; see History. The whole of
-    it is kept.
+    ``prompt`` is a file to use instead of the packaged prompt. ``feedback`` is ``standard``, or
+    ``original`` for the observations and the parsing of the authors' runners. ``observation_limit``
+    is the number of characters of an observation that the model is sent (None: 4000, head and tail;
+    with ``original`` as many as the strategy's runner sent, the beginning). ``history`` and
+    ``history_tokens`` select what is sent of a long conversation (see History); the record always
+    holds the whole of it.
 
-    A strategy sets ``name`` and ``prompt_file`` and overrides what it does otherwise: ``tools_for``
-    and ``ask`` (what is asked), ``read`` (what an answer says), ``hear`` and ``describe`` (what the
-    model is told).
+    A strategy sets ``name`` and ``prompt_file`` and overrides what differs: ``tools_for`` and
+    ``request_move`` (the request), ``parse`` (the answer), ``add_feedback`` and ``format_feedback``
+    (the feedback).
     """
 
     name: ClassVar[str]
@@ -53,7 +54,7 @@ class ModelAgent:
     wants_score: bool = False
     ends_when_solved: bool = True
     original_limits: ObservationLimits = ObservationLimits(1000, 50)
-    """What the authors' runner of this strategy showed of an observation."""
+    """How much of an observation the authors' runner of this strategy sent."""
     _intervened: bool
     _finished: bool
     _budget_error: BudgetError | None
@@ -86,12 +87,15 @@ class ModelAgent:
         return tuple(self.conversation.messages)
 
     def metadata(self) -> dict[str, Any]:
-        """What a run's record has to name: the prompt in full and every option."""
+        """Return what a run records of its agent: the whole prompt and every option."""
         return {
-            "prompt": self.prompt.metadata(), "max_turns": self.max_turns, "feedback": self.feedback,
-            "observation_limit": self.observation_limit, "history": self.history.policy,
+            "prompt": self.prompt.metadata(),
+            "max_turns": self.max_turns,
+            "feedback": self.feedback,
+            "observation_limit": self.observation_limit,
+            "history": self.history.policy,
             "history_tokens": self.history.tokens,
-        }  # fmt: skip
+        }
 
     def start(self, brief: Brief) -> None:
         """Begin an episode with the system and task messages."""
@@ -102,8 +106,11 @@ class ModelAgent:
         self.conversation.pin()
 
     def act(self, feedback: Feedback | None) -> AgentOutput | None:
-        """Tell the model what happened and ask it for the next action; None at the turn limit, and
-        once an answer no longer fits. Raises ModelError where not even the task fits."""
+        """Send the feedback to the model and return the next action.
+
+        Returns None at the turn limit, and once an answer no longer fits the context. Raises
+        ModelError if not even the task fits.
+        """
         if self._budget_error is not None:
             raise self._budget_error
         if self._finished or (self.max_turns is not None and self._turns >= self.max_turns):
@@ -117,9 +124,7 @@ class ModelAgent:
         except BudgetError as e:
             if e.run_limit or not self.conversation.turn_usage.requests:
                 raise
-            self._budget_error = (
-                e  # raised at the next turn, so that what this one has spent is kept
-            )
+            self._budget_error = e  # raised at the next turn: this turn's usage is recorded first
             return AgentOutput(None, reply=str(e), **self.conversation.finish_turn())
         except ModelError as e:
             if not is_context_overflow(e) or not self.conversation.has_answer:
@@ -132,9 +137,11 @@ class ModelAgent:
     def record_intervention(
         self, action: str, feedback: Feedback, before: Feedback | None = None
     ) -> None:
-        """Learn of a turn that somebody else took in this agent's place; the next ``act`` goes on
-        from it, whatever feedback it is given. ``before``: what came of the agent's own last turn,
-        where it has not been told yet."""
+        """Record a turn that a human took in this agent's place.
+
+        The next ``act`` continues from there, whatever feedback it is given. ``before`` is the
+        feedback on the agent's own last turn, if the model has not been sent it yet.
+        """
         if before is not None and not self._intervened:
             self.add_feedback(before)
         self._had_code, self._code, self._intervened = True, action, True
@@ -144,67 +151,72 @@ class ModelAgent:
             )
         )
 
-    # -------------------------------------------------- what a strategy may do otherwise
+    # ------------------------------------------------------ a strategy may override these
     def tools_for(self, brief: Brief) -> Sequence[Tool]:  # noqa: ARG002
-        """The tools that the model may call in an episode."""
+        """Return the tools that the model may call in an episode."""
         return ()
 
     def add_feedback(self, feedback: Feedback) -> None:
-        """Tell the model what came of its last turn."""
+        """Add the feedback on the last turn to the conversation."""
         self.conversation.add_user(
             self.format_feedback(feedback) if self._had_code else feedback.observation
         )
 
     def format_feedback(self, feedback: Feedback) -> str:
-        """What the model is told after a turn that held code."""
+        """Return the message to the model after a turn with code."""
         return self.fill_prompt("observation", observation=self.visible_observation(feedback))
 
     def request_move(self) -> AgentOutput | None:
-        """Ask once; the answer as a move."""
+        """Request an answer and return it as an action; None to stop."""
         completion = self.conversation.request_answer()
         return self.make_move(completion, self.parse(completion))
 
     def parse(self, completion: Completion) -> ParsedAnswer:
-        """What an answer says. The authors' runners execute an empty block as well."""
+        """Parse an answer. The authors' runners execute an empty block as well."""
         parsed = parse_answer(completion.text, self.language)
         if self.feedback == "original" and parsed.reason == EMPTY_BLOCK_REASON:
             return replace(parsed, code="")
         return parsed
 
     def add_answer(self, completion: Completion, text: str) -> None:
-        """Have an answer stay in the conversation as ``text``, without thoughts in tags and what
-        was imagined; how much that leaves out joins the turn's context."""
-        whole = len(completion.text.strip())
-        left = {"characters": whole, "shown": len(text)} if len(text) < whole else {}
-        self.conversation.add_context("answer", left)
+        """Add an answer to the conversation as ``text``, without tagged thoughts and imagined
+        observations. The turn's context records how much that leaves out."""
+        length = len(completion.text.strip())
+        omitted = {"characters": length, "shown": len(text)} if len(text) < length else {}
+        self.conversation.add_context("answer", omitted)
         empty = "" if completion.calls else EMPTY_ANSWER
         self.conversation.add_answer({**completion.message(), "content": text or empty})
 
-    # -------------------------------------------------- what strategies use
+    # ------------------------------------------------------ for strategies
     def fill_prompt(self, section: str, **values: object) -> str:
-        """The text of a section of the prompt."""
+        """Return a section of the prompt with its placeholders filled in."""
         return self.prompt.fill(section, self._values | values)
 
     def visible_observation(self, feedback: Feedback) -> str:
-        """The part of an observation that the model is to see; a cut joins the turn's context."""
+        """Return the part of an observation that the model is sent. The turn's context records a
+        cut."""
         if self.feedback == "original":
-            cut = ObservationLimits(
+            limits = ObservationLimits(
                 self.observation_limit or self.original_limits.characters, self.original_limits.rows
             )
-            shown, left = format_observation_original(feedback, self.environment, cut, self._code)
+            visible, omitted = format_observation_original(
+                feedback, self.environment, limits, self._code
+            )
         else:
-            shown, left = format_observation(feedback, self.observation_limit or OBSERVATION_LIMIT)
-        self.conversation.add_context("observation", left)
-        return shown
+            visible, omitted = format_observation(
+                feedback, self.observation_limit or OBSERVATION_LIMIT
+            )
+        self.conversation.add_context("observation", omitted)
+        return visible
 
     def make_move(
         self, completion: Completion, parsed: ParsedAnswer, message: str = ""
     ) -> AgentOutput:
-        """An answer as a move, once it has joined the conversation without its thoughts."""
+        """Add an answer to the conversation and return it as an action."""
         parsed = self._without_truncated_code(completion, parsed)
         self.add_answer(completion, parsed.text)
-        for what, value in parsed.context.items():
-            self.conversation.add_context(what, value)
+        for name, value in parsed.context.items():
+            self.conversation.add_context(name, value)
         self._had_code, self._code = parsed.code is not None, parsed.code or ""
         thought = "\n\n".join(t for t in (completion.reasoning, parsed.thought) if t)
         reply = "" if self._had_code else self.fill_prompt("retry", why=parsed.reason)
@@ -212,7 +224,7 @@ class ModelAgent:
         return AgentOutput(parsed.code, text, thought, reply, **self.conversation.finish_turn())
 
     def _without_truncated_code(self, completion: Completion, parsed: ParsedAnswer) -> ParsedAnswer:
-        """The answer without its code where it was cut short: nobody knows what was to follow."""
+        """Drop the code of an answer that was cut off: its rest is unknown."""
         if self.feedback == "original" or completion.finish_reason is None:
             return parsed
         if completion.finish_reason.lower() in _LENGTH_FINISH_REASONS:

@@ -1,4 +1,4 @@
-"""What a model is told of an observation: all of it, or the part that a rule leaves."""
+"""Formats observations for a model: in full, or the part that a limit leaves."""
 
 from __future__ import annotations
 
@@ -9,34 +9,35 @@ from intercode.agents.prompt import clip
 
 FEEDBACK_STYLES = ("standard", "original")
 TESTS_FAILED_MESSAGE = "Test case did not pass. Please try again."
-"""What the authors' runner tells in place of an observation after a function whose tests raised."""
+"""What the authors' runner sends in place of the observation after a function whose tests
+raised."""
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 
 
 @dataclass(frozen=True, slots=True)
 class ObservationLimits:
-    """How much of an observation the authors' runners showed a model: the first characters of a
-    text, or the first rows of a result, whatever their length."""
+    """How much of an observation the authors' runners sent to a model: the first characters of a
+    text, or the first rows of a result regardless of their length."""
 
     characters: int
     rows: int
 
 
 def format_observation(feedback: Feedback, limit: int) -> tuple[str, dict[str, int]]:
-    """At most ``limit`` characters of what an action printed, head and tail, and how much that is
-    where it is not all."""
+    """Return at most ``limit`` characters of an output, head and tail, and the sizes if it was
+    cut."""
     text = feedback.observation.strip("\n")
-    shown = clip(text, limit) or "(no output)"
+    visible = clip(text, limit) or "(no output)"
     if feedback.timed_out:
-        shown += "\n(It was stopped at the time limit.)"
-    return shown, _omission_context({"characters": len(text), "shown": min(limit, len(text))})
+        visible += "\n(It was stopped at the time limit.)"
+    return visible, _omission_context({"characters": len(text), "shown": min(limit, len(text))})
 
 
 def format_observation_original(
-    feedback: Feedback, environment: str, cut: ObservationLimits, code: str
+    feedback: Feedback, environment: str, limits: ObservationLimits, code: str
 ) -> tuple[str, dict[str, int]]:
-    """What the authors' runners tell of an observation: its beginning, without a word on the rest;
-    a dictionary of the Python service's in full. ``code`` is the action it came of."""
+    """Return an observation as the authors' runners sent it: its beginning, without a note on the
+    rest; a dictionary of the Python service in full. ``code`` is the action that it followed."""
     text = feedback.observation
     if environment == "python":
         score = feedback.score
@@ -44,26 +45,28 @@ def format_observation_original(
         return (TESTS_FAILED_MESSAGE if failed and code.startswith("def") else text), {}
     rows = split_rows(text) if environment == "sql" else None
     if rows is not None:
-        kept = rows[: cut.rows]
-        shown = text if len(kept) == len(rows) else f"[{', '.join(kept)}]"
-        return shown or "(no output)", _omission_context({"rows": len(rows), "shown": len(kept)})
-    kept_text = text[: cut.characters]
-    return kept_text or "(no output)", _omission_context(
-        {"characters": len(text), "shown": len(kept_text)}
+        selected = rows[: limits.rows]
+        visible = text if len(selected) == len(rows) else f"[{', '.join(selected)}]"
+        return visible or "(no output)", _omission_context(
+            {"rows": len(rows), "shown": len(selected)}
+        )
+    beginning = text[: limits.characters]
+    return beginning or "(no output)", _omission_context(
+        {"characters": len(text), "shown": len(beginning)}
     )
 
 
 def split_rows(text: str) -> list[str] | None:
-    """The rows in a list as Python writes it, each as text; None for what is no such list."""
+    """Return the rows in a list as Python prints it, each as text; None for anything else."""
     if not (text.startswith("[") and text.endswith("]")):
         return None
     rows: list[str] = []
     open_pairs: list[str] = []
-    quote, at, begins = "", 1, 1
+    quote, at, start = "", 1, 1
     while at < len(text) - 1:
         sign = text[at]
         if quote:
-            at += sign == "\\"  # what stands behind it is no end
+            at += sign == "\\"  # an escaped character does not end the string
             quote = "" if sign == quote else quote
         elif sign in "'\"":
             quote = sign
@@ -72,14 +75,14 @@ def split_rows(text: str) -> list[str] | None:
         elif open_pairs and sign == open_pairs[-1]:
             open_pairs.pop()
         elif sign == "," and not open_pairs:
-            rows.append(text[begins:at].strip())
-            begins = at + 1
+            rows.append(text[start:at].strip())
+            start = at + 1
         at += 1
-    last = text[begins:-1].strip()
+    last = text[start:-1].strip()
     return [*rows, last] if last else rows
 
 
 def _omission_context(sizes: dict[str, int]) -> dict[str, int]:
-    """The sizes, where something was left out."""
+    """Return the sizes if something was left out, else an empty dictionary."""
     whole, shown = sizes.values()
     return sizes if shown < whole else {}

@@ -1,4 +1,4 @@
-"""From what a model really writes to the code in it, without changing a character of the code."""
+"""Extracts the code from a model's answer without changing a character of it."""
 
 from __future__ import annotations
 
@@ -21,9 +21,12 @@ _NEXT_ACTION = re.compile(r"\sAction(?: \d+)?:\s")
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One labelled part of an answer. ``label`` is in lower case, empty for what stands before the
-    first; ``number`` is None where it has none; ``start`` is where its label begins, ``end`` where
-    the next one does, both counted in characters of the whole text."""
+    """A labelled part of an answer, such as ``Thought 2: ...``.
+
+    ``label`` is in lower case, and empty for the text before the first label; ``number`` is None if
+    there is none. ``start`` is the offset of its label, ``end`` that of the next one, in characters
+    of the whole text.
+    """
 
     label: str
     number: int | None
@@ -33,48 +36,51 @@ class Section:
 
 
 def split_sections(text: str) -> list[Section]:
-    """The parts of an answer in order; without any label the whole of it.
+    """Return the parts of an answer in order; an answer without labels is one part.
 
-    Labels count at the beginning of a line, with or without Markdown around them, and not inside a
-    fenced block that is closed.
+    Labels count at the beginning of a line, with or without Markdown, and not inside a closed
+    fenced block.
     """
-    marks = _find_labels(text, fences=True)
-    bounds = [start for start, _, _, _ in marks] + [len(text)]
+    labels = _find_labels(text, fences=True)
+    bounds = [start for start, _, _, _ in labels] + [len(text)]
     first = [Section("", None, text[: bounds[0]].strip(), 0, bounds[0])]
     rest = [
-        Section(label, number, text[begins:end].strip(), start, end)
-        for (start, begins, label, number), end in zip(marks, bounds[1:], strict=True)
+        Section(label, number, text[text_start:end].strip(), start, end)
+        for (start, text_start, label, number), end in zip(labels, bounds[1:], strict=True)
     ]
     return [s for s in first if s.text or not rest] + rest
 
 
 def _find_labels(text: str, fences: bool) -> list[tuple[int, int, str, int | None]]:
-    """(where a label begins, where its text begins, label, number) for each."""
+    """Return (offset of the label, offset of its text, label, number) for each label."""
     found = []
-    at, inside = 0, False
+    offset, in_block = 0, False
     for line in text.splitlines(keepends=True):
-        match = None if inside else _LABEL.match(line)
+        match = None if in_block else _LABEL.match(line)
         if match is not None:
             number = None if match["number"] is None else int(match["number"])
-            found.append((at, at + match.end(), match["label"].lower(), number))
+            found.append((offset, offset + match.end(), match["label"].lower(), number))
         if fences and len(_FENCE.findall(line)) % 2:
-            inside = not inside
-        at += len(line)
-    return _find_labels(text, fences=False) if inside else found
+            in_block = not in_block
+        offset += len(line)
+    return _find_labels(text, fences=False) if in_block else found
 
 
 def unfenced_action(text: str) -> str:
-    """The action in an answer without fences: what stands before an observation that was imagined,
-    else behind the first ``Action:`` that says anything, else before the first label."""
+    """Return the action in an answer without fences.
+
+    That is the text before an imagined observation, else the text of the first non-empty
+    ``Action:``, else the text before the first label.
+    """
     parts = split_sections(text)
-    acted = [s.text for s in parts if s.label.startswith("action") and s.text]
+    actions = [s.text for s in parts if s.label.startswith("action") and s.text]
     first = parts[0].text if not parts[0].label else ""
     imagined_next = len(parts) > 1 and parts[1].label == "observation"
-    said = first if not acted or (first and imagined_next) else acted[0]
-    imagined = _IMAGINED_OBSERVATION.search(said)
-    if imagined is not None and _NEXT_ACTION.search(said, imagined.end()):
-        return said[: imagined.start()].strip()
-    return said
+    action = first if not actions or (first and imagined_next) else actions[0]
+    imagined = _IMAGINED_OBSERVATION.search(action)
+    if imagined is not None and _NEXT_ACTION.search(action, imagined.end()):
+        return action[: imagined.start()].strip()
+    return action
 
 
 _THOUGHT = re.compile(
@@ -101,9 +107,9 @@ NO_BLOCK_REASON = "there is no block of code in the answer"
 
 @dataclass(frozen=True, slots=True)
 class ParsedAnswer:
-    """What an answer says: the code (None: there is none), what the model thought aloud, and the
-    text that stays in the conversation. ``why``: the reason where there is no code. ``left_out``:
-    what the turn's context has to tell of the answer besides."""
+    """The content of an answer: the code (None if there is none), the thoughts, and the text that
+    stays in the conversation. ``reason`` says why there is no code. ``context`` is added to the
+    turn's context."""
 
     code: str | None
     thought: str
@@ -115,10 +121,10 @@ class ParsedAnswer:
 def parse_answer(text: str, language: Language) -> ParsedAnswer:
     """Find the one action in an answer.
 
-    Thoughts in tags are set aside first. Where something stands behind ``Action:``, that is looked
-    at before the rest. The first fenced block in the language counts, else the first without a
-    language; a block in another language never does. Without any fence the whole answer counts if
-    the language takes it for code. Case, blanks and line breaks inside are kept.
+    Thoughts in tags are removed first. The text of an ``Action:`` is searched before the rest. The
+    first fenced block in the language counts, else the first without a language; a block in another
+    language never counts. An answer without a fence counts as a whole if the language recognises it
+    as code. Case, blanks and line breaks inside the code are kept.
     """
     rest, thought = split_thought(text)
     if not rest:
@@ -126,36 +132,38 @@ def parse_answer(text: str, language: Language) -> ParsedAnswer:
             None, thought, rest, ONLY_THOUGHTS_REASON if thought else EMPTY_ANSWER_REASON
         )
     blocks = list(fenced_blocks(rest, language))
-    for place in _candidate_blocks(rest, blocks, language):
-        for wanted in (language.tags, ("",)):
-            for tag, code in place:
-                if tag in wanted and code.strip():
+    for candidates in _candidate_blocks(rest, blocks, language):
+        for accepted in (language.tags, ("",)):
+            for tag, code in candidates:
+                if tag in accepted and code.strip():
                     return ParsedAnswer(_trim_code(code), thought, rest)
     if blocks:
         tags = sorted({tag for tag, _ in blocks if tag not in (*language.tags, "")})
-        other = f"the code in the answer is marked as {', '.join(tags)}, not as {language.tags[0]}"
-        why = other if tags else EMPTY_BLOCK_REASON
-        return ParsedAnswer(None, thought, rest, why)
-    said = unfenced_action(rest)
-    bare = unfenced_code(said, language)
-    if bare is None:
-        bare = unfenced_code(_leading_code(said, language), language)
-    return ParsedAnswer(bare, thought, rest, "" if bare else NO_BLOCK_REASON)
+        message = (
+            f"the code in the answer is marked as {', '.join(tags)}, not as {language.tags[0]}"
+        )
+        reason = message if tags else EMPTY_BLOCK_REASON
+        return ParsedAnswer(None, thought, rest, reason)
+    action = unfenced_action(rest)
+    unfenced = unfenced_code(action, language)
+    if unfenced is None:
+        unfenced = unfenced_code(_leading_code(action, language), language)
+    return ParsedAnswer(unfenced, thought, rest, "" if unfenced else NO_BLOCK_REASON)
 
 
 def unfenced_code(text: str, language: Language) -> str | None:
-    """The code in a text without fences, without a label or backticks around it; None where the
-    language does not take it for code."""
-    bare = _CODE_LABEL.sub("", text, count=1)
-    if quoted := _BACKTICKED.fullmatch(bare):
-        bare = quoted[1]
-    if _SUBMIT.fullmatch(bare) or (bare and language.is_code(bare)):
-        return _trim_code(bare)
+    """Return the code in a text without fences, without a label or backticks around it; None if the
+    language does not recognise it as code."""
+    code = _CODE_LABEL.sub("", text, count=1)
+    if quoted := _BACKTICKED.fullmatch(code):
+        code = quoted[1]
+    if _SUBMIT.fullmatch(code) or (code and language.is_code(code)):
+        return _trim_code(code)
     return None
 
 
 def _leading_code(text: str, language: Language) -> str:
-    """The first paragraphs of a text if they are code and all that follow are sentences."""
+    """Return the first paragraphs of a text if they are code and all that follow are sentences."""
     first, *rest = re.split(r"\n[ \t]*\n", text)
     while rest and language.is_code(rest[0].strip()):
         first += f"\n\n{rest.pop(0)}"
@@ -165,7 +173,7 @@ def _leading_code(text: str, language: Language) -> str:
 def _candidate_blocks(
     text: str, blocks: list[tuple[str, str]], language: Language
 ) -> Iterator[list[tuple[str, str]]]:
-    """The blocks behind each ``Action:`` where there are such, then all of them."""
+    """Yield the blocks of each ``Action:``, if there are any, then all blocks."""
     if blocks:
         for section in split_sections(text):
             if section.label.startswith("action"):
@@ -174,18 +182,19 @@ def _candidate_blocks(
 
 
 def split_thought(text: str) -> tuple[str, str]:
-    """(the answer, the thoughts) of a text with thinking tags.
+    """Return (the answer, the thoughts) of a text with thinking tags.
 
-    A tag that is never closed hides all that follows it (the answer was cut while thinking); one
-    that is never opened hides all before it (some chat templates open it themselves).
+    A tag that is never closed hides all that follows it: the answer was cut off while thinking. A
+    closing tag without an opening one hides all before it: some chat templates open the tag
+    themselves.
     """
     thoughts = []
 
-    def keep(match: re.Match[str]) -> str:
+    def collect(match: re.Match[str]) -> str:
         thoughts.append(match[2].strip())
         return ""
 
-    rest = _THOUGHT.sub(keep, text)
+    rest = _THOUGHT.sub(collect, text)
     if not thoughts and (match := _UNOPENED_THOUGHT.match(rest)):
         thoughts.append(match[1].strip())
         rest = rest[match.end() :]
@@ -193,47 +202,47 @@ def split_thought(text: str) -> tuple[str, str]:
 
 
 def fenced_blocks(text: str, language: Language) -> Iterator[tuple[str, str]]:
-    """Every fenced block as (language tag in lower case, code), in order.
+    """Yield every fenced block as (language tag in lower case, code), in order.
 
-    A block closes at a line that holds nothing but at least as many of the fence's characters
-    (CommonMark 0.31, section 4.5), or at the end of the text; a block on one line is one too.
+    A block closes at a line that holds only the fence's character, at least as many times
+    (CommonMark 0.31, section 4.5), or at the end of the text. A block on one line counts as well.
     """
     lines = text.split("\n")
-    at = 0
-    while at < len(lines):
-        line = lines[at]
+    number = 0
+    while number < len(lines):
+        line = lines[number]
         opening = _OPENING.fullmatch(line) or _LATE_OPENING.fullmatch(line)
         if opening is None:
             for match in _INLINE.finditer(line):
                 yield _parse_inline_block(match["code"], language)
-            at += 1
+            number += 1
             continue
-        body, at = _read_block(lines, at + 1, opening["fence"], opening["lead"])
+        body, number = _read_block(lines, number + 1, opening["fence"], opening["lead"])
         tag, head = _parse_info(opening["info"].strip(), language, bool(body.strip()))
         yield tag, head or body
 
 
-def _read_block(lines: list[str], at: int, fence: str, lead: str) -> tuple[str, int]:
-    """The block's code, and the number of the line after it."""
-    mark, least = re.escape(fence[0]), len(fence)
-    closing = re.compile(rf"[ \t>]*{mark}{{{least},}}[ \t\r]*")
-    closing_late = re.compile(rf"(.*[^{mark}]){mark}{{{least}}}[ \t\r]*")
+def _read_block(lines: list[str], number: int, fence: str, lead: str) -> tuple[str, int]:
+    """Return the block's code, and the number of the line after it."""
+    mark, length = re.escape(fence[0]), len(fence)
+    closing = re.compile(rf"[ \t>]*{mark}{{{length},}}[ \t\r]*")
+    closing_late = re.compile(rf"(.*[^{mark}]){mark}{{{length}}}[ \t\r]*")
     body: list[str] = []
-    while at < len(lines):
-        line = lines[at]
-        at += 1
+    while number < len(lines):
+        line = lines[number]
+        number += 1
         if closing.fullmatch(line):
             break
         line = _unindent(line, lead)
-        if late := closing_late.fullmatch(line):  # code and fence on one line, as models write it
+        if late := closing_late.fullmatch(line):  # models write code and fence on one line
             body.append(late[1].rstrip())
             break
         body.append(line.removesuffix("\r"))
-    return "\n".join(body), at
+    return "\n".join(body), number
 
 
 def _unindent(line: str, lead: str) -> str:
-    """The line without what stood before the fence: quote marks, or as many blanks at most."""
+    """Remove what stood before the opening fence: quote marks, or as many blanks at most."""
     if ">" in lead and not lead.strip(" \t>"):
         return line.removeprefix(lead)
     width = len(lead) if not lead.strip(" \t-*+.)0123456789") else 0
@@ -242,7 +251,7 @@ def _unindent(line: str, lead: str) -> str:
 
 
 def _parse_info(info: str, language: Language, has_body: bool) -> tuple[str, str]:
-    """(tag, code) of what stands behind an opening fence: a language's name, or already code."""
+    """Return (tag, code) of the text after an opening fence: a language's name, or code already."""
     word, _, rest = info.partition(" ")
     tag = word.lower().strip("{.}")
     if tag in language.tags and rest.strip() and not has_body:
@@ -253,7 +262,7 @@ def _parse_info(info: str, language: Language, has_body: bool) -> tuple[str, str
 
 
 def _parse_inline_block(code: str, language: Language) -> tuple[str, str]:
-    """(tag, code) of a block on one line, where a first word that is a language's name is a tag."""
+    """Return (tag, code) of a block on one line; a first word that names a language is a tag."""
     word, _, rest = code.partition(" ")
     if word.lower() in language.tags and rest.strip():
         return word.lower(), rest.strip()
@@ -261,8 +270,9 @@ def _parse_inline_block(code: str, language: Language) -> tuple[str, str]:
 
 
 def _trim_code(code: str) -> str:
-    """The code without blank lines around it, nor a shell's ``$ `` where the first line has one."""
+    """Return the code without surrounding blank lines, and without a shell's ``$ `` if the first
+    line has one."""
     lines = code.split("\n")
-    written = [at for at, line in enumerate(lines) if line.strip(" \t")]
-    kept = "\n".join(lines[written[0] : written[-1] + 1]) if written else ""
-    return _SHELL_PROMPT.sub("", kept) if _SHELL_PROMPT.match(kept) else kept
+    written = [number for number, line in enumerate(lines) if line.strip(" \t")]
+    trimmed = "\n".join(lines[written[0] : written[-1] + 1]) if written else ""
+    return _SHELL_PROMPT.sub("", trimmed) if _SHELL_PROMPT.match(trimmed) else trimmed

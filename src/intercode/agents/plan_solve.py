@@ -1,4 +1,4 @@
-"""Plan & Solve: a numbered plan, each step an action, then a few more turns (paper, section 4)."""
+"""Plan & Solve: a numbered plan, one action per step, then a few more turns (paper, section 4)."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _BOLD = re.compile(r"\*\*(.+?)\*\*")
 
 
 def parse_plan(text: str) -> list[str]:
-    """The steps of a plan, in order.
+    """Return the steps of a plan, in order.
 
-    Lines that begin with a number (``1.``, ``1)``, ``(1)``, ``Step 1:``, in bold or as headings),
-    else with a letter, else with a bullet, begin a step; lines that follow belong to it until the
-    next one or a paragraph that is not indented. Where the numbers begin again, what follows says
-    the same once more and is left out. Numbers within one line count where no line begins with
-    one. A plan without any of that is one step; an empty one has none.
+    A step begins at a line with a number (``1.``, ``1)``, ``(1)``, ``Step 1:``, also in bold or as
+    a heading), else with a letter, else with a bullet. Following lines belong to it until the next
+    step or an unindented paragraph. A second list that begins at 1 repeats the plan and is ignored.
+    Numbers within one line count if no line begins with one. A plan without any of these is one
+    step; an empty plan has none.
     """
     for kind in ("number", "letter", "bullet"):
         found = _steps_by_marker(text, kind)
@@ -76,9 +76,9 @@ def _marker_kind(mark: re.Match[str]) -> str:
 
 
 def _ends_step(step: list[str], line: str, inside: bool) -> bool:
-    """Whether a line after an empty one begins a paragraph of its own."""
-    begins = bool(line.strip()) and not line[0].isspace() and not _FENCE.match(line)
-    return begins and not inside and not step[-1].strip() and len(step) > 1
+    """Return whether a line after an empty one begins a paragraph of its own."""
+    unindented = bool(line.strip()) and not line[0].isspace() and not _FENCE.match(line)
+    return unindented and not inside and not step[-1].strip() and len(step) > 1
 
 
 def _strip_bold(step: str) -> str:
@@ -86,7 +86,7 @@ def _strip_bold(step: str) -> str:
 
 
 def _inline_steps(text: str) -> list[str]:
-    """Steps that stand one after another in a line, numbered from 1 without a gap."""
+    """Return steps that follow each other in one line, numbered from 1 without a gap."""
     marks: list[re.Match[str]] = []
     for mark in _INLINE_NUMBER.finditer(text):
         if int(mark[1]) == len(marks) + 1:
@@ -98,29 +98,32 @@ def _inline_steps(text: str) -> list[str]:
 
 
 def parse_plan_original(text: str) -> list[str]:
-    """The steps that the authors' runner finds: one begins behind digits, a dot and a blank or line
-    break, wherever they stand, and ends before the next blank with digits and a dot behind it."""
-    steps, at = [], 0
-    while begins := re.compile(r"\d+\.\s").search(text, at):
-        ends = re.compile(r"\s\d+\.").search(text, begins.end())
-        at = len(text) if ends is None else ends.start()
-        steps.append(text[begins.end() : at])
+    """Return the steps that the authors' runner finds.
+
+    A step begins after digits, a dot and a blank or line break, anywhere in the text, and ends
+    before the next blank followed by digits and a dot.
+    """
+    steps, offset = [], 0
+    while start := re.compile(r"\d+\.\s").search(text, offset):
+        end = re.compile(r"\s\d+\.").search(text, start.end())
+        offset = len(text) if end is None else end.start()
+        steps.append(text[start.end() : offset])
     return steps
 
 
 class PlanSolveAgent(ModelAgent):
-    """Asks for a plan, then for code for each of its steps. The plan is carried out to its end.
+    """Requests a plan, then code for each of its steps. The plan is always carried out to its end.
 
-    Every turn is scored, but the model is not told. ``refine``: how many more turns there are where
-    the reward after the last step is below 1 (the paper: 3, in a table of its own); they end at 1.
-    A step is the thought of its move.
+    Every turn is scored, but the model is not sent the score. ``refine`` is the number of further
+    turns if the reward after the last step is below 1 (the paper: 3, reported separately); they end
+    at reward 1. A step is recorded as the thought of its turn.
     """
 
     name = "plan-solve"
     prompt_file = "plan_solve.txt"
     required_sections = (*ModelAgent.required_sections, "step")
     wants_score = True
-    extra_requests = 1  # the plan is no turn
+    extra_requests = 1  # the plan is not a turn
 
     def __init__(self, *, refine: int = 0, max_turns: int | None = 30, **settings: Any) -> None:
         super().__init__(max_turns=max_turns, **settings)
@@ -133,12 +136,13 @@ class PlanSolveAgent(ModelAgent):
 
     @property
     def ends_when_solved(self) -> bool:  # type: ignore[override]
-        """Not before the plan is carried out."""
+        """False until the plan is carried out."""
         return not self._steps
 
     @property
     def original_limits(self) -> ObservationLimits:  # type: ignore[override]
-        """What the authors' runner shows of an observation: less once the plan is carried out."""
+        """How much of an observation the authors' runner sends: less once the plan is carried
+        out."""
         return ObservationLimits(1000, 25) if self._steps else ObservationLimits(250, 25)
 
     def start(self, brief: Brief) -> None:
@@ -149,12 +153,12 @@ class PlanSolveAgent(ModelAgent):
         super().start(brief)
 
     def add_feedback(self, feedback: Feedback) -> None:
-        """Tell the model what came of its last turn."""
+        """Add the feedback on the last turn to the conversation."""
         self._solved = feedback.score is not None and feedback.score.success
         super().add_feedback(feedback)
 
     def request_move(self) -> AgentOutput | None:
-        """The code of the next step; None after the last."""
+        """Return the code of the next step; None after the last."""
         if not self._planned:
             self._request_plan()
         if self._steps:
@@ -170,7 +174,7 @@ class PlanSolveAgent(ModelAgent):
         return replace(move, thought=move.thought or step) if move is not None else None
 
     def _request_plan(self) -> None:
-        """Ask for the plan; it is never left out of the conversation again."""
+        """Request the plan and pin it in the conversation."""
         completion = self.conversation.request_answer()
         text, _ = split_thought(completion.text)
         self.add_answer(completion, text)

@@ -1,4 +1,4 @@
-"""Prompt files: sections of plain text with ``$names`` to fill in."""
+"""Prompt files: sections of plain text with ``$name`` placeholders."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ _EPISODE_PLACEHOLDERS = (
 )
 _TURN_PLACEHOLDERS = ("observation", "reward", "thought", "step", "plan", "turn", "why", "action")
 PLACEHOLDERS = frozenset([*_EPISODE_PLACEHOLDERS, *_TURN_PLACEHOLDERS])
-"""What a prompt may ask for; what has no value in an agent's situation is filled in empty."""
+"""The placeholders of a prompt. Those without a value in an agent's situation become empty."""
 
 
 class Prompt:
     """The sections of one prompt file.
 
-    A section begins with a line ``== name ==``; what stands before the first one is a comment.
-    ``$name`` is filled in, ``$$`` is a dollar sign. ``text`` is all of it, for the record. Raises
-    ConfigError for a section that is missing or a name that is not in NAMES.
+    A section begins with a line ``== name ==``; text before the first section is a comment.
+    ``$name`` is a placeholder, ``$$`` a dollar sign. ``text`` is the whole file, for the record.
+    Raises ConfigError for a missing section and for a name that is not in PLACEHOLDERS.
     """
 
-    def __init__(self, text: str, needs: tuple[str, ...] = (), source: str = "prompt") -> None:
+    def __init__(self, text: str, required: tuple[str, ...] = (), source: str = "prompt") -> None:
         self.source, self.text = source, text
         parts = _HEADING.split(text)[1:]
         self.sections = {
             k: Template(v.strip("\n")) for k, v in zip(parts[::2], parts[1::2], strict=True)
         }
-        for section in needs:
+        for section in required:
             if section not in self.sections:
                 raise ConfigError(
                     f"{source} has no section {section!r}; add it below a line '== {section} =='"
@@ -50,50 +50,51 @@ class Prompt:
             self._check(section, template)
 
     def metadata(self) -> dict[str, str]:
-        """What a run's record holds of a prompt: its ``file``, ``sha256`` and whole ``text``."""
+        """Return what a run records of a prompt: its ``file``, ``sha256`` and whole ``text``."""
         digest = hashlib.sha256(self.text.encode()).hexdigest()
         return {"file": self.source, "sha256": digest, "text": self.text}
 
     def fill(self, section: str, values: Mapping[str, object]) -> str:
-        """The text of a section. Values are put in as they are, even where they hold ``$``."""
-        known = dict.fromkeys(PLACEHOLDERS, "") | {k: str(v) for k, v in values.items()}
-        return self.sections[section].substitute(known).strip("\n")
+        """Return a section with its placeholders filled in. Values are inserted literally, even if
+        they hold ``$``."""
+        strings = dict.fromkeys(PLACEHOLDERS, "") | {k: str(v) for k, v in values.items()}
+        return self.sections[section].substitute(strings).strip("\n")
 
     def _check(self, section: str, template: Template) -> None:
         where = f"section {section!r} of {self.source}"
         if not template.is_valid():
             raise ConfigError(f"{where} holds a lone $; write $$ for a dollar sign")
-        if wrong := set(template.get_identifiers()) - PLACEHOLDERS:
-            raise ConfigError(
-                f"{where} asks for {', '.join(sorted(wrong))}; known: {', '.join(sorted(PLACEHOLDERS))}"
-            )
+        if unknown := set(template.get_identifiers()) - PLACEHOLDERS:
+            names, known = ", ".join(sorted(unknown)), ", ".join(sorted(PLACEHOLDERS))
+            raise ConfigError(f"{where} has unknown placeholders: {names}; known: {known}")
 
 
-def load_prompt(prompt: str | Path | None, default: str, needs: tuple[str, ...]) -> Prompt:
-    """The prompt in the file ``prompt``, or this package's own one of the name ``default``.
+def load_prompt(prompt: str | Path | None, default: str, required: tuple[str, ...]) -> Prompt:
+    """Return the prompt in the file ``prompt``, or the packaged prompt named ``default``.
 
-    A section that a file of the user's need not have and lacks is that of the package's own.
-    Raises ConfigError for a file that cannot be read.
+    Optional sections that a user's file lacks are taken from the packaged prompt. Raises
+    ConfigError for a file that cannot be read.
     """
     packaged = (resources.files("intercode.agents") / "prompts" / default).read_text("utf-8")
     if prompt is None:
-        return Prompt(packaged, needs, default)
+        return Prompt(packaged, required, default)
     try:
         text = Path(prompt).read_text("utf-8")
-    except (OSError, ValueError, TypeError) as e:  # a text that is not UTF-8, or no path at all
+    except (OSError, ValueError, TypeError) as e:  # not UTF-8, or not a path
         raise ConfigError(f"cannot read the prompt file {str(prompt)!r}: {e}") from e
-    own = Prompt(text, needs, str(prompt))
+    own = Prompt(text, required, str(prompt))
     parts = _HEADING.split(packaged)[1:]
-    more = [
+    missing = [
         f"\n== {name} ==\n{body}"
         for name, body in zip(parts[::2], parts[1::2], strict=True)
         if name not in own.sections
     ]
-    return Prompt(text + "".join(more), needs, str(prompt)) if more else own
+    return Prompt(text + "".join(missing), required, str(prompt)) if missing else own
 
 
 def clip(text: str, limit: int) -> str:
-    """At most ``limit`` characters of a text: its head and its tail, saying what is missing."""
+    """Return at most ``limit`` characters of a text, its head and its tail, with a note on the
+    rest."""
     if len(text) <= limit:
         return text
     tail = limit // 2

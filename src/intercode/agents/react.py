@@ -1,4 +1,4 @@
-"""ReAct: a thought and an action in turns, until the model submits (paper, section 4)."""
+"""ReAct: alternating thoughts and actions until the model submits (paper, section 4)."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _QUOTES = {"'": "'", '"': '"', "`": "`"}
 
 @dataclass(frozen=True, slots=True)
 class ReactAnswer:
-    """A ReAct answer: what was thought, what is to be done (None: nothing was said of it), and how
-    many characters of it count; the rest was imagined."""
+    """A ReAct answer: the thought, the action (None if there is none), and the number of characters
+    that count; the rest was imagined."""
 
     thought: str
     action: str | None
@@ -47,22 +47,22 @@ class ReactAnswer:
 
 
 def split_answer(text: str) -> ReactAnswer:
-    """The first thought and the first action.
+    """Return the first thought and the first action.
 
-    What follows the action, an observation that the model made up or its next thoughts and actions,
-    does not count.
+    What follows the action does not count: an observation that the model invented, or further
+    thoughts and actions.
     """
     parts = split_sections(text)
     thought, end = "", len(text)
-    for at, part in enumerate(parts):
+    for number, part in enumerate(parts):
         if part.label.startswith("action") and part.text:
             action, end = part.text, part.end
-            following = parts[at + 1] if at + 1 < len(parts) else None
+            following = parts[number + 1] if number + 1 < len(parts) else None
             if _EXECUTE_WORD.fullmatch(action) and _is_input(following):
                 assert following is not None
                 action, end = following.text, following.end
             return ReactAnswer(thought, action, end)
-        if part.label == "observation" and (at or not part.text):
+        if part.label == "observation" and (number or not part.text):
             return ReactAnswer(thought, None, part.start)
         if part.label in ("", "thought") and not thought:
             thought = part.text
@@ -74,32 +74,35 @@ def _is_input(section: Section | None) -> bool:
 
 
 def parse_react(text: str, language: Language, answers: bool) -> ParsedAnswer:
-    """What an answer says.
+    """Parse an answer.
 
-    An action is ``execute[CODE]``, ``submit``, ``submit[ANSWER]`` (the answer is kept only where
-    ``answers`` says that answers count), or code as ``parse_answer`` knows it. Where no action is
-    labelled, a whole ``execute[...]`` anywhere in the text counts. ``why`` is NO_ACTION where
-    nothing of that kind was said at all.
+    An action is ``execute[CODE]``, ``submit``, ``submit[ANSWER]`` (the answer is kept only if
+    ``answers`` says that answers count), or code as ``parse_answer`` recognises it. If no action is
+    labelled, a complete ``execute[...]`` anywhere in the text counts. ``reason`` is
+    NO_ACTION_REASON if there is nothing of that kind.
     """
-    rest, tagged = split_thought(text)
+    rest, tagged_thought = split_thought(text)
     if not rest:
         return ParsedAnswer(
-            None, tagged, rest, ONLY_THOUGHTS_REASON if tagged else EMPTY_ANSWER_REASON
+            None,
+            tagged_thought,
+            rest,
+            ONLY_THOUGHTS_REASON if tagged_thought else EMPTY_ANSWER_REASON,
         )
-    found = split_answer(rest)
-    kept = rest[: found.length].rstrip()
-    thought = "\n\n".join(t for t in (tagged, found.thought) if t)
-    code, why = None, NO_ACTION_REASON
-    if found.action is not None and not found.action.lower().startswith("observation"):
-        code, why = parse_action(found.action, language, answers)
-    if code is None and why != UNCLOSED_REASON:  # the action may stand where the thought should
-        thought_code = _unlabelled_action(found.thought or kept, language, answers)
-        code, why = (thought_code, "") if thought_code else (None, why)
-    return ParsedAnswer(code, thought, kept, why)
+    answer = split_answer(rest)
+    text = rest[: answer.length].rstrip()
+    thought = "\n\n".join(t for t in (tagged_thought, answer.thought) if t)
+    code, reason = None, NO_ACTION_REASON
+    if answer.action is not None and not answer.action.lower().startswith("observation"):
+        code, reason = parse_action(answer.action, language, answers)
+    if code is None and reason != UNCLOSED_REASON:  # the action may be in place of the thought
+        thought_code = _unlabelled_action(answer.thought or text, language, answers)
+        code, reason = (thought_code, "") if thought_code else (None, reason)
+    return ParsedAnswer(code, thought, text, reason)
 
 
 def parse_action(action: str, language: Language, answers: bool) -> tuple[str | None, str]:
-    """(the code, why there is none) of what stands behind ``Action:``."""
+    """Return (the code, why there is none) of the text after ``Action:``."""
     if submitted := _SUBMIT.fullmatch(action):
         return _submission(submitted["inside"] or submitted["word"], answers), ""
     if opening := _EXECUTE.search(action):
@@ -115,7 +118,7 @@ def parse_action(action: str, language: Language, answers: bool) -> tuple[str | 
 
 
 def _unlabelled_action(text: str, language: Language, answers: bool) -> str | None:
-    """The action in a text that was not labelled as one: only an unmistakable form counts."""
+    """Return the action in a text that is not labelled as one; only an unmistakable form counts."""
     if opening := _EXECUTE.search(text):
         inside = bracket_contents(text, opening.end())
         return _strip_fence(inside, language) if inside and inside.strip() else None
@@ -127,11 +130,11 @@ def _unlabelled_action(text: str, language: Language, answers: bool) -> str | No
 
 
 def bracket_contents(text: str, begin: int) -> str | None:
-    """What stands between a bracket that opens before ``begin`` and the one that closes it.
+    """Return the text between a bracket that opens before ``begin`` and the one that closes it.
 
-    The closing one is the last of the text where the text ends with it and no other action stands
-    between; else the one that balances it outside quotes; else the last there is. None: it is never
-    closed.
+    The closing bracket is the last one of the text if the text ends with it and no other action
+    stands between; else the one that balances it outside quotes; else the last one. Returns None if
+    it is never closed.
     """
     balanced = _matching_bracket(text, begin)
     last = text.rstrip().rfind("]")
@@ -145,7 +148,8 @@ def bracket_contents(text: str, begin: int) -> str | None:
 
 
 def _matching_bracket(text: str, at: int) -> int | None:
-    """Where the bracket closes that is open at ``at``, without regard to quoted ones."""
+    """Return the offset of the bracket that closes the one open at ``at``, ignoring quoted
+    brackets."""
     depth, quote = 1, ""
     while at < len(text):
         sign = text[at]
@@ -164,7 +168,7 @@ def _matching_bracket(text: str, at: int) -> int | None:
 
 
 def _strip_fence(inside: str, language: Language) -> str:
-    """The code in the brackets without a fence or backticks that a model put around it as well."""
+    """Return the code in the brackets without a fence or backticks around it."""
     if "```" in inside and (code := parse_answer(inside, language).code):
         return code
     stripped = inside.strip()
@@ -179,10 +183,10 @@ def _submission(answer: str | None, answers: bool) -> str:
 
 
 def parse_action_original(action: str, environment: str) -> tuple[str | None, int]:
-    """What the authors' runner executes of an action, and how many characters it leaves out.
+    """Return what the authors' runner executes of an action, and how many characters it leaves out.
 
-    It looks for ``submit`` and nothing else, or ``execute[`` and the last bracket after it; of SQL
-    only what stands before the first semicolon. None: it tells the model that this is no code.
+    It accepts ``submit`` alone, or the text from ``execute[`` to the last bracket; of SQL only the
+    text before the first semicolon. None if it does not recognise the action.
     """
     if action == "submit":
         return action, 0
@@ -195,15 +199,18 @@ def parse_action_original(action: str, environment: str) -> tuple[str | None, in
 
 
 class ReactAgent(ModelAgent):
-    """``Thought``, then ``Action``: ``execute[...]`` runs code, ``submit`` hands in and is what is
-    scored. Where an answer holds a thought and no action, the action is asked for in the same turn,
-    as the authors' runner does."""
+    """``Thought``, then ``Action``: ``execute[...]`` runs code, ``submit`` ends the episode and is
+    scored.
+
+    If an answer holds a thought and no action, the action is requested in the same turn, as in the
+    authors' runner.
+    """
 
     name = "react"
     prompt_file = "react.txt"
     required_sections = (*ModelAgent.required_sections, "action")
     original_limits = ObservationLimits(350, 25)
-    requests_per_turn = 2  # at the most: for the thought, and for the action where it is missing
+    requests_per_turn = 2  # at most: for the thought, and for a missing action
 
     def start(self, brief: Brief) -> None:
         """Begin an episode."""
@@ -211,13 +218,13 @@ class ReactAgent(ModelAgent):
         super().start(brief)
 
     def format_feedback(self, feedback: Feedback) -> str:
-        """What the model is told after a turn that held code."""
+        """Return the message to the model after a turn with code."""
         return self.fill_prompt(
             "observation", observation=self.visible_observation(feedback), turn=self._turns
         )
 
     def request_move(self) -> AgentOutput:
-        """The next thought and action."""
+        """Return the next thought and action."""
         completion = self.conversation.request_answer()
         parsed = self.parse(completion)
         if parsed.reason != NO_ACTION_REASON:
@@ -227,17 +234,17 @@ class ReactAgent(ModelAgent):
         action = self.conversation.request_answer()
         second = self.parse_action(action)
         thought = "\n\n".join(t for t in (completion.reasoning, parsed.thought) if t)
-        whole = ParsedAnswer(second.code, thought, second.text, second.reason, second.context)
-        return self.make_move(action, whole, message=completion.text)
+        combined = ParsedAnswer(second.code, thought, second.text, second.reason, second.context)
+        return self.make_move(action, combined, message=completion.text)
 
     def parse(self, completion: Completion) -> ParsedAnswer:
-        """The thought and the action of an answer."""
+        """Return the thought and the action of an answer."""
         if self.feedback == "original":
             return self._parse_original(completion.text)
         return parse_react(completion.text, self.language, self._expects_answer)
 
     def parse_action(self, completion: Completion) -> ParsedAnswer:
-        """The action in the answer to the question for it."""
+        """Return the action in the answer to a request for it alone."""
         text = completion.text.strip()
         label = f"Action {self._turns}:"
         if not text.lower().startswith("action"):
@@ -249,18 +256,18 @@ class ReactAgent(ModelAgent):
         return parse_react(text, self.language, self._expects_answer)
 
     def _parse_original(self, text: str) -> ParsedAnswer:
-        """An answer as the authors' runner splits it, which asked for one that begins behind
+        """Split an answer as the authors' runner does, which requested one that begins after
         ``Thought N:`` and ends before ``Observation N:``."""
-        said = text.partition(f"\nObservation {self._turns}:")[0].strip()
-        bare = re.sub(rf"\AThought {self._turns}:[ ]?", "", said)
-        parts = bare.split(f"\nAction {self._turns}: ")
+        answer = text.partition(f"\nObservation {self._turns}:")[0].strip()
+        body = re.sub(rf"\AThought {self._turns}:[ ]?", "", answer)
+        parts = body.split(f"\nAction {self._turns}: ")
         if len(parts) != 2:
-            thought = bare.partition("\n")[0]
+            thought = body.partition("\n")[0]
             return ParsedAnswer(None, thought, thought, NO_ACTION_REASON)
-        return self._parse_original_action(parts[0].strip(), parts[1], said)
+        return self._parse_original_action(parts[0].strip(), parts[1], answer)
 
     def _parse_original_action(self, thought: str, action: str, text: str) -> ParsedAnswer:
-        code, left = parse_action_original(action, self.environment)
-        cut = {"action": {"characters_left_out": left}} if left else {}
-        why = "" if code is not None else "the action holds no execute[...]"
-        return ParsedAnswer(code, thought, text, why, cut)
+        code, omitted = parse_action_original(action, self.environment)
+        context = {"action": {"characters_left_out": omitted}} if omitted else {}
+        reason = "" if code is not None else "the action holds no execute[...]"
+        return ParsedAnswer(code, thought, text, reason, context)

@@ -1,4 +1,4 @@
-"""Single Turn: one action without any feedback (paper, section 4)."""
+"""Single Turn: one action without feedback (paper, section 4)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from intercode.core.types import AgentOutput
 
 
 class SingleTurnAgent(ModelAgent):
-    """Asks once. The turn is scored as it stands; ``max_turns`` is 1 whatever is asked for."""
+    """Requests one answer. The turn is scored as it stands; ``max_turns`` is always 1."""
 
     name = "single-turn"
     prompt_file = "single_turn.txt"
@@ -21,5 +21,5 @@ class SingleTurnAgent(ModelAgent):
         super().__init__(max_turns=1, **settings)
 
     def act(self, feedback: Feedback | None) -> AgentOutput | None:
-        """The one action, then None."""
+        """Return the one action, then None."""
         return super().act(None) if feedback is None else None

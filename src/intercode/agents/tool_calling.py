@@ -1,4 +1,4 @@
-"""Tool calling: the model calls a function to run code and another to submit."""
+"""Tool calling: the model calls one function to run code and another to submit."""
 
 from __future__ import annotations
 
@@ -21,9 +21,12 @@ from intercode.models.base import Completion, Tool, ToolCall
 
 @dataclass(frozen=True, slots=True)
 class ToolSet:
-    """What a model may call: ``run`` is the name of the tool that runs code and ``code`` that of
-    its argument; ``answer`` is what ``submit`` may be given, empty where nothing, and ``needed``
-    whether it has to."""
+    """The tools that a model may call in an environment.
+
+    ``run_tool`` is the name of the tool that runs code and ``code_argument`` that of its argument.
+    ``answer_argument`` is the argument of ``submit``, empty if it takes none; ``answer_required``
+    says whether it must be given.
+    """
 
     run_tool: str
     code_argument: str
@@ -31,7 +34,7 @@ class ToolSet:
     answer_required: bool = False
 
     def tools(self, run: str, submit: str) -> tuple[Tool, Tool]:
-        """The two tools with what a model is told of them."""
+        """Return the two tools with their descriptions."""
         text = {"type": "string"}
         answer = {self.answer_argument: text} if self.answer_argument else {}
         return (
@@ -46,23 +49,23 @@ class ToolSet:
         )
 
     def parse_call(self, call: ToolCall) -> tuple[str | None, str]:
-        """(the action, why there is none) of a call as the model wrote it."""
+        """Return (the action, why there is none) of a call as the model wrote it."""
         name = call["function"].get("name", "")
         if name not in (self.run_tool, "submit"):
             return None, f"there is no tool {name!r}, only {self.run_tool} and submit"
-        wanted = self.code_argument if name == self.run_tool else self.answer_argument
-        arguments, why = _parse_arguments(call)
+        argument = self.code_argument if name == self.run_tool else self.answer_argument
+        arguments, reason = _parse_arguments(call)
         if arguments is None:
-            return None, f"the arguments of {name} are {why}"
-        value = arguments.get(wanted, "")
+            return None, f"the arguments of {name} are {reason}"
+        value = arguments.get(argument, "")
         if not isinstance(value, str):
-            return None, f"{wanted} has to be text, not {json.dumps(value)[:80]}"
+            return None, f"{argument} has to be text, not {json.dumps(value)[:80]}"
         if name == "submit":
             if self.answer_required and not value.strip():
-                return None, f"submit needs {wanted}"
+                return None, f"submit needs {argument}"
             return f"submit {value.strip()}".rstrip(), ""
         if not value.strip():
-            return None, f"{name} needs {wanted}, the code to run"
+            return None, f"{name} needs {argument}, the code to run"
         return value, ""
 
 
@@ -74,18 +77,19 @@ TOOL_SETS = {
     "sql": ToolSet("run_query", "statement"),
     "python": ToolSet("run_code", "code", "name"),
 }
-"""By environment; one that is not known here has ``run(code)``, and ``submit`` takes an answer."""
+"""Tool sets by environment. An unknown environment has ``run(code)``, and ``submit`` takes an
+answer."""
 
 
 def tool_set_of(environment: str) -> ToolSet:
-    """The tools of an environment."""
+    """Return the tool set of an environment."""
     return TOOL_SETS.get(environment.lower().partition(":")[0]) or ToolSet("run", "code", "answer")
 
 
 def sanitize_calls(calls: Sequence[ToolCall], turn: int) -> list[ToolCall]:
-    """The calls in a form that every endpoint takes back: each with an id of its own, and
-    arguments that are a JSON object; what is none becomes an empty one."""
-    out: list[ToolCall] = []
+    """Return the calls in a form that every endpoint accepts in later requests: each with an id of
+    its own and with a JSON object as arguments; other arguments become an empty object."""
+    sanitized: list[ToolCall] = []
     seen: set[str] = set()
     for number, call in enumerate(calls):
         name = call.get("id") or ""
@@ -95,17 +99,19 @@ def sanitize_calls(calls: Sequence[ToolCall], turn: int) -> list[ToolCall]:
         function = dict(call["function"])
         if _parse_arguments(call)[0] is None or not function.get("arguments"):
             function["arguments"] = "{}"
-        out.append(cast(ToolCall, {**call, "id": name, "type": "function", "function": function}))
-    return out
+        sanitized.append(
+            cast(ToolCall, {**call, "id": name, "type": "function", "function": function})
+        )
+    return sanitized
 
 
 def _parse_arguments(call: ToolCall) -> tuple[Mapping[str, Any] | None, str]:
-    """(the arguments, what is wrong with them)."""
+    """Return (the arguments, what is wrong with them)."""
     text = call["function"].get("arguments") or "{}"
     if isinstance(text, dict):  # some endpoints decode them
         return text, ""
     try:
-        value = json.loads(text, strict=False)  # line breaks as they are, as some models write them
+        value = json.loads(text, strict=False)  # some models write unescaped line breaks
     except (ValueError, RecursionError) as e:
         return None, f"no JSON ({e})"
     if not isinstance(value, dict):
@@ -130,38 +136,39 @@ INTERVENTION_RESULT = "This was not run: somebody else took a turn in your place
 
 
 class ToolCallingAgent(ModelAgent):
-    """Native function calls: a tool that runs code, typed by the environment, and ``submit``, which
-    is what is scored. The first call of an answer counts; the others are told that they were not
-    run. Code in the text of an answer does not count."""
+    """Native function calls: one tool runs code, typed by the environment, and ``submit`` ends the
+    episode and is scored. Only the first call of an answer is run; the results of the others say
+    so. Code in the text of an answer does not count."""
 
     name = "tool-calling"
     prompt_file = "tool_calling.txt"
     required_sections = (*ModelAgent.required_sections, "run", "submit")
 
     def tools_for(self, brief: Brief) -> Sequence[Tool]:
-        """The environment's tools, described in the prompt's sections ``run`` and ``submit``."""
+        """Return the environment's tools, described by the prompt's sections ``run`` and
+        ``submit``."""
         self._tool_set = tool_set_of(brief.environment)
         self._calls: list[ToolCall] = []
         return self._tool_set.tools(self.fill_prompt("run"), self.fill_prompt("submit"))
 
     def add_feedback(self, feedback: Feedback) -> None:
-        """Tell the model what came of its calls."""
-        told = self.format_feedback(feedback) if self._had_code else feedback.observation
+        """Add the results of the last calls to the conversation."""
+        result = self.format_feedback(feedback) if self._had_code else feedback.observation
         if not self._calls:
-            self.conversation.add_user(told)
-        self._add_results(told)
+            self.conversation.add_user(result)
+        self._add_results(result)
 
     def record_intervention(
         self, action: str, feedback: Feedback, before: Feedback | None = None
     ) -> None:
-        """Learn of a turn that somebody else took; see ModelAgent."""
+        """Record a turn that a human took in this agent's place; see ModelAgent."""
         if before is not None and not self._intervened:
             self.add_feedback(before)
         self._add_results(INTERVENTION_RESULT)
         super().record_intervention(action, feedback)
 
     def parse(self, completion: Completion) -> ParsedAnswer:
-        """The first call of an answer."""
+        """Return the first call of an answer."""
         text, thought = split_thought(completion.text)
         self._calls = sanitize_calls(completion.calls, self._turns)
         if not self._calls:
@@ -175,20 +182,21 @@ class ToolCallingAgent(ModelAgent):
                 if thought
                 else EMPTY_ANSWER_REASON,
             )
-        code, why = self._tool_set.parse_call(completion.calls[0])
+        code, reason = self._tool_set.parse_call(completion.calls[0])
         replaced = sum(
             a["function"] != b["function"]
             for a, b in zip(self._calls, completion.calls, strict=True)
         )
-        about = {"arguments_replaced": replaced} if replaced else {}
-        return ParsedAnswer(code, thought, text, why, about)
+        context = {"arguments_replaced": replaced} if replaced else {}
+        return ParsedAnswer(code, thought, text, reason, context)
 
     def add_answer(self, completion: Completion, text: str) -> None:
-        """Have the answer stay with its calls in a form that endpoints take back."""
+        """Add the answer to the conversation with its calls in a form that endpoints accept
+        later."""
         super().add_answer(replace(completion, calls=tuple(self._calls)), text)
 
-    def _add_results(self, told: str) -> None:
+    def _add_results(self, result: str) -> None:
         """Give each open call its result."""
         for number, call in enumerate(self._calls):
-            self.conversation.add_tool_result(call["id"], ONE_CALL_PER_TURN if number else told)
+            self.conversation.add_tool_result(call["id"], ONE_CALL_PER_TURN if number else result)
         self._calls = []

@@ -1,4 +1,4 @@
-"""Try Again: the model sees the output and the reward of every turn (paper, section 4)."""
+"""Try Again: the model is sent the output and the reward of every turn (paper, section 4)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from intercode.core.types import AgentOutput
 class TryAgainAgent(ModelAgent):
     """Tries until the reward is 1 or the turns are used up.
 
-    ``reward_in_feedback`` False keeps the reward from the model; the episode still ends at 1.
+    With ``reward_in_feedback`` False the model is not sent the reward; the episode still ends at 1.
     """
 
     name = "try-again"
@@ -30,14 +30,16 @@ class TryAgainAgent(ModelAgent):
         return {**super().metadata(), "reward_in_feedback": self.reward_in_feedback}
 
     def act(self, feedback: Feedback | None) -> AgentOutput | None:
-        """The next attempt; None after a reward of 1 and at the turn limit."""
+        """Return the next attempt; None after a reward of 1 and at the turn limit."""
         if feedback is not None and feedback.score is not None and feedback.score.success:
             return None
         return super().act(feedback)
 
     def format_feedback(self, feedback: Feedback) -> str:
-        """The output, and below it the reward."""
-        told = super().format_feedback(feedback)
+        """Return the output, followed by the reward."""
+        feedback_text = super().format_feedback(feedback)
         if feedback.score is None or not self.reward_in_feedback:
-            return told
-        return f"{told}\n{self.fill_prompt('reward', reward=f'{feedback.score.value:.4g}')}"
+            return feedback_text
+        return (
+            f"{feedback_text}\n{self.fill_prompt('reward', reward=f'{feedback.score.value:.4g}')}"
+        )

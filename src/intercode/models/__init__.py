@@ -1,5 +1,5 @@
-"""Language models: any OpenAI-compatible endpoint, native clients through extras, or a script; with
-limits, prices and a cache."""
+"""Language models: OpenAI-compatible endpoints, providers with a client library of their own, and
+scripted models; with spending limits, prices and a cache of completions."""
 
 from __future__ import annotations
 

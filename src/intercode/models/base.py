@@ -1,4 +1,4 @@
-"""What a language model is to this package: messages in, one completion out."""
+"""The interface of a language model: messages and tools in, one completion out."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from intercode.core.types import Usage
 
 
 class ToolCall(TypedDict):
-    """One call of a tool in a message, as chat endpoints write it: ``function`` holds ``name`` and
-    ``arguments``, the latter as JSON text of the model's own."""
+    """A tool call in a message, in the form of OpenAI's chat endpoints. ``function`` holds ``name``
+    and ``arguments``; ``arguments`` is JSON text as the model wrote it."""
 
     id: str
     type: Literal["function"]
@@ -19,10 +19,10 @@ class ToolCall(TypedDict):
 
 
 class Message(TypedDict):
-    """One message of a conversation, in the form of OpenAI's chat endpoints.
+    """A message of a conversation, in the form of OpenAI's chat endpoints.
 
-    ``reasoning`` and ``provider`` are what an answer held beside its text (see Completion), to be
-    sent back where the endpoint wants it; they are no part of the text.
+    ``reasoning``, ``provider`` and ``tokens`` are copied from the Completion that the message was
+    made of. They are sent back to endpoints that need them and are not part of the text.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -45,15 +45,16 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a model answered.
+    """A model's answer to a conversation.
 
-    ``text`` may be empty. ``model`` is the name that the endpoint itself reported, which is often
-    a dated version of the one asked for. ``finish_reason`` is the endpoint's own word
-    (``stop``, ``length``, ...), None where it gave none. ``reasoning`` is what it thought, where
-    the endpoint tells that apart; ``provider`` what an endpoint wants to be sent back unchanged.
-    ``tokens`` holds what the endpoint gave of ``prompt_ids``, ``ids``, ``logprobs``, ``texts`` and
-    ``top`` (the likeliest others), lists with one entry a token. ``cached``: it came from a cache
-    of ours, and nothing was spent; ``saved`` is what it had cost when it was asked.
+    ``text`` may be empty. ``model`` is the name that the endpoint reports, often a dated version of
+    the requested name. ``finish_reason`` is the endpoint's own value (``stop``, ``length``, ...),
+    or None if it sent none. ``reasoning`` is the model's reasoning where the endpoint separates it
+    from the text. ``provider`` holds data that the endpoint expects back unchanged in later turns.
+    ``tokens`` holds those of ``prompt_ids``, ``ids``, ``logprobs``, ``texts`` and ``top`` (the most
+    likely alternatives) that the endpoint sent: lists with one item per token. ``cached`` is true
+    for an answer from the local cache: ``usage`` is then zero, and ``original_usage`` is what the
+    answer cost when it was requested.
     """
 
     text: str
@@ -68,7 +69,7 @@ class Completion:
     original_usage: Usage = field(default_factory=Usage)
 
     def message(self) -> Message:
-        """The answer as a message of the conversation that goes on."""
+        """Return the answer as a message that can be appended to the conversation."""
         message = Message(role="assistant", content=self.text)
         if self.calls:
             message["tool_calls"] = list(self.calls)
@@ -82,14 +83,14 @@ class Completion:
 
 
 class Model(Protocol):
-    """Something that continues a conversation. May be called from many threads at once."""
+    """Continues conversations. Several threads may call it at once."""
 
     name: str
 
     def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:
-        """Continue the conversation; the answer may call one or more of ``tools``.
+        """Return the next message of the conversation; it may call one or more of ``tools``.
 
-        Raises ModelRefusedError where asking again cannot help, ModelUnavailableError where the
-        endpoint kept failing, BudgetError where the request would go beyond a limit.
+        Raises ModelRefusedError if a retry cannot help, ModelUnavailableError if all attempts
+        failed, and BudgetError if the request would exceed a spending limit.
         """
         ...

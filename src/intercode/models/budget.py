@@ -1,4 +1,4 @@
-"""Limits on tokens, cost and time, kept by setting aside before each request what it can cost."""
+"""Limits on tokens, cost and time. What a request can cost is reserved before it is sent."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from intercode.core.types import Usage
 from intercode.models.prices import Price
 
 DEFAULT_RESERVED_TOKENS = 16_384
-"""Tokens of an answer that are set aside where the model has no ``max_tokens`` of its own."""
+"""Answer tokens reserved for a model that has no ``max_tokens`` of its own."""
 
 MIN_ANSWER_TOKENS = 16
-"""An answer that may have fewer tokens than this is not asked for."""
+"""A request is not sent if its answer may have fewer tokens than this."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpendingLimits:
-    """The most that may be spent; None is no limit.
+    """Upper bounds on what may be spent; None means no limit.
 
-    ``tokens`` counts prompts and answers, ``cost`` US dollars, ``seconds`` the time since the
-    budget was made, whatever it was spent on. Raises ConfigError for a limit below 0.
+    ``tokens`` counts prompt and answer tokens, ``cost`` is in US dollars, and ``seconds`` is wall
+    time since the budget was created. Raises ConfigError for a limit below 0.
     """
 
     tokens: int | None = None
@@ -38,13 +38,14 @@ class SpendingLimits:
 
     @property
     def metered(self) -> bool:
-        """Whether tokens or dollars are limited."""
+        """Whether tokens or cost are limited."""
         return self.tokens is not None or self.cost is not None
 
 
 @dataclass(eq=False)
 class Reservation:
-    """What is set aside for one request: ``prompt`` tokens and an answer of ``completion``."""
+    """The ``prompt`` and ``completion`` tokens that are reserved for one request. ``lowered`` is
+    true if the budget granted fewer answer tokens than were asked for."""
 
     prompt: int
     completion: int
@@ -61,9 +62,10 @@ class Reservation:
 
 
 class Budget:
-    """What is left of ``limits``, for one episode or, with ``whole``, for all of a run's.
+    """Tracks spending against ``limits``, for one episode or, with ``whole_run``, for a whole run.
 
-    Safe with many threads. ``spent`` is what was spent before, by an earlier part of the run.
+    A budget may be used by many threads. ``spent`` is what an earlier part of a resumed run has
+    spent.
     """
 
     def __init__(
@@ -87,76 +89,78 @@ class Budget:
 
     @property
     def tokens(self) -> int:
-        """Tokens that are spent, those of lost answers included where they are counted."""
+        """Tokens spent so far, including those counted for lost answers."""
         return self._tokens
 
     @property
     def cost(self) -> float:
-        """Dollars that are spent."""
+        """US dollars spent so far."""
         return self._cost
 
     @property
     def deadline(self) -> float | None:
-        """When the time is up, by the budget's clock."""
+        """The time at which the limit on seconds is reached, by the budget's clock; None without
+        one."""
         return None if self.limits.seconds is None else self._started + self.limits.seconds
 
     def reserve(
         self, prompt: int, completion: int, price: Price | None = None, *, wait: bool = True
     ) -> Reservation | None:
-        """Set aside what a request of ``prompt`` tokens can cost.
+        """Reserve what a request with ``prompt`` tokens can cost.
 
-        The answer may have as many as ``completion`` tokens, or fewer where no more is left. While
-        other requests hold what this one wants it waits for them, or returns None without ``wait``.
-        Raises BudgetError where nothing can be left for it.
+        The answer may have up to ``completion`` tokens, or fewer if less is left. If other
+        reservations hold what this one needs, the call waits for them, or returns None when
+        ``wait`` is false. Raises BudgetError if too little is left.
         """
         with self._changed:
             while True:
                 granted = self._granted_tokens(prompt, completion, price)
                 if granted is not None:
-                    held = Reservation(prompt, granted, price, lowered=granted < completion)
-                    self._reserved.append(held)
-                    return held
+                    reservation = Reservation(prompt, granted, price, lowered=granted < completion)
+                    self._reserved.append(reservation)
+                    return reservation
                 if not wait:
                     return None
                 self._changed.wait(1.0)
 
-    def settle(self, held: Reservation, usage: Usage) -> None:
-        """Put what was really spent in the place of what was set aside; only the first time."""
+    def settle(self, reservation: Reservation, usage: Usage) -> None:
+        """Replace a reservation with the actual usage. Only the first call for a reservation
+        counts."""
         with self._changed:
-            if held not in self._reserved:
+            if reservation not in self._reserved:
                 return
-            self._reserved.remove(held)
+            self._reserved.remove(reservation)
             self._tokens += (usage.prompt_tokens or 0) + (usage.completion_tokens or 0)
             self._cost += usage.cost or 0.0
             self._changed.notify_all()
 
-    def mark_lost(self, held: Reservation) -> None:
-        """An answer was lost on its way.
+    def mark_lost(self, reservation: Reservation) -> None:
+        """Record that the answer to a request was lost in transit.
 
-        Whether the endpoint charges for it cannot be known. The run's budget counts it as if all
-        that was set aside had been spent; an episode's does not, because its result must not depend
-        on the network.
+        Whether the endpoint charges for a lost answer is unknown. A run's budget counts the whole
+        reservation as spent. An episode's budget does not, because its result must not depend on
+        the network.
         """
         if self.whole_run and self.limits.metered:
             with self._changed:
-                self._tokens += held.tokens
-                self._cost += held.cost
-                self._lost.append(held)
+                self._tokens += reservation.tokens
+                self._cost += reservation.cost
+                self._lost.append(reservation)
 
     def check_retry(self) -> None:
-        """Before the same is asked again. Raises BudgetError where nothing is left for that."""
+        """Raise BudgetError if nothing is left for another attempt at the same request."""
         self.check()
         with self._changed:
             if self._lost and not self._fits():
                 raise self._error("another attempt would go beyond it")
 
     def check(self) -> None:
-        """Raises BudgetError where the time is up."""
+        """Raise BudgetError if the time limit has been reached."""
         if self.deadline is not None and self._clock() >= self.deadline:
             raise self._error(f"{self.limits.seconds:g} s are over")
 
     def _fits(self) -> bool:
-        """Whether all that is set aside can still be spent."""
+        """Return whether everything that is reserved can still be spent."""
         tokens = self._tokens + sum(r.tokens for r in self._reserved)
         cost = self._cost + sum(r.cost for r in self._reserved)
         limits = self.limits
@@ -165,7 +169,8 @@ class Budget:
         )
 
     def _granted_tokens(self, prompt: int, completion: int, price: Price | None) -> int | None:
-        """Tokens of an answer, None where others have to settle first."""
+        """Return how many answer tokens can be granted; None if other reservations must settle
+        first."""
         self.check()
         granted = completion
         if self.limits.tokens is not None:
@@ -182,11 +187,11 @@ class Budget:
             raise self._error(f"a request of about {prompt} tokens would go beyond it")
         return granted
 
-    def _error(self, why: str) -> BudgetError:
+    def _error(self, reason: str) -> BudgetError:
         spent = [f"{self._tokens} of {self.limits.tokens} tokens"] * (
             self.limits.tokens is not None
         ) + [f"${self._cost:.4f} of ${self.limits.cost}"] * (self.limits.cost is not None)
         lost = f", those of {len(self._lost)} lost answers included" if self._lost else ""
         whose = "run's" if self.whole_run else "episode's"
-        told = f" ({' and '.join(spent)} spent{lost})" if spent else ""
-        return BudgetError(f"the {whose} limit is reached{told}: {why}", self.whole_run)
+        total = f" ({' and '.join(spent)} spent{lost})" if spent else ""
+        return BudgetError(f"the {whose} limit is reached{total}: {reason}", self.whole_run)

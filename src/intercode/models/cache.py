@@ -1,4 +1,4 @@
-"""Answers that were given before, by the whole of what was asked."""
+"""A cache of completions on disk, keyed by the whole request."""
 
 from __future__ import annotations
 
@@ -21,28 +21,29 @@ from intercode.models.base import Completion
 from intercode.models.options import CacheMode
 
 FORMAT_VERSION = 1
-"""Raised when a key or an entry changes its form: older entries are then not found."""
+"""Raised when the form of a key or an entry changes; older entries are then not found."""
 
 ZERO_USAGE = Usage(
     prompt_tokens=0, completion_tokens=0, cached_tokens=0, reasoning_tokens=0, cost=0.0
 )
-"""The usage of an answer from the cache."""
+"""The usage of a completion that came from the cache."""
 
 _BUSY_TIMEOUT = 60.0  # seconds to wait for another process that writes
 _CREATE_TABLE = "CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, made REAL, answer TEXT)"
 
 
-def cache_key(asked: Mapping[str, Any]) -> str:
-    """The name under which the answer to a request is kept."""
-    text = json.dumps([FORMAT_VERSION, asked], sort_keys=True, ensure_ascii=True, default=str)
+def cache_key(request: Mapping[str, Any]) -> str:
+    """Return the key under which the completion of a request is stored."""
+    text = json.dumps([FORMAT_VERSION, request], sort_keys=True, ensure_ascii=True, default=str)
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 class CompletionCache:
-    """A file of answers (SQLite), safe with many threads and processes and after ``kill -9``.
+    """A cache of completions in an SQLite file. It is safe with many threads and processes and
+    survives ``kill -9``.
 
-    ``where`` True means ``answers.sqlite`` in the package's cache directory. Readable by its owner
-    only. Raises ConfigError, then and later, for a file that cannot be used as such a cache.
+    ``path`` True means ``answers.sqlite`` in the package's cache directory. Only the owner can read
+    the file. Raises ConfigError, now or at a later call, if the file cannot be used.
     """
 
     def __init__(self, path: bool | str | Path, mode: CacheMode = "use") -> None:
@@ -53,7 +54,7 @@ class CompletionCache:
         self._connection()
 
     def get(self, key: str) -> Completion | None:
-        """The answer to what was asked before, with nothing spent; None where there is none."""
+        """Return the cached completion with zero usage, or None if there is none."""
         if self.mode == "refresh":
             return None
         connection, lock = self._connection()
@@ -62,12 +63,12 @@ class CompletionCache:
         if row is None:
             return None
         entry = json.loads(row[0])
-        saved = Usage(**entry.pop("usage"))
+        original_usage = Usage(**entry.pop("usage"))
         entry["calls"] = tuple(entry["calls"])
-        return Completion(**entry, usage=ZERO_USAGE, cached=True, original_usage=saved)
+        return Completion(**entry, usage=ZERO_USAGE, cached=True, original_usage=original_usage)
 
     def put(self, key: str, completion: Completion) -> None:
-        """Keep an answer. In the modes that only read, nothing happens."""
+        """Store a completion. Does nothing in the modes that only read."""
         if self.mode not in ("use", "refresh"):
             return
         entry = asdict(replace(completion, cached=False, original_usage=Usage()))
@@ -80,7 +81,7 @@ class CompletionCache:
             )
 
     def close(self) -> None:
-        """Close the file. May be called again; the next use opens it again."""
+        """Close the file. May be called again; the next use reopens it."""
         with self._opening:
             opened, self._open = self._open, None
         if opened is not None and opened[0] == os.getpid():
@@ -88,7 +89,8 @@ class CompletionCache:
                 opened[1].close()
 
     def _connection(self) -> tuple[sqlite3.Connection, threading.Lock]:
-        """This process's own: SQLite's connections must not cross a fork."""
+        """Return this process's connection and its lock: SQLite connections must not cross a
+        fork."""
         opened = self._open
         if opened is None or opened[0] != os.getpid():
             with self._opening if opened is None else threading.Lock():
@@ -110,7 +112,7 @@ class CompletionCache:
 
     @contextmanager
     def _config_errors(self) -> Iterator[None]:
-        """Raise ConfigError where the file fails: no later request would fare better."""
+        """Raise ConfigError if the file cannot be used: no later request would succeed either."""
         try:
             yield
         except (OSError, sqlite3.Error) as e:

@@ -1,4 +1,5 @@
-"""What every model behind a network has in common: cache, pace, retries, price, views."""
+"""The base of all models behind a network: cache, concurrency limit, retries, prices, sample
+views."""
 
 from __future__ import annotations
 
@@ -24,15 +25,16 @@ from intercode.models.transport.retry import AttemptError
 
 
 class DeadlineExceededError(ModelUnavailableError):
-    """No answer came before the time of a budget was up."""
+    """No answer arrived before a budget's deadline."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """What budgets leave for one call.
+    """What budgets allow for one call.
 
-    ``max_tokens`` of the answer at most; ``deadline`` by ``time.monotonic``. ``lost`` is told of
-    every attempt whose answer was lost, ``again`` is asked before another attempt and may raise.
+    ``max_tokens`` bounds the answer; ``deadline`` is by ``time.monotonic``. ``on_lost_response`` is
+    called after every attempt whose answer was lost. ``before_retry`` is called before every
+    further attempt and may raise.
     """
 
     max_tokens: int | None = None
@@ -44,17 +46,17 @@ class CallLimits:
 UNLIMITED = CallLimits()
 
 LENGTH_FINISH_REASONS = ("length", "max_tokens", "MAX_TOKENS")
-"""What endpoints call the end of an answer at its limit."""
+"""The finish reasons of answers that were cut off at their limit of tokens."""
 
 
 async def request_completion(
-    model: Endpoint, request: dict[str, Any], allowed: CallLimits
+    model: Endpoint, request: dict[str, Any], limits: CallLimits
 ) -> Completion:
-    """The answer, with everything that it took in its usage. On the models' event loop.
+    """Return the answer; its usage includes all attempts. Runs on the models' event loop.
 
-    Raises ModelRefusedError, ModelUnavailableError, BudgetError, OutOfTimeError.
+    Raises ModelRefusedError, ModelUnavailableError, BudgetError and DeadlineExceededError.
     """
-    call = _Call(model, request, allowed)
+    call = _Call(model, request, limits)
     while True:
         try:
             answer = await call.attempt()
@@ -68,36 +70,36 @@ async def request_completion(
 class _Call:
     """The state of one call between its attempts."""
 
-    def __init__(self, model: Endpoint, request: dict[str, Any], allowed: CallLimits) -> None:
-        self.model, self.limits = model, allowed
+    def __init__(self, model: Endpoint, request: dict[str, Any], limits: CallLimits) -> None:
+        self.model, self.limits = model, limits
         self.request = request
-        if allowed.max_tokens is not None:
+        if limits.max_tokens is not None:
             own = request.get("max_tokens")
-            most = allowed.max_tokens if own is None else min(own, allowed.max_tokens)
-            self.request = {**request, "max_tokens": most}
+            granted = limits.max_tokens if own is None else min(own, limits.max_tokens)
+            self.request = {**request, "max_tokens": granted}
         self.clock = model.retry.clock
         self.started = self.clock()
-        self.queued = 0.0  # seconds in the queue: they cost no patience
+        self.queued = 0.0  # seconds in the queue
         self.attempts = self.requests_sent = 0
 
     @property
     def patience_deadline(self) -> float:
-        """When patience ends."""
+        """The time at which the call is given up. Time in the queue does not count."""
         return self.started + self.queued + self.model.retry.patience
 
     async def attempt(self) -> Completion:
-        """One attempt, at the endpoint's pace."""
-        lane = self.model.channel()
+        """Make one attempt, once the concurrency limiter allows it."""
+        channel = self.model.channel()
         joined = self.clock()
         try:
             async with asyncio.timeout(self._seconds_left(joined, None)):
-                entered = await lane.limiter.acquire()
+                round_number = await channel.limiter.acquire()
         except TimeoutError as e:
             raise AttemptError("the time was up before its turn came") from e
         self.queued += self.clock() - joined
-        return await self._send(lane, entered)
+        return await self._send(channel, round_number)
 
-    async def _send(self, lane: Channel, entered: int) -> Completion:
+    async def _send(self, channel: Channel, round_number: int) -> Completion:
         self.attempts += 1
         now = self.clock()
         seconds = max(
@@ -106,24 +108,25 @@ class _Call:
             ),
             0.001,
         )
-        answered = crowded = False
+        answered = overloaded = False
         try:
-            answer = await self.model.attempt(lane.client, self.request, seconds)
+            answer = await self.model.attempt(channel.client, self.request, seconds)
             answered = True
             return answer
         except AttemptError as e:
-            crowded = e.overloaded
+            overloaded = e.overloaded
             raise
         finally:
-            lane.limiter.release(entered, answered=answered, overloaded=crowded)
+            channel.limiter.release(round_number, answered=answered, overloaded=overloaded)
 
     def _seconds_left(self, now: float, seconds: float | None) -> float:
-        """Seconds until the deadline, at most ``seconds``; a very long time where there is none."""
-        most = 1e9 if seconds is None else seconds
-        return most if self.limits.deadline is None else min(most, self.limits.deadline - now)
+        """Return the seconds until the deadline, at most ``seconds``; a very large number without
+        either."""
+        bound = 1e9 if seconds is None else seconds
+        return bound if self.limits.deadline is None else min(bound, self.limits.deadline - now)
 
     def retry_delay(self, error: AttemptError) -> float:
-        """Seconds to wait before the next attempt. Raises where there is to be none."""
+        """Return the seconds to wait before the next attempt. Raises if there is to be none."""
         retry, traffic = self.model.retry, self.model.traffic()
         self.requests_sent += error.requests_sent
         if error.response_lost:
@@ -135,19 +138,19 @@ class _Call:
         if deadline is not None and now + wait >= deadline:
             raise DeadlineExceededError(self._error_text(f"{error}")) from error
         if self.attempts >= retry.max_attempts:
-            why = f"{self.attempts} attempts failed, the last: {error}"
-            raise ModelUnavailableError(self._error_text(why)) from error
+            reason = f"{self.attempts} attempts failed, the last: {error}"
+            raise ModelUnavailableError(self._error_text(reason)) from error
         if now + wait >= self.patience_deadline:
-            why = f"{error}; the next attempt would be {wait:.0f} s away, past the patience"
+            reason = f"{error}; the next attempt would be {wait:.0f} s away, past the patience"
             raise ModelUnavailableError(
-                self._error_text(f"{why} of {retry.patience:.0f} s")
+                self._error_text(f"{reason} of {retry.patience:.0f} s")
             ) from error
         self.limits.before_retry()
         traffic.retries += 1
         return wait
 
     def with_usage(self, answer: Completion) -> Completion:
-        """The answer with its price and the effort it took."""
+        """Return the answer with its cost, the number of requests and the time taken."""
         usage, price = answer.usage, self.model.price
         self.model.traffic().answers += 1
         cost = usage.cost
@@ -172,15 +175,16 @@ class _Call:
 __all__ = ["CallLimits", "Channel", "DeadlineExceededError", "Endpoint"]
 
 SINGLE_REQUEST_STATUSES = frozenset({400, 413, 422, 451})
-"""Refusals that may be of this conversation only: content filters, lengths, forms."""
+"""Statuses of refusals that may concern this conversation only: content filters, lengths,
+formats."""
 
 
 class Channel:
-    """What belongs to one event loop: connections, and how many requests go at once."""
+    """The connections and the concurrency limiter of one event loop."""
 
-    def __init__(self, client: Any, pace: ConcurrencyLimiter) -> None:
+    def __init__(self, client: Any, limiter: ConcurrencyLimiter) -> None:
         self.loop = asyncio.get_running_loop()
-        self.client, self.limiter = client, pace
+        self.client, self.limiter = client, limiter
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -190,20 +194,20 @@ class Channel:
 
 
 class _SharedState:
-    """What a model and its views have in common."""
+    """The state that a model shares with its sample views."""
 
-    def __init__(self, conduct: RequestOptions) -> None:
+    def __init__(self, options: RequestOptions) -> None:
         self.channel: Channel | None = None
         self.traffic = Traffic()
-        self.max_concurrency = conduct.concurrency
-        self.cache = CompletionCache(conduct.cache, conduct.cache_mode) if conduct.cache else None
+        self.max_concurrency = options.concurrency
+        self.cache = CompletionCache(options.cache, options.cache_mode) if options.cache else None
 
 
 class Endpoint(ABC):
-    """A model behind a network; one instance serves many threads and event loops.
+    """A model behind a network. One instance serves many threads and event loops.
 
-    A protocol gives ``connect``, ``request`` and ``attempt``. ``secrets`` are in no message, no
-    repr and no fact.
+    A subclass implements a protocol by ``connect``, ``request`` and ``attempt``. ``secrets`` never
+    appear in messages, reprs or metadata.
     """
 
     def __init__(
@@ -231,20 +235,21 @@ class Endpoint(ABC):
 
     @property
     def address(self) -> str:
-        """Where requests go; with a query, which ``endpoint`` does not tell."""
+        """The URL that requests go to, with its query; ``endpoint`` has none."""
         return self.endpoint
 
     @abstractmethod
     def connect(self) -> Any:
-        """A new client; called on the loop it will live on."""
+        """Return a new client. Called on the event loop that will use it."""
 
     @abstractmethod
     def request(self, messages: Sequence[Message], tools: Sequence[Tool]) -> dict[str, Any]:
-        """What is sent, as plain data; the limit on the answer's tokens is ``max_tokens``."""
+        """Return the request as plain data. The limit on the answer's tokens is ``max_tokens``."""
 
     @abstractmethod
     async def attempt(self, client: Any, request: dict[str, Any], seconds: float) -> Completion:
-        """Send it once and read the answer. Raises AttemptError, ModelRefusedError."""
+        """Send the request once and return the answer. Raises AttemptError and
+        ModelRefusedError."""
 
     def complete(
         self,
@@ -253,7 +258,7 @@ class Endpoint(ABC):
         tools: Sequence[Tool] = (),
         limits: CallLimits = UNLIMITED,
     ) -> Completion:
-        """Continue the conversation; see Model. ``allowed``: what a budget leaves."""
+        """Continue the conversation; see Model. ``limits`` are what budgets allow."""
         request, key = self._prepare(messages, tools)
         answer = self._get_cached(key)
         if answer is None:
@@ -268,7 +273,7 @@ class Endpoint(ABC):
         tools: Sequence[Tool] = (),
         limits: CallLimits = UNLIMITED,
     ) -> Completion:
-        """As ``complete``, for asynchronous callers, whose own event loop is not held up."""
+        """As ``complete``, without blocking the caller's event loop."""
         request, key = self._prepare(messages, tools)
         answer = await asyncio.to_thread(self._get_cached, key) if key else None
         if answer is None:
@@ -280,12 +285,15 @@ class Endpoint(ABC):
     def get_cached(
         self, messages: Sequence[Message], tools: Sequence[Tool] = ()
     ) -> Completion | None:
-        """The answer in the cache, None where there is none; nothing is asked."""
+        """Return the cached answer, or None if there is none. Sends nothing."""
         return self._get_cached(self._prepare(messages, tools)[1]) if self._shared.cache else None
 
     def for_sample(self, sample: int) -> Self:
-        """This model for one more sample of the same tasks: the cache keeps its answers apart, and
-        a ``seed`` is raised by ``sample``. Connections are shared."""
+        """Return a view of this model for another sample of the same tasks.
+
+        The view has cache entries of its own, and its ``seed`` is raised by ``sample``. Connections
+        are shared.
+        """
         view = copy.copy(self)
         view.sample = sample
         view.calibration = Calibration()
@@ -295,7 +303,8 @@ class Endpoint(ABC):
         return view
 
     def metadata(self) -> dict[str, Any]:
-        """What a run records of its model: everything that can change an answer, no secret."""
+        """Return what a run records of its model: everything that can change an answer, and no
+        secret."""
         return {
             "name": self.name,
             "provider": self.provider,
@@ -309,35 +318,35 @@ class Endpoint(ABC):
         }
 
     def traffic(self) -> Traffic:
-        """What went to and fro so far, for progress reports."""
-        told, lane = self._shared.traffic, self._shared.channel
-        if lane is not None:
-            told.limit, told.in_flight = int(lane.limiter.limit), lane.limiter.in_flight
-            told.waiting = lane.limiter.waiting
-        return told
+        """Return the counts of requests so far, for progress reports."""
+        traffic, channel = self._shared.traffic, self._shared.channel
+        if channel is not None:
+            traffic.limit, traffic.in_flight = int(channel.limiter.limit), channel.limiter.in_flight
+            traffic.waiting = channel.limiter.waiting
+        return traffic
 
     def redact(self, text: str) -> str:
-        """The text without this model's secrets."""
+        """Return the text without this model's secrets."""
         return redact_text(text, self._secrets)
 
     def channel(self) -> Channel:
-        """Connections and pace of the running loop; made where there are none."""
-        lane = self._shared.channel
-        if lane is None or lane.loop is not asyncio.get_running_loop():
-            pace = (
+        """Return the channel of the running event loop, created if there is none."""
+        channel = self._shared.channel
+        if channel is None or channel.loop is not asyncio.get_running_loop():
+            limiter = (
                 ConcurrencyLimiter(self._shared.max_concurrency)
-                if lane is None
-                else lane.limiter.copy_for_loop()
+                if channel is None
+                else channel.limiter.copy_for_loop()
             )
-            lane = self._shared.channel = Channel(self.connect(), pace)
-            event_loop.add_resource(lane)
-        return lane
+            channel = self._shared.channel = Channel(self.connect(), limiter)
+            event_loop.add_resource(channel)
+        return channel
 
     def close(self) -> None:
-        """Close the connections and the cache, of all views. May be called again."""
-        lane, self._shared.channel = self._shared.channel, None
-        if lane is not None:
-            event_loop.close_resource(lane)
+        """Close the connections and the cache of all views. May be called again."""
+        channel, self._shared.channel = self._shared.channel, None
+        if channel is not None:
+            event_loop.close_resource(channel)
         if self._shared.cache is not None:
             self._shared.cache.close()
 
@@ -359,37 +368,39 @@ class Endpoint(ABC):
         if self._shared.cache is None:
             return request, ""
         headers = {k: v for k, v in self.generation.headers.items() if not is_secret_header(k)}
-        asked = [type(self).__name__, self.address, headers, redact(request), self.sample]
-        return request, cache_key({"asked": json.loads(json.dumps(asked, default=str))})
+        identity = [type(self).__name__, self.address, headers, redact(request), self.sample]
+        return request, cache_key({"asked": json.loads(json.dumps(identity, default=str))})
 
     def _get_cached(self, key: str) -> Completion | None:
         cache = self._shared.cache
-        known = cache.get(key) if cache is not None and key else None
-        if known is not None:
+        cached = cache.get(key) if cache is not None and key else None
+        if cached is not None:
             self._shared.traffic.from_cache += 1
         elif cache is not None and cache.mode == "only":
             raise self.refusal(f"cache_mode is 'only' and {cache.path} has no answer to this")
-        return known
+        return cached
 
-    def _store(self, key: str, allowed: CallLimits, answer: Completion) -> None:
-        """Put an answer into the cache, unless it was cut short by what a budget has left."""
-        most, own = allowed.max_tokens, self.generation.max_answer_tokens
-        lowered = most is not None and (own is None or most < own)
-        cut = lowered and answer.finish_reason in LENGTH_FINISH_REASONS
-        if self._shared.cache is not None and key and not cut:
+    def _store(self, key: str, limits: CallLimits, answer: Completion) -> None:
+        """Cache an answer, unless a budget's limit cut it short."""
+        granted, own = limits.max_tokens, self.generation.max_answer_tokens
+        lowered = granted is not None and (own is None or granted < own)
+        truncated = lowered and answer.finish_reason in LENGTH_FINISH_REASONS
+        if self._shared.cache is not None and key and not truncated:
             self._shared.cache.put(key, answer)
 
     def _calibrate(
         self, messages: Sequence[Message], tools: Sequence[Tool], answer: Completion
     ) -> Completion:
-        """The answer, after this view has compared its estimate with the endpoint's count."""
+        """Calibrate this view's estimates by the endpoint's count, and return the answer."""
         if self.calibration is not None:
-            told = answer.original_usage if answer.cached else answer.usage
-            self.calibration.update(estimate_tokens(messages, self.name, tools), told.prompt_tokens)
+            usage = answer.original_usage if answer.cached else answer.usage
+            self.calibration.update(
+                estimate_tokens(messages, self.name, tools), usage.prompt_tokens
+            )
         return answer
 
     def refusal(self, what: str, status: int | None = None) -> ModelRefusedError:
-        """The error for a refusal that asking again does not change. ``status``: the answer's; some
-        speak of one request only."""
+        """Return the error for a refusal that a retry cannot change. ``status`` is the response's;
+        some statuses concern one request only."""
         text = self.redact(f"{self.name!r} at {self.endpoint} refused: {what}")
         return ModelRefusedError(text, affects_all_requests=status not in SINGLE_REQUEST_STATUSES)

@@ -1,4 +1,4 @@
-"""A model that asks only what its budgets allow."""
+"""A model that sends only requests within its budgets."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from intercode.models.prices import Price
 from intercode.models.token_count import Calibration, estimate_tokens
 
 INITIAL_MARGIN, CALIBRATED_MARGIN = 1.2, 1.05
-"""How much more than estimated is set aside for a prompt, before and after the endpoint has told
-its own count of one."""
+"""Factors by which a prompt's reservation exceeds its estimate, before and after the endpoint has
+reported its own count."""
 
 
 @dataclass
 class _Reservations:
-    """What one request holds of each budget."""
+    """What one request has reserved in each budget."""
 
     by_budget: list[tuple[Budget, Reservation]]
     estimated: int
 
     @property
     def completion(self) -> int:
-        """Tokens that the answer may have."""
+        """The number of tokens that the answer may have."""
         return min((r.completion for _, r in self.by_budget), default=DEFAULT_RESERVED_TOKENS)
 
     @property
     def limited_by_run(self) -> bool:
-        """Whether it is the run's budget that has lowered the answer's limit the most."""
-        most = self.completion
-        return any(b.whole_run and r.lowered and r.completion == most for b, r in self.by_budget)
+        """Whether the run's budget set the lowest limit on the answer."""
+        granted = self.completion
+        return any(b.whole_run and r.lowered and r.completion == granted for b, r in self.by_budget)
 
     def settle(self, usage: Usage) -> None:
         for budget, reservation in self.by_budget:
@@ -63,7 +63,7 @@ class _Reservations:
 
 
 class LimitedModel:
-    """A model within budgets; see ``limited``."""
+    """A model within budgets; see ``limit_model``."""
 
     def __init__(self, model: Model, budgets: Sequence[Budget]) -> None:
         self.name = model.name
@@ -81,31 +81,34 @@ class LimitedModel:
             )
 
     def __repr__(self) -> str:
-        return f"Limited({self.model!r})"
+        return f"LimitedModel({self.model!r})"
 
     def metadata(self) -> dict[str, Any]:
-        """The model's own; limits are the run's."""
+        """Return the model's own metadata; the limits belong to the run."""
         return model_metadata(self.model)
 
     def for_sample(self, sample: int) -> LimitedModel:
-        """The same for another sample of a task, with the same budgets."""
+        """Return the same for another sample of a task, with the same budgets."""
         inner = self.model.for_sample(sample) if isinstance(self.model, Endpoint) else self.model
         return LimitedModel(inner, self.budgets)
 
     def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:
-        """As Model. Raises BudgetError before a request that could go beyond a limit."""
+        """As Model. Raises BudgetError before a request that could exceed a limit."""
         model = self.model
-        if isinstance(model, Endpoint) and (known := model.get_cached(messages, tools)) is not None:
-            return self._calibrate_cached(messages, tools, known)
-        while (held := self._reserve(messages, tools, wait=True)) is None:
-            pass  # others hold what this one needs, and were waited for
-        with self._releasing(held):
+        if (
+            isinstance(model, Endpoint)
+            and (cached := model.get_cached(messages, tools)) is not None
+        ):
+            return self._calibrate_cached(messages, tools, cached)
+        while (reserved := self._reserve(messages, tools, wait=True)) is None:
+            pass  # other requests held what this one needs; reserve() has waited for them
+        with self._releasing(reserved):
             if isinstance(model, Endpoint):
-                answer = model.complete(messages, tools=tools, limits=self._call_limits(held))
+                answer = model.complete(messages, tools=tools, limits=self._call_limits(reserved))
             else:
                 answer = model.complete(messages, tools=tools)
-            self._settle(held, answer)
-        return self._reject_truncated(held, answer)
+            self._settle(reserved, answer)
+        return self._reject_truncated(reserved, answer)
 
     async def acomplete(
         self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()
@@ -114,116 +117,125 @@ class LimitedModel:
         model = self.model
         if not isinstance(model, Endpoint):
             return await asyncio.to_thread(self.complete, messages, tools=tools)
-        if (known := await asyncio.to_thread(model.get_cached, messages, tools)) is not None:
-            return self._calibrate_cached(messages, tools, known)
-        while (held := self._reserve(messages, tools, wait=False)) is None:
-            await asyncio.sleep(0.02)  # others hold what this one needs
-        with self._releasing(held):
-            answer = await model.acomplete(messages, tools=tools, limits=self._call_limits(held))
-            self._settle(held, answer)
-        return self._reject_truncated(held, answer)
+        if (cached := await asyncio.to_thread(model.get_cached, messages, tools)) is not None:
+            return self._calibrate_cached(messages, tools, cached)
+        while (reserved := self._reserve(messages, tools, wait=False)) is None:
+            await asyncio.sleep(0.02)  # other requests hold what this one needs
+        with self._releasing(reserved):
+            answer = await model.acomplete(
+                messages, tools=tools, limits=self._call_limits(reserved)
+            )
+            self._settle(reserved, answer)
+        return self._reject_truncated(reserved, answer)
 
     @contextmanager
-    def _releasing(self, held: _Reservations) -> Iterator[None]:
-        """Give back what a request held; tell errors that a limit caused as such."""
+    def _releasing(self, reserved: _Reservations) -> Iterator[None]:
+        """Release the reservations afterwards, and turn errors that a limit caused into
+        BudgetError."""
         try:
             yield
         except DeadlineExceededError as e:
             raise self._deadline_error(e) from e
         except ModelRefusedError as e:
-            raise self._refusal_error(held, e) from e
+            raise self._refusal_error(reserved, e) from e
         finally:
-            held.release()
+            reserved.release()
 
     def _reserve(
         self, messages: Sequence[Message], tools: Sequence[Tool], *, wait: bool
     ) -> _Reservations | None:
         estimated = estimate_tokens(messages, self.name, tools)
-        known = self.calibration.ratio != 1.0
+        calibrated = self.calibration.ratio != 1.0
         prompt = math.ceil(
-            estimated * self.calibration.ratio * (CALIBRATED_MARGIN if known else INITIAL_MARGIN)
+            estimated
+            * self.calibration.ratio
+            * (CALIBRATED_MARGIN if calibrated else INITIAL_MARGIN)
         )
         generation = getattr(self.model, "generation", None)
-        wanted = (generation.max_answer_tokens if generation is not None else None) or DEFAULT_RESERVED_TOKENS
-        held = _Reservations([], estimated)
+        completion = (
+            generation.max_answer_tokens if generation is not None else None
+        ) or DEFAULT_RESERVED_TOKENS
+        reserved = _Reservations([], estimated)
         for budget in self.budgets:
             try:
-                reservation = budget.reserve(prompt, wanted, self.price, wait=wait)
+                reservation = budget.reserve(prompt, completion, self.price, wait=wait)
             except BudgetError:
-                held.release()
+                reserved.release()
                 raise
             if reservation is None:
-                held.release()
+                reserved.release()
                 return None
-            held.by_budget.append((budget, reservation))
-            wanted = min(wanted, reservation.completion)
-        return held
+            reserved.by_budget.append((budget, reservation))
+            completion = min(completion, reservation.completion)
+        return reserved
 
-    def _call_limits(self, held: _Reservations) -> CallLimits:
+    def _call_limits(self, reserved: _Reservations) -> CallLimits:
         metered = any(b.limits.metered for b in self.budgets)
         deadlines = [b.deadline for b in self.budgets if b.deadline is not None]
-        longest = held.completion if metered else None
-        return CallLimits(longest, min(deadlines, default=None), held.mark_lost, held.check_retry)
+        max_tokens = reserved.completion if metered else None
+        return CallLimits(
+            max_tokens, min(deadlines, default=None), reserved.mark_lost, reserved.check_retry
+        )
 
-    def _settle(self, held: _Reservations, answer: Completion) -> None:
-        """The real usage takes the place of what was set aside; what the endpoint does not tell is
-        estimated."""
+    def _settle(self, reserved: _Reservations, answer: Completion) -> None:
+        """Replace the reservations with the actual usage, estimating what the endpoint did not
+        report."""
         usage = answer.usage
-        self.calibration.update(held.estimated, usage.prompt_tokens)
+        self.calibration.update(reserved.estimated, usage.prompt_tokens)
         prompt, completion = usage.prompt_tokens, usage.completion_tokens
         if prompt is None:
-            prompt = math.ceil(held.estimated * self.calibration.ratio)
+            prompt = math.ceil(reserved.estimated * self.calibration.ratio)
         if completion is None:
             completion = estimate_tokens(answer.text + answer.reasoning, self.name)
         cost = usage.cost
         if cost is None and self.price is not None:
             cost = self.price.max_cost(prompt, completion)
-        held.settle(Usage(prompt, completion, cost=cost))
+        reserved.settle(Usage(prompt, completion, cost=cost))
 
     def _calibrate_cached(
-        self, messages: Sequence[Message], tools: Sequence[Tool], known: Completion
+        self, messages: Sequence[Message], tools: Sequence[Tool], cached: Completion
     ) -> Completion:
         estimated = estimate_tokens(messages, self.name, tools)
-        self.calibration.update(estimated, known.original_usage.prompt_tokens)
-        return known
+        self.calibration.update(estimated, cached.original_usage.prompt_tokens)
+        return cached
 
-    def _reject_truncated(self, held: _Reservations, answer: Completion) -> Completion:
-        """An answer that only the run's limit has cut short is none."""
-        if held.limited_by_run and answer.finish_reason in LENGTH_FINISH_REASONS:
+    def _reject_truncated(self, reserved: _Reservations, answer: Completion) -> Completion:
+        """Raise BudgetError for an answer that only the run's limit cut short."""
+        if reserved.limited_by_run and answer.finish_reason in LENGTH_FINISH_REASONS:
             raise BudgetError("the run's limit cut an answer short", run_limit=True)
         return answer
 
-    def _refusal_error(self, held: _Reservations, error: ModelRefusedError) -> InterCodeError:
-        """Some endpoints refuse a limit on the answer that is too low for them, and lowering it was
-        the budgets' doing."""
-        lowered = [b for b, r in held.by_budget if r.lowered]
+    def _refusal_error(self, reserved: _Reservations, error: ModelRefusedError) -> InterCodeError:
+        """Return the error for a refusal: BudgetError if a budget had lowered the answer's limit,
+        as some endpoints refuse low limits."""
+        lowered = [b for b, r in reserved.by_budget if r.lowered]
         if not lowered:
             return ModelRefusedError(str(error), error.affects_all_requests)
-        why = f"what is left, {held.completion} tokens for an answer, was refused: {error}"
-        return BudgetError(why, run_limit=any(b.whole_run for b in lowered))
+        reason = f"what is left, {reserved.completion} tokens for an answer, was refused: {error}"
+        return BudgetError(reason, run_limit=any(b.whole_run for b in lowered))
 
     def _deadline_error(self, error: DeadlineExceededError) -> BudgetError:
-        """An answer that did not come before a budget's time was up is the budget's end."""
-        late = [b for b in self.budgets if b.deadline is not None]
-        first = min(late, key=lambda b: b.deadline or 0.0)
+        """Return the BudgetError for an answer that did not arrive before a budget's deadline."""
+        timed = [b for b in self.budgets if b.deadline is not None]
+        first = min(timed, key=lambda b: b.deadline or 0.0)
         whose = "run's" if first.whole_run else "episode's"
         return BudgetError(f"the {whose} time is up: {error}", first.whole_run)
 
 
 def limit_model(model: Model, *budgets: Budget) -> LimitedModel:
-    """``model`` within budgets: those of the episode, of the run, or both.
+    """Return ``model`` limited by budgets: the episode's, the run's, or both.
 
-    Before a request, the tokens of the prompt (estimated) and of the longest answer are set aside
-    in every budget; where less is left, the answer's limit is lowered to that, and where nothing
-    is, BudgetError is raised and nothing is sent. Afterwards the endpoint's own count takes their
-    place. Where the model has no ``max_tokens``, 16384 are set aside and sent. Raises ConfigError
-    for a limit on cost where the price is unknown.
+    Before a request, the estimated tokens of the prompt and those of the longest possible answer
+    are reserved in every budget. If less is left, the answer's limit is lowered to that; if nothing
+    is, BudgetError is raised and nothing is sent. Afterwards the endpoint's own count replaces the
+    reservation. For a model without ``max_tokens``, 16384 are reserved and sent. Raises ConfigError
+    for a limit on cost if the price is unknown.
     """
     return LimitedModel(model, budgets)
 
 
 def model_metadata(model: Any) -> dict[str, Any]:
-    """What is recorded of a model: its own ``metadata()``, or its name where it has none."""
+    """Return what is recorded of a model: its own ``metadata()``, or its name if it has none."""
     metadata = getattr(model, "metadata", None)
     recorded = metadata() if callable(metadata) else None
     if isinstance(recorded, dict):

@@ -1,4 +1,4 @@
-"""The settings of a model: what it is asked to generate, and how it is asked."""
+"""The options of a model: what it generates, and how its endpoint is called."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from intercode.models.redaction import redact
 from intercode.models.transport.retry import RetryPolicy
 
 CacheMode = Literal["use", "read-only", "refresh", "only"]
-"""What is done with a cache: read and fill it; only read it; ask anew and fill it; take answers
-from nowhere else."""
+"""``use``: read and fill the cache; ``read-only``: read it only; ``refresh``: request every answer
+again and fill it; ``only``: never send a request."""
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationOptions:
-    """Generation parameters. None leaves a parameter out, so that the endpoint's own default holds.
+    """Generation parameters. None leaves a parameter out of the request, so that the endpoint's
+    default applies.
 
-    ``max_tokens`` and ``max_completion_tokens`` are one limit under its two names; the second also
-    fixes the name (the first is renamed where the endpoint asks for that). ``token_ids`` asks for
-    the ids of prompt and answer (vLLM, SGLang). ``extra`` is merged into the request's body, where
-    None removes a field; ``headers`` are sent as well.
+    ``max_tokens`` and ``max_completion_tokens`` set the same limit. The second also fixes the field
+    name; the first is renamed if the endpoint requires it. ``token_ids`` requests the token ids of
+    prompt and answer (vLLM, SGLang). ``extra`` is merged into the request body, where None removes
+    a field. ``headers`` are added to the request.
     """
 
     temperature: float | None = 0.0
@@ -44,23 +45,24 @@ class GenerationOptions:
 
     @property
     def max_answer_tokens(self) -> int | None:
-        """The limit on an answer's tokens, whatever its name."""
+        """The limit on the answer's tokens, under whichever name it was given."""
         given = self.max_completion_tokens
         return self.max_tokens if given is None else given
 
     def metadata(self) -> dict[str, Any]:
-        """Every parameter, secrets hidden."""
+        """Return every parameter, with secrets redacted."""
         return redact(shallow_asdict(self))
 
 
 @dataclass(frozen=True, slots=True)
 class RequestOptions:
-    """How an endpoint is asked.
+    """How an endpoint is called.
 
-    ``timeout`` bounds one attempt and ``patience`` a whole call, in seconds; ``retry`` overrides
-    ``max_attempts`` and ``patience``. ``concurrency`` is the most requests at once. ``cache``: a
-    file, or True for the user's own. ``prices``: a file with prices; ``price``: this model's, a
-    table of ``input``, ``output``, ``cached`` and ``written`` dollars per million tokens.
+    ``timeout`` bounds one attempt and ``patience`` a whole call, in seconds. ``retry`` overrides
+    ``max_attempts`` and ``patience``. ``concurrency`` is the maximum number of simultaneous
+    requests. ``cache`` is a file, or True for the user's own cache. ``prices`` is a file of prices;
+    ``price`` is this model's price: a table of ``input``, ``output``, ``cached`` and ``written``
+    dollars per million tokens.
     """
 
     timeout: float = 120.0
@@ -74,7 +76,7 @@ class RequestOptions:
     retry: RetryPolicy | None = None
 
     def build_retry_policy(self) -> RetryPolicy:
-        """How often and how long is tried. Raises ConfigError."""
+        """Return the retry policy. Raises ConfigError for values out of range."""
         retry = self.retry or RetryPolicy(max_attempts=self.max_attempts, patience=self.patience)
         if retry.max_attempts < 1 or self.timeout <= 0 or self.concurrency < 1:
             raise ConfigError(
@@ -88,17 +90,17 @@ class RequestOptions:
 
 
 def shallow_asdict(values: Any) -> dict[str, Any]:
-    """The fields of a dataclass by name, one level deep."""
+    """Return the fields of a dataclass by name, without descending into them."""
     return {f.name: getattr(values, f.name) for f in fields(values)}
 
 
 def split_options(
     options: Mapping[str, Any], own: Sequence[str] = ()
 ) -> tuple[GenerationOptions, RequestOptions, dict[str, Any]]:
-    """Options by what they are about: generation, conduct, and those of the model's ``own``.
+    """Split options into generation options, request options, and the model's ``own`` options.
 
-    ``"none"`` as a value means None (TOML has no other word for it). Raises UnknownNameError for an
-    option that does not exist, ConfigError for a value of the wrong form.
+    The value ``"none"`` means None, as TOML has no null. Raises UnknownNameError for an unknown
+    option and ConfigError for a value of the wrong type.
     """
     names = {f.name for f in fields(GenerationOptions)}, {f.name for f in fields(RequestOptions)}
     parts: tuple[dict[str, Any], ...] = ({}, {}, {})
@@ -130,10 +132,10 @@ def split_options(
     return generation, conduct, parts[2]
 
 
-_NUMBER_TYPES, _INTEGER_TYPES = (int, float), (int,)
+_NUMBER, _INTEGER = (int, float), (int,)
 _OPTION_TYPES: dict[str, tuple[type, ...]] = {
-    "temperature": _NUMBER_TYPES, "top_p": _NUMBER_TYPES, "seed": _INTEGER_TYPES, "max_tokens": _INTEGER_TYPES,
-    "max_completion_tokens": _INTEGER_TYPES, "frequency_penalty": _NUMBER_TYPES, "presence_penalty": _NUMBER_TYPES,
-    "top_logprobs": _INTEGER_TYPES, "extra": (Mapping,), "headers": (Mapping,), "timeout": _NUMBER_TYPES,
-    "max_attempts": _INTEGER_TYPES, "patience": _NUMBER_TYPES, "concurrency": _INTEGER_TYPES, "price": (Mapping,),
+    "temperature": _NUMBER, "top_p": _NUMBER, "seed": _INTEGER, "max_tokens": _INTEGER,
+    "max_completion_tokens": _INTEGER, "frequency_penalty": _NUMBER, "presence_penalty": _NUMBER,
+    "top_logprobs": _INTEGER, "extra": (Mapping,), "headers": (Mapping,), "timeout": _NUMBER,
+    "max_attempts": _INTEGER, "patience": _NUMBER, "concurrency": _INTEGER, "price": (Mapping,),
 }  # fmt: skip

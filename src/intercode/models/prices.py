@@ -1,4 +1,5 @@
-"""What tokens cost, by a table with sources and dates that a user's own file goes before."""
+"""Prices of tokens, from a packaged table with sources and dates. A user's own file takes
+precedence."""
 
 from __future__ import annotations
 
@@ -24,9 +25,10 @@ _DATE_SUFFIX = re.compile(r"(?:[-@](?:20\d{2}-?\d{2}-?\d{2}|\d{4}|latest|\d{3}))
 class Price:
     """US dollars per million tokens.
 
-    ``cached`` is for prompt tokens that the endpoint had at hand (None: the price of any other),
-    ``written`` for those that it was asked to keep at hand. A prompt of more than ``long_from``
-    tokens costs ``long`` throughout. ``source`` and ``date`` say where and when it was read.
+    ``cached`` is the price of prompt tokens that the endpoint read from its prompt cache (None: the
+    price of other prompt tokens), ``written`` that of tokens written to it. A prompt of more than
+    ``long_from`` tokens costs ``long`` throughout. ``source`` and ``date`` say where and when the
+    price was read.
     """
 
     input: float
@@ -39,7 +41,8 @@ class Price:
     date: str = ""
 
     def cost(self, prompt: int, completion: int, cached: int = 0, written: int = 0) -> float:
-        """Dollars for a request; ``prompt`` includes ``cached`` and ``written``."""
+        """Return the cost of a request in dollars; ``prompt`` includes ``cached`` and
+        ``written``."""
         if self.long is not None and self.long_from is not None and prompt > self.long_from:
             return self.long.cost(prompt, completion, cached, written)
         rates = (
@@ -51,34 +54,35 @@ class Price:
         return sum(tokens * rate for tokens, rate in rates) / MILLION
 
     def max_cost(self, prompt: int, completion: int) -> float:
-        """The most that a request can cost."""
+        """Return the most that a request can cost, in dollars."""
         return max(self.cost(prompt, completion), self.cost(prompt, completion, 0, prompt))
 
     def affordable_completion_tokens(self, dollars: float, prompt: int) -> int:
-        """How many tokens of an answer to ``prompt`` tokens these dollars pay for; may be < 0."""
+        """Return how many answer tokens ``dollars`` pay for after a prompt of ``prompt`` tokens;
+        may be negative."""
         left = dollars - self.max_cost(prompt, 0)
         long = prompt > (self.long_from or prompt) and self.long is not None
         rate = self.long.output if long and self.long is not None else self.output
         return int(left * MILLION / rate + 1e-6) if rate > 0 else (1 << 31 if left >= 0 else -1)
 
     def metadata(self) -> dict[str, Any]:
-        """What is recorded with a run."""
-        told = {name: getattr(self, name) for name in ("input", "output", "cached", "written")}
-        told |= {"long_from": self.long_from, "source": self.source, "date": self.date}
-        told["long"] = self.long.metadata() if self.long else None
-        return {k: v for k, v in told.items() if v not in (None, "")}
+        """Return the price as a run records it."""
+        values = {name: getattr(self, name) for name in ("input", "output", "cached", "written")}
+        values |= {"long_from": self.long_from, "source": self.source, "date": self.date}
+        values["long"] = self.long.metadata() if self.long else None
+        return {k: v for k, v in values.items() if v not in (None, "")}
 
 
 def find_price(
     provider: str, name: str, file: str | Path | None = None, given: Mapping[str, Any] | None = None
 ) -> Price | None:
-    """The price of a model, None where it is not known.
+    """Return the price of a model, or None if it is unknown.
 
-    ``given`` goes before ``file``, the file in INTERCODE_PRICES, and the package's own table. In
-    each of these, ``provider/name`` is looked for as it is, then without a date or ``latest`` at
-    its end, then among the entries that end in ``*``, the longest first. A model without a provider
-    is found under its bare name in a user's file only. Raises ConfigError for a table of another
-    form.
+    ``given`` takes precedence over ``file``, then the file named by INTERCODE_PRICES, then the
+    packaged table. Each table is searched for ``provider/name`` as written, then without a trailing
+    date or ``latest``, then among the entries that end in ``*``, the longest first. A model without
+    a provider is looked up under its plain name, in a user's files only. Raises ConfigError for an
+    invalid table.
     """
     if given is not None:
         return parse_price(given, "the option price")
@@ -91,7 +95,7 @@ def find_price(
 
 
 def find_in_table(table: Mapping[str, Price], name: str) -> Price | None:
-    """The entry of a table for a name; see ``find_price``."""
+    """Return the entry of a table for a model's name; see ``find_price``."""
     for candidate in (name, _DATE_SUFFIX.sub("", name)):
         if candidate in table:
             return table[candidate]
@@ -100,7 +104,8 @@ def find_in_table(table: Mapping[str, Price], name: str) -> Price | None:
 
 
 def read_prices(path: Path) -> dict[str, Price]:
-    """The prices in a TOML file: a table for each model, ``["provider/name"]``, of Price's fields.
+    """Read prices from a TOML file: one table per model, ``["provider/name"]``, with the fields of
+    Price.
 
     Raises ConfigError that names the file.
     """
@@ -112,7 +117,7 @@ def read_prices(path: Path) -> dict[str, Price]:
 
 
 def parse_price(entry: Any, where: str) -> Price:
-    """A price from a table of its fields. Raises ConfigError."""
+    """Return a price from a table of its fields. Raises ConfigError."""
     if not isinstance(entry, Mapping):
         raise ConfigError(f"{where} is no table of input, output, cached, ... in $ per million")
     values = dict(entry)

@@ -1,4 +1,4 @@
-"""What must not be written down: keys, and headers or fields that hold one."""
+"""Redaction of secrets: API keys, and headers or fields that hold one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 REDACTED = "[hidden]"
 MIN_SECRET_LENGTH = 8
-"""Characters of the shortest text that is taken for a secret; ``EMPTY`` is none."""
+"""Shorter texts are not treated as secrets: ``EMPTY`` is a placeholder."""
 
 _SECRET_NAME = re.compile(
     r"(?:^|[-_])(?:api[-_]?key|secret|password|authorization|credentials?"
@@ -19,18 +19,18 @@ _SECRET_HEADER = re.compile(r"key|token|secret|auth|cookie|password|credential",
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether an option or a field of that name holds a secret."""
+    """Return whether an option or field of this name holds a secret."""
     return bool(_SECRET_NAME.search(name))
 
 
 def is_secret_header(name: str) -> bool:
-    """Whether a header of that name may hold a secret."""
+    """Return whether a header of this name may hold a secret."""
     return bool(_SECRET_HEADER.search(name))
 
 
 def redact(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with ``[hidden]`` in place of secrets, at any depth, so that it may be written down:
-    options of a model, for instance, of which ``headers`` is one."""
+    """Return a copy in which secrets at any depth are replaced by ``[hidden]``, fit to be recorded.
+    ``values`` are a model's options, for example, of which ``headers`` is one."""
     hidden: dict[str, Any] = {}
     for name, value in values.items():
         if name == "headers" and isinstance(value, Mapping):
@@ -43,7 +43,7 @@ def redact(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def find_secrets(values: Mapping[str, Any]) -> list[str]:
-    """The secrets that ``hide`` would hide; of ``Bearer X``, X as well."""
+    """Return the secrets that ``redact`` would replace; for ``Bearer X`` also ``X``."""
     found: list[str] = []
     for name, value in values.items():
         if isinstance(value, Mapping):
@@ -56,7 +56,7 @@ def find_secrets(values: Mapping[str, Any]) -> list[str]:
 
 
 def redact_text(text: str, secrets: Iterable[str]) -> str:
-    """The text without the secrets. Those of few characters are placeholders and stay."""
+    """Return the text without the given secrets. Short secrets are placeholders and stay."""
     for secret in secrets:
         if len(secret) >= MIN_SECRET_LENGTH:
             text = text.replace(secret, REDACTED)

@@ -1,4 +1,4 @@
-"""Names of models, ``provider/model``: where they point and which variable holds their key."""
+"""Resolves model names such as ``provider/model`` to endpoints and API keys."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from intercode.models.providers.scripted import read_script
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """An OpenAI-compatible endpoint. ``variable`` holds its key; "" where none is needed."""
+    """An OpenAI-compatible endpoint. ``key_variable`` is the environment variable with its API key,
+    or "" if none is needed."""
 
     base_url: str
     key_variable: str = ""
@@ -40,7 +41,7 @@ PROVIDERS = {
     "ollama": Provider("http://localhost:11434/v1"),
     "llamacpp": Provider("http://localhost:8080/v1"),
 }
-"""Providers that speak OpenAI's protocol. Those without a variable run on this machine."""
+"""Providers that speak OpenAI's protocol. Those without a key variable run on the local machine."""
 
 NATIVE_PROVIDERS = Registry(
     "provider",
@@ -53,19 +54,19 @@ NATIVE_PROVIDERS = Registry(
 """Providers with a client library of their own: extras of the same names."""
 
 KEY_VARIABLES = {"anthropic": "ANTHROPIC_API_KEY", "google": "GEMINI_API_KEY", "litellm": ""}
-"""Which variable holds their key; LiteLLM looks for its providers' own."""
+"""The environment variables with their keys. LiteLLM reads its providers' own variables."""
 
 
 def open_model(name: str, base_url: str | None = None, **options: Any) -> Model:
-    """The model of that name.
+    """Return the model of that name.
 
     ``scripted:FILE`` answers from a JSON list. ``anthropic/NAME``, ``google/NAME`` and
-    ``litellm/PROVIDER/NAME`` go through the client libraries of the extras of these names, to
-    ``base_url`` where one is given. Any other name goes to ``base_url``, or to OPENAI_BASE_URL, as
-    it is; without these, ``PROVIDER/NAME`` takes the address from PROVIDERS. The key comes from
-    ``api_key``, INTERCODE_API_KEY, or the provider's variable (OPENAI_API_KEY with a base URL).
-    ``options``: see options.py. Raises ConfigError saying what to set, UnknownNameError for an
-    option that does not exist.
+    ``litellm/PROVIDER/NAME`` use the client libraries of the extras of these names, with
+    ``base_url`` if one is given. Any other name is requested from ``base_url``, or from
+    OPENAI_BASE_URL; without these, ``PROVIDER/NAME`` takes the address from PROVIDERS. The key
+    comes from ``api_key``, INTERCODE_API_KEY, or the provider's variable (OPENAI_API_KEY with a
+    base URL). For ``options`` see options.py. Raises ConfigError that says what to set, and
+    UnknownNameError for an unknown option.
     """
     kind, _, rest = name.partition(":")
     if kind == "scripted":
@@ -83,23 +84,23 @@ def open_model(name: str, base_url: str | None = None, **options: Any) -> Model:
     split_options(options, OPENAI_OPTIONS)
     if base_url:
         key = given or os.environ.get("OPENAI_API_KEY")
-        known = _provider_of_url(base_url)
-        return OpenAIModel(name, base_url, api_key=key, provider=known, **options)
+        known_provider = _provider_of_url(base_url)
+        return OpenAIModel(name, base_url, api_key=key, provider=known_provider, **options)
     if provider not in PROVIDERS or not short:
         raise ConfigError(_unknown_endpoint_message(name))
-    place = PROVIDERS[provider]
-    key = given or (os.environ.get(place.key_variable) if place.key_variable else None)
-    if place.key_variable and not key:
+    found = PROVIDERS[provider]
+    key = given or (os.environ.get(found.key_variable) if found.key_variable else None)
+    if found.key_variable and not key:
         raise ConfigError(
-            f"no key for {place.base_url}: set {place.key_variable} or INTERCODE_API_KEY"
+            f"no key for {found.base_url}: set {found.key_variable} or INTERCODE_API_KEY"
         )
-    return OpenAIModel(short, place.base_url, api_key=key, provider=provider, **options)
+    return OpenAIModel(short, found.base_url, api_key=key, provider=provider, **options)
 
 
 def _open_native(
     provider: str, name: str, base_url: str | None, key: str | None, options: dict[str, Any]
 ) -> Model:
-    """A model through the client library of its provider."""
+    """Return a model that uses its provider's client library."""
     variable = KEY_VARIABLES[provider]
     key = key or (os.environ.get(variable) if variable else None)
     if variable and not key:
@@ -109,7 +110,7 @@ def _open_native(
 
 
 def _provider_of_url(base_url: str) -> str:
-    """The provider whose address this is: its prices hold; "" for any other."""
+    """Return the provider with this address, whose prices apply; "" if there is none."""
     host = urlsplit(base_url).hostname
     found = [
         n for n, p in PROVIDERS.items() if p.key_variable and urlsplit(p.base_url).hostname == host

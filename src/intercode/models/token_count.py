@@ -1,4 +1,4 @@
-"""How many tokens a text or a conversation has, as exactly as can be had without asking anybody."""
+"""Counts the tokens of texts and conversations without a request."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from intercode.models.base import Message, Tool
 
 BYTES_PER_TOKEN = 3.5
 TOKENS_PER_MESSAGE = 4
-"""Tokens that a chat endpoint puts around a message (OpenAI's guide to counting tokens: 3, and the
+"""Tokens that a chat endpoint adds around a message (OpenAI's guide to counting tokens: 3, and the
 role)."""
 
 _TABLE_URL = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
 
 
 class Calibration:
-    """What the endpoint's own counts say about our estimates, for one episode.
+    """Corrects token estimates by the endpoint's own counts, for one episode.
 
-    One for each episode and not one for all, so that what an episode's agent is shown does not
-    depend on what ran beside it.
+    Each episode has its own, so that the history shown to its agent does not depend on which other
+    episodes ran beside it.
     """
 
     def __init__(self) -> None:
         self.ratio = 1.0
 
     def update(self, estimated: int, counted: int | None) -> None:
-        """Take a prompt's count as the endpoint gave it; of no use where it is not plausible."""
+        """Take the endpoint's count of a prompt; implausible counts are ignored."""
         if counted and estimated > 0 and 0.1 <= counted / estimated <= 10:
             self.ratio = counted / estimated
 
 
 def count_tokens(model: Any, content: str | Sequence[Message] | Mapping[str, Any]) -> int:
-    """Tokens of a text or of messages, as ``model`` counts them; never raises.
+    """Return the number of tokens of a text or of messages for ``model``; never raises.
 
-    The model's own ``count_tokens`` if it has one; else tiktoken's count for OpenAI's models, where
-    that is installed and its table is on this machine (nothing is downloaded); else bytes / 3.5 and
-    4 for every message, times what the endpoint's own counts in this episode were to this estimate.
+    Uses the model's own ``count_tokens`` if it has one, else tiktoken for OpenAI's models if it is
+    installed and its table is on this machine (nothing is downloaded), else an estimate: bytes /
+    3.5 plus 4 per message, scaled by the endpoint's own counts in this episode.
     """
     own = getattr(model, "count_tokens", None)
     if callable(own):
         try:
             return int(own(content))
-        except Exception:  # a counter of the user's, and a count is no reason to end an episode
+        except Exception:  # a faulty counter of the user must not end an episode
             pass
     calibration = getattr(model, "calibration", None)
     ratio = calibration.ratio if isinstance(calibration, Calibration) else 1.0
@@ -60,7 +60,8 @@ def count_tokens(model: Any, content: str | Sequence[Message] | Mapping[str, Any
 def estimate_tokens(
     content: str | Sequence[Message] | Mapping[str, Any], name: str = "", tools: Sequence[Tool] = ()
 ) -> int:
-    """The count before any calibration; ``tools`` are described to the model as well."""
+    """Return the count before any calibration; the descriptions of ``tools`` are counted as
+    well."""
     if isinstance(content, str):
         return _estimate_text(content, name)
     messages = [content] if isinstance(content, Mapping) else list(content)
@@ -86,7 +87,7 @@ def _estimate_text(text: str, name: str) -> int:
 
 @cache
 def _encoding(name: str) -> Any:
-    """tiktoken's encoding for a model if it can be had without the network, else None."""
+    """Return tiktoken's encoding of a model if it is available offline, else None."""
     try:
         import tiktoken
 
@@ -99,9 +100,9 @@ def _encoding(name: str) -> Any:
 
 
 def _table_path(kind: str) -> Path:
-    """Where tiktoken keeps the table of an encoding: under the SHA-1 of its address."""
+    """Return where tiktoken keeps the table of an encoding: under the SHA-1 of its address."""
     kind = {"o200k_harmony": "o200k_base", "p50k_edit": "p50k_base"}.get(kind, kind)
-    known = (os.environ.get(v) for v in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"))
-    folder = next((v for v in known if v is not None), None)
-    where = Path(folder) if folder else Path(tempfile.gettempdir()) / "data-gym-cache"
-    return where / hashlib.sha1(_TABLE_URL.format(kind).encode()).hexdigest()
+    values = (os.environ.get(v) for v in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"))
+    folder = next((v for v in values if v is not None), None)
+    directory = Path(folder) if folder else Path(tempfile.gettempdir()) / "data-gym-cache"
+    return directory / hashlib.sha1(_TABLE_URL.format(kind).encode()).hexdigest()

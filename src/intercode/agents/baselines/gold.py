@@ -1,4 +1,4 @@
-"""Plays each task's own solution: what proves a dataset, and the upper end of every table."""
+"""Plays each task's own solution: it validates a dataset and gives the upper bound of a report."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from intercode.core.types import AgentOutput, Brief
 
 
 class GoldAgent:
-    """Plays ``golds[task id]`` one by one, then submits; where an answer is what counts, what the
-    last of them has printed."""
+    """Plays the actions of ``golds[task id]`` in order, then submits. Where an answer counts, it
+    submits the last action's output."""
 
     name: ClassVar[str] = "gold"
     wants_score: bool = False
@@ -24,14 +24,14 @@ class GoldAgent:
         self._expects_answer = False
 
     def start(self, brief: Brief) -> None:
-        """Begin an episode. Raises GoldError for a task that has no gold."""
+        """Begin an episode. Raises GoldError for a task without a gold."""
         actions = self.golds.get(brief.task)
         if not actions:
             raise GoldError(f"the task {brief.task!r} has no gold to play")
         self._remaining, self._expects_answer = [*actions, "submit"], brief.expects_answer
 
     def act(self, feedback: Feedback | None) -> AgentOutput | None:
-        """The next action of the gold; None once it has submitted."""
+        """Return the next action of the gold; None after it has submitted."""
         if not self._remaining:
             return None
         action = self._remaining.pop(0)

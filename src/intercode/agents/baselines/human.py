@@ -1,4 +1,4 @@
-"""A person as an agent, line by line. ``intercode play`` is the comfortable way."""
+"""A human at a plain prompt. ``intercode play`` is the comfortable alternative."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from intercode.core.types import AgentOutput, Brief
 
 
 class HumanAgent:
-    """A person at a plain prompt, for ``rollout``; see `intercode play` for more comfort.
+    """Reads actions from a human, line by line, for ``rollout``.
 
-    ``read`` gives a line for a prompt and ``show`` prints; the defaults are a terminal's, and a
-    notebook's. An empty line is asked for again; the end of the input ends the episode.
+    ``read`` returns a line for a prompt and ``show`` prints; the defaults work in a terminal and in
+    a notebook. An empty line is read again; the end of the input ends the episode.
     """
 
     name: ClassVar[str] = "human"
@@ -29,13 +29,13 @@ class HumanAgent:
         self._read, self._show = read or input, show or print
 
     def start(self, brief: Brief) -> None:
-        """Show the task. Raises UsageError where several episodes would ask at one terminal."""
+        """Show the task. Raises UsageError if several episodes would read from one terminal."""
         if self._uses_terminal and threading.current_thread() is not threading.main_thread():
             raise UsageError("a person can only play one episode at a time: use `intercode play`")
         self._show("\n".join(filter(None, [f"[{brief.task}] {brief.query}", brief.notes])))
 
     def act(self, feedback: Feedback | None) -> AgentOutput | None:
-        """Show what happened and read the next action; None at the end of the input."""
+        """Show the observation and read the next action; None at the end of the input."""
         if feedback is not None:
             stopped = "\n(stopped at the time limit)" if feedback.timed_out else ""
             self._show(feedback.observation.removesuffix("\n") + stopped)

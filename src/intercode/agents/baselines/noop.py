@@ -1,4 +1,4 @@
-"""Does nothing: what a task pays for that is no task."""
+"""Submits at once: a task that rewards this agent tests nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from intercode.core.types import AgentOutput, Brief
 
 
 class NoopAgent:
-    """Submits at once."""
+    """Submits without any other action."""
 
     name: ClassVar[str] = "noop"
     wants_score: bool = False
@@ -23,7 +23,7 @@ class NoopAgent:
         self._submitted = False
 
     def act(self, feedback: Feedback | None) -> AgentOutput | None:  # noqa: ARG002
-        """``submit``, then None."""
+        """Return ``submit``, then None."""
         if self._submitted:
             return None
         self._submitted = True

@@ -13,10 +13,10 @@ NO_CODE = "No code was recorded for this turn."
 
 
 class ReplayAgent:
-    """Plays ``actions[task id]`` in order, then stops; a None among them is a turn without code.
+    """Plays ``actions[task id]`` in order, then stops. An action of None is a turn without code.
 
-    ``wants_score`` False leaves every turn unscored and does not end the episode at reward 1:
-    for logs of strategies that go on or that submit by themselves.
+    With ``wants_score`` False no turn is scored and the episode does not end at reward 1: for logs
+    of strategies that continue there or submit by themselves.
     """
 
     name: ClassVar[str] = "replay"
@@ -39,7 +39,7 @@ class ReplayAgent:
         self._remaining = list(self.actions[brief.task])
 
     def act(self, feedback: Feedback | None) -> AgentOutput | None:  # noqa: ARG002
-        """The next recorded action, or None after the last."""
+        """Return the next recorded action, or None after the last."""
         if not self._remaining:
             return None
         action = self._remaining.pop(0)

@@ -1,0 +1,1 @@
+"""The protocols of model providers, one module each."""

@@ -21,16 +21,16 @@ from intercode.models.transport.retry import AttemptError
 
 PROVIDER = "anthropic"
 DEFAULT_MAX_TOKENS = 8192
-"""Tokens of an answer where no limit is given: this protocol wants one."""
+"""The limit on the answer's tokens if none is given: this protocol requires one."""
 
 
 class AnthropicModel(Endpoint):
-    """A model of Anthropic's.
+    """A model of Anthropic.
 
-    ``thinking``: a number of tokens for thoughts, or the field itself, such as ``{"type":
-    "adaptive"}``. What the model thought, with its signatures, is sent back unchanged in later
-    turns. ``prompt_cache`` asks the endpoint to keep the conversation at hand for the next turn.
-    ``temperature`` and ``top_p`` are sent only where they are given: newer models refuse them.
+    ``thinking`` is a number of tokens for reasoning, or the field itself, such as ``{"type":
+    "adaptive"}``. The model's reasoning, with its signatures, is sent back unchanged in later
+    turns. ``prompt_cache`` asks the endpoint to cache the conversation for the next turn.
+    ``temperature`` and ``top_p`` are sent only if they are given: newer models refuse them.
     ``reasoning_effort`` becomes ``output_config.effort``.
     """
 
@@ -94,11 +94,11 @@ class AnthropicModel(Endpoint):
         """See Endpoint."""
         try:
             answer = await client.messages.create(**request, timeout=seconds)
-            dump = getattr(answer, "model_dump", None)  # what is no JSON comes as a text
+            dump = getattr(answer, "model_dump", None)  # invalid JSON arrives as text
             return self._parse_response(dump(mode="json", exclude_none=True) if dump else answer)
         except AttemptError:
             raise
-        except Exception as e:  # the library's errors are sorted in one place
+        except Exception as e:  # raise_for_error classifies the library's errors
             raise_for_error(self, e)
 
     def _parse_response(self, data: Any) -> Completion:
@@ -138,7 +138,8 @@ def _tool_call(block: Mapping[str, Any]) -> ToolCall:
 
 
 def _convert_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Messages in this protocol's form: roles take turns, so neighbours of one role are joined."""
+    """Return messages in this protocol's form. Roles alternate, so neighbouring messages of one
+    role are joined."""
     turns: list[dict[str, Any]] = []
     for message in messages:
         if message["role"] == "system":
@@ -158,11 +159,11 @@ def _content_blocks(message: Message) -> list[dict[str, Any]]:
         return list(provider[PROVIDER])
     text = message["content"]
     if message["role"] == "tool":
-        answered = message.get("tool_call_id", "")
-        return [{"type": "tool_result", "tool_use_id": answered, "content": text or "(no output)"}]
+        call_id = message.get("tool_call_id", "")
+        return [{"type": "tool_result", "tool_use_id": call_id, "content": text or "(no output)"}]
     blocks: list[dict[str, Any]] = [{"type": "text", "text": text}] if text.strip() else []
     for call in message.get("tool_calls", ()):
         name = call["function"]["name"]
-        made = {"type": "tool_use", "id": call["id"], "name": name, "input": parse_arguments(call)}
-        blocks.append(made)
+        block = {"type": "tool_use", "id": call["id"], "name": name, "input": parse_arguments(call)}
+        blocks.append(block)
     return blocks or [{"type": "text", "text": "(empty)"}]

@@ -1,4 +1,4 @@
-"""What is sent to OpenAI-compatible endpoints: a conversation, or a text made of it."""
+"""Requests to OpenAI-compatible endpoints: chat messages, or one text rendered from them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from intercode.models.base import Message, Tool
 from intercode.models.options import GenerationOptions
 
 DEFAULT_TEMPLATE = "### {Role}:\n{content}\n\n"
-"""One message of a plain-text conversation; see ``as_text``."""
+"""One message of a conversation rendered as text; see ``render_prompt``."""
 
 PROVIDER_KEY = "openai"
-"""Under which name a message's ``provider`` holds what these endpoints want back."""
+"""The key under which a message's ``provider`` holds the data of these endpoints."""
 
 
 def chat_messages(messages: Sequence[Message], thoughts: str | None) -> list[dict[str, Any]]:
-    """The messages with nothing in them that such endpoints do not know.
+    """Return the messages with only the fields that chat endpoints know.
 
-    ``thoughts``: the field in which an answer's reasoning is sent back, if any.
+    ``thoughts`` is the field in which an answer's reasoning is sent back, if any.
     """
     return [_chat_message(m, thoughts) for m in messages]
 
@@ -40,7 +40,7 @@ def _chat_message(message: Message, thoughts: str | None) -> dict[str, Any]:
 
 
 def tool_specs(tools: Sequence[Tool]) -> list[dict[str, Any]]:
-    """Tools in the form of OpenAI's chat endpoints."""
+    """Return tools in the form of OpenAI's chat endpoints."""
     return [
         {
             "type": "function",
@@ -55,23 +55,25 @@ def tool_specs(tools: Sequence[Tool]) -> list[dict[str, Any]]:
 
 
 def render_prompt(messages: Sequence[Message], template: str) -> str:
-    """A conversation as one text that ends where the answer begins.
+    """Render a conversation as one text that ends where the answer begins.
 
-    The template is one message: ``{content}``, and ``{role}`` in small letters or ``{Role}``. What
-    stands in it before the content begins the answer.
+    The template is that of one message: ``{content}``, and ``{role}`` in lower case or ``{Role}``
+    capitalised. The part before the content introduces the answer.
     """
-    said = [_fill_role(template, m["role"]).replace("{content}", m["content"]) for m in messages]
-    return "".join(said) + _role_prefix(template, "assistant")
+    rendered = [
+        _fill_role(template, m["role"]).replace("{content}", m["content"]) for m in messages
+    ]
+    return "".join(rendered) + _role_prefix(template, "assistant")
 
 
 def stop_sequences(template: str) -> list[str]:
-    """Where an answer ends that goes on with what somebody else says."""
-    cue = _role_prefix(template, "user").rstrip()
-    return ["\n" + cue] if cue else []
+    """Return the sequences at which an answer ends that continues with another role's message."""
+    prefix = _role_prefix(template, "user").rstrip()
+    return ["\n" + prefix] if prefix else []
 
 
 def validate_template(template: str | None) -> str:
-    """The template, the package's own where there is none. Raises ConfigError."""
+    """Return the template, or the default one for None. Raises ConfigError."""
     template = DEFAULT_TEMPLATE if template is None else template
     if "{content}" not in template:
         raise ConfigError(f"the template {template!r} has no place for {{content}}")
@@ -79,7 +81,7 @@ def validate_template(template: str | None) -> str:
 
 
 def request_fields(generation: GenerationOptions, api: str) -> dict[str, Any]:
-    """The generation parameters as fields of a request; the limit is ``max_tokens`` here."""
+    """Return the generation parameters as fields of a request; the limit is ``max_tokens`` here."""
     fields: dict[str, Any] = {
         name: getattr(generation, name)
         for name in (

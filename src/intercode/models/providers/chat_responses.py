@@ -1,4 +1,4 @@
-"""Reading what an OpenAI-compatible endpoint sent back, sound or not."""
+"""Parses the responses of OpenAI-compatible endpoints, valid or not."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from intercode.models.providers.chat_requests import PROVIDER_KEY
 
 
 def parse_tokens(data: Mapping[str, Any], choice: Mapping[str, Any]) -> dict[str, Any]:
-    """What an answer holds of ``prompt_ids``, ``ids``, ``logprobs``, ``texts`` and ``top``.
+    """Return those of ``prompt_ids``, ``ids``, ``logprobs``, ``texts`` and ``top`` that a response
+    holds.
 
-    OpenAI gives the last three in ``logprobs.content`` (the legacy endpoint in parallel lists),
-    vLLM ids in ``prompt_token_ids`` and ``token_ids``, SGLang in ``response_token_ids``.
+    OpenAI sends the last three in ``logprobs.content`` (the legacy endpoint in parallel lists),
+    vLLM sends ids in ``prompt_token_ids`` and ``token_ids``, SGLang in ``response_token_ids``.
     """
     tokens: dict[str, Any] = {}
     prompt = _token_ids(choice.get("prompt_token_ids")) or _token_ids(data.get("prompt_token_ids"))
@@ -67,7 +68,7 @@ def _token_ids(value: Any) -> list[int] | None:
 
 
 class InvalidResponseError(Exception):
-    """An answer without a completion in it. ``status`` is the error's own code if it has one."""
+    """A response without a completion. ``status`` is the error's own code, if it has one."""
 
     def __init__(self, message: str, status: int | None = None) -> None:
         super().__init__(message)
@@ -75,7 +76,8 @@ class InvalidResponseError(Exception):
 
 
 def parse_error(body: bytes) -> tuple[str, str]:
-    """The (message, code) of an error body of any of the usual forms; the code may be empty."""
+    """Return the (message, code) of an error body in any of the usual forms; the code may be
+    empty."""
     text = body.decode("utf-8", "replace").strip()
     try:
         data = json.loads(text)
@@ -89,10 +91,10 @@ def parse_error(body: bytes) -> tuple[str, str]:
 
 
 def parse_response(body: bytes, requests: int) -> Completion:
-    """The completion in the body of a successful answer, of a chat or of a text.
+    """Return the completion in the body of a successful response, from a chat or text endpoint.
 
-    ``requests`` is how many were sent to get it. A null content is an empty text.
-    Raises UnusableAnswerError.
+    ``requests`` is how many were sent to get it. A null content becomes an empty text. Raises
+    InvalidResponseError.
     """
     try:
         data = json.loads(body)
@@ -107,7 +109,7 @@ def parse_response(body: bytes, requests: int) -> Completion:
 
 
 def parse_response_data(data: Mapping[str, Any], requests: int) -> Completion:
-    """As ``read_answer``, for an answer that is no text any more."""
+    """As ``parse_response``, for a response that is decoded already."""
     try:
         choice = data["choices"][0]
         message = {"content": choice["text"]} if "text" in choice else dict(choice["message"])
@@ -129,7 +131,7 @@ def parse_response_data(data: Mapping[str, Any], requests: int) -> Completion:
 
 
 def _content_text(content: Any) -> str:
-    """A message's content as text: a string, null, or a list of typed parts."""
+    """Return a message's content as text. It is a string, null, or a list of typed parts."""
     if content is None:
         return ""
     if isinstance(content, list):
@@ -141,7 +143,7 @@ def _content_text(content: Any) -> str:
 
 
 def _tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    """Calls of tools; arguments that came as an object become JSON text again."""
+    """Return a message's tool calls; arguments that arrived as an object become JSON text."""
     found = message.get("tool_calls") or []
     calls = []
     try:

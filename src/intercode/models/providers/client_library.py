@@ -1,4 +1,4 @@
-"""What the adapters to other providers' client libraries share."""
+"""What the providers with a client library of their own share."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ NETWORK_PACKAGES = (
     "json",
     "pydantic_core",
 )
-"""Packages whose errors mean that the network failed, or that what came was no answer."""
+"""Packages whose errors mean that the network failed or that the response was invalid."""
 
 
 def load_library(module: str, extra: str) -> Any:
-    """A client library. Raises ConfigError that says how to get it."""
+    """Return a client library. Raises ConfigError that says how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError as e:
@@ -44,7 +44,8 @@ def load_library(module: str, extra: str) -> Any:
 
 
 def describe_address(base_url: str | None, default: str) -> tuple[str, list[str]]:
-    """What is told of an address, and the password in it, which is not. Raises ConfigError."""
+    """Return a base URL without the password in it, and the password as a list of secrets. Raises
+    ConfigError."""
     if base_url is None:
         return default, []
     url, user = parse_base_url(base_url, "")
@@ -52,9 +53,12 @@ def describe_address(base_url: str | None, default: str) -> tuple[str, list[str]
 
 
 def raise_for_error(model: Endpoint, error: Exception) -> NoReturn:
-    """Raise what an error of a client library means to us: AttemptError, ModelRefusedError, or the
-    error itself where it is none of an endpoint's. What the server wrote is cleaned of secrets, and
-    the library's own error, which holds it, is left out of the chain."""
+    """Raise AttemptError or ModelRefusedError for an error of a client library, or the error itself
+    if it does not come from the endpoint.
+
+    The server's text is redacted, and the library's own error, which holds it, is left out of the
+    exception chain.
+    """
     status = getattr(error, "status_code", None) or getattr(error, "code", None)
     text = model.redact(f"{type(error).__name__}: {error}")[:500]
     if isinstance(status, int) and status >= 300:
@@ -79,7 +83,7 @@ def _is_network_error(kind: type) -> bool:
 
 
 def parse_arguments(call: ToolCall) -> dict[str, Any]:
-    """A call's arguments as an object; text that is no JSON object under ``arguments``."""
+    """Return a call's arguments as an object; text that is no JSON object under ``arguments``."""
     text = call["function"]["arguments"]
     try:
         value = json.loads(text or "{}")

@@ -25,15 +25,15 @@ GENERATION_FIELDS = {
     "frequency_penalty": "frequency_penalty", "presence_penalty": "presence_penalty",
     "logprobs": "response_logprobs", "top_logprobs": "logprobs",
 }  # fmt: skip
-"""Our generation parameters and theirs."""
+"""Our generation parameters and Google's names of them."""
 
 
 class GoogleModel(Endpoint):
-    """A model of Google's.
+    """A model of Google.
 
-    ``thinking``: a number of tokens for thoughts, or the field itself, such as ``{"thinking_level":
-    "low"}``. Parts of an answer are sent back unchanged in later turns, thought signatures
-    included. ``extra`` is merged into the config of the request.
+    ``thinking`` is a number of tokens for reasoning, or the field itself, such as
+    ``{"thinking_level": "low"}``. The parts of an answer, thought signatures included, are sent
+    back unchanged in later turns. ``extra`` is merged into the config of the request.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class GoogleModel(Endpoint):
             "max_output_tokens": request["max_tokens"],
             "http_options": {"timeout": max(int(seconds * 1000), 1)},
         }
-        # from JSON, because signatures are bytes and written as base64 there
+        # from JSON, in which signatures, which are bytes, are base64 text
         contents = [types.Content.model_validate_json(json.dumps(c)) for c in request["contents"]]
         try:
             answer = await client.models.generate_content(
@@ -102,7 +102,7 @@ class GoogleModel(Endpoint):
             return self._parse_response(answer.model_dump(mode="json", exclude_none=True))
         except AttemptError:
             raise
-        except Exception as e:  # the library's errors are sorted in one place
+        except Exception as e:  # raise_for_error classifies the library's errors
             raise_for_error(self, e)
 
     def _parse_response(self, data: dict[str, Any]) -> Completion:
@@ -129,21 +129,21 @@ class GoogleModel(Endpoint):
         )
 
 
-def _parse_usage(told: Mapping[str, Any]) -> Usage:
-    """Thoughts are counted beside the answer, and billed as it is."""
-    answer, thoughts = told.get("candidates_token_count"), told.get("thoughts_token_count")
+def _parse_usage(metadata: Mapping[str, Any]) -> Usage:
+    """Return the usage. Reasoning is reported beside the answer, and billed like it."""
+    answer, thoughts = metadata.get("candidates_token_count"), metadata.get("thoughts_token_count")
     known = answer is not None or thoughts is not None
     return Usage(
-        told.get("prompt_token_count"),
+        metadata.get("prompt_token_count"),
         (answer or 0) + (thoughts or 0) if known else None,
         1,
-        cached_tokens=told.get("cached_content_token_count", 0) if told else None,
+        cached_tokens=metadata.get("cached_content_token_count", 0) if metadata else None,
         reasoning_tokens=thoughts,
     )
 
 
-def _parse_tokens(told: Any) -> dict[str, Any]:
-    chosen = told.get("chosen_candidates") if isinstance(told, dict) else None
+def _parse_tokens(result: Any) -> dict[str, Any]:
+    chosen = result.get("chosen_candidates") if isinstance(result, dict) else None
     if not chosen:
         return {}
     tokens: dict[str, Any] = {
@@ -165,13 +165,14 @@ def _tool_spec(tool: Tool) -> dict[str, Any]:
 
 
 def _tool_call(number: int, part: Mapping[str, Any]) -> ToolCall:
-    made = part["function_call"]
-    function = {"name": made["name"], "arguments": json.dumps(made.get("args", {}))}
-    return ToolCall(id=made.get("id") or f"call_{number}", type="function", function=function)
+    call = part["function_call"]
+    function = {"name": call["name"], "arguments": json.dumps(call.get("args", {}))}
+    return ToolCall(id=call.get("id") or f"call_{number}", type="function", function=function)
 
 
 def _convert_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """Messages in this protocol's form: roles take turns, so neighbours of one role are joined."""
+    """Return messages in this protocol's form. Roles alternate, so neighbouring messages of one
+    role are joined."""
     turns: list[dict[str, Any]] = []
     names: dict[str, str] = {}
     for message in messages:
@@ -193,11 +194,11 @@ def _content_parts(message: Message, names: Mapping[str, str]) -> list[dict[str,
         return list(provider[PROVIDER])
     text = message["content"]
     if message["role"] == "tool":
-        answered = message.get("tool_call_id", "")
-        response = {"name": names.get(answered, "tool"), "response": {"output": text}}
+        call_id = message.get("tool_call_id", "")
+        response = {"name": names.get(call_id, "tool"), "response": {"output": text}}
         return [{"function_response": response}]
     parts: list[dict[str, Any]] = [{"text": text}] if text else []
     for call in message.get("tool_calls", ()):
-        made = {"name": call["function"]["name"], "args": parse_arguments(call)}
-        parts.append({"function_call": made})
+        function_call = {"name": call["function"]["name"], "args": parse_arguments(call)}
+        parts.append({"function_call": function_call})
     return parts or [{"text": "(empty)"}]

@@ -25,10 +25,10 @@ PROVIDER = "litellm"
 
 
 class LiteLLMModel(Endpoint):
-    """A model that LiteLLM knows, under its name for it, such as ``bedrock/...``.
+    """A model that LiteLLM knows, under LiteLLM's name for it, such as ``bedrock/...``.
 
-    LiteLLM looks for the provider's key in the provider's own variables where ``api_key`` is not
-    given. Its retries are off: ours serve. It fetches no table of prices from the network.
+    Without ``api_key``, LiteLLM reads the key from the provider's own environment variables. Its
+    retries are disabled in favour of this package's. It does not download a table of prices.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class LiteLLMModel(Endpoint):
         api_key: str | None = None,
         **options: Any,
     ) -> None:
-        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # read when it is imported
+        os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # read at import
         self._library = load_library("litellm", PROVIDER)
         self._library.suppress_debug_info = True
         generation, conduct, _ = split_options(options)
@@ -53,7 +53,7 @@ class LiteLLMModel(Endpoint):
         self.price = find_price(self.provider, short or name, conduct.prices, conduct.price)
 
     def connect(self) -> Any:
-        """See Endpoint. LiteLLM keeps connections of its own."""
+        """See Endpoint. LiteLLM manages connections itself."""
         return SimpleNamespace(acompletion=self._library.acompletion)
 
     def request(self, messages: Sequence[Message], tools: Sequence[Tool]) -> dict[str, Any]:
@@ -72,5 +72,5 @@ class LiteLLMModel(Endpoint):
             return parse_response_data(answer.model_dump(), 1)
         except InvalidResponseError as e:
             raise AttemptError(self.redact(str(e)), response_lost=True) from None
-        except Exception as e:  # the library's errors are sorted in one place
+        except Exception as e:  # raise_for_error classifies the library's errors
             raise_for_error(self, e)

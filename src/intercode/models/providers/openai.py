@@ -1,4 +1,4 @@
-"""Any endpoint that speaks OpenAI's protocol, for chats or for texts."""
+"""Any endpoint with OpenAI's protocol, for chat or text completions."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ from intercode.models.transport.retry import (
 
 PATHS = {"chat": "/chat/completions", "completions": "/completions"}
 OPENAI_OPTIONS = ("api", "template", "thoughts")
-"""Options of this kind of model, beside those of options.py."""
+"""Options of this kind of model, in addition to those of options.py."""
 
 LIMIT_FIELDS = ("max_tokens", "max_completion_tokens")
-LARGE_RESPONSE_BYTES = 1 << 20  # bytes of an answer that is read in a thread of its own
+LARGE_RESPONSE_BYTES = 1 << 20  # larger responses are parsed in a thread of their own
 _LIMIT_TOO_HIGH = re.compile(
     r"max_(completion_)?tokens|context (length|window)|maximum context", re.I
 )
@@ -52,13 +52,13 @@ _MIN_LIMIT = 256
 
 
 class OpenAIModel(Endpoint):
-    """A model behind an OpenAI-compatible endpoint; one instance serves many threads.
+    """A model behind an OpenAI-compatible endpoint. One instance serves many threads.
 
-    ``base_url`` ends before ``/chat/completions``. ``api``: ``chat``, or ``completions`` for the
-    legacy endpoint, which is sent the conversation as one text by ``template`` (see chat.py) and
-    has no tools. ``thoughts``: the field in which reasoning is sent back in later turns, where the
-    endpoint wants that (DeepSeek: ``reasoning_content``). ``options``: see options.py. The key is
-    in no message and no repr.
+    ``base_url`` ends before ``/chat/completions``. ``api`` is ``chat``, or ``completions`` for the
+    legacy endpoint, which is sent the conversation as one text rendered by ``template`` (see
+    chat_requests.py) and has no tools. ``thoughts`` is the field in which reasoning is sent back in
+    later turns, if the endpoint expects that (DeepSeek: ``reasoning_content``). For ``options`` see
+    options.py. The key never appears in messages or reprs.
     """
 
     def __init__(
@@ -94,9 +94,9 @@ class OpenAIModel(Endpoint):
         return str(self.url)
 
     def metadata(self) -> dict[str, Any]:
-        """See Endpoint; the template where one is used."""
-        told = super().metadata() | {"api": self.api, "thoughts": self.thoughts}
-        return told | ({"template": self.template} if self.api == "completions" else {})
+        """See Endpoint; with the template if one is used."""
+        metadata = super().metadata() | {"api": self.api, "thoughts": self.thoughts}
+        return metadata | ({"template": self.template} if self.api == "completions" else {})
 
     def connect(self) -> ConnectionPool:
         """See Endpoint."""
@@ -127,17 +127,20 @@ class OpenAIModel(Endpoint):
     async def attempt(
         self, client: ConnectionPool, request: dict[str, Any], seconds: float
     ) -> Completion:
-        """See Endpoint. A limit under a name that the endpoint does not know is sent under the
-        other one, and one that is ours and too long for it is halved."""
+        """See Endpoint.
+
+        If the endpoint does not know the name of the field with the token limit, the request is
+        sent again with the other name. A limit that a budget set and that is too high for the
+        endpoint is halved.
+        """
         clock = asyncio.get_running_loop().time
         until = clock() + seconds
-        sent, renamed = 0, False
+        requests, renamed = 0, False
         while True:
-            sent += 1
+            requests += 1
             name = self._limit_field["limit"]
-            data = json.dumps(_with_limit_field(request, name)).encode(
-                "ascii"
-            )  # escapes what is no Unicode
+            body = json.dumps(_with_limit_field(request, name))
+            data = body.encode("ascii")  # JSON escapes lone surrogates, which UTF-8 cannot encode
             try:
                 answer = await client.post(self.url, data, max(until - clock(), 0.001))
             except AttemptError as e:
@@ -145,10 +148,10 @@ class OpenAIModel(Endpoint):
                     self.redact(str(e)),
                     overloaded=e.overloaded,
                     response_lost=e.response_lost,
-                    requests_sent=sent,
+                    requests_sent=requests,
                 ) from e.__cause__
             if answer.status not in (400, 422):
-                return await self._parse_response(answer, sent)
+                return await self._parse_response(answer, requests)
             message, _ = parse_error(answer.body)
             if not renamed and self._is_wrong_limit_field(request, name, message):
                 self._limit_field["limit"] = _other_limit_field(name)
@@ -156,17 +159,18 @@ class OpenAIModel(Endpoint):
             elif (shorter := self._with_half_limit(request, message)) is not None:
                 request = shorter
             else:
-                return await self._parse_response(answer, sent)
+                return await self._parse_response(answer, requests)
 
     def _is_wrong_limit_field(self, request: dict[str, Any], name: str, message: str) -> bool:
-        """Whether a refusal says that the limit on an answer's tokens has another name."""
+        """Return whether a refusal says that the token limit has another field name."""
         fixed = self.generation.max_completion_tokens is not None
         if fixed or "max_tokens" not in request:
             return False
         return all(re.search(rf"\b{n}\b", message) for n in (name, _other_limit_field(name)))
 
     def _with_half_limit(self, request: dict[str, Any], message: str) -> dict[str, Any] | None:
-        """The request with half the limit where the limit is a budget's and too long for it."""
+        """Return the request with half the token limit, if a budget set the limit and it is too
+        high; else None."""
         limit = request.get("max_tokens", 0)
         if (
             self.generation.max_answer_tokens is not None
@@ -186,27 +190,29 @@ class OpenAIModel(Endpoint):
             return parse_response(body, sent)
         except InvalidResponseError as e:
             unusable = e
-        # outside the block, so that what the server wrote is not in the chain of causes unclean
+        # outside the except block: the exception chain must not hold the server's unredacted text
         if unusable.status is not None and not is_transient(unusable.status):
             raise self.refusal(str(unusable), unusable.status)
         raise AttemptError(self.redact(str(unusable)), response_lost=True, requests_sent=sent)
 
-    def _status_error(self, answer: HttpResponse, sent: int) -> Exception:
-        """The error for a status that is no success."""
+    def _status_error(self, answer: HttpResponse, requests: int) -> Exception:
+        """Return the error for a status that is not a success."""
         message, code = parse_error(answer.body)
         message = f"HTTP {answer.status}: {message}"
         if answer.status < 400:
-            to = answer.headers.get("location", "nowhere")
-            message += f" (sent to {to}; if the endpoint has moved, give that as its base URL)"
-            passing = answer.status in (302, 303, 307)
+            location = answer.headers.get("location", "nowhere")
+            message += (
+                f" (sent to {location}; if the endpoint has moved, give that as its base URL)"
+            )
+            transient = answer.status in (302, 303, 307)
         else:
-            passing = is_transient(answer.status) and code != "insufficient_quota"
-        if not passing:
+            transient = is_transient(answer.status) and code != "insufficient_quota"
+        if not transient:
             hint = "; the option temperature=none leaves it out" * ("temperature" in message)
             return self.refusal(message + hint, answer.status)
         wait = parse_retry_after(answer.headers.get("retry-after"))
         crowded = answer.status in OVERLOAD_STATUSES
-        return AttemptError(self.redact(message), wait, overloaded=crowded, requests_sent=sent)
+        return AttemptError(self.redact(message), wait, overloaded=crowded, requests_sent=requests)
 
 
 def _other_limit_field(name: str) -> str:
@@ -214,7 +220,7 @@ def _other_limit_field(name: str) -> str:
 
 
 def _with_limit_field(request: dict[str, Any], name: str) -> dict[str, Any]:
-    """The request with its limit under that name."""
+    """Return the request with its token limit under that name."""
     if name == LIMIT_FIELDS[0] or "max_tokens" not in request:
         return request
     renamed = dict(request)

@@ -12,15 +12,15 @@ from intercode.core.types import Usage
 from intercode.models.base import Completion, Message, Tool, ToolCall
 
 Reply = str | Mapping[str, Any]
-"""A text, or a dictionary of ``text``, ``reasoning`` and ``calls``, of which each is a dictionary
-of ``name`` and ``arguments``."""
+"""A text, or a dictionary of ``text``, ``reasoning`` and ``calls``; each call is a dictionary of
+``name`` and ``arguments``."""
 
 
 class ScriptedModel:
-    """Answers with given texts, or calls tools.
+    """Answers with given texts or tool calls.
 
-    ``replies`` is a list, of which a conversation with k answers in it gets number k, so that
-    every episode plays the whole script whatever runs beside it; or a function of the messages.
+    ``replies`` is a list, of which a conversation with k answers receives number k, so that every
+    episode plays the whole script regardless of other episodes; or a function of the messages.
     """
 
     price = None
@@ -35,11 +35,11 @@ class ScriptedModel:
         return f"ScriptedModel({self.name!r})"
 
     def metadata(self) -> dict[str, Any]:
-        """What a run records of its model."""
+        """Return what a run records of its model."""
         return {"name": self.name, "endpoint": None, "generation": {}, "price": None}
 
     def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:  # noqa: ARG002
-        """The scripted answer. Raises ModelRefusedError past the end of a list."""
+        """Return the scripted answer. Raises ModelRefusedError past the end of a list."""
         if callable(self._replies):
             return self._completion(self._replies(list(messages)))
         turn = sum(m["role"] == "assistant" for m in messages)
@@ -69,7 +69,7 @@ def _tool_call(number: int, call: Mapping[str, Any]) -> ToolCall:
 
 
 def read_script(path: Path) -> ScriptedModel:
-    """A scripted model from a file holding a JSON list of replies. Raises DataError."""
+    """Return a scripted model from a file with a JSON list of replies. Raises DataError."""
     try:
         replies = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as e:

@@ -1,4 +1,4 @@
-"""How many requests are under way at once: as many as the endpoint takes without complaint."""
+"""Limits how many requests to an endpoint run at once, adapting to its signs of overload."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections import deque
 from dataclasses import dataclass
 
 INITIAL_LIMIT = 64
-"""Requests at once before anything is known of an endpoint."""
+"""The limit before anything is known of an endpoint."""
 
 
 @dataclass
 class Traffic:
-    """What went to and fro: for progress reports. ``limit`` is the number of requests that may be
-    under way now, ``lost`` the attempts that were sent and gave no usable answer."""
+    """Counts of requests, for progress reports. ``limit`` is how many requests may run now;
+    ``lost`` counts attempts that were sent and gave no usable answer."""
 
     limit: int = 0
     in_flight: int = 0
@@ -27,32 +27,32 @@ class Traffic:
 class ConcurrencyLimiter:
     """Adaptive concurrency: additive increase, multiplicative decrease (Chiu and Jain 1989).
 
-    At first every answer allows one request more, which doubles the number in each round trip.
-    A sign of overload (429, 503, no answer in time) halves it; those that were sent before the last
-    halving do not halve it again. From then on a full round of answers allows one more. Never above
-    ``most``, never below 1. Used on one event loop only; waits are served in order.
+    At first every answer raises the limit by one, which doubles it in each round trip. A sign of
+    overload (429, 503, a time-out) halves the limit; requests sent before the last halving do not
+    halve it again. From then on a full round of answers raises it by one. The limit stays between 1
+    and ``max_limit``. An instance belongs to one event loop and admits waiting requests in order.
     """
 
     def __init__(self, max_limit: int, limit: float | None = None, linear: bool = False) -> None:
         self.max_limit = max_limit
         self.limit = float(min(max_limit, INITIAL_LIMIT)) if limit is None else limit
         self.in_flight = 0
-        self._linear = linear  # an overload was met: from now on grow slowly
+        self._linear = linear  # true after the first overload: the limit grows slowly
         self._round = 0
         self._peak = 0
         self._queue: deque[asyncio.Future[None]] = deque()
 
     @property
     def waiting(self) -> int:
-        """How many stand in the queue."""
+        """The number of requests in the queue."""
         return len(self._queue)
 
     def copy_for_loop(self) -> ConcurrencyLimiter:
-        """A pace for another event loop that knows what this one has learned."""
+        """Return a limiter for another event loop, with the limit that this one has reached."""
         return ConcurrencyLimiter(self.max_limit, self.limit, self._linear)
 
     async def acquire(self) -> int:
-        """Wait for a place; the number returned is to be given to ``leave``."""
+        """Wait until a request may be sent. Pass the returned number to ``release``."""
         if self._queue or self.in_flight >= int(self.limit):
             turn = asyncio.get_running_loop().create_future()
             self._queue.append(turn)
@@ -71,7 +71,7 @@ class ConcurrencyLimiter:
         return self._round
 
     def release(self, round_number: int, *, answered: bool, overloaded: bool = False) -> None:
-        """Give the place back and say how it went."""
+        """End a request and report its outcome."""
         self.in_flight -= 1
         if overloaded and round_number == self._round:
             self.limit = max(1.0, min(self.limit, self.in_flight + 1) / 2)
@@ -80,7 +80,7 @@ class ConcurrencyLimiter:
             self._peak = self.in_flight
         elif answered:
             grown = self.limit + (1 / self.limit if self._linear else 1.0)
-            used = 2 * self._peak >= self.limit  # what is not used is not known to be possible
+            used = 2 * self._peak >= self.limit  # a limit that is not used is not tested either
             self.limit = min(float(self.max_limit), grown) if used else self.limit
         self._admit()
 

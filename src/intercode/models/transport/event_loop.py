@@ -1,7 +1,7 @@
-"""One event loop in the background, shared by all the threads that ask models something.
+"""One background event loop, shared by all threads that call models.
 
-It starts with the first question and ends when nobody holds it any more, or with the process. A
-child after a fork starts its own; what it inherited of its parent's is left alone.
+It starts with the first call and ends when its last resource is closed, or with the process. A
+child process starts its own loop after a fork and leaves the inherited one alone.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ SHUTDOWN_TIMEOUT = 5.0
 
 
 class LoopResource(Protocol):
-    """What lives on the loop, and is closed there when the loop ends."""
+    """An object that lives on the loop and is closed there when the loop ends."""
 
     async def aclose(self) -> None:
-        """Let go of what is held open."""
+        """Release what is held open."""
         ...
 
 
@@ -37,12 +37,12 @@ class _EventLoop:
 
 _lock = threading.Lock()
 _current: _EventLoop | None = None
-_inherited: list[_EventLoop] = []  # of a parent process: to collect it would close its sockets
+_inherited: list[_EventLoop] = []  # from a parent process; collecting it would close its sockets
 _hooks_installed = False
 
 
 def run_on_loop(work: Coroutine[Any, Any, T]) -> T:
-    """What ``work`` returns or raises, done on the loop while this thread waits.
+    """Run ``work`` on the loop while this thread waits, and return its result.
 
     An interrupt of this thread cancels the work.
     """
@@ -59,7 +59,7 @@ def run_on_loop(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def await_on_loop(work: Coroutine[Any, Any, T]) -> T:
-    """As ``run``, for a caller with an event loop of its own, which goes on meanwhile."""
+    """As ``run_on_loop``, for a caller with an event loop of its own, which is not blocked."""
     background = _acquire_loop()
     try:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, background.loop))
@@ -68,14 +68,14 @@ async def await_on_loop(work: Coroutine[Any, Any, T]) -> T:
 
 
 def add_resource(holder: LoopResource) -> None:
-    """Keep the loop until ``release``. Called on the loop."""
+    """Keep the loop running until ``close_resource``. Call this on the loop."""
     with _lock:
         if _current is not None:
             _current.resources.add(holder)
 
 
 def close_resource(holder: LoopResource) -> None:
-    """Close a holder, on its loop; the last one ends the loop. Does nothing after a fork."""
+    """Close a resource on its loop. The last one ends the loop. Does nothing after a fork."""
     with _lock:
         background = _current
         if background is None or holder not in background.resources:
@@ -91,7 +91,7 @@ def close_resource(holder: LoopResource) -> None:
 
 
 def _acquire_loop() -> _EventLoop:
-    """The loop, started where there is none, which does not end before ``_leave``."""
+    """Return the loop, started if necessary. It does not end before ``_release_loop``."""
     global _current, _hooks_installed
     with _lock:
         if _current is None:
@@ -119,10 +119,10 @@ def _clear_current(background: _EventLoop) -> None:
 
 
 def _shut_down_at_exit() -> None:
-    """At the end of the process: close what is open, then the loop.
+    """Close all resources and the loop at the end of the process.
 
-    Where threads still wait for answers (they are daemons, or the process would not end) the loop
-    only stops, so that these do not wake up to an error while everything around them ends.
+    If threads still wait for answers (daemon threads, or the process would not end), the loop is
+    only stopped, so that they do not wake up with an error during shutdown.
     """
     with _lock:
         background = _current
@@ -143,7 +143,7 @@ def _shut_down_at_exit() -> None:
 
 
 async def _cancel_remaining_tasks() -> None:
-    """Tasks that libraries have left running."""
+    """Cancel tasks that libraries have left running."""
     rest = asyncio.all_tasks() - {asyncio.current_task()}
     for task in rest:
         task.cancel()

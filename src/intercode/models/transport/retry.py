@@ -1,4 +1,4 @@
-"""How long to wait between attempts, and when to stop."""
+"""When to retry a request, and how long to wait before that."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 RETRYABLE_STATUSES = frozenset({408, 409, 425, 429})
-"""Statuses below 500 after which the same request may succeed; every 5xx is retried as well."""
+"""Statuses below 500 after which the same request may succeed. Every 5xx is retried as well."""
 
 OVERLOAD_STATUSES = frozenset({429, 503, 529})
-"""Statuses that say that there are too many requests."""
+"""Statuses that signal too many requests."""
 
 
 class AttemptError(Exception):
-    """One attempt that may go well the next time.
+    """A failed attempt; a retry may succeed.
 
-    ``wait``: seconds that the server asked for. ``crowded``: it has too much to do. ``lost``: the
-    endpoint may have worked, and may charge for it, though no answer came. ``sent``: requests that
-    the attempt took.
+    ``retry_after``: seconds that the server asked to wait. ``overloaded``: the server signals too
+    many requests. ``response_lost``: the endpoint may have worked, and may charge for it, although
+    no answer arrived. ``requests_sent``: the number of requests that the attempt sent.
     """
 
     def __init__(
@@ -45,14 +45,15 @@ class AttemptError(Exception):
 
 
 def is_transient(status: int) -> bool:
-    """Whether the same request may succeed later."""
+    """Return whether the same request may succeed later."""
     return status in RETRYABLE_STATUSES or status >= 500
 
 
 def parse_retry_after(value: str | None, now: datetime | None = None) -> float | None:
-    """Seconds to wait by a Retry-After header: a number or an HTTP date (RFC 9110, 10.2.3).
+    """Return the seconds to wait by a Retry-After header: a number or an HTTP date (RFC 9110,
+    10.2.3).
 
-    None where there is no header or it cannot be read; never negative.
+    None if there is no header or it is invalid; never negative.
     """
     if value is None:
         return None
@@ -71,12 +72,12 @@ def parse_retry_after(value: str | None, now: datetime | None = None) -> float |
 
 @dataclass
 class RetryPolicy:
-    """Exponential waiting with jitter.
+    """Exponential backoff with jitter.
 
-    Before attempt k+1 the wait is between half and all of ``first * 2**(k-1)`` seconds, at most
-    ``longest``; what the server asks for is waited in full, plus up to a second so that parallel
-    episodes do not come back together. ``patience`` bounds the whole of one call in seconds,
-    attempts included. ``sleep`` and ``clock`` can be replaced in tests.
+    The wait before attempt k+1 is between half and all of ``initial_delay * 2**(k-1)`` seconds, at
+    most ``max_delay``. A wait that the server asks for is kept in full, plus up to a second so that
+    parallel episodes do not retry at the same moment. ``patience`` bounds a whole call in seconds,
+    attempts included. Tests may replace ``sleep`` and ``clock``.
     """
 
     max_attempts: int = 6
@@ -88,7 +89,7 @@ class RetryPolicy:
     jitter: random.Random = field(default_factory=random.Random)
 
     def delay_after(self, attempt: int, retry_after: float | None) -> float:
-        """Seconds to wait after failed attempt number ``attempt`` (the first is 1)."""
+        """Return the seconds to wait after failed attempt number ``attempt`` (the first is 1)."""
         if retry_after is not None:
             return retry_after + self.jitter.uniform(0.0, min(1.0, retry_after))
         top = min(self.max_delay, self.initial_delay * 2.0 ** min(attempt - 1, 30))
