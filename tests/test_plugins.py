@@ -81,6 +81,7 @@ def run(python: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_list_tells_where_names_come_from_and_warns_of_what_is_broken(python: Path) -> None:
     done = run(python, "list", "--json")
     assert done.returncode == 0, done.stderr
@@ -107,6 +108,7 @@ def test_list_tells_where_names_come_from_and_warns_of_what_is_broken(python: Pa
     assert "Does nothing, from elsewhere.  [quiet_plugin 1.0]" in shown
 
 
+@pytest.mark.slow
 @pytest.mark.sandbox
 def test_what_a_plugin_adds_is_played_by_its_name(python: Path, tmp_path: Path) -> None:
     done = run(python, "eval", "three", "--agent", "idle", "--out", str(tmp_path / "out"))
@@ -118,9 +120,10 @@ def test_what_a_plugin_adds_is_played_by_its_name(python: Path, tmp_path: Path) 
     assert done.returncode == 0 and "EQUAL" in done.stdout, done.stdout + done.stderr
     done = run(python, "check", "row-tasks", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert json.loads(done.stdout)["facts"]["reward"].startswith("row_tasks/reward.py:same_output@")
+    assert json.loads(done.stdout)["metadata"]["reward"].startswith("row_tasks/reward.py:same_output@")
 
 
+@pytest.mark.slow
 def test_a_broken_plugin_is_one_error_where_it_is_asked_for(python: Path) -> None:
     done = run(python, "eval", "starter", "--agent", "shaky")
     assert done.returncode == 2 and done.stderr.count("\n") == 1

@@ -38,6 +38,6 @@ def test_a_reward_in_a_file_is_told_and_found_again_by_its_content(tmp_path: Pat
     assert told.startswith(f"{tmp_path.name}/reward.py:score@") and str(file) not in told
     assert pick_reward(told, own, "standard", USUAL) == (told, function)
     file.write_text("def score(task, agent, gold): return 'two'\n")
-    with pytest.raises(UsageError, match="is not there any more: the file is now"):
+    with pytest.raises(UsageError, match="has changed: its file is now"):
         pick_reward(told, own, "standard", USUAL)
     assert pick_reward(None, own, "standard", USUAL)[0] != told

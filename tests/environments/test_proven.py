@@ -225,7 +225,7 @@ def test_check_keeps_what_is_steady_and_episodes_use_it(
     with intercode.make("bash", dataset=dataset) as env:
         for name, kept in (("t/steady", True), *((n, False) for n in list(GOLDS)[1:])):
             env.reset(options={"task": name})
-            assert (env._known() is not None) == kept, name
+            assert (env._cached_gold_states() is not None) == kept, name
         env.reset(options={"task": "t/steady"})
         env.step(GOLDS["t/steady"])
         assert env.score().success

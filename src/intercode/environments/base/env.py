@@ -1,16 +1,23 @@
-"""The base of every environment: Gymnasium's contract, tasks, turns, submitting and scoring."""
+"""The base class of every environment: Gymnasium's contract, tasks, turns, submitting, scoring."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import gymnasium as gym
 
-from intercode.core.errors import EnvironmentStateError, InfrastructureError
+from intercode.core.errors import EnvironmentStateError, InfrastructureError, UsageError
 from intercode.core.types import Brief, Dataset, ExecResult, Network, Profile, Score, State, Task
-from intercode.environments.base import options as choosing
+from intercode.environments.base.options import (
+    check_action,
+    check_choices,
+    instantiate_task,
+    pick_dataset,
+    pick_reward,
+    pick_task,
+)
 from intercode.environments.base.policy import PolicyGuard, PolicySource
 from intercode.environments.base.reward_mode import RewardMode, RewardShaper
 from intercode.environments.base.rewards import RewardFunction
@@ -21,9 +28,9 @@ from intercode.environments.base.snapshots.snapshot import (
 )
 from intercode.environments.base.spaces import FreeText
 from intercode.environments.base.step_info import step_info
-from intercode.environments.base.task_instances import instantiate_task
-from intercode.sandbox.determinism import Determinism
-from intercode.sandbox.supervisor.clock import resolve_determinism
+
+if TYPE_CHECKING:
+    from intercode.sandbox.determinism import Determinism
 
 MAX_ACTION_LENGTH = 1 << 17
 MAX_OBSERVATION_LENGTH = 1 << 21
@@ -31,29 +38,31 @@ SUBMIT = "submit"
 
 
 class InterCodeEnv(gym.Env[str, str]):
-    """Code is the action, execution feedback is the observation.
+    """An environment whose actions are code and whose observations are execution feedback.
 
     ``dataset``: ``name[:subset]``, a file, or a Dataset. ``profile``: ``standard``, or ``original``
-    for the authors' behaviour with its faults. ``image``, ``sandbox``, ``network``: where code runs
-    (None: what the dataset is meant for; no network). ``timeout``: seconds per action.
-    ``max_turns``: an episode is truncated after that many actions (None: never).
+    for the behaviour of the original InterCode package with its faults. ``image``, ``sandbox``,
+    ``network``: where code runs (``image`` None: the dataset's). ``timeout``: seconds for each
+    action. ``max_turns``: an episode is truncated after that many actions (None: never).
     ``reward``: a name, ``package.module:function`` or a function (task, agent, gold) -> Score.
-    ``pay``: when that is paid: at the ``end``, after ``every-turn``, or as each turn's
-    ``difference``. ``deterministic``: True, or settings of sandbox/determinism.py: actions then
-    do the same whenever and wherever they run again. ``hashes``: whether each step tells those of
-    its observation and of the state it left (None: where deterministic). ``policy``: rules over
-    actions (see envs/policy), a TOML file of them or its content; it guides and is no boundary.
-    A subclass says how a session is opened, run, read and closed.
+    ``reward_mode``: when the reward is paid: ``final``, ``per-turn`` or ``delta`` (see
+    reward_mode.py). ``deterministic``: True, or settings of sandbox/determinism.py: the same
+    actions then always give the same observations. ``hashes``: ``info`` has hashes of the
+    observation and the state (None: if deterministic). ``policy``: rules over actions (see
+    docs/policies.md), as a TOML file or its content. A policy guides agents and is no security
+    boundary.
+
+    A subclass opens, runs, reads and closes sessions.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 4}  # type: ignore[misc]
     name: ClassVar[str]
     scoring_version: ClassVar[int] = 1
-    """Raised whenever the same episode would be scored differently."""
-    expects_answer: ClassVar[bool] = (
-        False  # whether what is handed in counts, not the state that is left
-    )
-    task_seed: int | None = None  # the seed that made the current task; None: always the same
+    """Increased by every change after which the same episode is scored differently."""
+    expects_answer: ClassVar[bool] = False
+    """Whether the submitted answer is scored, and not the state of the sandbox."""
+    task_seed: int | None = None
+    """The seed from which the current task was instantiated. None: the task never varies."""
 
     def __init__(
         self,
@@ -72,17 +81,17 @@ class InterCodeEnv(gym.Env[str, str]):
         hashes: bool | None = None,
         policy: PolicySource | None = None,
     ) -> None:
-        given = locals()
-        self._settings = {k: v for k, v in given.items() if k not in ("self", "dataset")}
-        choosing.check_choices(profile, network, render_mode)
-        self.determinism = resolve_determinism(deterministic)
+        arguments = locals()
+        self._settings = {k: v for k, v in arguments.items() if k not in ("self", "dataset")}
+        check_choices(profile, network, render_mode)
+        self.determinism = self._resolve_determinism(deterministic)
         self.hashes = self.determinism is not None if hashes is None else hashes
         self.policy = PolicyGuard(policy, self.name)
-        self.dataset = choosing.pick_dataset(dataset, self.name)
+        self.dataset = pick_dataset(dataset, self.name)
         self.profile, self.sandbox_kind, self.network = profile, sandbox, network
         self.image_name = image or self.dataset.image
         self.timeout, self.max_turns, self.render_mode = timeout, max_turns, render_mode
-        chosen = choosing.pick_reward(reward, self.dataset, profile, f"{self.name}-{profile}")
+        chosen = pick_reward(reward, self.dataset, profile, f"{self.name}-{profile}")
         self.reward_name, self.reward_function = chosen
         self.action_space = FreeText(MAX_ACTION_LENGTH)
         self.observation_space = FreeText(MAX_OBSERVATION_LENGTH)
@@ -96,12 +105,12 @@ class InterCodeEnv(gym.Env[str, str]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
-        """Begin an episode. ``options={"task": …}`` picks one: an int by position, a str by id.
+        """Begin an episode. ``options={"task": …}`` selects the task by position or by id.
 
         Returns the query and ``{"task": id, "index": position}``.
         """
         super().reset(seed=seed)
-        self.index = choosing.pick_task(self.dataset, options or {}, self.np_random)
+        self.index = pick_task(self.dataset, options or {}, self.np_random)
         self._task, self.task_seed = instantiate_task(
             self.dataset.tasks[self.index], seed, self.np_random
         )
@@ -110,19 +119,17 @@ class InterCodeEnv(gym.Env[str, str]):
         self._open_episode(self._task)
         self._running, self._reward_shaper.previous_score = True, 0.0
         self._transcript = [self._task.query]
-        return self._task.query[:MAX_OBSERVATION_LENGTH], {
-            "task": self._task.id,
-            "index": self.index,
-        }
+        info = {"task": self._task.id, "index": self.index}
+        return self._task.query[:MAX_OBSERVATION_LENGTH], info
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Execute code, or submit. The reward is 0 until ``submit``, unless ``pay`` says otherwise.
+        """Execute code, or submit. In the reward mode ``final`` the reward is 0 until ``submit``.
 
-        Raises EnvironmentStateError out of order, InfrastructureError when the box failed (the
-        episode is then over and unscored; ``reset`` begins a new one).
+        Raises EnvironmentStateError if no episode is running, and InfrastructureError if the
+        sandbox failed. The episode is then over and unscored, and ``reset`` begins another.
         """
         self._require_running("step")
-        choosing.check_action(action)
+        check_action(action)
         words = action.split(None, 1)
         if words and words[0] == SUBMIT:
             return self.submit(words[1].strip() if len(words) > 1 else None)
@@ -138,26 +145,24 @@ class InterCodeEnv(gym.Env[str, str]):
         return self._finish_turn(action, result.observation, info, self.score)
 
     def _finish_turn(
-        self, action: str, shown: str, info: dict[str, Any], score: Callable[[], Score]
+        self, action: str, output: str, info: dict[str, Any], score: Callable[[], Score]
     ) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """The end of a turn after which the episode goes on, if there are turns left."""
+        """Finish a turn that does not end the episode, unless it is the last turn allowed."""
         self._turns += 1
         truncated = self.max_turns is not None and self._turns >= self.max_turns
         self._running = not truncated
-        observation = shown[:MAX_OBSERVATION_LENGTH]
+        observation = output[:MAX_OBSERVATION_LENGTH]
         self._transcript += [f"$ {action}", observation]
         info |= self._hash_info(observation)
-        return (
-            observation,
-            self._reward_shaper.reward_after_turn(score, info),
-            False,
-            truncated,
-            info,
-        )
+        reward = self._reward_shaper.reward_after_turn(score, info)
+        return observation, reward, False, truncated, info
 
     def submit(self, answer: str | None = None) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Hand in, with or without an answer: score the state and end the episode, unless the
-        environment refuses the answer: that costs a turn, and ``info`` tells it as ``refused``."""
+        """Submit, with or without an answer: score the state and end the episode.
+
+        An environment may refuse an answer. That costs a turn, the episode continues, and
+        ``info["refused"]`` is true.
+        """
         self._require_running("submit")
         self._answer, self._running = answer, False
         score, action = self.score(), f"{SUBMIT} {answer or ''}".rstrip()
@@ -170,26 +175,29 @@ class InterCodeEnv(gym.Env[str, str]):
         return self.last_observation, self._reward_shaper.reward_for(score), True, False, info
 
     def _answer_refusal(self, score: Score) -> str | None:  # noqa: ARG002
-        """What is told where an answer with this score does not end the episode; None: it does."""
+        """Return the observation for an answer that the environment refuses, None to accept it."""
         return None
 
     def render(self) -> str | None:
-        """The episode so far as text, in ``render_mode='ansi'``."""
+        """Return the transcript of the episode, or None unless ``render_mode`` is ``ansi``."""
         return "\n".join(self._transcript) if self.render_mode == "ansi" else None
 
     def end_episode(self) -> None:
-        """End the episode and free its sandbox; ``reset`` begins another. May be called again."""
+        """End the episode and free its sandbox. ``reset`` begins another. May be called again."""
         self._running = False
         self._close_episode()
 
     def close(self) -> None:
-        """End the episode, and free all there is. May be called again."""
+        """End the episode and free every resource. May be called again."""
         self.end_episode()
 
     def abort(self) -> None:
-        """End what is under way in another thread, which gets InfrastructureError if it can be."""
+        """Interrupt the call that another thread makes, which then raises InfrastructureError.
 
-    # ----------------------------------------------------------- what is more
+        Does nothing in environments that cannot be interrupted.
+        """
+
+    # -------------------------------------------------- beyond Gymnasium's API
     @property
     def task(self) -> Task:
         """The current task. Raises EnvironmentStateError before the first reset."""
@@ -199,14 +207,15 @@ class InterCodeEnv(gym.Env[str, str]):
 
     @property
     def brief(self) -> Brief:
-        """What an agent may know of the current task."""
+        """The part of the current task that an agent may see."""
         notes, task = str(self.task.data.get("notes", "")), self.task
         return Brief(task.id, task.query, self.name, self.max_turns, notes, self.expects_answer)
 
     def score(self) -> Score:
-        """The reward of the state as it is now. Neither ends the episode nor touches it.
+        """Return the score of the present state, and leave state and episode as they are.
 
-        Also after the turn limit. Raises EnvironmentStateError before reset or after close.
+        With several golds, returns the best score. Works after the turn limit, too. Raises
+        EnvironmentStateError before ``reset`` and after ``close``.
         """
         if self._task is None or not self._is_open():
             raise EnvironmentStateError("nothing to score: call reset() first")
@@ -216,60 +225,63 @@ class InterCodeEnv(gym.Env[str, str]):
 
     @property
     def working_directory(self) -> str:
-        """The directory in which the next action runs; empty where there is none."""
+        """The directory in which the next action runs. Empty for environments without one."""
         return ""
 
     def file_diffs(self) -> dict[str, str]:
-        """How the last turn changed each path: for records only, where that was asked for."""
+        """Return how the last turn changed each path. Empty unless ``record_diffs`` is set."""
         return {}
 
     @property
     def last_observation(self) -> str:
-        """What the last executed action printed; empty before the first."""
+        """The observation of the last executed action. Empty before the first."""
         return self._last_result.observation[:MAX_OBSERVATION_LENGTH] if self._last_result else ""
 
     def snapshot(self) -> Snapshot:
-        """Keep this moment of the running episode: ``restore`` comes back to it, also in another
-        environment. Raises EnvironmentStateError where no episode is running."""
+        """Save the state of the running episode, for ``restore`` of this or another environment.
+
+        Raises EnvironmentStateError if no episode is running.
+        """
         self._require_running("snapshot")
-        held, left_behind, release = self._capture()
-        state = self.np_random.bit_generator.state
+        captured, omitted_processes, release = self._capture()
         return Snapshot(
-            self.index, self.task, self.task_seed, self._turns, self._last_result,
-            tuple(self._transcript), state, self._reward_shaper.previous_score, held, left_behind, release,
+            index=self.index, task=self.task, task_seed=self.task_seed, turns=self._turns,
+            last_result=self._last_result, transcript=tuple(self._transcript),
+            random_state=self.np_random.bit_generator.state,
+            previous_score=self._reward_shaper.previous_score, captured=captured,
+            omitted_processes=omitted_processes, release=release,
         )  # fmt: skip
 
     def restore(self, snapshot: Snapshot, *, consume: bool = False) -> None:
-        """Go on from a snapshot of this dataset, whatever happened since. ``last``: nobody will
-        restore it again, so that what it holds need not be copied."""
+        """Continue from a snapshot of this dataset.
+
+        ``consume``: the snapshot will not be restored again, so that its files need not be copied.
+        """
         self._close_episode()
-        self.index, self._turns, self._last_result = (
-            snapshot.index,
-            snapshot.turns,
-            snapshot.last_result,
-        )
-        self._task, self.task_seed, self._answer = snapshot.task, snapshot.task_seed, None
-        self._transcript, self._reward_shaper.previous_score = (
-            list(snapshot.transcript),
-            snapshot.previous_score,
-        )
+        self.index, self._turns = snapshot.index, snapshot.turns
+        self._last_result, self._answer = snapshot.last_result, None
+        self._task, self.task_seed = snapshot.task, snapshot.task_seed
+        self._transcript = list(snapshot.transcript)
+        self._reward_shaper.previous_score = snapshot.previous_score
         self.np_random.bit_generator.state = snapshot.random_state
         self._restore_captured(snapshot.captured, consume)
         self._running = True
 
     def fork(self, n: int = 1) -> list[Self]:
-        """``n`` environments in the state of this one, each on its own from here. The caller closes
-        them."""
+        """Return ``n`` independent environments in the state of this one. The caller closes them.
+
+        Raises EnvironmentStateError if no episode is running, UsageError if ``n`` is less than 1.
+        """
         makers = repeat_factory(self.new_like, n)
         with self.snapshot() as snapshot:
             return restore_into_new(makers, snapshot)
 
     def new_like(self) -> Self:
-        """An environment with the same dataset and settings, in which nothing has begun."""
+        """Return an environment with the same dataset and settings, before its first ``reset``."""
         return type(self)(self.dataset, **self._settings)
 
     def result_metadata(self) -> dict[str, Any]:
-        """What every result of this environment has to name."""
+        """Return the metadata that every result of this environment records."""
         return {
             "environment": self.name, "profile": self.profile, "reward": self.reward_name,
             "scoring": f"{self.name}-{self.scoring_version}", "dataset": self.dataset.name,
@@ -278,25 +290,38 @@ class InterCodeEnv(gym.Env[str, str]):
         }  # fmt: skip
 
     # ------------------------------------------------------ for the subclass
+    def _resolve_determinism(
+        self, setting: bool | Mapping[str, Any] | Determinism
+    ) -> Determinism | None:
+        """Return the settings for ``deterministic``. Environments with a sandbox override this."""
+        if setting is not False:
+            raise UsageError(f"the environment {self.name!r} runs no sandbox: omit deterministic")
+        return None
+
     @abstractmethod
     def _open_episode(self, task: Task) -> None:
-        """Open a fresh box and session for a task."""
+        """Open a new sandbox and session for a task."""
 
     @abstractmethod
     def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
-        """What ``_resume`` needs to go on from here, what is left behind, and how to free it."""
+        """Save the episode for a snapshot.
+
+        Returns what ``_restore_captured`` needs, the names of what it cannot hold, and a function
+        that frees it.
+        """
 
     @abstractmethod
     def _restore_captured(self, captured: Any, consume: bool) -> None:
-        """Open the episode that was held; unless it is the last time, without touching it."""
+        """Open the episode that ``_capture`` saved, without changing ``captured`` unless
+        ``consume``."""
 
     @abstractmethod
     def _close_episode(self) -> None:
-        """Close them; may be called when nothing is open."""
+        """Close sandbox and session. Does nothing if they are not open."""
 
     @abstractmethod
     def _is_open(self) -> bool:
-        """Whether there is a state to score."""
+        """Return whether there is a state to score."""
 
     @abstractmethod
     def _execute(self, action: str) -> ExecResult:
@@ -304,21 +329,21 @@ class InterCodeEnv(gym.Env[str, str]):
 
     @abstractmethod
     def _changes(self) -> list[str]:
-        """Paths that the episode has changed so far, sorted."""
+        """Return the paths that the episode has changed, sorted."""
 
     @abstractmethod
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
-        """What the agent has left behind, read without touching it."""
+        """Return the state that the agent has reached, without changing it."""
 
     @abstractmethod
     def _gold_states(self, task: Task) -> list[State]:
-        """What each gold leaves behind, run where the agent cannot see it."""
+        """Return the state that each gold reaches, from runs that the agent cannot observe."""
 
     def _hash_info(self, observation: str) -> dict[str, Any]:  # noqa: ARG002
-        """``hashes`` of an observation and of the state, where they are wanted."""
+        """Return ``hashes`` of the observation and the state for ``info``, if they are enabled."""
         return {}
 
     # ------------------------------------------------------------- internals
-    def _require_running(self, what: str) -> None:
+    def _require_running(self, method: str) -> None:
         if not self._running:
-            raise EnvironmentStateError(f"{what} without a running episode: call reset() first")
+            raise EnvironmentStateError(f"{method} without a running episode: call reset() first")

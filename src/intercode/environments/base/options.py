@@ -1,8 +1,10 @@
-"""Which task an episode plays."""
+"""Resolves what environments are given by name: datasets, rewards, tasks and other options."""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 from numpy.random import Generator
@@ -11,12 +13,12 @@ from intercode import datasets
 from intercode.core import registry
 from intercode.core.errors import UsageError
 from intercode.core.registry import unknown_name_error
-from intercode.core.types import Dataset
+from intercode.core.types import Dataset, FileEntry, Task
 from intercode.environments.base.rewards import REWARDS, RewardFunction
 
 
 def pick_dataset(dataset: str | Dataset, environment: str) -> Dataset:
-    """The dataset of an environment, by name or as it is. Raises UsageError where it is empty."""
+    """Return the dataset of an environment. Raises UsageError if it has no tasks."""
     picked = datasets.load(dataset, environment) if isinstance(dataset, str) else dataset
     if not picked.tasks:
         raise UsageError(f"the dataset {picked.name!r} holds no task")
@@ -24,22 +26,25 @@ def pick_dataset(dataset: str | Dataset, environment: str) -> Dataset:
 
 
 def pick_reward(
-    reward: str | RewardFunction | None, dataset: Dataset, profile: str, usual: str
+    reward: str | RewardFunction | None, dataset: Dataset, profile: str, default: str
 ) -> tuple[str, RewardFunction]:
-    """The name of the reward as results tell it, and its function: what was asked for, by name, by
-    reference or as it is; else the dataset's own (``standard`` only), else the usual one.
+    """Return the name of a reward as results record it, and its function.
 
-    A name that a result told is understood, too, where it is the dataset's own. Raises UsageError
-    for a name, reference or file that is not there, and for one that has changed since.
+    ``reward`` is a name, a reference or a function. None selects the dataset's own reward in the
+    ``standard`` profile, else ``default``. The recorded name of a dataset's own reward, which ends
+    in a digest of its file, is a valid name as well.
+
+    Raises UsageError for an unknown name, for a file that cannot be read, and for a recorded name
+    whose file has changed.
     """
     own = dataset.reward if profile == "standard" else None
     if isinstance(reward, str) and own is not None and registry.is_file_reference(own):
-        now = registry.portable_reference(own)
-        if reward != now and reward.partition("@")[0] == now.partition("@")[0]:
-            raise UsageError(f"the reward {reward} is not there any more: the file is now {now}")
-        reward = None if reward == now else reward
+        current = registry.portable_reference(own)
+        if reward != current and reward.partition("@")[0] == current.partition("@")[0]:
+            raise UsageError(f"the reward {reward} has changed: its file is now {current}")
+        reward = None if reward == current else reward
     if reward is None:
-        reward = own or usual
+        reward = own or default
     if not isinstance(reward, str):
         return reward.__qualname__, reward
     function: RewardFunction = REWARDS.load(reward)
@@ -47,11 +52,12 @@ def pick_reward(
 
 
 def pick_task(dataset: Dataset, options: Mapping[str, Any], random: Generator) -> int:
-    """The position of the task that ``reset`` is asked for: drawn for None, an int as it is, a str
-    by its id.
+    """Return the position of the task that the options of ``reset`` select.
 
-    Raises UnknownNameError for another option and for an id that is not there (with the near one),
-    UsageError for a position out of range or another type.
+    ``options["task"]`` is a position or an id. None draws a task at random.
+
+    Raises UnknownNameError for any other option and for an unknown id, UsageError for a position
+    out of range and for a value of another type.
     """
     for name in options:
         if name != "task":
@@ -71,14 +77,37 @@ def pick_task(dataset: Dataset, options: Mapping[str, Any], random: Generator) -
     return int(choice)
 
 
+def instantiate_task(task: Task, seed: int | None, random: Generator) -> tuple[Task, int | None]:
+    """Return the task that an episode plays, and the seed from which it was made.
+
+    Without ``seed``, a task that varies is made from a random number. The seed is None for a task
+    that never varies.
+    """
+    if task.instantiate is None:
+        return task, None
+    task_seed = int(random.integers(1 << 53)) if seed is None else seed
+    return task.instantiate(task, task_seed), task_seed
+
+
+def initial_file_entries(task: Task) -> dict[str, FileEntry]:
+    """Return the entries of the files in ``task.initial_files`` and of their directories."""
+    entries = {}
+    for path, (content, mode) in task.initial_files.items():
+        for parent in PurePosixPath(path).parents[:-1]:
+            entries[str(parent)] = FileEntry("dir", 0o755)
+        digest = hashlib.sha256(content).hexdigest()
+        entries[path] = FileEntry("file", mode, len(content), digest)
+    return entries
+
+
 def check_action(action: object) -> None:
-    """Raises UsageError for an action that is no text."""
+    """Raise UsageError unless an action is a string."""
     if not isinstance(action, str):
         raise UsageError(f"an action is a str of code, not {type(action).__name__}")
 
 
 def check_choices(profile: str, network: str, render_mode: str | None) -> None:
-    """Raises UnknownNameError for a setting that is none of those there are."""
+    """Raise UnknownNameError for a setting that is not one of its choices."""
     if profile not in ("standard", "original"):
         raise unknown_name_error("profile", profile, ["standard", "original"])
     if network not in ("none", "host"):

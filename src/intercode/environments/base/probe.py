@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from intercode.core.errors import GoldError
 from intercode.core.types import FileEntry, Task
-from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sandbox.contract import Sandbox
 
 PROBE_TIMEOUT = 60.0
 """What a look may take."""
@@ -30,8 +30,8 @@ done"""
 
 def run_probe(
     task: Task,
-    sandbox: SupervisedSandbox,
-    open_pristine: Callable[[], SupervisedSandbox],
+    sandbox: Sandbox,
+    open_pristine: Callable[[], Sandbox],
     gold: bool,
 ) -> str:
     """What the look of ``task`` prints of the state of ``box``; empty where the task has none.
@@ -50,7 +50,7 @@ def run_probe(
             return _run_probe_script(task, fresh, gold)
 
 
-def _run_probe_script(task: Task, box: SupervisedSandbox, gold: bool) -> str:
+def _run_probe_script(task: Task, box: Sandbox, gold: bool) -> str:
     result = box.run([_BASH, "-c", task.probe or ""], timeout=PROBE_TIMEOUT)
     if gold and not result.ok:
         how = f"did not end within {PROBE_TIMEOUT:g} s" if result.timed_out else "failed"
@@ -62,7 +62,7 @@ def _run_probe_script(task: Task, box: SupervisedSandbox, gold: bool) -> str:
 
 
 def copy_changes(
-    source: SupervisedSandbox, target: SupervisedSandbox, paths: tuple[str, ...]
+    source: Sandbox, target: Sandbox, paths: tuple[str, ...]
 ) -> None:
     """Lay what ``source`` has changed at and below ``paths`` over ``target``, which has the same
     image and layers. Nothing may run in either."""
@@ -82,7 +82,7 @@ def copy_changes(
     )
 
 
-def _tar_changes(box: SupervisedSandbox, changes: dict[str, FileEntry]) -> bytes:
+def _tar_changes(box: Sandbox, changes: dict[str, FileEntry]) -> bytes:
     """Files, directories, links and FIFOs of a box as a tar; what is nothing of these stays out."""
     kinds = {"dir": tarfile.DIRTYPE, "link": tarfile.SYMTYPE, "fifo": tarfile.FIFOTYPE}
     whole = io.BytesIO()

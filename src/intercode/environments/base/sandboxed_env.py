@@ -1,14 +1,14 @@
-"""Environments whose code runs in a sandbox: images, places, snapshots."""
+"""The base class of environments whose code runs in a sandbox: images, workspaces, snapshots."""
 
 from __future__ import annotations
 
 import platform
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from intercode.core.errors import UsageError
 from intercode.core.types import Dataset, ExecResult, Image, Layer, Task, to_jsonable
@@ -16,8 +16,7 @@ from intercode.environments.base.diffs.file_diffs import FileDiffs
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.hashes import observation_hash, state_hash
 from intercode.environments.base.layers import task_layer
-from intercode.environments.base.options import pick_task
-from intercode.environments.base.recycling import acquire_sandbox
+from intercode.environments.base.options import instantiate_task, pick_task
 from intercode.environments.base.snapshots import storage
 from intercode.environments.base.snapshots.files import (
     CopiedFiles,
@@ -26,24 +25,28 @@ from intercode.environments.base.snapshots.files import (
     should_seal,
 )
 from intercode.environments.base.snapshots.snapshot import Snapshot
-from intercode.environments.base.task_instances import instantiate_task
-from intercode.environments.base.workspaces import Prewarmer, Workspace
+from intercode.environments.base.workspaces import Prewarmer, Workspace, acquire_sandbox
 from intercode.sandbox import SandboxSpec, tier_of
+from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.images.build.on_demand import resolve_or_build
 from intercode.sandbox.images.recipes.packaged import is_pinned
-from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sandbox.supervisor.clock import resolve_determinism
 from intercode.sessions.base import Session
 
+if TYPE_CHECKING:
+    from intercode.sandbox.determinism import Determinism
+
 _WORKSPACES_PER_EPISODE = 2
-"""Places that one episode takes: the agent's and the gold's. An environment that takes more is used
-again, and gets the next one made ready as well."""
+"""Workspaces that one episode takes: the agent's and the gold's. An environment that takes more
+plays further episodes, and then prewarms a workspace whenever it takes one."""
 
 
 class SandboxedEnv(InterCodeEnv):
-    """Opens a place (a box and its session) per episode, the next one ahead of need.
+    """An environment that runs code in a workspace: a sandbox with a session.
 
-    ``reuse``: boxes are renewed in place between episodes (see reuse.py), not made anew. ``diffs``:
-    ``file_diffs`` tells how each turn changed its files. The other settings are InterCodeEnv's.
+    ``recycle``: sandboxes are reset in place between episodes, not created anew (see
+    workspaces.py). ``record_diffs``: ``file_diffs`` returns how each turn changed its files. The
+    other settings are those of InterCodeEnv.
     """
 
     def __init__(
@@ -65,7 +68,7 @@ class SandboxedEnv(InterCodeEnv):
 
     @cached_property
     def image(self) -> Image:
-        """The root file system, built or unpacked when it is first needed."""
+        """The root file system. Built or unpacked on first use."""
         return resolve_or_build(self.image_name)
 
     @cached_property
@@ -90,63 +93,67 @@ class SandboxedEnv(InterCodeEnv):
 
     @property
     def _recycles(self) -> bool:
-        """Whether boxes serve again: containers do unasked, unless they have to be repeatable."""
+        """Whether sandboxes are recycled. Containers always are, unless deterministic."""
         return self.determinism is None if self._tier.startswith("container/") else self.recycle
 
     @property
     def working_directory(self) -> str:
         return self._workspace.session.cwd if self._workspace else ""
 
+    def _resolve_determinism(
+        self, setting: bool | Mapping[str, Any] | Determinism
+    ) -> Determinism | None:
+        return resolve_determinism(setting)
+
     # ------------------------------------------------------ for the subclass
     @abstractmethod
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
-        """What every box of an episode is made of."""
+        """Return the specification of every sandbox of an episode."""
 
     @abstractmethod
-    def _open_session(self, box: SupervisedSandbox, task: Task, state: Any) -> Session:
-        """The session in a box; from a state of ``Session.state`` if one is given."""
+    def _open_session(self, sandbox: Sandbox, task: Task, state: Any) -> Session:
+        """Open a session, in the state that ``Session.state`` returned if ``state`` is given."""
 
-    # ------------------------------------------------------------- the episode
+    # ----------------------------------------------------------- the episode
     def _open_episode(self, task: Task) -> None:
         self._spec = self._spec_for(task)
         self._workspace = self._acquire_workspace()
 
     def _spec_for(self, task: Task) -> SandboxSpec:
-        """What every box of an episode of the task is made of."""
-        fixed = self.determinism
-        now = fixed.fixed_time if fixed else None
+        """Return the specification of every sandbox of an episode of this task."""
+        determinism = self.determinism
+        now = determinism.fixed_time if determinism else None
         spec = self._make_spec(tuple(task_layer(s, self.image, now) for s in task.files))
-        if fixed is not None:
-            spec = replace(spec, determinism=fixed, hostname=fixed.hostname)
+        if determinism is not None:
+            spec = replace(spec, determinism=determinism, hostname=determinism.hostname)
         return spec
 
     @property
     def _prewarm_key(self) -> Any:
-        """What a place that was made ready must have been made for."""
+        """What a prewarmed workspace must have been made for, to be used for this episode."""
         return self._spec, self.task.cwd, self.task.setup
 
     def _acquire_workspace(self) -> Workspace:
-        """A fresh box with its session; the next one is then made ready in the background."""
+        """Return a pristine workspace, and start to prewarm the next one."""
         spec, task = self._spec, self.task
         key = self._prewarm_key
-        place = self._prewarmer.take(key, lambda: self._create_workspace(spec, task))
+        workspace = self._prewarmer.take(key, lambda: self._create_workspace(spec, task))
         self._workspaces_opened += 1
         if self._workspaces_opened % 2 or self._workspaces_opened > _WORKSPACES_PER_EPISODE:
             self._prewarmer.prepare(key, lambda: self._create_workspace(spec, task))
-        return place
+        return workspace
 
     def _create_workspace(self, spec: SandboxSpec, task: Task) -> Workspace:
-        box = acquire_sandbox(spec, self.sandbox_kind, self.recycle)
+        sandbox = acquire_sandbox(spec, self.sandbox_kind, self.recycle)
         try:
-            return Workspace(
-                box, self._open_session(box, self._with_image_cwd(task), None), self.recycle
-            )
+            session = self._open_session(sandbox, self._with_image_cwd(task), None)
+            return Workspace(sandbox, session, self.recycle)
         except BaseException:
-            box.close()
+            sandbox.close()
             raise
 
     def _with_image_cwd(self, task: Task) -> Task:
-        """A task that names no directory begins in its image's."""
+        """Return the task with the working directory of the image, if it names none itself."""
         return replace(task, cwd=self.image.cwd) if task.cwd == "/" else task
 
     def _close_episode(self) -> None:
@@ -159,44 +166,40 @@ class SandboxedEnv(InterCodeEnv):
         self._prewarmer.close()
 
     def set_last_result(self, result: ExecResult) -> None:
-        """Take note of what was run in ``box`` by other means than a step: it is what was shown
-        last, and what a reward that looks at output looks at."""
+        """Set the output that a reward sees, for code that did not run by ``step``."""
         self._last_result = result
 
     @property
-    def sandbox(self) -> SupervisedSandbox:
-        """The box of the running episode. Raises EnvironmentStateError where none runs."""
-        self._require_running("box")
+    def sandbox(self) -> Sandbox:
+        """The sandbox of the running episode. Raises EnvironmentStateError if none is running."""
+        self._require_running("sandbox")
         return self._current_workspace.sandbox
 
     def abort(self) -> None:
-        place = self._workspace
-        if place is not None:
-            place.sandbox.close()
+        workspace = self._workspace
+        if workspace is not None:
+            workspace.sandbox.close()
 
     def _is_open(self) -> bool:
         return self._workspace is not None
 
     def _execute(self, action: str) -> ExecResult:
-        here = self._current_workspace
-        if self.record_diffs and (self._file_diffs is None or self._file_diffs[0] is not here):
-            self._file_diffs = (
-                here,
-                FileDiffs(here.sandbox),
-            )  # an episode that begins, or is gone back to
-        return here.session.run(action, self.timeout)
+        workspace = self._current_workspace
+        # another workspace: an episode begins, or was restored
+        if self.record_diffs and (self._file_diffs is None or self._file_diffs[0] is not workspace):
+            self._file_diffs = workspace, FileDiffs(workspace.sandbox)
+        return workspace.session.run(action, self.timeout)
 
     def file_diffs(self) -> dict[str, str]:
-        watched = self._file_diffs
-        return (
-            {} if watched is None or watched[0] is not self._workspace else watched[1].next_turn()
-        )
+        if self._file_diffs is None or self._file_diffs[0] is not self._workspace:
+            return {}
+        return self._file_diffs[1].next_turn()
 
     def _hash_info(self, observation: str) -> dict[str, Any]:
         if not self.hashes:
             return {}
-        box, session = self._current_workspace.sandbox, self._current_workspace.session
-        state = state_hash(box.changes(), session.cwd, session.state_text())
+        sandbox, session = self._current_workspace.sandbox, self._current_workspace.session
+        state = state_hash(sandbox.changes(), session.cwd, session.state_text())
         return {"hashes": {"observation": observation_hash(observation), "state": state}}
 
     def _changes(self) -> list[str]:
@@ -207,55 +210,59 @@ class SandboxedEnv(InterCodeEnv):
         assert self._workspace is not None
         return self._workspace
 
-    # --------------------------------------------------------------- snapshots
+    # ------------------------------------------------------------- snapshots
     def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
-        """Small files are copied; many or large ones are sealed, for which the episode moves on to
-        a new box: not where something else runs in this one, nor where it has to be repeatable, as
-        the shell has another process id afterwards."""
-        place = self._current_workspace
-        state, left = place.session.state(), place.sandbox.processes()
-        if left or self.determinism is not None or not should_seal(place.sandbox):
-            kept: SnapshotFiles = CopiedFiles(place.sandbox)
-            return (self._spec, kept, state), left, kept.close
-        place.session.close()
-        kept = SealedFiles(place.sandbox)
+        """Copy few and small files, and seal many or large ones as a layer.
+
+        Sealing moves the episode to a new sandbox, in which the shell has another process id. So
+        nothing is sealed if background processes run or the episode is deterministic.
+        """
+        workspace = self._current_workspace
+        state, processes = workspace.session.state(), workspace.sandbox.processes()
+        if processes or self.determinism is not None or not should_seal(workspace.sandbox):
+            files: SnapshotFiles = CopiedFiles(workspace.sandbox)
+            return (self._spec, files, state), processes, files.close
+        workspace.session.close()
+        files = SealedFiles(workspace.sandbox)
         self._workspace = None
         try:
-            self._restore_captured((self._spec, kept, state))
+            self._restore_captured((self._spec, files, state))
         except BaseException:
-            kept.close()
+            files.close()
             raise
-        return (self._spec, kept, state), left, kept.close
+        return (self._spec, files, state), processes, files.close
 
     def _restore_captured(self, captured: Any, consume: bool = False) -> None:
         if isinstance(captured, storage.StoredSnapshot):
             spec = self._spec_for(self.task)
             captured = spec, captured.files(spec, self.sandbox_kind), captured.state
-        self._spec, kept, state = captured
-        box: SupervisedSandbox = kept.open_last() if consume else kept.open()
+        self._spec, files, state = captured
+        sandbox: Sandbox = files.open_last() if consume else files.open()
         try:
-            self._workspace = Workspace(
-                box, self._open_session(box, self._with_image_cwd(self.task), state)
-            )
+            session = self._open_session(sandbox, self._with_image_cwd(self.task), state)
+            self._workspace = Workspace(sandbox, session)
         except BaseException:
-            box.close()
+            sandbox.close()
             raise
 
     def save_snapshot(self, snapshot: Snapshot, directory: str | Path) -> None:
-        """Write a snapshot of this environment to an empty directory, from which an environment
-        with the same dataset, profile and image can load it, in another process too.
+        """Write a snapshot of this environment to an empty directory.
 
-        A Python interpreter is not kept: its actions are run again. Raises UsageError.
+        ``load_snapshot`` of an environment with the same dataset, profile and image reads it, also
+        in another process. A Python interpreter is not saved: its actions run again. Raises
+        UsageError if the directory is not empty or cannot be written.
         """
         if isinstance(snapshot.captured, storage.StoredSnapshot):
-            raise UsageError(f"this snapshot is in {snapshot.captured.path} already: copy that")
-        kept, state = self._captured_parts(snapshot.captured)
-        with kept.open() as box:
-            storage.write_snapshot(Path(directory), snapshot, self.result_metadata(), box, state)
+            path = snapshot.captured.path
+            raise UsageError(f"this snapshot is stored in {path} already: copy that directory")
+        files, state = self._captured_parts(snapshot.captured)
+        with files.open() as sandbox:
+            metadata = self.result_metadata()
+            storage.write_snapshot(Path(directory), snapshot, metadata, sandbox, state)
 
-    def _captured_parts(self, held: Any) -> tuple[SnapshotFiles, Any]:
-        """Files and session of what ``_hold`` gave."""
-        return held[1], held[2]
+    def _captured_parts(self, captured: Any) -> tuple[SnapshotFiles, Any]:
+        """Return the files and the session state of what ``_capture`` returned."""
+        return captured[1], captured[2]
 
     def load_snapshot(self, directory: str | Path) -> Snapshot:
         """Load a snapshot from a directory, for ``restore``.

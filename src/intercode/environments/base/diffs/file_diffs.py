@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from intercode.core.types import FileEntry
 from intercode.environments.base.diffs.change_text import UNKNOWN_STATE, describe_change
 from intercode.environments.base.diffs.lower_layers import MAX_FILE_BYTES, PathState, read_lower
-from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sandbox.contract import Sandbox
 
 MAX_PATHS, MAX_DIFF_BYTES = 20, 64 << 10
 """Paths that are told of one turn, and bytes of diff."""
@@ -27,7 +27,7 @@ class FileDiffs:
     Raises InfrastructureError, here and later, when the box has failed.
     """
 
-    def __init__(self, box: SupervisedSandbox) -> None:
+    def __init__(self, box: Sandbox) -> None:
         self._sandbox = box
         self._roots = box.base_trees
         self._contents: dict[str, bytes] = {}

@@ -1,1 +1,1 @@
-"""How recorded episodes of an environment are replayed and compared with their record."""
+"""Replay of recorded episodes: the rules of an environment, and the comparison with the record."""

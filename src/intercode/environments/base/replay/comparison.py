@@ -1,4 +1,4 @@
-"""Compares re-executed steps with their record, and names why a step differs."""
+"""Compares re-executed steps with their record and finds the cause of a difference."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 REWARD_TOLERANCE = 0.01 + 1e-9
-"""Rewards that differ by at most this count as equal: the authors' are sums of rounded parts."""
+"""Rewards that differ by at most this much count as equal: the authors' rewards are sums of
+rounded parts."""
 
 
 @dataclass(frozen=True)
 class StepComparison:
-    """One re-executed step beside its record. A reward of None was not recorded."""
+    """One re-executed step beside its record. A reward of None was not recorded.
+
+    ``native``: the episode was recorded by this package and not by the authors. ``equivalent``: the
+    observations differ as texts but count as equal (see ``ReplayRules.same``). ``parts`` are the
+    parts of the replayed reward, for episodes of the authors.
+    """
 
     task: str
     turn: int
@@ -28,9 +34,8 @@ class StepComparison:
     recorded_hashes: Mapping[str, str] = field(default_factory=dict)
     replayed_hashes: Mapping[str, str] = field(default_factory=dict)
     equivalent: bool = False
-    """Whether the observations, though not the same text, count as equal (see rules.py)."""
+
     parts: Mapping[str, float] = field(default_factory=dict)
-    """What the reward of an episode of others is made of, now that it was scored again."""
 
     @property
     def same_observation(self) -> bool:
@@ -38,7 +43,7 @@ class StepComparison:
 
     @property
     def same_reward(self) -> bool:
-        """Equal to 0.01 for the authors' logs, exactly for our own."""
+        """Whether the rewards are equal: to 0.01 for the authors' logs, exactly for our own."""
         a, b = self.recorded_reward, self.replayed_reward
         return a is None or (
             b is not None and abs(a - b) <= (0.0 if self.native else REWARD_TOLERANCE)
@@ -46,7 +51,7 @@ class StepComparison:
 
     @property
     def same_hashes(self) -> bool:
-        """Whether every recorded hash came again; true where none was recorded."""
+        """Whether every recorded hash is equal again. True where none was recorded."""
         return all(self.replayed_hashes.get(k) == v for k, v in self.recorded_hashes.items())
 
     @property
@@ -55,7 +60,7 @@ class StepComparison:
 
     @property
     def differs_in(self) -> list[str]:
-        """``observation``, ``reward``, ``state``: those that did not come again."""
+        """Those of ``observation``, ``reward`` and ``state`` that differ from the record."""
         state = "state"
         found = {
             "observation": not self.same_observation,
@@ -81,7 +86,7 @@ _DATES = re.compile(
 
 
 def difference_cause(step: StepComparison) -> str:
-    """One of a fixed set of causes."""
+    """Return the first cause of a difference that the texts show, out of a fixed set."""
     for name, pattern in _ACTION_CAUSES:
         if re.search(pattern, step.action):
             return name

@@ -1,4 +1,4 @@
-"""What is particular to re-executing one environment's recorded episodes."""
+"""Rules for replaying recorded episodes, and the registry of each environment's rules."""
 
 from __future__ import annotations
 
@@ -26,31 +26,35 @@ REPLAY_RULES = Registry(
 )
 
 REACT_OBSERVATION_LIMIT = 350
-"""Characters of an observation that the authors' ReAct logs keep."""
+"""Characters of an observation that the authors' ReAct logs hold."""
 _EXECUTE = re.compile(r"execute\[(.*)\]", re.DOTALL)
 
 
 class ReplayRules:
-    """How the steps of a record become actions again, and when two observations count as equal.
+    """How recorded steps become actions again, and when two observations count as equal.
 
-    One object replays many episodes, side by side in threads: it keeps nothing of an episode.
-    ``reusable``: an environment that has played one episode plays the next as a new one would.
+    One object replays many episodes, in several threads at once, and has no state of an episode.
+    ``reusable``: an environment that has played one episode plays the next one as a new environment
+    would.
     """
 
     reusable: ClassVar[bool] = False
 
     def dataset(self, name: str) -> str:
-        """Our name of the dataset that a record calls ``name``."""
+        """Return our name of the dataset that a record calls ``name``."""
         return name
 
     def settings(self, trajectory: Trajectory) -> Mapping[str, Any]:  # noqa: ARG002
-        """What the environment of an episode of others is to be given beyond the common options,
+        """Return settings for the environment of an authors' episode beyond the common options,
         such as the ``reward`` with which it was scored."""
         return {}
 
     def executed_step(self, trajectory: Trajectory, step: Step) -> Step:
-        """A step as the environment saw it: the authors' ReAct logs keep the wrapping of the
-        action, and a reward of 0 for steps that were never scored."""
+        """Return a step as the environment executed it.
+
+        The authors' ReAct logs hold the action with its wrapping, and a reward of 0 for steps that
+        were never scored.
+        """
         if trajectory.run.get("source") != "authors" or trajectory.run.get("agent") != "react":
             return step
         if wrapped := _EXECUTE.fullmatch(step.action):
@@ -58,8 +62,8 @@ class ReplayRules:
         return step
 
     def play(self, env: InterCodeEnv, step: Step) -> tuple[str, float | None]:
-        """Execute a step of others once more: its observation, and its reward where one was
-        recorded."""
+        """Execute a step of the authors again. Return its observation, and its reward where one
+        was recorded."""
         if step.action.split(None, 1)[:1] == [SUBMIT]:
             observation = env.last_observation
         else:
@@ -67,19 +71,24 @@ class ReplayRules:
         return observation, None if step.reward is None else env.score().value
 
     def play_and_score(self, env: InterCodeEnv, step: Step) -> tuple[str, Score | None]:
-        """As ``play``, with the whole score, for rules whose ``settled`` looks at its parts."""
+        """Do as ``play``, and return the whole score, for rules whose ``review_checks`` needs
+        its parts."""
         observation, reward = self.play(env, step)
         return observation, None if reward is None else Score(reward)
 
     def review_checks(
-        self, trajectory: Trajectory, checks: list[StepComparison]
+        self,
+        trajectory: Trajectory,  # noqa: ARG002
+        checks: list[StepComparison],
     ) -> list[StepComparison]:
-        """The steps of an episode of others once all of them have been executed: the place to see
-        what only the whole episode shows, such as the scorer with which it was recorded."""
+        """Return the steps of an authors' episode after all of them were executed.
+
+        Rules override this for what only the whole episode shows, such as the scorer of the record.
+        """
         return checks
 
     def logged_observation(self, trajectory: Trajectory, step: Step, observation: str) -> str:
-        """What the record would have kept of an observation."""
+        """Return an observation as the record would hold it."""
         if (
             len(step.observation) == REACT_OBSERVATION_LIMIT
             and trajectory.run.get("agent") == "react"
@@ -88,24 +97,25 @@ class ReplayRules:
         return observation
 
     def same(self, recorded: str, replayed: str) -> bool:
-        """Whether two observations of an episode of others count as equal."""
+        """Return whether two observations of an authors' episode count as equal."""
         return recorded == replayed
 
     def stable(self, trajectory: Trajectory, turn: int) -> bool | None:  # noqa: ARG002
-        """Whether a step must come again wherever it is executed; None where nobody knows."""
+        """Return whether a step must give the same result on every machine, or None where that
+        is unknown."""
         return None
 
     def notes(self, steps: Sequence[StepComparison]) -> list[str]:  # noqa: ARG002
-        """What else the replayed steps of a file (``replay.StepCheck``) show, in sentences."""
+        """Return further findings on the replayed steps of a file, in sentences."""
         return []
 
     def cause(self, step: StepComparison) -> str:
-        """Why a step differs from its record: one of a fixed set of causes."""
+        """Return the cause of a step's difference from its record, out of a fixed set."""
         return difference_cause(step)
 
 
 def replay_rules_for(trajectory: Trajectory) -> ReplayRules:
-    """The rules of the environment in which an episode was recorded."""
+    """Return the rules of the environment in which an episode was recorded."""
     name = recorded_environment(trajectory)
     if name not in REPLAY_RULES and name in ENVIRONMENTS:
         return ReplayRules()
@@ -114,5 +124,5 @@ def replay_rules_for(trajectory: Trajectory) -> ReplayRules:
 
 
 def recorded_environment(trajectory: Trajectory) -> str:
-    """Our name of the environment in which an episode was recorded."""
+    """Return our name of the environment in which an episode was recorded."""
     return str(trajectory.run.get("environment") or "bash").removeprefix("ic_")

@@ -1,55 +1,52 @@
-"""Ways to keep the files of a box for boxes to come: as a copy, or sealed as a layer."""
+"""Keeps the files of a sandbox for a snapshot: as a copy, or sealed as a layer."""
 
 from __future__ import annotations
 
-from typing import Protocol, TypeGuard
+from typing import Protocol
 
-from intercode.sandbox import SandboxSpec
-from intercode.sandbox.namespace.sandbox import NamespaceSandbox
-from intercode.sandbox.namespace.sandbox import MAX_SEALED_LAYERS, SealedLayer
-from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sandbox.contract import Sandbox, SealedLayer
 
 _MAX_COPIED_FILES, _MAX_COPIED_BYTES = 100, 1 << 20
-"""Files and bytes up to which copying costs no more than moving the episode to a new box."""
+"""Up to so many files and bytes, a copy costs no more than moving the episode to a new sandbox."""
 
 
 class SnapshotFiles(Protocol):
-    """Files that do not change any more."""
+    """Immutable files with which new sandboxes start."""
 
-    def open(self) -> SupervisedSandbox:
-        """A new box that begins with them."""
+    def open(self) -> Sandbox:
+        """Open a new sandbox with these files."""
         ...
 
-    def open_last(self) -> SupervisedSandbox:
-        """As ``open``, where nobody will ask again."""
+    def open_last(self) -> Sandbox:
+        """Open a new sandbox with these files, which then are not used again."""
         ...
 
     def close(self) -> None:
-        """Free them. May be called again; boxes that began with them live on."""
+        """Free the files. Sandboxes that were opened are not affected. May be called again."""
         ...
 
 
 class CopiedFiles:
-    """A box that holds a copy. The copied box goes on undisturbed, with all that runs in it."""
+    """Files in a clone of a sandbox. The sandbox itself continues, with its processes."""
 
-    def __init__(self, box: SupervisedSandbox) -> None:
-        self._copy: SupervisedSandbox | None = box.clone()
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._copy: Sandbox | None = sandbox.clone()
 
-    def open(self) -> SupervisedSandbox:
+    def open(self) -> Sandbox:
         return self._live_copy.clone()
 
-    def open_last(self) -> SupervisedSandbox:
+    def open_last(self) -> Sandbox:
         copy, self._copy = self._live_copy, None
         return copy
 
-    def apply_to(self, box: SupervisedSandbox) -> None:
-        """Give another box these files in place of its own; see ``KeptSandbox.refile``."""
-        box.replace_files(self._live_copy)
+    def apply_to(self, sandbox: Sandbox) -> None:
+        """Replace the files of a sandbox by these. See ``Sandbox.replace_files``."""
+        sandbox.replace_files(self._live_copy)
 
     @property
-    def _live_copy(self) -> SupervisedSandbox:
+    def _live_copy(self) -> Sandbox:
         if self._copy is None:
-            raise ValueError("these files were given away or freed already")
+            raise ValueError("these files were used up or freed already")
         return self._copy
 
     def close(self) -> None:
@@ -59,18 +56,17 @@ class CopiedFiles:
 
 
 class SealedFiles:
-    """The files of a box that was given up for it, whatever their size, as a layer of new boxes."""
+    """Files that became a read-only layer of new sandboxes. Their own sandbox is closed."""
 
-    def __init__(self, box: NamespaceSandbox) -> None:
-        self._spec: SandboxSpec = box.spec
-        self._layer: SealedLayer | None = box.seal()
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._layer: SealedLayer | None = sandbox.seal()
 
-    def open(self) -> SupervisedSandbox:
+    def open(self) -> Sandbox:
         if self._layer is None:
             raise ValueError("these files were freed already")
-        return NamespaceSandbox(self._spec, (), (self._layer, *self._layer.lower_layers))
+        return self._layer.open()
 
-    def open_last(self) -> SupervisedSandbox:
+    def open_last(self) -> Sandbox:
         return self.open()
 
     def close(self) -> None:
@@ -79,12 +75,10 @@ class SealedFiles:
             layer.release()
 
 
-def should_seal(box: SupervisedSandbox) -> TypeGuard[NamespaceSandbox]:
-    """Whether a box is of a kind that can be sealed, and holds so much that this is cheaper than a
+def should_seal(sandbox: Sandbox) -> bool:
+    """Return whether a sandbox can be sealed, and has so many files that this is cheaper than a
     copy."""
-    if not isinstance(box, NamespaceSandbox):
+    if "seal" not in sandbox.capabilities:
         return False
-    size, files = box.size()
-    return (files > _MAX_COPIED_FILES or size > _MAX_COPIED_BYTES) and len(
-        box.sealed_layers
-    ) < MAX_SEALED_LAYERS
+    size, files = sandbox.size()
+    return files > _MAX_COPIED_FILES or size > _MAX_COPIED_BYTES

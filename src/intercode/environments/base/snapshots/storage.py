@@ -22,7 +22,7 @@ from intercode.core.paths import sandbox_uid
 from intercode.core.types import ExecResult, to_jsonable
 from intercode.environments.base.snapshots.snapshot import Snapshot
 from intercode.sandbox import SandboxSpec, open_sandbox
-from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sandbox.contract import Sandbox
 from intercode.sessions.base import SessionState
 from intercode.sessions.python.session import Action, PythonState
 
@@ -39,13 +39,13 @@ class StoredFiles:
     kind: str
     path: Path
 
-    def open(self) -> SupervisedSandbox:
+    def open(self) -> Sandbox:
         return open_sandbox(self.spec, self.kind, self.path)
 
-    def open_last(self) -> SupervisedSandbox:
+    def open_last(self) -> Sandbox:
         return self.open()
 
-    def apply_to(self, sandbox: SupervisedSandbox) -> None:
+    def apply_to(self, sandbox: Sandbox) -> None:
         """Replace the files of a sandbox by these."""
         sandbox.replace_files(self.path)
 
@@ -69,7 +69,7 @@ def write_snapshot(
     directory: Path,
     snapshot: Snapshot,
     metadata: Mapping[str, Any],
-    sandbox: SupervisedSandbox,
+    sandbox: Sandbox,
     state: SessionState | PythonState,
 ) -> None:
     """Write a snapshot whose files are those of ``sandbox``.
@@ -100,7 +100,7 @@ def write_snapshot(
     (directory / METADATA_FILE).write_text(json.dumps(values, indent=1) + "\n", encoding="ascii")
 
 
-def _write_files(target: Path, sandbox: SupervisedSandbox) -> None:
+def _write_files(target: Path, sandbox: Sandbox) -> None:
     """Write the upper layer of a sandbox, with its whiteouts, as a directory tree."""
     target.mkdir(mode=0o755)
     sandbox.write_upper(target)
