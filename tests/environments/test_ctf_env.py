@@ -213,7 +213,7 @@ def test_faults_of_a_dataset_are_told(mine: Dataset, tmp_path: Path) -> None:
     absent = Dataset("w", "ctf", (replace(mine.tasks[0], files=(gone,)),))
     with (
         intercode.make("ctf", absent) as env,
-        pytest.raises(DataError, match="the files of mine/0 are not here"),
+        pytest.raises(DataError, match="the files of mine/0 are missing"),
     ):
         env.reset()
 

@@ -1,0 +1,1 @@
+"""The environment for code in any language of the table."""

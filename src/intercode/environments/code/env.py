@@ -1,4 +1,4 @@
-"""Code in any language of the table: write what a sentence asks for; hidden tests judge it."""
+"""The Code environment: write what a sentence asks for, in any language of the table."""
 
 from __future__ import annotations
 
@@ -15,33 +15,34 @@ from intercode.environments.base.snapshots.storage import StoredSnapshot
 from intercode.environments.base.workspaces import Workspace
 from intercode.environments.code.grading import grade_code
 from intercode.sandbox import SandboxSpec
-from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sandbox.contract import Sandbox
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.programs.program import RERUN_COMMAND, ProgramSession
 from intercode.sessions.programs.repl import ReplSession
 
-_RERUN_TIMEOUT_FACTOR = 2  # times as long as before may an action take that is run again
+_RERUN_TIMEOUT_FACTOR = 2  # an action that is run again may take this many times as long
 _PROGRAM_NOTES = (
     "Every action is a whole program in {title}: it is compiled and run, and you see what it says. "
     "{notes} Your last program is what is tested: what it prints for other inputs is compared, and "
-    f"it must end with status 0. An action whose first line is `{RERUN_COMMAND}` gives the lines below it "
-    "to the last program as its input."
+    f"it must end with status 0. An action whose first line is `{RERUN_COMMAND}` gives the lines "
+    "below it to the last program as its input."
 )
 _REPL_NOTES = "Actions are {title}, as at a prompt: what you define stays. {notes} Define {entry}."
 _EXAMPLE_NOTES = "It is run on this input, unless you give another:\n{}"
 
 
 class CodeEnv(SandboxedEnv):
-    """Write a program or a function in the language that the task names (``data["language"]``); the
-    reward is the share of hidden tests that pass.
+    """Write a program or a function in the language of the task; the reward is the share of hidden
+    tests that pass.
 
-    Where the tests are calls of a function (``data["entry"]``), actions run in one interpreter.
-    Else each is a whole program, which reads ``data["example"]``, and the last one is judged. Tests
-    run in a fresh box to which only the code comes; see code_grading.py.
+    The task names the language (``data["language"]``). Where the tests call a function
+    (``data["entry"]``), actions run in one interpreter. Otherwise each action is a whole program
+    that reads ``data["example"]``, and the last one is tested. Tests run in a fresh sandbox that
+    gets the code and nothing else; see grading.py.
 
-    ``language``: that of tasks which name none. ``test_timeout``: seconds per test (None: as many
-    as for an action). The other settings are InterCodeEnv's. Raises UsageError for the profile
-    ``original``, which there is none of.
+    ``language``: for tasks that name none. ``test_timeout``: seconds per test (None: as for an
+    action). The other settings are InterCodeEnv's. Raises UsageError for the profile ``original``,
+    which does not exist.
     """
 
     name: ClassVar[str] = "code"
@@ -55,7 +56,7 @@ class CodeEnv(SandboxedEnv):
         **settings: Any,
     ) -> None:
         if settings.get("profile") == "original":
-            raise UsageError("the authors have no such environment: leave out the profile")
+            raise UsageError("this environment has no profile 'original': leave out the profile")
         super().__init__(dataset, **settings)
         self.language, self.test_timeout = language, test_timeout or self.timeout
         self._settings |= {"language": language, "test_timeout": test_timeout}
@@ -63,12 +64,12 @@ class CodeEnv(SandboxedEnv):
 
     @property
     def brief(self) -> Brief:
-        brief, spoken, data = super().brief, self._language(self.task), self.task.data
-        told = (_REPL_NOTES if _tests_call_function(self.task) else _PROGRAM_NOTES).format(
-            title=spoken.title, notes=spoken.notes, entry=data.get("entry")
+        brief, language, data = super().brief, self._language(self.task), self.task.data
+        instructions = (_REPL_NOTES if _tests_call_function(self.task) else _PROGRAM_NOTES).format(
+            title=language.title, notes=language.notes, entry=data.get("entry")
         )
         example = _EXAMPLE_NOTES.format(data["example"]) if data.get("example") else ""
-        notes = "\n".join(filter(None, (told, example, brief.notes)))
+        notes = "\n".join(filter(None, (instructions, example, brief.notes)))
         return replace(
             brief, notes=notes, environment=f"{self.name}:{self._language_name(self.task)}"
         )
@@ -78,7 +79,7 @@ class CodeEnv(SandboxedEnv):
         return {**super().result_metadata(), "env_options": options}
 
     def _language_name(self, task: Task) -> str:
-        """The name of a task's language."""
+        """Return the name of a task's language."""
         name = task.data.get("language") or self.language
         if not name:
             raise GoldError(f"{task.id} names no language: give one with `language`")
@@ -100,33 +101,29 @@ class CodeEnv(SandboxedEnv):
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         return SandboxSpec(self.image, layers, network=self.network)
 
-    def _open_session(
-        self, box: SupervisedSandbox, task: Task, state: SessionState | None
-    ) -> Session:
-        spoken = self._language(task)
+    def _open_session(self, sandbox: Sandbox, task: Task, state: SessionState | None) -> Session:
+        language = self._language(task)
         if not _tests_call_function(task):
             example = str(task.data.get("example") or "")
-            return ProgramSession(box, spoken, task.cwd, example, state)
-        if spoken.repl is None:
-            raise GoldError(f"{task.id} wants calls, and {spoken.title} has no interpreter here")
-        return ReplSession(box, spoken, task.cwd, state, _RERUN_TIMEOUT_FACTOR * self.timeout)
+            return ProgramSession(sandbox, language, task.cwd, example, state)
+        if language.repl is None:
+            why = f"{language.title} has no live interpreter here"
+            raise GoldError(f"the tests of {task.id} call a function, but {why}")
+        return ReplSession(sandbox, language, task.cwd, state, _RERUN_TIMEOUT_FACTOR * self.timeout)
 
     def _changes(self) -> list[str]:
-        """Without the program itself."""
-        return [
-            path
-            for path in super()._changes()
-            if not f"{path}/".startswith(f"{PROGRAM_DIRECTORY}/")
-        ]
+        """Return the changed paths without the program itself."""
+        program = f"{PROGRAM_DIRECTORY}/"
+        return [path for path in super()._changes() if not f"{path}/".startswith(program)]
 
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
         session = self._current_workspace.session
-        key = (self.task.id, written := _submitted_code(session), self.test_timeout)
+        key = (self.task.id, code := _submitted_code(session), self.test_timeout)
         if self._test_results is None or self._test_results[0] != key:
             limits = self.test_timeout, _RERUN_TIMEOUT_FACTOR * self.timeout
             self._test_results = (
                 key,
-                grade_code(self.task, written, self._acquire_workspace, *limits),
+                grade_code(self.task, code, self._acquire_workspace, *limits),
             )
         output = last.output if last else ""
         return State(output, cwd=session.cwd, answer=answer, tests=self._test_results[1])
@@ -140,16 +137,18 @@ class CodeEnv(SandboxedEnv):
 
     # --------------------------------------------------------------- snapshots
     def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
-        """The actions of an interpreter are run again, and the files of now put in place of what
-        they leave then."""
-        place = self._current_workspace
-        if not isinstance(place.session, ReplSession):
+        """Capture an interpreter by its actions and its files.
+
+        Restoring runs the actions again, and then replaces the files by the captured ones.
+        """
+        workspace = self._current_workspace
+        if not isinstance(workspace.session, ReplSession):
             return super()._capture()
-        left, kept = (
-            place.session.other_processes(place.sandbox.processes()),
-            CopiedFiles(place.sandbox),
+        omitted, files = (
+            workspace.session.other_processes(workspace.sandbox.processes()),
+            CopiedFiles(workspace.sandbox),
         )
-        return (self._spec, kept, place.session.state()), left, kept.close
+        return (self._spec, files, workspace.session.state()), omitted, files.close
 
     def _restore_captured(self, captured: Any, consume: bool = False) -> None:
         if not _tests_call_function(self.task):
@@ -157,31 +156,31 @@ class CodeEnv(SandboxedEnv):
         if isinstance(captured, StoredSnapshot):
             spec = self._spec_for(self.task)
             captured = spec, captured.files(spec, self.sandbox_kind), captured.state
-        self._spec, kept, state = captured
-        place = self._acquire_workspace()
+        self._spec, files, state = captured
+        workspace = self._acquire_workspace()
         try:
-            self._rerun_actions(place, state)
-            kept.apply_to(place.sandbox)
-            assert isinstance(place.session, ReplSession)
-            place.session.change_directory(state.cwd)
+            self._rerun_actions(workspace, state)
+            files.apply_to(workspace.sandbox)
+            assert isinstance(workspace.session, ReplSession)
+            workspace.session.change_directory(state.cwd)
         except BaseException:
-            place.close()
+            workspace.close()
             raise
-        self._workspace = place
+        self._workspace = workspace
         return None
 
-    def _rerun_actions(self, place: Workspace, state: SessionState) -> None:
-        assert isinstance(place.session, ReplSession)
-        place.session.rerun(state, _RERUN_TIMEOUT_FACTOR * self.timeout)
+    def _rerun_actions(self, workspace: Workspace, state: SessionState) -> None:
+        assert isinstance(workspace.session, ReplSession)
+        workspace.session.rerun(state, _RERUN_TIMEOUT_FACTOR * self.timeout)
 
 
 def _tests_call_function(task: Task) -> bool:
-    """Whether the tests call a function; else they run a program."""
+    """Return whether the tests call a function; otherwise they run a program."""
     return bool(task.data.get("entry"))
 
 
 def _submitted_code(session: Session) -> tuple[str, ...]:
-    """What an agent has written: the actions of its interpreter, or its last program."""
+    """Return the agent's code: the actions of its interpreter, or its last program."""
     if isinstance(session, ReplSession):
         return session.actions
     assert isinstance(session, ProgramSession)

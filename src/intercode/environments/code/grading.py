@@ -1,8 +1,8 @@
 """Runs a task's hidden tests on code in any language.
 
-In a fresh box on the image and the files of the task: the agent's code comes there and nothing else
-of its box. What a test puts in is known to the code under test, what should come out never is: the
-box is asked what the code printed or returned, and that is compared out here.
+The tests run in a fresh sandbox on the image and files of the task, which gets the agent's code and
+nothing else. The code under test learns the input of a test and never the expected output: what it
+printed or returned is compared outside the sandbox.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from intercode.sandbox.output import Collector, decode
 from intercode.sessions.programs.program import ProgramSession
 from intercode.sessions.programs.repl import ReplEndedError, ReplSession
 
-OpenPlace = Callable[[], Workspace]
+OpenWorkspace = Callable[[], Workspace]
 _COMPILE_SECONDS = 60.0
-_MAX_ERROR = 500  # characters of an error that are kept
+_MAX_ERROR = 500  # characters of an error in a test's result
 _NO_CODE, _WRONG_ANSWER, _INTERPRETER_ENDED = (
     "nothing was written",
     "another answer",
@@ -31,7 +31,8 @@ _TIME_LIMIT = "over the time limit of {:g} s"
 
 
 def hidden_tests(task: Task) -> Sequence[Mapping[str, Any]]:
-    """The hidden tests. Raises GoldError for a task without any, or with one in another form."""
+    """Return the hidden tests. Raises GoldError for a task without tests, or with one in another
+    form."""
     tests: Sequence[Any] = task.data.get("tests", ())
     if not tests:
         raise GoldError(f"{task.id} has no tests: nothing to grade with")
@@ -43,28 +44,28 @@ def hidden_tests(task: Task) -> Sequence[Mapping[str, Any]]:
 
 def grade_code(
     task: Task,
-    written: Sequence[str],
-    open_place: OpenPlace,
+    code: Sequence[str],
+    open_workspace: OpenWorkspace,
     test_timeout: float,
     rerun_timeout: float,
 ) -> tuple[TestResult, ...]:
-    """How each test goes with what was written: a program, or the actions of an interpreter.
+    """Return the result of each test on the agent's code: a program, or an interpreter's actions.
 
-    ``open_place`` opens a fresh box with its session; ``seconds`` are for each test, ``patience``
-    for each action that is run again. Raises GoldError, SandboxLostError, and SandboxError where
-    the image lacks the language.
+    ``open_place`` opens a fresh sandbox with its session. ``test_timeout`` is in seconds for each
+    test, ``rerun_timeout`` for each action that is run again. Raises GoldError, SandboxLostError,
+    and SandboxError where the image lacks the language.
     """
     tests = hidden_tests(task)
-    if not written:
+    if not code:
         return _fail_all(tests, _NO_CODE)
-    place = open_place()
+    workspace = open_workspace()
     try:
-        if isinstance(place.session, ReplSession):
-            return _grade_calls(task, place.session, written, test_timeout, rerun_timeout)
-        assert isinstance(place.session, ProgramSession)
-        return _grade_program(tests, place, written[-1], test_timeout)
+        if isinstance(workspace.session, ReplSession):
+            return _grade_calls(task, workspace.session, code, test_timeout, rerun_timeout)
+        assert isinstance(workspace.session, ProgramSession)
+        return _grade_program(tests, workspace, code[-1], test_timeout)
     finally:
-        place.close()
+        workspace.close()
 
 
 def _fail_all(tests: Sequence[Mapping[str, Any]], why: str) -> tuple[TestResult, ...]:
@@ -77,9 +78,9 @@ def _test_text(test: Mapping[str, Any]) -> str:
 
 # -------------------------------------------------------------------- programs
 def _grade_program(
-    tests: Sequence[Mapping[str, Any]], place: Workspace, program: str, seconds: float
+    tests: Sequence[Mapping[str, Any]], workspace: Workspace, program: str, timeout: float
 ) -> tuple[TestResult, ...]:
-    session = place.session
+    session = workspace.session
     assert isinstance(session, ProgramSession)
     try:
         built = session.build(program, _COMPILE_SECONDS)
@@ -88,23 +89,23 @@ def _grade_program(
     if not built.ok:
         why = built.output.strip() or "out of time or memory"
         return _fail_all(tests, f"it does not compile: {why[:_MAX_ERROR]}")
-    return tuple(_run_program_test(place, session, test, seconds) for test in tests)
+    return tuple(_run_program_test(workspace, session, test, timeout) for test in tests)
 
 
 def _run_program_test(
-    place: Workspace, session: ProgramSession, test: Mapping[str, Any], seconds: float
+    workspace: Workspace, session: ProgramSession, test: Mapping[str, Any], timeout: float
 ) -> TestResult:
-    said = Collector(place.sandbox.spec.limits.output)
+    collector = Collector(workspace.sandbox.spec.limits.output)
     try:
-        status = session.execute(str(test["input"]), said, seconds)
+        status = session.execute(str(test["input"]), collector, timeout)
     except OSError as e:
         return TestResult(_test_text(test), False, error=f"it cannot be run: {e}")
-    printed = decode(said.bytes())
+    printed = decode(collector.bytes())
     if status is None:
-        error = _TIME_LIMIT.format(seconds)
+        error = _TIME_LIMIT.format(timeout)
     elif status != 0:
         error = f"exit status {status}"
-    elif said.dropped:
+    elif collector.dropped:
         error = "it printed too much"
     else:
         error = "" if outputs_equal(printed, str(test["output"])) else _WRONG_ANSWER
@@ -113,29 +114,31 @@ def _run_program_test(
 
 # ----------------------------------------------------------------------- calls
 def _grade_calls(
-    task: Task, session: ReplSession, actions: Sequence[str], seconds: float, patience: float
+    task: Task, session: ReplSession, actions: Sequence[str], timeout: float, rerun_timeout: float
 ) -> tuple[TestResult, ...]:
     tests, entry = hidden_tests(task), str(task.data.get("entry") or "")
     if not entry:
         raise GoldError(f"{task.id} names no entry: the function that its tests call")
     for code in actions:
-        session.run(code, patience)
+        session.run(code, rerun_timeout)
     runs = []
     for test in tests:
-        said = Collector(session.output_limit)
-        error = _call_error(session, entry, test, said, seconds)
-        runs.append(TestResult(_test_text(test), not error, decode(said.bytes()), error))
+        collector = Collector(session.output_limit)
+        error = _call_error(session, entry, test, collector, timeout)
+        runs.append(TestResult(_test_text(test), not error, decode(collector.bytes()), error))
     return tuple(runs)
 
 
 def _call_error(
-    session: ReplSession, entry: str, test: Mapping[str, Any], said: Collector, seconds: float
+    session: ReplSession, entry: str, test: Mapping[str, Any], collector: Collector, timeout: float
 ) -> str:
-    """What is wrong with a call; empty where it returned what it should. After one that did not
-    come back the interpreter begins anew."""
+    """Return what is wrong with a call; empty where it returned the expected value.
+
+    After a call that did not return, the interpreter is restarted.
+    """
     try:
-        answer = session.call(entry, list(test["input"]), said, seconds)
-        error = _TIME_LIMIT.format(seconds)
+        answer = session.call(entry, list(test["input"]), collector, timeout)
+        error = _TIME_LIMIT.format(timeout)
     except ReplEndedError:
         answer, error = None, _INTERPRETER_ENDED
     if answer is None:

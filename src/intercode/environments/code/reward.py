@@ -1,8 +1,8 @@
 """The reward for code in any language: the share of hidden tests that pass.
 
 Paper (arXiv 2306.14898, section 3.2) for Python: the share of a task's tests that the submitted
-function passes. What a program has printed, or a function has returned, is compared here, far from
-the code that is judged.
+function passes. The output of a program, or the value of a function, is compared here, outside the
+sandbox of the code under test.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _RELATIVE_TOLERANCE = 1e-9
 
 
 def outputs_equal(printed: str, expected: str) -> bool:
-    """Whether a program printed what was expected of it, line by line. Blanks at the end of a line
-    and empty lines at the end do not count."""
+    """Return whether a program printed the expected output, line by line. Blanks at the end of a
+    line and empty lines at the end do not count."""
     return _lines(printed) == _lines(expected)
 
 
 def values_equal(returned: Any, expected: Any) -> bool:
-    """Whether a value of JSON's is the expected one: of the same kind, and equal."""
+    """Return whether a JSON value is the expected one: of the same kind, and equal."""
     if isinstance(returned, bool) or isinstance(expected, bool):
         return returned is expected
     if isinstance(returned, int | float) and isinstance(expected, int | float):

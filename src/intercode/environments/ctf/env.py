@@ -1,4 +1,4 @@
-"""Capture the Flag: find a flag that is hidden in files, with whatever language helps."""
+"""The Capture-the-Flag environment: find a flag that is hidden in files."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import ClassVar
 from intercode.core.errors import DataError, GoldError
 from intercode.core.types import Brief, ExecResult, Layer, Score, State, Task
 from intercode.environments.base.layers import git_layer, setup_layer
+from intercode.environments.base.options import initial_file_entries
 from intercode.environments.base.sandboxed_env import SandboxedEnv
-from intercode.environments.base.task_instances import initial_file_entries
 from intercode.sandbox import SandboxSpec
-from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sandbox.contract import Sandbox
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.original import OriginalBashSession, wrap_ctf_action
 from intercode.sessions.bash.persistent import BashSession
@@ -27,13 +27,15 @@ INSTRUCTIONS = (
 
 
 class CTFEnv(SandboxedEnv):
-    """Find the flag, in Bash in the task's own folder, and ``submit FLAG``.
+    """Find a hidden flag with Bash in the task's own folder, and ``submit FLAG``.
 
-    The right flag ends the episode with reward 1; another one costs a turn and the episode goes on;
-    ``submit`` alone gives up. In the ``original`` profile every action is a shell of its own and
-    case does not count, as in the authors' code. The flag is compared outside the box, which holds
-    the task's own files and nothing else of the dataset; a starter task's are drawn from the seed
-    of ``reset``. The settings are InterCodeEnv's.
+    The right flag ends the episode with reward 1. A wrong one costs a turn and the episode goes on.
+    ``submit`` alone gives up. In the ``original`` profile every action has a shell of its own and
+    case does not count, as in the authors' code.
+
+    The flag is compared outside the sandbox, which holds the task's own files and nothing else of
+    the dataset. The files of a starter task are generated from the seed of ``reset``. The settings
+    are InterCodeEnv's.
     """
 
     name: ClassVar[str] = "ctf"
@@ -55,31 +57,36 @@ class CTFEnv(SandboxedEnv):
         )
 
     def _setup_code(self, task: Task) -> str | None:
-        """What is run once, when the layer of a task is built, in the task's folder."""
+        """Return the code that runs once in the task's folder, when the layer of the task is
+        built."""
         wants_network = task.data.get("network_setup") if self.network == "host" else None
         return task.setup or wants_network
 
-    def _open_session(
-        self, box: SupervisedSandbox, task: Task, state: SessionState | None
-    ) -> Session:
+    def _open_session(self, sandbox: Sandbox, task: Task, state: SessionState | None) -> Session:
         if self.profile == "original":
-            return OriginalBashSession(box, state.cwd if state else task.cwd, wrap_ctf_action)
-        return BashSession(box, cwd=task.cwd, state=state)
+            return OriginalBashSession(sandbox, state.cwd if state else task.cwd, wrap_ctf_action)
+        return BashSession(sandbox, cwd=task.cwd, state=state)
 
     def _open_episode(self, task: Task) -> None:
         if absent := [spec.path for spec in task.files if not spec.path.exists()]:
-            raise DataError(f"the files of {task.id} are not here: there is no {absent[0]}")
+            raise DataError(f"the files of {task.id} are missing: there is no {absent[0]}")
         super()._open_episode(task)
         for path, (content, mode) in task.initial_files.items():
             self._current_workspace.sandbox.write_file(path, content, mode)
 
     def _changes(self) -> list[str]:
-        """Without the files that the episode began with, unless they were changed themselves."""
+        """Return the changed paths. A file with which the episode began counts only if it was
+        changed."""
         if not self.task.initial_files:
             return super()._changes()
-        now, then = self._current_workspace.sandbox.changes(), initial_file_entries(self.task)
-        gone = self.task.initial_files.keys() - now.keys()
-        return sorted(gone | {path for path, entry in now.items() if then.get(path) != entry})
+        current, initial = (
+            self._current_workspace.sandbox.changes(),
+            initial_file_entries(self.task),
+        )
+        removed = self.task.initial_files.keys() - current.keys()
+        return sorted(
+            removed | {path for path, entry in current.items() if initial.get(path) != entry}
+        )
 
     def _agent_state(self, last: ExecResult | None, answer: str | None) -> State:
         return State(last.output if last else "", answer=answer)
@@ -87,8 +94,8 @@ class CTFEnv(SandboxedEnv):
     def _gold_states(self, task: Task) -> list[State]:
         if task.flag is None:
             raise GoldError(f"{task.id} has no flag: nothing to compare an answer with")
-        mended = task.data.get("also_flags", ()) if self.profile == "standard" else ()
-        return [State(answer=flag) for flag in (task.flag, *mended)]
+        accepted = task.data.get("also_flags", ()) if self.profile == "standard" else ()
+        return [State(answer=flag) for flag in (task.flag, *accepted)]
 
     def _answer_refusal(self, score: Score) -> str | None:
         return None if score.success or self._answer is None else WRONG_FLAG[self.profile]

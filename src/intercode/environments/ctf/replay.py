@@ -1,4 +1,4 @@
-"""What is particular to re-executing recorded Capture-the-Flag episodes."""
+"""Replay rules of recorded Capture-the-Flag episodes."""
 
 from __future__ import annotations
 
@@ -24,30 +24,33 @@ _CAUSES = (
     ("version of bash or Python", r"\^{3}", "replayed"),
     ("chance", r"convertme\.py", "action"),
 )
-"""Causes with a sign by which a step shows them, and in which of its texts; the first counts."""
+"""Causes, each with a pattern and the text of a step in which it is searched. The first match
+counts."""
 
 
 class CtfReplayRules(ReplayRules):
-    """Everything is executed as recorded; what is submitted is compared with the task's flag."""
+    """Executes every step as recorded. A submitted answer is compared with the task's flag."""
 
     def play(self, env: InterCodeEnv, step: Step) -> tuple[str, float | None]:
         observation, _, _, _, info = env.step(step.action)
         return observation, None if step.reward is None else info.get("score", 0.0)
 
     def stable(self, trajectory: Trajectory, turn: int) -> bool:
-        """A step needs no network where neither it nor one before it has asked for some: what is
-        downloaded, or is not, shows in what follows."""
+        """Return whether neither the step nor one before it used the network.
+
+        A later step depends on what was downloaded, or was not.
+        """
         return not any(uses_network(s) for s in trajectory.steps[: turn + 1])
 
     def notes(self, steps: Sequence[StepComparison]) -> list[str]:
-        found = recorded_wins(steps)
-        lost = [win for win in found if not win.reproduced]
-        if not found:
+        wins = recorded_wins(steps)
+        lost = [win for win in wins if not win.reproduced]
+        if not wins:
             return []
         names = ", ".join(f"{w.task}{'' if w.offline else ' (network or files)'}" for w in lost)
         return [
-            f"of {len(found)} recorded wins whose flag was printed before it was submitted "
-            f"{len(found) - len(lost)} print it again; not so: {names or 'none'}."
+            f"of {len(wins)} recorded wins whose flag was printed before it was submitted "
+            f"{len(wins) - len(lost)} print it again; not so: {names or 'none'}."
         ]
 
     def cause(self, step: StepComparison) -> str:
@@ -60,7 +63,7 @@ class CtfReplayRules(ReplayRules):
 
 
 def uses_network(step: Step) -> bool:
-    """Whether a step asks for something beyond the box."""
+    """Return whether a step uses something outside the sandbox."""
     submits = step.action.startswith("submit") or step.action == SKIP_ACTION
     return not submits and _NETWORK_COMMAND.search(step.action) is not None
 
@@ -69,7 +72,8 @@ def uses_network(step: Step) -> bool:
 class RecordedWin:
     """A recorded win whose flag was printed before it was submitted.
 
-    ``again``: whether the replay printed it as well; ``offline``: whether that needed no network.
+    ``reproduced``: whether the replay printed it as well. ``offline``: whether that needed no
+    network.
     """
 
     task: str
@@ -78,8 +82,8 @@ class RecordedWin:
 
 
 def recorded_wins(checks: Sequence[StepComparison]) -> list[RecordedWin]:
-    """Of all recorded wins among the steps of a replay, those whose flag was printed first."""
-    found = []
+    """Return those recorded wins among the steps of a replay whose flag was printed first."""
+    wins = []
     for task in dict.fromkeys(c.task for c in checks):
         steps = [c for c in checks if c.task == task]
         last = steps[-1]
@@ -87,6 +91,6 @@ def recorded_wins(checks: Sequence[StepComparison]) -> list[RecordedWin]:
         printed = [c for c in steps[:-1] if flag in c.recorded]
         if (last.recorded_reward or 0.0) < 1.0 or not printed:
             continue
-        again = any(flag in c.replayed for c in steps[:-1])
-        found.append(RecordedWin(task, again, all(bool(c.stable) for c in steps)))
-    return found
+        reproduced = any(flag in c.replayed for c in steps[:-1])
+        wins.append(RecordedWin(task, reproduced, all(bool(c.stable) for c in steps)))
+    return wins

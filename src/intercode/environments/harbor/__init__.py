@@ -1,0 +1,1 @@
+"""The environment for tasks in Harbor's format."""

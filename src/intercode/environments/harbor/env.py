@@ -1,4 +1,4 @@
-"""Tasks in Harbor's format: a shell in the task's own image, and its own verifier."""
+"""The Harbor environment: a shell in the task's own image, and the task's own verifier."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ from intercode.environments.base.layers import task_layer
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.environments.harbor.verifier import run_verifier
 from intercode.sandbox import SandboxSpec
-from intercode.sandbox.contract import Limits
+from intercode.sandbox.contract import Limits, Sandbox
 from intercode.sandbox.images.build.base_images import BaseImageResolver
 from intercode.sandbox.images.build.on_demand import resolve_or_build
-from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sessions.base import Session, SessionState
 from intercode.sessions.bash.persistent import BashSession
 
 MAX_DISK = 4 << 30
-"""Bytes that a box's files may take at most, whatever a task asks for: they may lie in memory."""
+"""Bytes that the files of a sandbox may take, whatever a task asks for, because they may lie in
+memory."""
 _ADDRESS_SPACE = 64 << 30  # bytes: Go, Java and Node reserve far more than they use
 _LOG_DIRECTORIES = LayerSpec("script", Path(__file__).with_name("create_log_directories.sh"))
 
 
 class HarborEnv(SandboxedEnv):
-    """Do what ``instruction.md`` says, in a shell that lives as long as the episode.
+    """Do what the task's ``instruction.md`` says, in a shell that lives as long as the episode.
 
-    The image is the task's own, built from its Dockerfile when it is first needed; ``image`` takes
-    its place for every task. ``score`` copies the box's files into another one, where
-    ``tests/test.sh`` runs: the tests are nowhere else, and what ran in the agent's box is not
-    there. The other settings are InterCodeEnv's; there is no ``original`` profile.
+    The image is the task's own. It is built from its Dockerfile when it is first needed (with
+    ``build``, even where the task names an image). The setting ``image`` replaces it for every
+    task. ``score`` copies the sandbox's files into another sandbox and runs ``tests/test.sh``
+    there: the tests are nowhere else, and no process of the agent runs there. The other settings
+    are InterCodeEnv's. There is no ``original`` profile.
     """
 
     name: ClassVar[str] = "harbor"
@@ -48,25 +49,25 @@ class HarborEnv(SandboxedEnv):
         **settings: Any,
     ) -> None:
         if settings.get("profile", "standard") != "standard":
-            raise UsageError("Harbor's tasks have the profile 'standard' only")
+            raise UsageError("Harbor tasks have the profile 'standard' only: leave out the profile")
         super().__init__(dataset, timeout=timeout, **settings)
         self.build, self._images = build, dict[str, Image]()
         self._settings |= {"build": build}
         for task in self.dataset.tasks:
             if not isinstance(task.data.get("config"), Config):
-                raise DataError(f"{task.id} is no task of Harbor's: load it as harbor:/directory")
+                raise DataError(f"{task.id} is no Harbor task: load it as harbor:/directory")
 
-    # ------------------------------------------------------------- each task's
+    # ---------------------------------------------------------------- the task
     @property
     def image(self) -> Image:
-        """The image of the current task, or of the first one before there is any."""
+        """The image of the current task, or of the first one before the first reset."""
         data = (self._task or self.dataset.tasks[0]).data
         name = self.image_name or str((self.build and data["dockerfile"]) or data["image"])
         if name not in self._images:
-            ours = self.image_name or name.startswith("dockerfile:")
+            is_plain_image = self.image_name or name.startswith("dockerfile:")
             self._images[name] = (
                 resolve_or_build(name)
-                if ours
+                if is_plain_image
                 else BaseImageResolver(resolve_or_build).resolve_base(name)
             )
         return self._images[name]
@@ -77,12 +78,12 @@ class HarborEnv(SandboxedEnv):
         return config
 
     def result_metadata(self) -> dict[str, Any]:
-        facts = super().result_metadata() | {"env_options": {"build": self.build}}
+        metadata = super().result_metadata() | {"env_options": {"build": self.build}}
         if not self.image_name:
             sums = "".join(str(task.data["setup"]) for task in self.dataset.tasks)
             digest = hashlib.sha256(sums.encode()).hexdigest()
-            facts |= {"image": "", "image_digest": f"sha256:{digest}"}  # each task's own
-        return facts
+            metadata |= {"image": "", "image_digest": f"sha256:{digest}"}  # each task's own
+        return metadata
 
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         config, image = self._config, self.image
@@ -95,13 +96,11 @@ class HarborEnv(SandboxedEnv):
             image, (logs, *layers), network=self.network, limits=limits, env=config.env
         )
 
-    def _open_session(
-        self, box: SupervisedSandbox, task: Task, state: SessionState | None
-    ) -> Session:
-        return BashSession(box, cwd=self._start_directory(task), state=state)
+    def _open_session(self, sandbox: Sandbox, task: Task, state: SessionState | None) -> Session:
+        return BashSession(sandbox, cwd=self._start_directory(task), state=state)
 
     def _start_directory(self, task: Task) -> str:
-        """Where an episode begins: where the task says, else where its image does."""
+        """Return the directory in which an episode starts: the task's, else the image's."""
         return task.cwd if task.cwd != "/" else self.image.cwd or "/"
 
     # ------------------------------------------------------------- the verdict

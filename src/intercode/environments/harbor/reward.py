@@ -1,4 +1,4 @@
-"""The reward of a task in Harbor's format: what its own verifier wrote."""
+"""The reward of a Harbor task: what its verifier wrote."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from intercode.core.types import Score, State, Task
 
 MAIN_REWARD = "reward"
 _PROGRAM_PREFIXES = ("/bin/", "/sbin/", "/lib", "/usr/", "/etc/ld.so")
-_MAX_PATHS = 50  # paths that are told
+_MAX_PATHS = 50  # in the details
 
 
 def standard(_task: Task, agent: State, _gold: State) -> Score:
-    """The number that the verifier wrote, or of several the one called ``reward``, or else their
-    mean; all of them are its parts. 0 where it wrote none that can be read.
+    """Return the number that the verifier wrote.
 
-    The details tell which programs and libraries the agent changed or added: the verifier may have
-    run them.
+    Of several numbers this is the one called ``reward``, or else their mean; all of them become
+    parts. 0 where the verifier wrote no readable number. The details list the programs and
+    libraries that the agent changed or added, because the verifier may have run them.
     """
     parts = {test.test: float(test.output or 0.0) for test in agent.tests}
     programs = sorted(path for path in agent.files if path.startswith(_PROGRAM_PREFIXES))[

@@ -1,4 +1,4 @@
-"""Running a Harbor task's verifier in a box, once the agent can do nothing there any more."""
+"""Runs a Harbor task's verifier in a sandbox in which the agent can no longer act."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from intercode.core.errors import SandboxError, SandboxLostError
 from intercode.core.types import FileEntry, State, TestResult
 from intercode.datasets.harbor.task_directory import TESTS, Files
-from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sandbox.contract import Sandbox
 
 LOGS = "/logs/verifier"
 _REWARD_TEXT, _REWARD_JSON, _STDOUT_FILE = (
@@ -22,39 +22,42 @@ _MAX_OUTPUT = 4000  # characters of what a verifier printed
 
 
 def run_verifier(
-    box: SupervisedSandbox, tests: Files, cwd: str, env: Mapping[str, str], timeout: float
+    sandbox: Sandbox, tests: Files, cwd: str, env: Mapping[str, str], timeout: float
 ) -> State:
-    """What the verifier makes of the files in a box, which is used up by that.
+    """Return the verifier's result on the files in a sandbox. The sandbox cannot be used
+    afterwards.
 
-    ``tests`` comes into the box now. What lay there, or where the reward is to be written, was the
-    agent's and is removed; ``failed`` where that cannot be done. ``files`` are what the agent had
-    changed, ``exit_code`` is the verifier's, None where it was not done in ``seconds``.
+    ``tests`` are written into the sandbox now. Files that the agent left where they go, or where
+    the reward is written, are removed; ``failed`` where that is impossible. ``files`` are the
+    agent's changes. ``exit_code`` is the verifier's, or None where it did not end within
+    ``timeout`` seconds.
     """
     try:
-        files = box.changes(digests=False)
-        if not _clear_agent_paths(box, files):
-            said = f"what the agent left in {TESTS} or {LOGS} cannot be removed"
-            return State(said, files, failed=True)
-        box.write_file(_STDOUT_FILE, b"")
+        files = sandbox.changes(digests=False)
+        if not _clear_agent_paths(sandbox, files):
+            output = f"what the agent left in {TESTS} or {LOGS} cannot be removed"
+            return State(output, files, failed=True)
+        sandbox.write_file(_STDOUT_FILE, b"")
         for name, (content, mode) in tests.items():
-            box.write_file(f"{TESTS}/{name}", content, mode)
+            sandbox.write_file(f"{TESTS}/{name}", content, mode)
         command = ["/bin/sh", "-c", f"{TESTS}/test.sh"]
-        result = box.run(command, cwd=cwd, env={**box.env, **env}, timeout=timeout)
+        result = sandbox.run(command, cwd=cwd, env={**sandbox.env, **env}, timeout=timeout)
     except SandboxLostError:
         raise
-    except (OSError, SandboxError) as e:  # no shell any more, no directory, no room
+    except (OSError, SandboxError) as e:  # the shell or the directory is gone, the disk is full
         return State(f"the verifier could not be run: {e}", exit_code=None, failed=True)
-    found = parse_rewards(_read_file(box, _REWARD_TEXT), _read_file(box, _REWARD_JSON))
-    runs = tuple(TestResult(name, value >= 1.0, repr(value)) for name, value in found.items())
+    rewards = parse_rewards(_read_file(sandbox, _REWARD_TEXT), _read_file(sandbox, _REWARD_JSON))
+    runs = tuple(TestResult(name, value >= 1.0, repr(value)) for name, value in rewards.items())
     code = None if result.timed_out else result.exit_code
-    said = result.output[-_MAX_OUTPUT:]
-    return State(said, files, exit_code=code, tests=runs, failed=result.timed_out)
+    output = result.output[-_MAX_OUTPUT:]
+    return State(output, files, exit_code=code, tests=runs, failed=result.timed_out)
 
 
 def parse_rewards(text: bytes | None, table: bytes | None) -> dict[str, float]:
-    """The numbers in ``reward.txt``, or else in ``reward.json``; none where neither has any.
+    """Return the numbers in ``reward.txt``, or else in ``reward.json``; empty where neither has
+    any.
 
-    What is no finite number counts as not written.
+    A value that is no finite number counts as not written.
     """
     if text is not None and text.strip():
         value = _finite_number(text.decode(errors="replace").strip())
@@ -65,10 +68,10 @@ def parse_rewards(text: bytes | None, table: bytes | None) -> dict[str, float]:
         return {}
     if not isinstance(rows, dict):
         return {}
-    found = {
+    rewards = {
         name: _finite_number(value) for name, value in rows.items() if not isinstance(value, str)
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in rewards.items() if value is not None}
 
 
 def _finite_number(value: object) -> float | None:
@@ -79,18 +82,20 @@ def _finite_number(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _clear_agent_paths(box: SupervisedSandbox, files: Mapping[str, FileEntry]) -> bool:
-    """Remove what the agent left where the tests and their verdict go. Whether it is gone is asked
-    of the keeper, as the programs inside may be the agent's too."""
+def _clear_agent_paths(sandbox: Sandbox, files: Mapping[str, FileEntry]) -> bool:
+    """Remove the agent's files where the tests and their verdict go. Return whether they are gone.
+
+    The supervisor is asked for that, because the programs in the sandbox may be the agent's.
+    """
     if not _agent_paths(files):
         return True
-    box.run(["/bin/rm", "-rf", "--", TESTS, LOGS])
-    return not _agent_paths(box.changes(digests=False))
+    sandbox.run(["/bin/rm", "-rf", "--", TESTS, LOGS])
+    return not _agent_paths(sandbox.changes(digests=False))
 
 
 def _agent_paths(files: Mapping[str, FileEntry]) -> list[str]:
-    """What stands there now and is not the image's own; a changed directory above counts if it is
-    none any more."""
+    """Return the agent's files in these directories. A changed parent counts where it is no
+    directory."""
     above = {"/logs"}
     return [
         path
@@ -103,8 +108,8 @@ def _agent_paths(files: Mapping[str, FileEntry]) -> list[str]:
     ]
 
 
-def _read_file(box: SupervisedSandbox, path: str) -> bytes | None:
+def _read_file(sandbox: Sandbox, path: str) -> bytes | None:
     try:
-        return box.read_file(path, _MAX_REWARD_FILE)
+        return sandbox.read_file(path, _MAX_REWARD_FILE)
     except OSError:
         return None

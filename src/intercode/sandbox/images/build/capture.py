@@ -10,12 +10,13 @@ from pathlib import Path
 from intercode.core.paths import sandbox_uid
 from intercode.core.types import Image, Layer, Network
 from intercode.sandbox import SandboxSpec, open_sandbox, strongest_kind
+from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.images.build import steps
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
-from intercode.sandbox.supervisor.client import SupervisedSandbox
 
 
 def layer_key(*parts: str) -> str:
+    """Return the cache key of a layer made from these parts."""
     return hashlib.sha256("\0".join((str(sandbox_uid()), *parts)).encode()).hexdigest()[:32]
 
 
@@ -23,23 +24,27 @@ def captured_layer(
     key: str,
     image: Image,
     layers: tuple[Layer, ...],
-    work: Callable[[SupervisedSandbox], None],
+    work: Callable[[Sandbox], None],
     network: Network = "none",
 ) -> Layer:
-    """What ``work`` changes in a fresh box, as a layer. Made once; other processes wait for it."""
+    """Return the changes that ``work`` makes in a fresh sandbox, as a layer.
+
+    The layer is made once. Other processes wait for it.
+    """
     spec = SandboxSpec(image, layers, network=network, appearance="docker")
     return steps.cached_step(key, lambda home: capture_changes(home, spec, work))
 
 
-def capture_changes(
-    stage: Path, spec: SandboxSpec, work: Callable[[SupervisedSandbox], None]
-) -> None:
-    """Have ``work`` done in a fresh box, and what it changes written to ``upper`` of a directory:
-    at once, or from a container afterwards, where this machine has no other boxes."""
+def capture_changes(stage: Path, spec: SandboxSpec, work: Callable[[Sandbox], None]) -> None:
+    """Run ``work`` in a fresh sandbox and write its changes to the directory ``stage``/upper.
+
+    A namespace sandbox writes there directly. Where this machine has containers only, the changes
+    are copied out afterwards.
+    """
     if strongest_kind() == "container":
-        with open_sandbox(spec, "container") as box:
-            work(box)
-            box.write_upper(stage / "upper")
+        with open_sandbox(spec, "container") as sandbox:
+            work(sandbox)
+            sandbox.write_upper(stage / "upper")
         return
     sandbox = NamespaceSandbox(replace(spec, upper=stage))
     try:
