@@ -12,7 +12,7 @@ import pytest
 
 from intercode.core.types import DatabaseSpec
 from intercode.sql import SqlSession, open_engine
-from intercode.sql.embedded.execute.settings import DEFAULT_MODES
+from intercode.sql.embedded.execute.state import DEFAULT_MODES
 
 DUMP = """
 CREATE DATABASE `zoo` DEFAULT CHARACTER SET utf8mb4;

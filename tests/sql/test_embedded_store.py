@@ -15,10 +15,11 @@ from intercode.sql import SqlEngine, open_engine
 from intercode.sql.dialect.errors import StatementError
 from intercode.sql.embedded.catalog.types import INT, STRING, Type
 from intercode.sql.embedded.catalog.values import result_converter
-from intercode.sql.embedded.compile.translation import Key, Translation
+from intercode.sql.embedded.compile.translation import Translation
 from intercode.sql.embedded.execute import translation_store
 from intercode.sql.embedded.execute.translation_store import (
     FileStore,
+    Key,
     NoStore,
     open_store,
     translator_digest,

@@ -117,7 +117,7 @@ class MysqlEngine:
         if pristine is None:
             known = ", ".join(sorted(running.pristine))
             raise DataError(f"{database.path} has no database {database.name!r}; it has {known}")
-        return pristine.open(limits or SqlLimits())
+        return MysqlSession(pristine, limits or SqlLimits())
 
     def _server(self, dump: Path) -> _SharedServer:
         try:

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from intercode.sql.base import SqlLimits
 from intercode.sql.server import database_copy
 from intercode.sql.server import session_settings as settings
 from intercode.sql.server.connection import Rows, ServerConnection
@@ -17,7 +16,6 @@ from intercode.sql.server.statement_analysis import StatementAnalysis
 
 if TYPE_CHECKING:
     from intercode.sql.dialect.group_by import Schema
-    from intercode.sql.server.session import MysqlSession
 
 
 # -------------------- MySQL 8's rule for grouped queries on a server that has another one, o
@@ -93,12 +91,6 @@ class PristineDatabase:
     def __init__(self, server: DatabaseServer, shown: str, real: str) -> None:
         self.server, self.public_name, self.server_name = server, shown, real
         self.names = DatabaseNames(shown, real, server.token)
-
-    def open(self, limits: SqlLimits) -> MysqlSession:
-        """A session that reads it."""
-        from intercode.sql.server.session import MysqlSession
-
-        return MysqlSession(self, limits)
 
     @cached_property
     def _copy_script(self) -> database_copy.CopyScript:

@@ -349,7 +349,7 @@ class ServerSnapshot:
     def open(self) -> MysqlSession:
         if self._closed:
             raise ValueError("this database was freed already")
-        session = self._pristine.open(self._limits)
+        session = MysqlSession(self._pristine, self._limits)
         try:
             session.restore_from(self)
         except BaseException:

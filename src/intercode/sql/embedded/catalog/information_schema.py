@@ -6,42 +6,17 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from intercode.sql.dialect.errors import access_denied, mysql_error, unsupported
 from intercode.sql.dialect.keywords import word_set
 from intercode.sql.embedded.catalog.catalog import Catalog, Column, Table
 from intercode.sql.embedded.catalog.types import DATETIME, INT, Type
-from intercode.sql.embedded.compile.conversions import quote_text
-from intercode.sql.embedded.compile.scope import CompileContext, Source
 
 SYSTEM_SCHEMAS = ("information_schema", "mysql", "performance_schema", "sys")
 _CREATE_TIME = "2000-01-01 00:00:00"
 Row = list[Any]
 
 
-def information_schema_source(database: str, name: str, alias: str, unit: CompileContext) -> Source:
-    """One of its tables. Raises StatementError 1109 for another, 1227 for the server's own."""
-    if database != "information_schema":
-        raise access_denied(f"reading {database}", "it is the server's own database")
-    low = name.lower()
-    if low not in _TABLES:
-        if low in _UNSUPPORTED_TABLES:
-            raise unsupported(f"information_schema.{name}")
-        raise mysql_error(1109, name, "information_schema")
-    columns, rows = _TABLES[low]
-    tag = unit.new_alias()
-    lines = [", ".join(_literal(v) for v in row) for row in rows(unit.catalog)]
-    names = ", ".join(f'"{n}"' for n, _ in columns)
-    nothing = f"SELECT {', '.join('NULL' for _ in columns)} WHERE 0"
-    body = f"VALUES {', '.join(f'({line})' for line in lines)}" if lines else nothing
-    with_names = f"(WITH t({names}) AS ({body}) SELECT * FROM t)"
-    found = [(n, k, f'{tag}."{n}"') for n, k in columns]
-    return Source(alias, tag, database, found, with_names, rows=len(lines))
 
 
-def _literal(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    return quote_text(value) if isinstance(value, str) else str(value)
 
 
 def schema_names(catalog: Catalog) -> list[str]:
@@ -169,7 +144,7 @@ def _column_types(words: str) -> list[tuple[str, Type]]:
     return out
 
 
-_TABLES: dict[str, tuple[list[tuple[str, Type]], Callable[[Catalog], Iterator[Row]]]] = {
+TABLES: dict[str, tuple[list[tuple[str, Type]], Callable[[Catalog], Iterator[Row]]]] = {
     "tables": (_column_types(
         "TABLE_CATALOG TABLE_SCHEMA TABLE_NAME TABLE_TYPE ENGINE VERSION:i ROW_FORMAT TABLE_ROWS:i "
         "AVG_ROW_LENGTH:i DATA_LENGTH:i MAX_DATA_LENGTH:i INDEX_LENGTH:i DATA_FREE:i "
@@ -200,7 +175,7 @@ _TABLES: dict[str, tuple[list[tuple[str, Type]], Callable[[Catalog], Iterator[Ro
         "CATALOG_NAME SCHEMA_NAME DEFAULT_CHARACTER_SET_NAME DEFAULT_COLLATION_NAME SQL_PATH "
         "DEFAULT_ENCRYPTION"), _schemata),
 }  # fmt: skip
-_UNSUPPORTED_TABLES = word_set("""
+UNSUPPORTED_TABLES = word_set("""
     views routines triggers engines plugins processlist character_sets collations events files
     partitions parameters user_privileges schema_privileges table_privileges column_privileges
     check_constraints innodb_tables innodb_columns keywords profiling""")

@@ -12,8 +12,14 @@ from intercode.sql.embedded.catalog.collations import collate_clause
 from intercode.sql.embedded.catalog.types import Type, merge_types
 from intercode.sql.embedded.compile.conversions import convert_to
 from intercode.sql.embedded.compile.expressions import compile_scalar
-from intercode.sql.embedded.compile.scope import CompileContext, Expression, Scope, Source
-from intercode.sql.embedded.compile.select import CompiledQuery, compile_select, limit_clause
+from intercode.sql.embedded.compile.scope import (
+    CompileContext,
+    CompiledQuery,
+    Expression,
+    Scope,
+    Source,
+)
+from intercode.sql.embedded.compile.select import compile_select, limit_clause
 
 MAX_RECURSION = 1000
 """cte_max_recursion_depth."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
@@ -13,11 +12,7 @@ from intercode.sql.dialect.errors import StatementError
 from intercode.sql.dialect.functional_dependency import conjuncts
 from intercode.sql.embedded.catalog.catalog import Column, Index, Table, quote_identifier
 from intercode.sql.embedded.catalog.collations import collate_clause
-from intercode.sql.embedded.compile.scope import Expression, Scope, Source
-
-if TYPE_CHECKING:
-    from intercode.sql.embedded.compile.select import SelectParts
-
+from intercode.sql.embedded.compile.scope import Expression, Scope, SelectParts, Source
 
 # -------------------- In which order MySQL 8 would read the sources of a join: its cost mode
 

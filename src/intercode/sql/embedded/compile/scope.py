@@ -99,7 +99,7 @@ class CompileContext:
     modes: frozenset[str]
     variables: Mapping[str, Any]
     now: str = ""
-    compile: Callable[..., Any] = _no_query_compiler
+    compile: Callable[..., CompiledQuery] = _no_query_compiler
     databases: set[str] = field(default_factory=set)
     volatile: bool = False
     count: int = 0
@@ -194,6 +194,55 @@ class Scope:
         return hits[0] if hits else None
 
 
-def has_source(scope: Scope, table: str) -> list[Source]:
-    """The sources of that name."""
-    return [s for s in scope.sources if s.name.lower() == table.lower()]
+
+
+JoinedColumns = list[tuple[str, Expression, str]]
+"""Columns in the order of ``*``: name, expression and the name of the source."""
+
+
+@dataclass(slots=True)
+class JoinedSources:
+    """Sources that are joined: SQLite's text, and how to list the columns that ``*`` names."""
+
+    text: str
+    sources: list[Source]
+    list_columns: Callable[[], JoinedColumns] = list
+    outer: bool = False
+
+    @property
+    def columns(self) -> JoinedColumns:
+        """The columns in the order of ``*``: their names, what they are, and whose."""
+        return self.list_columns()
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledQuery:
+    """A query in SQLite's words; its columns are named c0, c1, …
+
+    ``single``: it gives one row at most. ``rows``: a guess at how many it reads. ``plain``: its
+    text is SELECT … FROM … with nothing before.
+    """
+
+    sql: str
+    names: list[str]
+    types: tuple[Type, ...]
+    single: bool = False
+    rows: int = 10
+    plain: bool = False
+
+
+@dataclass(slots=True)
+class SelectParts:
+    """A SELECT on its way: everything compiled, not yet put together."""
+
+    node: exp.Select
+    scope: Scope
+    joined: JoinedSources | None
+    names: list[str] = field(default_factory=list)
+    columns: list[Expression] = field(default_factory=list)
+    where: str = ""
+    groups: list[Expression] = field(default_factory=list)
+    having: str = ""
+    order: list[tuple[Expression, bool]] = field(default_factory=list)
+    distinct: bool = False
+    limit: str = ""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from sqlglot import exp
 
 from intercode.sql.dialect.errors import StatementError, mysql_error, unsupported
 from intercode.sql.dialect.parser import FUNCTION_MARK, mysql_text
 from intercode.sql.embedded.catalog.collations import collate_clause
-from intercode.sql.embedded.catalog.types import Type
 from intercode.sql.embedded.compile import row_order
 from intercode.sql.embedded.compile.conversions import quote_text
 from intercode.sql.embedded.compile.expressions import compile_condition, compile_scalar
-from intercode.sql.embedded.compile.scope import Expression, Scope
-from intercode.sql.embedded.compile.sources import JoinedSources, from_clause
+from intercode.sql.embedded.compile.scope import (
+    CompiledQuery,
+    Expression,
+    JoinedSources,
+    Scope,
+    SelectParts,
+)
+from intercode.sql.embedded.compile.sources import from_clause
 
 
 def compile_select(node: exp.Select, parent: Scope, ordered: bool) -> CompiledQuery:
@@ -207,37 +210,8 @@ def limit_clause(node: exp.Expr) -> str:
 
 # -------------------- The parts of a SELECT put together.
 
-@dataclass(frozen=True, slots=True)
-class CompiledQuery:
-    """A query in SQLite's words; its columns are named c0, c1, …
-
-    ``single``: it gives one row at most. ``rows``: a guess at how many it reads. ``plain``: its
-    text is SELECT … FROM … with nothing before.
-    """
-
-    sql: str
-    names: list[str]
-    types: tuple[Type, ...]
-    single: bool = False
-    rows: int = 10
-    plain: bool = False
 
 
-@dataclass(slots=True)
-class SelectParts:
-    """A SELECT on its way: everything compiled, not yet put together."""
-
-    node: exp.Select
-    scope: Scope
-    joined: JoinedSources | None
-    names: list[str] = field(default_factory=list)
-    columns: list[Expression] = field(default_factory=list)
-    where: str = ""
-    groups: list[Expression] = field(default_factory=list)
-    having: str = ""
-    order: list[tuple[Expression, bool]] = field(default_factory=list)
-    distinct: bool = False
-    limit: str = ""
 
 
 def select_query(parts: SelectParts, ordered: bool) -> CompiledQuery:

@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
 from sqlglot import exp
 
-from intercode.sql.dialect.errors import mysql_error, unsupported
+from intercode.sql.dialect.errors import access_denied, mysql_error, unsupported
 from intercode.sql.dialect.parser import mysql_text, parse
 from intercode.sql.embedded.catalog import information_schema
 from intercode.sql.embedded.catalog.catalog import Table, quote_identifier
 from intercode.sql.embedded.compile.comparisons import compare
-from intercode.sql.embedded.compile.scope import Expression, Scope, Source
+from intercode.sql.embedded.compile.conversions import quote_text
+from intercode.sql.embedded.compile.scope import (
+    CompileContext,
+    CompiledQuery,
+    Expression,
+    JoinedColumns,
+    JoinedSources,
+    Scope,
+    Source,
+)
 
 Condition = Callable[[exp.Expr, Scope], str]
-JoinedColumns = list[tuple[str, Expression, str]]
 
 
-@dataclass(slots=True)
-class JoinedSources:
-    """Sources that are joined: SQLite's text, and how to list the columns that ``*`` names."""
-
-    text: str
-    sources: list[Source]
-    list_columns: Callable[[], JoinedColumns] = list
-    outer: bool = False
-
-    @property
-    def columns(self) -> JoinedColumns:
-        """The columns in the order of ``*``: their names, what they are, and whose."""
-        return self.list_columns()
 
 
 def from_clause(node: exp.Select, scope: Scope, condition: Condition) -> JoinedSources | None:
@@ -225,7 +220,7 @@ def table_source(node: exp.Table, scope: Scope) -> Source:
     if not database:
         raise mysql_error(1046)
     if database in information_schema.SYSTEM_SCHEMAS:
-        return information_schema.information_schema_source(database, name, alias, scope.context)
+        return _information_schema_source(database, name, alias, scope.context)
     if database not in scope.context.catalog.databases:
         raise mysql_error(1049, node.db or database)
     table = scope.context.catalog.table(database, name)
@@ -288,10 +283,40 @@ def _visible_ctes(scope: Scope) -> dict[str, Callable[[Scope, str], Source]]:
     return found
 
 
-def query_source(query, names: list[str], alias: str, scope: Scope, database: str) -> Source:  # type: ignore[no-untyped-def]
+def query_source(
+    query: CompiledQuery, names: list[str], alias: str, scope: Scope, database: str
+) -> Source:
     """A query as a source."""
     tag = scope.context.new_alias()
     columns = [
         (n, k, f"{tag}.c{i}") for i, (n, k) in enumerate(zip(names, query.types, strict=True))
     ]
     return Source(alias, tag, database, columns, f"({query.sql})", rows=10)
+
+
+def _information_schema_source(
+    database: str, name: str, alias: str, context: CompileContext
+) -> Source:
+    """One of its tables. Raises StatementError 1109 for another, 1227 for the server's own."""
+    if database != "information_schema":
+        raise access_denied(f"reading {database}", "it is the server's own database")
+    low = name.lower()
+    if low not in information_schema.TABLES:
+        if low in information_schema.UNSUPPORTED_TABLES:
+            raise unsupported(f"information_schema.{name}")
+        raise mysql_error(1109, name, "information_schema")
+    columns, rows = information_schema.TABLES[low]
+    tag = context.new_alias()
+    lines = [", ".join(_literal(v) for v in row) for row in rows(context.catalog)]
+    names = ", ".join(f'"{n}"' for n, _ in columns)
+    nothing = f"SELECT {', '.join('NULL' for _ in columns)} WHERE 0"
+    body = f"VALUES {', '.join(f'({line})' for line in lines)}" if lines else nothing
+    with_names = f"(WITH t({names}) AS ({body}) SELECT * FROM t)"
+    found = [(n, k, f'{tag}."{n}"') for n, k in columns]
+    return Source(alias, tag, database, found, with_names, rows=len(lines))
+
+
+def _literal(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    return quote_text(value) if isinstance(value, str) else str(value)

@@ -8,10 +8,10 @@ from intercode.sql.dialect.errors import mysql_error
 from intercode.sql.embedded.catalog.types import BOOL, INT
 from intercode.sql.embedded.compile.arithmetic import ExpressionCompiler
 from intercode.sql.embedded.compile.comparisons import align_types, compare
-from intercode.sql.embedded.compile.scope import Expression, Scope
+from intercode.sql.embedded.compile.scope import CompiledQuery, Expression, Scope
 
 
-def _compile_subquery(node: exp.Expr, scope: Scope, ordered: bool = False):  # type: ignore[no-untyped-def]
+def _compile_subquery(node: exp.Expr, scope: Scope, ordered: bool = False) -> CompiledQuery:
     inner = node.this if isinstance(node, exp.Subquery) and not node.args.get("order") else node
     while isinstance(inner, exp.Subquery) and not inner.args.get("limit"):
         inner = inner.this
@@ -38,7 +38,7 @@ def scalar_subquery(node: exp.Expr, scope: Scope) -> Expression:
     return Expression(sql, kind)
 
 
-def _row_subquery(query, scope: Scope) -> Expression:  # type: ignore[no-untyped-def]
+def _row_subquery(query: CompiledQuery, scope: Scope) -> Expression:
     """Several columns: each becomes a subquery of its own."""
     parts = []
     for i, kind in enumerate(query.types):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from sqlglot import exp
 
-from intercode.sql.dialect.errors import StatementError, mysql_error, unsupported
+from intercode.sql.dialect.errors import mysql_error, unsupported
 from intercode.sql.dialect.group_by import TableKeys, group_by_error
 from intercode.sql.dialect.parser import all_nodes
 from intercode.sql.embedded.catalog.catalog import Catalog, Table
@@ -17,8 +16,6 @@ from intercode.sql.embedded.catalog.information_schema import SYSTEM_SCHEMAS
 from intercode.sql.embedded.catalog.values import result_converter
 from intercode.sql.embedded.compile.queries import compile_query, root_scope
 from intercode.sql.embedded.compile.scope import CompileContext
-
-_MAX_TRANSLATIONS = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,63 +31,10 @@ class Translation:
     volatile: bool = False
 
 
-Key = tuple[str, str, Any, str]
-"""A catalog's stamp, the database in use, sql_mode, a statement's text."""
-Outcome = Translation | StatementError
 
 
-class TranslationStore(Protocol):
-    """What outlives the process."""
-
-    def find(self, key: Key) -> Outcome | None:
-        """What is kept under a key, if anything is."""
-        ...
-
-    def add(self, key: Key, value: Outcome) -> None:
-        """Keep one."""
-        ...
-
-    def flush(self) -> None:
-        """Let the next process have them."""
-        ...
 
 
-class TranslationCache:
-    """Translations and errors by catalog, database, modes and text; those that last (of a pristine
-    catalog, whose stamp means the same tomorrow) in a store too."""
-
-    def __init__(self, store: TranslationStore) -> None:
-        self._store = store
-        self._entries: OrderedDict[Key, Outcome] = OrderedDict()
-
-    def find(self, key: Key, lasting: bool) -> Translation | None:
-        """What is kept. Raises the StatementError that was found before."""
-        found = self._entries.get(key)
-        if found is None and lasting:
-            found = self._store.find(key)
-            if found is not None:
-                self._insert(key, found)
-        if isinstance(found, StatementError):
-            raise StatementError(found.number, found.message)
-        return found
-
-    def add(self, key: Key, value: Outcome, lasting: bool) -> None:
-        """Keep one; the oldest makes room."""
-        self._insert(key, value)
-        if lasting:
-            self._store.add(key, value)
-
-    def flush(self) -> None:
-        """Write down what lasts."""
-        self._store.flush()
-
-    def _insert(self, key: Key, value: Outcome) -> None:
-        self._entries[key] = value
-        while len(self._entries) > _MAX_TRANSLATIONS:
-            try:
-                self._entries.popitem(last=False)
-            except KeyError:  # another thread was quicker
-                return
 
 
 def translate(tree: exp.Expr, unit: CompileContext) -> Translation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot import exp
 
@@ -19,18 +19,16 @@ from intercode.sql.embedded.catalog.definitions import (
     with_index,
 )
 from intercode.sql.embedded.catalog.values import default_value, result_converter, to_stored
+from intercode.sql.embedded.execute.context import SessionContext
 from intercode.sql.embedded.execute.dml import duplicate_key_error, write_transaction
 from intercode.sql.embedded.execute.write_targets import record_drop, record_table, target_table
 from intercode.sql.embedded.load.table_layout import store_in_key_order
-
-if TYPE_CHECKING:
-    from intercode.sql.embedded.execute.session import EmbeddedSession
 
 AlterPlan = tuple[Table, dict[str, str | None]]
 """A table, and for each of its columns the old one that its values come from."""
 
 
-def alter_table(tree: exp.Alter, session: EmbeddedSession) -> None:
+def alter_table(tree: exp.Alter, session: SessionContext) -> None:
     """ALTER TABLE. Raises StatementError as MySQL does, or for what is not there."""
     database, table = target_table(tree.this, session)
     plan: AlterPlan = (table, {c.name: c.name for c in table.columns})

@@ -11,6 +11,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Set
 from contextlib import suppress
 from pathlib import Path
@@ -30,6 +31,10 @@ _PROGRESS_STEPS = 5000
 """Instructions of SQLite's machine between two looks at the clock."""
 _FORBIDDEN_ACTIONS = {sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA}
 _MAX_ATTACHED = 9
+_MAX_IDLE_CONNECTIONS = 32
+"""Idle connections per dump."""
+_MIN_OPEN_CONNECTIONS = 8
+"""Idle connections that are opened before one of them detaches a database to attach another."""
 
 
 class EmbeddedConnection:
@@ -200,3 +205,42 @@ def translate_sqlite_error(error: sqlite3.Error) -> StatementError:
     if "Expression tree" in text or "stack overflow" in text:
         return unsupported("expressions that lie so deep in each other")
     return unsupported(f"this statement (SQLite says: {text})")
+
+
+class ConnectionPool:
+    """Open connections for the next session on the same data. Safe for several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle: dict[str, list[EmbeddedConnection]] = {}
+
+    def take(self, databases: BuiltDatabases, database: str) -> EmbeddedConnection:
+        """Return a connection to the pristine databases, if possible one that has ``database``
+        attached already."""
+        with self._lock:
+            idle = self._idle.get(databases.digest, [])
+            for i in reversed(range(len(idle))):
+                if database in idle[i].attached:
+                    return idle.pop(i)
+            attachable = [i for i, connection in enumerate(idle) if connection.can_attach]
+            if attachable or len(idle) >= _MIN_OPEN_CONNECTIONS:
+                return idle.pop(attachable[0] if attachable else 0)
+        return EmbeddedConnection(databases)
+
+    def give_back(self, connection: EmbeddedConnection) -> None:
+        """Keep a connection for another session. Close it if the pool is full or if it has written
+        anything."""
+        with self._lock:
+            idle = self._idle.setdefault(connection.databases.digest, [])
+            if len(idle) < _MAX_IDLE_CONNECTIONS and not connection.private_copies:
+                idle.append(connection)
+                return
+        connection.close()
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        with self._lock:
+            idle, self._idle = self._idle, {}
+        for connections in idle.values():
+            for connection in connections:
+                connection.close()

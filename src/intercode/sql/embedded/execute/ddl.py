@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot import exp
 
@@ -18,6 +18,7 @@ from intercode.sql.embedded.catalog.values import convert_rows
 from intercode.sql.embedded.compile.translation import translate
 from intercode.sql.embedded.execute import transactions
 from intercode.sql.embedded.execute.alter_table import alter_table, rebuild_table
+from intercode.sql.embedded.execute.context import SessionContext
 from intercode.sql.embedded.execute.dml import write_transaction
 from intercode.sql.embedded.execute.write_targets import (
     record_drop,
@@ -26,11 +27,8 @@ from intercode.sql.embedded.execute.write_targets import (
     target_table,
 )
 
-if TYPE_CHECKING:
-    from intercode.sql.embedded.execute.session import EmbeddedSession
 
-
-def execute(tree: exp.Expr, code: str, session: EmbeddedSession) -> None:
+def execute(tree: exp.Expr, code: str, session: SessionContext) -> None:
     """One statement of DDL. Raises StatementError as MySQL does, or for what is not there."""
     kind = str(tree.args.get("kind") or "").upper()
     if isinstance(tree, exp.TruncateTable):
@@ -51,7 +49,7 @@ def execute(tree: exp.Expr, code: str, session: EmbeddedSession) -> None:
 
 
 # ---------------------------------------------------------------- CREATE
-def _database_for_new_table(node: exp.Expr, exists: bool, session: EmbeddedSession) -> str | None:
+def _database_for_new_table(node: exp.Expr, exists: bool, session: SessionContext) -> str | None:
     """The database for a new table; None where it is there and that is no error."""
     database = target_database(node.text("db"), session)
     if session.state.catalog.table(database, node.name) is None:
@@ -61,7 +59,7 @@ def _database_for_new_table(node: exp.Expr, exists: bool, session: EmbeddedSessi
     return None
 
 
-def _create_table(tree: exp.Create, code: str, session: EmbeddedSession) -> None:
+def _create_table(tree: exp.Create, code: str, session: SessionContext) -> None:
     this = tree.this
     name = this.this if isinstance(this, exp.Schema) else this
     database = _database_for_new_table(name, bool(tree.args.get("exists")), session)
@@ -113,7 +111,7 @@ def _column_from_query(name: str, kind: Type) -> Column:
     return Column(name, kind.as_nullable(), shown.get(kind.kind, "text"))
 
 
-def _create_view(tree: exp.Create, code: str, session: EmbeddedSession) -> None:
+def _create_view(tree: exp.Create, code: str, session: SessionContext) -> None:
     this = tree.this
     name = this.this if isinstance(this, exp.Schema) else this
     database = target_database(name.text("db"), session)
@@ -135,7 +133,7 @@ def _create_view(tree: exp.Create, code: str, session: EmbeddedSession) -> None:
     record_table(session, database, Table(name.name.lower(), columns, query=query), "new")
 
 
-def _create_index(tree: exp.Create, code: str, session: EmbeddedSession) -> None:
+def _create_index(tree: exp.Create, code: str, session: SessionContext) -> None:
     index = tree.this
     database, table = target_table(index.args["table"], session)
     params = index.args.get("params")
@@ -153,7 +151,7 @@ def _create_index(tree: exp.Create, code: str, session: EmbeddedSession) -> None
     record_table(session, database, changed, "changed")
 
 
-def _create_database(tree: exp.Create, code: str, session: EmbeddedSession) -> None:
+def _create_database(tree: exp.Create, code: str, session: SessionContext) -> None:
     name = tree.this.name.lower()
     state = session.state
     if name in state.catalog.databases or name in SYSTEM_SCHEMAS:
@@ -168,7 +166,7 @@ def _create_database(tree: exp.Create, code: str, session: EmbeddedSession) -> N
 
 
 # ---------------------------------------------------------------- DROP, TRUNCATE, RENAME
-def _drop(tree: exp.Drop, kind: str, session: EmbeddedSession) -> None:
+def _drop(tree: exp.Drop, kind: str, session: SessionContext) -> None:
     named = tree.args.get("tables") or ([tree.this] if tree.this is not None else [])
     exists = bool(tree.args.get("exists"))
     if kind in ("TABLE", "VIEW"):
@@ -186,7 +184,7 @@ def _drop(tree: exp.Drop, kind: str, session: EmbeddedSession) -> None:
 
 
 def _drop_target(
-    node: exp.Expr, exists: bool, session: EmbeddedSession
+    node: exp.Expr, exists: bool, session: SessionContext
 ) -> tuple[str, Table] | None:
     database = target_database(node.text("db"), session)
     table = session.state.catalog.table(database, node.name)
@@ -195,7 +193,7 @@ def _drop_target(
     return None if table is None else (database, table)
 
 
-def _drop_table(database: str, table: Table, gone: set[str], session: EmbeddedSession) -> None:
+def _drop_table(database: str, table: Table, gone: set[str], session: SessionContext) -> None:
     if str(session.setting("foreign_key_checks")) not in ("0", "OFF"):
         for other in session.state.catalog.databases[database].values():
             for key in other.foreign:
@@ -209,7 +207,7 @@ def _drop_table(database: str, table: Table, gone: set[str], session: EmbeddedSe
     record_drop(session, database, table.name)
 
 
-def _drop_database(name: str, exists: bool, session: EmbeddedSession) -> None:
+def _drop_database(name: str, exists: bool, session: SessionContext) -> None:
     state = session.state
     if name in SYSTEM_SCHEMAS:
         raise access_denied(f"DROP DATABASE {name}", "it is the server's own")
@@ -227,7 +225,7 @@ def _drop_database(name: str, exists: bool, session: EmbeddedSession) -> None:
     session.connection.make_private(name, session.limits.storage, b"")
 
 
-def _truncate(tree: exp.TruncateTable, session: EmbeddedSession) -> None:
+def _truncate(tree: exp.TruncateTable, session: SessionContext) -> None:
     for node in tree.expressions:
         database, table = target_table(node, session)
         if str(session.setting("foreign_key_checks")) not in ("0", "OFF"):
@@ -242,7 +240,7 @@ def _truncate(tree: exp.TruncateTable, session: EmbeddedSession) -> None:
         record_table(session, database, replace(table, rows=0, auto_increment=counter), "changed")
 
 
-def rename_table(code: str, session: EmbeddedSession) -> None:
+def rename_table(code: str, session: SessionContext) -> None:
     """RENAME TABLE a TO b."""
     found = re.fullmatch(r"\s*RENAME\s+TABLE\s+`?(\w+)`?\s+TO\s+`?(\w+)`?\s*;?\s*", code, re.I)
     if found is None:

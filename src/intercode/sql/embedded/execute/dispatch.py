@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot import exp
 
 from intercode.sql.dialect.errors import access_denied, mysql_error, syntax_error, unsupported
 from intercode.sql.dialect.keywords import word_set
 from intercode.sql.dialect.parser import parse, sqlglot_tokens
-from intercode.sql.embedded.execute import ddl, dml, settings, show, transactions
-
-if TYPE_CHECKING:
-    from intercode.sql.embedded.execute.session import EmbeddedSession
+from intercode.sql.embedded.execute import ddl, dml, set_statement, show, transactions
+from intercode.sql.embedded.execute.context import SessionContext
 
 _UNPARSED_STATEMENTS = word_set("""
     SHOW DESC DESCRIBE EXPLAIN USE SET START BEGIN COMMIT ROLLBACK SAVEPOINT RELEASE LOCK UNLOCK
@@ -43,7 +41,7 @@ def first_word(code: str) -> str:
     return found[1].upper() if found else ""
 
 
-def parse_statement(code: str, session: EmbeddedSession) -> exp.Expr | None:
+def parse_statement(code: str, session: SessionContext) -> exp.Expr | None:
     """The tree of a statement that the parser reads, None for one that is read by its words.
 
     Raises StatementError for what no episode may do.
@@ -67,7 +65,7 @@ def parse_statement(code: str, session: EmbeddedSession) -> exp.Expr | None:
 
 
 def execute(
-    tree: exp.Expr | None, code: str, session: EmbeddedSession
+    tree: exp.Expr | None, code: str, session: SessionContext
 ) -> list[tuple[Any, ...]] | None:
     """A statement that is no query: rows, or None where it has no result."""
     word = first_word(code)
@@ -93,7 +91,7 @@ def execute(
 
 
 def _execute_unparsed(
-    word: str, code: str, session: EmbeddedSession
+    word: str, code: str, session: SessionContext
 ) -> list[tuple[Any, ...]] | None:
     if word in ("SHOW", "DESC", "DESCRIBE", "EXPLAIN"):
         return show.execute(code, session)
@@ -110,7 +108,7 @@ def _execute_unparsed(
         session.state = replace(session.state, database=name)
         return None
     if word == "SET":
-        settings.execute(code, session)
+        set_statement.execute(code, session)
         return None
     if word in ("LOCK", "UNLOCK", "FLUSH"):
         raise (

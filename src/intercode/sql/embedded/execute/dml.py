@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot import exp
 
@@ -16,20 +16,18 @@ from intercode.sql.embedded.catalog.values import convert_rows, default_value, e
 from intercode.sql.embedded.compile.conversions import number_constant
 from intercode.sql.embedded.compile.translation import translate
 from intercode.sql.embedded.execute import foreign_keys
+from intercode.sql.embedded.execute.context import SessionContext
 from intercode.sql.embedded.execute.write_targets import (
     record_write,
     select_target_rows,
     target_table,
 )
 
-if TYPE_CHECKING:
-    from intercode.sql.embedded.execute.session import EmbeddedSession
-
 Row = dict[str, Any]
 
 
 @contextmanager
-def write_transaction(session: EmbeddedSession, database: str) -> Iterator[sqlite3.Connection]:
+def write_transaction(session: SessionContext, database: str) -> Iterator[sqlite3.Connection]:
     """The connection with the database as the episode's own; what fails leaves nothing."""
     link = session.connection
     link.make_private(database, session.limits.storage)
@@ -45,7 +43,7 @@ def write_transaction(session: EmbeddedSession, database: str) -> Iterator[sqlit
     connection.execute("COMMIT")
 
 
-def insert(tree: exp.Insert, session: EmbeddedSession, replacing: bool = False) -> None:
+def insert(tree: exp.Insert, session: SessionContext, replacing: bool = False) -> None:
     """INSERT and REPLACE. Raises StatementError as MySQL's strict mode does."""
     schema = tree.this
     named = isinstance(schema, exp.Schema)
@@ -84,7 +82,7 @@ def _column(table: Table, name: str) -> Column:
 
 
 def _insert_rows(
-    tree: exp.Insert, columns: Sequence[Column], table: Table, session: EmbeddedSession
+    tree: exp.Insert, columns: Sequence[Column], table: Table, session: SessionContext
 ) -> list[Row]:
     source = tree.args.get("expression")
     if isinstance(source, exp.Values):
@@ -112,7 +110,7 @@ def _insert_rows(
 _DEFAULT_VALUE = object()
 
 
-def _insert_value(node: exp.Expr, column: Column, session: EmbeddedSession) -> Any:
+def _insert_value(node: exp.Expr, column: Column, session: SessionContext) -> Any:
     """The value of one expression of VALUES."""
     if isinstance(node, exp.Var) and node.name.upper() == "DEFAULT":
         return _DEFAULT_VALUE
@@ -132,7 +130,7 @@ def _number_value(text: str) -> Any:
     return int(text) if text.isdigit() else text
 
 
-def _complete_row(row: Row, table: Table, session: EmbeddedSession, place: int) -> Row:
+def _complete_row(row: Row, table: Table, session: SessionContext, place: int) -> Row:
     """A row with its defaults, every value as it is stored."""
     if "STRICT_TRANS_TABLES" not in str(session.setting("sql_mode")):
         raise unsupported("writing without sql_mode STRICT_TRANS_TABLES")
@@ -198,7 +196,7 @@ def duplicate_key_error(
 
 
 # ---------------------------------------------------------------- UPDATE and DELETE
-def update(tree: exp.Update, session: EmbeddedSession) -> None:
+def update(tree: exp.Update, session: SessionContext) -> None:
     """UPDATE of one table."""
     if (
         not isinstance(tree.this, exp.Table)
@@ -253,7 +251,7 @@ def _update_row(
         raise duplicate_key_error(row, table, e) from e
 
 
-def delete(tree: exp.Delete, session: EmbeddedSession) -> None:
+def delete(tree: exp.Delete, session: SessionContext) -> None:
     """DELETE from one table."""
     if tree.args.get("tables") or tree.args.get("using") or tree.this.args.get("joins"):
         raise unsupported("DELETE from several tables")

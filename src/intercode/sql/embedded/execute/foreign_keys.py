@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from intercode.sql.dialect.errors import mysql_error, unsupported
 from intercode.sql.embedded.catalog.catalog import ForeignKey, Table, quote_identifier
 from intercode.sql.embedded.catalog.collations import collate_clause
-
-if TYPE_CHECKING:
-    from intercode.sql.embedded.execute.session import EmbeddedSession
+from intercode.sql.embedded.execute.context import SessionContext
 
 Row = Mapping[str, Any]
 
 
-def _checks_enabled(session: EmbeddedSession) -> bool:
+def _checks_enabled(session: SessionContext) -> bool:
     return str(session.setting("foreign_key_checks")) not in ("0", "OFF")
 
 
@@ -52,7 +50,7 @@ def check_child(
     row: Row,
     table: Table,
     database: str,
-    session: EmbeddedSession,
+    session: SessionContext,
     connection: sqlite3.Connection,
     changed: set[str] | None = None,
 ) -> None:
@@ -76,7 +74,7 @@ def check_child(
 
 
 def referencing_tables(
-    table: Table, database: str, session: EmbeddedSession
+    table: Table, database: str, session: SessionContext
 ) -> Iterator[tuple[Table, ForeignKey]]:
     """The tables whose foreign keys point to a table."""
     for child in session.state.catalog.databases[database].values():
@@ -89,7 +87,7 @@ def check_parent(
     old: Row,
     table: Table,
     database: str,
-    session: EmbeddedSession,
+    session: SessionContext,
     connection: sqlite3.Connection,
     changed: set[str],
 ) -> None:
@@ -111,7 +109,7 @@ def apply_on_delete(
     old: Row,
     table: Table,
     database: str,
-    session: EmbeddedSession,
+    session: SessionContext,
     connection: sqlite3.Connection,
     depth: int = 0,
 ) -> set[str]:

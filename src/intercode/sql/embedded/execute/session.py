@@ -2,83 +2,45 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import hashlib
 import json
 import sqlite3
 import time
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from intercode.core.errors import EnvironmentStateError
 from intercode.core.types import ExecResult
 from intercode.sql.base import SqlLimits, error_result, fetch_rows, success_result, timeout_result
-from intercode.sql.deadline import Deadline
 from intercode.sql.dialect.errors import StatementError, unsupported
 from intercode.sql.dialect.parser import require_single_statement
 from intercode.sql.embedded.catalog.catalog import quote_identifier
 from intercode.sql.embedded.catalog.values import convert_rows
-from intercode.sql.embedded.compile.scope import CompileContext
-from intercode.sql.embedded.compile.translation import Key, Translation, translate
+from intercode.sql.embedded.compile.translation import Translation, translate
 from intercode.sql.embedded.execute import dispatch
-from intercode.sql.embedded.execute.connection import EmbeddedConnection, translate_sqlite_error
-from intercode.sql.embedded.execute.settings import DEFAULT_SETTINGS
-from intercode.sql.embedded.execute.state import EmbeddedSnapshot, EmbeddedState
+from intercode.sql.embedded.execute.connection import ConnectionPool, translate_sqlite_error
+from intercode.sql.embedded.execute.context import SessionContext
+from intercode.sql.embedded.execute.shared_caches import SharedCaches
+from intercode.sql.embedded.execute.state import EmbeddedState, SavedState
+from intercode.sql.embedded.execute.translation_store import Key
 from intercode.sql.embedded.load.build import BuiltDatabases
 
-if TYPE_CHECKING:
-    from intercode.sql.embedded.engine import EmbeddedEngine
 
-MYSQL_VERSION = "8.0.33"
-_INITIAL_SETTINGS = {**DEFAULT_SETTINGS, "version": MYSQL_VERSION}
-Rows = list[tuple[Any, ...]] | None
-
-
-@lru_cache(maxsize=64)
-def _mode_set(text: str) -> frozenset[str]:
-    return frozenset(text.upper().split(","))
-
-
-class EmbeddedSession:
-    """See ``sessions.sql.base.SqlSession``."""
+class EmbeddedSession(SessionContext):
+    """An ``SqlSession`` of the embedded engine."""
 
     def __init__(
         self,
-        engine: EmbeddedEngine,
-        built: BuiltDatabases,
+        pool: ConnectionPool,
+        caches: SharedCaches,
+        databases: BuiltDatabases,
         state: EmbeddedState,
         limits: SqlLimits,
         contents: Mapping[str, bytes | Path] | None = None,
     ) -> None:
-        self.engine, self.databases, self.state, self.limits = engine, built, state, limits
-        self._connection: EmbeddedConnection | None = None
-        self._deadline = Deadline()
-        self._is_open = True
-        self.savepoints: list[tuple[str, EmbeddedSnapshot]] = []
-        self.stamp_count = 0
-        for name, content in (contents or {}).items():
-            self.connection.make_private(name, limits.storage, content)
-
-    @property
-    def connection(self) -> EmbeddedConnection:
-        """The connection to SQLite; what is known already needs none."""
-        self._require_open()
-        if self._connection is None:
-            self._connection = self.engine.take_connection(self.databases, self.state.database)
-            self._connection.set_deadline(self._deadline)
-        return self._connection
-
-    def _require_open(self) -> None:
-        if not self._is_open:
-            raise EnvironmentStateError("the SQL session is closed: open another one")
-
-    @property
-    def database(self) -> str:
-        return self.state.database
+        self._caches = caches
+        super().__init__(pool, databases, state, limits, contents)
 
     def run(self, code: str, timeout: float) -> ExecResult:
         """Run one statement."""
@@ -111,14 +73,14 @@ class EmbeddedSession:
 
     def _run_statement(self, code: str) -> ExecResult:
         """One statement: its result where that is known, else by its translation."""
-        state, engine = self.state, self.engine
+        state, caches = self.state, self._caches
         pristine = state.catalog.stamp.startswith(self.databases.digest)
         key = (state.catalog.stamp, state.database, self.setting("sql_mode"), code)
-        known = engine.results.find(key, self.limits) if pristine else None
+        known = caches.results.find(key, self.limits) if pristine else None
         if known is not None:
             self.set_session_values(FOUND_ROWS=len(known.rows or ()), ROW_COUNT=-1)
             return known
-        found = engine.translations.find(key, pristine)
+        found = caches.translations.find(key, pristine)
         if found is None:
             tree = dispatch.parse_statement(code, self)
             if not isinstance(tree, (exp.Select, exp.SetOperation, exp.Subquery)):
@@ -126,13 +88,13 @@ class EmbeddedSession:
             found = self._translate(tree, key, pristine)
         result = self._run_query(found)
         if pristine and not found.volatile:
-            engine.results.add(key, self.limits, result)
+            caches.results.add(key, self.limits, result)
         return result
 
     # ------------------------------------------------------------ queries
     def _translate(self, tree: exp.Expr, key: Key, pristine: bool) -> Translation:
         unit = self.compile_context()
-        keep = self.engine.translations.add
+        keep = self._caches.translations.add
         try:
             found = translate(tree, unit)
         except StatementError as e:
@@ -155,63 +117,10 @@ class EmbeddedSession:
         self.set_session_values(FOUND_ROWS=len(read), ROW_COUNT=-1)
         return success_result(read, self.limits, more)
 
-    def rows(self, found: Translation) -> list[tuple[Any, ...]]:
-        """All rows of a query as SQLite has them."""
-        self.connection.attach(found.databases)
-        return self.connection.sqlite.execute(found.sql).fetchall()
-
-    def compile_context(self) -> CompileContext:
-        """What a statement's parts share, as the session stands now."""
-        state = self.state
-        modes = _mode_set(str(self.setting("sql_mode")))
-        now = dt.datetime.now().isoformat(" ", "seconds")
-        session = {"VERSION": MYSQL_VERSION, "USER": "admin@localhost", "SESSION_USER": "admin@localhost",
-                   "SYSTEM_USER": "admin@localhost", "CONNECTION_ID": 8, "LAST_INSERT_ID": 0,
-                   "ROW_COUNT": -1, "FOUND_ROWS": 0, **state.session_values}  # fmt: skip
-        settings = {**_INITIAL_SETTINGS, **state.settings} if state.settings else _INITIAL_SETTINGS
-        return CompileContext(
-            state.catalog, state.database, modes, state.variables, now, settings=settings,
-            session_values=session,
-        )  # fmt: skip
-
-    def setting(self, name: str) -> Any:
-        """A system variable's value in this session."""
-        found = self.state.settings.get(name)
-        return DEFAULT_SETTINGS.get(name) if found is None else found
-
-    def set_session_values(self, **values: Any) -> None:
-        """Keep what functions such as LAST_INSERT_ID tell."""
-        now = self.state
-        self.state = EmbeddedState(
-            now.catalog, now.database, now.settings, now.variables, now.table_changes,
-            {**now.session_values, **values},
-        )  # fmt: skip
-
-    def new_stamp(self) -> str:
-        """A name for a catalog that only this session has."""
-        self.stamp_count += 1
-        return f"{id(self)}-{time.monotonic_ns()}-{self.stamp_count}"
-
     # ------------------------------------------------------------ state
     def snapshot(self) -> EmbeddedSnapshot:
-        """Keep everything as it is now."""
-        self._require_open()
-        contents = {name: self.connection.copy_content(name) for name in self._private_databases}
-        return EmbeddedSnapshot(self.engine, self.databases, self.state, self.limits, contents)
-
-    @property
-    def _private_databases(self) -> list[str]:
-        """The databases that it has a copy of."""
-        return [] if self._connection is None else list(self._connection.private_copies)
-
-    def restore(self, kept: EmbeddedSnapshot) -> None:
-        """Go back to what was kept."""
-        for name in self._private_databases:
-            if name not in kept.contents:
-                self.connection.drop_private(name)
-        for name, content in kept.contents.items():
-            self.connection.make_private(name, self.limits.storage, content)
-        self.state = kept.state
+        """Copy the state as it is now."""
+        return EmbeddedSnapshot(self._pool, self._caches, self.databases, self.save(), self.limits)
 
     def changes(self) -> list[str]:
         """What the episode has changed."""
@@ -263,15 +172,36 @@ class EmbeddedSession:
             digest.update(repr(row).encode())
         return digest.hexdigest()
 
+
+class EmbeddedSnapshot:
+    """A ``DatabaseSnapshot`` of an embedded session."""
+
+    omitted_tables: tuple[str, ...] = ()
+
+    def __init__(
+        self,
+        pool: ConnectionPool,
+        caches: SharedCaches,
+        databases: BuiltDatabases,
+        saved: SavedState,
+        limits: SqlLimits,
+    ) -> None:
+        self._pool, self._caches, self._databases = pool, caches, databases
+        self._saved, self._limits = saved, limits
+
+    def open(self) -> EmbeddedSession:
+        """Open a session with this state."""
+        saved = self._saved
+        return EmbeddedSession(
+            self._pool, self._caches, self._databases, saved.state, self._limits, saved.contents
+        )
+
+    def open_last(self) -> EmbeddedSession:
+        """Open a session with this state and close the snapshot."""
+        session = self.open()
+        self.close()
+        return session
+
     def close(self) -> None:
-        """End the session; what it wrote is gone."""
-        link, self._connection, self._is_open = self._connection, None, False
-        for _, kept in self.savepoints:
-            kept.close()
-        self.savepoints.clear()
-        if link is None:
-            return
-        if link.private_copies or self._deadline.aborted:
-            link.close()
-        else:
-            self.engine.return_connection(link)
+        """Delete the snapshot's data."""
+        self._saved.close()

@@ -15,8 +15,11 @@ from intercode.core.paths import cache_root
 from intercode.core.types import ExecResult
 from intercode.sql.base import SqlLimits
 from intercode.sql.embedded.catalog.catalog import Catalog
-from intercode.sql.embedded.compile.translation import TranslationCache
-from intercode.sql.embedded.execute.translation_store import DIRECTORY_VARIABLE, open_store
+from intercode.sql.embedded.execute.translation_store import (
+    DIRECTORY_VARIABLE,
+    TranslationCache,
+    open_store,
+)
 from intercode.sql.embedded.load.build import BuiltDatabases, build_databases
 
 

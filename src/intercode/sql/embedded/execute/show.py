@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from intercode.sql.dialect.errors import mysql_error, syntax_error, unsupported
 from intercode.sql.dialect.keywords import word_set
 from intercode.sql.embedded.catalog import information_schema
 from intercode.sql.embedded.catalog.catalog import Column, Table
-from intercode.sql.embedded.execute.settings import DEFAULT_SETTINGS
+from intercode.sql.embedded.execute.context import SessionContext
+from intercode.sql.embedded.execute.state import DEFAULT_SETTINGS
 from intercode.sql.embedded.functions.patterns import like
-
-if TYPE_CHECKING:
-    from intercode.sql.embedded.execute.session import EmbeddedSession
 
 Rows = list[tuple[Any, ...]]
 _NAME = r"(?:`[^`]+`|[\w$]+)"
@@ -22,7 +20,7 @@ _FROM = rf"(?:\s+(?:FROM|IN)\s+(?P<database>{_NAME}))?"
 _TAIL = r"(?:\s+(?:LIKE\s+(?P<like>'[^']*'|\"[^\"]*\")|WHERE\s+(?P<where>.+)))?"
 
 
-def execute(code: str, session: EmbeddedSession) -> Rows:
+def execute(code: str, session: SessionContext) -> Rows:
     """One of these statements. Raises StatementError as MySQL does, or for what is not there."""
     text = re.sub(r"/\*.*?\*/", " ", code, flags=re.S).strip().rstrip(";").strip()
     if re.match(
@@ -47,7 +45,7 @@ def _unquote(name: str | None) -> str | None:
     return name.strip().strip("`").lower() if name else None
 
 
-def _database(found: dict[str, Any], session: EmbeddedSession) -> str:
+def _database(found: dict[str, Any], session: SessionContext) -> str:
     name = _unquote(found.get("database")) or session.database
     if not name:
         raise mysql_error(1046)
@@ -59,7 +57,7 @@ def _database(found: dict[str, Any], session: EmbeddedSession) -> str:
     return name
 
 
-def _table(found: dict[str, Any], session: EmbeddedSession) -> tuple[str, Table]:
+def _table(found: dict[str, Any], session: SessionContext) -> tuple[str, Table]:
     from intercode.sql.dialect.parser import reserved_name_error
 
     parts = [p.strip() for p in re.split(r"\s*\.\s*", found["table"])]
@@ -94,13 +92,13 @@ def _filter_rows(rows: Rows, found: dict[str, Any], place: int = 0) -> Rows:
     return [r for r in rows if like(str(r[place]), pattern, "\\", "general")]
 
 
-def _databases(found: dict[str, Any], session: EmbeddedSession) -> Rows:
+def _databases(found: dict[str, Any], session: SessionContext) -> Rows:
     return _filter_rows(
         [(n,) for n in information_schema.schema_names(session.state.catalog)], found
     )
 
 
-def _tables(found: dict[str, Any], session: EmbeddedSession) -> Rows:
+def _tables(found: dict[str, Any], session: SessionContext) -> Rows:
     database = _database(found, session)
     tables = session.state.catalog.databases.get(database)
     if tables is None:
@@ -112,7 +110,7 @@ def _tables(found: dict[str, Any], session: EmbeddedSession) -> Rows:
     return _filter_rows([(n,) for n in shown], found)
 
 
-def _columns(found: dict[str, Any], session: EmbeddedSession) -> Rows:
+def _columns(found: dict[str, Any], session: SessionContext) -> Rows:
     _, table = _table(found, session)
     rows = [_column(table, c, bool(found.get("full"))) for c in table.columns]
     if found.get("column"):
@@ -134,7 +132,7 @@ def _column(table: Table, column: Column, full: bool) -> tuple[Any, ...]:
             rights, column.comment)  # fmt: skip
 
 
-def _create_table(found: dict[str, Any], session: EmbeddedSession) -> Rows:
+def _create_table(found: dict[str, Any], session: SessionContext) -> Rows:
     _, table = _table(found, session)
     if table.query is not None:
         text = f"CREATE VIEW `{table.name}` AS {table.query}"
@@ -191,7 +189,7 @@ def _column_line(column: Column) -> str:
     return text + (f" COMMENT '{column.comment}'" if column.comment else "")
 
 
-def _index(found: dict[str, Any], session: EmbeddedSession) -> Rows:
+def _index(found: dict[str, Any], session: SessionContext) -> Rows:
     _, table = _table(found, session)
     rows: Rows = []
     for index in table.indexes:
@@ -221,7 +219,7 @@ def _index(found: dict[str, Any], session: EmbeddedSession) -> Rows:
     return rows
 
 
-def _create_database(found: dict[str, Any], session: EmbeddedSession) -> Rows:
+def _create_database(found: dict[str, Any], session: SessionContext) -> Rows:
     name = _database(found, session)
     collation = session.state.catalog.collations.get(name, "utf8mb4_0900_ai_ci")
     charset = collation.partition("_")[0]
@@ -232,7 +230,7 @@ def _create_database(found: dict[str, Any], session: EmbeddedSession) -> Rows:
     return [(name, text)]
 
 
-def _variables(found: dict[str, Any], session: EmbeddedSession) -> Rows:
+def _variables(found: dict[str, Any], session: SessionContext) -> Rows:
     known = {**DEFAULT_SETTINGS, "version": "8.0.33", **session.state.settings}
     words = {1: "ON", 0: "OFF"}
     switches = {"autocommit", "foreign_key_checks", "unique_checks", "sql_notes", "sql_big_selects"}
@@ -242,7 +240,7 @@ def _variables(found: dict[str, Any], session: EmbeddedSession) -> Rows:
     return _filter_rows(rows, found)
 
 
-def _no_rows(found: dict[str, Any], session: EmbeddedSession) -> Rows:
+def _no_rows(found: dict[str, Any], session: SessionContext) -> Rows:
     return []
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from intercode.sql.dialect.errors import StatementError, syntax_error
-
-if TYPE_CHECKING:
-    from intercode.sql.embedded.execute.session import EmbeddedSession
+from intercode.sql.embedded.execute.context import SessionContext
 
 _TRANSACTION_START = ""
 
 
-def execute(word: str, code: str, session: EmbeddedSession) -> None:
+def execute(word: str, code: str, session: SessionContext) -> None:
     """One of these statements. Raises StatementError 1064 and 1305 (no such savepoint)."""
     text = " ".join(code.strip().rstrip(";").split())
     upper = text.upper()
@@ -21,12 +18,12 @@ def execute(word: str, code: str, session: EmbeddedSession) -> None:
         raise syntax_error(code, 6)
     if word in ("START", "BEGIN"):
         commit(session)
-        session.savepoints.append((_TRANSACTION_START, session.snapshot()))
+        session.savepoints.append((_TRANSACTION_START, session.save()))
     elif word == "COMMIT":
         commit(session)
     elif word == "SAVEPOINT":
         name = text.partition(" ")[2].strip("`").lower()
-        session.savepoints.append((name, session.snapshot()))
+        session.savepoints.append((name, session.save()))
     elif word == "ROLLBACK" and (found := re.search(r"TO (?:SAVEPOINT )?`?(\w+)`?$", text, re.I)):
         _rollback_to(found[1].lower(), session)
     elif word == "ROLLBACK":
@@ -37,21 +34,21 @@ def execute(word: str, code: str, session: EmbeddedSession) -> None:
         _savepoint_index(text.rpartition(" ")[2].strip("`").lower(), session)
 
 
-def commit(session: EmbeddedSession) -> None:
+def commit(session: SessionContext) -> None:
     """The transaction is over, its changes stay. DDL does this too."""
     for _, kept in session.savepoints:
         kept.close()
     session.savepoints.clear()
 
 
-def _savepoint_index(name: str, session: EmbeddedSession) -> int:
+def _savepoint_index(name: str, session: SessionContext) -> int:
     for place in reversed(range(len(session.savepoints))):
         if session.savepoints[place][0] == name:
             return place
     raise StatementError(1305, f"SAVEPOINT {name} does not exist")
 
 
-def _rollback_to(name: str, session: EmbeddedSession) -> None:
+def _rollback_to(name: str, session: SessionContext) -> None:
     place = _savepoint_index(name, session)
     session.restore(session.savepoints[place][1])
     for _, kept in session.savepoints[place + 1 :]:

@@ -16,12 +16,13 @@ import os
 import sqlite3
 import sys
 import threading
+from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import fields
 from importlib.metadata import version as version_of
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import sqlglot.parser
 
@@ -29,7 +30,7 @@ from intercode.core.paths import cache_root
 from intercode.sql.dialect.errors import StatementError
 from intercode.sql.embedded.catalog.types import Type
 from intercode.sql.embedded.catalog.values import result_converter
-from intercode.sql.embedded.compile.translation import Key, Outcome, Translation, TranslationStore
+from intercode.sql.embedded.compile.translation import Translation
 
 DIRECTORY_VARIABLE = "INTERCODE_SQL_TRANSLATIONS"
 """An environment variable: the directory of these files; empty: nothing is kept."""
@@ -40,6 +41,69 @@ MAX_ENTRY_CHARACTERS = 32 << 10
 _MAX_OLD_FILES = 3
 _BATCH_SIZE = 32
 """Entries that are written at once."""
+_MAX_TRANSLATIONS = 4096
+"""Translations that a process keeps in memory."""
+
+
+Key = tuple[str, str, Any, str]
+"""A catalog's stamp, the database in use, sql_mode, a statement's text."""
+
+
+Outcome = Translation | StatementError
+
+
+class TranslationStore(Protocol):
+    """What outlives the process."""
+
+    def find(self, key: Key) -> Outcome | None:
+        """What is kept under a key, if anything is."""
+        ...
+
+    def add(self, key: Key, value: Outcome) -> None:
+        """Keep one."""
+        ...
+
+    def flush(self) -> None:
+        """Let the next process have them."""
+        ...
+
+
+class TranslationCache:
+    """Translations and errors by catalog, database, modes and text; those that last (of a pristine
+    catalog, whose stamp means the same tomorrow) in a store too."""
+
+    def __init__(self, store: TranslationStore) -> None:
+        self._store = store
+        self._entries: OrderedDict[Key, Outcome] = OrderedDict()
+
+    def find(self, key: Key, lasting: bool) -> Translation | None:
+        """What is kept. Raises the StatementError that was found before."""
+        found = self._entries.get(key)
+        if found is None and lasting:
+            found = self._store.find(key)
+            if found is not None:
+                self._insert(key, found)
+        if isinstance(found, StatementError):
+            raise StatementError(found.number, found.message)
+        return found
+
+    def add(self, key: Key, value: Outcome, lasting: bool) -> None:
+        """Keep one; the oldest makes room."""
+        self._insert(key, value)
+        if lasting:
+            self._store.add(key, value)
+
+    def flush(self) -> None:
+        """Write down what lasts."""
+        self._store.flush()
+
+    def _insert(self, key: Key, value: Outcome) -> None:
+        self._entries[key] = value
+        while len(self._entries) > _MAX_TRANSLATIONS:
+            try:
+                self._entries.popitem(last=False)
+            except KeyError:  # another thread was quicker
+                return
 
 
 class NoStore:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sqlglot import exp
 
@@ -19,14 +19,12 @@ from intercode.sql.embedded.compile.queries import root_scope
 from intercode.sql.embedded.compile.scope import Scope
 from intercode.sql.embedded.compile.select import limit_clause
 from intercode.sql.embedded.compile.sources import base_table_source
-
-if TYPE_CHECKING:
-    from intercode.sql.embedded.execute.session import EmbeddedSession
+from intercode.sql.embedded.execute.context import SessionContext
 
 TargetRows = list[tuple[int, dict[str, Any], list[Any]]]
 
 
-def target_database(name: str, session: EmbeddedSession) -> str:
+def target_database(name: str, session: SessionContext) -> str:
     """The database that a statement writes to. Raises StatementError 1046, 1049, 1227."""
     chosen = (name or session.database).lower()
     if not chosen:
@@ -38,7 +36,7 @@ def target_database(name: str, session: EmbeddedSession) -> str:
     return chosen
 
 
-def target_table(node: exp.Expr, session: EmbeddedSession) -> tuple[str, Table]:
+def target_table(node: exp.Expr, session: SessionContext) -> tuple[str, Table]:
     """The table that a statement writes to. Raises StatementError 1146 and 1288."""
     database = target_database(node.text("db"), session)
     table = session.state.catalog.table(database, node.name)
@@ -53,7 +51,7 @@ def select_target_rows(
     tree: exp.Update | exp.Delete,
     table: Table,
     database: str,
-    session: EmbeddedSession,
+    session: SessionContext,
     values: Sequence[exp.Expr],
     columns: Sequence[Column],
 ) -> TargetRows:
@@ -125,7 +123,7 @@ def _check_self_reference(tree: exp.Expr, name: str) -> None:
 
 
 def record_write(
-    session: EmbeddedSession, database: str, table: Table, rows: Sequence[Mapping[str, Any]]
+    session: SessionContext, database: str, table: Table, rows: Sequence[Mapping[str, Any]]
 ) -> None:
     """Take note of what was written to a table: how plain its text is now, and that it changed."""
     if not rows:
@@ -140,7 +138,7 @@ def record_write(
     record_table(session, database, changed, "changed")
 
 
-def _rebuild_indexes(session: EmbeddedSession, database: str, table: Table) -> None:
+def _rebuild_indexes(session: SessionContext, database: str, table: Table) -> None:
     """Unique keys under the collation that the text now needs."""
     from intercode.sql.embedded.load.table_layout import create_index_sql
 
@@ -164,7 +162,7 @@ def _with_nocase_level(column: Column, rows: Sequence[Mapping[str, Any]]) -> Col
     return replace(column, type=replace(kind, plain=plain))
 
 
-def record_table(session: EmbeddedSession, database: str, table: Table, what: str) -> None:
+def record_table(session: SessionContext, database: str, table: Table, what: str) -> None:
     """A table that is new, or changed."""
     state = session.state
     catalog = state.catalog.with_table(database, table, session.new_stamp())
@@ -172,7 +170,7 @@ def record_table(session: EmbeddedSession, database: str, table: Table, what: st
     session.state = replace(state, catalog=catalog, table_changes=touched)
 
 
-def record_drop(session: EmbeddedSession, database: str, name: str) -> None:
+def record_drop(session: SessionContext, database: str, name: str) -> None:
     """A table that is gone; one that the episode had made leaves no trace."""
     state = session.state
     catalog = state.catalog.without_table(database, name, session.new_stamp())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from intercode.sql.dialect.errors import (
     StatementError,
@@ -15,15 +15,9 @@ from intercode.sql.dialect.errors import (
 )
 from intercode.sql.dialect.keywords import word_set
 from intercode.sql.dialect.parser import parse
+from intercode.sql.embedded.execute.context import SessionContext
+from intercode.sql.embedded.execute.state import DEFAULT_MODES, DEFAULT_SETTINGS
 
-if TYPE_CHECKING:
-    from intercode.sql.embedded.execute.session import EmbeddedSession
-
-DEFAULT_MODES = (
-    "ONLY_FULL_GROUP_BY,STRICT_TRANS_TABLES,NO_ZERO_IN_DATE,NO_ZERO_DATE,"
-    "ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION"
-)
-"""MySQL 8's own modes."""
 _KNOWN_MODES = frozenset(DEFAULT_MODES.split(",")) | word_set("""
     ALLOW_INVALID_DATES ANSI ANSI_QUOTES HIGH_NOT_PRECEDENCE IGNORE_SPACE NO_AUTO_VALUE_ON_ZERO
     NO_BACKSLASH_ESCAPES NO_DIR_IN_CREATE NO_UNSIGNED_SUBTRACTION PAD_CHAR_TO_FULL_LENGTH
@@ -31,23 +25,6 @@ _KNOWN_MODES = frozenset(DEFAULT_MODES.split(",")) | word_set("""
 _UNSUPPORTED_MODES = word_set(
     "ANSI ANSI_QUOTES NO_BACKSLASH_ESCAPES PIPES_AS_CONCAT HIGH_NOT_PRECEDENCE"
 )
-DEFAULT_SETTINGS: dict[str, Any] = {
-    "sql_mode": f"{DEFAULT_MODES},IGNORE_SPACE", "autocommit": 1, "foreign_key_checks": 1,
-    "unique_checks": 1,
-    "group_concat_max_len": 1024, "max_execution_time": 0, "sql_safe_updates": 0,
-    "character_set_client": "utf8mb4", "character_set_connection": "utf8mb4",
-    "character_set_results": "utf8mb4", "character_set_server": "utf8mb4",
-    "character_set_database": "utf8mb4", "collation_connection": "utf8mb4_0900_ai_ci",
-    "collation_server": "utf8mb4_0900_ai_ci", "collation_database": "utf8mb4_0900_ai_ci",
-    "time_zone": "SYSTEM", "system_time_zone": "UTC", "tx_isolation": "REPEATABLE-READ",
-    "transaction_isolation": "REPEATABLE-READ", "lower_case_table_names": 1, "max_allowed_packet":
-    67108864, "wait_timeout": 28800, "interactive_timeout": 28800, "sql_notes": 1,
-    "sql_select_limit": 18446744073709551615, "cte_max_recursion_depth": 1000, "hostname":
-    "mysql", "port": 3306, "version_comment": "MySQL Community Server - GPL", "warning_count": 0,
-    "error_count": 0, "last_insert_id": 0, "identity": 0, "auto_increment_increment": 1,
-    "auto_increment_offset": 1, "div_precision_increment": 4, "default_storage_engine": "InnoDB",
-    "license": "GPL", "protocol_version": 10, "sql_big_selects": 1, "sql_quote_show_create": 1,
-}  # fmt: skip
 _IGNORED_SETTINGS = word_set("""
     autocommit unique_checks sql_notes sql_safe_updates time_zone character_set_client
     character_set_connection character_set_results collation_connection wait_timeout
@@ -68,7 +45,7 @@ _IGNORED_SET = re.compile(
 )
 
 
-def execute(code: str, session: EmbeddedSession) -> None:
+def execute(code: str, session: SessionContext) -> None:
     """One SET statement. Raises StatementError 1193, 1227, 1231, 1238 and for what has effects
     that this engine has not."""
     text = code.strip().rstrip(";").strip()
@@ -104,7 +81,7 @@ def _split_assignments(text: str) -> list[str]:
     return [*parts, text[start:]]
 
 
-def _evaluate(text: str, session: EmbeddedSession) -> Any:
+def _evaluate(text: str, session: SessionContext) -> Any:
     word = text.strip("'\"`")
     if re.fullmatch(r"[A-Za-z_][\w-]*", text) and text.upper() not in ("NULL", "TRUE", "FALSE"):
         return None if text.upper() == "DEFAULT" else word
@@ -119,7 +96,7 @@ def _evaluate(text: str, session: EmbeddedSession) -> Any:
     return value if value is None or read is None else read(value)
 
 
-def _assign(name: str, value: Any, where: str, session: EmbeddedSession) -> None:
+def _assign(name: str, value: Any, where: str, session: SessionContext) -> None:
     if where not in ("SESSION", "LOCAL"):
         raise access_denied(f"SET {where} {name}", "other episodes use the same server")
     if name not in DEFAULT_SETTINGS:

@@ -1,0 +1,144 @@
+"""What the statements of a session share: its connection, its state and its limits."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from intercode.core.errors import EnvironmentStateError
+from intercode.sql.base import SqlLimits
+from intercode.sql.deadline import Deadline
+from intercode.sql.embedded.compile.scope import CompileContext
+from intercode.sql.embedded.compile.translation import Translation
+from intercode.sql.embedded.execute.connection import ConnectionPool, EmbeddedConnection
+from intercode.sql.embedded.execute.state import (
+    DEFAULT_SETTINGS,
+    MYSQL_VERSION,
+    EmbeddedState,
+    SavedState,
+)
+from intercode.sql.embedded.load.build import BuiltDatabases
+
+_INITIAL_SETTINGS = {**DEFAULT_SETTINGS, "version": MYSQL_VERSION}
+
+
+@lru_cache(maxsize=64)
+def _mode_set(text: str) -> frozenset[str]:
+    return frozenset(text.upper().split(","))
+
+
+class SessionContext:
+    """The part of a session that statements read and change.
+
+    ``contents`` holds the content of the databases that differ from the pristine ones.
+    """
+
+    def __init__(
+        self,
+        pool: ConnectionPool,
+        databases: BuiltDatabases,
+        state: EmbeddedState,
+        limits: SqlLimits,
+        contents: Mapping[str, bytes | Path] | None = None,
+    ) -> None:
+        self._pool = pool
+        self.databases, self.state, self.limits = databases, state, limits
+        self._connection: EmbeddedConnection | None = None
+        self._deadline = Deadline()
+        self._is_open = True
+        self.savepoints: list[tuple[str, SavedState]] = []
+        self.stamp_count = 0
+        for name, content in (contents or {}).items():
+            self.connection.make_private(name, limits.storage, content)
+
+    @property
+    def connection(self) -> EmbeddedConnection:
+        """The connection to SQLite. It is taken from the pool when it is first needed."""
+        self._require_open()
+        if self._connection is None:
+            self._connection = self._pool.take(self.databases, self.state.database)
+            self._connection.set_deadline(self._deadline)
+        return self._connection
+
+    def _require_open(self) -> None:
+        if not self._is_open:
+            raise EnvironmentStateError("the SQL session is closed: open another one")
+
+    @property
+    def database(self) -> str:
+        return self.state.database
+
+    def rows(self, found: Translation) -> list[tuple[Any, ...]]:
+        """All rows of a query as SQLite has them."""
+        self.connection.attach(found.databases)
+        return self.connection.sqlite.execute(found.sql).fetchall()
+
+    def compile_context(self) -> CompileContext:
+        """What a statement's parts share, as the session stands now."""
+        state = self.state
+        modes = _mode_set(str(self.setting("sql_mode")))
+        now = dt.datetime.now().isoformat(" ", "seconds")
+        session = {"VERSION": MYSQL_VERSION, "USER": "admin@localhost", "SESSION_USER": "admin@localhost",
+                   "SYSTEM_USER": "admin@localhost", "CONNECTION_ID": 8, "LAST_INSERT_ID": 0,
+                   "ROW_COUNT": -1, "FOUND_ROWS": 0, **state.session_values}  # fmt: skip
+        settings = {**_INITIAL_SETTINGS, **state.settings} if state.settings else _INITIAL_SETTINGS
+        return CompileContext(
+            state.catalog, state.database, modes, state.variables, now, settings=settings,
+            session_values=session,
+        )  # fmt: skip
+
+    def setting(self, name: str) -> Any:
+        """A system variable's value in this session."""
+        found = self.state.settings.get(name)
+        return DEFAULT_SETTINGS.get(name) if found is None else found
+
+    def set_session_values(self, **values: Any) -> None:
+        """Keep what functions such as LAST_INSERT_ID tell."""
+        now = self.state
+        self.state = EmbeddedState(
+            now.catalog, now.database, now.settings, now.variables, now.table_changes,
+            {**now.session_values, **values},
+        )  # fmt: skip
+
+    def new_stamp(self) -> str:
+        """A name for a catalog that only this session has."""
+        self.stamp_count += 1
+        return f"{id(self)}-{time.monotonic_ns()}-{self.stamp_count}"
+
+    # ------------------------------------------------------------ saved states
+    def save(self) -> SavedState:
+        """Copy the state as it is now."""
+        self._require_open()
+        contents = {name: self.connection.copy_content(name) for name in self._private_databases}
+        return SavedState(self.state, contents)
+
+    @property
+    def _private_databases(self) -> list[str]:
+        """The databases of which the session has a copy."""
+        return [] if self._connection is None else list(self._connection.private_copies)
+
+    def restore(self, saved: SavedState) -> None:
+        """Return to a saved state."""
+        for name in self._private_databases:
+            if name not in saved.contents:
+                self.connection.drop_private(name)
+        for name, content in saved.contents.items():
+            self.connection.make_private(name, self.limits.storage, content)
+        self.state = saved.state
+
+    def close(self) -> None:
+        """End the session and discard its changes. Can be called more than once."""
+        connection, self._connection, self._is_open = self._connection, None, False
+        for _, saved in self.savepoints:
+            saved.close()
+        self.savepoints.clear()
+        if connection is None:
+            return
+        if connection.private_copies or self._deadline.aborted:
+            connection.close()
+        else:
+            self._pool.give_back(connection)
