@@ -211,7 +211,7 @@ def test_what_is_wrong_with_a_task_is_said(env: CodeEnv) -> None:
         reset(language="")
     with pytest.raises(UsageError, match="did you mean 'java'"):
         reset(language="jav")
-    with pytest.raises(GoldError, match="call a function, and Perl has no interpreter here"):
+    with pytest.raises(GoldError, match="call a function, but Perl has no live interpreter"):
         reset(entry="add")
     with pytest.raises(GoldError, match="has no tests"):
         reset(tests=())

@@ -56,8 +56,8 @@ def test_their_counting_pays_equal_errors_and_leaves_the_gold_behind(theirs: Pyt
         assert env.score().value == 0.5
 
 
-def test_regrade_belongs_to_their_profile() -> None:
+def test_scoring_with_the_gold_loaded_needs_the_original_profile() -> None:
     with PythonEnv(ALL) as env:
         env.reset(options={"task": 0})
         with pytest.raises(UsageError, match="original"):
-            env.regrade()
+            env.score_and_load_gold()

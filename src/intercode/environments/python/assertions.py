@@ -1,10 +1,10 @@
-"""Decides whether an assert statement holds, without running a line of the agent's code.
+"""Decides whether an assert statement holds, without running a line of the agent's code here.
 
-A test is taken apart. The calls in it that reach what an agent has defined are evaluated where the
-agent's code lives, and come back as plain values. What names a module or the task's set-up is
-evaluated where no agent's code has ever run. The rest, the comparison above all, is worked out
-here, step by step, by a small calculator that knows plain values only: no object of the agent's can
-be equal to everything, and what is expected never goes where its code could see it.
+A test is split. Calls that reach the agent's definitions are evaluated where the agent's code
+lives, and their results come back as plain values. Expressions that name a module or the task's
+set-up are evaluated where no agent's code has run. The rest, above all the comparison, is evaluated
+here by safe_eval.py, which knows plain values only. So no object of the agent's can equal
+everything, and expected values never reach the agent's code.
 """
 
 from __future__ import annotations
@@ -24,13 +24,17 @@ from intercode.environments.python.safe_eval import (
 )
 
 _VERDICT_FUNCTIONS = {"isclose", "isinstance", "issubclass", "any", "all", "callable", "hasattr"}
-"""Functions whose answer is a verdict already, and is not left to the agent's interpreter."""
+"""Functions whose result is a verdict by itself, so the agent's interpreter must not evaluate
+them."""
 
 
 @dataclass(frozen=True, slots=True)
 class SplitAssertion:
-    """A test taken apart: expressions that reach the agent's code are ``asked``, others that are
-    to be evaluated in a ``clean`` interpreter, and ``verdict`` has names in their places."""
+    """A test in three parts.
+
+    ``agent_expressions`` reach the agent's code. ``clean_expressions`` are evaluated in an
+    interpreter without it. ``verdict`` has names in the places of both.
+    """
 
     test: str
     agent_expressions: tuple[str, ...]
@@ -38,17 +42,21 @@ class SplitAssertion:
     verdict: ast.expr
 
     def holds(self, agent_values: list[Any], clean_values: list[Any]) -> bool:
-        """Whether the test holds for these values. Raises what the calculation raises: ValueError,
-        TypeError and the like, all of which mean that it does not."""
-        names = {f"asked_{i}": v for i, v in enumerate(agent_values)}
+        """Return whether the test holds for these values.
+
+        Raises what the evaluation raises (ValueError, TypeError and the like), which means that it
+        does not hold.
+        """
+        names = {f"agent_{i}": v for i, v in enumerate(agent_values)}
         names |= {f"clean_{i}": v for i, v in enumerate(clean_values)}
         return bool(evaluate(self.verdict, names))
 
 
 def split_assertion(test: str, entry: str) -> SplitAssertion:
-    """Take a test apart. ``entry`` is the agent's, even where a built-in function is called so.
+    """Split a test. ``entry`` is the agent's function, even where a built-in function has this
+    name.
 
-    Raises GoldError for a test that is not one assert statement or cannot be taken apart.
+    Raises GoldError for a test that is not one assert statement or cannot be split.
     """
     try:
         body = parse_python(test).body
@@ -67,7 +75,7 @@ def split_assertion(test: str, entry: str) -> SplitAssertion:
 
 
 class _Splitter(ast.NodeTransformer):
-    """Puts names in the place of what is evaluated elsewhere."""
+    """Replaces expressions that are evaluated elsewhere by names."""
 
     def __init__(self, entry: str) -> None:
         self.entry = entry
@@ -77,11 +85,11 @@ class _Splitter(ast.NodeTransformer):
     def visit(self, node: ast.AST) -> Any:
         if isinstance(node, ast.expr):
             if self._calls_agent_code(node):
-                return self._replace_with_name("asked", self.agent_expressions, node)
+                return self._replace_with_name("agent", self.agent_expressions, node)
             if isinstance(node, ast.Compare) and self._is_equation(node):
                 sides = [node.left, node.comparators[0]]
                 node.left, node.comparators[0] = (
-                    self._replace_with_name("asked", self.agent_expressions, side)
+                    self._replace_with_name("agent", self.agent_expressions, side)
                     if self._reaches_agent_code(side)
                     else self.visit(side)
                     for side in sides
@@ -103,8 +111,11 @@ class _Splitter(ast.NodeTransformer):
         return ast.Name(f"{kind}_{len(found) - 1}", ast.Load())
 
     def _is_equation(self, node: ast.Compare) -> bool:
-        """Whether one side can be handed over as a whole: it is to equal another one that does not
-        reach the agent's code, and to know what it compares does not help to get it right."""
+        """Return whether the agent's side of a comparison can be evaluated as a whole.
+
+        It can where the other side does not reach the agent's code: knowing which expression is
+        compared then does not help to get it right.
+        """
         sides = [node.left, *node.comparators]
         reaching = [side for side in sides if self._reaches_agent_code(side)]
         if len(sides) != 2 or len(reaching) != 1 or not isinstance(node.ops[0], ast.Eq | ast.NotEq):
@@ -115,8 +126,11 @@ class _Splitter(ast.NodeTransformer):
         return not any(self._is_verdict(part, mixed) for part in ast.walk(reaching[0]))
 
     def _is_verdict(self, part: ast.AST, mixed: bool) -> bool:
-        """Whether it says itself whether the agent's code is right. A comparison of two things that
-        the agent made does not, nor one among several that are to come out differently."""
+        """Return whether a part says by itself whether the agent's code is right.
+
+        A comparison of two values of the agent's does not, nor does one among several that have to
+        come out differently.
+        """
         if isinstance(part, ast.Compare) and not mixed:
             known = all(isinstance(op, ast.In | ast.NotIn) for op in part.ops)
             return not known and not all(
@@ -127,8 +141,11 @@ class _Splitter(ast.NodeTransformer):
         return False
 
     def _calls_agent_code(self, node: ast.expr) -> bool:
-        """Whether it is a call of the agent's: of a name that is no known function's, or of what
-        hangs on such a call, but for methods of plain values."""
+        """Return whether a node calls the agent's code.
+
+        That is a call of a name that is no known function, or of an attribute of such a call's
+        result, except for methods of plain values.
+        """
         if not isinstance(node, ast.Call):
             return False
         function = node.func
@@ -154,4 +171,4 @@ def _check_supported(node: ast.AST, test: str) -> None:
         known = not isinstance(part, ast.expr) or is_supported(part) or isinstance(part, ast.Name)
         if not known and not (isinstance(part, ast.Attribute) and part.attr in PURE_METHODS):
             what = ast.unparse(part)
-            raise GoldError(f"the test {test!r} cannot be judged: {what!r} mixes what is asked")
+            raise GoldError(f"the test {test!r} cannot be judged: {what!r} is not supported")

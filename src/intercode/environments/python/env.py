@@ -1,4 +1,4 @@
-"""Python: write what a sentence asks for, in an interpreter of your own."""
+"""The Python environment: write what a sentence asks for, in an interpreter."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from intercode.environments.python.profiles import (
     StandardPythonProfile,
 )
 from intercode.sandbox import SandboxSpec
-from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sandbox.contract import Sandbox
 from intercode.sessions.python.session import PythonSession
 
-_RERUN_TIMEOUT_FACTOR = 2  # times as long as before may an action take that is run again
+_RERUN_TIMEOUT_FACTOR = 2  # an action that is run again may take this many times as long
 
 
 class PythonEnv(LiveInterpreterEnv):
     """Write a function, a class or a program; the reward is the share of hidden tests that pass.
 
-    In the ``standard`` profile an action runs as at a prompt, and ``submit``, or ``submit NAME``
-    for a function that is called otherwise than the tests call it, has the tests run in a fresh box
-    on the code that was written: neither they nor the gold are ever in the agent's. In ``original``
-    there are the authors' service, its dictionaries as observations, and its way of counting.
+    In the ``standard`` profile an action runs as at a prompt. ``submit`` runs the tests in a fresh
+    sandbox on the code that was written; ``submit NAME`` does so for a function with another name
+    than the tests call. Neither tests nor gold are ever in the agent's sandbox. The ``original``
+    profile has the authors' service, its dictionaries as observations, and its way of counting.
 
     ``interpreter``: the program in the image, Python 3.7 or later. ``test_timeout``: seconds per
-    test (None: as many as for an action). The other settings are InterCodeEnv's.
+    test (None: as for an action). The other settings are InterCodeEnv's.
     """
 
     name: ClassVar[str] = "python"
@@ -50,9 +50,9 @@ class PythonEnv(LiveInterpreterEnv):
     def _profile_impl(self) -> PythonProfile:
         if self.profile == "original":
             return OriginalPythonProfile(self.interpreter, self._acquire_workspace)
-        patience = _RERUN_TIMEOUT_FACTOR * self.timeout
+        rerun_timeout = _RERUN_TIMEOUT_FACTOR * self.timeout
         return StandardPythonProfile(
-            self.interpreter, self._acquire_workspace, self.test_timeout, patience
+            self.interpreter, self._acquire_workspace, self.test_timeout, rerun_timeout
         )
 
     def result_metadata(self) -> dict[str, Any]:
@@ -62,8 +62,8 @@ class PythonEnv(LiveInterpreterEnv):
     def _make_spec(self, layers: tuple[Layer, ...]) -> SandboxSpec:
         return SandboxSpec(self.image, layers, network=self.network)
 
-    def _open_session(self, box: SupervisedSandbox, task: Task, state: Any) -> PythonSession:
-        return self._profile_impl.open_session(box, task, state)
+    def _open_session(self, sandbox: Sandbox, task: Task, state: Any) -> PythonSession:
+        return self._profile_impl.open_session(sandbox, task, state)
 
     def _close_episode(self) -> None:
         self._profile_impl.close()
@@ -76,11 +76,13 @@ class PythonEnv(LiveInterpreterEnv):
         return self._profile_impl.gold_states(task)
 
     def score_and_load_gold(self) -> Score:
-        """Score as the authors' runner does after an action that begins with ``def``: the
-        namespace holds the set-up and the gold afterwards, and nothing of the agent's. Raises
-        UsageError in another profile than ``original``."""
+        """Score as the authors' runner does after an action that begins with ``def``.
+
+        Afterwards the namespace holds the set-up and the gold, and nothing of the agent's. Raises
+        UsageError in another profile than ``original``.
+        """
         if not isinstance(self._profile_impl, OriginalPythonProfile):
-            raise UsageError("regrade belongs to the original profile: use score")
+            raise UsageError("score_and_load_gold needs the original profile: use score")
         score = self.score()
         self._profile_impl.load_gold(self._current_workspace, self.task)
         return score

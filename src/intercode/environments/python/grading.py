@@ -1,7 +1,7 @@
-"""Runs a task's hidden tests on what an agent has written.
+"""Runs a task's hidden tests on the agent's code.
 
-In a fresh box: the agent's code is run again there, then the tests in a fork of that interpreter.
-Calls and their plain results cross, and nothing else; see python_judging.py for the verdict.
+The code runs again in a fresh sandbox, and the tests run in a fork of that interpreter. Only calls
+and their plain results cross between the two sides. assertions.py decides the verdict.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Any
 
 from intercode.core.errors import GoldError, SandboxError
 from intercode.core.types import Task, TestResult
-from intercode.environments.base.output_comparison import (
+from intercode.environments.base.workspaces import Workspace
+from intercode.environments.python.assertions import SplitAssertion, split_assertion
+from intercode.environments.python.output_comparison import (
     same_output,
     same_value,
     with_integer_keys,
 )
-from intercode.environments.base.workspaces import Workspace
-from intercode.environments.python.assertions import SplitAssertion, split_assertion
 from intercode.sandbox.output import Collector, decode, drain
 from intercode.sessions.python.interpreter import Interpreter, InterpreterEndedError, RefusedError
 from intercode.sessions.python.session import Action, PythonSession
@@ -32,8 +32,8 @@ _NOT_COMPARABLE = "what it returned cannot be compared: {}"
 _FORK_SECONDS = 30.0
 _split_assertion = lru_cache(4096)(split_assertion)
 TestCheck = Callable[[Interpreter, Collector, float], str]
-"""Has an interpreter do what a test wants, for so many seconds: empty where it passed, or what was
-wrong with it. Raises ``_Late``, InterpreterEndedError."""
+"""Runs one test in an interpreter within so many seconds. Returns an empty text where the test
+passed, else what is wrong. Raises ``_TimeLimitError``, InterpreterEndedError."""
 
 
 class _TimeLimitError(Exception):
@@ -41,17 +41,20 @@ class _TimeLimitError(Exception):
 
 
 class Grader:
-    """Grades what was written for one task. ``open_place`` opens a fresh box with its session;
-    ``seconds`` are for each test, ``patience`` for each action that is run again."""
+    """Grades code for one task.
+
+    ``open_place`` opens a fresh sandbox with its session. ``test_timeout`` is in seconds for each
+    test, ``rerun_timeout`` for each action that is run again.
+    """
 
     def __init__(
         self,
         task: Task,
-        open_place: Callable[[], Workspace],
+        open_workspace: Callable[[], Workspace],
         test_timeout: float,
         rerun_timeout: float,
     ) -> None:
-        self.task, self._open_place = task, open_place
+        self.task, self._open_workspace = task, open_workspace
         self.test_timeout, self.rerun_timeout = test_timeout, rerun_timeout
         self.tests: Sequence[Any] = task.data.get("tests", ())
         if not self.tests:
@@ -66,28 +69,29 @@ class Grader:
         raise GoldError(f"{self.task.id}: a test is a text or has an input and an output: {test!r}")
 
     def grade(self, actions: Sequence[Action], answer: str | None) -> tuple[TestResult, ...]:
-        """How each test goes. ``answer`` names the function, if not that which the tests call."""
+        """Return the result of each test. ``answer`` names the function, if it is not the one
+        that the tests call."""
         if not any(not a.lost for a in actions):
             return tuple(TestResult(_test_text(test), False, error=_NO_CODE) for test in self.tests)
-        place = self._open_place()
+        workspace = self._open_workspace()
         try:
-            session = place.session
+            session = workspace.session
             assert isinstance(session, PythonSession)
             clean = self._evaluate_clean(session)
             checks = self._prepare_checks(session, actions, answer, clean)
             texts = [_test_text(test) for test in self.tests]
-            with closing(_TestRunner(session, place, self.test_timeout)) as runner:
+            with closing(_TestRunner(session, workspace, self.test_timeout)) as runner:
                 return tuple(runner.run(t, c) for t, c in zip(texts, checks, strict=True))
         except (InterpreterEndedError, SandboxError) as e:
             why = str(e) or _INTERPRETER_ENDED
             return tuple(TestResult(_test_text(test), False, error=why) for test in self.tests)
         finally:
-            place.close()
+            workspace.close()
 
     # --------------------------------------------------------------- preparing
     def _evaluate_clean(self, session: PythonSession) -> list[list[Any]]:
-        """What the parts of the tests come to that no agent's code may touch: before there is any
-        in the box, and in a fork that has ended by then."""
+        """Evaluate the parts of the tests that no agent's code may touch: before there is any in
+        the sandbox, in a fork that has ended by then."""
         if not any(p and p.clean_expressions for p in self.assertions):
             return [[] for _ in self.assertions]
         fork = session.interpreter().fork("any", _FORK_SECONDS)
@@ -119,7 +123,7 @@ class Grader:
         answer: str | None,
         clean: list[list[Any]],
     ) -> list[TestCheck]:
-        """Have the agent's code run again, and say what each test is."""
+        """Run the agent's code again and return a check for each test."""
         data, entry = self.task.data, str(self.task.data.get("entry") or "")
         if data.get("mode") == "stdin":
             program = next(a.code for a in reversed(actions) if not a.lost)
@@ -139,20 +143,22 @@ class Grader:
 
 
 class _TestRunner:
-    """Runs tests one by one in a fork of an interpreter that has run the agent's code: another fork
-    after one that did not come back in time, or ended."""
+    """Runs tests one by one in a fork of an interpreter that has run the agent's code.
 
-    def __init__(self, session: PythonSession, place: Workspace, seconds: float) -> None:
-        self._session, self._box, self._seconds = session, place.sandbox, seconds
+    A fork that did not answer in time, or ended, is replaced by another one.
+    """
+
+    def __init__(self, session: PythonSession, workspace: Workspace, timeout: float) -> None:
+        self._session, self._sandbox, self._seconds = session, workspace.sandbox, timeout
         self._fork: Interpreter | None = None
 
     def run(self, text: str, check: TestCheck) -> TestResult:
-        """One test. What its fork has left running is ended where the fork is."""
-        printed = Collector(self._box.spec.limits.output)
+        """Run one test. Processes that it leaves behind are ended together with the fork."""
+        printed = Collector(self._sandbox.spec.limits.output)
         error, broken = _INTERPRETER_ENDED, True
         try:
             if self._fork is None:
-                self._mark = self._box.mark()
+                self._mark = self._sandbox.mark()
                 self._fork = self._session.interpreter().fork("test", _FORK_SECONDS)
                 self._fork.load_module("values")
             error, broken = check(self._fork, printed, self._seconds), False
@@ -161,14 +167,14 @@ class _TestRunner:
         except (InterpreterEndedError, RefusedError) as e:
             error = str(e) or _INTERPRETER_ENDED
         if broken and self._fork is not None:
-            self._box.kill_since(self._mark, keep=self._session.own_pids)
+            self._sandbox.kill_since(self._mark, keep=self._session.own_pids)
             drain(self._fork.output, printed)
         if broken or isinstance(check, _ProgramCheck):
             self.close()
         return TestResult(text, not error, decode(printed.bytes()), error)
 
     def close(self) -> None:
-        """Give up the fork."""
+        """Close the fork."""
         fork, self._fork = self._fork, None
         if fork is not None:
             fork.close()
@@ -185,16 +191,16 @@ def _require_answer(answer: str | None) -> str:
 
 
 class _AssertionCheck:
-    """An assert statement."""
+    """A test that is an assert statement."""
 
     def __init__(self, test: SplitAssertion, clean: list[Any]) -> None:
         self._plan, self._clean = test, clean
 
-    def __call__(self, fork: Interpreter, printed: Collector, seconds: float) -> str:
-        asked = self._plan.agent_expressions
-        text = _require_answer(fork.request("values", asked, into=printed, timeout=seconds))
+    def __call__(self, fork: Interpreter, printed: Collector, timeout: float) -> str:
+        expressions = self._plan.agent_expressions
+        text = _require_answer(fork.request("values", expressions, into=printed, timeout=timeout))
         try:
-            values = decode_values(text, len(asked))
+            values = decode_values(text, len(expressions))
             for value in values:
                 if isinstance(value, ExceptionInfo):
                     return str(value)
@@ -204,14 +210,14 @@ class _AssertionCheck:
 
 
 class _CallCheck:
-    """A call with the value that it should return, compared as APPS does."""
+    """A test that is a call with the expected value, compared as APPS does."""
 
     def __init__(self, entry: str, test: Mapping[str, Any]) -> None:
         self._entry, self._test = entry, test
 
-    def __call__(self, fork: Interpreter, printed: Collector, seconds: float) -> str:
+    def __call__(self, fork: Interpreter, printed: Collector, timeout: float) -> str:
         arguments = with_integer_keys(list(self._test["input"]))
-        text = fork.request("call", self._entry, arguments, into=printed, timeout=seconds)
+        text = fork.request("call", self._entry, arguments, into=printed, timeout=timeout)
         try:
             value = decode_value(_require_answer(text))
             if isinstance(value, ExceptionInfo):
@@ -222,16 +228,16 @@ class _CallCheck:
 
 
 class _ProgramCheck:
-    """A program with what it reads and should print, compared as APPS does."""
+    """A test that is a program with its input and expected output, compared as APPS does."""
 
     def __init__(self, code: str, test: Mapping[str, Any]) -> None:
         self._code, self._test = code, test
 
-    def __call__(self, fork: Interpreter, printed: Collector, seconds: float) -> str:
-        until = time.monotonic() + seconds
-        fork.run_program(self._code, str(self._test["input"]), printed, seconds)
+    def __call__(self, fork: Interpreter, printed: Collector, timeout: float) -> str:
+        until = time.monotonic() + timeout
+        fork.run_program(self._code, str(self._test["input"]), printed, timeout)
         drain(fork.output, printed)
         if time.monotonic() > until:
             raise _TimeLimitError
-        said = decode(printed.bytes())
-        return "" if same_output(said, str(self._test["output"])) else "AssertionError"
+        output = decode(printed.bytes())
+        return "" if same_output(output, str(self._test["output"])) else "AssertionError"

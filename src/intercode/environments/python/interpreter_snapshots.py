@@ -1,10 +1,10 @@
-"""Snapshots of Python episodes: the interpreter itself, as a fork that waits, and the files.
+"""Snapshots of Python episodes: a fork of the interpreter that waits, and a copy of the files.
 
-The fork waits in the box of its episode. When an environment goes back to the snapshot and nobody
-plays in that box any more, the box is given the files of then and the fork forks again. Another box
-is given the files too, and a copy of the fork, memory and all: the very objects go on in any case.
-Where no process can be moved (no compiled keeper, another processor than x86-64) the recorded
-actions are run again instead.
+The fork waits in the sandbox of its episode. When the snapshot is restored and no environment uses
+that sandbox any more, the sandbox gets the files of the snapshot and the fork forks again. Another
+sandbox gets the files too, and a copy of the fork with its memory. Either way the same objects are
+there. Where no process can be moved (no compiled supervisor, another processor than x86-64), the
+recorded actions run again instead.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from intercode.environments.base.snapshots.files import CopiedFiles, SnapshotFil
 from intercode.environments.base.snapshots.storage import StoredSnapshot
 from intercode.environments.base.workspaces import Workspace
 from intercode.sandbox import SandboxSpec
-from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sandbox.contract import Sandbox
 from intercode.sessions.python.interpreter import Interpreter, InterpreterEndedError, RefusedError
 from intercode.sessions.python.migration import MigrationError, migrate_fork
 from intercode.sessions.python.session import PythonSession, PythonState
@@ -29,59 +29,61 @@ _FORK_SECONDS = 30.0  # for an interpreter to fork
 
 
 class FileSource(Protocol):
-    """Files that a box can be given in place of its own."""
+    """Files that can replace those of a sandbox."""
 
-    def apply_to(self, box: SupervisedSandbox) -> None: ...
+    def apply_to(self, sandbox: Sandbox) -> None: ...
 
 
 class SharedSandbox:
-    """A place with those who need it: an environment that plays there, and forks that wait. It is
-    closed when the last one has gone."""
+    """A workspace with its users: an environment that plays in it, and forks that wait.
 
-    def __init__(self, place: Workspace) -> None:
-        self.place = place
+    It is closed when the last user has left.
+    """
+
+    def __init__(self, workspace: Workspace) -> None:
+        self.workspace = workspace
         self._in_use = True
         self._forks: dict[Interpreter, None] = {}
         self._lock = threading.Lock()
 
     @property
     def fork_pids(self) -> list[int]:
-        """The process numbers of the forks that wait."""
+        """The process numbers of the waiting forks."""
         return [fork.pid for fork in self._forks]
 
     def add_fork(self, fork: Interpreter) -> None:
-        """Have one more wait."""
+        """Add a waiting fork."""
         with self._lock:
             self._forks[fork] = None
 
     def remove_fork(self, fork: Interpreter) -> None:
-        """That one is no longer needed."""
+        """Close a fork that is no longer needed."""
         with self._lock:
             self._forks.pop(fork, None)
-            over = not self._in_use and not self._forks
+            unused = not self._in_use and not self._forks
         fork.close()
-        if over:
-            self.place.close()
+        if unused:
+            self.workspace.close()
 
     def acquire(self) -> bool:
-        """Whether nobody plays here: then it is the caller who does from now on."""
+        """Return whether no environment uses the sandbox; if so, the caller uses it from now on."""
         with self._lock:
-            free, self._in_use = not self._in_use, True
-            return free
+            was_free, self._in_use = not self._in_use, True
+            return was_free
 
     def release(self) -> None:
-        """The environment that played here has gone on."""
+        """Note that the environment that used the sandbox has left it."""
         with self._lock:
             self._in_use = False
-            over = not self._forks
-        self.place.session.close()
-        if over:
-            self.place.close()
+            unused = not self._forks
+        self.workspace.session.close()
+        if unused:
+            self.workspace.close()
 
 
 @dataclass(frozen=True)
 class InterpreterSnapshot:
-    """What a snapshot keeps: where the box came from, files, actions, and the fork."""
+    """The content of a snapshot: files, actions, the fork, and the sandbox in which it waits."""
 
     spec: SandboxSpec
     files: CopiedFiles
@@ -90,7 +92,7 @@ class InterpreterSnapshot:
     fork: Interpreter
 
     def release(self) -> None:
-        """Free it. May be called again."""
+        """Free the snapshot. May be called again."""
         self.shared.remove_fork(self.fork)
         self.files.close()
 
@@ -98,107 +100,122 @@ class InterpreterSnapshot:
 def take_snapshot(
     spec: SandboxSpec, shared: SharedSandbox
 ) -> tuple[InterpreterSnapshot, tuple[str, ...]]:
-    """Keep this moment of an episode, and tell which processes are not in it. Raises
-    EnvironmentStateError for an interpreter that cannot be forked now, with the reason."""
-    session, box = shared.place.session, shared.place.sandbox
+    """Take a snapshot of a running episode. Return it with the processes that it does not hold.
+
+    Raises EnvironmentStateError with the reason for an interpreter that cannot be forked now.
+    """
+    session, sandbox = shared.workspace.session, shared.workspace.sandbox
     assert isinstance(session, PythonSession)
-    own = {*session.own_pids, *shared.fork_pids}
-    left = tuple(name for name in box.processes() if int(name.split("(")[-1][:-1]) not in own)
+    own_pids = {*session.own_pids, *shared.fork_pids}
+    omitted = tuple(
+        name for name in sandbox.processes() if int(name.split("(")[-1][:-1]) not in own_pids
+    )
     try:
         fork = session.interpreter().fork("snapshot", _FORK_SECONDS)
     except (RefusedError, InterpreterEndedError) as e:
         why = str(e) or "it does not answer"
-        raise EnvironmentStateError(f"the interpreter cannot be kept as it is: {why}") from e
+        raise EnvironmentStateError(f"no snapshot of the interpreter is possible: {why}") from e
     shared.add_fork(fork)
     session.protected_pids = shared.fork_pids
     try:
-        return InterpreterSnapshot(spec, CopiedFiles(box), session.state(), shared, fork), left
+        return InterpreterSnapshot(
+            spec, CopiedFiles(sandbox), session.state(), shared, fork
+        ), omitted
     except BaseException:
         shared.remove_fork(fork)
         raise
 
 
-def resume_in_place(kept: InterpreterSnapshot, program: str) -> SharedSandbox | None:
-    """The box of a snapshot with its files as they were and a live interpreter; None where somebody
-    plays in it, or the fork is gone."""
-    shared = kept.shared
+def resume_in_same_sandbox(snapshot: InterpreterSnapshot, program: str) -> SharedSandbox | None:
+    """Restore a snapshot in its own sandbox: its files, and a live interpreter.
+
+    Returns None where an environment uses the sandbox, or the fork is gone.
+    """
+    shared = snapshot.shared
     if not shared.acquire():
         return None
-    box, live = shared.place.sandbox, None
+    sandbox, interpreter = shared.workspace.sandbox, None
     try:
-        box.kill_since(0, keep=shared.fork_pids)
-        kept.files.apply_to(box)
-        live = kept.fork.fork("any", _FORK_SECONDS)
-        session = PythonSession(box, "/", program, kept.state, live)
+        sandbox.kill_since(0, keep=shared.fork_pids)
+        snapshot.files.apply_to(sandbox)
+        interpreter = snapshot.fork.fork("any", _FORK_SECONDS)
+        session = PythonSession(sandbox, "/", program, snapshot.state, interpreter)
         session.protected_pids = shared.fork_pids
-        place = Workspace(box, session)
+        workspace = Workspace(sandbox, session)
     except (SandboxError, InterpreterEndedError, RefusedError):
-        if live is not None:
-            live.close()
+        if interpreter is not None:
+            interpreter.close()
         shared.release()
         return None
-    shared.place = place
+    shared.workspace = workspace
     return shared
 
 
 def resume_in_new_sandbox(
-    place: Workspace, kept: InterpreterSnapshot, program: str, timeout: float
+    workspace: Workspace, snapshot: InterpreterSnapshot, program: str, timeout: float
 ) -> Workspace:
-    """A place of its own that goes on from a snapshot; what was to be run again has so many seconds
-    an action. Raises EnvironmentStateError for an interpreter that cannot be moved, with the
-    reason."""
-    session, box = place.session, place.sandbox
+    """Restore a snapshot in another workspace and return that.
+
+    Actions that have to run again get ``timeout`` seconds each. Raises EnvironmentStateError with
+    the reason for an interpreter that cannot be moved.
+    """
+    session, sandbox = workspace.session, workspace.sandbox
     assert isinstance(session, PythonSession)
     try:
-        kept.files.apply_to(box)
-        live = migrate_fork(kept.fork, box, program)
+        snapshot.files.apply_to(sandbox)
+        interpreter = migrate_fork(snapshot.fork, sandbox, program)
     except MigrationError:
-        rerun_actions(place, kept.state, kept.files, timeout)
-        return place
+        rerun_actions(workspace, snapshot.state, snapshot.files, timeout)
+        return workspace
     except RefusedError as e:
-        raise EnvironmentStateError(f"the interpreter cannot be moved as it is: {e}") from e
+        raise EnvironmentStateError(f"the interpreter cannot be moved: {e}") from e
     session.close()
-    return Workspace(box, PythonSession(box, "/", program, kept.state, live))
+    return Workspace(sandbox, PythonSession(sandbox, "/", program, snapshot.state, interpreter))
 
 
-def rerun_actions(place: Workspace, state: PythonState, files: FileSource, timeout: float) -> None:
-    """Come to a state in a fresh place by running its actions again, each for so many seconds, and
-    putting the files of then in place of theirs."""
-    assert isinstance(place.session, PythonSession)
-    place.session.rerun(state, timeout)
-    files.apply_to(place.sandbox)
-    place.session.change_directory(state.cwd)
+def rerun_actions(
+    workspace: Workspace, state: PythonState, files: FileSource, timeout: float
+) -> None:
+    """Restore a state in a fresh workspace: run its actions again, each for at most ``timeout``
+    seconds, and replace the files they leave by ``files``."""
+    assert isinstance(workspace.session, PythonSession)
+    workspace.session.rerun(state, timeout)
+    files.apply_to(workspace.sandbox)
+    workspace.session.change_directory(state.cwd)
 
 
 class LiveInterpreterEnv(SandboxedEnv):
-    """See python_live.py for what a snapshot keeps. A place in which nothing was done serves the
-    next episode. ``interpreter`` is the program in the image."""
+    """An environment whose snapshots hold the live interpreter.
+
+    A workspace in which nothing was run serves the next episode. ``interpreter`` is the program in
+    the image.
+    """
 
     interpreter: str
-    _shared_sandbox: SharedSandbox | None = None  # where a snapshot was taken, or gone on from
+    _shared_sandbox: SharedSandbox | None = None  # set once a snapshot was taken or restored
     _unused: tuple[Any, Workspace] | None = None
 
     def _acquire_workspace(self) -> Workspace:
         unused, self._unused = self._unused, None
         if unused is not None:
-            key, place = unused
+            key, workspace = unused
             if key == self._prewarm_key:
-                return place
-            place.close()
+                return workspace
+            workspace.close()
         return super()._acquire_workspace()
 
     def _open_episode(self, task: Any) -> None:
         super()._open_episode(task)
-        self._begun_with = self._prewarm_key
+        self._episode_key = self._prewarm_key
 
     def _close_episode(self) -> None:
-        place, shared = self._workspace, self._shared_sandbox
+        workspace, shared = self._workspace, self._shared_sandbox
         self._shared_sandbox = None
         if shared is not None:
             self._workspace = None
             shared.release()
-        elif place is not None and self._unused is None and _is_unused(place):
-            self._workspace, self._unused = None, (self._begun_with, place)
+        elif workspace is not None and self._unused is None and _is_unused(workspace):
+            self._workspace, self._unused = None, (self._episode_key, workspace)
         else:
             super()._close_episode()
 
@@ -210,43 +227,39 @@ class LiveInterpreterEnv(SandboxedEnv):
 
     def _capture(self) -> tuple[Any, tuple[str, ...], Callable[[], None]]:
         self._shared_sandbox = self._shared_sandbox or SharedSandbox(self._current_workspace)
-        kept, left = take_snapshot(self._spec, self._shared_sandbox)
-        return kept, left, kept.release
+        snapshot, omitted = take_snapshot(self._spec, self._shared_sandbox)
+        return snapshot, omitted, snapshot.release
 
-    def _captured_parts(self, held: Any) -> tuple[SnapshotFiles, Any]:
-        return held.files, held.state
+    def _captured_parts(self, captured: Any) -> tuple[SnapshotFiles, Any]:
+        return captured.files, captured.state
 
     def _restore_captured(self, captured: Any, consume: bool = False) -> None:  # noqa: ARG002
         if isinstance(captured, StoredSnapshot):
             self._spec = self._spec_for(self.task)
-            place = self._acquire_workspace()
+            workspace = self._acquire_workspace()
             try:
                 assert isinstance(captured.state, PythonState)
-                rerun_actions(
-                    place,
-                    captured.state,
-                    captured.files(self._spec, self.sandbox_kind),
-                    self.timeout,
-                )
-                self._workspace = place
+                files = captured.files(self._spec, self.sandbox_kind)
+                rerun_actions(workspace, captured.state, files, self.timeout)
+                self._workspace = workspace
             except BaseException:
-                place.close()
+                workspace.close()
                 raise
             return
-        self._spec, self._shared_sandbox = (
-            captured.spec,
-            resume_in_place(captured, self.interpreter),
-        )
+        self._spec = captured.spec
+        self._shared_sandbox = resume_in_same_sandbox(captured, self.interpreter)
         if self._shared_sandbox is not None:
-            self._workspace = self._shared_sandbox.place
+            self._workspace = self._shared_sandbox.workspace
             return
-        place = self._acquire_workspace()
+        workspace = self._acquire_workspace()
         try:
-            self._workspace = resume_in_new_sandbox(place, captured, self.interpreter, self.timeout)
+            self._workspace = resume_in_new_sandbox(
+                workspace, captured, self.interpreter, self.timeout
+            )
         except BaseException:
-            place.close()
+            workspace.close()
             raise
 
 
-def _is_unused(place: Workspace) -> bool:
-    return isinstance(place.session, PythonSession) and place.session.is_unused
+def _is_unused(workspace: Workspace) -> bool:
+    return isinstance(workspace.session, PythonSession) and workspace.session.is_unused

@@ -1,4 +1,5 @@
-"""The two ways of playing and judging Python: as it was meant, and as the authors' code does it."""
+"""The two profiles of Python: ``standard``, as the paper meant it, and ``original``, as the
+authors' code does it."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from intercode.core.errors import GoldError
 from intercode.core.types import ExecResult, State, Task, TestResult
 from intercode.environments.base.workspaces import Workspace
 from intercode.environments.python.grading import Grader
-from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sandbox.contract import Sandbox
 from intercode.sessions.python.interpreter import InterpreterEndedError
 from intercode.sessions.python.original import ServiceAnswer, ServiceSession, run_in_service
 from intercode.sessions.python.session import PythonSession, PythonState
@@ -18,58 +19,60 @@ from intercode.sessions.python.session import PythonSession, PythonState
 GOLD_SECONDS = 120.0
 _FORK_SECONDS = 30.0
 _FUNCTION_DEFINITION = re.compile(r"def (\w+)\(")
-OpenPlace = Callable[[], Workspace]
+OpenWorkspace = Callable[[], Workspace]
 
 
 class PythonProfile(Protocol):
-    """What differs between the profiles. An instance belongs to one environment."""
+    """The differences between the profiles. An instance belongs to one environment."""
 
     def open_session(
-        self, box: SupervisedSandbox, task: Task, state: PythonState | None
+        self, sandbox: Sandbox, task: Task, state: PythonState | None
     ) -> PythonSession:
-        """The session in which the agent's actions run."""
+        """Open the session in which the agent's actions run."""
         ...
 
     def agent_state(
-        self, place: Workspace, last: ExecResult | None, task: Task, answer: str | None
+        self, workspace: Workspace, last: ExecResult | None, task: Task, answer: str | None
     ) -> State:
-        """What the agent has left behind, its tests run, without touching it."""
+        """Run the tests on the state that the agent has left, without changing it."""
         ...
 
     def gold_states(self, task: Task) -> list[State]:
-        """What the gold leaves behind."""
+        """Return the state that the gold leaves."""
         ...
 
     def close(self) -> None:
-        """Forget what was kept for the episode."""
+        """Forget what was computed for the episode."""
         ...
 
 
 class StandardPythonProfile:
-    """An interpreter as at a prompt; tests are run in a fresh box on what the agent wrote, and a
-    test is passed or it is not: the gold need not run. ``seconds`` are for each test, ``patience``
-    for an action that is run again."""
+    """An interpreter as at a prompt. Tests run in a fresh sandbox on the agent's code. They pass or
+    fail by themselves, so the gold need not run.
+
+    ``test_timeout`` is in seconds for each test, ``rerun_timeout`` for an action that is run again.
+    """
 
     def __init__(
-        self, program: str, open_place: OpenPlace, test_timeout: float, rerun_timeout: float
+        self, program: str, open_workspace: OpenWorkspace, test_timeout: float, rerun_timeout: float
     ) -> None:
-        self._program, self._open_place = program, open_place
+        self._program, self._open_workspace = program, open_workspace
         self._limits = test_timeout, rerun_timeout
         self._test_results: tuple[tuple[object, ...], tuple[TestResult, ...]] | None = None
 
     def open_session(
-        self, box: SupervisedSandbox, task: Task, state: PythonState | None
+        self, sandbox: Sandbox, task: Task, state: PythonState | None
     ) -> PythonSession:
-        return PythonSession(box, task.cwd, self._program, state)
+        return PythonSession(sandbox, task.cwd, self._program, state)
 
     def agent_state(
-        self, place: Workspace, last: ExecResult | None, task: Task, answer: str | None
+        self, workspace: Workspace, last: ExecResult | None, task: Task, answer: str | None
     ) -> State:
-        session = place.session
+        session = workspace.session
         assert isinstance(session, PythonSession)
         key = (task.id, session.actions, answer)
         if self._test_results is None or self._test_results[0] != key:
-            grader = Grader(task, self._open_place, *self._limits)
+            grader = Grader(task, self._open_workspace, *self._limits)
             self._test_results = (key, grader.grade(session.actions, answer))
         output = last.output if last else ""
         return State(output, cwd=session.cwd, answer=answer, tests=self._test_results[1])
@@ -82,22 +85,24 @@ class StandardPythonProfile:
 
 
 class OriginalPythonProfile:
-    """The authors' service: what a test prints and how it fails is compared with the gold's. Tests
-    run on a copy of the agent's interpreter, the gold in a fresh box."""
+    """The authors' service: the output and the error of each test are compared with the gold's.
 
-    def __init__(self, program: str, open_place: OpenPlace) -> None:
-        self._program, self._open_place = program, open_place
+    Tests run on a fork of the agent's interpreter, the gold in a fresh sandbox.
+    """
+
+    def __init__(self, program: str, open_workspace: OpenWorkspace) -> None:
+        self._program, self._open_workspace = program, open_workspace
         self._gold: list[State] | None = None
 
     def open_session(
-        self, box: SupervisedSandbox, task: Task, state: PythonState | None
+        self, sandbox: Sandbox, task: Task, state: PythonState | None
     ) -> PythonSession:
-        return ServiceSession(box, task.cwd, self._program, state)
+        return ServiceSession(sandbox, task.cwd, self._program, state)
 
     def agent_state(
-        self, place: Workspace, last: ExecResult | None, task: Task, answer: str | None
+        self, workspace: Workspace, last: ExecResult | None, task: Task, answer: str | None
     ) -> State:
-        session = place.session
+        session = workspace.session
         assert isinstance(session, PythonSession)
         name, codes = answer.split()[0] if answer else _submitted_function_name(session), []
         if name is not None:
@@ -107,20 +112,20 @@ class OriginalPythonProfile:
 
     def gold_states(self, task: Task) -> list[State]:
         if self._gold is None:
-            place = self._open_place()
+            workspace = self._open_workspace()
             try:
-                assert isinstance(place.session, PythonSession)
+                assert isinstance(workspace.session, PythonSession)
                 codes = [*_setup_codes(task), str(task.gold)]
-                self._gold = [State(tests=run_tests_in_service(place.session, codes, task))]
+                self._gold = [State(tests=run_tests_in_service(workspace.session, codes, task))]
             finally:
-                place.close()
+                workspace.close()
         return self._gold
 
-    def load_gold(self, place: Workspace, task: Task) -> None:
-        """Leave the agent's namespace as their grading does: the set-up and the gold in it, and
-        nothing of the agent's."""
-        assert isinstance(place.session, PythonSession)
-        live = place.session.use_interpreter()
+    def load_gold(self, workspace: Workspace, task: Task) -> None:
+        """Leave the agent's namespace as the authors' grading does: with the set-up and the
+        gold, and nothing of the agent's."""
+        assert isinstance(workspace.session, PythonSession)
+        live = workspace.session.use_interpreter()
         run_in_service(live, [*_setup_codes(task), str(task.gold)], GOLD_SECONDS, reset=True)
 
     def close(self) -> None:
@@ -130,8 +135,12 @@ class OriginalPythonProfile:
 def run_tests_in_service(
     session: PythonSession, codes: Sequence[str], task: Task
 ) -> tuple[TestResult, ...]:
-    """What the service answers to a task's tests, in a fork of an interpreter that runs some code
-    first. Their service has no time limit; ours has one for all of it, and answers nothing then."""
+    """Return the service's answers to a task's tests, in a fork of an interpreter that runs
+    ``codes`` first.
+
+    The authors' service has no time limit. Ours has one for all tests together, after which every
+    test fails.
+    """
     tests = [str(test) for test in task.data.get("tests", ())]
     answers: list[ServiceAnswer] | None = None
     try:
@@ -143,9 +152,12 @@ def run_tests_in_service(
             fork.close()
     except InterpreterEndedError:
         pass
-    ends = answers[len(codes) :] if answers else [(None, "Error: result expired")] * len(tests)
+    test_answers = (
+        answers[len(codes) :] if answers else [(None, "Error: result expired")] * len(tests)
+    )
     return tuple(
-        TestResult(t, not error, out, error) for t, (out, error) in zip(tests, ends, strict=True)
+        TestResult(t, not error, out, error)
+        for t, (out, error) in zip(tests, test_answers, strict=True)
     )
 
 
@@ -155,7 +167,8 @@ def _setup_codes(task: Task) -> list[str]:
 
 
 def _submitted_function_name(session: PythonSession) -> str | None:
-    """The name that their runner submits: that of the last action that begins with ``def``."""
+    """Return the name that the authors' runner submits: that of the last action that begins with
+    ``def``."""
     for action in reversed(session.actions):
         found = _FUNCTION_DEFINITION.match(action.code)
         if found:
@@ -164,8 +177,10 @@ def _submitted_function_name(session: PythonSession) -> str | None:
 
 
 def _gold_function_name(task: Task) -> str:
-    """The name that their code takes for the gold's. Raises GoldError where it finds none, which
-    ends an episode of theirs."""
+    """Return the name that the authors' code takes for the gold's function.
+
+    Raises GoldError where it finds none, which ends an episode in their code.
+    """
     found = _FUNCTION_DEFINITION.search(str(task.gold))
     if found is None:
         raise GoldError(f"the authors' code finds no function's name in the gold of {task.id}")

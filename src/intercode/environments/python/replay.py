@@ -1,4 +1,5 @@
-"""Python: what the authors' runner told an agent in place of an observation."""
+"""Replay rules of recorded Python episodes: what the authors' runner showed in place of an
+observation."""
 
 from __future__ import annotations
 
@@ -17,10 +18,12 @@ _PLAIN_FEEDBACK = "Test case did not pass. Please try again."
 
 
 class PythonReplayRules(ReplayRules):
-    """After an action that begins with ``def`` the authors' runner submitted the function; below a
-    reward of 1 it told the agent of the tests that raised, in one of three forms, a setting of
-    theirs that the log does not name: the form of the record is taken. Other actions it did not
-    score."""
+    """After an action that begins with ``def`` the authors' runner submitted the function.
+
+    Below a reward of 1 it showed the agent the tests that raised, in one of three forms. The form
+    is a setting that the log does not name, so the form of the record is used. Other actions were
+    not scored.
+    """
 
     def play(self, env: InterCodeEnv, step: Step) -> tuple[str, float | None]:
         assert isinstance(env, PythonEnv)
@@ -35,7 +38,7 @@ class PythonReplayRules(ReplayRules):
         ), score.value
 
     def cause(self, step: StepComparison) -> str:
-        """One of a fixed set of causes."""
+        """Return the cause of a difference, out of a fixed set."""
         if "Please try again." in (step.recorded[-17:], step.replayed[-17:]):
             return "a test ends otherwise"
         if "Error" in step.recorded and "Error" in step.replayed:
@@ -46,7 +49,8 @@ class PythonReplayRules(ReplayRules):
 def feedback_observation(
     recorded: str, observation: str, score: Score, tests: tuple[str, ...]
 ) -> str:
-    """The observation, or the feedback in the form of ``recorded`` where tests have raised."""
+    """Return the observation, or the feedback in the form of ``recorded`` where tests have
+    raised."""
     raised = score.details.get("raised", ())
     if score.success or not raised:
         return observation

@@ -1,7 +1,7 @@
-"""A calculator for expressions over plain values: what the judge of a test works with.
+"""Evaluates expressions over plain values, for the verdict of a test.
 
-It knows literals, operators, and a few functions and methods that have no effect. Numbers and
-sequences that grow without bound are refused: part of what is calculated with came from an agent.
+It knows literals, operators, and a few functions and methods without side effects. Numbers and
+sequences that would grow without bound are refused, because some of the values come from an agent.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ ALLOWED_FUNCTIONS: dict[str, Callable[..., Any]] = {
         isinstance, len, list, max, min, ord, reversed, round, set, sorted, str, sum, tuple, zip,
     )
 }  # fmt: skip
-_MAX_LENGTH = 1_000_000  # elements or characters that are made
-_MAX_OPERAND = 1 << 64  # of the numbers that are multiplied or raised to a power
+_MAX_LENGTH = 1_000_000  # elements or characters of a result
+_MAX_OPERAND = 1 << 64  # of a multiplication or a power
 _MAX_EXPONENT = 1000  # power, or place to round to
 _MATH: dict[str, Any] = {
     name: getattr(math, name)
@@ -51,7 +51,7 @@ _OPERATIONS: dict[type[ast.AST], Callable[..., Any]] = {
 
 
 def is_math_attribute(node: ast.expr) -> bool:
-    """Whether it is ``math.name`` for a name that is known."""
+    """Return whether a node is ``math.name`` for an allowed name."""
     return (
         isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
@@ -61,7 +61,7 @@ def is_math_attribute(node: ast.expr) -> bool:
 
 
 def is_supported(node: ast.AST) -> bool:
-    """Whether the calculator can do it, its parts apart."""
+    """Return whether the evaluator supports a node, not counting its parts."""
     if isinstance(node, ast.Name):
         return node.id in ALLOWED_FUNCTIONS
     if isinstance(node, ast.Attribute):
@@ -76,14 +76,16 @@ def is_supported(node: ast.AST) -> bool:
 
 
 def evaluate(node: ast.expr | None, names: Mapping[str, Any]) -> Any:
-    """What an expression comes to, over plain values. Raises ValueError for what it does not know,
-    and whatever an operation raises."""
+    """Return the value of an expression over plain values.
+
+    Raises ValueError for an unsupported expression, and whatever an operation raises.
+    """
     if node is None:
         return None
-    do = _EVALUATORS.get(type(node))
-    if do is None:
+    evaluator = _EVALUATORS.get(type(node))
+    if evaluator is None:
         raise ValueError(f"cannot calculate {ast.unparse(node)!r}")
-    return do(node, lambda n: evaluate(n, names), names)
+    return evaluator(node, lambda n: evaluate(n, names), names)
 
 
 def _call(node: ast.Call, value: Callable[..., Any], names: Mapping[str, Any]) -> Any:
@@ -106,7 +108,7 @@ def _call(node: ast.Call, value: Callable[..., Any], names: Mapping[str, Any]) -
 
 
 def _check_call(name: str, arguments: list[Any]) -> None:
-    """Refuse what would take long or much room for its arguments."""
+    """Refuse a call that would take long or much memory for its arguments."""
     if name == "sum" and not all(_is_number(v) for v in (*arguments[0], *arguments[1:])):
         raise TypeError("only numbers are summed up here")
     if name == "round" and len(arguments) > 1 and abs(arguments[1] or 0) > _MAX_EXPONENT:
