@@ -96,8 +96,8 @@ def test_a_file_by_its_path(tmp_path: Path) -> None:
     ("change", "words"),
     [
         ({"question": " "}, "line 1: no 'question'"),
-        ({"input_output": "{"}, "line 1: 'input_output' is broken JSON"),
-        ({"input_output": json.dumps({"inputs": ["1"], "outputs": []})}, "lists of one length"),
+        ({"input_output": "{"}, "line 1: 'input_output' holds broken JSON"),
+        ({"input_output": json.dumps({"inputs": ["1"], "outputs": []})}, "of the same length"),
         (
             {"input_output": json.dumps({"fn_name": "f", "inputs": ["1"], "outputs": [1]})},
             "must be a list of arguments",

@@ -53,12 +53,12 @@ def test_who_plays_the_rows_may_say_that_they_are_code_s(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"tests": []}, "'tests' must be a list with one test at least"),
+        ({"tests": []}, "'tests' must be a list with at least one test"),
         ({"tests": "x"}, "'tests' must be a list"),
-        ({"tests": [{"input": "x"}]}, "a test has 'input' and 'output' and no more"),
+        ({"tests": [{"input": "x"}]}, "a test has exactly 'input' and 'output'"),
         ({"tests": [{"input": 1, "output": "x"}]}, "a program's 'input' and 'output' are texts"),
         ({"entry": "f"}, "'input' lists the arguments of a call, not '1 2"),
-        ({"language": "evil.py:X"}, "the language 'evil.py:X' is code of its author's"),
+        ({"language": "evil.py:X"}, "the language 'evil.py:X' refers to code that would run"),
         ({"language": 3}, "'language' must be a text, not 3"),
         ({"example": 3}, "'example' must be a text, not 3"),
     ],

@@ -166,7 +166,7 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         convert("spidr", tmp_path, tmp_path)
     with pytest.raises(UsageError, match=r"none of dev.json"):
         convert("spider", tmp_path, tmp_path)
-    with pytest.raises(UsageError, match="no directory"):
+    with pytest.raises(UsageError, match="not a directory"):
         convert("bird", tmp_path / "absent", tmp_path)
     release = _spider(tmp_path / "s", db_id="zoo")
     with pytest.raises(DataError, match=r"train_spider.json, row 1: 'zoo' is not in tables.json"):

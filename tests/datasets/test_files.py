@@ -65,11 +65,11 @@ def test_all_fields(tmp_path: Path) -> None:
         (
             "a.json",
             '[{"query": "q", "gold": "g", "cwd": "w"}]',
-            "is a path in the box from /, such as '/w'",
+            "is an absolute path in the sandbox, such as '/w'",
         ),
         ("a.json", '[{"query": "q", "gold": "g", "files": "gone.tar"}]', "gone.tar"),
         ("a.jsonl", '{"query": "q", "gold": "g"}\n\n{"query": }\n', "a.jsonl, line 3"),
-        ("a.jsonl", '{"id": "x", "query": "q", "gold": "g"}\n' * 2, "'x' is there twice"),
+        ("a.jsonl", '{"id": "x", "query": "q", "gold": "g"}\n' * 2, "two rows have the id 'x'"),
         ("a.csv", "query,gold\nq\n", "a.csv, line 2"),
         ("a.csv", "query,gold\nq,g,h\n", "a.csv, line 2"),
     ],

@@ -92,7 +92,7 @@ def test_a_row_becomes_a_task(written: Any) -> None:
         ({"tests": "assert x"}, r"row 0: 'tests' must be a list of texts"),
         ({"task_id": "1"}, r"row 0: expected an object with a whole number"),
         ({"gold": None}, r"row 0: 'gold' must be a text, not None"),
-        ({"gold": "def f(:"}, r"row 0: no Python"),
+        ({"gold": "def f(:"}, r"row 0: not valid Python"),
         ({"tests": ["assert other(1)"]}, r"no test calls what the gold defines: half, double"),
     ],
 )
@@ -110,7 +110,7 @@ def test_without_the_data_it_says_how_to_get_them(
     with pytest.raises(UsageError, match="intercode data fetch mbpp"):
         load("mbpp")
     monkeypatch.setenv("INTERCODE_DATA", str(tmp_path / "nowhere"))
-    with pytest.raises(UsageError, match="no directory"):
+    with pytest.raises(UsageError, match="not a directory"):
         load("mbpp")
 
 

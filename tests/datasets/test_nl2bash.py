@@ -120,5 +120,5 @@ def test_names_and_places_that_are_wrong(made: Path, monkeypatch: pytest.MonkeyP
     with pytest.raises(DataError, match=r"nl2bash_fs_3.json, line 2"):
         load("nl2bash")
     monkeypatch.setenv("INTERCODE_DATA", str(made / "absent"))
-    with pytest.raises(UsageError, match="no directory"):
+    with pytest.raises(UsageError, match="not a directory"):
         load("nl2bash")

@@ -95,16 +95,16 @@ def test_a_probe_without_a_reward_is_scored_by_its_lines(tmp_path: Path) -> None
     ("told", "rows", "says"),
     [
         ("imgae = 'host'", ROWS, "did you mean 'image'"),
-        ("image = 'no.such'", ROWS, "'no.such' is no file there and no image"),
-        ("image = 3", ROWS, "image = 3 is no str"),
-        ("programs = [3]", ROWS, "no list of names"),
-        ("image =", ROWS, "no TOML"),
+        ("image = 'no.such'", ROWS, "'no.such' is neither a file in"),
+        ("image = 3", ROWS, "image = 3 is not of type str"),
+        ("programs = [3]", ROWS, "not a list of names"),
+        ("image =", ROWS, "no TOML|not valid TOML|not TOML"),
         ("tasks = 'other.jsonl'", ROWS, "cannot read .*other.jsonl"),
         ("preprocess = 'no.py:f'", ROWS, "cannot read .*no.py"),
-        ("preprocess = 'os:sep'", ROWS, "no function of a row"),
+        ("preprocess = 'os:sep'", ROWS, "is not a function"),
         ("preprocess = 'json:loads'", ROWS, "line 1: the hook loads failed: TypeError"),
         ("[defaults]\nprobe = 'no.sh'", ROWS, "'probe' names 'no.sh'"),
-        ("[defaults]\nprobe = 'ls'", '{"query": "q", "flag": "f"}', "not for 'ctf'"),
+        ("[defaults]\nprobe = 'ls'", '{"query": "q", "flag": "f"}', "not 'ctf'"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(

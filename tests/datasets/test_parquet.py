@@ -67,7 +67,7 @@ def test_faults_say_where_they_are(tmp_path: Path) -> None:
     spec = write(tmp_path / "t.parquet", [{"question": "list", "gold": "ls"}])
     with pytest.raises(DataError, match=r"t\.parquet, row 0: no 'query'; found question, gold"):
         load(spec)
-    with pytest.raises(DataError, match="no column 'questoin' for 'query'; there are question"):
+    with pytest.raises(DataError, match="no column 'questoin' for 'query'; found question"):
         load(f"{spec}?query=questoin")
     with pytest.raises(UnknownNameError, match="did you mean 'query'"):
         load(f"{spec}?quer=question")

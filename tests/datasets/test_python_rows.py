@@ -48,12 +48,12 @@ def test_a_table_has_a_test_a_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ({"tests": []}, "a list with one test at least"),
-        ({"tests": 3}, "a list with one test at least, not 3"),
+        ({"tests": []}, "a list with at least one test"),
+        ({"tests": 3}, "a list with at least one test, not 3"),
         ({"tests": ["assert other(1)"]}, "line 1: no test calls what the gold defines"),
-        ({"tests": ["assert (1"]}, "line 1: no Python"),
-        ({"tests": ["assert f(1)"], "gold": None}, "'entry' must name what the tests call"),
-        ({"tests": ["assert twice(1)", {"input": 1, "output": 2}]}, "must be all texts, or all"),
+        ({"tests": ["assert (1"]}, "line 1: not valid Python"),
+        ({"tests": ["assert f(1)"], "gold": None}, "needs 'entry', the name that the tests call"),
+        ({"tests": ["assert twice(1)", {"input": 1, "output": 2}]}, "must all be texts, or all"),
     ],
 )
 def test_a_broken_row_is_named(tmp_path: Path, row: dict[str, object], words: str) -> None:

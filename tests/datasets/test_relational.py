@@ -171,7 +171,7 @@ def test_a_row_on_a_database_that_the_dump_lacks(
 ) -> None:
     _bird(tmp_path, [{**ROW, "db": "toxicology"}])
     monkeypatch.setenv("INTERCODE_DATA", str(tmp_path))
-    with pytest.raises(DataError, match=r"row 0: 'toxicology' is no database of .*ic_bird_dbs.sql"):
+    with pytest.raises(DataError, match=r"row 0: 'toxicology' is not .*ic_bird_dbs.sql"):
         load("bird")
 
 
@@ -185,7 +185,7 @@ def test_bird_without_its_dump_says_how_to_get_it(data: Path) -> None:
 
 def test_a_dump_of_nothing(tmp_path: Path) -> None:
     (tmp_path / "x.sql").write_text("SELECT 1;")
-    with pytest.raises(DataError, match="makes no database"):
+    with pytest.raises(DataError, match="creates no database"):
         dump_schemas(tmp_path / "x.sql")
 
 

@@ -163,7 +163,9 @@ def test_the_dataset_says_that_it_is_not_comparable(
 
 @pytest.mark.slow
 def test_processes_that_load_at_once_share_one_whole_tree(tmp_path: Path) -> None:
-    code = "from intercode.datasets.starter import suites; print(suites.load().tasks[0].files[0].path)"
+    code = (
+        "from intercode.datasets.starter import suites; print(suites.load().tasks[0].files[0].path)"
+    )
     env = {**os.environ, "INTERCODE_CACHE": str(tmp_path)}
     running = [
         subprocess.Popen([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE)

@@ -96,7 +96,7 @@ def test_a_task_in_another_form_is_named() -> None:
     assert (row["gold"], row["tags"]) == ("def f(x):\n    return x\n", ["x", "y"])
     with pytest.raises(DataError, match=r"x\.txt, a-b: expected hardness"):
         list(starter.parse(good.replace("-- tests", "-- proofs"), "x.txt"))
-    with pytest.raises(DataError, match=r"'words' stands before"):
+    with pytest.raises(DataError, match=r"'words' precedes"):
         list(starter.parse("words\n" + good, "x.txt"))
     with pytest.raises(DataError, match="no test calls what the gold defines: f"):
         list(starter.parse(good.replace("assert f(1)", "assert g(1)"), "x.txt"))

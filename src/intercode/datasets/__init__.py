@@ -1,4 +1,4 @@
-"""Datasets: rows become tasks. A dataset is ``name[:subset][@revision]`` or a file."""
+"""Datasets: loaders that turn rows into tasks, and the registry of their names."""
 
 from __future__ import annotations
 
@@ -30,45 +30,53 @@ datasets = Registry(
     },
     group="intercode.datasets",
 )
-"""Names to loaders. A loader takes the subset's name, or nothing, and gives a Dataset."""
+"""Loaders by name. A loader takes the name of a subset, or nothing, and returns a Dataset."""
 
 STARTER = "starter"
 _SPEC = re.compile(r"(?P<name>[^:@]+)(?::(?P<subset>[^@]+))?(?:@(?P<revision>.+))?")
 
 
 def is_dataset_file(spec: str) -> bool:
-    """Whether a dataset is a file of the user's own."""
+    """Return whether a specification names a file of rows."""
     return spec.partition("?")[0].lower().endswith(files.SUFFIXES)
 
 
 def load(spec: str, environment: str = "bash") -> Dataset:
-    """The dataset that ``spec`` names. ``environment`` is whose starter tasks ``starter`` alone
-    means, and what plays a file's rows that could be Python's or Code's.
+    """Return the dataset that ``spec`` names.
 
-    ``spec`` is ``name[:subset][@revision]``, the path of a .json, .jsonl, .csv, .tsv or .parquet
-    file (see ``files.load``; ``?query=question`` fills a field from another column, and
-    ``?preprocess=file.py:function`` has each row made ready), the directory of a task package (see
-    ``package.load``), ``hub:`` for the Hugging Face hub (see ``hub.load``), ``harbor:`` for
-    Harbor's task directories (see ``harbor.load``), or ``package.module:function`` of a loader of
-    your own. A revision is the start (seven digits or more) of the commit that the data are pinned
-    to or of the dataset's hash.
+    ``spec`` is one of:
 
-    Raises UnknownNameError for an unknown name or subset, UsageError for absent data or another
-    revision, DataError for a file that is broken.
+    - ``name[:subset][@revision]``: a registered dataset. A revision is the start (seven digits or
+      more) of the pinned commit of the data, or of the dataset's hash.
+    - the path of a .json, .jsonl, .csv, .tsv or .parquet file (see ``files.load``).
+      ``?query=question`` fills a field from another column; ``?preprocess=file.py:function`` passes
+      each row through a function.
+    - the directory of a task package (see ``task_package.load``).
+    - ``hub:OWNER/NAME``: a dataset of the Hugging Face hub (see ``hub.load``).
+    - ``harbor:/path``: Harbor's task directories (see ``harbor.task_directory.load``).
+    - ``package.module:function``: a loader of your own.
+
+    ``environment`` selects the starter tasks for ``starter`` without a subset, and decides whether
+    rows with tests belong to the Python or to the Code environment.
+
+    Raises UnknownNameError for an unknown name or subset, UsageError for missing data or another
+    revision, DataError for a broken file.
     """
     if spec.startswith(hub.SCHEME):
         return hub.load(spec)
     if spec.startswith(task_directory.SCHEME):
         return task_directory.load(spec)
     if is_dataset_file(spec):
-        place, columns, options = parse_options(spec, ("preprocess",))
+        path, columns, options = parse_options(spec, ("preprocess",))
         hook = preprocess.load_hook(options["preprocess"]) if "preprocess" in options else None
-        return replace(files.load(Path(place), columns, hook, environment), name=spec)
+        return replace(files.load(Path(path), columns, hook, environment), name=spec)
     if task_package.is_package(Path(spec)) and spec not in datasets:
         return task_package.load(Path(spec))
     match = _SPEC.fullmatch(spec)
     if match is None:
-        raise UsageError(f"{spec!r} is no dataset; write name[:subset][@revision] or a file's path")
+        raise UsageError(
+            f"{spec!r} is not a dataset; write name[:subset][@revision] or a file's path"
+        )
     name, subset, revision = match.group("name", "subset", "revision")
     if name not in datasets and "." in name and subset:
         loader, subset = load_object(f"{name}:{subset}"), None
@@ -77,17 +85,21 @@ def load(spec: str, environment: str = "bash") -> Dataset:
             loader = datasets.load(name)
         except UnknownNameError as e:
             forms = ", ".join(files.SUFFIXES)
-            message = f"{e}; or the path of a {forms} file, or of a directory with a {task_package.TASK_FILE}"
-            raise UnknownNameError(message) from e
+            raise UnknownNameError(
+                f"{e}; or the path of a {forms} file, or of a directory with a "
+                f"{task_package.TASK_FILE}"
+            ) from e
     if spec == STARTER:
         subset = environment
-    if isinstance(loader, ModuleType):  # a task package that is installed
+    if isinstance(loader, ModuleType):  # an installed task package
         if subset:
             raise UsageError(f"{spec!r}: the task package {name!r} has no subsets")
         loader = partial(task_package.load, Path(str(loader.__file__)).parent)
     dataset = loader(subset) if subset else loader()
     if not isinstance(dataset, Dataset):
-        raise UsageError(f"the loader of {spec!r} gave {type(dataset).__name__}, not a Dataset")
+        raise UsageError(
+            f"the loader of {spec!r} returned a {type(dataset).__name__}, not a Dataset"
+        )
     if revision:
         _check_revision(name, revision, dataset)
     return replace(dataset, name=spec)
@@ -100,5 +112,5 @@ def _check_revision(name: str, revision: str, dataset: Dataset) -> None:
     if len(revision) < 7 or not any(k.startswith(revision) for k in known):
         raise UsageError(
             f"{name!r} has no revision {revision!r}; there is {' or '.join(known)} "
-            "(seven digits or more): leave the revision out to take it"
+            "(seven digits or more): use one of these, or leave the revision out"
         )

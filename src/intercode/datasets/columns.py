@@ -1,4 +1,7 @@
-"""Which columns of a table fill which fields of a task: ``?query=question&gold=answer``."""
+"""The options after a dataset's name: which columns fill which fields of a task, and others.
+
+``?query=question&gold=answer`` fills ``query`` from the column ``question``.
+"""
 
 from __future__ import annotations
 
@@ -14,43 +17,44 @@ FIELDS = (
     "query", "gold", "id", "also", "setup", "cwd", "group", "hardness", "tags", "flag", "tests",
     "entry", "language", "notes",
 )  # fmt: skip
-"""What a column may be given for."""
+"""Fields that an option may fill from a column of another name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Field to column. What names no column is filled by the column of its own name."""
+    """A mapping from field to column. Fields that are not in it use the column of their own
+    name."""
 
     names: Mapping[str, str] = field(default_factory=dict)
 
     def rename(self, row: Any, where: str) -> Any:
-        """A row with its columns renamed. Raises DataError where it lacks one."""
+        """Return a row with its columns renamed. Raises DataError where a column is missing."""
         if not self.names or not isinstance(row, Mapping):
             return row
         out = {k: v for k, v in row.items() if k not in self.names.values()}
         for name, column in self.names.items():
             if column not in row:
                 there = ", ".join(map(str, row)) or "nothing"
-                raise DataError(f"{where}: no column {column!r} for {name!r}; there are {there}")
+                raise DataError(f"{where}: no column {column!r} for {name!r}; found {there}")
             out[name] = row[column]
         return out
 
 
 def parse_options(spec: str, others: tuple[str, ...] = ()) -> tuple[str, Columns, dict[str, str]]:
-    """``place?name=value&…`` as the place, the columns, and those options that are in ``others``.
+    """Split ``path?name=value&…`` into the path, the columns, and the options named in ``others``.
 
-    Raises UnknownNameError for another option, UsageError for one that is there twice or empty.
+    Raises UnknownNameError for an unknown option, UsageError for one that is repeated or empty.
     """
-    place, mark, text = spec.partition("?")
+    path, mark, text = spec.partition("?")
     columns, options = dict[str, str](), dict[str, str]()
     pairs = parse_qsl(text, keep_blank_values=True)
     if mark and not pairs:
-        raise UsageError(f"{spec!r}: write what follows the question mark as name=value")
+        raise UsageError(f"{spec!r}: options after the question mark are written name=value")
     for name, value in pairs:
         if name not in (*others, *FIELDS):
-            raise unknown_name_error(f"option of {place}", name, [*others, *FIELDS])
+            raise unknown_name_error(f"option of {path}", name, [*others, *FIELDS])
         chosen = options if name in others else columns
         if not value or name in chosen:
-            raise UsageError(f"{spec!r}: {name!r} needs one value, written once")
+            raise UsageError(f"{spec!r}: give {name!r} exactly one value")
         chosen[name] = value
-    return place, Columns(columns), options
+    return path, Columns(columns), options

@@ -1,5 +1,7 @@
-"""Releases of other benchmarks, as their authors ship them, become files that ``datasets.load``
-reads: the full data and the train splits, which the InterCode authors left out."""
+"""Converts the releases of other benchmarks to files that ``datasets.load`` reads.
+
+The releases have the full data and the train splits, which the InterCode authors left out.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from pathlib import Path
 from intercode.core.registry import Registry
 
 Converter = Callable[[Path, Path], list[Path]]
-"""Takes the release's directory and the one to write to; gives the files of tasks."""
+"""Takes the directory of a release and the output directory; returns the files of tasks."""
 
 CONVERTERS = Registry(
     "release to convert",
@@ -22,11 +24,11 @@ CONVERTERS = Registry(
 
 
 def convert(name: str, release: Path, out: Path) -> list[Path]:
-    """Convert the release of ``name`` that lies in ``release``; the files of tasks that came out,
-    one a split.
+    """Convert the release of ``name`` in the directory ``release`` and return the files of tasks,
+    one per split.
 
-    Raises UnknownNameError for a release that nobody converts, UsageError where ``release`` does
-    not hold it or ``out`` is a file, DataError for files of another form.
+    Raises UnknownNameError for a release without a converter, UsageError where ``release`` does not
+    contain it or ``out`` is a file, DataError for files of another form.
     """
     converter: Converter = CONVERTERS.load(name)
     return converter(release.absolute(), out.absolute())

@@ -1,4 +1,4 @@
-"""Where a dataset's files lie on this machine."""
+"""Finds the files of datasets on this machine."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from pathlib import Path
 from intercode.core.errors import UsageError
 from intercode.core.paths import cache_root
 
-_OVERRIDE: ContextVar[Path | None] = ContextVar("_ONLY", default=None)
+_OVERRIDE: ContextVar[Path | None] = ContextVar("data root", default=None)
 
 
 def fetched_data_root() -> Path:
-    """Where fetched files are kept, laid out as in the authors' repository."""
+    """Return the directory of fetched files, which has the layout of the authors' repository."""
     return cache_root() / "data"
 
 
 @contextmanager
 def use_data_root(root: Path) -> Iterator[None]:
-    """Look for data in one directory alone, for a while and in this thread."""
+    """Search for data in ``root`` only, within this context and in this thread."""
     before = _OVERRIDE.set(root)
     try:
         yield
@@ -30,32 +30,33 @@ def use_data_root(root: Path) -> Iterator[None]:
 
 
 def data_roots() -> list[Path]:
-    """Where data are looked for: ``INTERCODE_DATA`` first, then where ``fetch`` puts them; or
-    where ``looking_in`` says.
+    """Return where data are looked for: ``INTERCODE_DATA`` first, then where ``fetch`` puts them;
+    or where ``looking_in`` says.
 
-    Raises UsageError where ``INTERCODE_DATA`` is no directory.
+    Raises UsageError where ``INTERCODE_DATA`` is not a directory.
     """
     if (only := _OVERRIDE.get()) is not None:
         return [only.absolute()]
     given = os.environ.get("INTERCODE_DATA")
     if given and not Path(given).is_dir():
-        raise UsageError(f"INTERCODE_DATA is {given!r}, which is no directory")
+        raise UsageError(f"INTERCODE_DATA is {given!r}, which is not a directory")
     return [*([Path(given).absolute()] if given else []), fetched_data_root()]
 
 
 def find_data_file(name: str, *paths: str, hint: str = "") -> Path:
-    """The first of some files that is there, each below the authors' repository's ``data``, or
-    below a data directory alone. ``how``: how to get them, if not by ``fetch``.
+    """Return the first of some files that is there, each below the authors' repository's ``data``,
+    or below a data directory alone. ``how``: how to get them, if not by ``fetch``.
 
     Raises UsageError that says so.
     """
     for root in data_roots():
-        for place in (root, root / "data"):
+        for folder in (root, root / "data"):
             for path in paths:
-                if (place / path).is_file():
-                    return place / path
+                if (folder / path).is_file():
+                    return folder / path
     hint = hint or f"run `intercode data fetch {name}`"
+    searched = " and ".join(map(str, data_roots()))
     raise UsageError(
-        f"no {name} data in {' and '.join(map(str, data_roots()))} (such as {paths[0]}): {hint}, or set "
+        f"no {name} data in {searched} (such as {paths[0]}): {hint}, or set "
         "INTERCODE_DATA to a checkout of the authors' repository"
     )

@@ -1,4 +1,4 @@
-"""Getting a dataset's files from its authors: resumable, checked, and never half there."""
+"""Downloads the files of a dataset from its authors; resumes broken downloads, checks digests."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from intercode.datasets.data_files import fetched_data_root
 from intercode.datasets.pins import Pin, PinnedFile, load_pins
 
 MAX_ATTEMPTS = 4
-"""How often a file is asked for before the connection counts as broken."""
+"""Requests for a file before the download fails."""
 TIMEOUT = httpx.Timeout(30.0, connect=10.0)
-"""Seconds without a byte before an attempt counts as failed."""
+"""Seconds without a byte before a request fails."""
 
 Progress = Callable[[str, int, int], None]
-"""Called with a file's path, the bytes that are here and the bytes it has."""
+"""Called with a file's path, the bytes received so far and its size in bytes."""
 
 
 def fetch(
@@ -33,7 +33,7 @@ def fetch(
     pins: Mapping[str, Pin] | None = None,
     retry_delay: float = 1.0,
 ) -> Path:
-    """Get the files of dataset ``name`` and return the directory that holds them.
+    """Download the files of dataset ``name`` and return the directory that holds them.
 
     ``mirror`` is a base URL that serves the same paths; ``dest`` defaults to the cache. What is
     there and right is kept, a file that was cut off is continued. ``pause`` is the seconds before
@@ -49,7 +49,7 @@ def fetch(
     pin = pins[name]
     base = (mirror or pin.base_url).rstrip("/")
     if not base.startswith(("http://", "https://")):
-        raise UsageError(f"the mirror {mirror!r} is no http:// or https:// address")
+        raise UsageError(f"the mirror {mirror!r} is not an http:// or https:// address")
     root = fetched_data_root() if dest is None else dest
     report = progress or _ignore_progress
     root.mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def _ignore_progress(path: str, done: int, total: int) -> None:
 
 @contextmanager
 def _directory_lock(root: Path) -> Iterator[None]:
-    """Make other processes that fetch to ``root`` wait, where the system has locks."""
+    """Lock ``root`` against other processes that download to it, where the system has locks."""
     try:
         import fcntl
     except ImportError:
@@ -82,7 +82,7 @@ def _directory_lock(root: Path) -> Iterator[None]:
 
 
 def _file_digest(path: Path, file: PinnedFile) -> str:
-    """The checksum of a file by which ``file`` is known: its SHA-256, else that of git's blob."""
+    """Return the digest of ``path`` of the kind that ``file`` pins: SHA-256 or Git's SHA-1."""
     with path.open("rb") as f:
         if file.sha256:
             return hashlib.file_digest(f, "sha256").hexdigest()
@@ -110,12 +110,12 @@ def _fetch_file(
     report: Progress,
     pause: float,
 ) -> None:
-    """Fill ``target`` with what ``url`` serves, by way of a ``.part`` file beside it."""
+    """Download ``url`` to ``target`` by way of a ``.part`` file beside it."""
     part = target.with_name(target.name + ".part")
     leftover, expected = part.is_file(), _expected_digest(file)
     _download(client, url, part, file, report, pause)
     found = _file_digest(part, file)
-    if found != expected and leftover:  # what an earlier run left may be what is wrong
+    if found != expected and leftover:  # the part of an earlier run may be damaged
         part.unlink()
         _download(client, url, part, file, report, pause)
         found = _file_digest(part, file)
@@ -132,17 +132,17 @@ def _fetch_file(
 def _download(
     client: httpx.Client, url: str, part: Path, file: PinnedFile, report: Progress, pause: float
 ) -> None:
-    """Bring ``part`` to its full size, asking again when the connection breaks."""
+    """Complete ``part``, with further requests when the connection breaks."""
     for attempt in range(1, MAX_ATTEMPTS + 1):
         try:
             return _resume_download(client, url, part, file, report)
         except httpx.InvalidURL as e:
-            raise UsageError(f"{url!r} is no address: {e}; check --mirror") from e
+            raise UsageError(f"{url!r} is not an address: {e}; check --mirror") from e
         except httpx.RequestError as e:
             if attempt == MAX_ATTEMPTS:
                 raise InfrastructureError(
-                    f"cannot get {url} after {MAX_ATTEMPTS} attempts: {e or type(e).__name__}; run the "
-                    "same command again to continue, or name another server with --mirror"
+                    f"cannot get {url} after {MAX_ATTEMPTS} attempts: {e or type(e).__name__}; run "
+                    "the same command again to continue, or name another server with --mirror"
                 ) from e
             time.sleep(pause * 2 ** (attempt - 1))
     return None
@@ -151,9 +151,9 @@ def _download(
 def _resume_download(
     client: httpx.Client, url: str, part: Path, file: PinnedFile, report: Progress
 ) -> None:
-    """One attempt to bring ``part`` to its full size, from where it stands.
+    """Request the rest of ``part`` once.
 
-    Raises httpx.RequestError when another attempt may help, UsageError or DataError when none can.
+    Raises httpx.RequestError when another attempt may help, else UsageError or DataError.
     """
     have = part.stat().st_size if part.is_file() else 0
     if file.size is None and part.is_file() and _is_complete(part, file):
@@ -189,17 +189,17 @@ def _resume_download(
 
 
 def _announced_size(response: httpx.Response, done: int) -> int:
-    """How large a file of unknown size is, by what the server says is still to come."""
+    """Return the size of a file without a pinned size, from the Content-Length of the response."""
     length = response.headers.get("Content-Length", "")
     if not length.isdigit():
         raise UsageError(
-            f"{response.url} does not say how much it sends: name another server with --mirror"
+            f"{response.url} does not send a Content-Length: name another server with --mirror"
         )
     return done + int(length)
 
 
 def _is_resumed(response: httpx.Response, have: int) -> bool:
-    """Whether the answer goes on at byte ``have``; a server without ranges starts anew."""
+    """Return whether the response starts at byte ``have``; without ranges it starts at 0."""
     start = response.headers.get("Content-Range", "")
     return response.status_code == 206 and start.startswith(f"bytes {have}-")
 

@@ -1,4 +1,4 @@
-"""A dataset from one file: JSON, JSON lines, a table with a header, or Parquet."""
+"""Loads a dataset from one file: JSON, JSON lines, a table with a header, or Parquet."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LIST_KEYS = ("also", "tags", "files", "probe_paths")
 
 
 def read_text(path: Path) -> str:
-    """A UTF-8 file. Raises DataError that names the file when it is absent or something else."""
+    """Return the text of a UTF-8 file. Raises DataError when it is absent or not UTF-8."""
     try:
         return path.read_bytes().decode("utf-8-sig")
     except OSError as e:
@@ -35,7 +35,7 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """A JSON file's value. Raises DataError that names file, line and column."""
+    """Return the value in a JSON file. Raises DataError with file, line and column."""
     return _parse_json(read_text(path), path, 1)
 
 
@@ -48,7 +48,7 @@ def _parse_json(text: str, path: Path, line: int) -> Any:
 
 
 def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
-    """Every row of a table or list with the words that say where it stands."""
+    """Yield every row of a file with its location for messages, such as ``line 3``."""
     kind = path.suffix.lower()
     if kind == ".json":
         value = read_json(path)
@@ -70,7 +70,7 @@ def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
             for row in reader:
                 if None in row or None in row.values():
                     raise DataError(
-                        f"{path}, line {reader.line_num}: not as many cells as the header has names"
+                        f"{path}, line {reader.line_num}: the row and the header differ in length"
                     )
                 yield f"line {reader.line_num}", {k: v for k, v in row.items() if v != ""}
         except csv.Error as e:
@@ -78,9 +78,9 @@ def read_rows(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def read_parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every row with the words that say where it stands; its empty cells are left out.
+    """Yield every row with its location; empty cells are left out.
 
-    Raises UsageError without the library, DataError for a file that is absent or broken.
+    Raises UsageError without pyarrow, DataError for a file that is absent or broken.
     """
     try:
         arrow: Any = import_module("pyarrow")
@@ -103,7 +103,7 @@ def read_parquet(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _probe_script(text: str, folder: Path, where: str) -> str:
-    """A look: the script itself, or that in the file beside the rows that it names."""
+    """Return the text of a probe: ``text`` itself, or the content of the .sh file it names."""
     if not text.endswith(".sh") or set(text) & set(" \n"):
         return text
     if not (folder / text).is_file():
@@ -128,7 +128,8 @@ def _layer_spec(text: str, folder: Path, where: str) -> LayerSpec:
 
 
 def _database_spec(value: Any, folder: Path, where: str) -> DatabaseSpec:
-    """A row's ``{"kind", "path", "name"}`` with the path beside the file."""
+    """Return the database of a row's ``{"kind", "path", "name"}``; the path is relative to
+    ``folder``."""
     kinds = get_args(get_type_hints(DatabaseSpec)["kind"])
     texts = value if isinstance(value, Mapping) else {}
     if set(texts) != {"kind", "path", "name"} or texts["kind"] not in kinds:
@@ -141,7 +142,7 @@ def _database_spec(value: Any, folder: Path, where: str) -> DatabaseSpec:
 
 
 def gold_text(value: Any, where: str) -> str:
-    """A gold as one text: a list of commands is joined with ``;`` as the authors' code does."""
+    """Return a gold as one text. Lists of commands are joined with ``;``, as the authors do."""
     if isinstance(value, list) and all(isinstance(v, str) for v in value):
         return ";".join(value)
     if isinstance(value, str):
@@ -152,15 +153,15 @@ def gold_text(value: Any, where: str) -> str:
 def to_task(
     row: Any, default_id: str, path: Path, where: str, environment: str | None = None
 ) -> Task:
-    """A row as a Task. Keys that have no field of their own go to ``data``. ``environment``: what
-    is to play the rows, where the user has said it.
+    """Return a row as a Task. Keys that are not fields of Task go to ``data``.
 
-    Raises DataError that names the file, the row and the key.
+    ``environment`` is the environment that the user chose for the rows, if any. Raises DataError
+    that names the file, the row and the key.
     """
     where = f"{path}, {where}"
     if not isinstance(row, Mapping):
         raise DataError(f"{where}: expected an object with 'query' and 'gold', not {row!r}")
-    if row.get("flag"):  # a task that asks for a flag is solved by handing it in
+    if row.get("flag"):  # the gold of a task with a flag submits the flag
         row = {"gold": f"submit {row['flag']}", **row}
     for key in ("query", "gold"):
         if key not in row:
@@ -172,7 +173,9 @@ def to_task(
         if not isinstance(value, str):
             raise DataError(f"{where}: {key!r} must be a text, not {value!r}")
     if not texts.get("cwd", "/").startswith("/"):
-        raise DataError(f"{where}: 'cwd' is a path in the box from /, such as '/{texts['cwd']}'")
+        raise DataError(
+            f"{where}: 'cwd' is an absolute path in the sandbox, such as '/{texts['cwd']}'"
+        )
     lists = {k: _strings(row[k], k, where) for k in _LIST_KEYS if k in row}
     layers = tuple(_layer_spec(text, path.parent, where) for text in lists.pop("files", ()))
     if "probe" in texts:
@@ -183,7 +186,7 @@ def to_task(
     fields = {"id": default_id, **texts, **lists}
     if rest.keys() >= {"tests", "language"} or ("tests" in rest and environment == CODE):
         rest = program_tests(rest, where)
-    elif "tests" in rest:  # hidden tests of Python: set-up is code that they need
+    elif "tests" in rest:  # hidden tests of Python: 'setup' is code that they need
         rest = python_tests(rest, gold, fields.pop("setup", ""), where)
     return Task(**fields, gold=gold, files=layers, database=database, data=rest)
 
@@ -194,19 +197,24 @@ def load(
     preprocess: PreprocessHook | None = None,
     environment: str | None = None,
 ) -> Dataset:
-    """The dataset in a .json (a list), .jsonl, .csv or .tsv (with a header) or .parquet file.
+    """Return the dataset in a .json (a list), .jsonl, .csv or .tsv (with a header) or .parquet
+    file.
 
-    A row needs ``query`` and ``gold``; ``id`` is ``<stem>/<n>`` where it is absent; ``also``,
-    ``tags``, ``setup``, ``cwd``, ``group`` and ``hardness`` fill the Task; ``files`` names
-    directories, tars or .sh scripts beside the file, ``database`` the content of an SQL task's
-    database: where a row has one, the tasks are SQL's. ``flag`` is what a row asks for: where one
-    has it, the tasks are Capture the Flag's, and ``gold`` may be left out. ``tests``, with
-    ``entry`` and ``setup`` as ``entry.tests_of`` has them, make the tasks Python's; with
-    ``language`` besides, as ``hidden_tests.program_tests`` has it, they are Code's. ``probe``, a script or
-    the name of one beside the file, and ``probe_paths`` are as in ``Task``. With ``environment="code"``
-    tests are Code's where no language is named, too. ``columns`` says which of
-    the file's columns fill which of these; ``preprocess`` is given each row before that, and
-    returns the row to use, or None for none. Raises DataError with the place of the fault.
+    A row needs ``query`` and ``gold``. It may have:
+
+    - ``id`` (default: ``<stem>/<n>``), ``also``, ``tags``, ``setup``, ``cwd``, ``group``,
+      ``hardness``, ``probe_paths``: fields of Task.
+    - ``files``: names of directories, tars or .sh scripts beside the file.
+    - ``probe``: a script, or the name of an .sh file beside the file.
+    - ``database``: the content of a database. The tasks are then SQL tasks.
+    - ``flag``: the flag to find. The tasks are then Capture-the-Flag tasks; ``gold`` may be absent.
+    - ``tests``, ``entry`` and ``setup`` as in ``hidden_tests.python_tests``: the tasks are then
+      Python tasks; with ``language`` or ``environment="code"`` they are Code tasks, as in
+      ``hidden_tests.program_tests``.
+
+    ``preprocess`` receives each row first and returns the row to use, or None to leave it out.
+    ``columns`` then says which columns fill which fields. Raises DataError with the location of the
+    fault.
     """
     rows = prepare_rows(((where, path, row) for where, row in read_rows(path)), preprocess)
     return build_dataset(rows, str(path), path.stem, columns, environment)
@@ -219,8 +227,11 @@ def build_dataset(
     columns: Columns | None = None,
     environment: str | None = None,
 ) -> Dataset:
-    """The dataset that rows make, each given with the words for its place and the file it is of.
-    ``environment``: see ``to_task``."""
+    """Return the dataset of ``rows``. A row is its location, its file and its content.
+
+    ``name`` is the dataset's name and ``stem`` the first part of default ids. ``environment``: see
+    ``to_task``. Raises DataError for no rows and for ids that are not unique.
+    """
     columns = columns or Columns()
     tasks = tuple(
         to_task(columns.rename(row, f"{path}, {where}"), f"{stem}/{n}", path, where, environment)
@@ -231,7 +242,7 @@ def build_dataset(
     seen: set[str] = set()
     for task in tasks:
         if task.id in seen:
-            raise DataError(f"{name}: the id {task.id!r} is there twice; ids must differ")
+            raise DataError(f"{name}: two rows have the id {task.id!r}; ids must be unique")
         seen.add(task.id)
     notes = "a file of the user's own, played on the machine's own programs"
     kind = "sql" if any(task.database for task in tasks) else "bash"

@@ -1,4 +1,4 @@
-"""What a row with hidden tests tells of them: above all, which name of a solution they call."""
+"""Rows with hidden tests: their form, and the name in a solution that the tests call."""
 
 from __future__ import annotations
 
@@ -16,20 +16,23 @@ _TEST_KEYS = {"input", "output"}
 
 @dataclass(frozen=True, slots=True)
 class EntryPoint:
-    """What tests want of a solution: the ``name`` that they call, and the signatures of everything
-    of the solution's that they use, ``name(a, b=1)`` for a function and ``class Name``, that of
-    ``name`` first."""
+    """What tests use of a solution.
+
+    ``name`` is what they call. ``signatures`` are those of every definition that they use, that of
+    ``name`` first: ``name(a, b=1)`` for a function, ``class Name`` for a class.
+    """
 
     name: str
     signatures: tuple[str, ...]
 
 
 def find_entry_point(gold: str, tests: Sequence[str], setup: str, where: str) -> EntryPoint:
-    """The name that ``tests``, or else ``setup``, call and the top level of ``gold`` defines.
+    """Return the entry point of ``gold``: a name that it defines at its top level and that
+    ``tests``, or else ``setup``, call.
 
-    Where they use several, a function goes before a class, and what stands outermost in a test
-    before what only makes its arguments. Raises DataError that begins with ``where`` for code that
-    does not parse and tests that use nothing of the gold's.
+    If they call several, a function is preferred to a class, and the outermost call of a test to
+    calls in its arguments. Raises DataError that begins with ``where`` for code that does not parse
+    and for tests that call nothing of the gold.
     """
     defined = _definitions(_parse_code(gold, where))
     by_setup = _called_names(_parse_code(setup, where))
@@ -52,52 +55,56 @@ def find_entry_point(gold: str, tests: Sequence[str], setup: str, where: str) ->
 def python_tests(
     row: Mapping[str, Any], gold: str | None, setup: str, where: str
 ) -> dict[str, Any]:
-    """``Task.data`` of a Python task that a user wrote: ``row`` with ``tests``, a list of assert
-    statements (or a text with one a line) or of ``{"input": …, "output": …}``, and perhaps
-    ``entry``, which is else read from the tests and the gold; without it such pairs are what a
-    program reads and prints. ``setup`` is code that runs between the solution and the tests.
+    """Return ``Task.data`` for a Python row with tests.
 
-    Raises DataError that begins with ``where``.
+    ``tests`` is a list of assert statements, a text with one assert statement per line, or a list
+    of ``{"input": …, "output": …}``. ``entry`` is the function that the tests call; for assert
+    statements it defaults to what ``find_entry_point`` returns. Pairs without ``entry`` are the
+    standard input and output of a program. ``setup`` is code that runs between the solution and the
+    tests. Raises DataError that begins with ``where``.
     """
     tests, entry = row["tests"], str(row.get("entry") or "")
     if isinstance(tests, str):
         tests = [line for line in tests.splitlines() if line.strip()]
     if not isinstance(tests, list) or not tests:
-        raise DataError(f"{where}: 'tests' must be a list with one test at least, not {tests!r}")
+        raise DataError(f"{where}: 'tests' must be a list with at least one test, not {tests!r}")
     if all(isinstance(test, str) for test in tests):
         if not entry and gold is None:
-            raise DataError(f"{where}: without a gold, 'entry' must name what the tests call")
+            raise DataError(
+                f"{where}: a row without a gold needs 'entry', the name that the tests call"
+            )
         entry, mode = entry or find_entry_point(str(gold), tests, setup, where).name, "assert"
     elif all(isinstance(test, dict) and test.keys() == {"input", "output"} for test in tests):
         mode = "call" if entry else "stdin"
     else:
-        raise DataError(f"{where}: 'tests' must be all texts, or all have 'input' and 'output'")
+        raise DataError(f"{where}: 'tests' must all be texts, or all have 'input' and 'output'")
     return {**row, "entry": entry, "tests": tuple(tests), "setup": setup, "mode": mode}
 
 
 def program_tests(row: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """``Task.data`` of a task in the language that ``row`` names (``language``; which languages
-    there are is known to the environment only; code that defines one is not for rows to name).
+    """Return ``Task.data`` for a Code row with tests, in the language that ``language`` names.
 
-    ``tests`` is a list of ``{"input": …, "output": …}``: what a program reads and should print, or,
-    with ``entry``, the list of arguments of that function and what it should return. ``example`` is
-    what a program reads when the agent runs it. Raises DataError that begins with ``where``.
+    ``tests`` is a list of ``{"input": …, "output": …}``: the standard input and output of a
+    program, or, with ``entry``, the list of arguments of that function and its return value.
+    ``example`` is the input of a program when the agent runs it. The environment checks the name
+    of the language; rows may not refer to code that defines one. Raises DataError that begins with
+    ``where``.
     """
     if ":" in str(row.get("language")):
         raise DataError(
-            f"{where}: the language {row['language']!r} is code of its author's, which would run "
-            "outside the box: leave it out of the rows, read it, and name it as the option "
-            "language; or install it as a plugin (intercode.languages)"
+            f"{where}: the language {row['language']!r} refers to code that would run outside the "
+            "sandbox: remove it from the rows, read the code, and pass it as the option language; "
+            "or install it as a plugin (intercode.languages)"
         )
     tests, called = row.get("tests"), bool(row.get("entry"))
     for key in ("language", "entry", "example"):
         if not isinstance(row.get(key, ""), str):
             raise DataError(f"{where}: {key!r} must be a text, not {row[key]!r}")
     if not isinstance(tests, list) or not tests:
-        raise DataError(f"{where}: 'tests' must be a list with one test at least, not {tests!r}")
+        raise DataError(f"{where}: 'tests' must be a list with at least one test, not {tests!r}")
     for test in tests:
         if not isinstance(test, Mapping) or test.keys() != _TEST_KEYS:
-            raise DataError(f"{where}: a test has 'input' and 'output' and no more, not {test!r}")
+            raise DataError(f"{where}: a test has exactly 'input' and 'output', not {test!r}")
         if called and not isinstance(test["input"], list):
             raise DataError(
                 f"{where}: 'input' lists the arguments of a call, not {test['input']!r}"
@@ -108,7 +115,7 @@ def program_tests(row: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def _definitions(tree: ast.Module) -> dict[str, ast.stmt]:
-    """What the top level of code gives a name: functions, classes and assigned names."""
+    """Return the functions, classes and variables that code defines at its top level."""
     found: dict[str, ast.stmt] = {}
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -119,7 +126,7 @@ def _definitions(tree: ast.Module) -> dict[str, ast.stmt]:
 
 
 def _called_names(tree: ast.Module) -> list[str]:
-    """Names that are called, outermost first."""
+    """Return the names that are called, outermost first."""
     calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
     return [call.id for call in calls if isinstance(call, ast.Name)]
 
@@ -131,11 +138,10 @@ def _signature(name: str, node: ast.stmt) -> str:
 
 
 def _parse_code(code: str, where: str) -> ast.Module:
-    """The syntax tree; what Python finds merely odd in it, such as an unknown escape, is not told
-    to whoever loads a dataset."""
+    """Return the syntax tree. Warnings of Python, such as for an unknown escape, are ignored."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return parse_python(code)
     except (SyntaxError, ValueError) as e:
-        raise DataError(f"{where}: no Python: {e}") from e
+        raise DataError(f"{where}: not valid Python: {e}") from e

@@ -1,7 +1,7 @@
 """Datasets of the Hugging Face hub: ``hub:OWNER/NAME[@REVISION][?config=…&split=…&query=…]``.
 
-What is loaded are the files of one split in the dataset's own repository, at one commit, which
-stands in the dataset's name and so in every result.
+The loader reads the files of one split from the dataset's repository at one commit. The commit is
+part of the dataset's name, and so of every result.
 """
 
 from __future__ import annotations
@@ -25,31 +25,32 @@ SCHEME = "hub:"
 _REPOSITORY = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
 _OPTIONS = ("config", "split", "environment", "image", "preprocess")
 _LOCAL_FILE_COLUMNS = ("files", "database", "probe")
-"""Columns that name files of the machine on which a dataset lies: not for what strangers wrote."""
+"""Columns that would name files of this machine; a downloaded dataset may not have them."""
 _SPLITS = {
     "train": ("train", "training"),
     "validation": ("validation", "valid", "val", "dev"),
     "test": ("test", "testing", "eval", "evaluation"),
 }
-"""Words that tell a split in the names of files and directories."""
+"""Words in the names of files and directories that identify a split."""
 _METADATA_FILES = ("readme", "dataset_infos", "dataset_dict", "config")
 
 Splits = dict[str, list[str]]
 
 
 def load(spec: str) -> Dataset:
-    """The rows of one split as tasks (see ``files.load``).
+    """Return the rows of one split as tasks (see ``files.load``).
 
-    ``config`` and ``split`` are needed where there are several; ``query=question`` fills a field
-    from a column of another name, and ``preprocess`` is a function that is given each row before
-    that; ``environment`` and ``image`` say where the tasks are played, if not as rows of a file
-    are. ``HF_TOKEN`` and ``HF_ENDPOINT`` are as elsewhere.
+    The options ``config`` and ``split`` are required where the dataset has several.
+    ``query=question`` fills a field from a column of another name. ``preprocess`` names a function
+    that receives each row first. ``environment`` and ``image`` override where the tasks are played.
+    ``HF_TOKEN`` and ``HF_ENDPOINT`` have their usual meaning.
 
-    Raises UsageError for what is not there or not allowed, DataError for rows that are no tasks,
-    InfrastructureError where the hub does not answer.
+    Raises UsageError for a dataset, revision, config or split that does not exist or is not
+    accessible, DataError for rows that are not tasks, InfrastructureError where the hub does not
+    answer.
     """
-    place, columns, options = parse_options(spec, _OPTIONS)
-    match = _REPOSITORY.fullmatch(place.removeprefix(SCHEME))
+    address, columns, options = parse_options(spec, _OPTIONS)
+    match = _REPOSITORY.fullmatch(address.removeprefix(SCHEME))
     if match is None:
         raise UsageError(f"{spec!r} is not of the form {SCHEME}OWNER/NAME[@REVISION][?name=value]")
     repo, revision = match.group("repo", "revision")
@@ -60,7 +61,7 @@ def load(spec: str) -> Dataset:
         for path in paths
         for w, row in files.read_rows(path)
     )
-    name = f"{SCHEME}{repo}@{commit}{spec[len(place) :]}"
+    name = f"{SCHEME}{repo}@{commit}{spec[len(address) :]}"
     rows = preprocess.prepare_rows(given, hook)
     dataset = files.build_dataset(rows, name, repo.rpartition("/")[2], columns)
     return replace(
@@ -77,7 +78,7 @@ def _reject_local_files(row: Any, repo: str) -> Any:
             if row.get(name):
                 raise DataError(
                     f"{repo} has a column {name!r}, which would name files of this machine: "
-                    "download the dataset, look at it, and play it as a file"
+                    "download the dataset, inspect it, and load it as a file"
                 )
     return row
 
@@ -85,7 +86,7 @@ def _reject_local_files(row: Any, repo: str) -> Any:
 def _download(
     repo: str, revision: str | None, config: str | None, split: str | None
 ) -> tuple[str, list[Path]]:
-    """The commit that a revision is, and the files of a split at it, in the hub's own cache."""
+    """Return the commit of a revision, and the files of a split at it in the hub's own cache."""
     try:
         from huggingface_hub import HfApi, hf_hub_download
     except ImportError as e:
@@ -105,7 +106,7 @@ def _download(
 
 @contextmanager
 def _translate_errors(repo: str, revision: str | None) -> Iterator[None]:
-    """The hub's errors in our words."""
+    """Raise the errors of the hub's client as errors of this package."""
     import httpx
     from huggingface_hub import errors
 
@@ -113,15 +114,14 @@ def _translate_errors(repo: str, revision: str | None) -> Iterator[None]:
         yield
     except errors.GatedRepoError as e:
         raise UsageError(
-            f"the dataset {repo} asks for terms to be accepted: do so on its page, then set "
-            "HF_TOKEN or run `hf auth login`"
+            f"the dataset {repo} is gated: accept its terms on its page, then set HF_TOKEN or run "
+            "`hf auth login`"
         ) from e
     except errors.RevisionNotFoundError as e:
         raise UsageError(f"the dataset {repo} has no revision {revision!r}") from e
     except errors.RepositoryNotFoundError as e:
         raise UsageError(
-            f"the hub has no dataset {repo}, or it is a private one: set HF_TOKEN or run "
-            "`hf auth login`"
+            f"the hub has no dataset {repo}, or it is private: set HF_TOKEN or run `hf auth login`"
         ) from e
     except (errors.HfHubHTTPError, errors.OfflineModeIsEnabled, httpx.HTTPError, OSError) as e:
         raise InfrastructureError(f"cannot get the dataset {repo} from the hub: {e}") from e
@@ -130,35 +130,36 @@ def _translate_errors(repo: str, revision: str | None) -> Iterator[None]:
 def split_files(
     repo: str, names: Sequence[str], configs: Any, config: str | None, split: str | None
 ) -> list[str]:
-    """The files of a split, in order.
+    """Return the files of a split, in order.
 
-    ``configs`` is what the dataset's card says of its files; where it says nothing, names tell:
-    a directory's or file's name that is or begins with a split's, everything else is ``train``.
-    Raises UsageError that names what there is, where the choice is not clear or nothing is there.
+    ``configs`` is the list of configs in the dataset's card. Without it, files are assigned by
+    name: a file or directory whose name begins with that of a split belongs to it, all other files
+    belong to ``train``. Raises UsageError with the known names where the choice is ambiguous or
+    empty.
     """
     known = _declared_splits(names, configs) or _splits_by_name(names)
-    if not any(files for splits in known.values() for files in splits.values()):
+    if not any(paths for splits in known.values() for paths in splits.values()):
         raise UsageError(
-            f"{repo} has no {', '.join(files.SUFFIXES)} file; the hub converts most datasets to Parquet: "
-            f"try hub:{repo}@refs/convert/parquet"
+            f"{repo} has no {', '.join(files.SUFFIXES)} file; the hub converts most datasets to "
+            f"Parquet: try hub:{repo}@refs/convert/parquet"
         )
     chosen = known[_select(repo, "config", config, known, _default_config(configs))]
     return chosen[_select(repo, "split", split, chosen, None)]
 
 
 def _select(
-    repo: str, what: str, asked: str | None, known: Mapping[str, Any], default: str | None
+    repo: str, what: str, chosen: str | None, known: Mapping[str, Any], default: str | None
 ) -> str:
-    if asked is not None:
-        if asked not in known:
-            raise unknown_name_error(f"{what} of {repo}", asked, list(known))
-        return asked
+    if chosen is not None:
+        if chosen not in known:
+            raise unknown_name_error(f"{what} of {repo}", chosen, list(known))
+        return chosen
     if len(known) == 1:
         return next(iter(known))
     if default in known:
         return str(default)
-    there = ", ".join(sorted(known))
-    raise UsageError(f"{repo} has several of them: choose one with ?{what}=… from {there}")
+    choices = ", ".join(sorted(known))
+    raise UsageError(f"{repo} has more than one {what}: choose one with ?{what}=… from {choices}")
 
 
 def _default_config(configs: Any) -> str | None:
@@ -168,8 +169,8 @@ def _default_config(configs: Any) -> str | None:
 
 
 def _declared_splits(names: Sequence[str], configs: Any) -> dict[str, Splits]:
-    """What a card says: ``data_files`` is a pattern, a list of them, or one of
-    ``{split, path}``."""
+    """Return the files by config and split that a card declares. ``data_files`` is a pattern, a
+    list of patterns, or a list of ``{split, path}``."""
     found: dict[str, Splits] = {}
     for row in configs or ():
         if not isinstance(row, Mapping) or "data_files" not in row:
@@ -191,7 +192,7 @@ def _declared_splits(names: Sequence[str], configs: Any) -> dict[str, Splits]:
 
 @cache
 def _glob_pattern(text: str) -> re.Pattern[str]:
-    """A glob in which ``*`` stays within a directory and ``**`` does not."""
+    """Compile a glob in which ``*`` matches within a directory and ``**`` across directories."""
     parts = [
         ".*" if part == "**" else translate(part)[4:-3].replace(".*", "[^/]*")
         for part in text.split("/")
@@ -200,13 +201,13 @@ def _glob_pattern(text: str) -> re.Pattern[str]:
 
 
 def _splits_by_name(names: Sequence[str]) -> dict[str, Splits]:
-    """By splits' names, under the directory above as the config where there is one: the hub's own
-    conversion lays files out as ``CONFIG/SPLIT/0000.parquet``."""
+    """Return the files by config and split, by their names. The directory above the split is the
+    config: the hub's conversion to Parquet writes ``CONFIG/SPLIT/0000.parquet``."""
     found: dict[str, Splits] = {}
     for name in sorted(names):
         path = PurePosixPath(name)
-        aside = path.stem.lower() in _METADATA_FILES or path.name.startswith(".")
-        if path.suffix.lower() not in files.SUFFIXES or aside:
+        ignored = path.stem.lower() in _METADATA_FILES or path.name.startswith(".")
+        if path.suffix.lower() not in files.SUFFIXES or ignored:
             continue
         split = _split_name(path.stem)
         above = path.parts[:-1]

@@ -1,4 +1,4 @@
-"""Datasets that many episodes of one replay ask for, loaded once."""
+"""Loads a dataset once for many episodes, as replay and checks do."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from intercode.core.types import Dataset
 
 
 def load_cached(spec: str, environment: str) -> Dataset:
-    """As ``datasets.load``. What is no file of the user's own is kept, as long as INTERCODE_DATA
-    stays what it is."""
+    """Return what ``datasets.load`` returns. Datasets that are not files are cached as long as
+    INTERCODE_DATA does not change."""
     if datasets.is_dataset_file(spec):
         return datasets.load(spec, environment)
     return _load(spec, environment, os.environ.get("INTERCODE_DATA"))
 
 
 def environment_for_options(env_options: Mapping[str, Any]) -> str:
-    """The environment that a dataset is for, where it does not tell that itself: Code's, where the
-    language of its tasks is a setting."""
+    """Return the environment for rows that do not imply one: Code if a language is set."""
     return "code" if "language" in env_options else "bash"
 
 

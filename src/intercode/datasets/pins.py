@@ -1,4 +1,4 @@
-"""Which files of a public repository a dataset is made of: commit, sizes and checksums."""
+"""The files that a dataset consists of, pinned to a commit of a public repository."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from importlib import resources
 class PinnedFile:
     """One file: its path in the repository, its size in bytes, its SHA-256 as hex.
 
-    Of a file that was too large to be kept here only git's own checksum is known (``git_blob_sha1``
-    as ``git hash-object`` prints it), which its size is a part of.
+    For files that are too large for this project, only Git's own checksum is known
+    (``git_blob_sha1`` as ``git hash-object`` prints it); it covers the size.
     """
 
     path: str
@@ -32,12 +32,12 @@ class Pin:
 
     @property
     def base_url(self) -> str:
-        """Where the files are served, each under its path."""
+        """The URL under which each file is served by its path."""
         return f"https://raw.githubusercontent.com/{self.repository}/{self.commit}"
 
 
 def load_pins() -> Mapping[str, Pin]:
-    """Every pinned dataset by name, from the packaged ``pins.json``."""
+    """Return every pinned dataset by name, from the packaged ``pins.json``."""
     text = resources.files("intercode.datasets").joinpath("pins.json").read_text("utf-8")
     return {
         name: Pin(

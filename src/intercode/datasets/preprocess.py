@@ -1,5 +1,4 @@
-"""What is done to rows before they become tasks: what they lack is filled in, and a hook of the
-user's own makes of each row the one to use."""
+"""Prepares rows before they become tasks: fills in defaults and calls the user's hook."""
 
 from __future__ import annotations
 
@@ -12,17 +11,19 @@ from intercode.core.registry import load_object
 from intercode.core.types import EMPTY_MAPPING
 
 Row = tuple[str, Path, Any]
-"""A row, after the words for its place and the file it is of."""
+"""A row's location for messages, its file, and its content."""
 PreprocessHook = Callable[[dict[str, Any]], Mapping[str, Any] | None]
-"""From a row to the row to use, or to None for none."""
+"""Takes a row and returns the row to use, or None to leave it out."""
 
 
 def load_hook(reference: str) -> PreprocessHook:
-    """The function behind ``package.module:function`` or ``file.py:function``. Raises UsageError
-    for what is not there or cannot be called."""
+    """Return the function that ``package.module:function`` or ``file.py:function`` names.
+
+    Raises UsageError where there is none.
+    """
     found = load_object(reference)
     if not callable(found):
-        raise UsageError(f"{reference} is no function of a row")
+        raise UsageError(f"{reference} is not a function")
     return cast(PreprocessHook, found)
 
 
@@ -31,9 +32,9 @@ def prepare_rows(
     preprocess: PreprocessHook | None = None,
     defaults: Mapping[str, Any] = EMPTY_MAPPING,
 ) -> Iterator[Row]:
-    """Rows with ``defaults`` for the keys that they lack, each as ``preprocess`` returns it.
+    """Yield the rows with ``defaults`` for missing keys, each as ``preprocess`` returns it.
 
-    Raises DataError with the row's place where the hook fails.
+    Raises DataError with the row's location where the hook fails.
     """
     for where, path, row in rows:
         if isinstance(row, Mapping):
@@ -41,7 +42,7 @@ def prepare_rows(
             if preprocess is not None:
                 try:
                     row = preprocess(row)
-                except Exception as e:  # code of the user's own, which may fail in any way
+                except Exception as e:  # the user's code may raise anything
                     name = getattr(preprocess, "__qualname__", repr(preprocess))
                     what = f"{type(e).__name__}: {e}"
                     raise DataError(f"{path}, {where}: the hook {name} failed: {what}") from e

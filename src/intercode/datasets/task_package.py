@@ -1,5 +1,7 @@
-"""A task package: a directory with a task.toml, which says what its tasks are played on and scored
-with. Nothing of it is imported or run before it is loaded; then its hook and its reward are."""
+"""Task packages: directories with a task.toml that names the rows, the image and the reward.
+
+Only loading a package runs code of it: its preprocess hook and its reward.
+"""
 
 from __future__ import annotations
 
@@ -24,52 +26,58 @@ _WITHOUT_PROBE = ("ctf", "python", "sql")
 
 
 def is_package(path: Path) -> bool:
-    """Whether a path is a task package: its directory, or the task.toml in it."""
+    """Return whether ``path`` is the directory of a task package, or its task.toml."""
     return (path / TASK_FILE).is_file() or (path.name == TASK_FILE and path.is_file())
 
 
 def load(path: Path) -> Dataset:
-    """The dataset of a package. ``path`` is its directory or the task.toml in it.
+    """Return the dataset of a package. ``path`` is its directory or the task.toml in it.
 
-    ``tasks`` is the file of rows (else the one file there whose name begins with ``tasks.``, see
-    ``files.load``), ``environment`` what plays them (else what the rows tell), ``image`` an image
-    specification, or a recipe or Dockerfile in the directory (else recipe.toml or Dockerfile, else
-    ``host``), ``reward`` a name, ``package.module:function`` or ``file.py:function`` in the
-    directory (else ``probe`` where rows have one, else the environment's), ``preprocess`` such a
-    reference to a function that is given each row and returns the row to use, or None for none.
-    ``programs`` are names that the image must have; ``defaults`` fill rows that lack a key.
+    The keys of task.toml, all of them optional:
 
-    Raises UsageError for what is not there, ConfigError for a task.toml of the wrong form,
-    DataError for broken rows.
+    - ``tasks``: the file of rows (see ``files.load``). Default: the one file named ``tasks.*``.
+    - ``environment``: the environment that plays the rows. Default: what the keys of rows imply.
+    - ``image``: an image specification, or the name of a recipe, Dockerfile, directory or tar in
+      the package. Default: recipe.toml or Dockerfile if there is one, else ``host``.
+    - ``reward``: a registered name, ``package.module:function``, or ``file.py:function`` in the
+      package. Default: ``probe`` if a row has a probe, else the environment's.
+    - ``preprocess``: such a reference to a function that receives each row and returns the row to
+      use, or None to leave it out.
+    - ``programs``: programs that the image must have.
+    - ``defaults``: values for keys that a row lacks.
+    - ``description``: a sentence about the tasks.
+
+    Raises UsageError for a missing file, ConfigError for a malformed task.toml, DataError for
+    broken rows.
     """
     folder = (path.parent if path.name == TASK_FILE else path).absolute()
-    told = _read_settings(folder)
-    file = _rows_file(folder, told.get("tasks"))
+    settings = _read_settings(folder)
+    file = _rows_file(folder, settings.get("tasks"))
     hook = (
-        preprocess.load_hook(_absolute_reference(folder, told["preprocess"]))
-        if "preprocess" in told
+        preprocess.load_hook(_absolute_reference(folder, settings["preprocess"]))
+        if "preprocess" in settings
         else None
     )
     given = ((where, file, row) for where, row in files.read_rows(file))
-    rows = preprocess.prepare_rows(given, hook, told.get("defaults", {}))
-    dataset = files.build_dataset(rows, str(file), folder.name, None, told.get("environment"))
+    rows = preprocess.prepare_rows(given, hook, settings.get("defaults", {}))
+    dataset = files.build_dataset(rows, str(file), folder.name, None, settings.get("environment"))
     has_probe = any(task.probe is not None for task in dataset.tasks)
-    environment = told.get("environment", dataset.environment)
+    environment = settings.get("environment", dataset.environment)
     if has_probe and environment in _WITHOUT_PROBE:
         raise ConfigError(
-            f"{folder / TASK_FILE}: 'probe' reads files of a sandbox, not for {environment!r}"
+            f"{folder / TASK_FILE}: 'probe' needs an environment with files, not {environment!r}"
         )
-    reward = told.get("reward", "probe" if has_probe else None)
+    reward = settings.get("reward", "probe" if has_probe else None)
     return replace(
         dataset,
-        name=str(path), environment=environment, image=_image_spec(folder, told.get("image")),
-        notes=told.get("description", ""), programs=tuple(told.get("programs", ())),
+        name=str(path), environment=environment, image=_image_spec(folder, settings.get("image")),
+        notes=settings.get("description", ""), programs=tuple(settings.get("programs", ())),
         reward=_absolute_reference(folder, reward) if reward else None,
     )  # fmt: skip
 
 
 def _read_settings(folder: Path) -> Mapping[str, Any]:
-    """What a task.toml says, with every key known and of its type."""
+    """Return the settings of a task.toml. Raises ConfigError for unknown keys and wrong types."""
     file = folder / TASK_FILE
     table = read_toml(file)
     for key, value in table.items():
@@ -79,9 +87,11 @@ def _read_settings(folder: Path) -> Mapping[str, Any]:
                 raise ConfigError(f"{error}; did you mean harbor:{folder}?") from error
             raise error
         if not isinstance(value, _KEY_TYPES[key]):
-            raise ConfigError(f"{file}: {key} = {value!r} is no {_KEY_TYPES[key].__name__}")
+            raise ConfigError(
+                f"{file}: {key} = {value!r} is not of type {_KEY_TYPES[key].__name__}"
+            )
     if not all(isinstance(name, str) for name in table.get("programs", ())):
-        raise ConfigError(f"{file}: programs = {table['programs']!r} is no list of names")
+        raise ConfigError(f"{file}: programs = {table['programs']!r} is not a list of names")
     return table
 
 
@@ -93,12 +103,12 @@ def _rows_file(folder: Path, given: str | None) -> Path:
         return found[0]
     what = "several files of" if found else "no file of"
     raise UsageError(
-        f"{folder} has {what} tasks (tasks.jsonl, say): name it as `tasks` in {TASK_FILE}"
+        f"{folder} has {what} tasks (such as tasks.jsonl): name one as `tasks` in {TASK_FILE}"
     )
 
 
 def _image_spec(folder: Path, given: str | None) -> str:
-    """An image specification with the paths of this directory made absolute."""
+    """Return an image specification in which paths of the package are absolute."""
     name = given or next((n for n in _IMAGE_FILES if (folder / n).is_file()), "host")
     path = folder / name
     if path.is_dir():
@@ -108,18 +118,20 @@ def _image_spec(folder: Path, given: str | None) -> str:
             return f"recipe:{path}"
         return f"tar:{path}" if ".tar" in path.suffixes else f"dockerfile:{path}"
     kind, mark, rest = name.partition(":")
-    if mark and (folder / rest).exists():  # such as oci:image
+    if mark and (folder / rest).exists():  # for example oci:image
         return f"{kind}:{folder / rest}"
     if mark or name == "host":
         return name
-    raise UsageError(f"{folder / TASK_FILE}: image = {name!r} is no file there and no image")
+    raise UsageError(
+        f"{folder / TASK_FILE}: image = {name!r} is neither a file in {folder} nor an image"
+    )
 
 
 def _absolute_reference(folder: Path, reference: str) -> str:
-    """A reference with a file of this directory made absolute."""
+    """Return a reference in which a file of the package has an absolute path."""
     return str(folder / reference) if is_file_reference(reference) else reference
 
 
 def read_description(folder: Path) -> str:
-    """What a package says that it is. Raises as ``load``."""
+    """Return the description of a package. Raises as ``load``."""
     return str(_read_settings(folder).get("description", ""))

@@ -1,4 +1,4 @@
-"""Lists of the tasks of a dataset that an audit found sound, as they come with the package."""
+"""The packaged lists of tasks that an audit found sound."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def _list_path(name: str) -> Path:
 
 
 def has_verified_list(name: str) -> bool:
-    """Whether the package has a list for that dataset."""
+    """Return whether the package has a list of verified tasks for the dataset ``name``."""
     return _list_path(name).is_file()
 
 
 def verified_tasks(name: str, tasks: list[Task], listing: Path | None = None) -> list[Task]:
-    """The tasks that the list of ``name`` (or the file ``listing``) includes, with their further
-    golds, in the order of ``tasks``, which must be the whole dataset.
+    """Return the tasks that the list of ``name`` (or the file ``listing``) includes, with the
+    further golds of the list. ``tasks`` must be the whole dataset; its order is preserved.
 
-    Raises UsageError where there is no list, DataError when it misses a task, names one that is
-    not there or names one twice, or when its ``hash`` is not that of the tasks that come out.
+    Raises UsageError where there is no list, DataError when the list omits a task, names an unknown
+    one or names one twice, or when its ``hash`` is not that of the selected tasks.
     """
     path = listing or _list_path(name)
     if not path.is_file():
@@ -53,7 +53,7 @@ def verified_tasks(name: str, tasks: list[Task], listing: Path | None = None) ->
     found = Dataset("", "", tuple(chosen)).hash
     if content.get("hash") not in (None, found):
         raise DataError(
-            f"{path} was made for hash {content['hash']!r}, and the tasks here give {found!r}: "
+            f"{path} is for tasks with hash {content['hash']!r}, but these have {found!r}: "
             f"fetch the pinned data again with `intercode data fetch {name}`"
         )
     return chosen

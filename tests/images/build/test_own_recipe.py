@@ -117,7 +117,7 @@ def test_a_setup_has_its_time(folder: Path) -> None:
         ("", "there is no base"),
         ("base = 1", "base = 1 is not of type str"),
         ('base = "host"\npackages = ["git"]', "packages go with a release of Debian"),
-        ('base = "bookworm"\npackages = ["--x"]', "no list of names"),
+        ('base = "bookworm"\npackages = ["--x"]', "not a list of names"),
         ('base = "host"\nworkdir = "work"', "with a / in front"),
         ('base = "host"\nnetwork = "all"', "neither"),
         ('base = "host"\ntimeout = 0', "no time"),

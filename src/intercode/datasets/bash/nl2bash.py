@@ -16,51 +16,51 @@ IMAGE = "recipe:nl2bash"
 FILE_SYSTEMS = ("fs_1", "fs_2", "fs_3", "fs_4")
 SUBSETS = (*FILE_SYSTEMS, "verified")
 WITHOUT_LAYERS = frozenset({"fs_4"})
-"""File systems that are the image alone: the authors' script for it makes nothing."""
+"""File systems that are the plain image: the authors' script for them creates no files."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataDirectories:
-    """Where the parts of the data lie: the task files and tars, and the set-up scripts."""
+    """The directories of the data: of the task files and tars, and of the set-up scripts."""
 
     tasks: Path
     scripts: Path
 
 
 def find_data() -> DataDirectories:
-    """The directories of the data, in ``INTERCODE_DATA`` or where ``fetch`` put them.
+    """Return the directories of the data, from ``INTERCODE_DATA`` or the fetched data.
 
-    Both the authors' repository (``data/nl2bash``, ``docker``) and its data directory alone
-    (``nl2bash``) will do. Raises UsageError that says how to get the data.
+    They are ``data/nl2bash`` and ``docker`` of the authors' repository, or ``nl2bash`` and
+    ``docker`` of a data directory. Raises UsageError that says how to get the data.
     """
     tasks = find_data_file("nl2bash", "nl2bash/nl2bash_fs_1.json").parent
     root = tasks.parent.parent if tasks.parent.name == "data" else tasks.parent
     return DataDirectories(tasks, root / "docker" / "bash_scripts")
 
 
-def _file_system_layers(name: str, places: DataDirectories) -> tuple[LayerSpec, ...]:
-    """What a file system lays over the image: its tar, else the script that makes it."""
+def _file_system_layers(name: str, paths: DataDirectories) -> tuple[LayerSpec, ...]:
+    """Return the layers of a file system over the image: its tar, else its set-up script."""
     if name in WITHOUT_LAYERS:
         return ()
-    tar = places.tasks / f"{name}.tar"
+    tar = paths.tasks / f"{name}.tar"
     if tar.is_file():
         return (LayerSpec("tar", tar, shift_dates=True),)
-    script = places.scripts / f"setup_nl2b_{name}.sh"
+    script = paths.scripts / f"setup_nl2b_{name}.sh"
     if script.is_file():
         return (LayerSpec("script", script, shift_dates=True),)
     raise UsageError(
-        f"neither {tar} nor {script} is there, so the files of {name} are missing: "
+        f"the files of {name} are missing: neither {tar} nor {script} exists; "
         "run `intercode data fetch nl2bash`"
     )
 
 
-def _tasks(name: str, places: DataDirectories) -> list[Task]:
-    """The tasks of one file system, in the order of the authors' file."""
-    path = places.tasks / f"nl2bash_{name}.json"
+def _tasks(name: str, paths: DataDirectories) -> list[Task]:
+    """Return the tasks of one file system, in the order of the authors' file."""
+    path = paths.tasks / f"nl2bash_{name}.json"
     rows = files.read_json(path)
     if not isinstance(rows, list):
         raise DataError(f"{path}: expected a list of rows, found {type(rows).__name__}")
-    layers = _file_system_layers(name, places)
+    layers = _file_system_layers(name, paths)
     return [
         replace(
             files.to_task(row, f"nl2bash/{name}/{n}", path, f"row {n}"), group=name, files=layers
@@ -70,16 +70,16 @@ def _tasks(name: str, places: DataDirectories) -> list[Task]:
 
 
 def load(subset: str | None = None, *, verified: Path | None = None) -> Dataset:
-    """NL2Bash, or one of its subsets ``fs_1`` to ``fs_4`` and ``verified``.
+    """Return NL2Bash, or one of its subsets ``fs_1`` to ``fs_4`` and ``verified``.
 
-    ``verified`` is a file that takes the place of the packaged list of sound tasks. Raises
+    ``verified`` is a file that replaces the packaged list of verified tasks. Raises
     UnknownNameError for another subset, UsageError without the data, DataError for broken files.
     """
     if subset is not None and subset not in SUBSETS:
         raise unknown_name_error("subset of nl2bash", subset, list(SUBSETS))
-    places = find_data()
+    paths = find_data()
     chosen = (subset,) if subset in FILE_SYSTEMS else FILE_SYSTEMS
-    tasks = [task for name in chosen for task in _tasks(name, places)]
+    tasks = [task for name in chosen for task in _tasks(name, paths)]
     if subset == "verified":
         tasks = verified_tasks("nl2bash", tasks, verified)
     label = f"nl2bash:{subset}" if subset else "nl2bash"

@@ -1,4 +1,4 @@
-"""InterCode-CTF as its authors lay it out: 100 tasks of picoCTF, each with files of its own."""
+"""InterCode-CTF as its authors lay it out: 100 tasks of picoCTF, each with its own files."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from intercode.datasets.data_files import find_data_file
 
 IMAGE = "recipe:ctf"
 SOLUTION_DIRECTORY = "solution"
-"""Directories of a fetched copy that are never laid out."""
+"""Name of the directories in the authors' data that the sandbox never gets."""
 EXECUTABLE = ("ltdis.sh",)
-"""Files that are executable in the authors' repository (a download does not carry that over)."""
+"""Files that are executable in the authors' repository; a download loses that bit."""
 PROGRAMS = (
     "python3", "gcc", "objdump", "strings", "file", "unzip", "tar", "gzip", "openssl", "git", "gdb",
     "pdftotext", "convert", "mmls", "nc", "curl", "wget",
@@ -28,17 +28,17 @@ PROGRAMS = (
 NETWORK_TASKS = frozenset({
     7, 9, 16, 20, 28, 29, 35, 39, 41, 42, 43, 54, 57, 62, 66, 73, 87, 88, 89, 95,
 })  # fmt: skip
-"""Tasks that ask a server, most of them one that is gone."""
+"""Tasks that need a server on the internet; most of these servers no longer exist."""
 NETWORK_SETUP_TASKS = frozenset({1, 14})
-"""Tasks whose set-up downloads; what it gets for 14 is a tool that the task can do without."""
+"""Tasks whose set-up downloads something; task 14 can be solved without that tool."""
 
 LOST_BACKSLASH = {15: ("/", "\\/")}
-"""Tasks whose recorded flag lacks a backslash, as JSON reads ``\\/`` as ``/``: what was meant."""
+"""Tasks whose recorded flag lost a backslash (JSON reads ``\\/`` as ``/``), and the correction."""
 IMAGE_TASKS = frozenset({55, 56})
-"""Tasks that ask to look at a picture."""
+"""Tasks in which the flag has to be read from an image."""
 _TASK_TAGS = {
-    "network": NETWORK_TASKS, "network-setup": NETWORK_SETUP_TASKS, "lost-sign": frozenset(LOST_BACKSLASH),
-    "picture": IMAGE_TASKS,
+    "network": NETWORK_TASKS, "network-setup": NETWORK_SETUP_TASKS,
+    "lost-sign": frozenset(LOST_BACKSLASH), "picture": IMAGE_TASKS,
 }  # fmt: skip
 
 _EXCLUDED = {
@@ -50,17 +50,17 @@ SUBSETS = (*_EXCLUDED, "offline")
 
 
 def find_data() -> Path:
-    """The directory of the data. Raises UsageError that says how to get it."""
+    """Return the directory of the data. Raises UsageError that says how to get it."""
     return find_data_file("ic-ctf", "ctf/ic_ctf.json").parent
 
 
 def load(subset: str | None = None) -> Dataset:
-    """The 100 tasks, or those of a subset.
+    """Return the 100 tasks, or those of a subset.
 
-    ``inspect`` and ``cyber-zero`` are what Inspect's evaluation and Cyber-Zero's play, ``offline``
-    the tasks that this package solves by a program in a box without a network. Scores on different
-    subsets cannot be compared. Raises UnknownNameError for another subset, UsageError without the
-    data, DataError for broken files.
+    ``inspect`` and ``cyber-zero`` are the tasks in the evaluations of Inspect and of Cyber-Zero;
+    ``offline`` are those that a program of this package solves in a sandbox without network. Scores
+    on different subsets are not comparable. Raises UnknownNameError for another subset, UsageError
+    without the data, DataError for broken files.
     """
     if subset is not None and subset not in SUBSETS:
         raise unknown_name_error("subset of ic-ctf", subset, list(SUBSETS))
@@ -79,7 +79,7 @@ def load(subset: str | None = None) -> Dataset:
 
 
 def _task(row: Any, number: int, path: Path) -> Task:
-    """One row. Its gold hands the flag in; ``data["solution"]`` is a program that finds it."""
+    """Return the task of one row. Its gold submits the flag; ``data["solution"]`` finds it."""
     if not isinstance(row, dict) or not all(isinstance(row.get(k), str) for k in ("query", "gold")):
         raise DataError(f"{path}, row {number}: expected an object with the texts query and gold")
     where = f"/ctf/{number}"
@@ -92,7 +92,7 @@ def _task(row: Any, number: int, path: Path) -> Task:
     if setup is not None and number in NETWORK_SETUP_TASKS:
         data["network_setup"], setup = setup, None
     prefix, brace, rest = flag.partition("{")
-    if "lowercase" in query and rest != rest.lower():  # the query asks for what its gold is not
+    if "lowercase" in query and rest != rest.lower():  # the gold ignores what the query asks for
         data["also_flags"] = (prefix + brace + rest.lower(),)
     if number in LOST_BACKSLASH:
         data["also_flags"] = (flag.replace(*LOST_BACKSLASH[number], 1),)
@@ -108,8 +108,8 @@ def _task(row: Any, number: int, path: Path) -> Task:
 
 @cache
 def load_solutions() -> Mapping[int, str]:
-    """Programs of our own, by task, that print the flag from what the task gives: Bash, run in the
-    task's folder with the query in ``$QUERY``."""
+    """Return this package's solutions by task number: Bash programs that print the flag, run in
+    the task's directory with the query in ``$QUERY``."""
     text = (
         resources.files("intercode.datasets.ctf")
         .joinpath("ic_ctf_solutions.txt")

@@ -1,7 +1,8 @@
-"""Harbor's task directories as tasks: ``harbor:/path`` of one, or of a directory of them.
+"""Loads Harbor's task directories: ``harbor:/path`` of one, or of a directory of them.
 
-A task is ``task.toml``, ``instruction.md``, ``environment/`` with a Dockerfile, ``tests/test.sh``,
-and perhaps ``solution/solve.sh``. Only the environment is ever in the agent's box.
+A task directory has ``task.toml``, ``instruction.md``, ``environment/`` with a Dockerfile,
+``tests/test.sh``, and optionally ``solution/solve.sh``. Of these, the agent's sandbox only ever
+gets the environment.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from intercode.datasets.harbor.task_toml import Config, read_config
 
 SCHEME = "harbor:"
 SOLUTION, TESTS = "/solution", "/tests"
-"""Where Harbor lays the two directories out."""
+"""The paths of the two directories in Harbor's containers."""
 UNPLAYABLE = "unplayable"
 MAX_FILES_SIZE = 64 << 20
-"""Bytes that the files of one of them may have together."""
+"""Total size limit in bytes for the files of one such directory."""
 _HEREDOC_END = "END-OF-SOLUTION-FILE"
 _LOCAL_IMAGE = re.compile(r"(?:dir|tar|recipe|docker-archive|oci|dockerfile|built|image):")
 _MAX_SOLUTION_LENGTH = 120_000  # characters of a solution as one action
@@ -34,16 +35,16 @@ Files = dict[str, tuple[bytes, int]]
 
 
 def load(spec: str) -> Dataset:
-    """The task in a directory, or those in its directories, by name.
+    """Return the task in a directory, or the tasks in its subdirectories, ordered by name.
 
-    Raises UsageError for a place that holds none, DataError for tasks that are broken or need what
-    is not here: several containers, several steps, a verifier in an image of its own, GPUs. With
-    ``?skip=unplayable`` these are left out, and the dataset's notes name them.
+    Raises UsageError for a path without tasks, DataError for tasks that are broken or need what
+    this package does not support: several containers, several steps, a verifier in an image of its
+    own, GPUs. With ``?skip=unplayable`` such tasks are left out, and the dataset's notes name them.
     """
-    place, columns, options = parse_options(spec, ("skip",))
+    path, columns, options = parse_options(spec, ("skip",))
     if columns.names or options.get("skip", UNPLAYABLE) != UNPLAYABLE:
-        raise UsageError(f"{spec!r}: what may follow the question mark is skip={UNPLAYABLE}")
-    root = Path(place.removeprefix(SCHEME)).expanduser().absolute()
+        raise UsageError(f"{spec!r}: the only option is ?skip={UNPLAYABLE}")
+    root = Path(path.removeprefix(SCHEME)).expanduser().absolute()
     alone = (root / "task.toml").is_file()
     if alone:
         folders = [root]
@@ -52,7 +53,7 @@ def load(spec: str) -> Dataset:
     else:
         raise UsageError(f"{spec!r}: there is no directory {root}")
     if not folders:
-        raise UsageError(f"{root} holds no task of Harbor's: a directory with a task.toml is one")
+        raise UsageError(f"{root} has no Harbor task: name a directory with a task.toml")
     tasks, faults = [], []
     for folder in folders:
         try:
@@ -69,21 +70,22 @@ def load(spec: str) -> Dataset:
 
 
 def read_task(folder: Path, name: str) -> Task:
-    """One task directory. Raises DataError that names the file at fault.
+    """Return the task of one directory. Raises DataError that names the file at fault.
 
-    ``Task.data`` holds ``image``, a Dockerfile's directory as a specification, or the name of an
-    image as it would stand in its FROM line; ``dockerfile``, the former if there is one all the
-    same; ``config``, what its task.toml says;
-    ``folder``; ``tests``, the texts of its hidden files; ``setup``, a checksum over what it is
-    played in.
+    ``Task.data`` holds ``image``, the specification of the Dockerfile's directory or the name of an
+    image as in a FROM line; ``dockerfile``, the former where both exist; ``config``, the settings
+    of task.toml; ``folder``, the path of the directory; ``tests``, the texts of the hidden files;
+    ``setup``, a checksum over everything that affects an episode.
     """
     config = read_config(folder / "task.toml")
     query = read_text(folder / "instruction.md").strip()
     if not query:
-        raise DataError(f"{folder / 'instruction.md'} is empty: it is what the agent is asked")
+        raise DataError(
+            f"{folder / 'instruction.md'} is empty: write the agent's instruction into it"
+        )
     tests = read_files(folder / "tests")
     if "test.sh" not in tests:
-        raise DataError(f"{folder} has no tests/test.sh: nothing says when its task is done")
+        raise DataError(f"{folder} has no tests/test.sh, which verifies the solution")
     solution = read_files(folder / "solution")
     data: dict[str, Any] = {
         "image": _image_reference(folder, config),
@@ -100,15 +102,16 @@ def read_task(folder: Path, name: str) -> Task:
 
 
 def read_files(folder: Path) -> Files:
-    """Path within a directory to content and mode, sorted; nothing where there is none.
+    """Return the files of a directory, sorted: relative path to content and mode.
 
-    Raises DataError for links that lead out of it and for more than LARGEST bytes.
+    Raises DataError for links that lead out of the directory and for more than ``MAX_FILES_SIZE``
+    bytes.
     """
     found: Files = {}
     total = 0
     for path in sorted(folder.rglob("*")):
         if not path.resolve().is_relative_to(folder.resolve()):
-            raise DataError(f"{path} is a link that leads out of {folder}: copy the file instead")
+            raise DataError(f"{path} is a link to a file outside {folder}: copy the file instead")
         if not path.is_file():
             continue
         total += path.stat().st_size
@@ -120,8 +123,10 @@ def read_files(folder: Path) -> Files:
 
 
 def solution_action(files: Files, env: Mapping[str, str]) -> str | None:
-    """What lays a solution out as Harbor does, runs it and takes it away again, as one action; None
-    where there is none, or it is too large for that."""
+    """Return one action that writes the solution's files, runs ``solve.sh`` and removes them.
+
+    None if there is no solution, or it is too large for an action.
+    """
     if "solve.sh" not in files:
         return None
     lines = []
@@ -147,12 +152,12 @@ def _image_reference(folder: Path, config: Config) -> str:
     for name in ("docker-compose.yaml", "docker-compose.yml"):
         if (environment / name).exists():
             raise DataError(
-                f"{environment / name} asks for several containers, and a task here has one box"
+                f"{environment / name} asks for several containers, which are not supported"
             )
     if _LOCAL_IMAGE.match(config.docker_image):
         raise DataError(
-            f"{folder / 'task.toml'}: docker_image = {config.docker_image!r} means files of this "
-            "machine, which are none of a task's: if you want them, give them with --image"
+            f"{folder / 'task.toml'}: docker_image = {config.docker_image!r} refers to files of "
+            "this machine, which a task may not do: to use them, pass them with --image"
         )
     if config.docker_image:
         return config.docker_image
@@ -169,7 +174,10 @@ def _dockerfile(folder: Path) -> str | None:
 
 
 def _checksum(folder: Path, config: Config) -> str:
-    """Over all that decides how an episode goes and what it is paid."""
+    """Return a SHA-256 over everything that affects an episode and its reward.
+
+    ``repr(config)`` is part of it: renaming Config or its fields changes the hash of datasets.
+    """
     sum_ = hashlib.sha256(repr(config).encode())
     for part in ("environment", "tests"):
         for name, (content, mode) in read_files(folder / part).items():

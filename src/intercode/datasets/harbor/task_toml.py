@@ -1,4 +1,4 @@
-"""What a ``task.toml`` of Harbor's says, and what of it cannot be had here."""
+"""The settings in a ``task.toml`` of Harbor, and those that are not supported."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The settings of a task that mean something here. Times in seconds, sizes in bytes.
+    """The supported settings of a task. Times are in seconds, sizes in bytes.
 
-    ``agent_seconds`` is what Harbor gives an agent for all of its work; ``internet``: whether the
-    task may want a network (which the caller gives, not the task). ``noted``: settings that are
-    passed over, in words.
+    ``agent_seconds`` is Harbor's time limit for the whole episode. ``internet`` says whether the
+    task asks for a network; the caller decides whether it gets one. ``noted`` describes the
+    settings that are ignored.
     """
 
     name: str = ""
@@ -45,17 +45,17 @@ class Config:
 
 
 def read_config(path: Path) -> Config:
-    """The settings in a ``task.toml``. Raises DataError with the file and the setting."""
+    """Return the settings in a ``task.toml``. Raises DataError that names the setting."""
     try:
         table = tomllib.loads(read_text(path))
     except tomllib.TOMLDecodeError as e:
-        raise DataError(f"{path} is no TOML: {e}") from e
+        raise DataError(f"{path} is not valid TOML: {e}") from e
     sections = {name: table.get(name, {}) for name in _SECTIONS}
     for name, section in sections.items():
         if not isinstance(section, dict):
             raise DataError(f"{path}: [{name}] must be a table, not {section!r}")
-    box, verifier = sections["environment"], sections["verifier"]
-    _reject_unsupported(path, table, box, verifier)
+    section, verifier = sections["environment"], sections["verifier"]
+    _reject_unsupported(path, table, section, verifier)
     metadata = sections["metadata"]
     tags = metadata.get("tags") or sections["task"].get("keywords") or []
     return Config(
@@ -64,12 +64,12 @@ def read_config(path: Path) -> Config:
         verifier_seconds=_seconds(path, verifier, "verifier"),
         verifier_env=_env(path, verifier, "verifier"),
         solution_env=_env(path, sections["solution"], "solution"),
-        env=_env(path, box, "environment"),
-        docker_image=str(box.get("docker_image") or ""),
-        workdir=str(box.get("workdir") or ""),
-        memory=_size(path, box, "memory", _MEMORY),
-        storage=_size(path, box, "storage", _STORAGE),
-        internet=bool(box.get("allow_internet", box.get("network_mode") != "none")),
+        env=_env(path, section, "environment"),
+        docker_image=str(section.get("docker_image") or ""),
+        workdir=str(section.get("workdir") or ""),
+        memory=_size(path, section, "memory", _MEMORY),
+        storage=_size(path, section, "storage", _STORAGE),
+        internet=bool(section.get("allow_internet", section.get("network_mode") != "none")),
         difficulty=_optional_text(metadata.get("difficulty")),
         category=_optional_text(metadata.get("category")),
         tags=tuple(str(tag) for tag in tags) if isinstance(tags, list) else (),
@@ -78,24 +78,25 @@ def read_config(path: Path) -> Config:
 
 
 def _reject_unsupported(
-    path: Path, table: Mapping[str, Any], box: Mapping[str, Any], verifier: Mapping[str, Any]
+    path: Path, table: Mapping[str, Any], section: Mapping[str, Any], verifier: Mapping[str, Any]
 ) -> None:
-    """Raise DataError for what would make another task of it if it were passed over."""
+    """Raise DataError for unsupported settings that would change the task if they were ignored."""
     reasons = {
         "several steps": bool(table.get("steps")),
-        f"the system {box.get('os')!r}": str(box.get("os", "linux")).lower() != "linux",
-        "GPUs": bool(box.get("gpus")),
-        "TPUs": bool(box.get("tpu") or box.get("tpus")),
-        "servers of tools": bool(box.get("mcp_servers")),
-        "a verifier in a box of its own": verifier.get("environment_mode") == "separate",
+        f"the system {section.get('os')!r}": str(section.get("os", "linux")).lower() != "linux",
+        "GPUs": bool(section.get("gpus")),
+        "TPUs": bool(section.get("tpu") or section.get("tpus")),
+        "MCP servers": bool(section.get("mcp_servers")),
+        "a verifier in an environment of its own": verifier.get("environment_mode") == "separate",
         "a verifier in another container": verifier.get("service", "main") != "main",
     }
-    for what, asked in reasons.items():
-        if asked:
-            raise DataError(f"{path} asks for {what}, which is not to be had here")
+    for what, unsupported in reasons.items():
+        if unsupported:
+            raise DataError(f"{path} asks for {what}, which is not supported")
 
 
 def _ignored_settings(sections: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    # these texts are part of the checksum in ``task_directory``: a new wording changes hashes
     found = [
         f"the {name} runs as the box's one user, not as {section['user']!r}"
         for name, section in sections.items()
@@ -109,13 +110,13 @@ def _ignored_settings(sections: Mapping[str, Mapping[str, Any]]) -> list[str]:
 def _seconds(path: Path, section: Mapping[str, Any], name: str) -> float:
     value = section.get("timeout_sec", 600.0)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e7:
-        raise DataError(f"{path}: [{name}] timeout_sec = {value!r} is no number of seconds")
+        raise DataError(f"{path}: [{name}] timeout_sec = {value!r} is not a number of seconds")
     return float(value)
 
 
-def _size(path: Path, box: Mapping[str, Any], name: str, default: int) -> int:
-    """``memory_mb = 2048``, or ``memory = "2G"`` as in older files."""
-    in_mb, text = box.get(f"{name}_mb"), box.get(name)
+def _size(path: Path, section: Mapping[str, Any], name: str, default: int) -> int:
+    """Return a size in bytes: ``memory_mb = 2048``, or ``memory = "2G"`` in older files."""
+    in_mb, text = section.get(f"{name}_mb"), section.get(name)
     if isinstance(in_mb, int | float) and not isinstance(in_mb, bool) and in_mb > 0:
         return int(in_mb * (1 << 20))
     found = _SIZE.fullmatch(str(text).strip()) if text is not None else None
@@ -123,25 +124,28 @@ def _size(path: Path, box: Mapping[str, Any], name: str, default: int) -> int:
         return int(float(found[1]) * (1 << _UNITS[found[2].upper()]))
     if in_mb is None and text is None:
         return default
-    raise DataError(f"{path}: {name} is {in_mb if text is None else text!r}, which is no size")
+    raise DataError(f"{path}: {name} is {in_mb if text is None else text!r}, which is not a size")
 
 
 def _env(path: Path, section: Mapping[str, Any], name: str) -> dict[str, str]:
-    """Variables with their values as they stand. ``${NAME}`` would be a variable of this machine,
-    and ``${NAME:-value}`` has a value to fall back on."""
+    """Return the environment variables of a section.
+
+    ``${NAME}`` would be replaced by a variable of this machine and is rejected;
+    ``${NAME:-value}`` becomes ``value``.
+    """
     given = section.get("env", {})
     if not isinstance(given, dict):
         raise DataError(f"{path}: [{name}] env must be a table, not {given!r}")
     found = {}
     for key, value in given.items():
         text = str(value)
-        asked = re.fullmatch(r"\$\{(\w+)(?::-(.*))?\}", text)
-        if asked and asked[2] is None:
+        reference = re.fullmatch(r"\$\{(\w+)(?::-(.*))?\}", text)
+        if reference and reference[2] is None:
             raise DataError(
-                f"{path}: [{name}] env hands this machine's variable {asked[1]} to code of the "
-                "task's; write its value there if you mean to"
+                f"{path}: [{name}] env would pass this machine's variable {reference[1]} to code "
+                "of the task; to allow that, write its value instead"
             )
-        found[str(key)] = asked[2] if asked else text
+        found[str(key)] = reference[2] if reference else text
     return found
 
 

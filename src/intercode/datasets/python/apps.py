@@ -1,9 +1,8 @@
-"""APPS: programming problems with tests, as they are published or as the InterCode authors lay
-them out.
+"""APPS: programming problems with tests, as published or as the InterCode authors lay them out.
 
 Hendrycks et al., "Measuring Coding Challenge Competence With APPS" (arXiv 2105.09938). The file is
-large and its parts have licences of their own, so it is not fetched: put it where ``find_file``
-looks.
+large and its parts have different licences, so it is not fetched: put it where ``find_file``
+searches for it.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from itertools import accumulate, combinations, permutations, product
 from math import ceil, cos, exp, fabs, floor, gcd, log, log2, sin, sqrt
 from typing import List, Tuple
 """
-"""What the benchmark imports before every solution (NumPy, which it has too, apart)."""
+"""The imports that the benchmark puts before every solution, except NumPy."""
 
 _PROGRAM = (
     "Write a whole program that reads standard input and prints to standard output. "
@@ -45,24 +44,29 @@ _PROGRAM = (
 
 
 def find_file() -> Path:
-    """``apps/test.jsonl`` or ``apps/apps.jsonl`` in the published form, or ``ic_apps.json`` as the
-    InterCode authors make it. Raises UsageError that says where to put it."""
+    """Return the path of the data: ``apps/test.jsonl`` or ``apps/apps.jsonl`` in the published
+    form, or ``ic_apps.json`` in the InterCode authors' form.
+
+    Raises UsageError that says where to put the file.
+    """
     how = f"get the benchmark's test.jsonl from its authors and put it there as {_FILE_NAMES[0]}"
     return find_data_file("apps", *_FILE_NAMES, hint=how)
 
 
 def load(subset: str | None = None, *, path: Path | None = None) -> Dataset:
-    """APPS, or its problems of one difficulty: ``introductory``, ``interview``, ``competition``.
+    """Return APPS, or its problems of one difficulty: ``introductory``, ``interview``,
+    ``competition``.
 
-    ``path`` is a file of rows, .jsonl or .json, in place of the one that ``find_file`` finds.
-    Problems without a solution or without tests are left out, as the InterCode authors do.
-    ``Task.data``: ``mode`` is ``call`` or ``stdin``; ``tests`` are ``{"input": …, "output": …}``,
-    the arguments and the value of function ``entry``, or what a program reads and prints, compared
-    by ``rewards.tolerant``; ``prelude`` is code that goes before the solution; ``starter`` is code
-    to begin with; ``notes`` tells an agent what to write.
+    ``path`` is a .jsonl or .json file of rows; the default is what ``find_file`` returns. Problems
+    without a solution or tests are left out, as in the InterCode authors' code.
+
+    ``Task.data`` holds ``mode``, which is ``call`` or ``stdin``; ``tests``, a tuple of
+    ``{"input": …, "output": …}`` with the arguments and the value of the function ``entry``, or the
+    standard input and output of a program; ``prelude``, code that goes before the solution;
+    ``starter``, code to begin with; ``notes``, which tells the agent what to write.
 
     Raises UnknownNameError for another subset, UsageError without the data, DataError with the
-    place of the fault.
+    location of the fault.
     """
     if subset is not None and subset not in LEVELS:
         raise unknown_name_error("subset of apps", subset, list(LEVELS))
@@ -82,7 +86,7 @@ def load(subset: str | None = None, *, path: Path | None = None) -> Dataset:
 
 
 def _task(row: Any, n: int, where: str) -> Task | None:
-    """A row in either form; None where it has no solution or no test."""
+    """Return the task of a row in either form; None if it has no solution or no test."""
     if not isinstance(row, dict):
         raise DataError(f"{where}: expected an object, found {type(row).__name__}")
     meta = row.get("meta") or row
@@ -112,19 +116,19 @@ def _task(row: Any, n: int, where: str) -> Task | None:
 
 
 def _decode_json(value: Any, key: str, where: str) -> Any:
-    """The published form keeps JSON inside JSON; an empty text means that there is nothing."""
+    """Decode a field that holds JSON as text in the published form; empty text means None."""
     if not isinstance(value, str):
         return value
     try:
         return json.loads(value) if value.strip() else None
     except ValueError as e:
-        raise DataError(f"{where}: {key!r} is broken JSON inside the row: {e}") from e
+        raise DataError(f"{where}: {key!r} holds broken JSON: {e}") from e
 
 
 def _tests(tests: dict[str, Any], called: bool, where: str) -> tuple[dict[str, Any], ...]:
     inputs, outputs = tests["inputs"], tests.get("outputs")
     if not (isinstance(inputs, list) and isinstance(outputs, list)) or len(inputs) != len(outputs):
-        raise DataError(f"{where}: 'inputs' and 'outputs' must be lists of one length")
+        raise DataError(f"{where}: 'inputs' and 'outputs' must be lists of the same length")
     if called and not all(isinstance(i, list) for i in inputs):
         raise DataError(f"{where}: each of 'inputs' must be a list of arguments")
     pairs = zip(inputs, outputs, strict=True)
@@ -134,7 +138,7 @@ def _tests(tests: dict[str, Any], called: bool, where: str) -> tuple[dict[str, A
 
 
 def _join_lines(value: Any) -> str:
-    """A text, which the published form may hold as its lines."""
+    """Return a text, which may be a list of lines in the published form."""
     return "\n".join(map(str, value)) if isinstance(value, list) else str(value)
 
 

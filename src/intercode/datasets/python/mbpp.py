@@ -1,7 +1,7 @@
 """MBPP as the InterCode authors lay it out: 974 small Python functions, each with its tests.
 
-Austin et al., "Program Synthesis with Large Language Models" (arXiv 2108.07732), whose splits by
-task id are the subsets here. A position in the whole is the authors' index: the task id less one.
+Austin et al., "Program Synthesis with Large Language Models" (arXiv 2108.07732). The subsets are
+that paper's splits by task id. The authors' index of a task is its task id minus one.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _TEXT_KEYS = ("query", "gold", "test_setup_code")
 
 
 def load(subset: str | None = None) -> Dataset:
-    """All of MBPP, or one of its splits ``prompt``, ``test``, ``validation`` and ``train``.
+    """Return all of MBPP, or one of its splits ``prompt``, ``test``, ``validation`` and ``train``.
 
     ``Task.data`` holds ``task_id``; ``entry``, the name that the tests call; ``tests``, a tuple of
     assert statements; ``setup``, code that runs between the solution and the tests; ``mode``,
-    which is ``assert``; ``notes``, which tells an agent what to define.
+    always ``assert``; ``notes``, the definitions that the prompt asks for.
 
     Raises UnknownNameError for another subset, UsageError without the data, DataError for a broken
     file.
@@ -55,7 +55,7 @@ def _task(row: Any, where: str) -> Task:
     query, gold, setup = (_text(row, key, where) for key in _TEXT_KEYS)
     tests = _tests(row, where)
     if not tests:
-        raise DataError(f"{where}: 'tests' is empty; a task needs one at least")
+        raise DataError(f"{where}: 'tests' is empty; a task needs at least one")
     entry = find_entry_point(gold, tests, setup, where)
     number = row["task_id"]
     data = {
@@ -71,7 +71,7 @@ def _task(row: Any, where: str) -> Task:
 
 
 def _text(row: dict[str, Any], key: str, where: str) -> str:
-    """A text with line feeds alone: Python reads ``\\r\\n`` and ``\\r`` as the same."""
+    """Return a text with normalized line ends, as Python reads source code."""
     value = row.get(key, "" if key == "test_setup_code" else None)
     if not isinstance(value, str):
         raise DataError(f"{where}: {key!r} must be a text, not {value!r}")

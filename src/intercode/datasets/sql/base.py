@@ -1,7 +1,7 @@
-"""What the SQL datasets of the authors' layout have in common: their files, rows, subsets, schemas.
+"""Shared parts of the SQL datasets in the authors' layout: files, rows, subsets and schemas.
 
-A subset is one or more words joined by ``+``, each of which narrows the choice: a degree of
-hardness, a database, ``verified``; or adds something to what the agent is told: ``schema``.
+A subset is one or more words joined by ``+``. A word selects tasks (a hardness, a database,
+``verified``) or adds to the prompt (``schema``).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from intercode.datasets import files, verified
 from intercode.datasets.data_files import find_data_file
 
 SCHEMA = "schema"
-"""The subset's word for the paper's `handicap`: the agent is told the tables and their columns."""
+"""The word for the paper's `handicap`: the prompt lists the tables and their columns."""
 
 Tables = Mapping[str, Sequence[str]]
-"""Tables, each with its columns, in the database's order."""
+"""Tables with their columns, in the order of the database."""
 SubsetFilter = Callable[[Task], Task | None]
-"""What a word of a subset makes of a task: the task, another one, or None to leave it out."""
+"""Applies a word of a subset to a task: returns the task to use, or None to leave it out."""
 
 _DATABASE = re.compile(r"^\s*(?:CREATE\s+DATABASE|USE)\b[^`;]*`([^`]+)`", re.IGNORECASE)
 _TABLE = re.compile(r"^\s*CREATE TABLE(?: IF NOT EXISTS)? `([^`]+)`", re.IGNORECASE)
@@ -33,18 +33,18 @@ _COLUMN = re.compile(r"^\s*`([^`]+)` ")
 
 @dataclass(frozen=True, slots=True)
 class DatabaseFiles:
-    """The two files of a dataset: its rows, and the dump of its databases."""
+    """The files of a dataset: its rows, and the dump of its databases."""
 
     rows: Path
     dump: Path
 
 
 def find_files(name: str, rows: str, dump: str) -> DatabaseFiles:
-    """The files ``rows`` and ``dump`` of a dataset, in ``INTERCODE_DATA`` or where ``fetch`` put
-    them.
+    """Return the files ``rows`` and ``dump`` of a dataset, from ``INTERCODE_DATA`` or the fetched
+    data.
 
-    Both the authors' repository (``data/sql/NAME``) and its data directory alone (``sql/NAME``)
-    will do. Raises UsageError that says how to get the data.
+    They are in ``data/sql/NAME`` of the authors' repository, or in ``sql/NAME`` of a data
+    directory. Raises UsageError that says how to get the data.
     """
     found = DatabaseFiles(path := find_data_file(name, f"sql/{name}/{rows}"), path.with_name(dump))
     if not found.dump.is_file():
@@ -56,27 +56,30 @@ def find_files(name: str, rows: str, dump: str) -> DatabaseFiles:
 
 
 def read_tasks(
-    name: str, places: DatabaseFiles, hardness: str | None, known: Mapping[str, Tables]
+    name: str, paths: DatabaseFiles, hardness: str | None, known: Mapping[str, Tables]
 ) -> list[Task]:
-    """The tasks in a file of rows with ``db``, ``query`` and ``gold``, in its order.
+    """Return the tasks in a file of rows with ``db``, ``query`` and ``gold``, in its order.
 
-    ``hardness`` is the key that holds it; ``known`` the databases of the dump. ``data`` gets the
-    ``schema`` of the task's database. Raises DataError that names the row.
+    ``hardness`` is the key of the task's hardness; ``known`` are the schemas of the dump's
+    databases. ``Task.data`` gets the ``schema`` of the task's database. Raises DataError that names
+    the row.
     """
-    rows = files.read_json(places.rows)
+    rows = files.read_json(paths.rows)
     if not isinstance(rows, list):
-        raise DataError(f"{places.rows}: expected a list of rows, found {type(rows).__name__}")
+        raise DataError(f"{paths.rows}: expected a list of rows, found {type(rows).__name__}")
     out = []
     for n, row in enumerate(rows):
-        task = files.to_task(row, f"{name}/{n}", places.rows, f"row {n}")
+        task = files.to_task(row, f"{name}/{n}", paths.rows, f"row {n}")
         database = str(task.data.get("db"))
         if database not in known:
-            raise DataError(f"{places.rows}, row {n}: {database!r} is no database of {places.dump}")
+            raise DataError(
+                f"{paths.rows}, row {n}: {database!r} is not a database of {paths.dump}"
+            )
         rest = {k: v for k, v in task.data.items() if k not in ("db", "db_tables", hardness)}
         out.append(
             replace(
                 task,
-                database=DatabaseSpec("mysql-dump", places.dump, database),
+                database=DatabaseSpec("mysql-dump", paths.dump, database),
                 group=database,
                 hardness=str(row[hardness]) if hardness in row else None,
                 data={**rest, "schema": known[database]},
@@ -104,9 +107,9 @@ def _parse_dump(path: Path, _mtime: int) -> dict[str, dict[str, list[str]]]:
 
 
 def dump_schemas(dump: Path) -> Mapping[str, Tables]:
-    """Every database of a dump of MySQL's with its tables and columns, in the dump's order.
+    """Return every database of a MySQL dump with its tables and columns, in the dump's order.
 
-    Raises DataError for a file that cannot be read or makes no database.
+    Raises DataError for a file that cannot be read or creates no database.
     """
     try:
         found = _parse_dump(dump, dump.stat().st_mtime_ns)
@@ -115,34 +118,34 @@ def dump_schemas(dump: Path) -> Mapping[str, Tables]:
     except UnicodeDecodeError as e:
         raise DataError(f"{dump} is not UTF-8 text (byte {e.start})") from e
     if not found:
-        raise DataError(f"{dump} makes no database: no line with CREATE DATABASE `name`")
+        raise DataError(f"{dump} creates no database: it has no line with CREATE DATABASE `name`")
     return found
 
 
 def schema_text(tables: Tables) -> str:
-    """What an agent is told of a database's tables."""
+    """Return the description of a database's tables for the prompt."""
     lines = [f"- {name}: {', '.join(columns)}" for name, columns in tables.items()]
     return "\n".join(["The database has these tables, each with its columns:", *lines])
 
 
 def with_note(task: Task, text: str) -> Task:
-    """The task with a text more in what the agent is told."""
+    """Return the task with ``text`` added to its notes, which are part of the prompt."""
     notes = f"{task.data.get('notes', '')}\n{text}".strip()
     return replace(task, data={**task.data, "notes": notes})
 
 
 def with_schema(task: Task) -> Task:
-    """The task whose agent is told the schema."""
+    """Return the task with the schema in its notes."""
     return with_note(task, schema_text(task.data["schema"]))
 
 
 def select_tasks(
     name: str, tasks: list[Task], subset: str | None, **words: SubsetFilter
 ) -> Dataset:
-    """The dataset of the tasks that ``subset`` chooses. ``words`` are words of one dataset's own.
+    """Return the dataset of the tasks that ``subset`` selects. ``words`` are further words of this
+    dataset.
 
-    Raises UnknownNameError for a word that means nothing here, UsageError for a choice that leaves
-    no task.
+    Raises UnknownNameError for an unknown word, UsageError for a subset without tasks.
     """
     chosen = tasks
     groups = dict.fromkeys(str(t.group) for t in tasks)

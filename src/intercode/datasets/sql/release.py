@@ -1,4 +1,4 @@
-"""What every converter does: find its files, name databases, write tasks."""
+"""Shared parts of the converters: find the files of a release, refer to databases, write tasks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from intercode.datasets import files
 
 
 def read_objects(path: Path) -> list[dict[str, Any]]:
-    """The rows of a JSON list. Raises DataError for anything else."""
+    """Return the objects in a JSON list. Raises DataError for anything else."""
     rows = files.read_json(path)
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise DataError(f"{path}: expected a list of objects")
@@ -22,7 +22,7 @@ def read_objects(path: Path) -> list[dict[str, Any]]:
 
 
 def required_text(row: Mapping[str, Any], key: str, where: str) -> str:
-    """The text under ``key``. Raises DataError where there is none."""
+    """Return the text under ``key``. Raises DataError where it is absent or empty."""
     value = row.get(key)
     if not isinstance(value, str) or not value.strip():
         raise DataError(f"{where}: {key!r} must be a text, not {value!r}")
@@ -30,22 +30,24 @@ def required_text(row: Mapping[str, Any], key: str, where: str) -> str:
 
 
 def find_release_files(release: Path, wanted: Iterable[str], name: str) -> list[Path]:
-    """The files among ``wanted`` that the release has, directly or one directory below.
+    """Return the files among ``wanted`` that exist in the release or in one of its subdirectories.
 
-    Raises UsageError where it has none of them.
+    ``name`` is what messages call the benchmark. Raises UsageError where none exists.
     """
     if not release.is_dir():
-        raise UsageError(f"{release} is no directory: name the one that {name} was unpacked into")
-    below = sorted(p for p in release.iterdir() if p.is_dir())
+        raise UsageError(
+            f"{release} is not a directory: name the directory of the unpacked {name} release"
+        )
+    subdirectories = sorted(p for p in release.iterdir() if p.is_dir())
     names = tuple(wanted)
-    for root in (release, *below):
+    for root in (release, *subdirectories):
         if found := [root / n for n in names if (root / n).is_file()]:
             return found
-    raise UsageError(f"{release} is no release of {name}: none of {', '.join(names)} is there")
+    raise UsageError(f"{release} is not a release of {name}: none of {', '.join(names)} is there")
 
 
 def table_schemas(path: Path) -> dict[str, dict[str, list[str]]]:
-    """The databases of a ``tables.json`` as Spider and BIRD have it: tables with their columns."""
+    """Return the databases in a ``tables.json`` of Spider or BIRD: their tables and columns."""
     out: dict[str, dict[str, list[str]]] = {}
     for row in read_objects(path):
         tables = row.get("table_names_original")
@@ -62,26 +64,31 @@ def table_schemas(path: Path) -> dict[str, dict[str, list[str]]]:
 
 @dataclass(frozen=True)
 class Release:
-    """A release of SQLite files: the ``tables`` of its databases, the ``folders`` in which they
-    lie, and where the files of tasks go."""
+    """A release with SQLite files.
+
+    ``tables`` are the schemas of its databases, ``folders`` the directories with the SQLite files,
+    ``out`` the directory for the converted files.
+    """
 
     tables: Mapping[str, dict[str, list[str]]]
     folders: Sequence[Path]
     out: Path
 
     def database(self, name: str, where: str) -> dict[str, str]:
-        """What a row says of its SQLite file, with its path relative to the file of tasks."""
+        """Return the ``database`` of a row; its path is relative to the file of tasks."""
         tried = [folder / name / f"{name}.sqlite" for folder in self.folders]
         for path in tried:
             if path.is_file():
                 return {"kind": "sqlite", "path": os.path.relpath(path, self.out), "name": name}
-        looked = " and ".join(map(str, tried))
-        raise DataError(f"{where}: no database {name!r}; looked for {looked}")
+        paths = " and ".join(map(str, tried))
+        raise DataError(f"{where}: no database {name!r}; expected {paths}")
 
     def write_tasks(self, path: Path, name: str, task: TaskBuilder) -> Path:
-        """Write the tasks that a file of rows gives as ``NAME.jsonl``. ``task`` makes one of this
-        release, a row, its id, and where it stands. Raises as ``rows_in``, ``write`` and ``task``
-        do."""
+        """Convert a file of rows to ``NAME.jsonl`` and return its path.
+
+        ``task`` turns the release, a row, an id and the row's location into a row of the output.
+        Raises as ``read_objects``, ``write_jsonl`` and ``task`` do.
+        """
         found = enumerate(read_objects(path))
         rows = [task(self, row, f"{name}/{n}", f"{path}, row {n}") for n, row in found]
         return write_jsonl(self.out / f"{name}.jsonl", rows)
@@ -91,12 +98,12 @@ TaskBuilder = Callable[[Release, dict[str, Any], str, str], dict[str, Any]]
 
 
 def write_jsonl(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
-    """Write tasks as JSON lines, whole or not at all. Raises UsageError where that cannot be."""
+    """Write rows as JSON lines, atomically. Raises UsageError where ``path.parent`` is a file."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f".{path.name}.part")
-        with aside.open("w", encoding="utf-8") as f:
+        temporary = path.with_name(f".{path.name}.part")
+        with temporary.open("w", encoding="utf-8") as f:
             f.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        return aside.replace(path)
+        return temporary.replace(path)
     except (FileExistsError, NotADirectoryError) as e:
         raise UsageError(f"{path.parent} is a file; name a directory to write to") from e

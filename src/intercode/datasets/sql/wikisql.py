@@ -27,12 +27,12 @@ from intercode.datasets.sql.base import Tables
 from intercode.datasets.sql.release import find_release_files, required_text, write_jsonl
 
 AGGREGATES = ("", "MAX", "MIN", "COUNT", "SUM", "AVG")
-"""WikiSQL's own numbers for what is made of the chosen column."""
+"""Aggregates by their number in WikiSQL."""
 OPERATORS = ("=", ">", "<")
-"""WikiSQL's own numbers for how a column is compared."""
+"""Comparisons by their number in WikiSQL."""
 SPLITS = ("dev.jsonl", "train.jsonl", "test.jsonl")
 _TEXT_COLUMN = "TEXT COLLATE NOCASE"
-"""Golds write some values in another case than the table, which WikiSQL's own scorer overlooks."""
+"""Some golds write values in another case than the table; WikiSQL's scorer ignores case too."""
 _GOLD = re.compile(
     r"SELECT (?:(?P<aggregate>MAX|MIN|COUNT|SUM|AVG) )?(?P<column>.+?) FROM (?P<table>\w+)"
     r"(?: WHERE (?P<where>.+))?",
@@ -54,8 +54,8 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a WikiSQL gold says: one column of one table, perhaps counted or summed, under
-    conditions that hold together."""
+    """The content of a WikiSQL gold: a column of a table, an aggregate of it, and conditions joined
+    by AND."""
 
     table: str
     column: str
@@ -64,10 +64,10 @@ class Question:
 
 
 def load(subset: str | None = None) -> Dataset:
-    """A part of WikiSQL with its golds made SQL again, or a subset: ``published``, ``schema``.
+    """Return a part of WikiSQL with restored golds, or a subset: ``published``, ``schema``.
 
-    ``published`` has the golds as they were published, most of which are no SQL; ``schema`` adds
-    the columns of the question's table to the prompt.
+    ``published`` has the golds as published, most of which are not SQL. ``schema`` adds the columns
+    of the question's table to the prompt.
 
     ``Task.data`` holds the ``published`` gold and the ``schema``. Raises UnknownNameError for
     another subset, UsageError without the data, DataError for broken files.
@@ -75,8 +75,8 @@ def load(subset: str | None = None) -> Dataset:
     paths = base.find_files("wikisql", "ic_wikisql_dev.json", "ic_wikisql_dev.sql")
     known = base.dump_schemas(paths.dump)
     tasks = base.read_tasks("wikisql", paths, None, known)
-    mended = [restore_gold(task, known[str(task.group)]) for task in tasks]
-    return base.select_tasks("wikisql", mended, subset, published=_with_published_gold)
+    restored = [restore_gold(task, known[str(task.group)]) for task in tasks]
+    return base.select_tasks("wikisql", restored, subset, published=_with_published_gold)
 
 
 def _with_published_gold(task: Task) -> Task:
@@ -84,9 +84,9 @@ def _with_published_gold(task: Task) -> Task:
 
 
 def restore_gold(task: Task, tables: Tables) -> Task:
-    """The task with its gold as SQL, on the schema of its one table.
+    """Return the task with its gold as SQL and the schema of its table.
 
-    Raises DataError for a gold that is not of WikiSQL's form or names what is not there.
+    Raises DataError for a gold that is not in WikiSQL's form or names an unknown table or column.
     """
     published = str(task.gold)
     question = parse_gold(published, tables, task.id)
@@ -97,11 +97,11 @@ def restore_gold(task: Task, tables: Tables) -> Task:
 
 
 def parse_gold(text: str, tables: Tables, where: str) -> Question:
-    """What a published gold says, read with the columns of its table."""
+    """Parse a published gold with the help of its table's columns."""
     found = _GOLD.fullmatch(text.strip())
     columns = tables.get(found["table"], ()) if found else ()
     if not found or found["column"] not in columns:
-        raise DataError(f"{where}: {text!r} does not name a table and column that are there")
+        raise DataError(f"{where}: {text!r} names an unknown table or column")
     conditions = _conditions(found["where"], columns) if found["where"] else ()
     if conditions is None:
         raise DataError(f"{where}: the conditions of {text!r} name no column of the table")
@@ -109,7 +109,8 @@ def parse_gold(text: str, tables: Tables, where: str) -> Question:
 
 
 def _conditions(text: str, columns: Sequence[str]) -> tuple[Condition, ...] | None:
-    """``column = value AND column = value``, or None. A value ends where a condition follows."""
+    """Parse ``column = value AND column = value``; None if no column matches. A value ends before
+    an AND that a condition follows."""
     heads = ((c, o) for c in columns for o in OPERATORS if text.startswith(f"{c} {o} "))
     for column, operator in heads:
         rest = text[len(f"{column} {operator} ") :]
@@ -121,15 +122,15 @@ def _conditions(text: str, columns: Sequence[str]) -> tuple[Condition, ...] | No
 
 
 def _value(text: str) -> str:
-    """A value as it stands in the dump, whose cells have lost all that is not ASCII."""
+    """Return a value as it is in the dump, whose cells lack all characters that are not ASCII."""
     return "".join(c for c in text if c.isascii())
 
 
 def to_sql(question: Question, numeric: bool = False) -> tuple[str, ...]:
-    """The question in MySQL's dialect, the first being the gold.
+    """Return the question as MySQL statements: the gold, and further golds.
 
-    ``numeric`` says that the chosen column holds numbers by its type. Where it holds them as text,
-    the largest and smallest are found by their value, and may be given as number or as text.
+    ``numeric`` says that the column has a numeric type. For numbers stored as text, MAX and MIN
+    compare by value, and the answer may be the number or the text.
     """
     column, table = _quote(question.column), _quote(question.table)
     where = " AND ".join(_comparison(c) for c in question.conditions)
@@ -158,8 +159,12 @@ def _quote(name: str) -> str:
 
 
 def convert(release: Path, out: Path) -> list[Path]:
-    """A file of tasks and a SQLite file per split that is there. Raises what ``convert.convert``
-    names."""
+    """Convert a WikiSQL release: ``dev.jsonl`` and ``dev.tables.jsonl``, likewise ``train`` and
+    ``test``.
+
+    Returns one file of tasks per split that is there, beside which it writes a SQLite file. Raises
+    as ``datasets.convert.convert``.
+    """
     written = []
     for path in find_release_files(release, SPLITS, "WikiSQL"):
         split = path.stem
@@ -176,13 +181,15 @@ def convert(release: Path, out: Path) -> list[Path]:
 
 
 def table_name(identifier: str) -> str:
-    """A table's name in SQL: ``1-10015132-11`` is ``table_1_10015132_11``."""
+    """Return the SQL name of a table: ``1-10015132-11`` becomes ``table_1_10015132_11``."""
     return "table_" + identifier.replace("-", "_")
 
 
 def column_names(header: Iterable[str]) -> list[str]:
-    """A table's headers as names that differ without regard to case: blanks are ``_``, and what is
-    there already gets a number."""
+    """Return the headers of a table as column names that are unique without regard to case.
+
+    Spaces become ``_``; a repeated name gets a number.
+    """
     out: list[str] = []
     for text in header:
         name = "_".join(str(text).split()) or "column"
@@ -202,9 +209,9 @@ def _read_tables(path: Path) -> _Tables:
 
 
 def _build_database(path: Path, tables: _Tables) -> None:
-    aside = path.with_name(f".{path.name}.part")
-    aside.unlink(missing_ok=True)
-    connection = sqlite3.connect(aside)
+    temporary = path.with_name(f".{path.name}.part")
+    temporary.unlink(missing_ok=True)
+    connection = sqlite3.connect(temporary)
     try:
         for identifier, table in tables.items():
             kinds = ["REAL" if kind == "real" else _TEXT_COLUMN for kind in table["types"]]
@@ -220,7 +227,7 @@ def _build_database(path: Path, tables: _Tables) -> None:
         raise DataError(f"the tables of {path.stem} cannot be built: {e}") from e
     finally:
         connection.close()
-    aside.replace(path)
+    temporary.replace(path)
 
 
 def _released_task(
@@ -232,11 +239,11 @@ def _released_task(
         name, column = question.table, table["columns"].index(question.column)
         gold = to_sql(question, numeric=table["types"][column] == "real")
     except (KeyError, IndexError, TypeError, ValueError) as e:
-        raise DataError(f"{where}: not in WikiSQL's form ({e!r})") from e
-    asked = required_text(row, "question", where)
+        raise DataError(f"{where}: the row is not in WikiSQL's form ({e!r})") from e
+    query = required_text(row, "question", where)
     task: dict[str, Any] = {
         "id": identifier,
-        "query": f"{asked} (Use table {name})",
+        "query": f"{query} (Use table {name})",
         "gold": gold[0],
         "database": {"kind": "sqlite", "path": database, "name": "wikisql"},
         "schema": {name: table["columns"]},

@@ -1,4 +1,4 @@
-"""Archives whose bytes do not depend on the machine or on the version of a compressor."""
+"""Archives with the same bytes on every machine and with every version of a compressor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MTIME = 1714464000  # 2024-04-30 08:00 UTC
 
 
 def make_tar(members: Mapping[str, bytes]) -> bytes:
-    """A GNU tar archive of regular files, mode 0644, owned by id 0 without a name."""
+    """Return a GNU tar archive of regular files, mode 0644, owned by id 0 without a name."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.GNU_FORMAT) as archive:
         for name, data in members.items():
@@ -24,7 +24,7 @@ def make_tar(members: Mapping[str, bytes]) -> bytes:
 def make_gzip(data: bytes) -> bytes:
     """``data`` as a gzip file of stored blocks (RFC 1951, 3.2.4; RFC 1952, 2.3).
 
-    Nothing is compressed, because compressors differ from version to version.
+    It is not compressed, because the output of compressors differs between versions.
     """
     blocks = [data[i : i + 65535] for i in range(0, len(data), 65535)] or [b""]
     body = bytearray(b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff")

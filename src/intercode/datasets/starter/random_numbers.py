@@ -14,11 +14,11 @@ class LinearCongruentialGenerator:
     def __init__(self, seed: int) -> None:
         self._state = seed
 
-    def next_below(self, bound: int) -> int:
+    def randrange(self, bound: int) -> int:
         """Return the next integer in 0 … ``bound`` - 1."""
         self._state = (1664525 * self._state + 1013904223) % 2**32
         return (self._state >> 12) % bound
 
     def pick(self, choices: Sequence[_T]) -> _T:
         """Return one of ``choices``."""
-        return choices[self.next_below(len(choices))]
+        return choices[self.randrange(len(choices))]

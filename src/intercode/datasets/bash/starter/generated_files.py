@@ -1,4 +1,4 @@
-"""The logs, readings, rentals and archives of the starter tree, from a fixed generator."""
+"""The logs, readings, rentals and archives of the Bash starter tree, from fixed seeds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARTS = ("rental", "payment", "gate")
 
 
 def entries() -> Iterator[TreeEntry]:
-    """Every generated entry."""
+    """Yield every generated entry."""
     for number, day in enumerate(DAYS):
         yield _file(f"{SITE}/logs/access-{day}.log", access_log(day, number), day)
     yield _file(f"{SITE}/logs/app.log", app_log("2024-05", 3, 70), "2024-05-03")
@@ -38,7 +38,7 @@ def entries() -> Iterator[TreeEntry]:
 
 
 def _at(day: str) -> int:
-    """18:00 UTC of a day, in seconds since 1970."""
+    """Return 18:00 UTC of a day, in seconds since 1970."""
     return calendar.timegm((*map(int, day.split("-")), 18, 0, 0))
 
 
@@ -47,49 +47,49 @@ def _file(path: str, text: str, day: str) -> TreeEntry:
 
 
 def access_log(day: str, seed: int) -> str:
-    """Requests of one day: time client method path status bytes milliseconds."""
+    """Return the requests of one day: time client method path status bytes milliseconds."""
     rng, minute, lines = LinearCongruentialGenerator(seed + 11), 6 * 60, []
     for _ in range(48 + 4 * seed):
-        minute += 1 + rng.next_below(26)
+        minute += 1 + rng.randrange(26)
         path = rng.pick(PATHS)
         method = "POST" if path in ("/login", "/rent") else "GET"
         status = rng.pick(STATUSES)
-        size = 0 if status == 304 else 120 + rng.next_below(4000)
-        clock = f"{day}T{minute // 60:02}:{minute % 60:02}:{rng.next_below(60):02}"
-        lines.append(
-            f"{clock} {rng.pick(CLIENTS)} {method} {path} {status} {size} {3 + rng.next_below(420)}\n"
-        )
+        size = 0 if status == 304 else 120 + rng.randrange(4000)
+        clock = f"{day}T{minute // 60:02}:{minute % 60:02}:{rng.randrange(60):02}"
+        client = rng.pick(CLIENTS)
+        milliseconds = 3 + rng.randrange(420)
+        lines.append(f"{clock} {client} {method} {path} {status} {size} {milliseconds}\n")
     return "".join(lines)
 
 
 def app_log(month: str, day: int, count: int) -> str:
-    """Messages of the service; an error is followed by two indented lines, the last its cause."""
+    """Return messages of the service. Two indented lines follow an error; the last is its cause."""
     rng, second, lines = LinearCongruentialGenerator(day * 31 + count), 7 * 3600, []
     for number in range(count):
-        second += 40 + rng.next_below(1100)
+        second += 40 + rng.randrange(1100)
         clock = f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}"
         level = rng.pick(("INFO", "INFO", "INFO", "WARN", "ERROR", "DEBUG"))
         part = rng.pick(PARTS)
-        said = {
+        message = {
             "INFO": f"request {number} done",
             "WARN": "slow answer, no ERROR yet",
-            "DEBUG": f"{rng.next_below(90)} rows read",
+            "DEBUG": f"{rng.randrange(90)} rows read",
             "ERROR": f"request {number} failed",
         }[level]
-        lines.append(f"{month}-{day:02} {clock} {level} [{part}] {said}\n")
+        lines.append(f"{month}-{day:02} {clock} {level} [{part}] {message}\n")
         if level == "ERROR":
-            lines.append(f"    in {part}.py line {20 + rng.next_below(200)}\n")
+            lines.append(f"    in {part}.py line {20 + rng.randrange(200)}\n")
             lines.append(f"    {rng.pick(CAUSES)}\n")
     return "".join(lines)
 
 
 def rentals() -> str:
-    """Rentals of six days, ordered by number. Prices in cents."""
+    """Return the rentals of six days, ordered by number, with prices in cents."""
     rng, lines = LinearCongruentialGenerator(5), ["rental,bike,customer,day,minutes,cents\n"]
     days = ("2024-04-28", "2024-04-29", "2024-04-30", *DAYS)
     for number in range(1, 49):
-        bike, customer = 1 + rng.next_below(20), 1 + rng.next_below(16)
-        minutes = 10 + rng.next_below(180)
+        bike, customer = 1 + rng.randrange(20), 1 + rng.randrange(16)
+        minutes = 10 + rng.randrange(180)
         lines.append(
             f"R{number:04},B{bike:03},C{customer:02},{days[(number - 1) // 8]},"
             f"{minutes},{100 + 8 * minutes}\n"
@@ -98,18 +98,18 @@ def rentals() -> str:
 
 
 def readings(seed: int) -> str:
-    """A day's temperatures by the hour in degrees; some are NA and some hours have no line."""
+    """Return the hourly temperatures of a day in degrees; some are NA, some hours are missing."""
     rng, lines = LinearCongruentialGenerator(seed + 3), []
     for hour in range(24):
-        value = f"{8 + rng.next_below(60) / 10 + 6 - abs(hour - 14) / 2:.1f}"
-        fate = rng.next_below(20)
+        value = f"{8 + rng.randrange(60) / 10 + 6 - abs(hour - 14) / 2:.1f}"
+        fate = rng.randrange(20)
         if fate:
             lines.append(f"{hour:02}:00 {'NA' if fate < 3 else value}\n")
     return "".join(lines)
 
 
 def archives() -> Iterator[TreeEntry]:
-    """A backup of the site with another archive inside, and the list of checksums beside it."""
+    """Yield a backup of the site, which contains another archive, and a list of checksums."""
     menu = b"tea 220\ncocoa 280\nfish roll 550\nchips 340\n"
     pages = {
         "site/VERSION": b"1.2.0\n",

@@ -1,5 +1,7 @@
-"""Tasks of our own in JavaScript, C and Java: functions and programs to write, with tests that stay
-hidden. What a test expects comes from a reference in Python, not from the gold."""
+"""The Code starter suite: functions and programs to write in JavaScript, C and Java.
+
+The tests are hidden. Their expected outputs come from a reference in Python, not from the gold.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from intercode.datasets.code.starter import c, java, javascript
 from intercode.datasets.code.starter.problem import Problem
 
 HOME = "/code"
-"""The directory in which the tasks are played; it is empty."""
+"""The working directory of the tasks, which is empty."""
 PROGRAMS = ("node", "gcc", "javac")
 _LANGUAGES: tuple[tuple[str, str, tuple[Problem, ...]], ...] = (
     ("javascript", "js", javascript.PROBLEMS),
@@ -24,7 +26,7 @@ _LANGUAGES: tuple[tuple[str, str, tuple[Problem, ...]], ...] = (
 
 
 def digest() -> str:
-    """A name for the files under the tasks: there is an empty directory and no more."""
+    """Return a name for the shared files, which are just an empty directory."""
     return hashlib.sha256(HOME.encode()).hexdigest()[:16]
 
 
@@ -37,7 +39,7 @@ def build(dest: Path) -> None:
 
 
 def rows() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every task as a row, with the words for its place."""
+    """Yield every task as a row, with its location for messages."""
     golds = files(__package__).joinpath("golds")
     for language, suffix, problems in _LANGUAGES:
         for problem in problems:
@@ -58,6 +60,6 @@ def rows() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def task_fields(root: Path, row: dict[str, Any]) -> dict[str, Any]:
-    """A row as the fields of a task."""
+    """Return a row as the fields of a task."""
     group = str(row["data"]["language"])
     return {**row, "files": (LayerSpec("dir", root),), "cwd": HOME, "group": group}

@@ -25,17 +25,17 @@ def brackets(text: str) -> str:
 
 def _depth(line: str) -> str:
     pairs, waiting, deepest = {")": "(", "]": "[", "}": "{"}, [], 0
-    for place, sign in enumerate(line, 1):
+    for position, sign in enumerate(line, 1):
         if sign in "([{":
             waiting.append(sign)
             deepest = max(deepest, len(waiting))
         elif sign in pairs and (not waiting or waiting.pop() != pairs[sign]):
-            return f"wrong at {place}"
+            return f"wrong at {position}"
     return f"{len(waiting)} open" if waiting else str(deepest)
 
 
 def roman(text: str) -> str:
-    """The sum of Roman numerals."""
+    """Return the sum of Roman numerals."""
     total = 0
     for word in text.split():
         values = [_VALUES[sign] for sign in word]
@@ -60,7 +60,7 @@ def squeezed(text: str) -> str:
 
 
 def spiral(text: str) -> str:
-    """The numbers of a table, round and round from outside."""
+    """Return the numbers of a table, round and round from outside."""
     rows, _, *numbers = map(int, text.split())
     width, found = len(numbers) // rows, list[int]()
     table = [numbers[i * width : (i + 1) * width] for i in range(rows)]
@@ -84,7 +84,7 @@ def days(text: str) -> str:
 
 def _table(rows: int, width: int, seed: int) -> str:
     rng = LinearCongruentialGenerator(seed)
-    lines = [" ".join(str(rng.next_below(90) - 20) for _ in range(width)) for _ in range(rows)]
+    lines = [" ".join(str(rng.randrange(90) - 20) for _ in range(width)) for _ in range(rows)]
     return f"{rows} {width}\n" + "".join(f"{line}\n" for line in lines)
 
 
@@ -134,9 +134,9 @@ def life(text: str) -> str:
     inside = [(y, x) for y, row in enumerate(rows) for x in range(len(row))]
     for _ in range(int(head)):
         alive = {cell for cell in inside if _lives(cell, alive)}
-    drawn = ["".join("#" if (y, x) in alive else "." for x in range(len(rows[0])))
+    field = ["".join("#" if (y, x) in alive else "." for x in range(len(rows[0])))
              for y in range(len(rows))]  # fmt: skip
-    return "".join(f"{row}\n" for row in drawn)
+    return "".join(f"{row}\n" for row in field)
 
 
 def _lives(cell: tuple[int, int], alive: set[tuple[int, int]]) -> bool:
@@ -180,15 +180,15 @@ def added(text: str) -> str:
 
 def _field(steps: int, rows: int, width: int, seed: int) -> str:
     rng = LinearCongruentialGenerator(seed)
-    drawn = ["".join(rng.pick("#..") for _ in range(width)) for _ in range(rows)]
-    return f"{steps}\n" + "".join(f"{row}\n" for row in drawn)
+    field = ["".join(rng.pick("#..") for _ in range(width)) for _ in range(rows)]
+    return f"{steps}\n" + "".join(f"{row}\n" for row in field)
 
 
 def _walls(rows: int, width: int, seed: int) -> str:
     rng = LinearCongruentialGenerator(seed)
-    drawn = [[rng.pick("#...") for _ in range(width)] for _ in range(rows)]
-    drawn[0][0], drawn[-1][-1] = "A", "B"
-    return "".join("".join(row) + "\n" for row in drawn)
+    field = [[rng.pick("#...") for _ in range(width)] for _ in range(rows)]
+    field[0][0], field[-1][-1] = "A", "B"
+    return "".join("".join(row) + "\n" for row in field)
 
 
 PROBLEMS = (

@@ -47,7 +47,7 @@ def queue(text: str) -> str:
 
 
 def streak(text: str) -> str:
-    """The longest run of days."""
+    """Return the longest run of days."""
     days = {date.fromisoformat(word) for word in text.split()}
     best: tuple[int, date | None] = (0, None)
     for day in sorted(days):
@@ -71,7 +71,7 @@ def anagrams(text: str) -> str:
 
 
 def fractions(text: str) -> str:
-    """The sum of fractions in lowest terms."""
+    """Return the sum of fractions in lowest terms."""
     total = sum((Fraction(word) for word in text.split()), Fraction(0))
     whole = total.denominator == 1
     return f"{total.numerator}\n" if whole else f"{total.numerator}/{total.denominator}\n"
@@ -97,20 +97,20 @@ def ordered(text: str) -> str:
 
 def _dates(count: int, seed: int) -> str:
     rng, first = LinearCongruentialGenerator(seed), date(2023, 12, 1)
-    return "".join(f"{first + timedelta(rng.next_below(150))}\n" for _ in range(count))
+    return "".join(f"{first + timedelta(rng.randrange(150))}\n" for _ in range(count))
 
 
 def _halves(count: int, seed: int) -> str:
     rng = LinearCongruentialGenerator(seed)
     return (
-        " ".join(f"{rng.next_below(99) - 40}/{1 + rng.next_below(60)}" for _ in range(count)) + "\n"
+        " ".join(f"{rng.randrange(99) - 40}/{1 + rng.randrange(60)}" for _ in range(count)) + "\n"
     )
 
 
 def bank(text: str) -> str:
     """What is in accounts whose changes can be taken back."""
     accounts: dict[str, int] = {}
-    kept: list[dict[str, int]] = []
+    saved: list[dict[str, int]] = []
     out = []
     for line in text.splitlines():
         match line.split():
@@ -123,11 +123,11 @@ def bank(text: str) -> str:
                 accounts[source] = accounts.get(source, 0) - int(amount)
                 accounts[target] = accounts.get(target, 0) + int(amount)
             case ["begin"]:
-                kept.append(dict(accounts))
-            case ["commit"] if kept:
-                kept.pop()
-            case ["undo"] if kept:
-                accounts = kept.pop()
+                saved.append(dict(accounts))
+            case ["commit"] if saved:
+                saved.pop()
+            case ["undo"] if saved:
+                accounts = saved.pop()
             case ["get", name]:
                 out.append(f"{accounts.get(name, 0)}\n")
             case _:
@@ -194,7 +194,7 @@ def _moves(begin: str, end: str) -> int:
 
 
 def scores(text: str) -> str:
-    """A table of a league."""
+    """Return a table of a league."""
     teams: dict[str, list[int]] = {}
     for line in text.splitlines():
         home, first, second, away = line.split()
@@ -210,8 +210,8 @@ def scores(text: str) -> str:
 
 def _ranges(count: int, seed: int) -> str:
     rng = LinearCongruentialGenerator(seed)
-    begins = [rng.next_below(1000) - 300 for _ in range(count)]
-    return "".join(f"{begin} {begin + rng.next_below(30)}\n" for begin in begins)
+    begins = [rng.randrange(1000) - 300 for _ in range(count)]
+    return "".join(f"{begin} {begin + rng.randrange(30)}\n" for begin in begins)
 
 
 def _games(count: int, seed: int) -> str:
@@ -219,17 +219,17 @@ def _games(count: int, seed: int) -> str:
     out = []
     for number in range(count):
         home = teams[number % 5]
-        away = teams[(number % 5 + 1 + rng.next_below(4)) % 5]
-        out.append(f"{home} {rng.next_below(4)} {rng.next_below(4)} {away}\n")
+        away = teams[(number % 5 + 1 + rng.randrange(4)) % 5]
+        out.append(f"{home} {rng.randrange(4)} {rng.randrange(4)} {away}\n")
     return "".join(out)
 
 
 def _requests(count: int, seed: int) -> str:
     rng = LinearCongruentialGenerator(seed)
-    out = [f"{2 + rng.next_below(4)}\n"]
+    out = [f"{2 + rng.randrange(4)}\n"]
     for number in range(count):
-        key = f"k{rng.next_below(7)}"
-        out.append(f"put {key} v{number}\n" if rng.next_below(2) else f"get {key}\n")
+        key = f"k{rng.randrange(7)}"
+        out.append(f"put {key} v{number}\n" if rng.randrange(2) else f"get {key}\n")
     return "".join(out)
 
 

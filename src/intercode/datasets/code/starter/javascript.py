@@ -34,7 +34,7 @@ def firings(times: Sequence[int], wait: int) -> list[int]:
 
 
 def parse_query(text: str) -> dict[str, Any]:
-    """The parameters of a web address."""
+    """Return the parameters of a web address."""
     found: dict[str, Any] = {}
     for part in filter(None, text.removeprefix("?").split("&")):
         name, _, value = (unquote_plus(piece) for piece in part.partition("="))
@@ -61,7 +61,7 @@ def differences(before: Sequence[Any], after: Sequence[Any]) -> dict[str, list[A
 
 
 def fill(text: str, values: Mapping[str, Any]) -> str:
-    """A template with its places filled."""
+    """Return a template with its places filled."""
     out, rest = "", text
     while "{{" in rest and "}}" in rest[rest.index("{{") :]:
         head, _, rest = rest.partition("{{")
@@ -74,7 +74,7 @@ def fill(text: str, values: Mapping[str, Any]) -> str:
 
 
 def in_order(delays: Sequence[int]) -> list[int]:
-    """The positions of delays, the shortest first."""
+    """Return the positions of delays, the shortest first."""
     return sorted(range(len(delays)), key=lambda i: delays[i])
 
 
@@ -118,7 +118,7 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def evaluate(text: str) -> float | None:
-    """The value of a sum."""
+    """Return the value of a sum."""
     tokens = re.findall(r"\d+(?:\.\d+)?|\S", text)
     try:
         value = _sum(tokens)
@@ -155,7 +155,7 @@ def _single(tokens: list[str]) -> float:
 
 
 def sheet(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """A spreadsheet with its sums worked out."""
+    """Return a spreadsheet with its sums worked out."""
 
     def value(name: str, seen: tuple[str, ...] = ()) -> Any:
         if name in seen:

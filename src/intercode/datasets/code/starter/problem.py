@@ -1,4 +1,4 @@
-"""A task in some language, with a reference of its own that tells what its tests expect."""
+"""A problem in some language, with a reference in Python that computes what its tests expect."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """``answer``: a function in Python that says what comes out for one of ``inputs``, so that the
-    tests do not depend on the gold. A program's inputs are texts, the first of which is shown to
-    the agent with what it gives and is no test; a function's (``entry``) are lists of arguments."""
+    """One problem.
+
+    ``reference`` is a Python function that computes the output for one of ``inputs``, so that the
+    tests do not depend on the gold. The inputs of a program are texts; the first is the example in
+    the query and not a test. The inputs of a function (``entry``) are lists of arguments.
+    """
 
     name: str
     hardness: str
@@ -30,7 +33,7 @@ class Problem:
 
     @property
     def prompt(self) -> str:
-        """What is asked, with the example."""
+        """The query, with the example of a program."""
         if self.entry:
             return self.query
         first = self.inputs[0]

@@ -1,4 +1,4 @@
-"""The Capture-the-Flag part of the starter suite: every episode has a flag and files of its own."""
+"""The Capture-the-Flag starter suite: every episode gets its own flag and files from its seed."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from intercode.datasets.ctf.starter import (
 from intercode.datasets.ctf.starter.challenge import Challenge, SeededRandom
 
 FOLDER = "/ctf/task"
-"""Where every task is played."""
+"""The working directory of the tasks."""
 _MODULES = (encodings, archives, logs, classical_ciphers, modern_ciphers, reversing, systems)
 CHALLENGES: dict[str, Challenge] = {
-    f"starter/ctf/{riddle.name}": riddle for part in _MODULES for riddle in part.CHALLENGES
+    f"starter/ctf/{challenge.name}": challenge for part in _MODULES for challenge in part.CHALLENGES
 }
 
 
 def digest() -> str:
-    """First 16 hex digits of a SHA-256 over the programs that make the files."""
+    """Return the first 16 hex digits of a SHA-256 over the modules that create the files."""
     total = hashlib.sha256()
     for path in sorted(files(__package__).iterdir(), key=lambda p: p.name):
         if path.name.endswith(".py"):
@@ -39,7 +39,7 @@ def digest() -> str:
 
 
 def build(dest: Path) -> None:
-    """The folder in which files will lie, below ``dest``: empty, as they come with an episode."""
+    """Create the empty working directory below ``dest``; every episode adds its own files."""
     folder = dest / FOLDER.lstrip("/")
     folder.mkdir(parents=True)
     for path in (folder, folder.parent, dest):
@@ -47,21 +47,21 @@ def build(dest: Path) -> None:
 
 
 def rows() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every task with the words for its place."""
-    for name, riddle in CHALLENGES.items():
+    """Yield every task as a row, with its location for messages."""
+    for name, challenge in CHALLENGES.items():
         yield name, {
-            "id": name, "query": riddle.query, "gold": riddle.gold, "hardness": riddle.hardness,
-            "tags": riddle.tags,
+            "id": name, "query": challenge.query, "gold": challenge.gold,
+            "hardness": challenge.hardness, "tags": challenge.tags,
         }  # fmt: skip
 
 
 def task_fields(root: Path, row: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a task; its flag and files come when it is drawn."""
+    """Return the row as fields of a task; ``instantiate`` adds the flag and the files."""
     return {**row, "files": (LayerSpec("dir", root),), "cwd": FOLDER, "instantiate": instantiate}
 
 
 def instantiate(task: Task, seed: int) -> Task:
-    """The task with the flag and the files of a seed: the same on every machine."""
+    """Return the task with the flag and the files for a seed, the same on every machine."""
     rng = SeededRandom(f"{task.id}:{seed}")
     flag = rng.flag()
     made = CHALLENGES[task.id].create_files(rng, flag)

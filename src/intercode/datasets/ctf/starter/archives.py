@@ -20,7 +20,7 @@ _DATE = (2024, 5, 1, 8, 0, 0)
 
 
 def make_zip(members: dict[str, bytes]) -> bytes:
-    """A zip archive of stored files."""
+    """Return a zip archive of stored files."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, data in members.items():
@@ -61,9 +61,9 @@ def _unlisted(rng: SeededRandom, flag: str) -> Files:
 
 
 def _behind(rng: SeededRandom, flag: str) -> Files:
-    picture = b"P5\n24 24\n255\n" + bytes(rng.getrandbits(8) for _ in range(24 * 24))
+    image = b"P5\n24 24\n255\n" + bytes(rng.getrandbits(8) for _ in range(24 * 24))
     behind = {"read.me": b"look in notes/\n", "notes/1": flag.encode()}
-    return {"photo.pgm": picture + make_zip(behind)}
+    return {"photo.pgm": image + make_zip(behind)}
 
 
 def _torn(rng: SeededRandom, flag: str) -> Files:

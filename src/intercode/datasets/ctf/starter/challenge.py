@@ -1,4 +1,4 @@
-"""What a Capture-the-Flag task of ours is: a question, files made from a seed, and a solution."""
+"""Challenges of the Capture-the-Flag starter suite: a query, files from a seed, and a solution."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 Files = Mapping[str, bytes | tuple[bytes, int]]
-"""Names in the task's folder to contents, with a mode where it is not 0644."""
+"""File contents by name in the working directory, with a mode where it is not 0644."""
 
 WORDS = (
     "amber", "anchor", "barley", "beacon", "birch", "cedar", "cobalt", "copper", "coral", "crane",
@@ -19,25 +19,28 @@ WORDS = (
 
 
 class SeededRandom(random.Random):
-    """Chance that comes out the same for the same task and seed."""
+    """A random number generator with helpers for words, names and flags."""
 
     def words(self, count: int) -> list[str]:
-        """Words, each perhaps several times."""
+        """Return random words, with repetitions."""
         return [self.choice(WORDS) for _ in range(count)]
 
     def flag(self) -> str:
-        """A flag nobody can guess: two words and 64 bits. Letters are small; it is ASCII."""
+        """Return a flag that cannot be guessed: two words and 64 random bits, in lower case."""
         return "flag{" + "_".join([*self.words(2), f"{self.getrandbits(64):016x}"]) + "}"
 
     def name(self, digits: int = 4) -> str:
-        """A short hexadecimal name."""
+        """Return a random hexadecimal name."""
         return f"{self.getrandbits(4 * digits):0{digits}x}"
 
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """One task. ``make`` hides a flag in files, by chance; ``gold`` is Bash that prints the flag
-    from these files, with nothing beyond coreutils and Python."""
+    """One challenge.
+
+    ``create_files`` hides a flag in files, at random. ``gold`` is Bash code that prints the flag
+    from these files with coreutils and Python alone.
+    """
 
     name: str
     query: str
@@ -48,13 +51,15 @@ class Challenge:
 
 
 def python_script(code: str) -> str:
-    """Bash that runs a Python program."""
+    """Return Bash code that runs a Python program."""
     return f"python3 - <<'END'\n{code.strip()}\nEND"
 
 
 def stored_zlib(data: bytes) -> bytes:
-    """A zlib stream that no version of a compressor makes otherwise: stored, not compressed
-    (RFC 1950, RFC 1951 section 3.2.4)."""
+    """Return ``data`` as a zlib stream of one stored block (RFC 1950, RFC 1951 section 3.2.4).
+
+    It is not compressed, because the output of compressors differs between versions.
+    """
     size = len(data)
     if size > 65535:
         raise ValueError(f"{size} bytes do not fit into one block of 65535")

@@ -56,11 +56,11 @@ def _line_ends(rng: SeededRandom, flag: str) -> Files:
 
 def _pixels(rng: SeededRandom, flag: str) -> Files:
     bits = "".join(f"{byte:08b}" for byte in flag.encode() + b"\0")
-    wide = 40
-    data = bytearray(rng.getrandbits(8) for _ in range(3 * wide * wide))
+    side = 40
+    data = bytearray(rng.getrandbits(8) for _ in range(3 * side * side))
     for at, bit in enumerate(bits):
         data[at] = data[at] & 0xFE | int(bit)
-    return {"picture.ppm": f"P6\n{wide} {wide}\n255\n".encode() + bytes(data)}
+    return {"picture.ppm": f"P6\n{side} {side}\n255\n".encode() + bytes(data)}
 
 
 def _invisible(rng: SeededRandom, flag: str) -> Files:

@@ -37,7 +37,7 @@ def _probably_prime(number: int, rng: SeededRandom) -> bool:
 
 
 def _prime(rng: SeededRandom, bits: int, e: int) -> int:
-    """A prime of that many bits whose predecessor has no factor in common with ``e``."""
+    """Return a prime of that many bits whose predecessor has no factor in common with ``e``."""
     while True:
         number = rng.getrandbits(bits) | 3 << bits - 2 | 1
         if math.gcd(number - 1, e) == 1 and _probably_prime(number, rng):

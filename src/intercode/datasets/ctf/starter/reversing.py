@@ -30,11 +30,11 @@ print("yes, that is the flag")
 
 def _machine(rng: SeededRandom, flag: str) -> Files:
     code = bytearray()
-    places = list(range(len(flag)))
-    rng.shuffle(places)
-    for place in places:
-        register = ord(flag[place])
-        code += bytes((1, place))
+    positions = list(range(len(flag)))
+    rng.shuffle(positions)
+    for position in positions:
+        register = ord(flag[position])
+        code += bytes((1, position))
         for _ in range(3):
             op, value = rng.choice((2, 3, 4)), rng.randint(1, 255)
             code += bytes((op, value))
@@ -100,12 +100,12 @@ def _installer(rng: SeededRandom, flag: str) -> Files:
 
 def _listing(rng: SeededRandom, flag: str) -> Files:
     lines = ["check:", "    push rbp", "    mov  rbp, rsp", "    mov  rax, rdi"]
-    places = list(enumerate(flag))
-    rng.shuffle(places)
-    for place, sign in places:
+    positions = list(enumerate(flag))
+    rng.shuffle(positions)
+    for position, sign in positions:
         add, mask = rng.randint(1, 60), rng.randint(1, 127)
         lines += [
-            f"    movzx ecx, byte ptr [rax + {place}]",
+            f"    movzx ecx, byte ptr [rax + {position}]",
             f"    xor  cl, {mask:#x}",
             f"    add  cl, {add:#x}",
             f"    cmp  cl, {((ord(sign) ^ mask) + add) % 256:#x}",

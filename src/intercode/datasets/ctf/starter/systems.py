@@ -42,9 +42,9 @@ def _database(rng: SeededRandom, flag: str) -> Files:
     base.executemany("INSERT INTO doors VALUES (?, ?)", enumerate(rooms))
     rows = [(gone, room, 1000 + 7 * at, sign) for at, sign in enumerate(flag)]
     for _ in range(400):
-        person, door = rng.randrange(12), rng.randrange(8)
-        if (person, door) != (gone, room):
-            rows.append((person, door, rng.randint(900, 1400), rng.choice("abcdef0123456789_")))
+        visitor, door = rng.randrange(12), rng.randrange(8)
+        if (visitor, door) != (gone, room):
+            rows.append((visitor, door, rng.randint(900, 1400), rng.choice("abcdef0123456789_")))
     rng.shuffle(rows)
     base.executemany("INSERT INTO visits VALUES (?, ?, ?, ?)", rows)
     base.execute("CREATE TABLE hint AS SELECT ? AS room", (rooms[room],))
@@ -55,7 +55,7 @@ def _database(rng: SeededRandom, flag: str) -> Files:
 
 
 def _object(kind: str, body: bytes) -> tuple[str, bytes]:
-    """A loose object of git: its name and its file (gitformat-loose)."""
+    """Return a loose object of git: its name and its file (gitformat-loose)."""
     data = f"{kind} {len(body)}\0".encode() + body
     return hashlib.sha1(data).hexdigest(), stored_zlib(data)
 

@@ -1,9 +1,9 @@
-"""Python tasks of our own: functions and classes to write, with tests that stay hidden.
+"""The Python starter suite: functions and classes to write, with hidden tests.
 
-The files in ``tasks/`` hold them. Below a line ``== name`` stand lines ``hardness:`` and ``tags:``,
-then the query, ``-- gold`` with a solution, perhaps ``-- setup`` with code that runs between the
-solution and the tests, and ``-- tests``, an assert statement a line. ``files.txt`` describes the
-files that lie in the box, in the form of the Bash tasks' descriptions.
+The tasks are in the files of ``tasks/``. A line ``== name`` begins a task. It is followed by lines
+``hardness:`` and ``tags:``, the query, ``-- gold`` with a solution, optionally ``-- setup`` with
+code that runs between the solution and the tests, and ``-- tests`` with one assert statement per
+line. ``files.txt`` describes the files in the sandbox, in the format of ``starter.file_tree``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from intercode.datasets.starter import file_tree
 from intercode.datasets.starter.file_tree import TreeEntry
 
 HOME = "/lab"
-"""The directory in which the tasks are played."""
+"""The working directory of the tasks."""
 
 _HEAD = re.compile(r"^== ([a-z0-9-]+)$", re.MULTILINE)
 _TASK = re.compile(
@@ -32,7 +32,7 @@ _TASK = re.compile(
 
 
 def entries() -> list[TreeEntry]:
-    """Every file that lies in the box, parents before children."""
+    """Return every file in the sandbox, parents before children."""
     return list(
         file_tree.parse_description(
             files(__package__).joinpath("files.txt").read_text("utf-8"), "files.txt"
@@ -41,19 +41,19 @@ def entries() -> list[TreeEntry]:
 
 
 def digest() -> str:
-    """See ``tree.digest``."""
+    """Return a name for the content of the files; see ``tree_digest``."""
     return file_tree.tree_digest(entries())
 
 
 def build(dest: Path) -> None:
-    """Write the files below ``dest``; see ``tree.build``."""
+    """Write the files below ``dest``; see ``write_tree``."""
     file_tree.write_tree(dest, entries())
 
 
 def rows() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every task as a row, with the words that say where it stands.
+    """Yield every task as a row, with its location for messages.
 
-    Raises DataError for a task that is not in the form that is described above.
+    Raises DataError for a task that is not in the format above.
     """
     for part in sorted(files(__package__).joinpath("tasks").iterdir(), key=lambda p: p.name):
         if part.name.endswith(".txt"):
@@ -61,10 +61,10 @@ def rows() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def parse(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The tasks of one file. ``name`` is used in messages."""
+    """Yield the tasks of one file. ``name`` is what messages call it."""
     parts = _HEAD.split(text)
     if parts[0].strip():
-        raise DataError(f"{name}: {parts[0].strip()[:40]!r} stands before the first '== name'")
+        raise DataError(f"{name}: {parts[0].strip()[:40]!r} precedes the first '== name'")
     for title, body in zip(parts[1::2], parts[2::2], strict=True):
         where = f"starter/python/tasks/{name}, {title}"
         found = _TASK.fullmatch(body)
@@ -86,5 +86,5 @@ def parse(text: str, name: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def task_fields(root: Path, row: dict[str, Any]) -> dict[str, Any]:
-    """A row as the fields of a task on the files at ``root``."""
+    """Return a row as the fields of a task on the files at ``root``."""
     return {**row, "files": (LayerSpec("dir", root),), "cwd": HOME}
