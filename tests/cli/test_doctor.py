@@ -17,7 +17,7 @@ from intercode.sandbox.diagnostics import diagnose, user_namespace_fix
 def test_a_machine_that_runs_sandboxes_has_all_that_is_needed() -> None:
     findings = {f.name: f for f in diagnose()}
     assert findings["a sandbox"].ok, findings["a sandbox"].detail
-    assert "made in" in findings["a sandbox"].detail
+    assert "opened in" in findings["a sandbox"].detail
     assert all(f.ok for f in findings.values() if f.needed)
     assert all(f.fix for f in findings.values() if not f.ok)
 

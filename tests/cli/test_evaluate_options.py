@@ -96,7 +96,7 @@ def test_a_limit_stops_the_run_with_status_4(
         printed, said = capsys.readouterr()
         assert "single-turn" in printed  # the table of what was finished
         assert "episodes still to be played: the run's limit is reached" in said
-        assert f"--out {out} and a higher limit goes on" in said
+        assert f"--out {out} and a higher limit resumes it" in said
         assert main([*words, "--max-tokens", "4000"]) == 0
         assert "4/4 done" in capsys.readouterr().err
         assert len(server.requests) == 4

@@ -93,5 +93,5 @@ def test_what_was_built_from_a_file_that_is_gone(
     assert spec == f"recipe:{source}" and spec in said(capsys, "list")
     assert "removed recipe:" not in said(capsys, "prune") and spec in said(capsys, "list")
     source.unlink()
-    assert f"removed {spec}, whose source is gone" in said(capsys, "prune")
+    assert f"removed {spec}, whose source is deleted" in said(capsys, "prune")
     assert spec not in said(capsys, "list")

@@ -85,13 +85,13 @@ def test_a_new_plugin_can_be_installed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["My-Task", "my_task", "-x", "a--b", "3d", "ä"])
 def test_names_that_are_none(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", "--", str(tmp_path / name)]) == 2
-    assert f"'{name}' is no name for a task" in capsys.readouterr().err
+    assert f"'{name}' is not a valid name for a task" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_plugin_shadows_no_module_of_pythons(tmp_path: Path) -> None:
     for name in ("json", "import"):
-        with pytest.raises(UsageError, match="a module of Python's own"):
+        with pytest.raises(UsageError, match="a module of Python itself"):
             write_task_package(tmp_path / name, plugin=True)
     assert "pyproject.toml" in write_task_package(tmp_path / "json-logs", plugin=True)
 

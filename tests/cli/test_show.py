@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from intercode.cli import main
-from intercode.cli.episode_text import Style, episode_line, episode_lines, escape_control
+from intercode.cli.output import escape_control
+from intercode.cli.show import Style, episode_line, episode_lines
 from intercode.core import trajectories
 from intercode.core.types import Step, Trajectory, Usage
 
@@ -81,7 +82,7 @@ def test_tasks_are_found_by_end_position_epoch_and_id(
     assert len(capsys.readouterr().out.splitlines()) == 4
     for words, said in (
         (["files/2"], "did you mean 'starter/files/1'"),
-        (["1"], "means 2 tasks"),
+        (["1"], "matches 2 tasks"),
         (["files/1", "--epoch", "7"], "has no epoch 7; it has: 0, 1"),
     ):
         assert main(["show", str(run), *words]) == 2

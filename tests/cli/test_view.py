@@ -41,7 +41,7 @@ def test_a_page_until_ctrl_c(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [(["nowhere"], "no such file or directory: nowhere"), ([], "PATH"),
-     (["DIR", "--html", "x.html", "--port", "1"], "--port is for the page that is served"),
+     (["DIR", "--html", "x.html", "--port", "1"], "--port cannot be used with --html"),
      (["DIR", "--port", "70000"], "port 70000 cannot be had")],
 )  # fmt: skip
 def test_mistakes(
@@ -55,4 +55,4 @@ def test_mistakes(
 def test_help_gives_examples(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["view", "--help"]) == 0
     out = capsys.readouterr().out
-    assert "intercode view runs/a --html a.html" in out and "Ctrl-C ends it" in out
+    assert "intercode view runs/a --html a.html" in out and "Ctrl-C ends the server" in out

@@ -150,7 +150,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     then.write_text("no json")
     for words, says in (
         (["check"], "name a dataset"),
-        (["check", str(good), "--baseline", str(then)], "not what `intercode check --json`"),
+        (["check", str(good), "--baseline", str(then)], "the output of `intercode check --json`"),
         (["check", "startr"], "did you mean 'starter'"),
     ):
         assert main(words) == 2

@@ -13,8 +13,9 @@ import pytest
 
 from intercode import datasets
 from intercode.core.types import Dataset, LayerSpec, Task
+from intercode.environments.base.audit import TaskFinding
 from intercode.evaluation.check.dataset import check
-from intercode.evaluation.check.findings import Finding, SearchCounts
+from intercode.evaluation.check.findings import SearchCounts
 from intercode.evaluation.check.sandbox_search import search_sandboxes, task_secrets
 from intercode.evaluation.check.task_runs import task_runners
 
@@ -118,7 +119,8 @@ def test_a_gold_that_is_volatile_tells_where_and_perhaps_why() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reward", "says"), [(lambda *_: 1 / 0, "ZeroDivisionError"), (lambda *_: 0.5, "gave float")]
+    ("reward", "says"),
+    [(lambda *_: 1 / 0, "ZeroDivisionError"), (lambda *_: 0.5, "returned float")],
 )
 def test_a_reward_that_gives_no_score_is_a_fault(reward: Any, says: str) -> None:
     report = check(made(task(gold="echo some words of text")), env_options={"reward": reward})
@@ -129,7 +131,7 @@ def test_what_is_looked_for() -> None:
     long = "x = 1\nprint('a line of some length')"
     texts = {s.kind: s.lines for s in task_secrets(Task("t", "q", long, flag="abcdef", probe="ls"))}
     assert texts["a gold"] == (b"print('a line of some length')",)
-    assert texts["its flag"] == (b"abcdef",) and texts["its look"] == ()
+    assert texts["its flag"] == (b"abcdef",) and texts["its probe"] == ()
 
 
 def test_the_starter_tasks_hide_what_they_should() -> None:
@@ -162,7 +164,7 @@ def test_an_image_without_grep_is_told(tmp_path: Path) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(bash if name.startswith("bin/") else f"/{name}", target)
     found, searched = inside(made(task(gold="echo some words of text")), image=f"dir:{tmp_path}")
-    assert found == {("t/0", "not-searched: the image has no grep with the options of GNU's")}
+    assert found == {("t/0", "not-searched: the image has no grep with the options of GNU grep")}
     assert searched.sandboxes == 1
 
 
@@ -171,4 +173,4 @@ def test_findings_are_of_known_kinds() -> None:
 
     assert {"readable", "lacks-program"} <= FAULT_KINDS.keys()
     assert {"flag-in-files", "not-searched"} <= NOTE_KINDS.keys()
-    assert Finding("t", "readable", "x").kind in FAULT_KINDS
+    assert TaskFinding("t", "readable", "x").kind in FAULT_KINDS

@@ -135,4 +135,4 @@ def test_a_broken_file_and_a_run_in_progress_are_refused(
     log(parts[0]).write_bytes(rows[0] + b"{}\n" + rows[1])
     with pytest.raises(DataError, match=r"trajectories\.jsonl, line 2"):
         merge(parts, tmp_path / "whole")
-    assert json.loads(rows[0])["v"] == 1 and not (tmp_path / "whole").exists()
+    assert json.loads(rows[0])["v"] == 2 and not (tmp_path / "whole").exists()

@@ -16,7 +16,7 @@ import pytest
 from intercode.core import trajectories
 from support import traces
 
-pytestmark = [pytest.mark.sandbox, pytest.mark.slow]
+pytestmark = pytest.mark.sandbox
 
 
 @pytest.fixture
@@ -85,6 +85,7 @@ def test_a_stopped_run_is_finished_by_the_same_command(
     assert b"run/trajectories.jsonl" in output
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_kill_9_at_any_moment_costs_nothing_but_time(
     dataset: str, tmp_path: Path, seed: int
@@ -123,6 +124,7 @@ def test_kill_9_at_any_moment_costs_nothing_but_time(
     )
 
 
+@pytest.mark.slow
 def test_two_processes_do_not_share_a_directory(dataset: str, tmp_path: Path) -> None:
     first = start(tmp_path, dataset, "--epochs", "30")
     try:

@@ -67,7 +67,7 @@ def test_a_run_at_its_limit_stops_and_goes_on_with_a_higher_one(
         config = asking(squares, server, out)
         with pytest.raises(BudgetError, match="run's limit") as stopped:
             evaluate(replace(config, **limits), quiet=True)
-        assert stopped.value.whole
+        assert stopped.value.run_limit
         sent = len(server.requests)
         assert sent * 120 <= 800 and sent * 0.003 <= 0.021
         first = episodes_of(out)

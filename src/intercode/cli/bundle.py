@@ -1,4 +1,4 @@
-"""``intercode bundle``: seal a run so that others can verify it."""
+"""``intercode bundle``: writes a run as one file that others can verify."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from intercode.cli.parser import path
 EXAMPLE = """\
 examples:
   intercode bundle runs/spider-react --out spider-react.tar.gz
-  intercode verify spider-react.tar.gz            anyone: is it what it says?
+  intercode verify spider-react.tar.gz            anyone can check it
   intercode leaderboard *.tar.gz --out page       one HTML page of several
 
-The bundle holds run.json, the trajectories, a digest of each, and the statement that re-execution
-confirms or refutes. A run with --deterministic is confirmed to the letter."""
+The bundle contains run.json, the trajectories, a digest of each, and a statement of the results,
+which re-execution confirms or refutes. The observations of a run with --deterministic have to be
+exactly the same."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Write the bundle, and print what it states."""
+    """Write the bundle and print its statement."""
     from intercode.results.export.bundle.bundle import write_bundle
 
     bundle = write_bundle(args.run, args.out)

@@ -1,4 +1,4 @@
-"""``intercode check``: are a dataset's tasks sound, and are our prompts free of them?"""
+"""``intercode check``: tests that tasks are sound and that prompts do not contain them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from intercode.core.config import parse_key_values
 from intercode.core.errors import DataError, UsageError
 
 UNSOUND = 1
-"""Exit status when there is a fault or a leak."""
+"""Exit status if there is a fault or a leak."""
 
 EXAMPLE = """\
 examples:
@@ -20,14 +20,14 @@ examples:
   intercode check nl2bash:verified --image recipe:nl2bash
       every gold runs, scores 1 and does the same twice; doing nothing scores less
   intercode check spider --env-option engine=mysql
-      ... and what an SQL result gives away: ties that LIMIT cuts, tables that are empty
+      also reports weak SQL golds: ties that LIMIT cuts, tables that are empty
   intercode check my_tasks.jsonl --json > today.json
   intercode check my_tasks.jsonl --baseline today.json
-      ... and does the same as it did when that was written
+      also compares every gold with its earlier run
   intercode check --prompts
-      no prompt of this package holds a query or gold of any dataset that is at hand
+      no prompt of this package contains a query or a gold of any installed dataset
 
-Exit status: 0 all is sound, 1 something is not, 2 bad usage."""
+Exit status: 0 all tasks are sound, 1 some are not, 2 wrong usage."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="name[:subset], or a .json/.jsonl/.csv file",
     )  # fmt: skip
     parser.add_argument(
-        "--prompts", action="store_true", help="look for tasks in the package's own prompts"
+        "--prompts", action="store_true", help="search the prompts of this package for tasks"
     )
     parser.add_argument("--profile", default="standard", help="standard (the default) or original")
     parser.add_argument(
@@ -63,33 +63,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--no-gold-cache", action="store_true",
-        help="do not keep what golds leave that are proven to be steady",
+        help="do not store the results of stable golds in the gold cache",
     )  # fmt: skip
     parser.add_argument(
         "--baseline", type=path, metavar="FILE",
-        help="what --json wrote at another time: a gold that now does something else is volatile",
+        help="the output of an earlier --json: a gold that now does something else is volatile",
     )  # fmt: skip
     style = parser.add_mutually_exclusive_group()
-    style.add_argument("--json", action="store_true", help="everything as JSON")
+    style.add_argument("--json", action="store_true", help="print the whole report as JSON")
     style.add_argument(
         "--format", default="text", metavar="STYLE", help="text (the default), markdown or csv"
     )
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Check, print what was found, and say by the exit status whether all is sound."""
+    """Check datasets and prompts, and print the findings."""
     if not args.datasets and not args.prompts:
         raise UsageError("name a dataset to check, or give --prompts; see `intercode check --help`")
-    done = [_check_prompts(args)] if args.prompts else []
-    done += [_check_dataset(args, name) for name in args.datasets]
+    results = [_check_prompts(args)] if args.prompts else []
+    results += [_check_dataset(args, name) for name in args.datasets]
     if args.json:
-        whole = [result for result, _ in done]
-        print(json.dumps(whole[0] if len(whole) == 1 else whole, indent=1, ensure_ascii=False))
-    return 0 if all(sound for _, sound in done) else UNSOUND
+        documents = [document for document, _ in results]
+        print(
+            json.dumps(
+                documents[0] if len(documents) == 1 else documents, indent=1, ensure_ascii=False
+            )
+        )
+    return 0 if all(sound for _, sound in results) else UNSOUND
 
 
 def _check_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any], bool]:
-    from intercode.evaluation.check import dataset, findings_tables
+    from intercode.evaluation.check import dataset, findings
     from intercode.results.tables import render
 
     report = dataset.check(
@@ -100,17 +104,19 @@ def _check_dataset(args: argparse.Namespace, name: str) -> tuple[dict[str, Any],
     if args.baseline is not None:
         report = dataset.compare_with_baseline(report, _read_baseline(args), str(args.baseline))
     if not args.json:
-        print(render(findings_tables.report_tables(report), args.format))
-    return findings_tables.report_as_json(report), report.sound
+        print(render(findings.report_tables(report), args.format))
+    return findings.report_as_json(report), report.sound
 
 
 def _read_baseline(args: argparse.Namespace) -> dict[str, str]:
     try:
         earlier = json.loads(args.baseline.read_text(encoding="utf-8"))
-        whole = earlier if isinstance(earlier, list) else [earlier]
-        return {k: v for part in whole for k, v in part.get("fingerprints", {}).items()}
+        reports = earlier if isinstance(earlier, list) else [earlier]
+        return {k: v for report in reports for k, v in report.get("fingerprints", {}).items()}
     except (ValueError, AttributeError) as e:
-        raise DataError(f"{args.baseline} is not what `intercode check --json` writes: {e}") from e
+        raise DataError(
+            f"{args.baseline} is not the output of `intercode check --json`: {e}"
+        ) from e
 
 
 def _check_prompts(args: argparse.Namespace) -> tuple[dict[str, Any], bool]:
@@ -120,7 +126,7 @@ def _check_prompts(args: argparse.Namespace) -> tuple[dict[str, Any], bool]:
     report = find_leaks()
     if not args.json:
         for leak in report.leaks:
-            print(f"{leak.prompt} holds a phrase of {leak.source}: {leak.phrase!r}")
+            print(f"{leak.prompt} contains a phrase of {leak.source}: {leak.phrase!r}")
         total = sum(report.sources.values())
         print(
             f"{len(report.prompts)} prompts, {total} phrases of {len(report.sources)} sources: "

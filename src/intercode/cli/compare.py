@@ -1,4 +1,4 @@
-"""``intercode compare``: runs against each other, task by task."""
+"""``intercode compare``: compares runs with each other, task by task."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from intercode.core.errors import UsageError
 EXAMPLE = """\
 examples:
   intercode compare runs/baseline runs/mine
-      differences with intervals, an exact test, and which tasks flipped
+      differences with intervals, an exact test, and the tasks whose outcome changed
   intercode compare runs/baseline runs/mine --task nl2bash/fs_1/4
       the two transcripts of one task side by side
   intercode compare runs/standard runs/original --allow-mismatch profile
 
-The first run is compared with each other one, by the tasks that both have played. Episodes that
-ended in an error of the infrastructure are missing, no failures. Runs that were not made under the
-same conditions are refused, and the refusal names the conditions that --allow-mismatch takes:
+The first run is compared with each other run, by the tasks that both have played. Episodes that
+ended in an error of the infrastructure count as missing, not as failures. Runs that were made under
+different conditions are refused, unless --allow-mismatch names the conditions that differ:
 subset, hash, profile, scoring, reward, image, arch, tier, network, policy, determinism."""
 
 
@@ -43,14 +43,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Print the comparison, or the transcripts."""
+    """Print the comparison or the transcripts."""
     from intercode.results.compare.comparison import compare_all, open_side
     from intercode.results.compare.comparison_tables import comparison_tables, comparisons_json
     from intercode.results.compare.transcripts import side_by_side
     from intercode.results.tables import render
 
     if args.epoch is not None and args.task is None:
-        raise UsageError("--epoch belongs to --task: name the task as well")
+        raise UsageError("--epoch needs --task: name the task as well")
     if args.json and args.task is not None:
         raise UsageError("--task prints transcripts for people: leave --json out")
     paths = [args.first, *args.others]
@@ -76,5 +76,5 @@ def _split_names(text: str) -> Sequence[str]:
 
 def _epoch_number(text: str) -> int:
     if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number of at least 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
     return int(text)

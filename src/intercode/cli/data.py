@@ -1,4 +1,4 @@
-"""``intercode data``: a dataset's files."""
+"""``intercode data``: fetches and converts the files of datasets."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from intercode.core.errors import UsageError
 EXAMPLE = """\
 examples:
   intercode data fetch nl2bash
-      the files of NL2Bash from its authors' repository, each checked against a pinned checksum
+      fetches the files of NL2Bash from its authors' repository and verifies their checksums
   intercode data fetch nl2bash --mirror http://localhost:8000
   intercode data path
   intercode data convert spider ~/spider_data ~/tasks
-      the release of Spider (or bird, wikisql) as its authors ship it, as files of tasks:
-      then `intercode eval ~/tasks/spider-dev.jsonl --env-option engine=sqlite ...`
+      converts the authors' release of Spider (or bird, wikisql) to files of tasks; then
+      `intercode eval ~/tasks/spider-dev.jsonl --env-option engine=sqlite ...`
 
-A download that was cut off goes on where it stopped. INTERCODE_DATA names a directory that you
-have already."""
+A download that was interrupted is resumed. INTERCODE_DATA names a directory of files that you have
+already."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,16 +29,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     fetch = parts.add_parser("fetch", help="get a dataset's files", epilog=EXAMPLE)
     fetch.add_argument("name", metavar="NAME", help="dataset, such as nl2bash")
     fetch.add_argument("--mirror", metavar="URL", help="a server that has the same paths")
-    fetch.add_argument("--dest", type=path, metavar="DIR", help="where to put them")
-    parts.add_parser("path", help="print where fetched files are kept")
-    convert = parts.add_parser("convert", help="another benchmark's release", epilog=EXAMPLE)
+    fetch.add_argument("--dest", type=path, metavar="DIR", help="directory to write to")
+    parts.add_parser("path", help="print the directory of fetched files")
+    convert = parts.add_parser(
+        "convert", help="convert the release of another benchmark", epilog=EXAMPLE
+    )
     convert.add_argument("name", metavar="NAME", help="spider, bird or wikisql")
-    convert.add_argument("release", type=path, metavar="DIR", help="where it was unpacked")
+    convert.add_argument(
+        "release", type=path, metavar="DIR", help="directory of the unpacked release"
+    )
     convert.add_argument("out", type=path, metavar="OUT", help="directory to write the tasks to")
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Fetch, print the place, or convert."""
+    """Fetch, print the directory, or convert."""
     from intercode.datasets import data_files, fetch
 
     if args.what == "path":
@@ -57,7 +61,7 @@ def handle(args: argparse.Namespace) -> int:
 
 
 class _DownloadProgress:
-    """Prints a line when a file is whole."""
+    """Prints a line for each complete file."""
 
     def __init__(self) -> None:
         self._complete: set[str] = set()

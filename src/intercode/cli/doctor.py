@@ -1,4 +1,4 @@
-"""``intercode doctor``: what this machine can do, and what it lacks."""
+"""``intercode doctor``: prints what this machine can do and what it lacks."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from intercode.sandbox.isolation_tiers import Finding
 from intercode.sandbox.supervisor import clock, programs
 
 CONFLICTING_PACKAGES = ("intercode", "intercode-bench")
-"""Distributions of others that install a package named intercode as well."""
+"""Other distributions that install a package named intercode as well."""
 
 EXAMPLE = """\
 examples:
   intercode doctor
   intercode doctor nl2bash:fs_1
-      also: are the dataset's files and image here, and does its first task start?
+      also tests whether the dataset's files and image are there and its first task starts
   intercode doctor ic-ctf
-      also: which of the programs that its tasks need does this machine lack, if its own are used?
+      also lists the programs that its tasks need and this machine lacks
 
-Exit status: 0 when sandboxes work (and the dataset's task starts), 1 when not."""
+Exit status: 0 if sandboxes work (and the dataset's task starts), 1 if not."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.epilog = EXAMPLE
-    parser.add_argument("dataset", nargs="?", metavar="DATASET", help="also try its first task")
-    parser.add_argument("--image", help="the image to try it on (default: the dataset's)")
+    parser.add_argument("dataset", nargs="?", metavar="DATASET", help="also start its first task")
+    parser.add_argument("--image", help="the image to use for it (default: the dataset's)")
     parser.add_argument("--json", action="store_true", help="for programs")
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Look, print, and say whether everything needed is there."""
+    """Run all probes and print their results."""
     findings = [_python(), *_packages(), *diagnose(), _supervisor(), _fixed_clock(), _sql_server()]
     if args.dataset:
         findings += [*_programs(args.dataset, args.image), _dataset(args.dataset, args.image)]
@@ -65,7 +65,7 @@ def _python() -> Finding:
 
 
 def _packages() -> list[Finding]:
-    """Whether ``import intercode`` is ours, and foreign packages that would overwrite it."""
+    """Look for other packages named intercode, which would overwrite this one."""
     out = []
     for name in CONFLICTING_PACKAGES:
         try:
@@ -79,26 +79,26 @@ def _packages() -> list[Finding]:
 
 
 def _fixed_clock() -> Finding:
-    """Whether deterministic episodes can have a clock that stands."""
+    """Test whether deterministic episodes can have a fixed clock."""
     name = "fixed clock"
     try:
         clock.clock_library(Determinism())
     except InterCodeError as e:
-        return Finding(name, False, str(e), "deterministic runs go without: dates stay real")
+        return Finding(name, False, str(e), "deterministic runs have the real time instead")
     return Finding(name, True, "for --deterministic and --clock")
 
 
 def _supervisor() -> Finding:
-    """Whether boxes are kept by a program or by an interpreter each."""
+    """Test whether the supervisor of sandboxes is the C program or a Python process."""
     path, why = programs.supervisor_program()
     return Finding("sandbox supervisor", path is not None, why, programs.INSTALL_HINT)
 
 
 def _sql_server() -> Finding:
-    """Whether SQL can be asked of a real server; the embedded engine needs none."""
+    """Look for a MySQL or MariaDB server. The embedded engine needs none."""
     from intercode.sql.server import private_server
 
-    name, fix = "SQL server of its own", "nothing to do: the embedded engine serves"
+    name, fix = "SQL server of its own", "none is needed: the embedded engine works without it"
     try:
         return Finding(
             name, True, f"{private_server.server_program()} {private_server.server_version()}"
@@ -108,7 +108,7 @@ def _sql_server() -> Finding:
 
 
 def _programs(spec: str, image: str | None) -> list[Finding]:
-    """Which of the programs that a dataset's tasks need an image lacks (None: this machine)."""
+    """Look for the programs that a dataset's tasks need in an image (None: this machine)."""
     from intercode import datasets
     from intercode.sandbox import SandboxSpec, open_sandbox
     from intercode.sandbox.images.build.on_demand import resolve_or_build
@@ -122,7 +122,7 @@ def _programs(spec: str, image: str | None) -> list[Finding]:
         with open_sandbox(SandboxSpec(place)) as box:
             lacking = box.run(["/bin/bash", "-c", look, "bash", *wanted]).output.split()
     except InterCodeError:
-        return []  # what opens the dataset's first task tells it
+        return []  # reported when the dataset's first task is started
     name, needed = f"programs of {place.name}", image is not None
     if not lacking:
         return [Finding(name, True, f"all {len(wanted)} that {spec} needs", needed=needed)]
@@ -131,7 +131,7 @@ def _programs(spec: str, image: str | None) -> list[Finding]:
 
 
 def _dataset(spec: str, image: str | None) -> Finding:
-    """Open the first task of a dataset."""
+    """Start the first task of a dataset."""
     from intercode import datasets
     from intercode.environments import make
 

@@ -1,4 +1,4 @@
-"""``intercode export``: recorded episodes in the formats of others."""
+"""``intercode export``: writes recorded episodes in the formats of other tools."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Write the export, and say what is in it and what is not."""
+    """Write the export and print what it contains and what it leaves out."""
     from intercode.core.errors import UsageError
     from intercode.results.export import export
 
     options = {k: getattr(args, k) for k in ("which", "messages_only") if hasattr(args, k)}
     if options and args.to != "chat":
         given = " and ".join("--" + name.replace("_", "-") for name in options)
-        raise UsageError(f"{given} say what goes into the format chat, not {args.to!r}")
+        raise UsageError(f"{given} apply to the format chat, not {args.to!r}")
     written = export(args.run, args.to, args.out, **options)
     what = str(args.out) if len(written.files) != 1 else str(written.files[0])
     print(f"wrote {written.records} records to {what}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""``intercode harbor``: a dataset's tasks as directories that other harnesses play."""
+"""``intercode harbor``: writes the tasks of a dataset as task directories for Harbor."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ examples:
   intercode check harbor:tasks            are they sound?
   intercode eval harbor:tasks --agent gold
 
-Tasks that others wrote in this format are played as they are: intercode eval harbor:/path."""
+Tasks of others in this format can be played as they are: intercode eval harbor:/path."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.epilog = EXAMPLE
     parser.add_argument(
-        "dataset", metavar="DATASET", help="as `intercode eval` takes it: Python's, CTF's, or with "
-        "a look"
+        "dataset", metavar="DATASET", help="a dataset of Python, of CTF, or with probes"
     )  # fmt: skip
     parser.add_argument(
-        "--environment", metavar="NAME", default="bash", help="whose starter tasks are meant"
+        "--environment",
+        metavar="NAME",
+        default="bash",
+        help="environment of the dataset, if it has tasks for several (starter)",
     )
     parser.add_argument("--out", type=path, required=True, metavar="DIR", help="where to write")
-    parser.add_argument(
-        "--base", metavar="IMAGE", help="what stands in FROM (default: what the dataset's image is)"
-    )
+    parser.add_argument("--base", metavar="IMAGE", help="image in FROM (default: the dataset's)")
     parser.add_argument("--limit", type=positive_int, metavar="N", help="the first N tasks only")
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Write the tasks, and say which could not be told in this format."""
+    """Write the tasks and print which ones the format cannot express."""
     from intercode import datasets
     from intercode.results.export.harbor.tasks import write_tasks
 
@@ -50,12 +50,12 @@ def handle(args: argparse.Namespace) -> int:
     print(f"wrote {written.records} tasks to {args.out}", file=sys.stderr)
     for note in written.omitted:
         print(f"  left out: {note}", file=sys.stderr)
-    print(f"prove them: intercode check harbor:{args.out}", file=sys.stderr)
+    print(f"check them: intercode check harbor:{args.out}", file=sys.stderr)
     return 0
 
 
 class _GoldProbes:
-    """What the looks of a dataset's tasks print of what the golds leave."""
+    """Runs the golds of a dataset's tasks, and their probes on the states that the golds leave."""
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset, self._env, self._gold = dataset, None, State()
@@ -68,7 +68,7 @@ class _GoldProbes:
             self._env.close()
 
     def probe_output(self, task: Task) -> str:
-        """Run the gold in a fresh box and its look there."""
+        """Return the output of a task's probe after its gold has run."""
         from intercode.environments import make
 
         env: Any = self._env

@@ -1,4 +1,4 @@
-"""``intercode leaderboard``: one page of results out of bundles."""
+"""``intercode leaderboard``: writes one page of results from bundles."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ EXAMPLE = """\
 examples:
   intercode leaderboard results/*.tar.gz --out page    then open page/index.html
 
-The page is one file that loads nothing. Results on other tasks, profiles, images or machines stand
-in tables of their own. Verified are those bundles that `intercode verify` has left a receipt of."""
+The page is one file that loads nothing else. Results with different tasks, profiles, images or
+machines are in different tables. A bundle counts as verified if the receipt of `intercode verify`
+is beside it."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     parser.add_argument("bundles", nargs="+", type=path, metavar="BUNDLE", help=".tar.gz files")
     parser.add_argument(
-        "--out", type=path, required=True, metavar="DIR", help="where index.html goes"
+        "--out", type=path, required=True, metavar="DIR", help="directory for index.html"
     )
 
 

@@ -1,4 +1,4 @@
-"""``intercode merge``: one run out of parts that several machines have played."""
+"""``intercode merge``: merges parts of a run that several machines have played."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ examples:
   intercode eval nl2bash:verified --agent react --model m --out runs/whole
       plays what is missing in the merged run, as in any other
 
-Parts must have been played with the same settings; the first that differs is named. The same
-episode in several parts counts once, and a result goes before an error."""
+The parts must have the same settings. An episode that is in several parts counts once, and a
+result replaces an error."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,25 +26,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=path, required=True, metavar="DIR", help="the merged run")
     parser.add_argument(
         "--duplicates", default="refuse", metavar="HOW",
-        help="different results for one task and epoch: refuse (the default); first takes those of "
-        "the directory named first; epochs makes the later ones further epochs",
+        help="what to do with different results for one task and epoch: refuse (the default), first "
+        "(take that of the directory named first), or epochs (add the others as further epochs)",
     )  # fmt: skip
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Merge, and say what came of it."""
+    """Merge the runs and print the result."""
     from intercode.evaluation.evaluate.merge import merge
     from intercode.results import report
 
-    done = merge(args.directories, args.out, args.duplicates)
-    print(report.render(report.build([done.out])))
-    print(f"Merged {len(args.directories)} runs: {done.episodes} episodes in {done.out}")
-    told = (
-        (done.identical, "lay in several of them"),
-        (done.errors_replaced, "ended in an error in one and have a result in another"),
-        (done.conflicts_resolved, f"had different results: --duplicates {args.duplicates}"),
+    result = merge(args.directories, args.out, args.duplicates)
+    print(report.render(report.build([result.out])))
+    print(f"Merged {len(args.directories)} runs: {result.episodes} episodes in {result.out}")
+    counts = (
+        (result.identical, "were in several of them"),
+        (result.errors_replaced, "ended in an error in one and have a result in another"),
+        (result.conflicts_resolved, f"had different results: --duplicates {args.duplicates}"),
     )
-    for number, what in told:
+    for number, what in counts:
         if number:
             print(f"{number} {what}", file=sys.stderr)
     return 0

@@ -1,4 +1,4 @@
-"""``intercode new``: a task package that runs at once, to be changed into one's own."""
+"""``intercode new``: creates a task package that runs, as a start for your own."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 EXAMPLE = """\
 examples:
   intercode new log-forensics
-      a directory with two tasks on a recipe; prove them: intercode check ./log-forensics
+      a directory with two tasks on a recipe; check them: intercode check ./log-forensics
   intercode new tasks/log-forensics --dockerfile
-      ... on a Dockerfile
+      on a Dockerfile instead
   intercode new log-forensics --plugin
-      ... as a package: after `pip install ./log-forensics`, `intercode eval log-forensics` plays it
+      as a Python package: after `pip install ./log-forensics`, `intercode eval log-forensics` works
 
-docs/new-tasks.md says what each file may hold; examples/git_repair is a whole one."""
+docs/new-tasks.md describes each file; examples/git_repair is a complete package."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,28 +41,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Write the package and say what to do next. Raises UsageError for a name that is none, and
-    where there is something already."""
+    """Write the package and print what to do next.
+
+    Raises UsageError for a name that is not valid and for a directory that is not empty.
+    """
     home = args.directory
     names = write_task_package(home, dockerfile=args.dockerfile, plugin=args.plugin)
     shown = home if home.is_absolute() else f"./{home}"
     print(f"{shown}: {', '.join(names)}")
-    print(f"prove it:  intercode check {shown}\nplay it:   intercode play {shown}")
+    print(f"check it:  intercode check {shown}\nplay it:   intercode play {shown}")
     return 0
 
 
 def write_task_package(home: Path, *, dockerfile: bool = False, plugin: bool = False) -> list[str]:
-    """Fill the new directory ``home`` and return the names of the files, relative to it."""
+    """Write a task package to the new directory ``home``. Returns the names of its files."""
     name = home.name
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name!r} is no name for a task: small letters, digits and single hyphens between "
-            "them, such as log-forensics"
+            f"{name!r} is not a valid name for a task: use lower-case letters, digits and single "
+            "hyphens between them, such as log-forensics"
         )
     require_new_directory(home)
     module = name.replace("-", "_")
     if plugin and (module in sys.stdlib_module_names or keyword.iskeyword(module)):
-        raise UsageError(f"{name!r} is the name of a module of Python's own: choose another")
+        raise UsageError(f"{name!r} is the name of a module of Python itself: choose another")
     image = "Dockerfile" if dockerfile else "recipe.toml"
     words = {"name": name, "module": module, "image": image}
     texts = _templates("task") | (_templates("plugin") if plugin else {})
@@ -73,5 +75,5 @@ def write_task_package(home: Path, *, dockerfile: bool = False, plugin: bool = F
 
 
 def _templates(kind: str) -> dict[str, str]:
-    """The files of one folder of templates, by the names that they are to have."""
+    """Return the files of one folder of templates, by the names to write them under."""
     return read_templates("intercode.cli", f"templates/{kind}")

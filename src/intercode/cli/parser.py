@@ -140,9 +140,9 @@ def add_key_value_option(parser: argparse._ActionsContainer, name: str) -> None:
 
 
 def pop_key_value_options(given: dict[str, Any], before: Mapping[str, Any]) -> None:
-    """Replace ``agent_option`` and its like in ``given`` by ``agent_options``, over those in ``before``.
+    """Replace ``agent_option`` and its like in ``given`` by ``agent_options``.
 
-    Raises ConfigError for a text that is not KEY=VALUE.
+    They are added to the options in ``before``. Raises ConfigError for a text that is not KEY=VALUE.
     """
     for name in _OPTION_TARGETS:
         if pairs := parse_key_values(given.pop(f"{name}_option")):
@@ -198,7 +198,8 @@ def add_policy_options(parser: argparse.ArgumentParser) -> None:
         "action policy",
         "A refused action costs a turn and is not executed. Rules guide an agent; they are not a "
         "security boundary. KIND: command, redirect (Bash), statement, table, function (SQL), "
-        "import, call, attribute (Python), or pattern (a regular expression); see docs/policies.md.",
+        "import, call, attribute (Python), or pattern (a regular expression). See "
+        "docs/policies.md.",
     )
     group.add_argument("--policy", default=_ABSENT, metavar="FILE.toml", help="rules from a file")
     for name, what in (

@@ -1,4 +1,4 @@
-"""``intercode regrade``: recorded episodes under another profile or reward, without a model."""
+"""``intercode regrade``: scores recorded episodes with another profile or reward function."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from intercode.cli.output import episode_progress
 from intercode.cli.parser import add_environment_options, add_key_value_option, path, positive_int
 from intercode.core.config import parse_key_values
 
@@ -14,16 +15,16 @@ if TYPE_CHECKING:
     from intercode.results.tables import Table
 
 MAX_SHOWN_EPISODES = 20
-"""Flipped episodes that are printed; the file has all."""
+"""How many episodes with another outcome are printed; the file has all."""
 EXAMPLE = """\
 examples:
   intercode regrade runs/nl2bash-try-again --profile original --out runs/nl2bash-original
   intercode regrade LOG.json --profile standard --out regraded       a log of the authors
   intercode regrade RUN --reward mypackage.rewards:strict --out strict
 
-Every recorded action is executed again and scored; no model is asked. The new run says in run.json,
-as regraded_from, what it was made of, and lists in differences.jsonl every step that came out
-otherwise. Observations in it are those of now; what the agent said is as it was."""
+Every recorded action is executed again and scored; no model is called. The run.json of the new run
+describes the source as regraded_from, and differences.jsonl lists every step that differs. The new
+run has the new observations and the recorded messages of the agent."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,18 +32,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EXAMPLE
     parser.add_argument("run", type=path, metavar="RUN", help="a run or log")
     parser.add_argument(
-        "--out", type=path, required=True, metavar="DIR", help="where the new run goes"
+        "--out", type=path, required=True, metavar="DIR", help="directory of the new run"
     )
-    parser.add_argument("--dataset", help="where the record does not tell: name[:subset] or file")
+    parser.add_argument("--dataset", help="if it is not recorded: name[:subset] or file")
     parser.add_argument(
-        "--parallel", type=positive_int, default=2, help="episodes side by side (2)"
+        "--parallel", type=positive_int, default=2, help="episodes at the same time (default 2)"
     )
     add_key_value_option(parser, "env")
     add_environment_options(parser)
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Regrade, and print what changed."""
+    """Regrade the run and print what changed."""
     from intercode.core.errors import UsageError
     from intercode.evaluation.replay.recorded_environments import ReplayOptions
     from intercode.evaluation.replay.regrade import DIFFERENCES_FILE, regrade
@@ -50,29 +51,25 @@ def handle(args: argparse.Namespace) -> int:
 
     given = vars(args)
     if "profile" not in given and "reward" not in given:
-        raise UsageError("say what to grade by: --profile standard|original, or --reward PKG:FN")
+        raise UsageError("name what to grade by: --profile standard|original, or --reward PKG:FN")
     if "sandbox" in given:
         raise UsageError(
-            "--sandbox cannot be chosen here: episodes run where they are recorded for"
+            "--sandbox cannot be used here: episodes run in the kind of sandbox that is recorded"
         )
     options = ReplayOptions(
         profile=given.get("profile"), image=given.get("image"), network=given.get("network"),
         dataset=args.dataset, timeout=given.get("timeout"), parallel=args.parallel,
         env_options=parse_key_values(args.env_option),
     )  # fmt: skip
-    progress = _progress if sys.stderr.isatty() else lambda *_: None
-    found = regrade(args.run, options, args.out, reward=given.get("reward"), progress=progress)
+    found = regrade(
+        args.run, options, args.out, reward=given.get("reward"), progress=episode_progress()
+    )
     print(render(_tables(found), "text"))
     print(
         f"wrote {found.out}; every differing step is in {found.out / DIFFERENCES_FILE}",
         file=sys.stderr,
     )
     return 0
-
-
-def _progress(done: int, total: int) -> None:
-    end = "\n" if done == total else ""
-    print(f"\r{done}/{total} episodes", end=end, file=sys.stderr, flush=True)
 
 
 def _tables(found: RegradeResult) -> list[Table]:

@@ -1,4 +1,4 @@
-"""``intercode report``: tables and figures out of recorded episodes."""
+"""``intercode report``: prints tables and draws figures of recorded episodes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ examples:
       tables for a paper; success by turn, by group and against cost as SVG
 
 PATH is a run's directory, a .jsonl of trajectories, a log in the authors' format, or a directory
-with any of these below it. Results obtained under different conditions get rows of their own. From
-published logs the paper's tables are made, and those of their cells are named that the logs cannot
-give."""
+with any of these below it. Results under different conditions are in different rows. Published logs
+give the tables of the paper; the report names the cells that the logs cannot give."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,13 +27,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format", default="text", metavar="STYLE",
         help="text (the default), markdown, latex (needs booktabs), csv or json",
     )  # fmt: skip
-    parser.add_argument("--out", type=path, metavar="FILE", help="write there, not to the terminal")
+    parser.add_argument("--out", type=path, metavar="FILE", help="write to this file")
     parser.add_argument(
         "--stats", action="store_true",
         help="more tables: 95 %% intervals, pass@k, success by turn, behaviour, errors",
     )  # fmt: skip
     parser.add_argument(
-        "--plot", type=path, metavar="DIR", help="draw figures there as well (extra: plots)"
+        "--plot",
+        type=path,
+        metavar="DIR",
+        help="also draw figures to this directory (needs the extra plots)",
     )
     parser.add_argument(
         "--plot-format", default="svg", metavar="KIND", help="svg (the default) or png"
@@ -42,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Print the tables, or write them."""
+    """Print the tables or write them to a file."""
     from intercode.results import report
 
     text = report.render(report.build(args.paths, stats=args.stats), args.format)

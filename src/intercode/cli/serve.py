@@ -1,4 +1,4 @@
-"""``intercode serve``: environments for trainers on other machines, by OpenEnv's protocol."""
+"""``intercode serve``: serves environments to trainers on other machines (OpenEnv protocol)."""
 
 from __future__ import annotations
 
@@ -23,17 +23,19 @@ examples:
   intercode serve sql --dataset spider --port 9000 --sessions 256
   openenv validate --url http://localhost:8000
   intercode serve bash --package bash-env
-      write it as a package instead: for `openenv validate`, `build` and `push`
+      writes a package instead, for `openenv validate`, `build` and `push`
 
-Each session of a client is an environment with a sandbox of its own. Nobody is asked for a
-password: listen on an address that only your trainers reach (default: this machine)."""
+Each session of a client is an environment with a sandbox of its own. There is no authentication:
+listen on an address that only your trainers can reach (default: this machine)."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.epilog = EXAMPLE
     parser.add_argument("environment", help="bash, sql, python, ctf, ... (see `intercode list`)")
-    parser.add_argument("--dataset", default="starter", help="its tasks (default starter)")
+    parser.add_argument(
+        "--dataset", default="starter", help="dataset of the tasks (default starter)"
+    )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
     parser.add_argument("--port", type=int, default=8000, help="port (default 8000; 0: any free)")
     parser.add_argument(
@@ -45,13 +47,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--idle-timeout", type=positive_seconds, default=600.0, metavar="S",
-        help="end a session in which nothing happened for so long (default 600)",
+        help="end a session after so many seconds without a request (default 600)",
     )  # fmt: skip
     parser.add_argument(
         "--max-turns", type=positive_int, metavar="N", help="actions an episode may take"
     )
     parser.add_argument(
-        "--package", type=path, metavar="DIR", help="write a package of OpenEnv's; serve nothing"
+        "--package", type=path, metavar="DIR", help="write an OpenEnv package and serve nothing"
     )
     add_key_value_option(parser, "env")
     add_environment_options(parser)
@@ -90,23 +92,22 @@ def _serve(args: argparse.Namespace, given: dict[str, Any]) -> int:
         raise ConfigError("serving needs OpenEnv: pip install 'intercode-gym[openenv]'") from e
     dataset = pick_dataset(args.dataset, args.environment)
     with intercode.make(args.environment, dataset, **given) as env:
-        env.reset(options={"task": 0})  # what cannot work says so now, not to a client
+        env.reset(options={"task": 0})  # fail now rather than at the first client
     served = build_app(
         lambda: intercode.make(args.environment, dataset, **given), args.environment,
         args.sessions, args.idle_timeout,
     )  # fmt: skip
-    with listen(args.host, args.port) as place:
-        host, port = place.getsockname()[:2]
+    with listen(args.host, args.port) as listener:
+        host, port = listener.getsockname()[:2]
         at = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         print(f"serving {args.environment} at http://{at}; Ctrl-C ends it", flush=True)
         with suppress(KeyboardInterrupt):
-            uvicorn.Server(uvicorn.Config(served, log_level="warning")).run(sockets=[place])
+            uvicorn.Server(uvicorn.Config(served, log_level="warning")).run(sockets=[listener])
     return 0
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens there, port 0 for any that is free. Raises UsageError where it
-    cannot."""
+    """Return a listening socket, for port 0 on any free port. Raises UsageError if that fails."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family)

@@ -1,74 +1,80 @@
-"""``intercode show``: one episode of a run, turn by turn."""
+"""``intercode show``: prints one episode of a run, turn by turn."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from intercode.cli.output import escape_control
 from intercode.cli.parser import path, positive_int
 from intercode.core.errors import UsageError
 from intercode.core.registry import unknown_name_error
+from intercode.core.types import Step, Trajectory, Usage
+from intercode.results.statistics.samples import turn_count
 
-if TYPE_CHECKING:
-    from intercode.core.types import Trajectory
+COLOURS = {"strong": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "36"}
+_MAX_CHANGES = 10
+_DIFF = {"+": "green", "-": "red", "@": "blue"}
 
 EXAMPLE = """\
 examples:
   intercode show runs/starter-react-m-2026-01-31 starter/files/3
   intercode show RUN 3 --epoch 1 --messages
-      the task at position 3, its second sample, with the conversation as the model saw it
+      the second sample of the task at position 3, with the messages of the model
   intercode show RUN
-      the episodes of the run, one line each
+      lists the episodes of the run
 
-TASK is an id, its end (files/3), a position, or an episode's own id."""
+TASK is an id, the end of an id (files/3), a position, or the id of an episode."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.epilog = EXAMPLE
     parser.add_argument("run", type=path, metavar="RUN", help="a run's directory, or a log")
-    parser.add_argument("task", nargs="?", metavar="TASK", help="which task (default: list them)")
+    parser.add_argument(
+        "task", nargs="?", metavar="TASK", help="the task (default: list the episodes)"
+    )
     parser.add_argument("--epoch", type=int, metavar="N", help="which sample of it, from 0")
     parser.add_argument(
-        "--messages", action="store_true", help="also what the model was told and answered"
+        "--messages", action="store_true", help="also print the messages of the model"
     )
     parser.add_argument(
         "--lines", type=positive_int, default=40, metavar="N",
-        help="lines of an observation that are shown, head and tail (default 40)",
+        help="lines to print of an observation, from both ends (default 40)",
     )  # fmt: skip
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Print it."""
-    from intercode.cli.episode_text import Style, episode_line, episode_lines
+    """Print the episode, or a line for each episode of the run."""
     from intercode.results.run import load_run
 
     episodes = load_run(args.run).episodes
-    looks = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    style = Style(sys.stdout.isatty() and "NO_COLOR" not in os.environ)
     if args.task is None:
         print(
-            "\n".join(episode_line(t, looks) for t in episodes)
-            or f"{args.run} holds no episode yet"
+            "\n".join(episode_line(t, style) for t in episodes) or f"{args.run} has no episodes yet"
         )
         return 0
     samples = find_samples(episodes, args.task)
     chosen = _choose_sample(samples, args.epoch)
     others = [t for t in samples if t is not chosen]
     branches = [t for t in episodes if t.parent and t.parent == chosen.id]
-    print("\n".join(episode_lines(chosen, looks, args.lines, args.messages)))
+    print("\n".join(episode_lines(chosen, style, args.lines, args.messages)))
     for title, found in (("other samples", others), ("branches", branches)):
         if found:
-            print(f"\n{title}:\n" + "\n".join(f"  {episode_line(t, looks)}" for t in found))
+            print(f"\n{title}:\n" + "\n".join(f"  {episode_line(t, style)}" for t in found))
     return 0
 
 
 def find_samples(episodes: Sequence[Trajectory], name: str) -> list[Trajectory]:
-    """The samples of the task that a name means, or the one episode with that id.
+    """Return the samples of the task that a name matches, or the one episode with that id.
 
-    Raises UnknownNameError with the near name, UsageError where several tasks are meant.
+    Raises UnknownNameError for no match, UsageError for several tasks.
     """
     if own := [t for t in episodes if t.id and t.id == name]:
         return own
@@ -80,7 +86,7 @@ def find_samples(episodes: Sequence[Trajectory], name: str) -> list[Trajectory]:
     if not found:
         raise unknown_name_error("task of this run", name, sorted({t.task for t in episodes}))
     if len(tasks := sorted({t.task for t in found})) > 1:
-        raise UsageError(f"{name!r} means {len(tasks)} tasks: {', '.join(tasks[:5])}")
+        raise UsageError(f"{name!r} matches {len(tasks)} tasks: {', '.join(tasks[:5])}")
     return sorted(found, key=lambda t: t.epoch)
 
 
@@ -90,3 +96,139 @@ def _choose_sample(samples: Sequence[Trajectory], epoch: int | None) -> Trajecto
             return sample
     known = ", ".join(str(t.epoch) for t in samples)
     raise UsageError(f"{samples[0].task} has no epoch {epoch}; it has: {known}")
+
+
+# --------------------------------------------------------------------- text of an episode
+@dataclass(frozen=True, slots=True)
+class Style:
+    """Adds colours to text, if they are on. Control characters have to be escaped before."""
+
+    colours: bool = False
+
+    def __call__(self, colour: str, text: str) -> str:
+        return f"\x1b[{COLOURS[colour]}m{text}\x1b[0m" if self.colours else text
+
+
+def episode_line(t: Trajectory, style: Style) -> str:
+    """Format an episode as one line."""
+    epoch = f" epoch {t.epoch}" if t.epoch else ""
+    parent = f" branch of {t.parent} after turn {t.branched_at}" if t.parent else ""
+    name = f"{escape_control(t.task)}{epoch}{parent}"
+    return f"{name}  {_outcome(t, style)}  {style('dim', t.id)}".rstrip()
+
+
+def episode_lines(t: Trajectory, style: Style, lines: int, messages: bool) -> list[str]:
+    """Format an episode turn by turn, with at most ``lines`` lines of each observation."""
+    run = t.run
+    who = " with ".join(str(run[k]) for k in ("agent", "model") if run.get(k))
+    identity = f"  {style('dim', t.id)}" if t.id else ""
+    out = [style("strong", f"{escape_control(t.task)}, epoch {t.epoch}") + identity]
+    out.append(f"{_outcome(t, style)}{_usage(t)}" + (f"  ({who})" if who else ""))
+    if t.parent:
+        out.append(f"branch of {t.parent}: the first {t.branched_at} turns are its own")
+    out += ["", *_indent(escape_control(t.query), "  ")]
+    for number, step in enumerate(t.steps, 1):
+        shared = t.branched_at is not None and number <= t.branched_at
+        out += ["", *_turn(number, step, shared, style, lines, messages)]
+    if t.error:
+        out += ["", style("red", f"error: {escape_control(t.error)}")]
+    return out
+
+
+def _turn(
+    number: int, step: Step, shared: bool, style: Style, lines: int, messages: bool
+) -> Iterator[str]:
+    about = [] if step.actor == "agent" else [step.actor]
+    about += ["in common with the parent"] if shared else []
+    about += ["refused"] if step.refused else []
+    about += ["timed out"] if step.timed_out else []
+    about += ["no code"] if not step.executed else []
+    about += ["error"] if step.valid is False and step.executed else []
+    said = f" ({', '.join(about)})" if about else ""
+    yield style("strong", f"turn {number}") + style("yellow", said) + _reward(step, style)
+    if messages and (step.messages or step.message):
+        for message in step.messages or ({"role": step.actor, "content": step.message},):
+            yield from _message(message, style)
+    elif step.thought:
+        if step.actor != "agent":
+            yield style("dim", "  (the agent thought)")
+        yield from _indent(style("dim", escape_control(step.thought.strip())), "  ")
+    if step.action:
+        first, *rest = escape_control(step.action).rstrip("\n").split("\n")
+        yield style("blue", f"  $ {first}")
+        yield from (style("blue", f"  > {more}") for more in rest)
+    yield from _indent(shorten(escape_control(step.observation).rstrip("\n"), lines), "  ")
+    if step.changes:
+        yield style("dim", f"  changed: {_join_names(step.changes)}")
+    for name, diff in step.diffs.items():
+        yield from _diff(name, diff, style, lines)
+    for what, value in step.context.items():
+        yield style("yellow", f"  not shown to the model: {what} {_shorten_value(value)}")
+
+
+def _diff(path: str, diff: str, style: Style, lines: int) -> Iterator[str]:
+    name = escape_control(path).replace("\n", "\\n")
+    yield style("strong", f"  {name}")
+    for one in shorten(escape_control(diff), lines).split("\n"):
+        colour = _DIFF.get(one[:1])
+        yield f"    {style(colour, one) if colour else one}"
+
+
+def _message(message: Mapping[str, Any], style: Style) -> Iterator[str]:
+    yield style("dim", f"  [{message.get('role', '?')}]")
+    if reasoning := message.get("reasoning"):
+        yield from _indent(style("dim", escape_control(str(reasoning))), "  ~ ")
+    yield from _indent(escape_control(str(message.get("content") or "")), "  | ")
+    for call in message.get("tool_calls") or ():
+        function = call.get("function", {})
+        yield escape_control(f"  | calls {function.get('name')}({function.get('arguments')})")
+
+
+def _reward(step: Step, style: Style) -> str:
+    if step.reward is None:
+        return ""
+    parts = ", ".join(f"{name} {value:g}" for name, value in step.parts.items())
+    text = f"  reward {step.reward:g}" + (f" ({parts})" if parts else "")
+    return style("green" if step.reward >= 1 else "dim", text)
+
+
+def _outcome(t: Trajectory, style: Style) -> str:
+    if t.end == "error" or t.error is not None:
+        return style("red", "error")
+    solved = style("green", "solved") if t.success else style("red", "not solved")
+    taken = int(turn_count(t))
+    turns = "1 turn" if taken == 1 else f"{taken} turns"
+    return f"{solved}, reward {t.reward:g}, {turns}, {t.end.replace('_', ' ')}"
+
+
+def _usage(t: Trajectory) -> str:
+    usage: Usage = t.usage
+    words = [] if t.seconds is None else [f"{t.seconds:.1f} s"]
+    if usage.prompt_tokens is not None and usage.completion_tokens is not None:
+        words.append(f"{usage.prompt_tokens:,} + {usage.completion_tokens:,} tokens")
+    words += [] if usage.cost is None else [f"${usage.cost:.4f}"]
+    return "".join(f", {word}" for word in words)
+
+
+def shorten(text: str, lines: int) -> str:
+    """Cut lines out of the middle of a text, and say how many."""
+    every = text.split("\n")
+    if len(every) <= lines:
+        return text
+    head, tail = lines - lines // 3, lines // 3
+    missing = len(every) - head - tail
+    return "\n".join([*every[:head], f"... {missing} lines ...", *every[len(every) - tail :]])
+
+
+def _indent(text: str, mark: str) -> list[str]:
+    return [f"{mark}{one}" for one in text.split("\n")] if text else []
+
+
+def _join_names(names: tuple[str, ...]) -> str:
+    some = ", ".join(escape_control(n) for n in names[:_MAX_CHANGES])
+    return some + (f" and {len(names) - _MAX_CHANGES} more" if len(names) > _MAX_CHANGES else "")
+
+
+def _shorten_value(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return escape_control(text if len(text) <= 300 else f"{text[:300]}...")

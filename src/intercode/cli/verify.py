@@ -1,25 +1,26 @@
-"""``intercode verify``: is a bundle what it says?"""
+"""``intercode verify``: checks a bundle and executes its episodes again."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
+from intercode.cli.output import escape_control
 from intercode.cli.parser import add_key_value_option, path, positive_int, positive_seconds
 from intercode.core.config import parse_key_values
 
 DIFFERS = 1
-"""Exit status when an episode did not come again."""
+"""Exit status if an episode differs from its record."""
 
 EXAMPLE = """\
 examples:
   intercode verify spider-react.tar.gz
   intercode verify spider-react.tar.gz --all
 
-Digests and figures are checked, then episodes are executed again, drawn by chance. What was shown
-is kept in FILE.verified.json for `intercode leaderboard`. A bundle cannot choose files, code or the
-network of this machine: where it names some, an option has to allow it. Exit status: 1 where an
-episode did not come again, 2 for a bundle that was tampered with."""
+The command checks the digests and the figures, then executes a random sample of the episodes again.
+It writes the result to FILE.verified.json for `intercode leaderboard`. A bundle cannot choose
+files, code or the network of this machine: if it names some, an option has to allow it. Exit
+status: 1 if an episode differs from its record, 2 for a bundle that was changed."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,27 +33,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=positive_int,
         default=20,
         metavar="N",
-        help="episodes to execute again (20)",
+        help="episodes to execute again (default 20)",
     )
     how.add_argument("--all", action="store_true", help="execute every episode again")
-    parser.add_argument("--seed", type=int, metavar="N", help="draw the same sample again")
+    parser.add_argument(
+        "--seed", type=int, metavar="N", help="seed of the sample, to repeat a verification"
+    )
     parser.add_argument(
         "--image", help="host, dir:PATH, tar:PATH or recipe:NAME (default: its own)"
     )
-    parser.add_argument("--network", help="none, or host where the record was made with it")
-    parser.add_argument("--dataset", help="where the bundle names a file: yours")
-    parser.add_argument("--reward", metavar="PKG:FN", help="where the bundle names code: yours")
+    parser.add_argument("--network", help="none, or host if the record was made with it")
+    parser.add_argument("--dataset", help="your copy, if the bundle names a file")
+    parser.add_argument("--reward", metavar="PKG:FN", help="your copy, if the bundle names code")
     parser.add_argument(
         "--timeout", type=positive_seconds, help="seconds per action (default: its own)"
     )
     parser.add_argument(
-        "--parallel", type=positive_int, default=2, help="episodes side by side (2)"
+        "--parallel", type=positive_int, default=2, help="episodes at the same time (default 2)"
     )
     add_key_value_option(parser, "env")
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Verify, write the receipt, and say what was shown."""
+    """Verify the bundle, write the receipt, and print the result."""
     from intercode.evaluation.replay.recorded_environments import ReplayOptions
     from intercode.evaluation.replay.verify import verify, write_receipt
 
@@ -67,31 +70,28 @@ def handle(args: argparse.Namespace) -> int:
     verdict = verify(args.bundle, options, sample=sample, seed=args.seed)
     receipt = write_receipt(verdict)
     report, first = verdict.report, verdict.first_mismatch
-    print(_printable(verdict.bundle.statement))
-    print(f"sha256 {verdict.bundle.sha256}: every digest holds")
+    print(escape_control(verdict.bundle.statement))
+    print(f"sha256 {verdict.bundle.sha256}: every digest is correct")
     for note in verdict.notes:
-        print(_printable(f"NOTE     {note}"))
-    shown = (
+        print(escape_control(f"NOTE     {note}"))
+    counts = (
         f"{report.episodes} of {len(verdict.bundle.episodes)} episodes, {len(report.steps)} steps"
     )
     if first is None:
-        print(f"EQUAL    {shown}: every recorded observation, reward and hash again")
+        print(f"EQUAL    {counts}: every recorded observation, reward and hash is equal")
     else:
         from intercode.cli.replay.branch import format_difference, indent
 
-        print(f"DIFFERS  {len(report.native_mismatches)} of {shown}")
+        print(f"DIFFERS  {len(report.native_mismatches)} of {counts}")
         what = ", ".join(first.differs_in)
         name = f"{first.task} {first.episode}".strip()
         print(
-            _printable(f"         first {name}, step {first.turn + 1}, in {what} ({first.cause})")
+            escape_control(
+                f"         first {name}, step {first.turn + 1}, in {what} ({first.cause})"
+            )
         )
-        print(_printable(indent(format_difference(first))))
+        print(escape_control(indent(format_difference(first))))
         if not report.deterministic:
             print("         not recorded as deterministic: see `intercode eval --deterministic`")
     print(f"seed {verdict.seed}; wrote {receipt}", file=sys.stderr)
     return 0 if verdict.equal else DIFFERS
-
-
-def _printable(text: str) -> str:
-    """A text from elsewhere without what would command the terminal."""
-    return "".join(c if c == "\n" or c.isprintable() else f"\\x{ord(c):02x}" for c in text)

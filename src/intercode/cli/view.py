@@ -1,4 +1,4 @@
-"""``intercode view``: look at recorded episodes in a browser."""
+"""``intercode view``: shows recorded episodes in a browser."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 EXAMPLE = """\
 examples:
-  intercode view runs                          every run below runs/, as a page on this machine
-  intercode view runs/a runs/b --open          two runs; the browser is opened
-  intercode view runs/a --html a.html          one file that needs nothing else, to send or to keep
-  intercode view logs/ic_sql_react.json        a log that the InterCode authors published
+  intercode view runs                          serve every run below runs/ as a page
+  intercode view runs/a runs/b --open          serve two runs and open the browser
+  intercode view runs/a --html a.html          write one self-contained file
+  intercode view logs/ic_sql_react.json        serve a log that the InterCode authors published
 
-The page's address holds a secret: only who has it can read the page, and only on this machine
-(from another one: ssh -L PORT:127.0.0.1:PORT, with --port PORT). Ctrl-C ends it. What a running
-evaluation adds is there after a reload. Press ? in the page for its keys. The file of --html holds
-all that was recorded, prompts and answers included."""
+The address of the page contains a secret token, and the page is served on this machine only. From
+another machine, use ssh -L PORT:127.0.0.1:PORT and --port PORT. Ctrl-C ends the server. Reload the
+page for new episodes of a running evaluation; press ? for its keys. The file of --html contains
+everything that was recorded, with all prompts and answers."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,9 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "paths", nargs="+", type=path, metavar="PATH",
         help="run directories, directories that hold some, .jsonl files, or published logs",
     )  # fmt: skip
-    parser.add_argument("--html", type=path, metavar="FILE", help="write one HTML file, and end")
     parser.add_argument(
-        "--port", type=int, metavar="N", help="serve on this port (default: any that is free)"
+        "--html", type=path, metavar="FILE", help="write one HTML file instead of serving"
+    )
+    parser.add_argument(
+        "--port", type=int, metavar="N", help="serve on this port (default: any free port)"
     )
     parser.add_argument("--open", action="store_true", help="open the page in the browser")
 
@@ -45,7 +47,7 @@ def handle(args: argparse.Namespace) -> int:
     from intercode.results.view import Library
 
     if args.html and args.port is not None:
-        raise UsageError("--port is for the page that is served: leave it out with --html")
+        raise UsageError("--port cannot be used with --html, which serves nothing")
     library = Library(args.paths)
     if args.html:
         return _write(library, args)

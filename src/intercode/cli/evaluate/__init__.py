@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from intercode.cli.evaluate.options import add_options, read_settings
+from intercode.cli.output import log
 from intercode.core.config import make_config
 from intercode.core.errors import BudgetError, InterCodeError, TooManyErrorsError, UsageError
 
@@ -76,7 +76,7 @@ def _run(values: dict[str, Any], dry: bool, file: str | Path | None) -> int:
     try:
         run_plan(plan)
     except KeyboardInterrupt:
-        _log(f"\nstopped; the same settings with `--out {plan.out}` play the rest")
+        log(f"\nstopped; the same settings with `--out {plan.out}` play the rest")
         raise
     except (BudgetError, TooManyErrorsError) as e:
         stopped = e
@@ -85,9 +85,9 @@ def _run(values: dict[str, Any], dry: bool, file: str | Path | None) -> int:
     print(f"Trajectories: {plan.trajectories_file}\nSettings:     {plan.out / 'run.json'}")
     errors = plan.episode_errors()
     if errors:
-        _log(_error_summary(errors, plan.out))
+        log(_error_summary(errors, plan.out))
     if stopped is not None:
-        _log(_stop_message(stopped, plan))
+        log(_stop_message(stopped, plan))
         return STOPPED
     return ERRORS_LEFT if errors else 0
 
@@ -98,7 +98,7 @@ def _print_finished(plan: Plan) -> None:
     before = samples - len(plan.pending_samples())
     if before:
         what = "tasks" if plan.config.epochs == 1 else "episodes"
-        _log(f"{before} of {samples} {what} are finished already in {plan.out}")
+        log(f"{before} of {samples} {what} are finished already in {plan.out}")
 
 
 def _stop_message(error: InterCodeError, plan: Plan) -> str:
@@ -131,14 +131,14 @@ def _run_grid(values: dict[str, Any], file: Path | None, dry: bool) -> int:
     grid = read_grid(values, out, str(file or "the settings"))
     if dry:
         return _dry_run_grid(grid)
-    results = run_grid(grid, log=_log)
+    results = run_grid(grid, log=log)
     if any(out.glob("*/trajectories.jsonl")):
         print(report.render(report.build([out])))
     states = [result.state for result in results]
     summary = ", ".join(f"{n} {state}" for state, n in Counter(states).items())
     print(f"{len(results)} runs in {out}: {summary}")
     if set(states) - {"done"}:
-        _log("The same command plays what is missing.")
+        log("The same command plays what is missing.")
     worst = {"failed": FAILED, "stopped": STOPPED, "errors": ERRORS_LEFT}
     return next((status for state, status in worst.items() if state in states), 0)
 
@@ -151,12 +151,8 @@ def _dry_run_grid(grid: Grid) -> int:
     for cell, plan in make_plans(grid):
         if isinstance(plan, InterCodeError):
             failed += 1
-            _log(f"{cell.name} cannot be played: {plan}")
+            log(f"{cell.name} cannot be played: {plan}")
         else:
             estimates.append(dry_run.print_estimate(plan, cell.name))
     dry_run.print_total(estimates)
     return FAILED if failed else 0
-
-
-def _log(message: str) -> None:
-    print(message, file=sys.stderr)

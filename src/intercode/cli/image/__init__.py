@@ -1,4 +1,4 @@
-"""``intercode image``: root file systems that tasks run on."""
+"""``intercode image``: builds, fetches, lists and removes images (root file systems)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from intercode.cli.image import build_image, inventory
+from intercode.cli.output import log
 from intercode.core.errors import SandboxUnavailableError
 
 if TYPE_CHECKING:
@@ -19,19 +20,19 @@ EXAMPLE = """\
 examples:
   intercode image list
   intercode image build nl2bash
-      the image that NL2Bash is meant for; needs mmdebstrap and a Debian archive
+      builds the image of NL2Bash; needs mmdebstrap and a Debian archive
   intercode image build ./my-task
-      a directory with a recipe.toml or a Dockerfile; no daemon is needed
+      builds from a directory with a recipe.toml or a Dockerfile; needs no daemon
   intercode image pull registry:docker.io/library/debian:bookworm-slim
   intercode image import docker-archive:/tmp/saved.tar mine
-      keeps it as image:mine, also when the archive is gone
+      stores it as image:mine, also after the archive is deleted
   intercode image show image:mine
   intercode image remove image:mine
   intercode image prune
 
-An image is used by its name: --image recipe:nl2bash, --image image:mine. A root file system that
-you have already is --image tar:/path.tar or --image dir:/path, what Docker or Podman saved
---image docker-archive:/path.tar or --image oci:/path."""
+Other commands take the name of an image: --image recipe:nl2bash, --image image:mine. They also take
+a root file system (tar:/path.tar, dir:/path) and what Docker or Podman saved
+(docker-archive:/path.tar, oci:/path)."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,27 +43,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     build = parts.add_parser("build", help="build an image from a recipe or a Dockerfile")
     build_image.add_arguments(build)
-    pull = parts.add_parser("pull", help="fetch an image from a registry, or what changed in it")
-    pull.add_argument("name", metavar="HOST/NAME[:TAG]", help="with or without registry: before it")
-    pull.add_argument("--http", action="store_true", help="speak to this registry without TLS")
-    keep = parts.add_parser("import", help="keep an image under a name of your own")
+    pull = parts.add_parser("pull", help="fetch an image from a registry, or update it")
+    pull.add_argument(
+        "name", metavar="HOST/NAME[:TAG]", help="the image, with or without registry: in front"
+    )
+    pull.add_argument("--http", action="store_true", help="use this registry without TLS")
+    keep = parts.add_parser("import", help="store an image under a name of your own")
     keep.add_argument("spec", metavar="SPEC", help="any image, such as docker-archive:/saved.tar")
-    keep.add_argument("name", metavar="NAME", help="it is image:NAME from then on")
-    listed = parts.add_parser("list", help="images that are here, recipes, and what they take")
-    listed.add_argument("--json", action="store_true", help="as JSON, sizes in bytes")
-    show = parts.add_parser("show", help="all that is known of an image")
-    show.add_argument("name", metavar="SPEC", help="as `intercode image list` has it")
+    keep.add_argument("name", metavar="NAME", help="the image is then image:NAME")
+    listed = parts.add_parser("list", help="list stored images and recipes with their sizes")
+    listed.add_argument("--json", action="store_true", help="print JSON, with sizes in bytes")
+    show = parts.add_parser("show", help="print everything that is known of an image")
+    show.add_argument("name", metavar="SPEC", help="as in `intercode image list`")
     remove = parts.add_parser("remove", help="remove an image")
-    remove.add_argument("name", metavar="SPEC", help="as `intercode image list` has it")
-    prune = parts.add_parser("prune", help="give back the disk of what nobody needs")
+    remove.add_argument("name", metavar="SPEC", help="as in `intercode image list`")
+    prune = parts.add_parser("prune", help="delete from disk what is not in use")
     prune.add_argument(
         "--all", action="store_true",
-        help="images too that can be unpacked or fetched again by their name",
+        help="also images that can be unpacked or fetched again by their name",
     )  # fmt: skip
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Do what was asked for."""
+    """Run the sub-command."""
     done = {
         "build": build_image.handle,
         "pull": _pull,
@@ -87,7 +90,7 @@ def _pull(args: argparse.Namespace) -> int:
         os.environ[HTTP_REGISTRIES_VARIABLE] = (
             f"{before},{reference.host}" if before else reference.host
         )
-    image = registry.pull(text, cache_root(), _log, force=True)
+    image = registry.pull(text, cache_root(), log, force=True)
     print(f"{image.name}\t{image.digest}")
     return 0
 
@@ -98,7 +101,7 @@ def _import(args: argparse.Namespace) -> int:
     from intercode.sandbox.images.oci import saved_images
 
     image = saved_images.import_image(
-        on_demand.resolve_or_build(args.spec, _log), args.name, cache_root()
+        on_demand.resolve_or_build(args.spec, log), args.name, cache_root()
     )
     print(f"{image.name}\t{image.digest}")
     return 0
@@ -116,10 +119,10 @@ def _remove(args: argparse.Namespace) -> int:
         for path in (built, built.with_suffix(".json")):
             found = path.is_file() or found
             path.unlink(missing_ok=True)
-    for made in inventory.built_images(name):
+    for image in inventory.built_images(name):
         from intercode.sandbox.images.build.built_images import delete_built_image
 
-        delete_built_image(made)
+        delete_built_image(image)
         found = True
     gone = pruning.remove_image(cache, name, inventory.paths_in_use())
     if not found and gone is None:
@@ -136,7 +139,7 @@ def _remove(args: argparse.Namespace) -> int:
 
 
 def _engines() -> Iterator[Engine]:
-    """Docker and Podman, as far as they answer."""
+    """Yield Docker and Podman, if they answer."""
     from intercode.sandbox.container import engine
 
     for name in engine.ENGINE_NAMES:
@@ -150,11 +153,11 @@ def _prune(args: argparse.Namespace) -> int:
     from intercode.sandbox.images.cache import prune as pruning
 
     cache = cache_root()
-    for made in inventory.orphaned_images():
+    for image in inventory.orphaned_images():
         from intercode.sandbox.images.build.built_images import delete_built_image
 
-        delete_built_image(made)
-        print(f"removed {made.spec}, whose source is gone")
+        delete_built_image(image)
+        print(f"removed {image.spec}, whose source is deleted")
     done = pruning.prune(cache, inventory.paths_in_use(), everything=args.all)
     for name in done.images:
         print(f"removed {name}")
@@ -163,7 +166,3 @@ def _prune(args: argparse.Namespace) -> int:
             print(f"{len(gone)} images removed from {engine.name}")
     print(f"{done.trees} trees and files removed, {inventory.format_size(done.bytes)} given back")
     return 0
-
-
-def _log(line: str) -> None:
-    print(line, file=sys.stderr)

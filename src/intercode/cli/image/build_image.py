@@ -1,24 +1,25 @@
-"""``intercode image build``: recipes and Dockerfiles become images."""
+"""``intercode image build``: builds images from recipes and Dockerfiles."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from intercode.cli.output import log
 from intercode.core.errors import UsageError
 
 EXAMPLE = """\
 examples:
   intercode image build nl2bash
-      the image that NL2Bash is meant for; needs mmdebstrap and a Debian archive
+      builds the image of NL2Bash; needs mmdebstrap and a Debian archive
   intercode image build my-task/recipe.toml
   intercode image build my-task --from ubuntu:24.04=tar:/noble.tar
-      the Dockerfile of that directory, without a daemon
+      builds the Dockerfile of that directory, without a daemon
   intercode image build my-task --engine docker
 
-Printed is what --image takes; of a packaged recipe, whose --image is recipe:NAME, the tar."""
+The command prints the name to give to --image. For a packaged recipe, whose name is recipe:NAME, it
+prints the path of the tar archive."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,10 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--mirror", action="append", default=[], metavar="URL",
         help="Debian archive to install from ({date} stands for the recipe's day); may be repeated",
     )  # fmt: skip
-    parser.add_argument("--force", action="store_true", help="also when it is built already")
+    parser.add_argument(
+        "--force", action="store_true", help="build it again if it is built already"
+    )
     parser.add_argument(
         "--from", dest="table", action="append", default=[], metavar="NAME=SPEC",
-        help="the image that a name in FROM stands for; may be repeated",
+        help="the image to use for a name in FROM; may be repeated",
     )  # fmt: skip
     parser.add_argument(
         "--build-arg", action="append", default=[], metavar="NAME=VALUE",
@@ -44,12 +47,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--target", metavar="STAGE", help="the Dockerfile's stage to build")
     parser.add_argument(
-        "--engine", choices=("docker", "podman"), help="have a Dockerfile built by this engine"
+        "--engine", choices=("docker", "podman"), help="build the Dockerfile with this engine"
     )
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Build, and tell what --image takes."""
+    """Build the image and print its name."""
     print(_build(args))
     return 0
 
@@ -60,18 +63,18 @@ def _build(args: argparse.Namespace) -> str:
     kind = spec.partition(":")[0]
     if kind != "dockerfile" and (any(chosen) or args.target or args.engine):
         raise UsageError(
-            f"{args.name} is no Dockerfile: --from, --build-arg, --target and --engine go with one"
+            f"{args.name} is not a Dockerfile: --from, --build-arg, --target and --engine need one"
         )
     if args.engine:
         return _build_with_engine(args, Path(spec.partition(":")[2]), chosen[1])
     if spec == f"recipe:{args.name}" and "/" not in args.name:
         from intercode.sandbox.images.recipes.mmdebstrap import build_recipe
 
-        return str(build_recipe(args.name, args.mirror, _log, force=args.force))
+        return str(build_recipe(args.name, args.mirror, log, force=args.force))
     from intercode.sandbox.images.build.on_demand import resolve_or_build
 
     image = resolve_or_build(
-        spec, _log, aliases=chosen[0], args=chosen[1], target=args.target, mirrors=args.mirror,
+        spec, log, aliases=chosen[0], args=chosen[1], target=args.target, mirrors=args.mirror,
         force=args.force,
     )  # fmt: skip
     special = any(chosen) or args.target or args.mirror
@@ -84,18 +87,16 @@ def _build_with_engine(args: argparse.Namespace, path: Path, given: dict[str, st
     from intercode.sandbox.images.dockerfile.build import locate_dockerfile
 
     if args.table:
-        raise UsageError("--from goes with builds without an engine, which has its own images")
+        raise UsageError("--from cannot be used with --engine, which uses its own images")
     file, context = locate_dockerfile(path)
-    made = build_with_engine(
-        file, context, _log, args=given, target=args.target, engine=args.engine
-    )
+    made = build_with_engine(file, context, log, args=given, target=args.target, engine=args.engine)
     spec = f"docker-archive:{made}"
-    resolve_or_build(spec, _log)
+    resolve_or_build(spec, log)
     return spec
 
 
 def image_spec(name: str) -> str:
-    """The image specification that a name or a path on the command line means.
+    """Return the image specification of a name or a path on the command line.
 
     Raises UsageError for a path that is neither a recipe nor a Dockerfile.
     """
@@ -113,7 +114,7 @@ def image_spec(name: str) -> str:
 
 
 def name_value_pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """``NAME=VALUE`` texts as a dictionary. Raises UsageError for one without a value."""
+    """Parse ``NAME=VALUE`` texts. Raises UsageError for a text that is not of this form."""
     found = {}
     for text in texts:
         name, mark, value = text.partition("=")
@@ -121,7 +122,3 @@ def name_value_pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
             raise UsageError(f"{option} {text}: write {option} NAME=VALUE")
         found[name] = value
     return found
-
-
-def _log(line: str) -> None:
-    print(line, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""``intercode image list`` and ``show``: what is in the cache."""
+"""``intercode image list`` and ``show``: the images in the cache."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def print_images(args: argparse.Namespace) -> int:
-    """Print every image, a line each, and what else the cache holds."""
+    """Print a line for each image, and what else the cache contains."""
     from intercode.core.paths import cache_root
 
     cache = cache_root()
@@ -26,19 +26,19 @@ def print_images(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps(rows, indent=1))
         return 0
-    wide = max([len(row["name"]) for row in rows] + [4])
-    print(f"{'NAME':<{wide}}  {'DIGEST':<12}  {'SIZE':>8}  CREATED")
+    width = max([len(row["name"]) for row in rows] + [4])
+    print(f"{'NAME':<{width}}  {'DIGEST':<12}  {'SIZE':>8}  CREATED")
     for row in rows:
         digest = row["digest"].partition(":")[2][:12]
         when = time.strftime("%Y-%m-%d", time.localtime(row["created"])) if row["created"] else ""
         size = format_size(row["size"]) if row["digest"] else "-"
-        print(f"{row['name']:<{wide}}  {digest:<12}  {size:>8}  {when or row['note']}")
+        print(f"{row['name']:<{width}}  {digest:<12}  {size:>8}  {when or row['note']}")
     print(f"\n{_other_usage(cache)}")
     return 0
 
 
 def print_image(args: argparse.Namespace) -> int:
-    """Print all that is known of one image as JSON."""
+    """Print everything that is known of one image as JSON."""
     from intercode.core.paths import cache_root
     from intercode.sandbox.images.recipes import packaged
 
@@ -47,20 +47,20 @@ def print_image(args: argparse.Namespace) -> int:
     rows = [row for row in _image_rows(cache) if row["name"] == name]
     if not rows:
         raise _unknown_image(name, [row["name"] for row in _image_rows(cache)])
-    facts = dict(rows[0])
+    row = dict(rows[0])
     if name.startswith("recipe:") and name.removeprefix("recipe:") in packaged.recipe_names():
         known = packaged.load_recipe(name.removeprefix("recipe:"))
-        facts |= {"description": known.description, "suite": known.suite, "date": known.date}
-        facts |= {"packages": list(known.packages), **_recipe_build(known.name, cache)}
-    print(json.dumps(facts, indent=1))
+        row |= {"description": known.description, "suite": known.suite, "date": known.date}
+        row |= {"packages": list(known.packages), **_recipe_build(known.name, cache)}
+    print(json.dumps(row, indent=1))
     return 0
 
 
 def _unknown_image(name: str, known: list[str]) -> UsageError:
     if ":" in name and not name.startswith(("recipe:", "image:")):
         return UsageError(
-            f"{name!r} is not in the cache under this name: what is, tells `intercode image list`; "
-            "an image comes in when it is first used, or by `intercode image import SPEC NAME`"
+            f"{name!r} is not in the cache under this name (see `intercode image list`); an "
+            "image is stored when it is first used, or by `intercode image import SPEC NAME`"
         )
     return (
         unknown_name_error("image", name, known)
@@ -75,31 +75,32 @@ def _recipe_build(name: str, cache: Path) -> dict[str, Any]:
     record = packaged.built_path(name, cache).with_suffix(".json")
     if not record.is_file():
         return {}
-    told = json.loads(record.read_text("utf-8"))
-    return {"archive": told["digest"], "pinned": told["pinned"], "differences": told["differences"]}
+    values = json.loads(record.read_text("utf-8"))
+    keys = {"archive": "digest", "pinned": "pinned", "differences": "differences"}
+    return {key: values[name] for key, name in keys.items()}
 
 
 def _image_rows(cache: Path) -> Iterator[dict[str, Any]]:
-    """What is shown of each image: unpacked here, built here, recipes that are neither."""
+    """Yield a row for each image: unpacked ones, built ones, and recipes that are neither."""
     from intercode.sandbox.images.cache import prune, records
     from intercode.sandbox.images.recipes import packaged
 
     seen = set()
     for record in records.all_records(cache):
         seen.add(record.name)
-        place = cache / "layers" / record.tree
+        root = cache / "layers" / record.tree
         yield {
             "name": record.name, "digest": record.digest, "created": record.unpacked_at,
-            "size": prune.disk_usage(place), "path": str(place), "note": "",
+            "size": prune.disk_usage(root), "path": str(root), "note": "",
             "tree": record.tree, "source": record.source, "env": dict(record.env),
             "cwd": record.cwd,
         }  # fmt: skip
-    for made_ in built_images():
-        if made_.spec not in seen:
-            seen.add(made_.spec)
+    for built in built_images():
+        if built.spec not in seen:
+            seen.add(built.spec)
             yield {
-                **asdict(made_), "name": made_.spec, "created": made_.built_at, "note": "",
-                "path": str(made_.path),
+                **asdict(built), "name": built.spec, "created": built.built_at, "note": "",
+                "path": str(built.path),
             }  # fmt: skip
     for name in packaged.recipe_names():
         if f"recipe:{name}" not in seen:
@@ -113,14 +114,14 @@ def _image_rows(cache: Path) -> Iterator[dict[str, Any]]:
 
 
 def built_images(name: str | None = None) -> list[BuiltImage]:
-    """Images that were built here from a recipe of somebody's own or a Dockerfile."""
+    """Return the images that were built from a recipe file or a Dockerfile."""
     from intercode.sandbox.images.build.built_images import built_images
 
     return [one for one in built_images() if name in (None, one.spec)]
 
 
 def orphaned_images() -> list[BuiltImage]:
-    """Images that were built here from a file that is gone, so that nobody can ask for them."""
+    """Return the images whose recipe or Dockerfile is deleted, so that they cannot be requested."""
     found = []
     for one in built_images():
         kind, _, path = one.spec.partition(":")
@@ -130,7 +131,7 @@ def orphaned_images() -> list[BuiltImage]:
 
 
 def paths_in_use() -> set[str]:
-    """What images that were built here need, as paths in the cache."""
+    """Return the paths in the cache that built images need."""
     from intercode.sandbox.images.oci.assemble import tree_key
 
     steps = {f"built/{step}" for one in built_images() for step in one.steps}
@@ -138,7 +139,7 @@ def paths_in_use() -> set[str]:
 
 
 def format_size(size: int) -> str:
-    """A number of bytes for people."""
+    """Format a number of bytes."""
     value, units = float(size), ["B", "KB", "MB", "GB"]
     while value >= 1000 and len(units) > 1:
         value, units = value / 1000, units[1:]
@@ -146,9 +147,9 @@ def format_size(size: int) -> str:
 
 
 def _other_usage(cache: Path) -> str:
-    """What the cache holds beside images."""
+    """Return the sizes of what the cache contains beside images."""
     from intercode.sandbox.images.cache import prune
 
     parts = [("downloads", "blobs"), ("set-up of tasks and steps of builds", "built")]
-    told = [f"{what} {format_size(prune.disk_usage(cache / home))}" for what, home in parts]
-    return f"In {cache}: {', '.join(told)} (intercode image prune)."
+    sizes = [f"{what} {format_size(prune.disk_usage(cache / home))}" for what, home in parts]
+    return f"In {cache}: {', '.join(sizes)} (intercode image prune)."

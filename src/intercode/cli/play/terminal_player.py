@@ -24,7 +24,7 @@ HELP = """\
   skip      leave this task (your turns are recorded, as not submitted)
   quit      stop; the current task is not recorded
   help      print this list{aside}
-{more}Everything else is run as {title}. To run one of these words as code, put a space before it."""
+{more}Everything else is run as {title}. Put a space before one of these words to run it as code."""
 AGENT_HELP = """\
 With an agent:
   Enter     run what the agent proposes

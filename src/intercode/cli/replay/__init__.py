@@ -1,5 +1,5 @@
-"""``intercode replay``: re-execute recorded episodes and compare every observation and reward, or
-go on from one of their steps in another way."""
+"""``intercode replay``: executes recorded episodes again and compares every observation and reward,
+or branches off from one of their steps."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from intercode.cli.output import episode_progress
 from intercode.cli.parser import add_key_value_option, path, positive_int, positive_seconds
 from intercode.cli.replay import branch
 from intercode.core.config import parse_key_values
@@ -23,20 +24,20 @@ if TYPE_CHECKING:
 EXAMPLE = """\
 examples:
   intercode replay runs/starter-gold-2026-01-31
-      is every observation, reward and hash the same again? the first step that is not is named
+      compares every observation, reward and hash, and names the first step that differs
   intercode replay RUN --episode starter/files/3 --edit 2='ls -a'
-      step 2 (counted from 1) is another action, the rest is played as recorded
+      replaces step 2 (counted from 1) by another action and plays the rest as recorded
   intercode replay RUN --episode ID --from 2 --agent try-again --model PROVIDER/NAME
-      two steps as recorded, then the agent plays on
+      plays two steps as recorded, then lets the agent continue
   intercode replay --profile original --image recipe:nl2bash --network host LOG.json
 
-FILE is a run's directory, a .jsonl of trajectories, or a log in the authors' format. Without the
-options below an episode is re-executed as its record says that it was obtained. Exit status: 1
-where an episode of ours did not come again; for the authors' logs 0, the table tells."""
+FILE is a run's directory, a .jsonl of trajectories, or a log in the authors' format. By default an
+episode is executed under its recorded conditions; the options below override them. Exit status: 1
+if an episode that InterCode recorded differs. For the authors' logs it is 0; see the table."""
 
 
 NOT_EQUAL = 1
-"""Exit status when an episode of ours did not come again."""
+"""Exit status if an episode that InterCode recorded differs."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,14 +47,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", help="standard, or original for the authors' behaviour")
     parser.add_argument("--image", help="host, dir:PATH, tar:PATH or recipe:NAME")
     parser.add_argument("--network", help="none or host (default: as recorded, else none)")
-    parser.add_argument("--dataset", help="where the record does not tell: name[:subset] or file")
+    parser.add_argument("--dataset", help="if it is not recorded: name[:subset] or file")
     parser.add_argument(
         "--timeout",
         type=positive_seconds,
         help="seconds per action (default: as recorded, else 10)",
     )
     parser.add_argument(
-        "--parallel", type=positive_int, default=2, help="episodes side by side (2)"
+        "--parallel", type=positive_int, default=2, help="episodes at the same time (default 2)"
     )
     add_key_value_option(parser, "env")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
@@ -66,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def handle(args: argparse.Namespace) -> int:
-    """Replay, print, and write the differences."""
+    """Replay the episodes, print the results, and write the differences."""
     from intercode.evaluation.replay import log_replay
     from intercode.results import report
 
@@ -76,9 +77,7 @@ def handle(args: argparse.Namespace) -> int:
     )  # fmt: skip
     if branch.is_requested(args):
         return branch.handle(args, options)
-    reports = log_replay.replay_logs(
-        args.files, options, _progress if sys.stderr.isatty() else _no_progress
-    )
+    reports = log_replay.replay_logs(args.files, options, episode_progress())
     if args.out is not None:
         _write(args.out, reports)
     if args.json:
@@ -90,7 +89,7 @@ def handle(args: argparse.Namespace) -> int:
 
 
 def _print_native_results(reports: Sequence[ReplayReport]) -> None:
-    """What the replay of our own episodes has shown."""
+    """Print the results for the episodes that InterCode recorded."""
     for report in reports:
         if not report.native:
             continue
@@ -101,20 +100,11 @@ def _print_native_results(reports: Sequence[ReplayReport]) -> None:
             print(branch.indent(branch.format_difference(check)))
         hashed = sum(bool(step.recorded_hashes) for step in report.steps)
         also = f", {hashed} with hashes" if hashed else " (no hashes recorded)"
-        shown = f"{report.episodes} episodes, {len(report.steps)} steps{also}"
+        counts = f"{report.episodes} episodes, {len(report.steps)} steps{also}"
         if not report.native_mismatches:
-            print(f"EQUAL    {report.file}: {shown}: every observation, reward and hash again")
+            print(f"EQUAL    {report.file}: {counts}: every observation, reward and hash is equal")
         elif not report.deterministic:
             print("         not recorded as deterministic: see `intercode eval --deterministic`")
-
-
-def _no_progress(_done: int, _total: int) -> None:
-    pass
-
-
-def _progress(done: int, total: int) -> None:
-    end = "\n" if done == total else ""
-    print(f"\r{done}/{total} episodes", end=end, file=sys.stderr, flush=True)
 
 
 def _as_json(report: ReplayReport) -> dict[str, Any]:
@@ -152,7 +142,7 @@ def _table(reports: Sequence[ReplayReport]) -> Table:
         rows.append(_row("all", reports))
     return Table(
         "replay",
-        "Re-executed steps that equal their record (%; rewards to 0.01)",
+        "Executed steps that equal their record (%; rewards to 0.01)",
         (
             "file", "episodes", "steps", "observations", "rewards",
             "stable steps", "stable obs.", "stable rewards", "success", "replayed",

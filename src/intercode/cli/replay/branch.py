@@ -1,4 +1,4 @@
-"""``intercode replay --edit`` and ``--from``: an episode that goes on differently."""
+"""``intercode replay --edit`` and ``--from``: branches off from a recorded episode."""
 
 from __future__ import annotations
 
@@ -21,21 +21,25 @@ _ACTION_SHOWN = 60
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The arguments of a branch."""
-    group = parser.add_argument_group("go on in another way (saved as a run of its own)")
+    """Add the arguments of a branch."""
+    group = parser.add_argument_group("branching (saved as a new run)")
     group.add_argument(
-        "--episode", metavar="ID", help="which: an episode's id or its task's (needed for several)"
+        "--episode",
+        metavar="ID",
+        help="id of the episode or of its task (needed if there are several)",
     )
     group.add_argument(
         "--edit", type=_edit, action="append", default=[], metavar="K=COMMAND",
-        help="take this action as step K, counted from 1; may be given several times",
+        help="replace the action of step K, counted from 1; may be given several times",
     )  # fmt: skip
     group.add_argument(
         "--from", dest="after", type=_step, metavar="K",
         help="execute K steps as recorded, then branch (default: up to the first edit)",
     )  # fmt: skip
-    group.add_argument("--agent", metavar="NAME|PKG:CLASS", help="who plays on (see `eval`)")
-    group.add_argument("--model", metavar="PROVIDER/NAME", help="the model that the agent asks")
+    group.add_argument(
+        "--agent", metavar="NAME|PKG:CLASS", help="the agent that continues (see `eval`)"
+    )
+    group.add_argument("--model", metavar="PROVIDER/NAME", help="the model of the agent")
     group.add_argument("--base-url", metavar="URL", help="address of the model's endpoint")
     group.add_argument("--agent-option", action="append", default=[], metavar="K=V")
     group.add_argument("--max-turns", type=positive_int, metavar="N", help="steps in all")
@@ -50,17 +54,17 @@ def _edit(text: str) -> tuple[int, str]:
 
 def _step(text: str) -> int:
     if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of steps")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of steps")
     return int(text)
 
 
 def is_requested(args: argparse.Namespace) -> bool:
-    """Whether the command line asks for a branch."""
+    """Return whether the arguments ask for a branch."""
     return bool(args.edit) or args.after is not None or args.agent is not None
 
 
 def handle(args: argparse.Namespace, options: ReplayOptions) -> int:
-    """Branch, save, and print what changed."""
+    """Branch off, save the new episode, and print what changed."""
     from intercode.evaluation.replay.branching import BranchOptions, branch
 
     asked = BranchOptions(
@@ -109,7 +113,7 @@ def _format_reward(reward: float | None) -> str:
 
 
 def format_difference(check: StepComparison) -> str:
-    """What differs in a step, in a few lines."""
+    """Describe in a few lines what differs in a step."""
     lines = [f"$ {check.action}"]
     if not check.same_observation:
         lines.append(_diff(check.recorded, check.replayed))
@@ -123,7 +127,7 @@ def format_difference(check: StepComparison) -> str:
 
 
 def indent(text: str) -> str:
-    """Text set in under the line above it."""
+    """Indent a text below the line above it."""
     return "\n".join(f"      {line}" for line in text.splitlines())
 
 

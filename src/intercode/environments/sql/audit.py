@@ -5,42 +5,41 @@ from __future__ import annotations
 import re
 
 from intercode.core.types import Rows, Task
+from intercode.environments.base.audit import CodeRun, CodeRunner, TaskFinding
 from intercode.environments.sql.row_order import (
     has_order_by,
     limit_cuts_tie,
     subqueries,
     without_limit,
 )
-from intercode.evaluation.check.findings import Finding
-from intercode.evaluation.check.task_runs import TaskRun, TaskRunner
 
 _EMPTY_VALUES: frozenset[object] = frozenset({None, 0})
 
 
-def audit_gold(player: TaskRunner, i: int, play: TaskRun) -> list[Finding]:
+def audit_gold(player: CodeRunner, i: int, play: CodeRun) -> list[TaskFinding]:
     """What the result of task ``i``'s gold gives away. ``play`` is a run of the gold."""
     task = player.env.dataset.tasks[i]
     rows = play.state.rows if play.state is not None else None
     if rows is None or task.gold is None:
         return []
-    found: list[Finding] = []
+    found: list[TaskFinding] = []
     if empty := _empty_result_text(rows):
         tables = [name for name in _tables_in_gold(task) if not _has_rows(player, i, name)]
         if tables:
             what = (
                 f"{empty}, because {', '.join(tables)} {'is' if len(tables) == 1 else 'are'} empty"
             )
-            found.append(Finding(task.id, "empty-table", what))
+            found.append(TaskFinding(task.id, "empty-table", what))
         else:
-            found.append(Finding(task.id, "vacuous", empty))
+            found.append(TaskFinding(task.id, "vacuous", empty))
     if _limit_cuts_tie(player, i, task.gold, rows):
-        found.append(Finding(task.id, "tie-at-limit", "rows beside the last one are left out"))
+        found.append(TaskFinding(task.id, "tie-at-limit", "rows beside the last one are left out"))
     if len(rows) > 1 and not has_order_by(task.gold):
-        found.append(Finding(task.id, "open-order", f"{len(rows)} rows"))
+        found.append(TaskFinding(task.id, "open-order", f"{len(rows)} rows"))
     return found
 
 
-def _limit_cuts_tie(player: TaskRunner, i: int, gold: str, rows: Rows) -> bool:
+def _limit_cuts_tie(player: CodeRunner, i: int, gold: str, rows: Rows) -> bool:
     """Whether LIMIT cuts a tie in the gold or in one of its subqueries that can stand alone."""
 
     def ask(statement: str) -> Rows | None:
@@ -67,10 +66,10 @@ def _tables_in_gold(task: Task) -> list[str]:
     return [name for name in task.data.get("schema", {}) if name.lower() in words]
 
 
-def _has_rows(player: TaskRunner, i: int, table: str) -> bool:
+def _has_rows(player: CodeRunner, i: int, table: str) -> bool:
     return bool(_run_statement(player, i, f"SELECT 1 FROM `{table}` LIMIT 1"))
 
 
-def _run_statement(player: TaskRunner, i: int, statement: str) -> Rows | None:
+def _run_statement(player: CodeRunner, i: int, statement: str) -> Rows | None:
     state = player.run(i, statement).state
     return None if state is None else state.rows

@@ -1,4 +1,4 @@
-"""Proves a dataset: every gold runs and scores 1, twice alike, and doing nothing does not."""
+"""Checks a dataset: each gold scores 1 and does the same twice; doing nothing scores less."""
 
 from __future__ import annotations
 
@@ -20,22 +20,25 @@ from intercode.core.types import (
     Task,
 )
 from intercode.datasets.load_cache import environment_for_options
+from intercode.environments.base.audit import TaskFinding
 from intercode.environments.base.gold_cache import nondeterminism_reason
 from intercode.evaluation.check import stable_golds
 from intercode.evaluation.check.findings import (
     FAULT_KINDS,
     CheckReport,
-    Finding,
     SearchCounts,
     findings_in_output,
 )
 from intercode.evaluation.check.sandbox_search import search_sandboxes
+from intercode.evaluation.check.stable_golds import StableGolds
 from intercode.evaluation.check.task_runs import TaskRun, TaskRunner, task_runners
 
-RESULT_AUDITS = Registry("look at golds of", {"sql": "intercode.environments.sql.audit:audit_gold"})
-"""By environment: what gives findings from a run of a gold."""
+AUDIT_RULES = Registry(
+    "audit rule of environment", {"sql": "intercode.environments.sql.audit:audit_gold"}
+)
+"""The audit rule of each environment that has one; see environments/base/audit.py."""
 _MIN_SECONDS_BETWEEN_RUNS = 1.1
-"""Seconds between the two runs of a gold at least: what prints the time gives itself away."""
+"""Shortest time between the two runs of a gold, so that a gold that prints the time differs."""
 
 
 def check(
@@ -50,14 +53,16 @@ def check(
     env_options: Mapping[str, Any] = EMPTY_MAPPING,
     sandbox: str = "auto",
 ) -> CheckReport:
-    """Play every gold of a dataset twice, and nothing once, look for golds and for the programs
-    that are needed in fresh boxes (see inside.py), and report what is wrong.
+    """Check the tasks of a dataset and return what is wrong with them.
 
-    ``keep``: what golds leave that are proven steady is kept for later episodes (``standard`` on
-    an image without a network; see environments/base/gold_cache.py).
-    ``timeout`` is what a gold may take, in seconds, like any action. ``env_options`` are settings
-    of the environment's own, such as SqlEnv's ``engine``. Raises UnknownNameError and
-    UsageError for a dataset or image that is not there; the box failing is a finding.
+    Runs every gold twice, scores each task once without any action, and searches fresh sandboxes
+    for golds and for the programs that the dataset needs (see sandbox_search.py).
+
+    ``cache_golds`` stores the results of golds that did the same twice in the gold cache, for later
+    episodes (see environments/base/gold_cache.py). ``timeout`` limits each gold, in seconds.
+    ``env_options`` are settings of the environment, such as SqlEnv's ``engine``. Raises
+    UnknownNameError and UsageError for a dataset or an image that does not exist. A sandbox that
+    fails is a finding.
     """
     chosen = dataset
     if isinstance(chosen, str):
@@ -66,64 +71,71 @@ def check(
         raise UsageError(f"parallel is {parallel}; it must be at least 1")
     settings = {"profile": profile, "image": image, "network": network, "timeout": timeout}
     settings |= {"sandbox": sandbox, **env_options}
-    rows = [_TaskCheck(i, task) for i, task in enumerate(chosen.tasks)]
-    facts, inside, searched = _run_passes(chosen, settings, parallel, rows)
-    steady = {row.index: shown for row in rows if cache_golds and (shown := row.stable) is not None}
-    kept = stable_golds.cache_stable(chosen, settings, parallel, steady) if steady else 0
-    found = [*_static_findings(chosen), *(f for row in rows for f in row.findings), *inside]
-    order = {row.task.id: row.index for row in reversed(rows)}
-    found.sort(key=lambda f: order[f.task])
+    checks = [_TaskCheck(i, task) for i, task in enumerate(chosen.tasks)]
+    metadata, search_findings, search = _run_passes(chosen, settings, parallel, checks)
+    stable = {c.index: golds for c in checks if cache_golds and (golds := c.stable) is not None}
+    cached = stable_golds.cache_stable(chosen, settings, parallel, stable) if stable else 0
+    findings = [*_static_findings(chosen), *(f for c in checks for f in c.findings)]
+    findings += search_findings
+    order = {c.task.id: c.index for c in reversed(checks)}
+    findings.sort(key=lambda f: order[f.task])
     return CheckReport(
         chosen.name,
         len(chosen),
-        tuple(f for f in found if f.kind in FAULT_KINDS),
-        tuple(f for f in found if f.kind not in FAULT_KINDS),
-        facts,
-        {row.task.id: row.first_run.fingerprint for row in rows if row.first_run is not None},
-        kept,
-        searched,
+        tuple(f for f in findings if f.kind in FAULT_KINDS),
+        tuple(f for f in findings if f.kind not in FAULT_KINDS),
+        metadata,
+        {c.task.id: c.first_run.fingerprint for c in checks if c.first_run is not None},
+        cached,
+        search,
     )
-
-
-def _run_passes(
-    dataset: Dataset, settings: Mapping[str, Any], parallel: int, rows: Sequence[_TaskCheck]
-) -> tuple[Mapping[str, Any], list[Finding], SearchCounts]:
-    """All passes over all rows. What the environment is, and what was seen inside fresh boxes."""
-    golds = {row.index: row for row in rows if row.task.gold is not None}
-    with task_runners(dataset, settings, parallel) as over:
-        facts = over(lambda player, _: player.env.result_metadata(), [0])[0]
-        over(lambda player, i: _with_retry(player, golds[i], _first_pass), golds)
-        time.sleep(_MIN_SECONDS_BETWEEN_RUNS if golds else 0.0)
-        over(lambda player, i: _with_retry(player, golds[i], _second_pass), golds)
-        if dataset.environment in RESULT_AUDITS:
-            over(lambda player, i: _with_retry(player, golds[i], _audit_pass), golds)
-        return facts, *search_sandboxes(over, dataset)
 
 
 def compare_with_baseline(
     report: CheckReport, fingerprints: Mapping[str, str], name: str
 ) -> CheckReport:
-    """The report, with a fault for each gold that did something else in an earlier check."""
+    """Return the report with a fault for each gold whose fingerprint differs from the baseline's.
+
+    ``name`` is that of the baseline, for the messages.
+    """
     changed = tuple(
-        Finding(task, "volatile", f"differs from what it did in {name}")
-        for task, seen in report.fingerprints.items()
-        if fingerprints.get(task, seen) != seen
+        TaskFinding(task, "volatile", f"differs from what it did in {name}")
+        for task, fingerprint in report.fingerprints.items()
+        if fingerprints.get(task, fingerprint) != fingerprint
     )
     return replace(report, faults=report.faults + changed)
 
 
-class _TaskCheck:
-    """A task, what was found on it, and what its gold did at first."""
+def _run_passes(
+    dataset: Dataset, settings: Mapping[str, Any], parallel: int, checks: Sequence[_TaskCheck]
+) -> tuple[Mapping[str, Any], list[TaskFinding], SearchCounts]:
+    """Run all passes, which add their findings to ``checks``.
 
-    def __init__(self, i: int, task: Task) -> None:
-        self.index, self.task, self.solution = i, task, task.solution or ""
-        self.findings: list[Finding] = []
+    Returns the metadata of the environment, and what was found by searching fresh sandboxes.
+    """
+    golds = {check.index: check for check in checks if check.task.gold is not None}
+    with task_runners(dataset, settings, parallel) as run_all:
+        metadata = run_all(lambda runner, _: runner.env.result_metadata(), [0])[0]
+        run_all(lambda runner, i: _with_retry(runner, golds[i], _first_pass), golds)
+        time.sleep(_MIN_SECONDS_BETWEEN_RUNS if golds else 0.0)
+        run_all(lambda runner, i: _with_retry(runner, golds[i], _second_pass), golds)
+        if dataset.environment in AUDIT_RULES:
+            run_all(lambda runner, i: _with_retry(runner, golds[i], _audit_pass), golds)
+        return metadata, *search_sandboxes(run_all, dataset)
+
+
+class _TaskCheck:
+    """The check of one task: its findings and the runs of its gold."""
+
+    def __init__(self, index: int, task: Task) -> None:
+        self.index, self.task, self.solution = index, task, task.solution or ""
+        self.findings: list[TaskFinding] = []
         self.first_run: TaskRun | None = None
         self.second_run: TaskRun | None = None
 
     @property
-    def stable(self) -> stable_golds.StableGolds | None:
-        """What the golds have left in both passes, where that was the same and nothing is wrong."""
+    def stable(self) -> StableGolds | None:
+        """The results of the golds, if both passes gave the same and found no fault."""
         if (
             self.first_run is None
             or self.second_run is None
@@ -133,118 +145,121 @@ class _TaskCheck:
         return stable_golds.compare_runs(self.first_run, self.second_run, len(self.task.golds))
 
     def add_finding(self, kind: str, detail: str) -> None:
-        """One more finding, once."""
-        finding = Finding(self.task.id, kind, detail)
+        """Add a finding, unless it is there already."""
+        finding = TaskFinding(self.task.id, kind, detail)
         if finding not in self.findings:
             self.findings.append(finding)
 
-    def require_success(self, kind: str, what: str, play: TaskRun) -> None:
-        """A finding unless a solution came to its end and scored 1."""
-        if play.score is None:
+    def require_success(self, kind: str, what: str, run: TaskRun) -> None:
+        """Add a finding of this kind unless the run scored 1."""
+        if run.score is None:
             self.add_finding("time-out", f"{what} was not done in time")
-        elif play.score.value < SUCCESS_THRESHOLD:
-            parts = ", ".join(f"{k} {v:.3g}" for k, v in play.score.parts.items())
-            self.add_finding(kind, f"{what} scored {play.score.value:.3f} ({parts})")
+        elif run.score.value < SUCCESS_THRESHOLD:
+            parts = ", ".join(f"{k} {v:.3g}" for k, v in run.score.parts.items())
+            self.add_finding(kind, f"{what} scored {run.score.value:.3f} ({parts})")
 
 
 def _with_retry(
-    player: TaskRunner, row: _TaskCheck, work: Callable[[TaskRunner, _TaskCheck], None]
+    runner: TaskRunner, check: _TaskCheck, run_pass: Callable[[TaskRunner, _TaskCheck], None]
 ) -> None:
-    """One pass over one task; a box that fails gets a second chance."""
-    kept = list(row.findings)
-    for chance in (1, 2):
+    """Run one pass over one task, a second time if the sandbox fails."""
+    before = list(check.findings)
+    for attempt in (1, 2):
         try:
-            work(player, row)
+            run_pass(runner, check)
             break
         except GoldError as e:
-            row.add_finding("fails", str(e))
+            check.add_finding("fails", str(e))
             break
         except DataError as e:
-            row.add_finding("no-files", str(e))
+            check.add_finding("no-files", str(e))
             break
         except InfrastructureError as e:
-            row.findings = list(kept)
-            if chance == 2:
-                row.add_finding("sandbox-failed", f"{type(e).__name__}: {e}")
+            check.findings = list(before)
+            if attempt == 2:
+                check.add_finding("sandbox-failed", f"{type(e).__name__}: {e}")
 
 
-def _first_pass(player: TaskRunner, row: _TaskCheck) -> None:
-    """The gold runs, scores 1, and prints no error."""
-    play = player.run(row.index, row.solution)
-    row.require_success("gold-below-1", "the gold", play)
-    if play.timed_out:
+def _first_pass(runner: TaskRunner, check: _TaskCheck) -> None:
+    """Check that the gold runs, scores 1 and prints no error message."""
+    run = runner.run(check.index, check.solution)
+    check.require_success("gold-below-1", "the gold", run)
+    if run.timed_out:
         return
-    row.first_run = play
-    if play.exit_status != 0:
-        row.add_finding(
-            "status-1" if play.exit_status == 1 else "fails", f"exit status {play.exit_status}"
-        )
-    row.findings += findings_in_output(row.task.id, play.output)
+    check.first_run = run
+    if run.exit_status != 0:
+        kind = "status-1" if run.exit_status == 1 else "fails"
+        check.add_finding(kind, f"exit status {run.exit_status}")
+    check.findings += findings_in_output(check.task.id, run.output)
 
 
-def _second_pass(player: TaskRunner, row: _TaskCheck) -> None:
-    """Doing nothing scores less; the gold does the same again; every further gold scores 1."""
-    if row.first_run is None:
+def _second_pass(runner: TaskRunner, check: _TaskCheck) -> None:
+    """Check that doing nothing scores less, that the gold does the same again, and that every
+    further gold scores 1."""
+    if check.first_run is None:
         return
-    start = player.score_after_reset(row.index)
+    start = runner.score_after_reset(check.index)
     if start.success:
-        row.add_finding("noop-scores-1", f"reward {start.value:g} right after reset")
-    play = player.run(row.index, row.solution)
-    if row.first_run.difference(play) and row.first_run.started // 3600 != play.started // 3600:
-        row.first_run = play  # task files get new dates with the hour: compare within it
+        check.add_finding("noop-scores-1", f"reward {start.value:g} right after reset")
+    run = runner.run(check.index, check.solution)
+    if check.first_run.difference(run) and check.first_run.started // 3600 != run.started // 3600:
+        check.first_run = run  # task files get new dates with the hour: compare within it
         time.sleep(_MIN_SECONDS_BETWEEN_RUNS)
-        play = player.run(row.index, row.solution)
-    row.second_run = play
-    if difference := row.first_run.difference(play):
-        row.add_finding("volatile", difference + _instability_reason(row.task))
-    if all(f.kind != "gold-below-1" for f in row.findings):
-        row.require_success("gold-below-1", "the gold", play)
-    for n, gold in enumerate(row.task.golds[1:], 1):
-        play = player.run(row.index, gold)
-        row.require_success("also-below-1", f"further gold {n}", play)
-        for f in findings_in_output(row.task.id, play.output):
-            row.add_finding(f.kind, f"further gold {n}: {f.detail}")
-    if not row.findings and _score_fields(player.score_after_reset(row.index)) != _score_fields(
-        start
-    ):
-        row.add_finding("reset-differs", "doing nothing left another state after another reset")
+        run = runner.run(check.index, check.solution)
+    check.second_run = run
+    if difference := check.first_run.difference(run):
+        check.add_finding("volatile", difference + _instability_reason(check.task))
+    if all(f.kind != "gold-below-1" for f in check.findings):
+        check.require_success("gold-below-1", "the gold", run)
+    for number, gold in enumerate(check.task.golds[1:], 1):
+        run = runner.run(check.index, gold)
+        check.require_success("also-below-1", f"further gold {number}", run)
+        for f in findings_in_output(check.task.id, run.output):
+            check.add_finding(f.kind, f"further gold {number}: {f.detail}")
+    if not check.findings:
+        again = runner.score_after_reset(check.index)
+        if _score_fields(again) != _score_fields(start):
+            check.add_finding(
+                "reset-differs", "doing nothing left another state after another reset"
+            )
+
+
+def _audit_pass(runner: TaskRunner, check: _TaskCheck) -> None:
+    """Add what the audit rule of the environment finds."""
+    if check.first_run is not None and check.first_run.state is not None:
+        rule = AUDIT_RULES.load(runner.env.name)
+        for finding in rule(runner, check.index, check.first_run):
+            check.add_finding(finding.kind, finding.detail)
 
 
 def _instability_reason(task: Task) -> str:
-    """What in a task's golds may make them differ from run to run."""
+    """Return why a task's golds may differ from run to run; empty if nothing shows."""
     codes = (*task.golds, task.setup or "")
-    return next(
-        (f"; {why}" for code in codes if (why := nondeterminism_reason(code, task.cwd))), ""
-    )
-
-
-def _audit_pass(player: TaskRunner, row: _TaskCheck) -> None:
-    """What the environment's own look at the gold's result shows."""
-    if row.first_run is not None and row.first_run.state is not None:
-        for found in RESULT_AUDITS.load(player.env.name)(player, row.index, row.first_run):
-            row.add_finding(found.kind, found.detail)
+    reasons = (nondeterminism_reason(code, task.cwd) for code in codes)
+    return next((f"; {reason}" for reason in reasons if reason), "")
 
 
 def _score_fields(score: Score) -> tuple[object, ...]:
     return score.value, dict(score.parts), dict(score.details)
 
 
-def _static_findings(dataset: Dataset) -> Iterator[Finding]:
-    """What shows without running anything."""
+def _static_findings(dataset: Dataset) -> Iterator[TaskFinding]:
+    """Find empty queries, missing golds and duplicates, without running anything."""
     seen: dict[tuple[object, ...], int] = {}
     for n, task in enumerate(dataset.tasks):
         keys: list[tuple[object, ...]] = [("duplicate-id", task.id)]
         if task.query.strip():
-            asked = " ".join(task.query.split()).lower()
-            keys.append(("duplicate-query", task.files, task.database, asked))
+            normalized = " ".join(task.query.split()).lower()
+            keys.append(("duplicate-query", task.files, task.database, normalized))
         else:
-            yield Finding(task.id, "empty-query", "the query is empty")
+            yield TaskFinding(task.id, "empty-query", "the query is empty")
         if task.gold is None:
-            yield Finding(task.id, "no-gold", "there is no gold to play")
+            yield TaskFinding(task.id, "no-gold", "there is no gold to play")
         else:
             kind = "duplicate-gold" if task.database is None else "same-gold"
             keys.append((kind, task.files, task.database, task.setup, task.gold.strip()))
         for key in keys:
             first = seen.setdefault(key, n)
             if first != n:
-                yield Finding(task.id, str(key[0]), f"as {dataset.tasks[first].id}, task {first}")
+                detail = f"as {dataset.tasks[first].id}, task {first}"
+                yield TaskFinding(task.id, str(key[0]), detail)

@@ -1,46 +1,52 @@
-"""What `check` finds: faults by kind, and what the output of a gold gives away."""
+"""The report of ``check``: kinds of findings, their tables and their JSON form."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+from intercode.core.types import to_jsonable
+from intercode.environments.base.audit import TaskFinding
+from intercode.environments.base.gold_cache import ENABLE_VARIABLE
+from intercode.results.tables import Cell, Table
 
 FAULT_KINDS = {
-    "empty-query": "the task asks for nothing",
+    "empty-query": "the query of the task is empty",
     "no-gold": "the task has no solution",
     "duplicate-id": "another task has the same id",
-    "duplicate-query": "an earlier task on the same files asks the same",
+    "duplicate-query": "an earlier task on the same files has the same query",
     "duplicate-gold": "an earlier task on the same files has the same solution",
-    "time-out": "the gold does not end in the time that an action has",
+    "time-out": "the gold does not end within the time limit of an action",
     "fails": "the gold ends with an exit status above 1, or cannot be run or scored",
     "missing-program": "the gold names a program that the image lacks",
-    "missing-file": "the gold names a file that is not there",
-    "not-permitted": "the gold may not do what it tries",
-    "network": "the gold needs a network that is not there",
+    "missing-file": "the gold names a file that does not exist",
+    "not-permitted": "the gold lacks a permission",
+    "network": "the gold needs a network, and there is none",
     "gold-below-1": "the gold, played by an agent, does not score 1",
     "also-below-1": "a further gold, played by an agent, does not score 1",
     "noop-scores-1": "doing nothing scores 1",
     "volatile": "the gold gives another result when it runs again",
-    "reset-differs": "two episodes do not begin alike",
-    "readable": "something of the gold can be read from inside, before the first action",
-    "lacks-program": "the image lacks a program that the dataset names as needed",
-    "empty-table": "the gold gives nothing, and a table that it reads is empty",
-    "tie-at-limit": "LIMIT leaves out rows that the order puts beside one that it keeps",
-    "vacuous": "the gold gives no row, or nothing but 0 or NULL: a wrong statement easily does too",
-    "no-files": "the task's files are not here: this says nothing of the task",
-    "sandbox-failed": "the sandbox failed twice: this says nothing of the task",
+    "reset-differs": "two episodes begin in different states",
+    "readable": "the agent can read a part of the gold before its first action",
+    "lacks-program": "the image lacks a program that the dataset needs",
+    "empty-table": "the gold returns nothing, and a table that it reads is empty",
+    "tie-at-limit": "LIMIT leaves out rows that are tied with a row that it returns",
+    "vacuous": "the gold returns no row, or only 0 or NULL, as many wrong statements do",
+    "no-files": "the task's files are not on this machine: the task could not be checked",
+    "sandbox-failed": "the sandbox failed twice: the task could not be checked",
 }
-"""Faults: a task with one of them is not sound."""
+"""Faults and their meaning. A task with a fault is not sound."""
 
 NOTE_KINDS = {
-    "status-1": "the gold ends with exit status 1, which diff and grep also say `no` with",
-    "flag-in-files": "the flag stands as it is in the task's files: a search for its form finds it",
-    "not-searched": "no search for golds was possible inside: the image has no GNU grep",
-    "same-gold": "an earlier task asks the same of the same database in other words",
-    "open-order": "the gold gives several rows and orders none, so that their order does not count",
+    "status-1": "the gold ends with exit status 1, which diff and grep return for `no` as well",
+    "flag-in-files": "the task's files contain the flag in plain text, where a search finds it",
+    "not-searched": "the sandbox could not be searched for golds: the image has no GNU grep",
+    "same-gold": "an earlier task on the same database has the same gold",
+    "open-order": "the gold returns several rows without ORDER BY: their order does not count",
 }
-"""What is worth a look and no fault by itself."""
+"""Kinds of findings that are worth knowing and are not faults, and their meaning."""
 
 _OUTPUT_PATTERNS = tuple(
     (kind, re.compile(pattern, re.MULTILINE))
@@ -56,17 +62,8 @@ _OUTPUT_PATTERNS = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing found on one task. ``kind`` is one of KINDS or NOTES."""
-
-    task: str
-    kind: str
-    detail: str
-
-
-@dataclass(frozen=True, slots=True)
 class SearchCounts:
-    """Fresh boxes that were looked through, and texts that were looked for or were too short."""
+    """Counts of the fresh sandboxes searched, of the texts searched for, and of those too short."""
 
     sandboxes: int = 0
     texts: int = 0
@@ -82,18 +79,18 @@ class SearchCounts:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What was found on a dataset.
+    """The result of checking a dataset.
 
-    ``facts`` name what it was found with (see ``InterCodeEnv.facts``). ``prints`` hold a
-    fingerprint of what each gold did, to compare two checks with; a gold that did not end has none.
-    ``kept`` counts the tasks whose golds are proven steady, so that episodes need not run them.
-    ``searched`` is what was looked for in fresh boxes.
+    ``metadata`` is that of the environment (see ``InterCodeEnv.result_metadata``).
+    ``fingerprints`` has a digest of the run of each gold that ended, to compare two checks.
+    ``cached_tasks`` counts the tasks whose golds were stored in the gold cache. ``search`` counts
+    what was searched for in fresh sandboxes.
     """
 
     dataset: str
     tasks: int
-    faults: tuple[Finding, ...] = ()
-    notes: tuple[Finding, ...] = ()
+    faults: tuple[TaskFinding, ...] = ()
+    notes: tuple[TaskFinding, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
     fingerprints: Mapping[str, str] = field(default_factory=dict)
     cached_tasks: int = 0
@@ -106,26 +103,85 @@ class CheckReport:
 
     @property
     def unsound(self) -> tuple[str, ...]:
-        """Ids of the tasks that have a fault, each once, in the dataset's order."""
+        """The ids of the tasks that have a fault, each once, in the dataset's order."""
         return tuple(dict.fromkeys(f.task for f in self.faults))
 
     def counts(self) -> dict[str, int]:
-        """How many tasks have a fault of each kind, in the order of KINDS."""
+        """Return how many tasks have a fault of each kind, in the order of FAULT_KINDS."""
         pairs = {(f.kind, f.task) for f in self.faults}
         totals = {kind: sum(k == kind for k, _ in pairs) for kind in FAULT_KINDS}
         return {kind: n for kind, n in totals.items() if n}
 
 
-def findings_in_output(task: str, output: str) -> list[Finding]:
-    """What error messages in a gold's output say, one finding a kind."""
-    found: dict[str, Finding] = {}
-    for kind, sign in _OUTPUT_PATTERNS:
-        match = sign.search(output)
+def findings_in_output(task: str, output: str) -> list[TaskFinding]:
+    """Return findings for the error messages in a gold's output, at most one of each kind."""
+    found: dict[str, TaskFinding] = {}
+    for kind, pattern in _OUTPUT_PATTERNS:
+        match = pattern.search(output)
         if match and not (kind == "missing-file" and "missing-program" in found):
-            found.setdefault(kind, Finding(task, kind, _shorten(match.group())))
+            found.setdefault(kind, TaskFinding(task, kind, _shorten(match.group())))
     return list(found.values())
 
 
-def _shorten(text: str, most: int = 160) -> str:
+def _shorten(text: str, length: int = 160) -> str:
     line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return line if len(line) <= length else f"{line[: length - 1]}…"
+
+
+def report_tables(report: CheckReport) -> list[Table]:
+    """Return a table of the kinds of faults, and tables of all faults and notes."""
+    sound = report.tasks - len(report.unsound)
+    conditions = ", ".join(
+        f"{name} {report.metadata[name]}"
+        for name in ("profile", "dataset_hash", "image", "image_digest", "network")
+        if report.metadata.get(name)
+    )
+    kinds: list[tuple[Cell, ...]] = [("sound", sound, "no fault was found")]
+    kinds += [(kind, n, FAULT_KINDS[kind]) for kind, n in report.counts().items()]
+    summary = Table(
+        "check",
+        f"{report.dataset}: {sound} of {report.tasks} tasks are sound",
+        ("kind", "tasks", "meaning"),
+        tuple(kinds),
+        notes=tuple(filter(None, (conditions, _search_note(report), _cache_note(report)))),
+    )
+    rows = tuple((f.task, f.kind, f.detail) for f in report.faults)
+    notes = tuple((f.task, f.kind, f.detail) for f in report.notes)
+    columns = ("task", "kind", "what")
+    tables = [summary]
+    if rows:
+        tables.append(Table("faults", "Faults", columns, rows))
+    if notes:
+        seen = {f.kind for f in report.notes}
+        meaning = tuple(f"{kind}: {text}" for kind, text in NOTE_KINDS.items() if kind in seen)
+        tables.append(Table("notes", "Not faults by themselves", columns, notes, meaning))
+    return tables
+
+
+def _search_note(report: CheckReport) -> str:
+    search = report.search
+    if not search.sandboxes:
+        return ""
+    short = f"; {search.too_short} are too short to search for" if search.too_short else ""
+    plural = "" if search.sandboxes == 1 else "es"
+    return (
+        f"{search.sandboxes} fresh sandbox{plural} searched for golds, tests and flags: "
+        f"{search.texts} texts{short}"
+    )
+
+
+def _cache_note(report: CheckReport) -> str:
+    if not report.cached_tasks:
+        return ""
+    return (
+        f"the golds of {report.cached_tasks} tasks are stable: for a day, scoring takes their "
+        f"results from the gold cache and does not run them ({ENABLE_VARIABLE}=0 turns that off)"
+    )
+
+
+def report_as_json(report: CheckReport) -> dict[str, Any]:
+    """Return the whole report as JSON types, with its counts and whether it is sound."""
+    return {
+        "dataset": report.dataset, "sound": report.sound, "counts": report.counts(),
+        "unsound": list(report.unsound), **to_jsonable(report),
+    }  # fmt: skip

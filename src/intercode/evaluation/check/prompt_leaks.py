@@ -1,5 +1,7 @@
-"""Whether a prompt of ours holds a task: the authors' demonstrations were tasks of the benchmark,
-and each of those was a recorded win."""
+"""Finds tasks of datasets in the prompts of this package.
+
+The demonstrations in the authors' prompts were tasks of the benchmark, and agents solved them.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,15 @@ from intercode.core.errors import DataError, UsageError
 from intercode.datasets import files
 
 TASK_FIELDS = frozenset({"query", "question", "gold", "also", "text", "code", "sql"})
-"""Keys of a dataset's rows under which a task or its answer stands."""
+"""Keys of a dataset's rows that hold a query or an answer."""
 
 MIN_PHRASE_LENGTH = 12
-"""Characters, blanks made single: what is shorter stands in any text by chance."""
+"""Shorter phrases, counted in characters after normalising blanks, are in any text by chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """A phrase of a dataset that a prompt holds."""
+    """A phrase of a dataset that a prompt contains."""
 
     prompt: str
     source: str
@@ -32,9 +34,10 @@ class Leak:
 
 @dataclass(frozen=True, slots=True)
 class LeakReport:
-    """What was compared with what, and what was found.
+    """The result of a search.
 
-    ``sources`` count the phrases of each dataset or file; ``absent`` says which could not be read.
+    ``sources`` counts the phrases of each dataset or file. ``unavailable`` says why others could
+    not be read.
     """
 
     prompts: tuple[str, ...]
@@ -44,39 +47,39 @@ class LeakReport:
 
 
 def packaged_prompts() -> dict[str, str]:
-    """The text of every prompt in the package, by name."""
+    """Return the text of every prompt in the package, by name."""
     folder = resources.files("intercode.agents").joinpath("prompts")
     found = {p.name: p.read_text(encoding="utf-8") for p in folder.iterdir()}
     return {name: found[name] for name in sorted(found) if name.endswith(".txt")}
 
 
 def find_leaks(prompts: dict[str, str] | None = None, data: Path | None = None) -> LeakReport:
-    """Look for the tasks of every dataset in every prompt, without regard to case and blanks.
+    """Search every prompt for the tasks of every dataset, ignoring case and blanks.
 
-    Looked through are the datasets that can be loaded and every JSON file below ``data`` (None:
-    ``INTERCODE_DATA``). Raises DataError for a file there that is no JSON.
+    The tasks are those of the datasets that can be loaded and of every JSON file below ``data``
+    (None: ``INTERCODE_DATA``). Raises DataError for a file there that is not JSON.
     """
     texts = packaged_prompts() if prompts is None else prompts
-    shown = {name: _normalize(text) for name, text in texts.items()}
+    normalized = {name: _normalize(text) for name, text in texts.items()}
     if data is None and (given := os.environ.get("INTERCODE_DATA")):
         data = Path(given)
     sources: dict[str, int] = {}
-    absent: dict[str, str] = {}
+    unavailable: dict[str, str] = {}
     leaks: list[Leak] = []
-    for source, found in _sources(data, absent):
+    for source, found in _sources(data, unavailable):
         phrases = {p for text in found if len(p := _normalize(text)) >= MIN_PHRASE_LENGTH}
         sources[source] = len(phrases)
-        for name, text in shown.items():
+        for name, text in normalized.items():
             leaks += [Leak(name, source, phrase) for phrase in sorted(phrases) if phrase in text]
-    return LeakReport(tuple(texts), sources, absent, tuple(leaks))
+    return LeakReport(tuple(texts), sources, unavailable, tuple(leaks))
 
 
-def _sources(data: Path | None, absent: dict[str, str]) -> Iterator[tuple[str, list[str]]]:
+def _sources(data: Path | None, unavailable: dict[str, str]) -> Iterator[tuple[str, list[str]]]:
     for name in datasets.datasets:
         try:
             tasks = datasets.load(name).tasks
         except (UsageError, OSError) as e:
-            absent[name] = str(e)
+            unavailable[name] = str(e)
             continue
         yield (
             name,
@@ -86,11 +89,11 @@ def _sources(data: Path | None, absent: dict[str, str]) -> Iterator[tuple[str, l
         try:
             yield str(path), list(_texts(files.read_json(path)))
         except DataError as e:
-            raise DataError(f"{e}: prompts cannot be compared with it") from e
+            raise DataError(f"{e}: the prompts cannot be compared with it") from e
 
 
 def _texts(value: Any, wanted: bool = False) -> Iterator[str]:
-    """Every string at or below a key of FIELDS."""
+    """Yield every string at or below a key of TASK_FIELDS."""
     if isinstance(value, str):
         if wanted:
             yield value

@@ -1,4 +1,7 @@
-"""Keeps the golds that a check has seen to be steady, so that later episodes need not run them."""
+"""Stores the results of stable golds in the gold cache, so that later episodes need not run them.
+
+A gold is stable if a check has run it twice with the same result.
+"""
 
 from __future__ import annotations
 
@@ -21,89 +24,89 @@ from intercode.sandbox.images.build import layer_dates
 from intercode.sandbox.images.build.on_demand import resolve_or_build
 
 _AGE_SECONDS = (40 * 24 + 7) * 3600
-"""Seconds by which the files of a task are older when its golds are run for their dates' sake."""
+"""Seconds by which task files are made older, to test whether a gold depends on their dates."""
 
 
 @dataclass(frozen=True, slots=True)
 class StableGolds:
-    """What two runs of a task's golds have both left, in the same hour since the epoch."""
+    """The same results of two runs of a task's golds, and the hour since the epoch of both."""
 
     hour: int
     golds: tuple[State, ...]
 
 
 def compare_runs(first: TaskRun, second: TaskRun, golds: int) -> StableGolds | None:
-    """What two scored runs have shown, where they are alike and of one hour."""
-    hours = {int(play.started // 3600) for play in (first, second)}
-    alike = len(first.golds) == golds > 0 and first.golds == second.golds
-    return StableGolds(hours.pop(), first.golds) if alike and len(hours) == 1 else None
+    """Return the results of two scored runs if they are equal and from the same hour."""
+    hours = {int(run.started // 3600) for run in (first, second)}
+    equal = len(first.golds) == golds > 0 and first.golds == second.golds
+    return StableGolds(hours.pop(), first.golds) if equal and len(hours) == 1 else None
 
 
 def cache_stable(
-    dataset: Dataset, settings: Mapping[str, Any], parallel: int, shown: Mapping[int, StableGolds]
+    dataset: Dataset, settings: Mapping[str, Any], parallel: int, stable: Mapping[int, StableGolds]
 ) -> int:
-    """Have kept what the golds of these tasks leave, and return of how many tasks they were kept.
+    """Store stable golds, by position in the dataset, and return for how many tasks.
 
-    ``shown`` holds what was seen, by position in the dataset. Where task files are dated anew every
-    hour, the golds run once more on files that are forty days older: only what is still the same
-    is kept for later hours too.
+    Some task files get new dates every hour. Their golds run once more on files that are forty days
+    older. Only results that are the same then are stored for later hours too.
     """
 
-    def kept(player: TaskRunner, i: int, dated: bool) -> bool:
-        return player.cache_golds(i, shown[i].golds, dated, shown[i].hour)
+    def cache(runner: TaskRunner, i: int, dated: bool) -> bool:
+        return runner.cache_golds(i, stable[i].golds, dated, stable[i].hour)
 
-    with task_runners(dataset, settings, parallel) as over:
-        answers = over(partial(kept, dated=True), shown)  # what may not be kept is not run again
-        found = {i: shown[i] for i, is_kept in zip(shown, answers, strict=True) if is_kept}
-        over(
-            partial(kept, dated=False), _stable_with_older_files(dataset, settings, parallel, found)
+    with task_runners(dataset, settings, parallel) as run_all:
+        results = run_all(partial(cache, dated=True), stable)
+        cached = {i: stable[i] for i, ok in zip(stable, results, strict=True) if ok}
+        run_all(
+            partial(cache, dated=False),
+            _stable_with_older_files(dataset, settings, parallel, cached),
         )
-    return len(found)
+    return len(cached)
 
 
 def _stable_with_older_files(
-    dataset: Dataset, settings: Mapping[str, Any], parallel: int, shown: Mapping[int, StableGolds]
+    dataset: Dataset, settings: Mapping[str, Any], parallel: int, stable: Mapping[int, StableGolds]
 ) -> list[int]:
-    """The positions of those tasks whose golds leave the same on older files."""
-    if not shown:
+    """Return the positions of the tasks whose golds have the same results on older files."""
+    if not stable:
         return []
     image = resolve_or_build(str(settings.get("image") or dataset.image))
     with (
-        _with_older_files(dataset, image, shown) as aged,
-        task_runners(aged, settings, parallel) as over,
+        _with_older_files(dataset, image, stable) as aged,
+        task_runners(aged, settings, parallel) as run_all,
     ):
-        same = over(lambda player, i: _leaves_same(player, i, shown[i].golds), shown)
-    return [i for i, is_same in zip(shown, same, strict=True) if is_same]
+        same = run_all(lambda runner, i: _leaves_same(runner, i, stable[i].golds), stable)
+    return [i for i, is_same in zip(stable, same, strict=True) if is_same]
 
 
-def _leaves_same(player: TaskRunner, i: int, golds: tuple[State, ...]) -> bool:
+def _leaves_same(runner: TaskRunner, i: int, golds: tuple[State, ...]) -> bool:
     try:
-        return player.run(i, player.env.dataset.tasks[i].golds[0]).golds == golds
-    except InterCodeError:  # nothing is proven then
+        return runner.run(i, runner.env.dataset.tasks[i].golds[0]).golds == golds
+    except InterCodeError:  # then it is not known to be stable
         return False
 
 
 @contextmanager
 def _with_older_files(dataset: Dataset, image: Image, which: Iterable[int]) -> Iterator[Dataset]:
-    """The dataset with older files below those of its tasks that are dated anew every hour."""
-    made: dict[LayerSpec, LayerSpec] = {}
+    """Yield the dataset with older copies of the files that get new dates every hour."""
+    copies: dict[LayerSpec, LayerSpec] = {}
     home = Path(tempfile.mkdtemp(prefix="aged-", dir=cache_root()))
     home.chmod(0o755)
     try:
         tasks = list(dataset.tasks)
         for i in which:
-            tasks[i] = _task_with_older_files(tasks[i], image, home, made)
+            tasks[i] = _task_with_older_files(tasks[i], image, home, copies)
         yield replace(dataset, tasks=tuple(tasks))
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
 
 def _task_with_older_files(
-    task: Task, image: Image, home: Path, made: dict[LayerSpec, LayerSpec]
+    task: Task, image: Image, home: Path, copies: dict[LayerSpec, LayerSpec]
 ) -> Task:
     for spec in task.files:
-        if spec.shift_dates and spec not in made:
+        if spec.shift_dates and spec not in copies:
             layer = task_layer(replace(spec, shift_dates=False), image)
             old = layer_dates.redated_layer(layer, home, now=time.time() - _AGE_SECONDS)
-            made[spec] = LayerSpec("dir", old.root)
-    return replace(task, files=tuple(made.get(spec, spec) for spec in task.files))
+            copies[spec] = LayerSpec("dir", old.root)
+    return replace(task, files=tuple(copies.get(spec, spec) for spec in task.files))

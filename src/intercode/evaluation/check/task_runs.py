@@ -1,4 +1,4 @@
-"""Plays code in an environment and sees what it left behind, for `check`."""
+"""Runs code on tasks and returns its output, the state it leaves and its score, for ``check``."""
 
 from __future__ import annotations
 
@@ -19,15 +19,17 @@ from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.gold_cache import CachesGolds
 from intercode.environments.base.rewards import RewardFunction
 
-_MAX_LINE = 40  # characters of a line that differs
+_MAX_LINE = 40  # characters shown of a line that differs
 _SEED = 0
-"""Of every episode: a task that is drawn is then the same in all of them."""
+"""The seed of every episode, so that a task that depends on the seed is the same in all."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskRun:
-    """What one run did. ``at``: when, in seconds since the epoch. A run that was stopped at the
-    time-out has neither state nor score."""
+    """The result of one run.
+
+    ``started`` is in seconds since the epoch. A run that timed out has no state and no score.
+    """
 
     started: float
     output: str
@@ -36,25 +38,24 @@ class TaskRun:
     state: State | None = None
     score: Score | None = None
     golds: tuple[State, ...] = ()
-    """What each gold left behind in the box of its own that it was scored with."""
+    """The state that each gold left in a sandbox of its own."""
 
     @property
     def fingerprint(self) -> str:
-        """A fingerprint of everything that must not change from run to run."""
+        """A digest of everything that must be the same in every run."""
         text = repr([self.output, self.exit_status, *_compared_state(self.state)])
         return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
     def difference(self, other: TaskRun) -> str:
-        """What differs from another run, in words, with the first such place; empty where nothing
-        does."""
-        words = []
+        """Describe what differs from another run, with the first place. Empty if nothing does."""
+        parts = []
         if self.output != other.output:
-            words.append(f"output{_first_differing_line(self.output, other.output)}")
+            parts.append(f"output{_first_differing_line(self.output, other.output)}")
         if self.exit_status != other.exit_status:
-            words.append(f"exit status ({self.exit_status}, then {other.exit_status})")
+            parts.append(f"exit status ({self.exit_status}, then {other.exit_status})")
         if _compared_state(self.state) != _compared_state(other.state):
-            words.append(f"what it left behind{_first_differing_path(self.state, other.state)}")
-        return f"{' and '.join(words)} differed between two runs" if words else ""
+            parts.append(f"what it left behind{_first_differing_path(self.state, other.state)}")
+        return f"{' and '.join(parts)} differed between two runs" if parts else ""
 
 
 def _first_differing_line(one: str, other: str) -> str:
@@ -70,29 +71,30 @@ def _first_differing_path(one: State | None, other: State | None) -> str:
     if one is None or other is None:
         return ""
     if one.probe_output != other.probe_output:
-        return f", as its look tells{_first_differing_line(one.probe_output, other.probe_output)}"
+        line = _first_differing_line(one.probe_output, other.probe_output)
+        return f", in the output of its probe{line}"
     paths = sorted(one.files.keys() | other.files.keys())
     found = [path for path in paths if one.files.get(path) != other.files.get(path)]
     return f" ({', '.join(found[:3])}{', ...' if len(found) > 3 else ''})" if found else ""
 
 
 def _checked_score(
-    judge: RewardFunction, name: str, task: Task, agent: State, gold: State
+    reward: RewardFunction, name: str, task: Task, agent: State, gold: State
 ) -> Score:
-    """A score. Raises GoldError where the function, which may be a user's own, gives none."""
+    """Return the score of a reward function. Raises GoldError if it fails or returns no Score."""
     try:
-        score = judge(task, agent, gold)
+        score = reward(task, agent, gold)
     except Exception as e:
-        what = f"{type(e).__name__}: {e}"
-        raise GoldError(f"the reward {name} failed on {task.id}: {what}") from e
+        error = f"{type(e).__name__}: {e}"
+        raise GoldError(f"the reward {name} failed on {task.id}: {error}") from e
     if not isinstance(score, Score):
         kind = type(score).__name__
-        raise GoldError(f"the reward {name} gave {kind} for {task.id}, not an intercode Score")
+        raise GoldError(f"the reward {name} returned {kind} for {task.id}, not an intercode Score")
     return score
 
 
 def _compared_state(state: State | None) -> tuple[object, ...]:
-    """What counts of an end state: where the task has a look of its own, what that tells."""
+    """Return what counts of a final state: the output of the task's probe, if it has one."""
     if state is None:
         return ()
     if state.probe_output:
@@ -102,58 +104,61 @@ def _compared_state(state: State | None) -> tuple[object, ...]:
 
 
 class TaskRunner:
-    """An environment with an eye on the states that its reward function is given."""
+    """Runs code in fresh episodes of one environment, and records the states that are scored."""
 
     def __init__(self, dataset: Dataset, settings: Mapping[str, Any]) -> None:
         self._agent_state: State | None = None
         self._golds: list[State] = []
-        usual: InterCodeEnv = make(dataset.environment, dataset, **settings)
-        judge: RewardFunction = usual.reward_function
+        plain: InterCodeEnv = make(dataset.environment, dataset, **settings)
+        reward: RewardFunction = plain.reward_function
 
-        def watched(task: Task, agent: State, gold: State) -> Score:
+        def recording_reward(task: Task, agent: State, gold: State) -> Score:
             self._agent_state = agent
             self._golds.append(gold)
-            return _checked_score(judge, watched.__qualname__, task, agent, gold)
+            return _checked_score(reward, recording_reward.__qualname__, task, agent, gold)
 
-        watched.__qualname__ = usual.reward_name  # what facts() calls the reward
+        recording_reward.__qualname__ = plain.reward_name  # the name in the metadata
         self.env: InterCodeEnv = make(
-            dataset.environment, dataset, **{**settings, "reward": watched}
+            dataset.environment, dataset, **{**settings, "reward": recording_reward}
         )
         if isinstance(self.env, CachesGolds):
-            self.env.use_gold_cache = False  # what is to be proven is not to be looked up
+            self.env.use_gold_cache = False  # the cache must not answer for what is tested here
 
-    def reset(self, i: int) -> None:
-        """Begin an episode of task ``i``."""
-        self.env.reset(seed=_SEED, options={"task": i})
+    def reset(self, index: int) -> None:
+        """Begin an episode of the task at a position."""
+        self.env.reset(seed=_SEED, options={"task": index})
 
-    def score_after_reset(self, i: int) -> Score:
-        """The score of task ``i`` right after a reset."""
-        self.reset(i)
+    def score_after_reset(self, index: int) -> Score:
+        """Return the score of a task right after a reset."""
+        self.reset(index)
         return self.env.score()
 
-    def run(self, i: int, code: str) -> TaskRun:
-        """Run code as the first action of task ``i``, and score it. Where answers are scored, what
-        it printed is handed in, unless it has handed in one itself."""
-        self.reset(i)
-        at = time.time()
+    def run(self, index: int, code: str) -> TaskRun:
+        """Run code as the first action of a task and score it.
+
+        Where answers are scored, its output is submitted, unless the code itself submitted one.
+        """
+        self.reset(index)
+        started = time.time()
         output, _, done, _, info = self.env.step(code)
         if info["timed_out"]:
-            return TaskRun(at, output, info["exit_code"], True)
+            return TaskRun(started, output, info["exit_code"], True)
         if self.env.expects_answer and not done:
             self.env.submit(output.strip())
         self._golds.clear()
         score = self.env.score()
         golds = tuple(self._golds)
-        return TaskRun(at, output, info["exit_code"], False, self._agent_state, score, golds)
+        return TaskRun(started, output, info["exit_code"], False, self._agent_state, score, golds)
 
-    def cache_golds(self, i: int, golds: Sequence[State], dated: bool, hour: int) -> bool:
-        """Have the environment keep what the golds of task ``i`` leave; see ``CachesGolds``.
+    def cache_golds(self, index: int, golds: Sequence[State], dated: bool, hour: int) -> bool:
+        """Store the results of a task's golds in the gold cache; see ``CachesGolds``.
 
-        ``hour``: the one, since the epoch, in whose dating of the files that was seen.
+        Returns whether they were stored. With ``dated`` they hold for the file dates of one hour
+        only, and are not stored after ``hour``, counted since the epoch.
         """
         if not isinstance(self.env, CachesGolds):
             return False
-        self.env.reset(options={"task": i})
+        self.env.reset(options={"task": index})
         if dated and time.time() // 3600 != hour:
             return False
         return self.env.cache_golds(golds, dated)
@@ -163,22 +168,22 @@ class TaskRunner:
 def task_runners(
     dataset: Dataset, settings: Mapping[str, Any], parallel: int
 ) -> Iterator[Callable[..., list[Any]]]:
-    """A function that runs ``work(player, i)`` for many i, each thread with a player of its own."""
-    all_of_them = [TaskRunner(dataset, settings) for _ in range(parallel)]
+    """Yield a function that calls ``work(runner, i)`` for many i, on threads with a runner each."""
+    runners = [TaskRunner(dataset, settings) for _ in range(parallel)]
     free: queue.SimpleQueue[TaskRunner] = queue.SimpleQueue()
-    for player in all_of_them:
-        free.put(player)
+    for runner in runners:
+        free.put(runner)
 
-    def one(work: Callable[[TaskRunner, int], Any], i: int) -> Any:
-        player = free.get()
+    def run_one(work: Callable[[TaskRunner, int], Any], i: int) -> Any:
+        runner = free.get()
         try:
-            return work(player, i)
+            return work(runner, i)
         finally:
-            free.put(player)
+            free.put(runner)
 
     try:
         with ThreadPoolExecutor(parallel) as threads:
-            yield lambda work, ids: list(threads.map(lambda i: one(work, i), ids))
+            yield lambda work, ids: list(threads.map(lambda i: run_one(work, i), ids))
     finally:
-        for player in all_of_them:
-            player.env.close()
+        for runner in runners:
+            runner.env.close()

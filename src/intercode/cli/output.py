@@ -1,0 +1,34 @@
+"""Output that several commands share: messages on standard error, progress, safe text."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def log(message: str) -> None:
+    """Print a message to standard error."""
+    print(message, file=sys.stderr)
+
+
+def episode_progress() -> Callable[[int, int], None]:
+    """Return a function that prints the progress, or that does nothing without a terminal."""
+    return _print_progress if sys.stderr.isatty() else _ignore_progress
+
+
+def escape_control(text: str) -> str:
+    """Escape the characters that would control the terminal."""
+    text = text.replace("\r\n", "\n")
+    return _CONTROL.sub(lambda m: m.group().encode("unicode_escape").decode(), text)
+
+
+def _print_progress(done: int, total: int) -> None:
+    end = "\n" if done == total else ""
+    print(f"\r{done}/{total} episodes", end=end, file=sys.stderr, flush=True)
+
+
+def _ignore_progress(_done: int, _total: int) -> None:
+    pass
