@@ -12,9 +12,12 @@ from pathlib import Path
 import pytest
 
 from intercode.core.types import FileEntry
-from intercode.environments.base.diffs.change_text import UNKNOWN_STATE, describe_change
+from intercode.environments.base.diffs.file_diffs import (
+    UNKNOWN_STATE,
+    describe_change,
+    unified_hunks,
+)
 from intercode.environments.base.diffs.lower_layers import MAX_FILE_BYTES, PathState, read_lower
-from intercode.environments.base.diffs.unified import unified_hunks
 
 
 def file(data: bytes, mode: int = 0o644) -> PathState:

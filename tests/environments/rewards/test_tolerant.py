@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from intercode.environments.base.output_comparison import (
+from intercode.environments.python.output_comparison import (
     same_output,
     same_value,
     with_integer_keys,

@@ -27,7 +27,6 @@ from intercode.environments.base.snapshots.snapshot import (
     restore_into_new,
 )
 from intercode.environments.base.spaces import FreeText
-from intercode.environments.base.step_info import step_info
 
 if TYPE_CHECKING:
     from intercode.sandbox.determinism import Determinism
@@ -347,3 +346,20 @@ class InterCodeEnv(gym.Env[str, str]):
     def _require_running(self, method: str) -> None:
         if not self._running:
             raise EnvironmentStateError(f"{method} without a running episode: call reset() first")
+
+
+def step_info(
+    task: Task, result: ExecResult, changes: list[str], score: Score | None = None
+) -> dict[str, Any]:
+    """Return the ``info`` of a turn."""
+    info: dict[str, Any] = {
+        "task": task.id,
+        "valid": result.ok,
+        "exit_code": result.exit_code,
+        "timed_out": result.timed_out,
+        "omitted_bytes": result.omitted_bytes,
+        "changes": changes,
+    }
+    if score is not None:
+        info |= {"parts": dict(score.parts), "score": score.value}
+    return info

@@ -1,10 +1,12 @@
-"""Golds that need not run again: `check` has seen them do the same twice, and kept what they leave.
+"""Caches the states that golds reach, so that stable golds need not run again.
 
-An entry is found under everything that it depends on: the gold and its setup, image and layers by
-content, limits, network, session, kernel, and this package's own code as far as it makes and reads
-a box. What reads a clock or the machine is never kept, nor what ran with a network or on an image
-that its digest does not name. A proof is good for a day; one that holds for one dating of the files
-only (see sandbox/images/build/layer_dates.py), for that dating. Entries lie in the cache, out of every box's reach.
+`intercode check` runs each gold twice. If both runs reach the same state, it writes that state to
+the cache. The key of an entry covers everything that the state depends on: gold and setup, content
+of image and layers, limits, network, session, kernel, and the code of this package that creates and
+reads sandboxes. Golds that read a clock or the machine are never cached, nor golds that ran with a
+network or on an image without a digest. An entry is valid for one day. An entry that holds for one
+dating of the files only (see sandbox/images/build/layer_dates.py) is valid for that dating. The
+files lie in the cache directory, which no sandbox can read.
 """
 
 from __future__ import annotations
@@ -29,10 +31,10 @@ from intercode.core.types import FileEntry, State, Task, to_jsonable
 from intercode.sandbox import SandboxSpec
 
 ENABLE_VARIABLE = "INTERCODE_GOLD_CACHE"
-"""An environment variable: 0 turns the cache off."""
+"""The environment variable that disables the cache if its value is 0."""
 MAX_AGE = 24 * 3600.0
-"""Seconds for which a proof is trusted."""
-_MAX_ENTRY_BYTES = 8 << 20  # bytes of an entry: what is larger is cheaper to run again
+"""Seconds for which an entry is valid."""
+_MAX_ENTRY_BYTES = 8 << 20  # running the gold again is cheaper than reading more
 _DIGESTED_PATHS = (
     "core/types",
     "sandbox",
@@ -41,11 +43,9 @@ _DIGESTED_PATHS = (
     "environments/bash/profiles.py",
     "environments/base/gold_cache.py",
 )
-_DIGESTED_FIELDS = (
-    "image",
-    "layers",
-    "upper",
-)  # parts of a specification that their digests stand for
+"""The code on which cached states depend: folders and files of this package."""
+_DIGESTED_FIELDS = ("image", "layers", "upper")
+"""Fields of a specification that the key holds as digests."""
 _NONDETERMINISTIC_CODE = re.compile(
     r"""(?:(?<![\w./%-])|(?<=bin/))(?:date|n?cal|uptime|who|last|lastlog|ps|p?top|pstree|pgrep|pidof|free|df|du
       |vmstat|iostat|lsof|fuser|mount|findmnt|uname|nproc|lscpu|hostid|mktemp|shuf|openssl|uuidgen
@@ -56,36 +56,36 @@ _NONDETERMINISTIC_CODE = re.compile(
       |sort\s+-R|\bls\b[^|;&]*\s-\w*[lgnoicsu]|--full-time|\btree\b[^|;&]*\s-\w*[Dsh]""",
     re.VERBOSE | re.MULTILINE,
 )
-"""Words of code whose result may depend on when, or on what machine, it runs."""
+"""Code whose result may depend on the time or the machine."""
 
 _TREE_WALK = re.compile(
     r"(?<![\w./-])(?:find|tree|ls\s+-\w*R\w*|[ef]?grep\s+(?:-\w+\s+)*-\w*[rR]\w*)(?P<rest>[^|;&]*)"
 )
-"""What reads a tree. From `/` it reads /proc too: what it sees there is a race."""
+"""Commands that read a directory tree. From `/` they also read /proc, which changes meanwhile."""
 _EXPLICIT_PATH = re.compile(r"""["']?(?:~|/[\w.])""")
 
 
 @runtime_checkable
 class CachesGolds(Protocol):
-    """An environment whose golds can be kept. ``cached_golds``: whether it uses what is kept."""
+    """An environment with a cache of golds. ``use_gold_cache``: whether it reads the cache."""
 
     use_gold_cache: bool
 
     def cache_golds(self, states: Sequence[State], current_dates_only: bool) -> bool:
-        """Keep what the current task's golds leave; False where that may not be.
+        """Write the states of the current task's golds. Returns False if they are not cacheable.
 
-        ``dated``: it was seen for the current dating of the files only.
+        ``current_dates_only``: the states hold for the current dating of the files only.
         """
         ...
 
 
 def is_enabled() -> bool:
-    """Whether the cache may be used in this process."""
+    """Return whether the cache is enabled."""
     return os.environ.get(ENABLE_VARIABLE, "1") != "0"
 
 
 def nondeterminism_reason(code: str, cwd: str) -> str:
-    """Why the result of code may depend on when, or where, it runs; empty: nothing shows that."""
+    """Return why the result of code may depend on time or machine. Empty: nothing suggests it."""
     if found := _NONDETERMINISTIC_CODE.search(code):
         return f"it uses {found.group().strip()!r}, which tells the time, the machine or chance"
     if _reads_whole_tree(code, cwd):
@@ -94,7 +94,7 @@ def nondeterminism_reason(code: str, cwd: str) -> str:
 
 
 def is_cacheable(task: Task, spec: SandboxSpec) -> bool:
-    """Whether nothing speaks against keeping a task's golds, once they were seen to be steady."""
+    """Return whether the golds of a task may be cached, provided that they are stable."""
     if not is_enabled() or spec.network != "none" or spec.image.root is None or not task.golds:
         return False
     return not any(
@@ -103,7 +103,7 @@ def is_cacheable(task: Task, spec: SandboxSpec) -> bool:
 
 
 def _reads_whole_tree(code: str, cwd: str) -> bool:
-    """Whether code may read the tree from `/` down."""
+    """Return whether code may read the directory tree from `/` down."""
     for walk in _TREE_WALK.finditer(code):
         words = walk["rest"].split()
         if "/" in words or (cwd == "/" and not any(map(_EXPLICIT_PATH.match, words))):
@@ -112,8 +112,10 @@ def _reads_whole_tree(code: str, cwd: str) -> bool:
 
 
 def contains_current_time(text: str, now: float) -> bool:
-    """Whether a text holds what could be a rendering of this day, hour or minute (in seconds since
-    the epoch): a gold that printed it would print something else tomorrow."""
+    """Return whether a text may contain the current day, hour or minute.
+
+    ``now`` is in seconds since the epoch. A gold that prints the time prints another text tomorrow.
+    """
     marks = {str(int(now))[:5]}
     for moment in (now - 60, now):
         for at in (time.gmtime(moment), time.localtime(moment)):
@@ -122,14 +124,14 @@ def contains_current_time(text: str, now: float) -> bool:
 
 
 def load_golds(task: Task, spec: SandboxSpec, session: str) -> list[State] | None:
-    """What the golds of a task are known to leave, in their order, or None.
+    """Return the cached states of a task's golds in their order, or None.
 
-    What cannot be read, is not whole, or has outlived its proof is removed.
+    Removes an entry that is broken or expired.
     """
     if not is_cacheable(task, spec):
         return None
-    for dated in (False, True):
-        key = _entry_key(task, spec, session, dated)
+    for current_dates_only in (False, True):
+        key = _entry_key(task, spec, session, current_dates_only)
         path = _cache_directory() / f"{_digest(key)}.json"
         try:
             data = path.read_bytes()
@@ -148,9 +150,10 @@ def load_golds(task: Task, spec: SandboxSpec, session: str) -> list[State] | Non
 def save_golds(
     task: Task, spec: SandboxSpec, session: str, states: Sequence[State], current_dates_only: bool
 ) -> bool:
-    """Keep what the golds leave. ``dated``: for the current dating of the files only.
+    """Write the states of a task's golds. ``current_dates_only``: see ``CachesGolds``.
 
-    False where it may not be kept: what reads a clock, what prints the time, what is too large.
+    Returns False if they are not cacheable: golds that read a clock or print the time, and states
+    that are too large.
     """
     now = time.time()
     if not is_cacheable(task, spec) or any(
@@ -158,26 +161,26 @@ def save_golds(
     ):
         return False
     key = _entry_key(task, spec, session, current_dates_only)
-    body = json.dumps({"key": key, "proven": now, "states": [to_jsonable(s) for s in states]})
+    body = json.dumps({"key": key, "verified_at": now, "states": [to_jsonable(s) for s in states]})
     if len(body) > _MAX_ENTRY_BYTES:
         return False
     home = _cache_directory()
     _remove_expired(home, now)
-    fd, half = tempfile.mkstemp(dir=home, prefix=".")
+    fd, temporary = tempfile.mkstemp(dir=home, prefix=".")
     with open(fd, "w", encoding="ascii") as f:
         f.write(f"{_digest(body)}\n{body}")
-    os.replace(half, home / f"{_digest(key)}.json")
+    os.replace(temporary, home / f"{_digest(key)}.json")
     return True
 
 
 def _parse_entry(data: bytes, key: str) -> list[State] | None:
-    """The states of an entry that is whole, of this key and not too old."""
+    """Return the states of an entry, or None if it is broken, expired or of another key."""
     try:
         digest, _, body = data.decode("ascii").partition("\n")
         if digest != _digest(body):
             return None
         entry = json.loads(body)
-        if entry["key"] != key or not 0 <= time.time() - entry["proven"] < MAX_AGE:
+        if entry["key"] != key or not 0 <= time.time() - entry["verified_at"] < MAX_AGE:
             return None
         return [_state_from_row(row) for row in entry["states"]]
     except (ValueError, KeyError, TypeError):
@@ -189,16 +192,16 @@ def _state_from_row(row: Mapping[str, Any]) -> State:
     return State(row["output"], files, cwd=row["cwd"], exit_code=row["exit_code"])
 
 
-def _entry_key(task: Task, spec: SandboxSpec, session: str, dated: bool) -> str:
-    """Everything that a gold's end state depends on, as text."""
+def _entry_key(task: Task, spec: SandboxSpec, session: str, current_dates_only: bool) -> str:
+    """Return a text of everything that the state of a gold depends on."""
     layers = [layer.digest for layer in spec.layers]
-    if not dated:
+    if not current_dates_only:
         layers = [digest.partition("@")[0] for digest in layers]
     others = {
         f.name: repr(getattr(spec, f.name)) for f in fields(spec) if f.name not in _DIGESTED_FIELDS
     }
     return json.dumps({
-        "golds": task.golds, "setup": task.setup, "cwd": task.cwd, "dated": dated,
+        "golds": task.golds, "setup": task.setup, "cwd": task.cwd, "dated": current_dates_only,
         "image": [spec.image.digest, dict(spec.image.env)], "layers": layers, "spec": others,
         "machine": [platform.release(), platform.machine(), os.cpu_count()],
         "session": session, "code": _code_digest(),
@@ -207,7 +210,7 @@ def _entry_key(task: Task, spec: SandboxSpec, session: str, dated: bool) -> str:
 
 @cache
 def _code_digest() -> str:
-    """A digest of the part of this package that makes, fills and reads a box."""
+    """Return a digest of the code of this package that creates, fills and reads sandboxes."""
     home = Path(intercode.__file__).parent
     total = hashlib.sha256(intercode.__version__.encode())
     for name in _DIGESTED_PATHS:

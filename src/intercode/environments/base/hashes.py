@@ -1,4 +1,4 @@
-"""Short fingerprints of what an agent saw and of what it left, by which two runs are compared."""
+"""Short hashes of observations and states, with which two runs are compared."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from intercode.core.types import FileEntry
 
 HASH_LENGTH = 16
-"""Hex digits that are kept of a SHA-256."""
+"""Hexadecimal digits of a hash, the first of a SHA-256."""
 
 _VOLATILE_VARIABLES = (
     "_", "BASHPID", "BASH_ARGC", "BASH_ARGV", "BASH_ARGV0", "BASH_COMMAND", "BASH_COMPAT",
@@ -18,18 +18,21 @@ _VOLATILE_VARIABLES = (
     "EPOCHSECONDS", "FUNCNAME", "GROUPS", "HISTCMD", "LINENO", "PIPESTATUS", "PPID", "RANDOM",
     "SECONDS", "SRANDOM",
 )  # fmt: skip
-"""Variables that bash changes by itself, or makes up when they are looked at."""
+"""Variables that bash changes by itself or computes when they are read."""
 _VOLATILE_DECLARATION = re.compile(rf"declare -[a-zA-Z-]+ ({'|'.join(_VOLATILE_VARIABLES)})(=|$)")
 
 
 def observation_hash(text: str) -> str:
-    """The fingerprint of an observation."""
+    """Return the hash of an observation."""
     return _digest(text)
 
 
 def state_hash(files: Mapping[str, FileEntry], cwd: str, shell: str) -> str:
-    """The fingerprint of a state: what changed of the files but their dates, the directory, and
-    what the shell knows, without the variables that change by themselves."""
+    """Return the hash of a state.
+
+    It covers the changed files except their dates, the working directory, and the variables and
+    functions of the shell except volatile variables.
+    """
     rows = [
         [path, f.kind, f.mode, f.size if f.kind == "file" else 0, f.digest, f.target]
         for path, f in sorted(files.items())
@@ -38,7 +41,7 @@ def state_hash(files: Mapping[str, FileEntry], cwd: str, shell: str) -> str:
 
 
 def without_volatile_variables(shell: str) -> str:
-    """The dump of a shell without the variables that bash itself changes."""
+    """Return the declarations of a shell without those of volatile variables."""
     return "\n".join(line for line in shell.split("\n") if not _VOLATILE_DECLARATION.match(line))
 
 

@@ -1,4 +1,4 @@
-"""The reward of tasks that look at the end state by themselves: how much of it is as the gold's."""
+"""The reward of tasks with a probe: how much of its output is the same as for the gold."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from intercode.core.types import Score, State, Task
 
 
 def probe_similarity(_task: Task, agent: State, gold: State) -> Score:
-    """The share of the lines that the look printed of either state and that it printed of both.
+    """Return the share of the printed lines that both states have in common.
 
-    Lines count as often as they are there, in any order: Σ min / Σ max, and 1 where nothing was
-    printed of either.
+    The lines are compared as multisets, in any order: Σ min / Σ max of their counts. The score is 1
+    if the probe printed nothing for both states. The details list ``missed`` and ``extra`` lines.
     """
     have, want = (Counter(state.probe_output.splitlines()) for state in (agent, gold))
-    whole = (have | want).total()
-    value = (have & want).total() / whole if whole else 1.0
+    total = (have | want).total()
+    value = (have & want).total() / total if total else 1.0
     missed, extra = sorted((want - have).elements()), sorted((have - want).elements())
     return Score(value, {"probe": value}, {"missed": missed, "extra": extra})

@@ -1,4 +1,4 @@
-"""When an environment pays: at the end, after every turn, or turn by turn as differences."""
+"""When an environment pays its reward: at the end, after each turn, or as differences."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ REWARD_MODES = ("final", "per-turn", "delta")
 
 
 class RewardShaper:
-    """The reward that ``step`` returns.
+    """Computes the reward that ``step`` returns.
 
-    ``end``: 0 until the episode ends, then the score. ``every-turn``: the score after each turn.
-    ``difference``: what a turn changed of the score, so that an episode's rewards sum to its final
-    score: potential-based shaping (Ng, Harada & Russell, 1999) with the score as the potential and
-    no discount, which leaves the best policy what it was.
+    ``final``: 0 until the episode ends, then the score. ``per-turn``: the score after each turn.
+    ``delta``: the change of the score in the turn, so that the rewards of an episode sum to its
+    final score. This is potential-based shaping (Ng, Harada & Russell, 1999) with the score as the
+    potential and no discount, which does not change the optimal policy.
     """
 
     def __init__(self, mode: RewardMode) -> None:
@@ -26,17 +26,20 @@ class RewardShaper:
             raise unknown_name_error("reward mode", mode, list(REWARD_MODES))
         self.mode = mode
         self.previous_score = 0.0
-        """The score that the last reward was paid up to; 0 when an episode begins."""
+        """The score after the last paid turn; 0 at the beginning of an episode."""
 
     def reward_after_turn(self, score: Callable[[], Score], info: dict[str, Any]) -> float:
-        """The reward of a turn that did not end the episode; tells ``info`` the score's parts."""
+        """Return the reward of a turn that did not end the episode.
+
+        Adds the score and its parts to ``info``, except in the mode ``final``.
+        """
         if self.mode == "final":
             return 0.0
-        now = score()
-        info["score"], info["parts"] = now.value, dict(now.parts)
-        return self.reward_for(now)
+        current = score()
+        info["score"], info["parts"] = current.value, dict(current.parts)
+        return self.reward_for(current)
 
     def reward_for(self, score: Score) -> float:
-        """The reward for a state with this score."""
-        before, self.previous_score = self.previous_score, score.value
-        return score.value - before if self.mode == "delta" else score.value
+        """Return the reward of a turn after which the state has this score."""
+        previous, self.previous_score = self.previous_score, score.value
+        return score.value - previous if self.mode == "delta" else score.value

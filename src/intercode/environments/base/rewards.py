@@ -1,4 +1,8 @@
-"""Rewards: pure functions of a task, what the agent left behind and what the gold left behind."""
+"""The registry of reward functions.
+
+A reward function is a pure function of the task, the state that the agent reached and the state
+that a gold reached.
+"""
 
 from __future__ import annotations
 

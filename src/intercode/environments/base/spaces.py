@@ -1,4 +1,4 @@
-"""Text spaces that hold any Unicode text up to a length."""
+"""A Gymnasium space of Unicode texts up to a length."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ _SAMPLED = string.ascii_letters + string.digits + " "
 
 
 class FreeText(Text):
-    """Any string of at most ``max_length`` characters.
+    """The space of strings of at most ``max_length`` characters.
 
-    Gymnasium's Text checks every character against a set; ours checks type and length only.
-    ``sample`` draws harmless words: an environment must survive a sampled action.
+    Gymnasium's Text checks each character against a set. This space checks type and length only.
     """
 
     def __init__(self, max_length: int, sample_length: int = 16) -> None:
@@ -25,7 +24,7 @@ class FreeText(Text):
         return isinstance(x, str) and len(x) <= self.max_length
 
     def sample(self, mask: Any = None, probability: Any = None) -> str:  # noqa: ARG002
-        """A random word after ``echo``, so that executing it does no harm."""
+        """Return a random word after ``echo``, which is harmless as an action."""
         word = "".join(
             self.np_random.choice(list(_SAMPLED[:-1]), size=self._sample_length).tolist()
         )

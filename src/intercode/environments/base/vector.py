@@ -1,12 +1,12 @@
-"""Many environments stepped side by side, behind Gymnasium's vector interface.
+"""Steps many environments in parallel behind Gymnasium's vector interface.
 
     envs = intercode.make_vec("bash", num_envs=64, tasks=range(64))
     queries, infos = envs.reset(seed=1)
     observations, rewards, terminated, truncated, infos = envs.step(["ls"] * 64)
 
-A step lasts as long as its slowest action: each environment has a thread, which mostly waits for
-its box. `Gymnasium's own vector environments <https://gymnasium.farama.org/api/vector/>`_ take ours
-as well (AsyncVectorEnv with ``shared_memory=False``).
+A step takes as long as its slowest action. Each environment has a thread, which mostly waits for
+its sandbox. `Gymnasium's vector environments <https://gymnasium.farama.org/api/vector/>`_ take
+InterCode's environments as well (AsyncVectorEnv with ``shared_memory=False``).
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class _StepResult:
-    """What one environment answered, and before that the end of an episode that it has left."""
+class _EnvResult:
+    """The result of one environment. ``final``: the episode's end, in the mode ``SameStep``."""
 
     observation: str
     reward: float
@@ -49,12 +49,12 @@ class _StepResult:
 
 
 class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
-    """``num_envs`` environments of one kind; ``settings`` are those of the single environment.
+    """``num_envs`` environments of one kind. ``settings`` are those of the single environment.
 
-    ``tasks``: what is played, as positions or ids: environment i plays tasks i, i + n, i + 2n, …
-    and then begins again (None: each draws its tasks by its own seed). ``autoreset_mode``: as
-    Gymnasium has it, ``NextStep`` (the default), ``SameStep`` or ``Disabled``. A box that fails
-    costs its own episode only, which ends truncated, with ``error`` in its info.
+    ``tasks``: positions or ids of the tasks. Environment i of n plays the tasks i, i + n, i + 2n, …
+    and then starts over (None: each environment draws tasks with its own seed).
+    ``autoreset_mode``: Gymnasium's ``NextStep`` (the default), ``SameStep`` or ``Disabled``. If a
+    sandbox fails, only its own episode ends: truncated, with ``error`` in its info.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
             raise UsageError(f"num_envs is {num_envs}; it must be at least 1")
         self.autoreset_mode = _parse_autoreset_mode(autoreset_mode)
         first = make(dataset, **settings)
-        chosen = pick_dataset(dataset, first.name)  # read once, not by every environment
+        chosen = pick_dataset(dataset, first.name)  # read once for all environments
         self.envs = [first, *(make(chosen, **settings) for _ in range(num_envs - 1))]
         self.num_envs = num_envs
         self.metadata = {**first.metadata, "autoreset_mode": self.autoreset_mode}
@@ -81,7 +81,7 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
         self.action_space = batch_space(first.action_space, num_envs)
         self.observation_space = batch_space(first.observation_space, num_envs)
         if tasks is not None and not len(tasks):
-            raise UsageError("tasks is empty: name one at least, or leave it out")
+            raise UsageError("tasks is empty: name at least one, or leave it out")
         shares = (
             None
             if tasks is None
@@ -102,8 +102,8 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
     ) -> tuple[tuple[str, ...], dict[str, Any]]:
         """Begin an episode in each environment, or where ``options["reset_mask"]`` is true.
 
-        ``seed``: one for all, to which each adds its position, or one for each.
-        ``options["task"]``: one task for all; ``options["tasks"]``: one for each.
+        ``seed``: a list with one for each environment, or a number to which each adds its position.
+        ``options["task"]``: one task for all. ``options["tasks"]``: a list with one for each.
         """
         options = dict(options or {})
         mask = self._check_mask(options.pop("reset_mask", None))
@@ -112,7 +112,7 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
         seeds = self._per_env("seed", given, lambda i: None if first is None else first + i)
         tasks = self._per_env("tasks", options.pop("tasks", None), lambda _: options.get("task"))
 
-        def begin(i: int) -> _StepResult:
+        def begin(i: int) -> _EnvResult:
             return self._reset_one(i, seeds[i], {**options, "task": tasks[i]})
 
         chosen = [i for i in range(self.num_envs) if mask[i]]
@@ -121,11 +121,11 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
         return tuple(self._last_observations), infos
 
     def step(self, actions: Sequence[str]) -> BatchResult:
-        """One action in each environment, side by side. See ``InterCodeEnv.step``.
+        """Run one action in each environment, in parallel. See ``InterCodeEnv.step``.
 
-        In the mode ``SameStep`` the info of an episode's end is ``final_info``, its observation
-        ``final_obs``; in ``NextStep`` the action after an end is not executed, and a new episode
-        begins in its place.
+        In the mode ``SameStep``, ``final_info`` and ``final_obs`` hold info and observation of an
+        episode's end. In ``NextStep``, the action after an end is not executed, and a new episode
+        begins instead.
         """
         if len(actions) != self.num_envs:
             raise UsageError(f"{len(actions)} actions for {self.num_envs} environments")
@@ -135,17 +135,17 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
         return self._run_batch(range(self.num_envs), lambda i: self._step_one(i, actions[i]))
 
     def render(self) -> tuple[Any, ...]:
-        """What each environment renders."""
+        """Return what each environment renders."""
         return tuple(env.render() for env in self.envs)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Call a method of every environment, or read an attribute of each."""
 
-        def ask(i: int) -> Any:
-            found = getattr(self.envs[i], name)
-            return found(*args, **kwargs) if callable(found) else found
+        def call_one(i: int) -> Any:
+            value = getattr(self.envs[i], name)
+            return value(*args, **kwargs) if callable(value) else value
 
-        return tuple(self._executor.map(ask, range(self.num_envs)))
+        return tuple(self._executor.map(call_one, range(self.num_envs)))
 
     get_attr = call
 
@@ -157,36 +157,36 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
     # ------------------------------------------------------------- internals
     def _reset_one(
         self, i: int, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> _StepResult:
-        """Begin an episode, with the next task of this environment's share unless one is named."""
+    ) -> _EnvResult:
+        """Begin an episode of the named task, else of the next one of this environment's share."""
         options = {k: v for k, v in (options or {}).items() if v is not None}
         if self._tasks is not None and "task" not in options:
             options["task"] = next(self._tasks[i])
         shown, info = self.envs[i].reset(seed=seed, options=options)
-        return _StepResult(shown, 0.0, False, False, info)
+        return _EnvResult(shown, 0.0, False, False, info)
 
-    def _step_one(self, i: int, action: str) -> _StepResult:
+    def _step_one(self, i: int, action: str) -> _EnvResult:
         if self._ended[i] and self.autoreset_mode is AutoresetMode.NEXT_STEP:
             return self._reset_one(i)
         try:
-            done = _StepResult(*self.envs[i].step(action))
+            done = _EnvResult(*self.envs[i].step(action))
         except InfrastructureError as e:
-            done = _StepResult("", 0.0, False, True, {"error": f"{type(e).__name__}: {e}"})
+            done = _EnvResult("", 0.0, False, True, {"error": f"{type(e).__name__}: {e}"})
         if self.autoreset_mode is AutoresetMode.SAME_STEP and (done.terminated or done.truncated):
             final = {"final_obs": done.observation, "final_info": done.info}
             new = self._reset_one(i)
-            return _StepResult(
+            return _EnvResult(
                 new.observation, done.reward, done.terminated, done.truncated, new.info, final
             )
         return done
 
-    def _run_batch(self, which: Sequence[int], work: Callable[[int], _StepResult]) -> BatchResult:
-        """Do the work of some environments side by side, and batch what they answer."""
+    def _run_batch(self, which: Sequence[int], work: Callable[[int], _EnvResult]) -> BatchResult:
+        """Call ``work`` for some environments in parallel, and batch the results."""
         rewards = np.zeros(self.num_envs, dtype=np.float64)
         terminated, truncated = (np.zeros(self.num_envs, dtype=np.bool_) for _ in range(2))
         infos: dict[str, Any] = {}
         running = [self._executor.submit(work, i) for i in which]
-        wait(running)  # also where one of them raises
+        wait(running)  # for all, also if one raises
         for i, future in zip(which, running, strict=True):
             result = future.result()
             self._last_observations[i] = result.observation
@@ -202,27 +202,28 @@ class VectorInterCode(VectorEnv[tuple[str, ...], Sequence[str], Array]):
     def _check_mask(self, mask: Any) -> Array:
         if mask is None:
             return np.ones(self.num_envs, dtype=np.bool_)
-        found = np.asarray(mask)
-        if found.shape != (self.num_envs,) or found.dtype != np.bool_ or not found.any():
+        array = np.asarray(mask)
+        if array.shape != (self.num_envs,) or array.dtype != np.bool_ or not array.any():
             raise UsageError(
-                f"reset_mask has to be {self.num_envs} truth values with a true one, not {mask!r}"
+                f"reset_mask must be {self.num_envs} booleans, at least one true, not {mask!r}"
             )
-        return found
+        return array
 
     def _per_env(
-        self, what: str, given: Sequence[T] | None, default: Callable[[int], T]
+        self, name: str, given: Sequence[T] | None, default: Callable[[int], T]
     ) -> list[T]:
-        """A value for each environment: those given, or the default's."""
+        """Return a value for each environment: those given, else those of ``default``."""
         if given is None:
             return [default(i) for i in range(self.num_envs)]
         if len(given) != self.num_envs:
-            raise UsageError(f"{what}: {len(given)} values for {self.num_envs} environments")
+            raise UsageError(f"{name}: {len(given)} values for {self.num_envs} environments")
         return list(given)
 
 
 def make_vec(environment: str, num_envs: int = 1, **settings: Any) -> VectorInterCode:
-    """Environments by name: ``make_vec("bash", num_envs=64, dataset="nl2bash:fs_1")``; the settings
-    are those of VectorInterCode and of the single environment.
+    """Return environments by name: ``make_vec("bash", num_envs=64, dataset="nl2bash:fs_1")``.
+
+    The settings are those of VectorInterCode and of the single environment.
 
     Raises UnknownNameError for an unknown environment, dataset or subset.
     """
@@ -232,7 +233,7 @@ def make_vec(environment: str, num_envs: int = 1, **settings: Any) -> VectorInte
 bash, code, ctf, python, sql = (
     partial(make_vec, name) for name in ("bash", "code", "ctf", "python", "sql")
 )
-"""What ``gymnasium.make_vec("intercode/Bash-v1", num_envs=…)`` and the like call."""
+"""The vector entry points of ``gymnasium.make_vec("intercode/Bash-v1", num_envs=…)``."""
 
 
 def _parse_autoreset_mode(name: str | AutoresetMode) -> AutoresetMode:

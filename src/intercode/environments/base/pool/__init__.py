@@ -1,11 +1,11 @@
-"""Hundreds of live episodes in one process, for trainers: nobody waits for the slowest.
+"""Keeps hundreds of episodes live in one process, for trainers that step them independently.
 
     async with Pool("bash", size=64, dataset="nl2bash:fs_1", reward_mode="delta") as pool:
         async with pool.episode(task=3, seed=1) as episode:
             while not episode.done:
                 turn = await episode.step(await policy(episode.observation))
 
-``pool.group(task, n)`` begins n episodes from one prepared state, as GRPO wants them.
+``pool.group(task, n)`` begins n episodes in the same state, as GRPO needs them.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class StepResult(NamedTuple):
-    """What a step answers: as ``InterCodeEnv.step``."""
+    """The result of a step, as of ``InterCodeEnv.step``."""
 
     observation: str
     reward: float
@@ -26,11 +26,12 @@ class StepResult(NamedTuple):
 
 
 class Episode:
-    """An episode that holds one of its pool's places until it is closed.
+    """An episode that occupies a slot of its pool until it is closed.
 
-    ``query``: what is asked; ``observation``: what was shown last, at first the query; ``info``: of
-    the last turn; ``reward``: the sum so far; ``turns``: actions so far; ``done``: terminated,
-    truncated, or closed. One step at a time; other episodes go on meanwhile.
+    ``query``: the task's query. ``observation``: the last observation, at first the query.
+    ``info``: that of the last turn. ``reward``: the sum of the rewards. ``turns``: the number of
+    actions. ``done``: terminated, truncated or closed. One call at a time is allowed; other
+    episodes continue meanwhile.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class Episode:
         self.last_used = time.monotonic()
         self._workers, self._release = hands, give_back
         self._running: asyncio.Future[Any] | None = None
-        self._close_reason = ""  # why, where it is
+        self._close_reason = ""  # empty while the episode is open
 
     @property
     def task(self) -> str:
@@ -51,36 +52,37 @@ class Episode:
 
     @property
     def closed(self) -> bool:
-        """Whether its place was given back."""
+        """Whether the episode was closed."""
         return bool(self._close_reason)
 
     @property
     def busy(self) -> bool:
-        """Whether something is under way."""
+        """Whether a call is in progress."""
         return self._running is not None
 
     async def step(self, action: str, timeout: float | None = None) -> StepResult:
         """Run an action, or submit.
 
-        ``timeout``: seconds for all of it, waiting included. When they are over, and when the task
-        that waits is cancelled, the sandbox is freed at once and the episode is over: TimeoutError.
-        Raises EnvironmentStateError after the end, InfrastructureError where the box failed.
+        ``timeout``: seconds for the whole call. When it expires, the sandbox is freed at once, the
+        episode is over, and TimeoutError is raised. Cancelling the call ends the episode in the
+        same way. Raises EnvironmentStateError after the end, and InfrastructureError if the sandbox
+        failed.
         """
         return await self._turn(lambda: self.env.step(action), timeout)
 
     async def submit(self, answer: str | None = None, timeout: float | None = None) -> StepResult:
-        """Hand in; see ``InterCodeEnv.submit`` and ``step``."""
+        """Submit. See ``InterCodeEnv.submit`` and ``step``."""
         return await self._turn(lambda: self.env.submit(answer), timeout)
 
     async def score(self) -> Score:
-        """The reward of the state as it is, which stays as it is; also after the turn limit."""
+        """Return the score of the present state. See ``InterCodeEnv.score``."""
         return await self.run(self.env.score)
 
-    async def close(self, why: str = "it was closed") -> None:
-        """Give the place back; what is under way is ended. May be called again."""
+    async def close(self, reason: str = "it was closed") -> None:
+        """Interrupt a call in progress and free the slot. May be called again."""
         if self._close_reason:
             return
-        self._close_reason, self.done = why, True
+        self._close_reason, self.done = reason, True
         if self._running is not None:
             await self._abandon(self._running)
         else:
@@ -94,7 +96,7 @@ class Episode:
 
     # ------------------------------------------------------------- internals
     async def start(self, work: Callable[[], tuple[str, dict[str, Any]]]) -> None:
-        """Have the environment brought to where the episode begins; the pool does that."""
+        """Bring the environment into the first state of the episode. Called by the pool."""
         self.query, self.info = await self.run(work)
         self.observation = self.query
 
@@ -117,7 +119,7 @@ class Episode:
         return turn
 
     async def run(self, work: Callable[[], T], timeout: float | None = None) -> T:
-        """Have something done in a thread; cancelling ends the episode, as with ``step``."""
+        """Call a function in a thread. Cancelling ends the episode, as with ``step``."""
         if self._close_reason:
             raise EnvironmentStateError(f"the episode is over, as {self._close_reason}")
         if self._running is not None:
@@ -135,7 +137,7 @@ class Episode:
             self._running, self.last_used = None, time.monotonic()
 
     async def _cancel(self, running: asyncio.Future[Any], timeout: float | None) -> None:
-        """Give the episode up in the middle of something."""
+        """End the episode during a call."""
         if not self._close_reason:
             self._close_reason = (
                 f"a step took longer than {timeout} s" if timeout else "a step was cancelled"
@@ -144,14 +146,16 @@ class Episode:
             await self._abandon(running)
 
     async def _abandon(self, running: asyncio.Future[Any]) -> None:
-        """Have the box ended, so that what waits for it comes back, and wait for that. The place is
-        given back then, also where this is cancelled meanwhile."""
+        """End the sandbox, so that the call in progress returns, wait for that, and free the slot.
 
-        def ended(done: asyncio.Future[Any]) -> None:
+        Frees the slot also if this task is cancelled meanwhile.
+        """
+
+        def on_end(done: asyncio.Future[Any]) -> None:
             if not done.cancelled():
-                done.exception()  # it was looked at
+                done.exception()  # marks it as retrieved, or asyncio logs it
             self._release(self)
 
-        running.add_done_callback(ended)
+        running.add_done_callback(on_end)
         self.env.abort()
         await asyncio.shield(asyncio.wait([running]))

@@ -1,4 +1,4 @@
-"""Places for live episodes: so many at once, each taken, given back, and taken again."""
+"""A pool of live episodes of one environment."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ from intercode.environments.base.pool.episode import Episode
 from intercode.environments.base.pool.worker_threads import WorkerThreads
 from intercode.environments.base.snapshots.snapshot import Snapshot
 
-_REAPER_CHECKS = 4  # of the reaper while an episode may be idle
+_CHECKS_PER_TIMEOUT = 4  # for idle episodes
 
 
 class Pool:
-    """At most ``size`` live episodes of one environment; who asks for more waits for a place.
+    """Runs up to ``size`` episodes of one environment. Further episodes wait for a free slot.
 
-    ``idle``: seconds after which an episode in which nothing happens is closed (None: never): a
-    consumer that forgot one, or died of an error, costs no place. ``settings`` are those of the
-    environment, such as ``reward_mode="per-turn"`` for a reward after every turn, or ``recycle=True``.
-    Everything ends with the pool, and with the process that has it, however that ends.
-    Use it in one event loop. Raises UsageError, and as ``intercode.make`` for unknown names.
+    ``idle_timeout``: seconds without a call after which an episode is closed (None: never), so that
+    a consumer that forgot an episode, or failed, does not occupy its slot for good. ``settings``
+    are those of the environment, such as ``reward_mode="per-turn"`` or ``recycle=True``.
+
+    Every episode ends with the pool, and with its process, however that ends. Use a pool in one
+    event loop only. Raises UsageError for an invalid size or timeout, and UnknownNameError as
+    ``intercode.make`` does.
     """
 
     def __init__(
@@ -40,7 +42,7 @@ class Pool:
         **settings: Any,
     ) -> None:
         if size < 1:
-            raise UsageError(f"size is {size}; a pool has a place at least")
+            raise UsageError(f"size is {size}; it must be at least 1")
         if idle_timeout is not None and idle_timeout <= 0:
             raise UsageError(
                 f"idle_timeout is {idle_timeout} s; it must be greater than 0, or None for never"
@@ -50,6 +52,7 @@ class Pool:
         self.dataset = pick_dataset(dataset, first.name)
         self.size, self.idle_timeout = size, idle_timeout
         self.idle_closed = 0
+        """The number of episodes that were closed after ``idle_timeout``."""
         self._make_env: Callable[[], InterCodeEnv] = lambda: make(self.dataset, **settings)
         self._idle_envs = [first]
         self._live_episodes: set[Episode] = set()
@@ -61,19 +64,19 @@ class Pool:
 
     @property
     def live(self) -> int:
-        """Episodes that hold a place."""
+        """The number of episodes that occupy a slot."""
         return len(self._live_episodes)
 
     def result_metadata(self) -> dict[str, Any]:
-        """What every result of this pool's environments has to name."""
+        """Return the metadata that every result of this pool's environments records."""
         env = self._idle_envs[0] if self._idle_envs else next(iter(self._live_episodes)).env
         return env.result_metadata()
 
     # -------------------------------------------------------------- episodes
     async def begin(self, task: int | str | None = None, seed: int | None = None) -> Episode:
-        """A new episode, once there is a place for it; close it when it is no longer needed.
+        """Wait for a free slot and return a new episode. The caller closes it.
 
-        ``task``: a position or an id (None: drawn). Raises as ``InterCodeEnv.reset``.
+        ``task``: a position or an id (None: at random). Raises as ``InterCodeEnv.reset``.
         """
         return (await self.begin_group(task, 1, seed))[0]
 
@@ -81,33 +84,33 @@ class Pool:
     async def episode(
         self, task: int | str | None = None, seed: int | None = None
     ) -> AsyncIterator[Episode]:
-        """``begin``, and ``close`` at the end of the block."""
+        """Call ``begin``, and ``close`` at the end of the block."""
         async with await self.begin(task, seed) as episode:
             yield episode
 
     async def begin_group(
         self, task: int | str | None, n: int, seed: int | None = None, prefix: Sequence[str] = ()
     ) -> list[Episode]:
-        """``n`` episodes of one task with one seed, from one state, once there are places for all:
-        that after ``reset``, or that after the actions in ``prefix``, which run once.
+        """Wait for ``n`` free slots and return episodes of one task and seed, in the same state.
 
-        Raises UsageError where the pool is smaller, and where the prefix ends the episode.
+        That is the state after ``reset``, or after the actions in ``prefix``, which run once.
+        Raises UsageError if the pool is smaller than ``n``, or if the prefix ends the episode.
         """
         if not 1 <= n <= self.size:
             raise UsageError(f"a group of {n} in a pool of {self.size}: make the pool larger")
         episodes = await self._acquire(n)
         try:
-            leader, twins = episodes[0], episodes[1:]
+            leader, followers = episodes[0], episodes[1:]
             await leader.start(_reset_call(leader.env, task, seed))
             for action in prefix:
                 await leader.step(action)
             if leader.done:
-                raise UsageError("the prefix ends the episode: nothing can go on from there")
-            if prefix and twins:
-                await self._copy_leader(leader, twins)
+                raise UsageError("the prefix ends the episode: leave out its last actions")
+            if prefix and followers:
+                await self._copy_leader(leader, followers)
             else:
-                same = leader.task  # where it was drawn, the others do not draw
-                await asyncio.gather(*(e.start(_reset_call(e.env, same, seed)) for e in twins))
+                task = leader.task  # which may have been chosen at random
+                await asyncio.gather(*(e.start(_reset_call(e.env, task, seed)) for e in followers))
         except BaseException:
             await _close_all(episodes)
             raise
@@ -117,7 +120,7 @@ class Pool:
     async def group(
         self, task: int | str | None, n: int, seed: int | None = None, prefix: Sequence[str] = ()
     ) -> AsyncIterator[list[Episode]]:
-        """``begin_group``, and ``close`` for all at the end of the block."""
+        """Call ``begin_group``, and ``close`` for each episode at the end of the block."""
         episodes = await self.begin_group(task, n, seed, prefix)
         try:
             yield episodes
@@ -138,31 +141,30 @@ class Pool:
         if self._idle_closer is not None:
             self._idle_closer.cancel()
         await asyncio.gather(*(e.close("the pool was closed") for e in list(self._live_episodes)))
-        while self._live_episodes:  # those too that someone else began to close
-            await (
-                asyncio.wait(self._ending_episodes)
-                if self._ending_episodes
-                else asyncio.sleep(0.01)
-            )
+        while self._live_episodes:  # also those that other tasks are closing
+            if self._ending_episodes:
+                await asyncio.wait(self._ending_episodes)
+            else:
+                await asyncio.sleep(0.01)
         await asyncio.gather(*(self._workers.submit(env.close) for env in self._idle_envs))
         self._workers.close()
 
     # ------------------------------------------------------------- internals
     async def _acquire(self, n: int) -> list[Episode]:
-        """Wait for so many places, and take them."""
-        taken, envs = 0, list[InterCodeEnv]()
+        """Wait for ``n`` free slots and occupy them."""
+        acquired, envs = 0, list[InterCodeEnv]()
         try:
-            async with self._acquire_lock:  # two groups would else wait for each other's places
-                while taken < n:
+            async with self._acquire_lock:  # else two groups could wait for each other's slots
+                while acquired < n:
                     await self._slots.acquire()
-                    taken += 1
+                    acquired += 1
             if self._closed:
                 raise EnvironmentStateError("the pool is closed")
             while len(envs) < n:
                 envs.append(self._idle_envs.pop() if self._idle_envs else self._make_env())
         except BaseException:
             self._idle_envs += envs
-            for _ in range(taken):
+            for _ in range(acquired):
                 self._slots.release()
             raise
         if self.idle_timeout is not None and self._idle_closer is None:
@@ -171,39 +173,37 @@ class Pool:
         self._live_episodes.update(episodes)
         return episodes
 
-    async def _copy_leader(self, leader: Episode, twins: Sequence[Episode]) -> None:
-        """Bring the twins to where the leader is."""
+    async def _copy_leader(self, leader: Episode, followers: Sequence[Episode]) -> None:
+        """Bring the followers into the state of the leader."""
         with await leader.run(leader.env.snapshot) as snapshot:
-            for twin in twins:
-                await twin.start(_restore_call(twin.env, snapshot))
-                twin.observation, twin.turns = leader.observation, leader.turns
-                twin.reward = leader.reward
+            for follower in followers:
+                await follower.start(_restore_call(follower.env, snapshot))
+                follower.observation, follower.turns = leader.observation, leader.turns
+                follower.reward = leader.reward
 
     def _release(self, episode: Episode) -> None:
-        """Free an episode's box in the background; its place is there once that is done."""
+        """Free an episode's sandbox in the background, and then its slot."""
         ending = self._workers.submit(episode.env.end_episode)
         self._ending_episodes.add(ending)
 
-        def ended(done: asyncio.Future[None]) -> None:
+        def on_end(done: asyncio.Future[None]) -> None:
             self._ending_episodes.discard(ending)
             self._live_episodes.discard(episode)
-            done.exception()  # a box that could not even be ended is not used again
-            if not done.cancelled() and done.exception() is None:
+            if not done.cancelled() and done.exception() is None:  # else it is not used again
                 self._idle_envs.append(episode.env)
             self._slots.release()
 
-        ending.add_done_callback(ended)
+        ending.add_done_callback(on_end)
 
-    async def _close_idle_episodes(self, idle: float) -> None:
-        """Close the episodes in which nothing has happened for too long."""
+    async def _close_idle_episodes(self, timeout: float) -> None:
+        """Close episodes that have had no call for longer than ``timeout`` seconds."""
         while True:
-            await asyncio.sleep(idle / _REAPER_CHECKS)
+            await asyncio.sleep(timeout / _CHECKS_PER_TIMEOUT)
             now = time.monotonic()
-            for episode in [
-                e for e in self._live_episodes if not e.busy and now - e.last_used > idle
-            ]:
+            idle = [e for e in self._live_episodes if not e.busy and now - e.last_used > timeout]
+            for episode in idle:
                 self.idle_closed += not episode.closed
-                await episode.close(f"nothing happened in it for {idle:g} s")
+                await episode.close(f"nothing happened in it for {timeout:g} s")
 
 
 def _reset_call(

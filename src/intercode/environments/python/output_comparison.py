@@ -1,9 +1,9 @@
-"""When a program's answer counts as the expected one, as the APPS benchmark defines it.
+"""Compares a program's output with the expected one, as the APPS benchmark does.
 
 Hendrycks et al., "Measuring Coding Challenge Competence With APPS" (arXiv 2105.09938), and the
-comparisons of the evaluation that they published with it: blanks at line ends and empty lines do
-not count, numbers may differ a little, and at last each line is no more than the set of its words
-and the whole no more than the set of its lines.
+comparisons of their published evaluation: blanks at line ends and empty lines do not count, numbers
+may differ a little, and finally each line counts as the set of its words, and the output as the set
+of its lines.
 """
 
 from __future__ import annotations
@@ -13,25 +13,29 @@ from collections.abc import Iterable
 from typing import Any
 
 _RELATIVE_TOLERANCE, _ABSOLUTE_TOLERANCE = 1e-5, 1e-8
-"""Numbers x and y are close where |x − y| ≤ absolute + relative · |y|, y being the expected one."""
+"""Numbers x and y are close if |x − y| ≤ absolute + relative · |y|, where y is expected."""
 _DECIMALS = 3
-"""Decimals that count where words are compared as numbers."""
+"""Decimals to which words that are numbers are rounded in the last comparison."""
 
 
 def same_output(printed: str, expected: str) -> bool:
-    """Whether what a program printed is what was expected of it."""
+    """Return whether the output of a program counts as the expected one."""
     if _strip_lines(printed) == _strip_lines(expected):
         return True
-    ours, theirs = _nonempty_lines(printed), _nonempty_lines(expected)
-    return ours == theirs or _all_close(ours, theirs) or _equal_as_sets(ours, theirs)
+    lines, expected_lines = _nonempty_lines(printed), _nonempty_lines(expected)
+    return (
+        lines == expected_lines
+        or _all_close(lines, expected_lines)
+        or _equal_as_sets(lines, expected_lines)
+    )
 
 
 def same_value(returned: Any, expected: Any) -> bool:
-    """Whether what a function returned, as JSON types and tuples, is what was expected.
+    """Return whether the value that a function returned counts as the expected one.
 
-    An expected list may hold the value as its first element, as most rows of the benchmark do.
-    Tuples count as lists, outside and one level below. An expected object whose keys are texts of
-    whole numbers stands for one with the numbers, which JSON cannot hold.
+    The expected value may also be the first element of a list, as in most rows of the benchmark.
+    Tuples count as lists, at the top and one level below. An expected object whose keys are all
+    integers in quotes stands for a dictionary with integer keys, which JSON does not have.
     """
     wanted = _integer_keys(expected)
     candidates = [wanted]
@@ -46,13 +50,15 @@ def same_value(returned: Any, expected: Any) -> bool:
 
 
 def with_integer_keys(arguments: list[Any]) -> list[Any]:
-    """Arguments as a function is to be given them: the first one's keys become whole numbers again
-    where it is an object all of whose keys are texts of such, and no other argument follows."""
+    """Return the arguments of a call with integer keys restored.
+
+    Only a single argument that is an object is changed, if all of its keys are integers in quotes.
+    """
     return [_integer_keys(arguments[0])] if len(arguments) == 1 else arguments
 
 
 def _integer_keys(value: Any) -> Any:
-    """An object with whole numbers for keys where all of its keys are texts of such."""
+    """Return an object with integer keys, if all of its keys are integers in quotes."""
     if not isinstance(value, dict):
         return value
     try:
@@ -69,12 +75,12 @@ def _nonempty_lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def _all_close(ours: list[str], theirs: list[str]) -> bool:
-    """Whether both are a number a line, line by line close to each other."""
-    if len(ours) != len(theirs):
+def _all_close(lines: list[str], expected: list[str]) -> bool:
+    """Return whether both have one number per line, each close to the other."""
+    if len(lines) != len(expected):
         return False
     try:
-        pairs = [(float(a), float(b)) for a, b in zip(ours, theirs, strict=True)]
+        pairs = [(float(a), float(b)) for a, b in zip(lines, expected, strict=True)]
     except ValueError:
         return False
     return all(a == b or _is_close(a, b) for a, b in pairs)
@@ -86,9 +92,9 @@ def _is_close(number: float, expected: float) -> bool:
     return abs(number - expected) <= _ABSOLUTE_TOLERANCE + _RELATIVE_TOLERANCE * abs(expected)
 
 
-def _equal_as_sets(ours: list[str], theirs: list[str]) -> bool:
-    """Whether the lines, each as the set of its words, are the same set; or of its numbers."""
-    words, wanted = _word_sets(ours), _word_sets(theirs)
+def _equal_as_sets(lines: list[str], expected: list[str]) -> bool:
+    """Return whether the sets of lines are equal, each line as a set of words or of numbers."""
+    words, wanted = _word_sets(lines), _word_sets(expected)
     if words == wanted:
         return True
     try:
