@@ -23,16 +23,7 @@ from intercode.sql.embedded.catalog.types import (
 from intercode.sql.embedded.compile.arithmetic import ExpressionCompiler
 from intercode.sql.embedded.compile.conversions import as_number, as_text, convert_to, quote_text
 from intercode.sql.embedded.compile.scope import Expression, Scope
-
-__all__ = ["AGGREGATE_FUNCTIONS", "aggregate_call", "group_concat"]
-
-_REGISTERED_AGGREGATES = {
-    "STD": "mysql_stddev_pop", "STDDEV": "mysql_stddev_pop", "STDDEV_POP": "mysql_stddev_pop",
-    "STDDEV_SAMP": "mysql_stddev_samp", "VARIANCE": "mysql_var_pop", "VAR_POP": "mysql_var_pop",
-    "VAR_SAMP": "mysql_var_samp", "BIT_AND": "mysql_bit_and", "BIT_OR": "mysql_bit_or",
-    "BIT_XOR": "mysql_bit_xor",
-}  # fmt: skip
-
+from intercode.sql.embedded.functions import registry as functions
 
 _COUNT_TYPE = replace(INT, nullable=False)
 
@@ -62,11 +53,10 @@ def aggregate_call(
             _sum_or_average_type(name, number.type),
             aggregate=True,
         )
-    if name in _REGISTERED_AGGREGATES:
-        kind = INT if name.startswith("BIT") else DOUBLE
-        return Expression(
-            f"{_REGISTERED_AGGREGATES[name]}({word}{number.sql})", kind, aggregate=True
-        )
+    function = functions.AGGREGATES.get(name)
+    if function is not None:
+        sql = f"{function.sqlite_name}({word}{number.sql})"
+        return Expression(sql, function.returns, aggregate=True)
     raise unsupported(f"the aggregate {name}")
 
 

@@ -82,7 +82,7 @@ def as_number(ex: Expression) -> Expression:
     if kind.number or kind.kind == "null":
         return ex
     if kind.moment:
-        return Expression(f"mysql_moment_number({ex.sql})", INT)
+        return Expression(f"mysql_temporal_number({ex.sql})", INT)
     if isinstance(ex.literal, str):
         value = leading_number(ex.literal)
         return Expression(repr(value), replace(DOUBLE, nullable=False), literal=value)
@@ -105,7 +105,7 @@ def as_text(ex: Expression) -> Expression:
     scale = -1 if kind.scale is None or kind.kind == "double" else kind.scale
     small = int(kind.kind == "float")
     exact = int(kind.kind == "decimal")
-    sql = f"mysql_shown({ex.sql}, {scale}, {small}, {exact})"
+    sql = f"mysql_number_text({ex.sql}, {scale}, {small}, {exact})"
     return Expression(sql, replace(STRING, precision=kind.precision, plain=1))
 
 

@@ -37,8 +37,26 @@ from intercode.sql.embedded.compile.conversions import (
     value_constant,
 )
 from intercode.sql.embedded.compile.scope import Expression, Scope
+from intercode.sql.embedded.functions.registry import SCALARS
 
 Args = list[exp.Expr]
+SpecialFunction = Callable[[str, Args, Scope, ExpressionCompiler], Expression]
+
+SPECIAL_FUNCTIONS: dict[str, SpecialFunction] = {}
+"""Functions that are compiled by code of their own, by their names in upper case."""
+
+
+def special(*names: str) -> Callable[[SpecialFunction], SpecialFunction]:
+    """Register a function that compiles calls of these names to SQLite's SQL."""
+
+    def register(function: SpecialFunction) -> SpecialFunction:
+        for name in names:
+            if name in SPECIAL_FUNCTIONS or name in SCALARS:
+                raise ValueError(f"the SQL function {name} is registered twice")
+            SPECIAL_FUNCTIONS[name] = function
+        return function
+
+    return register
 
 
 def _compile_arguments(
@@ -56,6 +74,7 @@ def _truth_sql(ex: Expression) -> str:
     return as_number(ex).sql if not ex.type.number else ex.sql
 
 
+@special("IF")
 def _if(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     test, yes, no = _compile_arguments(name, args, scope, make, 3, 3)
     kind = merge_types(yes.type, no.type)
@@ -63,6 +82,7 @@ def _if(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expres
     return Expression(f"(CASE WHEN {_truth_sql(test)} THEN {a.sql} ELSE {b.sql} END)", kind)
 
 
+@special("IFNULL", "COALESCE")
 def _coalesce(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     made = _compile_arguments(
         name, args, scope, make, 2 if name == "IFNULL" else 1, 2 if name == "IFNULL" else 99
@@ -74,17 +94,20 @@ def _coalesce(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> 
     return Expression(f"COALESCE({', '.join(convert_to(m, kind).sql for m in made)})", kind)
 
 
+@special("NULLIF")
 def _nullif(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     a, b = _compile_arguments(name, args, scope, make, 2, 2)
     same = compare("=", a, b).sql
     return Expression(f"(CASE WHEN {same} THEN NULL ELSE {a.sql} END)", a.type.as_nullable())
 
 
+@special("ISNULL")
 def _isnull(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     (a,) = _compile_arguments(name, args, scope, make, 1, 1)
     return Expression(f"({a.sql} IS NULL)", replace(BOOL, nullable=False))
 
 
+@special("GREATEST", "LEAST")
 def _greatest_least(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     made = _compile_arguments(name, args, scope, make, 2, 99)
     kind = merge_types(*(m.type for m in made))
@@ -94,10 +117,12 @@ def _greatest_least(name: str, args: Args, scope: Scope, make: ExpressionCompile
     return Expression(f"{word}({parts[0]}{clause}, {', '.join(parts[1:])})", kind)
 
 
+@special("CONCAT")
 def _concat(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     return concatenate(_compile_arguments(name, args, scope, make, 1, 999))
 
 
+@special("ROUND", "TRUNCATE")
 def _round(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     made = [as_number(m) for m in _compile_arguments(name, args, scope, make, 1, 2)]
     number = made[0]
@@ -121,6 +146,7 @@ def _round(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Exp
     return Expression(sql, replace(decimal(integer_digits(kind) + 1 + scale, scale), nullable=True))
 
 
+@special("FLOOR", "CEIL", "CEILING")
 def floor_ceiling(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     """FLOOR and CEILING."""
     (a,) = _compile_arguments(name, args, scope, make, 1, 1)
@@ -137,17 +163,20 @@ def floor_ceiling(name: str, args: Args, scope: Scope, make: ExpressionCompiler)
     )
 
 
+@special("ABS")
 def _abs(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     (a,) = _compile_arguments(name, args, scope, make, 1, 1)
     number = as_number(a)
     return Expression(f"ABS({number.sql})", number.type)
 
 
+@special("MOD")
 def _mod(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     a, b = _compile_arguments(name, args, scope, make, 2, 2)
     return modulo(as_number(a), as_number(b))
 
 
+@special("NOW", "CURDATE", "CURTIME", "SYSDATE", "UTC_DATE", "UTC_TIME", "UTC_TIMESTAMP")
 def current_time(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     """Date or time at which the statement began."""
     scope.context.volatile = True
@@ -159,6 +188,7 @@ def current_time(name: str, args: Args, scope: Scope, make: ExpressionCompiler) 
     return Expression(quote_text(moment), DATETIME)
 
 
+@special("DATE_ADD", "DATE_SUB", "ADDDATE", "SUBDATE")
 def _date_add(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     if len(args) != 2:
         raise mysql_error(1582, name)
@@ -171,6 +201,7 @@ def _date_add(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> 
     return add_interval(make(args[0], scope), interval, sign, scope, make)
 
 
+@special("TIMESTAMPDIFF", "TIMESTAMPADD")
 def _timestampdiff(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     if len(args) != 3:
         raise mysql_error(1582, name)
@@ -184,6 +215,7 @@ def _timestampdiff(name: str, args: Args, scope: Scope, make: ExpressionCompiler
     return Expression(f"mysql_timestampdiff('{unit}', {a.sql}, {b.sql})", INT)
 
 
+@special("UNIX_TIMESTAMP")
 def _unix_timestamp(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     made = _compile_arguments(name, args, scope, make, 0, 1)
     if not made:
@@ -192,6 +224,7 @@ def _unix_timestamp(name: str, args: Args, scope: Scope, make: ExpressionCompile
     return Expression(f"mysql_unix_timestamp({as_text(made[0]).sql})", INT)
 
 
+@special("STR_TO_DATE")
 def _str_to_date(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     a, b = _compile_arguments(name, args, scope, make, 2, 2)
     form = b.literal if isinstance(b.literal, str) else "%Y %H"
@@ -201,6 +234,9 @@ def _str_to_date(name: str, args: Args, scope: Scope, make: ExpressionCompiler) 
     return Expression(f"mysql_str_to_date({as_text(a).sql}, {as_text(b).sql})", kind)
 
 
+@special(
+    "DATABASE", "SCHEMA", "USER", "SESSION_USER", "SYSTEM_USER", "VERSION", "CONNECTION_ID", "LAST_INSERT_ID", "ROW_COUNT", "FOUND_ROWS",
+)
 def session_function(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     """What a session knows of itself."""
     scope.context.volatile = True
@@ -210,11 +246,13 @@ def session_function(name: str, args: Args, scope: Scope, make: ExpressionCompil
     return value_constant(value)
 
 
+@special("ANY_VALUE")
 def _any_value(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     (a,) = _compile_arguments(name, args, scope, make, 1, 1)
     return a
 
 
+@special("RAND")
 def _rand(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     scope.context.volatile = True
     if args and not isinstance(args[0], exp.Literal):
@@ -223,32 +261,18 @@ def _rand(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expr
     return Expression(f"mysql_rand({seed})", DOUBLE)
 
 
+@special("SLEEP")
 def _sleep(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     scope.context.volatile = True
     (a,) = _compile_arguments(name, args, scope, make, 1, 1)
     return Expression(f"mysql_sleep({as_number(a).sql})", INT)
 
 
+@special("VALUES")
 def _values(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     raise unsupported("VALUES() outside ON DUPLICATE KEY UPDATE")
 
 
+@special("LOAD_FILE", "GET_LOCK", "RELEASE_LOCK", "BENCHMARK")
 def _denied_function(name: str, args: Args, scope: Scope, make: ExpressionCompiler) -> Expression:
     raise access_denied(f"{name}()", "it reaches out of the database")
-
-
-SPECIAL_FUNCTIONS: dict[str, Callable[[str, Args, Scope, ExpressionCompiler], Expression]] = {
-    "IF": _if, "IFNULL": _coalesce, "COALESCE": _coalesce, "NULLIF": _nullif, "ISNULL": _isnull,
-    "GREATEST": _greatest_least, "LEAST": _greatest_least, "CONCAT": _concat, "ROUND": _round,
-    "TRUNCATE": _round, "FLOOR": floor_ceiling, "CEIL": floor_ceiling, "CEILING": floor_ceiling, "ABS": _abs,
-    "MOD": _mod, "NOW": current_time, "CURDATE": current_time, "CURTIME": current_time, "SYSDATE": current_time,
-    "UTC_DATE": current_time, "UTC_TIME": current_time, "UTC_TIMESTAMP": current_time, "DATE_ADD": _date_add,
-    "DATE_SUB": _date_add, "ADDDATE": _date_add, "SUBDATE": _date_add,
-    "TIMESTAMPDIFF": _timestampdiff, "TIMESTAMPADD": _timestampdiff, "UNIX_TIMESTAMP": _unix_timestamp,
-    "STR_TO_DATE": _str_to_date, "DATABASE": session_function, "SCHEMA": session_function, "USER": session_function,
-    "SESSION_USER": session_function, "SYSTEM_USER": session_function, "VERSION": session_function,
-    "CONNECTION_ID": session_function, "LAST_INSERT_ID": session_function, "ROW_COUNT": session_function,
-    "FOUND_ROWS": session_function, "ANY_VALUE": _any_value, "RAND": _rand, "SLEEP": _sleep,
-    "LOAD_FILE": _denied_function, "GET_LOCK": _denied_function, "RELEASE_LOCK": _denied_function, "BENCHMARK": _denied_function,
-    "VALUES": _values,
-}  # fmt: skip

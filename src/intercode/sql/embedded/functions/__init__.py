@@ -1,26 +1,28 @@
-"""MySQL's functions for SQLite: written in Python, registered with each connection."""
+"""MySQL's functions, written in Python and registered with each SQLite connection.
+
+To add a function, decorate it with ``registry.scalar`` in one of the modules imported here.
+"""
 
 from __future__ import annotations
 
 import sqlite3
 
-from intercode.sql.embedded.functions import datetimes, numeric, patterns, runtime, strings
-from intercode.sql.embedded.functions.aggregates import AGGREGATES
-from intercode.sql.embedded.functions.runtime import ScalarFunction, wrap_function
-
-_VOLATILE_FUNCTIONS = {"mysql_rand", "mysql_sleep", "mysql_raise"}
+from intercode.sql.embedded.functions import (  # noqa: F401  # registers the functions
+    aggregates,
+    datetime_formats,
+    datetimes,
+    internal,
+    json_functions,
+    numeric,
+    patterns,
+    strings,
+)
+from intercode.sql.embedded.functions.registry import SQLITE_AGGREGATES, SQLITE_FUNCTIONS
 
 
 def register_functions(connection: sqlite3.Connection) -> None:
-    """Make every function known to a connection."""
-    tables: tuple[dict[str, ScalarFunction], ...] = (
-        runtime.FUNCTIONS, strings.FUNCTIONS, numeric.FUNCTIONS, datetimes.FUNCTIONS,
-        patterns.FUNCTIONS,
-    )  # fmt: skip
-    for table in tables:
-        for name, function in table.items():
-            whole = f"mysql_{name}"
-            fixed = whole not in _VOLATILE_FUNCTIONS
-            connection.create_function(whole, -1, wrap_function(function), deterministic=fixed)
-    for name, kind in AGGREGATES.items():
-        connection.create_aggregate(f"mysql_{name}", -1, kind)
+    """Register every function with a connection."""
+    for name, (function, deterministic) in SQLITE_FUNCTIONS.items():
+        connection.create_function(name, -1, function, deterministic=deterministic)
+    for name, cls in SQLITE_AGGREGATES.items():
+        connection.create_aggregate(name, -1, cls)

@@ -6,6 +6,8 @@ import math
 from typing import Any
 
 from intercode.sql.embedded.catalog.collations import collation_key
+from intercode.sql.embedded.catalog.types import DOUBLE, INT, STRING
+from intercode.sql.embedded.functions.registry import aggregate
 
 GROUP_CONCAT_MAX_BYTES = 1024
 """group_concat_max_len: MySQL cuts what is longer."""
@@ -30,28 +32,33 @@ class _VarianceAggregate:
         return self.square / (self.count - less) if self.count > less else None
 
 
+@aggregate("VAR_POP", "VARIANCE", returns=DOUBLE)
 class VarPop(_VarianceAggregate):
     def finalize(self) -> float | None:
         return self.variance(0)
 
 
+@aggregate("VAR_SAMP", returns=DOUBLE)
 class VarSamp(_VarianceAggregate):
     def finalize(self) -> float | None:
         return self.variance(1)
 
 
+@aggregate("STDDEV_POP", "STDDEV", "STD", returns=DOUBLE)
 class StdPop(_VarianceAggregate):
     def finalize(self) -> float | None:
         found = self.variance(0)
         return None if found is None else math.sqrt(found)
 
 
+@aggregate("STDDEV_SAMP", returns=DOUBLE)
 class StdSamp(_VarianceAggregate):
     def finalize(self) -> float | None:
         found = self.variance(1)
         return None if found is None else math.sqrt(found)
 
 
+@aggregate("BIT_AND", returns=INT)
 class BitAnd:
     def __init__(self) -> None:
         self.value = -1
@@ -63,6 +70,7 @@ class BitAnd:
         return self.value
 
 
+@aggregate("BIT_OR", returns=INT)
 class BitOr:
     def __init__(self) -> None:
         self.value = 0
@@ -74,11 +82,13 @@ class BitOr:
         return self.value
 
 
+@aggregate("BIT_XOR", returns=INT)
 class BitXor(BitOr):
     def step(self, value: Any) -> None:
         self.value ^= 0 if value is None else int(value)
 
 
+@aggregate("GROUP_CONCAT", returns=STRING)
 class GroupConcat:
     """Called with value, separator, distinct, directions, collation, and the keys to order by."""
 
@@ -118,8 +128,3 @@ class GroupConcat:
         text = self.glue.join(t for _, t in self.items).encode()
         return text[:GROUP_CONCAT_MAX_BYTES].decode("utf-8", "ignore")
 
-
-AGGREGATES: dict[str, type] = {
-    "var_pop": VarPop, "var_samp": VarSamp, "stddev_pop": StdPop, "stddev_samp": StdSamp,
-    "bit_and": BitAnd, "bit_or": BitOr, "bit_xor": BitXor, "group_concat": GroupConcat,
-}  # fmt: skip

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 
 from intercode.sql.embedded.catalog.values import is_date
+from intercode.sql.embedded.functions.registry import internal
 
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September",
@@ -59,6 +60,7 @@ def date_format(moment: dt.datetime, form: str, week: WeekFunction) -> str:
     return re.sub(r"%(.)", filled, form, flags=re.S)
 
 
+@internal("str_to_date")
 def str_to_date(text: str, form: str) -> str | None:
     """The date, the time or both that a string holds by that format; NULL where it does not."""
     seen: set[str] = set()

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Callable
 from typing import Any
 
+from intercode.sql.embedded.catalog.types import ASCII_STRING, DATE, DATETIME, INT, TIME, Type
 from intercode.sql.embedded.catalog.values import parse_datetime_text, parse_time_text
-from intercode.sql.embedded.functions.datetime_formats import date_format, str_to_date
+from intercode.sql.embedded.functions.datetime_formats import date_format
+from intercode.sql.embedded.functions.registry import (
+    NUMBER,
+    OPTIONAL_NUMBER,
+    TEXT,
+    internal,
+    scalar,
+)
 from intercode.sql.embedded.functions.runtime import ScalarFunction
 
 _UNITS = {
@@ -44,38 +53,47 @@ def _parse_time_of_day(value: Any) -> dt.datetime | None:
     return dt.datetime.fromisoformat(f"2000-01-01 {time}")
 
 
-def _datetime_part(name: str) -> ScalarFunction:
-    def get(value: Any) -> int | None:
+def _from_datetime(function: Callable[[dt.datetime], Any]) -> ScalarFunction:
+    """Give a function the date and time of its argument; NULL where it is no date."""
+
+    def call(value: Any) -> Any:
         found = parse_datetime(value)
-        return getattr(found, name) if found else None
+        return function(found) if found else None
 
-    return get
+    return call
 
 
-def _time_part(name: str) -> ScalarFunction:
-    def get(value: Any) -> int | None:
+def _from_time(function: Callable[[dt.datetime], Any]) -> ScalarFunction:
+    """Give a function the time of day of its argument; NULL where it is no time."""
+
+    def call(value: Any) -> Any:
         found = _parse_time_of_day(value)
-        return getattr(found, name) if found else None
+        return function(found) if found else None
 
-    return get
+    return call
 
 
+@scalar("DATE", args=[TEXT], returns=DATE)
 def as_date(value: Any) -> str | None:
     found = parse_datetime_text(str(value).removesuffix(".0"))
     return found[0] if found else None
 
 
+@scalar("TIMESTAMP", args=[TEXT], returns=DATETIME)
+@internal("datetime")
 def as_datetime(value: Any) -> str | None:
     found = parse_datetime_text(str(value).removesuffix(".0"))
     return f"{found[0]} {found[1]}" if found else None
 
 
+@scalar("TIME", args=[TEXT], returns=TIME)
 def as_time(value: Any) -> str | None:
     text = str(value)
     moment = parse_datetime_text(text) if "-" in text[1:] else None
     return moment[1] if moment else parse_time_text(text.rpartition(" ")[2])
 
 
+@internal("temporal_number")
 def temporal_number(value: str) -> int:
     """A date as a whole number: 20230131, with the time 20230131235959."""
     return int(re.sub(r"\D", "", value.partition(".")[0]))
@@ -89,6 +107,7 @@ def datetime_text(moment: dt.datetime, with_time: bool) -> str:
     return text + (f".{moment.microsecond:06d}" if moment.microsecond else "")
 
 
+@internal("date_add")
 def date_add(base: Any, amount: Any, unit: str, sign: int) -> str | None:
     """DATE_ADD and its like; NULL outside the years 1 to 9999."""
     text = str(base)
@@ -139,6 +158,7 @@ def _days_in(year: int, month: int) -> int:
     return (after - dt.timedelta(days=1)).day if after else 31
 
 
+@internal("timestampdiff")
 def timestampdiff(unit: str, start: Any, end: Any) -> int | None:
     """TIMESTAMPDIFF: whole units from start to end."""
     a, b = parse_datetime(start), parse_datetime(end)
@@ -158,11 +178,13 @@ def timestampdiff(unit: str, start: Any, end: Any) -> int | None:
     return sign * int(gap.total_seconds() // _UNITS[unit])
 
 
+@scalar("DATEDIFF", args=[TEXT, TEXT], returns=INT)
 def datediff(a: Any, b: Any) -> int | None:
     x, y = parse_datetime(a), parse_datetime(b)
     return (x.date() - y.date()).days if x and y else None
 
 
+@scalar("WEEK", args=[TEXT, OPTIONAL_NUMBER], returns=INT)
 def week(value: Any, mode: float = 0) -> int | None:
     """WEEK in the modes 0 to 7 (MySQL 8.0 manual, Date and Time Functions)."""
     found = parse_datetime(value)
@@ -194,6 +216,7 @@ def _week(day: dt.date, mode: int, whole: bool = False) -> tuple[int, int]:
     return day.year, number
 
 
+@scalar("YEARWEEK", args=[TEXT, OPTIONAL_NUMBER], returns=INT)
 def yearweek(value: Any, mode: float = 0) -> int | None:
     found = parse_datetime(value)
     if found is None:
@@ -202,6 +225,7 @@ def yearweek(value: Any, mode: float = 0) -> int | None:
     return year * 100 + number
 
 
+@internal("extract")
 def extract(unit: str, value: Any) -> int | None:
     """EXTRACT of one unit or of a range of them."""
     moment = _parse_time_of_day(value)
@@ -220,6 +244,7 @@ def extract(unit: str, value: Any) -> int | None:
     return int(getattr(moment, unit.lower()))
 
 
+@scalar("LAST_DAY", args=[TEXT], returns=DATE)
 def last_day(value: Any) -> str | None:
     found = parse_datetime(value)
     return (
@@ -229,6 +254,7 @@ def last_day(value: Any) -> str | None:
     )
 
 
+@scalar("TIME_TO_SEC", args=[TEXT], returns=INT)
 def time_to_sec(value: Any) -> int | None:
     found = as_time(value)
     if found is None:
@@ -238,11 +264,13 @@ def time_to_sec(value: Any) -> int | None:
     return -total if found.startswith("-") else total
 
 
+@scalar("SEC_TO_TIME", args=[NUMBER], returns=TIME)
 def sec_to_time(seconds: float) -> str:
     total = int(abs(seconds))
     return f"{'-' * (seconds < 0)}{total // 3600:02d}:{total // 60 % 60:02d}:{total % 60:02d}"
 
 
+@scalar("TIMEDIFF", args=[TEXT, TEXT], returns=TIME)
 def timediff(a: Any, b: Any) -> str | None:
     x, y = parse_datetime(a), parse_datetime(b)
     if x and y:
@@ -251,11 +279,13 @@ def timediff(a: Any, b: Any) -> str | None:
     return sec_to_time(p - q) if p is not None and q is not None else None
 
 
+@internal("unix_timestamp")
 def unix_timestamp(value: Any) -> int | None:
     found = parse_datetime(value)
     return int(found.replace(tzinfo=dt.UTC).timestamp()) if found else None
 
 
+@scalar("FROM_UNIXTIME", args=[NUMBER], returns=DATETIME)
 def from_unixtime(value: float) -> str | None:
     moment = dt.datetime.fromtimestamp(value, dt.UTC).replace(tzinfo=None)
     return datetime_text(moment, True)
@@ -266,39 +296,136 @@ def _period_months(value: float) -> int:
     return (year + (2000 if year < 70 else 1900 if year < 100 else 0)) * 12 + month - 1
 
 
+@scalar("PERIOD_ADD", args=[NUMBER, NUMBER], returns=INT)
 def period_add(period: float, months: float) -> int:
     year, month = divmod(_period_months(period) + int(months), 12)
     return year * 100 + month + 1
 
 
-def _of_datetime(function: ScalarFunction) -> ScalarFunction:
-    def call(value: Any) -> Any:
-        found = parse_datetime(value)
-        return function(found) if found else None
-
-    return call
+@scalar("PERIOD_DIFF", args=[NUMBER, NUMBER], returns=INT)
+def period_diff(a: float, b: float) -> int:
+    return _period_months(a) - _period_months(b)
 
 
-FUNCTIONS: dict[str, ScalarFunction] = {
-    "date": as_date, "datetime": as_datetime, "time": as_time, "moment_number": temporal_number,
-    "timestamp": as_datetime, "date_add": date_add, "timestampdiff": timestampdiff,
-    "datediff": datediff, "week": week, "yearweek": yearweek, "extract": extract,
-    "last_day": last_day, "time_to_sec": time_to_sec, "sec_to_time": sec_to_time,
-    "timediff": timediff, "unix_timestamp": unix_timestamp, "from_unixtime": from_unixtime,
-    "period_add": period_add, "period_diff": lambda a, b: _period_months(a) - _period_months(b),
-    "year": _datetime_part("year"), "month": _datetime_part("month"), "day": _datetime_part("day"),
-    "hour": _time_part("hour"), "minute": _time_part("minute"), "second": _time_part("second"),
-    "microsecond": _time_part("microsecond"), "quarter": _of_datetime(lambda d: (d.month + 2) // 3),
-    "dayofweek": _of_datetime(lambda d: d.isoweekday() % 7 + 1), "weekday": _of_datetime(lambda d: d.weekday()),
-    "dayofyear": _of_datetime(lambda d: d.timetuple().tm_yday), "weekofyear": lambda d: week(d, 3),
-    "dayname": _of_datetime(lambda d: f"{d:%A}"), "monthname": _of_datetime(lambda d: f"{d:%B}"),
-    "to_days": _of_datetime(lambda d: d.toordinal() + 365),
-    "from_days": lambda n: datetime_text(dt.datetime.fromordinal(int(n) - 365), False),
-    "makedate": lambda y, n: datetime_text(dt.datetime(int(y), 1, 1) + dt.timedelta(days=int(n) - 1), False)
-    if n >= 1 else None,
-    "maketime": lambda h, m, s: f"{int(h):02d}:{int(m):02d}:{int(s):02d}"
-    if 0 <= m < 60 and 0 <= s < 60 else None,
-    "date_format": lambda d, f: date_format(found, f, _week) if (found := parse_datetime(d)) else None,
-    "time_format": lambda d, f: date_format(found, f, _week) if (found := _parse_time_of_day(d)) else None,
-    "str_to_date": str_to_date,
-}  # fmt: skip
+# ---------------------------------------------------------------- parts of a date or a time
+@scalar("YEAR", args=[TEXT], returns=Type("year", 4))
+@_from_datetime
+def year(moment: dt.datetime) -> int:
+    return moment.year
+
+
+@scalar("QUARTER", args=[TEXT], returns=INT)
+@_from_datetime
+def quarter(moment: dt.datetime) -> int:
+    return (moment.month + 2) // 3
+
+
+@scalar("MONTH", args=[TEXT], returns=INT)
+@_from_datetime
+def month(moment: dt.datetime) -> int:
+    return moment.month
+
+
+@scalar("DAY", "DAYOFMONTH", args=[TEXT], returns=INT)
+@_from_datetime
+def day(moment: dt.datetime) -> int:
+    return moment.day
+
+
+@scalar("HOUR", args=[TEXT], returns=INT)
+@_from_time
+def hour(moment: dt.datetime) -> int:
+    return moment.hour
+
+
+@scalar("MINUTE", args=[TEXT], returns=INT)
+@_from_time
+def minute(moment: dt.datetime) -> int:
+    return moment.minute
+
+
+@scalar("SECOND", args=[TEXT], returns=INT)
+@_from_time
+def second(moment: dt.datetime) -> int:
+    return moment.second
+
+
+@scalar("MICROSECOND", args=[TEXT], returns=INT)
+@_from_time
+def microsecond(moment: dt.datetime) -> int:
+    return moment.microsecond
+
+
+@scalar("DAYOFWEEK", args=[TEXT], returns=INT)
+@_from_datetime
+def dayofweek(moment: dt.datetime) -> int:
+    """Return 1 for Sunday to 7 for Saturday."""
+    return moment.isoweekday() % 7 + 1
+
+
+@scalar("WEEKDAY", args=[TEXT], returns=INT)
+@_from_datetime
+def weekday(moment: dt.datetime) -> int:
+    """Return 0 for Monday to 6 for Sunday."""
+    return moment.weekday()
+
+
+@scalar("DAYOFYEAR", args=[TEXT], returns=INT)
+@_from_datetime
+def dayofyear(moment: dt.datetime) -> int:
+    return moment.timetuple().tm_yday
+
+
+@scalar("WEEKOFYEAR", args=[TEXT], returns=INT)
+def weekofyear(value: Any) -> int | None:
+    return week(value, 3)
+
+
+@scalar("DAYNAME", args=[TEXT], returns=ASCII_STRING)
+@_from_datetime
+def dayname(moment: dt.datetime) -> str:
+    return f"{moment:%A}"
+
+
+@scalar("MONTHNAME", args=[TEXT], returns=ASCII_STRING)
+@_from_datetime
+def monthname(moment: dt.datetime) -> str:
+    return f"{moment:%B}"
+
+
+# ---------------------------------------------------------------- conversions
+@scalar("TO_DAYS", args=[TEXT], returns=INT)
+@_from_datetime
+def to_days(moment: dt.datetime) -> int:
+    return moment.toordinal() + 365
+
+
+@scalar("FROM_DAYS", args=[NUMBER], returns=DATE)
+def from_days(days: float) -> str:
+    return datetime_text(dt.datetime.fromordinal(int(days) - 365), False)
+
+
+@scalar("MAKEDATE", args=[NUMBER, NUMBER], returns=DATE)
+def makedate(year: float, day: float) -> str | None:
+    if day < 1:
+        return None
+    return datetime_text(dt.datetime(int(year), 1, 1) + dt.timedelta(days=int(day) - 1), False)
+
+
+@scalar("MAKETIME", args=[NUMBER, NUMBER, NUMBER], returns=TIME)
+def maketime(hours: float, minutes: float, seconds: float) -> str | None:
+    if not (0 <= minutes < 60 and 0 <= seconds < 60):
+        return None
+    return f"{int(hours):02d}:{int(minutes):02d}:{int(seconds):02d}"
+
+
+@scalar("DATE_FORMAT", args=[TEXT, TEXT], returns=ASCII_STRING)
+def format_date(value: Any, pattern: str) -> str | None:
+    moment = parse_datetime(value)
+    return date_format(moment, pattern, _week) if moment else None
+
+
+@scalar("TIME_FORMAT", args=[TEXT, TEXT], returns=ASCII_STRING)
+def format_time(value: Any, pattern: str) -> str | None:
+    moment = _parse_time_of_day(value)
+    return date_format(moment, pattern, _week) if moment else None

@@ -7,7 +7,8 @@ from functools import lru_cache
 
 from intercode.sql.dialect.errors import mysql_error, unsupported
 from intercode.sql.embedded.catalog.collations import weights
-from intercode.sql.embedded.functions.runtime import ScalarFunction
+from intercode.sql.embedded.catalog.types import BOOL, INT
+from intercode.sql.embedded.functions.registry import ARGUMENT_TEXT, TEXT, internal, scalar
 
 MAX_REGEX_STEPS = 20_000_000
 """Steps that a regular expression may take on one string, as estimated from its form."""
@@ -18,6 +19,7 @@ _CHARACTER_CLASSES = {
 }  # fmt: skip
 
 
+@internal("like")
 def like(text: str, pattern: str, escape: str, collation: str) -> int:
     """LIKE: ``%`` is any string, ``_`` any character; linear but for the number of ``%``."""
     pieces = _split_pattern(pattern, escape, collation)
@@ -135,26 +137,26 @@ def _search(text: str, pattern: str, exact: int = 0) -> re.Match[str] | None:
     return found.search(text)
 
 
+@scalar("REGEXP_LIKE", args=[TEXT, TEXT], returns=BOOL)
+@internal("regexp")
 def regexp(text: str, pattern: str, exact: int = 0) -> int:
     return int(_search(text, pattern, exact) is not None)
 
 
+@scalar("REGEXP_REPLACE", args=[TEXT, TEXT, TEXT], returns=ARGUMENT_TEXT)
 def regexp_replace(text: str, pattern: str, new: str) -> str:
     _search(text, pattern)
     return compile_pattern(pattern, False)[0].sub(re.sub(r"\$(\d)", r"\\\1", new), text)
 
 
+@scalar("REGEXP_SUBSTR", args=[TEXT, TEXT], returns=ARGUMENT_TEXT)
 def regexp_substr(text: str, pattern: str) -> str | None:
     found = _search(text, pattern)
     return found.group() if found else None
 
 
+@scalar("REGEXP_INSTR", args=[TEXT, TEXT], returns=INT)
 def regexp_instr(text: str, pattern: str) -> int:
     found = _search(text, pattern)
     return found.start() + 1 if found else 0
 
-
-FUNCTIONS: dict[str, ScalarFunction] = {
-    "like": like, "regexp": regexp, "regexp_like": regexp, "regexp_replace": regexp_replace,
-    "regexp_substr": regexp_substr, "regexp_instr": regexp_instr,
-}  # fmt: skip
