@@ -1,0 +1,1 @@
+"""Databases, tables, columns, types, collations and values, as the embedded engine describes them."""

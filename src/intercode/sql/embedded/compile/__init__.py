@@ -1,0 +1,1 @@
+"""Compiles MySQL queries to SQLite's SQL."""

@@ -1,0 +1,1 @@
+"""Runs statements: sessions, connections, caches, and every statement that is not a query."""

@@ -15,6 +15,7 @@ from intercode.sql.dialect.errors import (
 )
 from intercode.sql.dialect.keywords import word_set
 from intercode.sql.dialect.parser import parse
+from intercode.sql.embedded.compile.translation import translate
 from intercode.sql.embedded.execute.context import SessionContext
 from intercode.sql.embedded.execute.state import DEFAULT_MODES, DEFAULT_SETTINGS
 
@@ -85,8 +86,6 @@ def _evaluate(text: str, session: SessionContext) -> Any:
     word = text.strip("'\"`")
     if re.fullmatch(r"[A-Za-z_][\w-]*", text) and text.upper() not in ("NULL", "TRUE", "FALSE"):
         return None if text.upper() == "DEFAULT" else word
-    from intercode.sql.embedded.compile.translation import translate
-
     found = translate(parse(f"SELECT {text}"), session.compile_context())
     rows = session.rows(found)
     if len(found.types) != 1 or len(rows) != 1:

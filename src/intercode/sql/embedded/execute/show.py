@@ -7,6 +7,7 @@ from typing import Any
 
 from intercode.sql.dialect.errors import mysql_error, syntax_error, unsupported
 from intercode.sql.dialect.keywords import word_set
+from intercode.sql.dialect.parser import reserved_name_error
 from intercode.sql.embedded.catalog import information_schema
 from intercode.sql.embedded.catalog.catalog import Column, Table
 from intercode.sql.embedded.execute.context import SessionContext
@@ -58,8 +59,6 @@ def _database(found: dict[str, Any], session: SessionContext) -> str:
 
 
 def _table(found: dict[str, Any], session: SessionContext) -> tuple[str, Table]:
-    from intercode.sql.dialect.parser import reserved_name_error
-
     parts = [p.strip() for p in re.split(r"\s*\.\s*", found["table"])]
     for part in parts[:1]:
         if not part.startswith("`") and (error := reserved_name_error(part, 0, part)):

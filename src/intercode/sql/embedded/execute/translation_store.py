@@ -26,6 +26,7 @@ from typing import Any, Protocol
 
 import sqlglot.parser
 
+import intercode.sql
 from intercode.core.paths import cache_root
 from intercode.sql.dialect.errors import StatementError
 from intercode.sql.embedded.catalog.types import Type
@@ -39,6 +40,8 @@ MAX_FILE_BYTES = 8 << 20
 MAX_ENTRY_CHARACTERS = 32 << 10
 """Characters of an entry; what is longer is worked out every time."""
 _MAX_OLD_FILES = 3
+_SOURCES = ("base.py", "deadline.py", "dialect", "embedded")
+"""Files and folders of ``intercode.sql`` on which translations depend."""
 _BATCH_SIZE = 32
 """Entries that are written at once."""
 _MAX_TRANSLATIONS = 4096
@@ -227,11 +230,14 @@ def translator_digest() -> str:
     kind = Path(sqlglot.parser.__file__).suffix
     for fact in (version_of("sqlglot"), kind, sqlite3.sqlite_version, sys.version):
         digest.update(f"{fact}\0".encode())
-    root = Path(__file__).parents[2]
-    for path in sorted(
-        [*root.glob("*.py"), *root.glob("dialect/*.py"), *root.glob("embedded/**/*.py")]
-    ):
-        digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
+    root = Path(intercode.sql.__file__).parent
+    for name in _SOURCES:
+        source = root / name
+        paths = [source] if source.suffix else sorted(source.rglob("*.py"))
+        if not paths:
+            raise FileNotFoundError(f"{source}: no sources of the translator are there")
+        for path in paths:
+            digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:24]
 
 

@@ -20,6 +20,7 @@ from intercode.sql.embedded.compile.scope import Scope
 from intercode.sql.embedded.compile.select import limit_clause
 from intercode.sql.embedded.compile.sources import base_table_source
 from intercode.sql.embedded.execute.context import SessionContext
+from intercode.sql.embedded.load.table_layout import create_index_sql
 
 TargetRows = list[tuple[int, dict[str, Any], list[Any]]]
 
@@ -140,8 +141,6 @@ def record_write(
 
 def _rebuild_indexes(session: SessionContext, database: str, table: Table) -> None:
     """Unique keys under the collation that the text now needs."""
-    from intercode.sql.embedded.load.table_layout import create_index_sql
-
     connection = session.connection.sqlite
     schema = quote_identifier(database) + "."
     names = [quote_identifier(f"{table.name}.{i.name}") for i in table.indexes]

@@ -1,0 +1,1 @@
+"""Builds SQLite databases from MySQL dumps."""
