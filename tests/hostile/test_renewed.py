@@ -9,7 +9,7 @@ from hostile.cases import Case, all_cases
 from hostile.planted import Planted
 from hostile.trial import BACK_ENDS
 from intercode.core.errors import SandboxError, SandboxLostError
-from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sandbox.contract import Sandbox
 from intercode.sessions.bash.persistent import BashSession
 from support import back_end
 from support.boxes import open_box
@@ -18,24 +18,25 @@ from support.looks import look
 pytestmark = pytest.mark.sandbox
 
 
-def _suffer(box: SupervisedSandbox, case: Case, planted: Planted) -> None:
+def _suffer(box: Sandbox, case: Case, planted: Planted) -> None:
     session = BashSession(box)
     for action in case.actions:
         session.run(planted.fill(action), case.limit)
     session.close()
 
 
+@pytest.mark.slow
 def test_a_renewed_box_looks_like_new_after_hostile_cases() -> None:
     open_box().close()  # or the test is skipped
     opens = BACK_ENDS[back_end.chosen()]
     planted = Planted(opens)
     renewed = []
     with opens() as new:
-        assert isinstance(new, SupervisedSandbox)
+        assert isinstance(new, Sandbox)
         expected = look(new)
     for case in sampled(all_cases(), 40, seed=5):
         with opens() as box:
-            assert isinstance(box, SupervisedSandbox)
+            assert isinstance(box, Sandbox)
             try:
                 _suffer(box, case, planted)
                 box.recycle()

@@ -1,5 +1,5 @@
-"""A box per test, and one with a small tree underneath; in namespaces, every test with both kinds
-of supervisor."""
+"""Fixtures: a sandbox per test, and one on a small layer. Tests of namespaces run with both
+supervisors, the compiled and the interpreted one."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from collections.abc import Iterator
 import pytest
 
 from intercode.core.types import Layer
+from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.supervisor import programs
-from intercode.sandbox.supervisor.client import SupervisedSandbox
 from support import back_end
 from support.boxes import layer_of, open_box
-from support.kept_container import KeptContainer, SmallImage, require_engine
+from support.supervised_container import SmallImage, SupervisedContainer, require_engine
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Boxes of the module's tests are kept by the program, or by the interpreter. PID 1 of a
-    container is the program always."""
+    """Run the module's tests with each kind of supervisor. Containers always have the compiled
+    one."""
     if "supervisor" in vars(metafunc.module):
-        return  # it has a supervisor of its own
+        return  # the module overrides the fixture
     kinds = ["compiled"] if back_end.is_container() else ["compiled", "python"]
     metafunc.parametrize("supervisor", kinds, indirect=True, scope="module")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def supervisor(request: pytest.FixtureRequest) -> Iterator[None]:
-    """See ``pytest_generate_tests``."""
+    """Select the kind of supervisor; see ``pytest_generate_tests``."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(programs.ENVIRONMENT_VARIABLE, request.param)
         Launcher.stop()
@@ -41,7 +41,7 @@ def supervisor(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 @pytest.fixture
-def box() -> Iterator[SupervisedSandbox]:
+def sandbox() -> Iterator[Sandbox]:
     with open_box() as opened:
         yield opened
 
@@ -66,34 +66,34 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Layer:
 
 
 @pytest.fixture
-def treed(tree: Layer) -> Iterator[SupervisedSandbox]:
+def treed(tree: Layer) -> Iterator[Sandbox]:
     with open_box(layers=(tree,)) as opened:
         yield opened
 
 
 @pytest.fixture(scope="session")
 def small_image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallImage]:
-    """For containers that are driven by the messages of their supervisor alone."""
+    """The image of containers that a test addresses by the supervisor's protocol."""
     made = SmallImage(require_engine(), tmp_path_factory.mktemp("supervisor"))
     yield made
     made.remove()
 
 
 @pytest.fixture(scope="session")
-def _kept(small_image: SmallImage) -> Iterator[KeptContainer]:
-    with KeptContainer(small_image) as container:
-        yield container
+def _shared_container(small_image: SmallImage) -> Iterator[SupervisedContainer]:
+    with SupervisedContainer(small_image) as shared:
+        yield shared
 
 
 @pytest.fixture
-def kept(_kept: KeptContainer) -> KeptContainer:
-    """A container as it was at its start."""
-    _kept.ask("recycle")
-    return _kept
+def container(_shared_container: SupervisedContainer) -> SupervisedContainer:
+    """A shared container, recycled before the test."""
+    _shared_container.ask("recycle")
+    return _shared_container
 
 
 @pytest.fixture
-def own(small_image: SmallImage) -> Iterator[KeptContainer]:
+def own_container(small_image: SmallImage) -> Iterator[SupervisedContainer]:
     """A container for one test."""
-    with KeptContainer(small_image) as container:
-        yield container
+    with SupervisedContainer(small_image) as shared:
+        yield shared

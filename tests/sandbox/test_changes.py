@@ -1,4 +1,4 @@
-"""What changed in a box, and copies of a box."""
+"""Changes of a sandbox, and its clones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from intercode.core.types import FileEntry, Layer
-from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sandbox.contract import Sandbox
 from support import back_end
 from support.boxes import eventually, layer_of, open_box
 from support.shells import shell
@@ -17,10 +17,10 @@ from support.shells import shell
 pytestmark = pytest.mark.sandbox
 
 
-def after(box: SupervisedSandbox, code: str) -> dict[str, FileEntry]:
-    result = box.run(["bash", "-c", f"set -e; cd /data; {code}"], timeout=30)
+def after(sandbox: Sandbox, code: str) -> dict[str, FileEntry]:
+    result = sandbox.run(["bash", "-c", f"set -e; cd /data; {code}"], timeout=30)
     assert result.ok, result.output
-    return box.changes()
+    return sandbox.changes()
 
 
 def sha(text: str) -> str:
@@ -95,29 +95,27 @@ CASES = {
 
 
 @pytest.mark.parametrize(("code", "expected"), CASES.values(), ids=CASES)
-def test_every_kind_of_change(
-    treed: SupervisedSandbox, code: str, expected: dict[str, FileEntry]
-) -> None:
+def test_every_kind_of_change(treed: Sandbox, code: str, expected: dict[str, FileEntry]) -> None:
     assert after(treed, code) == expected
 
 
-def test_names_that_are_no_utf8(treed: SupervisedSandbox) -> None:
+def test_names_that_are_no_utf8(treed: Sandbox) -> None:
     assert after(treed, r"echo x > $'\xff'") == {os.fsdecode(b"/data/\xff"): NEW_FILE}
 
 
-def test_a_link_that_became_a_directory_holds_new_files(treed: SupervisedSandbox) -> None:
+def test_a_link_that_became_a_directory_holds_new_files(treed: Sandbox) -> None:
     changed = after(treed, "rm link away; cp -r dir link; cp -r dir away")
     assert {"/data/link/a", "/data/link/b", "/data/away/a", "/data/away/b"} <= changed.keys()
 
 
-def test_a_very_deep_tree_does_not_cost_the_box(box: SupervisedSandbox) -> None:
+def test_a_very_deep_tree_does_not_end_the_sandbox(sandbox: Sandbox) -> None:
     code = "import os\nos.chdir('/tmp')\nfor i in range(3000):\n os.mkdir('d'); os.chdir('d')"
-    assert box.run(["python3", "-c", code], timeout=30).ok
-    assert len(box.changes()) > 0
-    assert box.run(["echo", "on"]).output == "on\n"
+    assert sandbox.run(["python3", "-c", code], timeout=30).ok
+    assert len(sandbox.changes()) > 0
+    assert sandbox.run(["echo", "on"]).output == "on\n"
 
 
-def test_overlay_marks_cannot_be_forged(treed: SupervisedSandbox) -> None:
+def test_overlay_attributes_cannot_be_forged(treed: Sandbox) -> None:
     code = (
         "import os\n"
         "for name, value in (('opaque', b'y'), ('whiteout', b'y'), ('redirect', b'/etc')):\n"
@@ -136,13 +134,13 @@ def test_changes_over_several_layers(tree: Layer, tmp_path: Path) -> None:
     (root / "data" / "dir" / "a").write_text("upper\n")
     for path in (root, root / "data", root / "data" / "dir"):
         path.chmod(0o755)
-    with open_box(layers=(tree, layer_of(root))) as box:
-        assert box.run(["cat", "/data/dir/a", "/data/dir/b"]).output == "upper\nb\n"
-        assert box.changes() == {}
-        assert after(box, "rm dir/a") == {"/data/dir/a": GONE}
+    with open_box(layers=(tree, layer_of(root))) as sandbox:
+        assert sandbox.run(["cat", "/data/dir/a", "/data/dir/b"]).output == "upper\nb\n"
+        assert sandbox.changes() == {}
+        assert after(sandbox, "rm dir/a") == {"/data/dir/a": GONE}
 
 
-def test_a_clone_is_independent_and_equal(treed: SupervisedSandbox) -> None:
+def test_a_clone_is_independent_and_equal(treed: Sandbox) -> None:
     code = (
         "rm file; rm -r dir; mkdir dir; echo s > dir/s; chmod 400 dir/s; ln -s s dir/l; mkfifo p;"
         "mkdir closed; echo k > closed/k; chmod 0 closed/k closed; touch -d @7 dir/s"
@@ -157,46 +155,49 @@ def test_a_clone_is_independent_and_equal(treed: SupervisedSandbox) -> None:
         assert treed.run(["cat", "/data/dir/s"]).output == "s\n"
 
 
-def test_background_jobs_live_on_through_a_clone(box: SupervisedSandbox) -> None:
-    job = box.spawn(["bash", "-c", "until test -e /tmp/go; do sleep 0.02; done; touch /tmp/went"])
-    with box.clone() as copy:
+def test_background_jobs_survive_a_clone(sandbox: Sandbox) -> None:
+    job = sandbox.spawn(
+        ["bash", "-c", "until test -e /tmp/go; do sleep 0.02; done; touch /tmp/went"]
+    )
+    with sandbox.clone() as copy:
         assert "sleep" not in copy.run(["bash", "-c", "cat /proc/[0-9]*/comm"]).output
     assert job.wait(0) is None
-    box.write_file("/tmp/go", b"")
+    sandbox.write_file("/tmp/go", b"")
     assert job.wait(20) == 0
-    assert "/tmp/went" in box.changes()
+    assert "/tmp/went" in sandbox.changes()
 
 
-def test_a_box_can_be_cloned_as_soon_as_it_is_there() -> None:
-    """The launcher sits in a box's group until it has forked it: it must not be frozen with it."""
+def test_a_new_sandbox_can_be_cloned_at_once() -> None:
+    """The launcher is in a sandbox's group until it has forked it, and must not be frozen with
+    it."""
     for _ in range(10):
-        with shell(back_end.tiers()[0]) as (box, _), box.clone() as copy:
+        with shell(back_end.tiers()[0]) as (sandbox, _), sandbox.clone() as copy:
             assert copy.run(["echo", "on"]).output == "on\n"
 
 
-def test_a_clone_is_taken_while_everything_stands_still() -> None:
+def test_a_clone_is_taken_while_processes_are_paused() -> None:
     count = "i=0; while :; do i=$((i+1)); echo $i > /tmp/a; echo $i > /tmp/b; done"
-    with shell(back_end.tiers()[0]) as (box, session):
+    with shell(back_end.tiers()[0]) as (sandbox, session):
         session.run(f"({count}) > /dev/null 2>&1 &", 5)
-        eventually(lambda: box.run(["cat", "/tmp/b"]).ok, "it counts")
+        eventually(lambda: sandbox.run(["cat", "/tmp/b"]).ok, "it counts")
         for _ in range(5):
-            with box.clone() as copy:
+            with sandbox.clone() as copy:
                 first, second = (copy.run(["cat", f"/tmp/{n}"]).output.strip() for n in "ab")
                 assert int(first or second) - int(second or first) in (0, 1)
-        before = box.run(["cat", "/tmp/b"]).output
-        eventually(lambda: box.run(["cat", "/tmp/b"]).output != before, "it goes on counting")
+        before = sandbox.run(["cat", "/tmp/b"]).output
+        eventually(lambda: sandbox.run(["cat", "/tmp/b"]).output != before, "it goes on counting")
 
 
-def test_a_very_deep_tree_can_be_cloned(box: SupervisedSandbox) -> None:
+def test_a_very_deep_tree_can_be_cloned(sandbox: Sandbox) -> None:
     code = "import os\nos.chdir('/tmp')\nfor i in range(3000):\n os.mkdir('d'); os.chdir('d')"
-    assert box.run(["python3", "-c", code], timeout=30).ok
-    with box.clone() as copy:
-        assert copy.changes() == box.changes()
+    assert sandbox.run(["python3", "-c", code], timeout=30).ok
+    with sandbox.clone() as copy:
+        assert copy.changes() == sandbox.changes()
 
 
-def test_sparse_files_can_be_cloned(box: SupervisedSandbox) -> None:
-    assert box.run(["bash", "-c", "for i in {1..6}; do truncate -s 200M /tmp/$i; done"]).ok
-    with box.clone() as copy:
+def test_sparse_files_can_be_cloned(sandbox: Sandbox) -> None:
+    assert sandbox.run(["bash", "-c", "for i in {1..6}; do truncate -s 200M /tmp/$i; done"]).ok
+    with sandbox.clone() as copy:
         assert copy.run(["stat", "-c", "%s", "/tmp/6"]).output == f"{200 << 20}\n"
 
 
@@ -216,13 +217,13 @@ while True:
 """
 
 
-def test_a_name_that_keeps_becoming_something_else_fails_no_look() -> None:
-    with open_box() as box:
-        box.write_file("/tmp/swaps.py", SWAPS.encode())
+def test_a_path_that_keeps_changing_its_kind_does_not_fail_changes() -> None:
+    with open_box() as sandbox:
+        sandbox.write_file("/tmp/swaps.py", SWAPS.encode())
         start = "mkdir /tmp/s; cd /tmp/s; python3 /tmp/swaps.py >/dev/null 2>&1 &"
-        assert box.run(["bash", "-c", start], timeout=10).ok
+        assert sandbox.run(["bash", "-c", start], timeout=10).ok
         seen: set[str] = set()
         for _ in range(2000):
-            found = box.changes().get("/tmp/s/a")
+            found = sandbox.changes().get("/tmp/s/a")
             seen |= {found.kind} if found else set()
         assert len(seen) > 1, f"nothing was swapped: {seen}"

@@ -1,4 +1,4 @@
-"""What a container's supervisor tells of its files, puts back, and copies, by its messages."""
+"""A container's supervisor lists, restores and copies files, tested through its protocol."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import random
 import pytest
 
 from intercode.core.paths import sandbox_uid
-from support.kept_container import KeptContainer, SmallImage
+from support.supervised_container import SmallImage, SupervisedContainer
 
 pytestmark = pytest.mark.docker
 
@@ -20,16 +20,16 @@ _SHOW = (
 
 @pytest.fixture(scope="module", autouse=True)
 def supervisor() -> None:
-    """That of a container is the program always."""
+    """Containers always have the compiled supervisor."""
 
 
-def test_changes_are_told_in_rows(kept: KeptContainer) -> None:
-    kept.sh(
+def test_changes_are_listed_as_rows(container: SupervisedContainer) -> None:
+    container.sh(
         "cd /data; echo hi > f1; rm f2; chmod 600 f3; touch f4; rm -r in; echo was > in; "
         "mkdir new; echo y > new/a; ln -s q ql; mkfifo ff; rm link; cp f5 t; cat t > f5; rm t; "
         "ln f6 f6b"
     )
-    rows = kept.rows()
+    rows = container.rows()
     assert {path: row[0] for path, row in rows.items()} == {
         "/data/f1": "file", "/data/f2": "gone", "/data/f3": "file", "/data/f6b": "file",
         "/data/ff": "fifo", "/data/in": "file", "/data/in/deep": "gone", "/data/in/deep/x": "gone",
@@ -39,8 +39,8 @@ def test_changes_are_told_in_rows(kept: KeptContainer) -> None:
     assert [path for path, row in rows.items() if row[5]] == [
         "/data/f6b", "/data/ff", "/data/new", "/data/new/a", "/data/ql",
     ]  # fmt: skip
-    assert kept.ask("changed_paths")["paths"] == list(rows)
-    assert "/data/f4" in kept.ask("touched_paths")["paths"]
+    assert container.ask("changed_paths")["paths"] == list(rows)
+    assert "/data/f4" in container.ask("touched_paths")["paths"]
 
 
 _STEPS = (
@@ -55,7 +55,7 @@ _PATHS = (
 
 
 def _worked(chance: random.Random) -> str:
-    """A command that does a few things to the files below /data."""
+    """A command that changes some files below /data."""
     steps = [
         chance.choice(_STEPS).format(
             a=chance.choice(_PATHS), b=chance.choice(_PATHS), n=chance.randrange(1, 5000),
@@ -67,63 +67,67 @@ def _worked(chance: random.Random) -> str:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_whatever_is_done_is_told_and_undone(kept: KeptContainer, seed: int) -> None:
+def test_every_change_is_listed_and_rolled_back(container: SupervisedContainer, seed: int) -> None:
     chance = random.Random(seed)
-    first = kept.sh(_SHOW)[0]
+    first = container.sh(_SHOW)[0]
     for _ in range(12):
         for _ in range(chance.choice((1, 2))):
             work = _worked(chance)
-            kept.sh(work)
-            assert set(kept.rows()) == _different(first, kept.sh(_SHOW)[0]), work
-        kept.ask("recycle")
-        assert kept.sh(_SHOW)[0] == first
-        assert kept.rows() == {} and kept.ask("touched_paths")["paths"] == []
+            container.sh(work)
+            assert set(container.rows()) == _different(first, container.sh(_SHOW)[0]), work
+        container.ask("recycle")
+        assert container.sh(_SHOW)[0] == first
+        assert container.rows() == {} and container.ask("touched_paths")["paths"] == []
 
 
-def test_whatever_is_done_another_box_can_have(kept: KeptContainer, own: KeptContainer) -> None:
+def test_every_change_can_be_copied_to_another_container(
+    container: SupervisedContainer, own_container: SupervisedContainer
+) -> None:
     chance = random.Random(3)
     for _ in range(12):
         work = _worked(chance)
-        own.sh(work)
-        _copy(own, kept)
-        assert kept.rows() == own.rows(), work
-        assert kept.sh(_SHOW) == own.sh(_SHOW), work
+        own_container.sh(work)
+        _copy(own_container, container)
+        assert container.rows() == own_container.rows(), work
+        assert container.sh(_SHOW) == own_container.sh(_SHOW), work
 
 
 def _different(first: str, now: str) -> set[str]:
     """The paths whose kind, mode, size (of a file), target or content differ in two listings."""
-    one, two = _facts(first), _facts(now)
+    one, two = _metadata(first), _metadata(now)
     return {"/" + path for path in one.keys() | two.keys() if one.get(path) != two.get(path)}
 
 
-def _facts(listing: str) -> dict[str, list[str]]:
-    facts: dict[str, list[str]] = {}
+def _metadata(listing: str) -> dict[str, list[str]]:
+    metadata: dict[str, list[str]] = {}
     for line in listing.splitlines():
         head, _, rest = line.partition(" ")
         if len(head) == 64:  # a digest
-            facts[rest.strip()].append(head)
+            metadata[rest.strip()].append(head)
             continue
         kind, mode, size, _, *target = rest.split(" ")
-        facts[head] = [kind, mode, size if kind == "f" else "", *target]
-    return facts
+        metadata[head] = [kind, mode, size if kind == "f" else "", *target]
+    return metadata
 
 
-def test_another_box_can_have_the_same_files(kept: KeptContainer, own: KeptContainer) -> None:
-    own.sh(
+def test_files_can_be_copied_to_another_container(
+    container: SupervisedContainer, own_container: SupervisedContainer
+) -> None:
+    own_container.sh(
         "cd /data; echo hi > f1; rm -r f2 in; touch -d @5 f3; mkdir -p new/a; echo c > new/a/b; "
         "chmod 0 f4 new; mkdir /top; touch -d @7 /top; ln -s new in"
     )
-    kept.sh("echo mine > /data/f7; mkdir /data/mine")
-    _copy(own, kept)
-    assert kept.rows() == own.rows()
+    container.sh("echo mine > /data/f7; mkdir /data/mine")
+    _copy(own_container, container)
+    assert container.rows() == own_container.rows()
     show = "ls -l --time-style=full-iso /data / | grep -v -e ' dev$' -e ' proc$' -e ' sys$'"
-    assert kept.sh(f"{show} | awk '{{print $1, $6, $7, $9}}'") == own.sh(
+    assert container.sh(f"{show} | awk '{{print $1, $6, $7, $9}}'") == own_container.sh(
         f"{show} | awk '{{print $1, $6, $7, $9}}'"
     )
-    assert kept.sh("chmod 700 /data/new; cat /data/new/a/b") == ("c\n", 0)
+    assert container.sh("chmod 700 /data/new; cat /data/new/a/b") == ("c\n", 0)
 
 
-def _copy(source: KeptContainer, target: KeptContainer) -> None:
+def _copy(source: SupervisedContainer, target: SupervisedContainer) -> None:
     paths = source.ask("touched_paths")["paths"]
     source.ask("freeze", on=True)
     (root,) = source.given("upper")[1]
@@ -132,7 +136,9 @@ def _copy(source: KeptContainer, target: KeptContainer) -> None:
     os.close(root)
 
 
-def test_a_layer_can_be_laid_over_a_box(kept: KeptContainer, small_image: SmallImage) -> None:
+def test_an_upper_layer_can_be_applied_to_a_container(
+    container: SupervisedContainer, small_image: SmallImage
+) -> None:
     layer = small_image.home / "layer"
     (layer / "data/in").mkdir(parents=True)
     (layer / "data/in/only").write_text("new\n")
@@ -143,20 +149,25 @@ def test_a_layer_can_be_laid_over_a_box(kept: KeptContainer, small_image: SmallI
             os.chown(path, sandbox_uid(), sandbox_uid())
     paths = ["/data", *(["/data/f1"] if os.geteuid() == 0 else []), "/data/in", "/data/in/only"]
     root = os.open(layer, os.O_RDONLY | os.O_DIRECTORY)
-    kept.ask("replace_files", [root], paths=paths)
+    container.ask("replace_files", [root], paths=paths)
     os.close(root)
     gone = {"/data/in/deep", "/data/in/deep/x", *({"/data/f1"} & set(paths))}
-    rows = kept.rows()
+    rows = container.rows()
     assert {path for path, row in rows.items() if row[0] == "gone"} == gone
     assert set(rows) == gone | {"/data/in/only"}
 
 
-def test_what_its_owner_may_not_read_is_told_put_back_and_left_closed(kept: KeptContainer) -> None:
-    kept.sh("cd /data; echo secret > f1; mkdir -p d/e; echo x > d/e/f; chmod 0 f1 d/e d old")
-    rows = kept.rows()
+def test_unreadable_files_are_listed_restored_and_keep_their_modes(
+    container: SupervisedContainer,
+) -> None:
+    container.sh("cd /data; echo secret > f1; mkdir -p d/e; echo x > d/e/f; chmod 0 f1 d/e d old")
+    rows = container.rows()
     assert rows["/data/d/e/f"][0] == "file" and rows["/data/f1"][1:3] == [0, 7]
     assert rows["/data/old"][:2] == ["dir", 0]
-    assert kept.sh("ls /data/d")[1] and kept.sh("cat /data/f1")[1]
-    assert kept.sh("stat -c %a /data/f1 /data/d /data/old")[0].split() == ["0", "0", "0"]
-    kept.ask("recycle")
-    assert kept.sh("stat -c %a /data/f1 /data/old; ls /data/d")[0].split()[:2] == ["644", "755"]
+    assert container.sh("ls /data/d")[1] and container.sh("cat /data/f1")[1]
+    assert container.sh("stat -c %a /data/f1 /data/d /data/old")[0].split() == ["0", "0", "0"]
+    container.ask("recycle")
+    assert container.sh("stat -c %a /data/f1 /data/old; ls /data/d")[0].split()[:2] == [
+        "644",
+        "755",
+    ]

@@ -1,4 +1,4 @@
-"""What containers are made of, without an engine: archives, upper layers, owners, faults."""
+"""Parts of the container back end without an engine: archives, upper layers, owners, errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY
 
 @pytest.fixture(scope="module", autouse=True)
 def supervisor() -> None:
-    """No box is made here: the tests need not run with both kinds of supervisor."""
+    """No sandbox is opened here, so the tests do not run once per supervisor."""
 
 
 # ----------------------------------------------------------------------------- layers
@@ -49,7 +49,7 @@ def layer(root: Path) -> bytes:
 
 
 def test_no_link_of_an_image_leads_to_files_of_this_machine(tmp_path: Path) -> None:
-    """Names of users are read out of the image, here."""
+    """The names of users are read from the image on this machine."""
     (tmp_path / "host").mkdir()
     (tmp_path / "host" / "passwd").write_text("root:x:0:0:secret:/:/bin/sh\n")
     image = tmp_path / "image"
@@ -61,7 +61,7 @@ def test_no_link_of_an_image_leads_to_files_of_this_machine(tmp_path: Path) -> N
     assert b"secret" not in held
 
 
-def test_what_a_killed_start_left_is_removed(
+def test_directories_of_killed_starts_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path))
@@ -74,7 +74,7 @@ def test_what_a_killed_start_left_is_removed(
     assert [p.name for p in home.iterdir()] == ["new"]
 
 
-def test_a_tree_becomes_a_layer_of_the_boxes_id(tmp_path: Path) -> None:
+def test_a_layer_belongs_to_the_user_of_sandboxes(tmp_path: Path) -> None:
     data = layer(tree(tmp_path / "t"))
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         entries = {entry.name: entry for entry in archive}
@@ -97,18 +97,18 @@ def test_the_same_tree_gives_the_same_bytes(tmp_path: Path) -> None:
 
 
 # --------------------------------------------------------------------- upper layers
-def test_files_of_a_box_become_an_upper_layer_and_its_paths_again(tmp_path: Path) -> None:
-    below, box, upper = (tmp_path / name for name in ("below", "box", "upper"))
-    for root in (below, box):
+def test_an_upper_layer_is_written_and_its_paths_are_listed(tmp_path: Path) -> None:
+    lower, sandbox, upper = (tmp_path / name for name in ("below", "sandbox", "upper"))
+    for root in (lower, sandbox):
         (root / "etc" / "deep").mkdir(parents=True)
-    (below / "etc" / "removed").write_text("old")
-    (box / "etc").chmod(0o750)
-    (box / "etc" / "deep" / "new").write_text("new")
-    (box / "etc" / "away").symlink_to("/etc/passwd")
-    os.utime(box / "etc" / "deep", ns=(5, 7))
+    (lower / "etc" / "removed").write_text("old")
+    (sandbox / "etc").chmod(0o750)
+    (sandbox / "etc" / "deep" / "new").write_text("new")
+    (sandbox / "etc" / "away").symlink_to("/etc/passwd")
+    os.utime(sandbox / "etc" / "deep", ns=(5, 7))
     paths = ["/etc/away", "/etc/deep", "/etc/deep/new", "/etc/removed"]
     upper.mkdir()
-    root, target = os.open(box, DIRECTORY), os.open(upper, DIRECTORY)
+    root, target = os.open(sandbox, DIRECTORY), os.open(upper, DIRECTORY)
     upper_layer.write_upper_layer(target, root, paths)
     assert (upper / "etc" / "deep" / "new").read_text() == "new"
     assert os.readlink(upper / "etc" / "away") == "/etc/passwd"
@@ -116,29 +116,29 @@ def test_files_of_a_box_become_an_upper_layer_and_its_paths_again(tmp_path: Path
     assert stat.S_ISCHR(gone.st_mode) and gone.st_rdev == 0
     assert stat.S_IMODE(os.stat(upper / "etc").st_mode) == 0o750
     assert os.stat(upper / "etc" / "deep").st_mtime_ns == 7
-    assert upper_layer.list_changed_paths(target, [str(below)]) == ["/etc", *paths]
+    assert upper_layer.list_changed_paths(target, [str(lower)]) == ["/etc", *paths]
     os.close(root)
     os.close(target)
 
 
-def test_an_opaque_directory_hides_what_lies_below(tmp_path: Path) -> None:
-    below, upper = tmp_path / "below", tmp_path / "upper"
-    for root, name in ((below, "old"), (upper, "new")):
+def test_an_opaque_directory_hides_lower_layers(tmp_path: Path) -> None:
+    lower, upper = tmp_path / "below", tmp_path / "upper"
+    for root, name in ((lower, "old"), (upper, "new")):
         (root / "d").mkdir(parents=True)
         (root / "d" / name).write_text("")
     os.setxattr(upper / "d", "user.overlay.opaque", b"y")
     at = os.open(upper, DIRECTORY)
-    assert upper_layer.list_changed_paths(at, [str(below)]) == ["/d", "/d/old", "/d/new"]
+    assert upper_layer.list_changed_paths(at, [str(lower)]) == ["/d", "/d/old", "/d/new"]
     os.close(at)
 
 
-def test_no_link_of_a_box_leads_out_of_it(tmp_path: Path) -> None:
-    outside, box, upper = (tmp_path / name for name in ("outside", "box", "upper"))
-    for directory in (outside, box, upper):
+def test_links_of_a_sandbox_are_not_followed(tmp_path: Path) -> None:
+    outside, sandbox, upper = (tmp_path / name for name in ("outside", "sandbox", "upper"))
+    for directory in (outside, sandbox, upper):
         directory.mkdir()
     (outside / "secret").write_text("secret")
-    (box / "d").symlink_to(outside)
-    root, target = os.open(box, DIRECTORY), os.open(upper, DIRECTORY)
+    (sandbox / "d").symlink_to(outside)
+    root, target = os.open(sandbox, DIRECTORY), os.open(upper, DIRECTORY)
     upper_layer.write_upper_layer(target, root, ["/d/secret"])
     assert stat.S_ISCHR(os.lstat(upper / "d" / "secret").st_mode)
     os.close(root)
@@ -146,13 +146,13 @@ def test_no_link_of_a_box_leads_out_of_it(tmp_path: Path) -> None:
 
 
 # ------------------------------------------------------------------------------ owners
-def test_only_an_owner_of_this_machine_that_has_ended_is_gone() -> None:
+def test_only_a_local_owner_can_be_known_to_have_ended() -> None:
     me = orphans.current_owner()
     assert not orphans.has_owner_ended(me)
     pid, start, boot, space = me.split(".")
     assert orphans.has_owner_ended(
         f"{pid}.{int(start) + 1}.{boot}.{space}"
-    )  # the number serves another
+    )  # the number belongs to another process
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     began = orphans.process_start_ticks(child.pid)
     assert not orphans.has_owner_ended(f"{child.pid}.{began}.{boot}.{space}")
@@ -160,22 +160,20 @@ def test_only_an_owner_of_this_machine_that_has_ended_is_gone() -> None:
     assert orphans.has_owner_ended(f"{child.pid}.{began}.{boot}.{space}")
     assert not orphans.has_owner_ended(
         f"{child.pid}.{began}.abc.{space}"
-    )  # of another boot or machine
-    assert not orphans.has_owner_ended(
-        f"{child.pid}.{began}.{boot}.1"
-    )  # of another namespace of processes
+    )  # another boot or machine
+    assert not orphans.has_owner_ended(f"{child.pid}.{began}.{boot}.1")  # another process namespace
     assert not orphans.has_owner_ended("") and not orphans.has_owner_ended("somebody else's")
 
 
-# ------------------------------------------------------------------------------ faults
+# ------------------------------------------------------------------------------ errors
 def refusal(name: engine.EngineName) -> str:
-    with pytest.raises(SandboxUnavailableError) as told:
+    with pytest.raises(SandboxUnavailableError) as message:
         engine.get_engine(name)
-    return str(told.value)
+    return str(message.value)
 
 
 @pytest.mark.parametrize("name", engine.ENGINE_NAMES)
-def test_an_absent_program_is_told(
+def test_a_missing_program_is_reported(
     name: engine.EngineName, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     engine._get_engine.cache_clear()
@@ -198,21 +196,21 @@ def test_an_engine_elsewhere_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("said", "told"),
+    ("output", "message"),
     [
         (b"Got permission denied while trying to connect to the Docker daemon socket", "usermod"),
         (b"Cannot connect to the Docker daemon at unix:///x. Is it running?", "start its daemon"),
         (b"docker: write /var/lib/x: no space left on device.\nSee 'docker run'", "disk is full"),
-        (b"Error: x: image not known", "run again: it is imported anew"),
+        (b"Error: x: image not known", "run again: it is imported again"),
     ],
 )
-def test_a_fault_of_an_engine_is_one_sentence_with_the_way_out(said: bytes, told: str) -> None:
-    error = engine.engine_error("docker", "run", said)
+def test_an_error_of_an_engine_is_explained_with_a_remedy(output: bytes, message: str) -> None:
+    error = engine.engine_error("docker", "run", output)
     assert isinstance(error, SandboxUnavailableError)
-    assert told in str(error) and "See '" not in str(error)
+    assert message in str(error) and "See '" not in str(error)
 
 
-def test_what_nobody_knows_is_told_in_the_engines_words() -> None:
+def test_an_unknown_error_quotes_the_engine() -> None:
     error = engine.engine_error("podman", "run", b"Error: first\nError: something new\n")
     assert type(error) is SandboxError
     assert str(error) == "`podman run` fails: Error: something new"

@@ -1,4 +1,5 @@
-"""One control group per box: with its limits, out of sight, and gone with the box."""
+"""One control group per sandbox: with its limits, invisible inside, and removed with the
+sandbox."""
 
 from __future__ import annotations
 
@@ -28,37 +29,37 @@ pytestmark = [
 MIB = 1 << 20
 
 
-def group_of(box: Sandbox) -> dict[str, str]:
-    """The directories of a box's group, found from outside by a process that is in it."""
-    assert isinstance(box, NamespaceSandbox)
-    process = box.spawn(["sleep", "60"])
+def group_of(sandbox: Sandbox) -> dict[str, str]:
+    """The directories of a sandbox's group, found on the host through a process in it."""
+    assert isinstance(sandbox, NamespaceSandbox)
+    process = sandbox.spawn(["sleep", "60"])
     return cgroups.find_groups(
         Path("/proc/self/mountinfo").read_text(), Path(f"/proc/{process._child}/cgroup").read_text()
     )
 
 
-def own_group(box: Sandbox) -> Path:
-    found = group_of(box)
+def own_group(sandbox: Sandbox) -> Path:
+    found = group_of(sandbox)
     return Path(found["memory"] if "memory" in found else found[""])
 
 
-def test_a_box_has_a_group_with_its_limits_that_is_empty_after_it() -> None:
-    with shell("namespace/1", memory=100 * MIB, disk=50 * MIB, processes=77) as (box, _):
-        found = group_of(box)
+def test_a_sandbox_has_a_group_with_its_limits_that_is_empty_afterwards() -> None:
+    with shell("namespace/1", memory=100 * MIB, disk=50 * MIB, processes=77) as (sandbox, _):
+        found = group_of(sandbox)
         v1 = "memory" in found
         memory = Path(found["memory"], "memory.limit_in_bytes") if v1 else (
             Path(found[""], "memory.max"))  # fmt: skip
         assert int(memory.read_text()) == (100 + 50 + 65) * MIB
         assert Path(found["pids" if v1 else ""], "pids.max").read_text() == "77\n"
     inside = memory.with_name("cgroup.procs")
-    eventually(lambda: not inside.exists() or not inside.read_text(), "the box has left its group")
+    eventually(lambda: not inside.exists() or not inside.read_text(), "the group is empty")
 
 
-def test_groups_do_not_pile_up() -> None:
+def test_groups_do_not_accumulate() -> None:
     for _ in range(12):
-        with shell("namespace/1") as (box, _):
+        with shell("namespace/1") as (sandbox, _):
             pid = Launcher.get().pid
-            home = own_group(box).parent
+            home = own_group(sandbox).parent
     assert home.name.startswith("intercode-")
     eventually(
         lambda: len([p for p in home.iterdir() if f".{pid}." in p.name]) <= 8,
@@ -66,21 +67,21 @@ def test_groups_do_not_pile_up() -> None:
     )
 
 
-def test_a_group_in_which_a_limit_was_met_is_not_kept() -> None:
-    with shell("namespace/1", memory=50 * MIB, disk=50 * MIB) as (box, session):
+def test_a_group_with_an_exceeded_limit_is_not_reused() -> None:
+    with shell("namespace/1", memory=50 * MIB, disk=50 * MIB) as (sandbox, session):
         session.run("python3 -c 'bytearray(400 << 20)'", 20)
-        group = own_group(box)
+        group = own_group(sandbox)
     eventually(lambda: not group.exists(), "it is removed")
 
 
 @pytest.mark.parametrize("network", ["none", "host"])
-def test_nothing_of_the_group_is_seen_from_inside(network: str) -> None:
+def test_a_sandbox_does_not_see_its_group(network: str) -> None:
     spec = SandboxSpec(images.resolve("host"), network=network)  # type: ignore[arg-type]
-    with open_sandbox(spec) as box:
-        shown = box.run(["cat", "/proc/self/cgroup", "/proc/1/cgroup"]).output
+    with open_sandbox(spec) as sandbox:
+        shown = sandbox.run(["cat", "/proc/self/cgroup", "/proc/1/cgroup"]).output
         assert "intercode" not in shown and shown.count(":/\n") == len(shown.splitlines())
-        assert box.run(["ls", "-A", "/sys/fs/cgroup"]).output == ""
-        assert not box.run(["sh", "-c", "mkdir /sys/fs/cgroup/x"]).ok
+        assert sandbox.run(["ls", "-A", "/sys/fs/cgroup"]).output == ""
+        assert not sandbox.run(["sh", "-c", "mkdir /sys/fs/cgroup/x"]).ok
 
 
 OWNER = """
@@ -88,15 +89,15 @@ import sys, time
 from intercode.sandbox import images
 from intercode.sandbox import SandboxSpec, open_sandbox
 from intercode.sandbox.namespace.launcher import Launcher
-boxes = [open_sandbox(SandboxSpec(images.resolve("host"))) for _ in range(5)]
-boxes[0].spawn(["sleep", "100"])
+sandboxes = [open_sandbox(SandboxSpec(images.resolve("host"))) for _ in range(5)]
+sandboxes[0].spawn(["sleep", "100"])
 print(Launcher.get().pid, *Launcher.get().cgroup_directories, flush=True)
 time.sleep(100)
 """
 
 
 @pytest.mark.parametrize("victim", ["owner", "launcher"])
-def test_groups_go_when_their_owner_or_launcher_is_killed(victim: str) -> None:
+def test_groups_are_removed_when_their_owner_or_launcher_is_killed(victim: str) -> None:
     with shell("namespace/1"):
         pass
     owner = subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True)
@@ -113,10 +114,10 @@ def test_groups_go_when_their_owner_or_launcher_is_killed(victim: str) -> None:
             eventually(lambda: not left(), "the launcher removes what it made", 2.0)
             return
         os.kill(int(pid), signal.SIGKILL)
-        eventually(lambda: _empty(homes, left()), "the boxes have ended with their launcher", 2.0)
+        eventually(lambda: _empty(homes, left()), "the sandboxes have ended", 2.0)
         assert left(), "nobody was there to remove them"
         Launcher.stop()
-        with shell("namespace/1"):  # the next launcher, whosever it is, sweeps
+        with shell("namespace/1"):  # the next launcher of any owner removes stale groups
             assert not left()
     finally:
         owner.kill()
@@ -128,9 +129,10 @@ def _empty(homes: list[str], names: list[str]) -> bool:
     return not any(file.read_text() for file in files if file.exists())
 
 
-# -------------------------------------------------------------------- version 2, as far
+# ---------------------------------------------------------------------- version 2
 def test_a_group_of_version_2_is_frozen_and_thawed() -> None:
-    """On the kernel's own version 2 hierarchy, which freezes also where version 1 has the rest."""
+    """On the kernel's version 2 hierarchy, which can freeze even where version 1 has the
+    controllers."""
     top = cgroups.own_groups().get("")
     if top is None or not os.access(top, os.W_OK):
         pytest.skip("no writable control groups of version 2: mount cgroup2, run as root")
@@ -169,8 +171,8 @@ FILES = ("cgroup.procs", "cgroup.subtree_control", "memory.max", "memory.swap.ma
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory in which new directories have the files that version 2 gives them: the kernels
-    of our machines have memory and pids in version 1, so this much has to be made up."""
+    """A directory in which new directories get the files of version 2. These kernels have memory
+    and pids in version 1, so the files have to be simulated."""
     make: Callable[..., None] = os.mkdir
     remove: Callable[..., None] = os.rmdir
 
@@ -192,7 +194,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_version_2_is_divided_bounded_and_cleared(tree: Path) -> None:
+def test_groups_of_version_2_are_delegated_limited_and_removed(tree: Path) -> None:
     groups = CgroupAllocator(os.geteuid(), (2, {"": str(tree)}))
     home = tree / f"intercode-{os.geteuid()}"
     assert (tree / "cgroup.subtree_control").read_text() == "+memory +pids"
@@ -223,7 +225,7 @@ def test_version_2_is_divided_bounded_and_cleared(tree: Path) -> None:
     assert not home.exists()
 
 
-def test_what_was_killed_or_refused_is_read_from_either_version(tmp_path: Path) -> None:
+def test_events_are_read_from_both_versions(tmp_path: Path) -> None:
     for paths, file in (
         ({"memory": tmp_path, "pids": tmp_path}, "memory.oom_control"),
         ({"": tmp_path}, "memory.events"),

@@ -1,4 +1,4 @@
-"""One box cannot keep others from being made by filling what an id may have under way."""
+"""A sandbox cannot prevent others from opening by exhausting a user's descriptors in flight."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ with open_sandbox(spec) as bad:
 
 
 @pytest.mark.slow
-def test_boxes_are_made_while_another_one_fills_what_may_be_under_way() -> None:
+def test_sandboxes_open_while_another_one_exhausts_descriptors_in_flight() -> None:
     done = subprocess.run(
         [sys.executable, "-c", _OWNER], capture_output=True, text=True, timeout=60, check=False
     )

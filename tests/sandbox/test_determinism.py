@@ -1,4 +1,4 @@
-"""Boxes in which time stands still and chance is drawn from a seed."""
+"""Sandboxes with a fixed clock and seeded random numbers."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Run = Callable[..., str]
 
 @pytest.fixture
 def run() -> Iterator[Callable[..., Run]]:
-    """A fresh session in a box with given settings, as a function from action to output."""
+    """A fresh session in a sandbox with given settings, as a function from action to output."""
     with ExitStack() as opened:
 
         def start(**settings: object) -> Run:
-            box = opened.enter_context(open_box(determinism=Determinism(**settings)))
-            session = BashSession(box)
+            sandbox = opened.enter_context(open_box(determinism=Determinism(**settings)))
+            session = BashSession(sandbox)
             opened.callback(session.close)
             return lambda action: session.run(action, 10.0).output
 
@@ -50,7 +50,7 @@ def test_a_clock_is_a_time_or_an_offset(text: str, meaning: tuple[bool, int]) ->
     assert parse_clock(text) == meaning
 
 
-def test_what_cannot_be_set_is_refused() -> None:
+def test_invalid_settings_are_refused() -> None:
     with pytest.raises(ConfigError, match="'tomorrow'"):
         Determinism(clock="tomorrow")
     with pytest.raises(UnknownNameError, match="did you mean 'clock'"):
@@ -61,7 +61,7 @@ def test_what_cannot_be_set_is_refused() -> None:
         Determinism(machine_id="mine")
 
 
-def test_without_a_compiler_nothing_is_pretended(
+def test_without_a_compiler_the_settings_say_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("INTERCODE_CACHE", str(tmp_path))
@@ -101,13 +101,13 @@ def test_without_a_compiler_nothing_is_pretended(
         ("cp /etc/hostname /tmp/h; cmp /etc/hostname /tmp/h && mv /tmp/h /tmp/i; ls /tmp", "i\n"),
     ],
 )  # fmt: skip
-def test_time_stands_still(run: Callable[..., Run], action: str, output: str) -> None:
+def test_a_fixed_clock_does_not_advance(run: Callable[..., Run], action: str, output: str) -> None:
     assert run()(action) == output
 
 
 @needs_compiler
 @pytest.mark.sandbox
-def test_what_waits_waits_for_real(run: Callable[..., Run]) -> None:
+def test_waiting_takes_real_time(run: Callable[..., Run]) -> None:
     code = """python3 - <<'END'
 import queue, subprocess, threading, time
 waits = (
@@ -129,7 +129,7 @@ END"""
 
 @needs_compiler
 @pytest.mark.sandbox
-def test_a_clock_that_is_off_runs_on_and_takes_the_dates_along(run: Callable[..., Run]) -> None:
+def test_an_offset_clock_advances_and_shifts_file_dates(run: Callable[..., Run]) -> None:
     act = run(clock="+3d")
     ahead, here = run(clock="+3d")("date +%s"), run(clock="real")("date +%s")
     assert abs(int(ahead) - int(here) - 3 * 86400) <= 60
@@ -141,7 +141,7 @@ def test_a_clock_that_is_off_runs_on_and_takes_the_dates_along(run: Callable[...
 
 @needs_compiler
 @pytest.mark.sandbox
-def test_chance_depends_on_the_seed_alone(run: Callable[..., Run]) -> None:
+def test_random_numbers_depend_on_the_seed_alone(run: Callable[..., Run]) -> None:
     draws = (
         "mktemp", "mktemp -u", "shuf -i 1-99 | md5sum", "bash -c 'echo $RANDOM'",
         "echo $RANDOM $RANDOM $SRANDOM",
@@ -150,28 +150,30 @@ def test_chance_depends_on_the_seed_alone(run: Callable[..., Run]) -> None:
     once, again, other = ([act(d) for d in draws] for act in (run(), run(), run(seed=5)))
     assert once == again
     assert all(a != b for a, b in zip(once, other, strict=True))
-    below = "echo $(echo $RANDOM); (echo $RANDOM) | cat"  # a subshell's comes from its pid
-    assert run()(below) == run()(below)
+    subshells = (
+        "echo $(echo $RANDOM); (echo $RANDOM) | cat"  # that of a subshell comes from its pid
+    )
+    assert run()(subshells) == run()(subshells)
 
 
 @pytest.mark.sandbox
-def test_random_goes_on_the_same_after_restore_and_in_a_new_shell() -> None:
-    with open_box(determinism=Determinism(clock="real", random="real")) as box:
-        first = BashSession(box)
-        drawn = [first.run("echo $RANDOM $?", 5.0).output for _ in range(3)]
-        assert len(set(drawn)) == 3
-        second = BashSession(box)
+def test_random_continues_after_restore_and_in_a_new_shell() -> None:
+    with open_box(determinism=Determinism(clock="real", random="real")) as sandbox:
+        first = BashSession(sandbox)
+        values = [first.run("echo $RANDOM $?", 5.0).output for _ in range(3)]
+        assert len(set(values)) == 3
+        second = BashSession(sandbox)
         second.run("x=1; false", 5.0)
-        third = BashSession(box, state=second.state())
-        assert [third.run("echo $RANDOM 0", 5.0).output for _ in range(2)] == drawn[1:]
+        third = BashSession(sandbox, state=second.state())
+        assert [third.run("echo $RANDOM 0", 5.0).output for _ in range(2)] == values[1:]
         second.run("kill -9 $$", 5.0)
-        assert second.run("echo $RANDOM 0", 5.0).output == drawn[2]
+        assert second.run("echo $RANDOM 0", 5.0).output == values[2]
 
 
 @pytest.mark.sandbox
-def test_seeding_neither_shows_in_a_trace_nor_touches_the_last_status() -> None:
-    with open_box(determinism=Determinism(clock="real", random="real")) as box:
-        session = BashSession(box)
+def test_seeding_is_invisible_in_traces_and_keeps_the_exit_status() -> None:
+    with open_box(determinism=Determinism(clock="real", random="real")) as sandbox:
+        session = BashSession(sandbox)
         assert session.run("(exit 7)", 5.0).exit_code == 7
         assert session.run("echo $?", 5.0).output == "7\n"
         session.run("set -x", 5.0)
@@ -181,10 +183,10 @@ def test_seeding_neither_shows_in_a_trace_nor_touches_the_last_status() -> None:
 
 
 @pytest.mark.namespace_only("an engine's overlay numbers directories by those of its own store")
-def test_directories_have_the_same_numbers_whoever_looks_first(tree: Layer) -> None:
+def test_inode_numbers_do_not_depend_on_the_order_of_visits(tree: Layer) -> None:
     seen = set()
     for order in ("dir empty", "empty dir", "empty", "dir/a"):
-        with open_box(layers=(tree,), determinism=Determinism()) as box:
-            looked = box.run(["sh", "-c", f"cd /data && ls -d {order} && ls -iR /data"]).output
-            seen.add(looked.partition("/data:")[2])
+        with open_box(layers=(tree,), determinism=Determinism()) as sandbox:
+            visited = sandbox.run(["sh", "-c", f"cd /data && ls -d {order} && ls -iR /data"]).output
+            seen.add(visited.partition("/data:")[2])
     assert len(seen) == 1 and "dir" in seen.pop()

@@ -1,4 +1,4 @@
-"""Reading and writing a box's files from outside, whatever the box has put in the way."""
+"""Files of a sandbox are read and written from outside, whatever the sandbox does to prevent it."""
 
 from __future__ import annotations
 
@@ -7,107 +7,110 @@ from pathlib import Path
 
 import pytest
 
-from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sandbox.contract import Sandbox
 
 pytestmark = pytest.mark.sandbox
 
 
-def sh(box: SupervisedSandbox, code: str) -> None:
-    result = box.run(["bash", "-c", code])
+def sh(sandbox: Sandbox, code: str) -> None:
+    result = sandbox.run(["bash", "-c", code])
     assert result.ok, result.output
 
 
-def test_there_and_back(box: SupervisedSandbox) -> None:
+def test_a_file_reads_as_it_was_written(sandbox: Sandbox) -> None:
     data = bytes(range(256)) * 5000
-    box.write_file("/made/on the/way/f", data, mode=0o751)
-    assert box.read_file("/made/on the/way/f") == data
-    assert box.changes()["/made/on the/way/f"].mode == 0o751
-    box.write_file("/made/on the/way/f", b"")
-    assert box.read_file("/made/on the/way/f") == b""
+    sandbox.write_file("/made/on the/way/f", data, mode=0o751)
+    assert sandbox.read_file("/made/on the/way/f") == data
+    assert sandbox.changes()["/made/on the/way/f"].mode == 0o751
+    sandbox.write_file("/made/on the/way/f", b"")
+    assert sandbox.read_file("/made/on the/way/f") == b""
 
 
-def test_names_of_any_bytes(box: SupervisedSandbox) -> None:
-    sh(box, r"echo hi > $'/tmp/\xff\n'")
-    assert box.read_file("/tmp/\udcff\n") == b"hi\n"
+def test_names_of_any_bytes(sandbox: Sandbox) -> None:
+    sh(sandbox, r"echo hi > $'/tmp/\xff\n'")
+    assert sandbox.read_file("/tmp/\udcff\n") == b"hi\n"
 
 
-def test_what_is_no_regular_file(box: SupervisedSandbox) -> None:
-    sh(box, "mkfifo /tmp/p; ln -s loop /tmp/loop; mkdir /tmp/d; ln -s /proc/self/fd/0 /tmp/m")
+def test_other_kinds_of_files_are_refused(sandbox: Sandbox) -> None:
+    sh(sandbox, "mkfifo /tmp/p; ln -s loop /tmp/loop; mkdir /tmp/d; ln -s /proc/self/fd/0 /tmp/m")
     with pytest.raises(FileNotFoundError):
-        box.read_file("/tmp/none")
+        sandbox.read_file("/tmp/none")
     with pytest.raises(IsADirectoryError):
-        box.read_file("/tmp/d")
+        sandbox.read_file("/tmp/d")
     for path in ("/tmp/p", "/tmp/loop", "/dev/zero", "/dev/tty", "/tmp/p/x", "/tmp/m"):
         with pytest.raises(OSError):
-            box.read_file(path)
+            sandbox.read_file(path)
         with pytest.raises(OSError):
-            box.write_file(path, b"x")
-    assert box.run(["echo", "on"]).output == "on\n"
+            sandbox.write_file(path, b"x")
+    assert sandbox.run(["echo", "on"]).output == "on\n"
 
 
-def test_a_bound_on_what_is_read(box: SupervisedSandbox) -> None:
-    sh(box, "truncate -s 200M /tmp/big")
+def test_reading_is_limited(sandbox: Sandbox) -> None:
+    sh(sandbox, "truncate -s 200M /tmp/big")
     with pytest.raises(OSError, match="larger than 1000 bytes"):
-        box.read_file("/tmp/big", limit=1000)
+        sandbox.read_file("/tmp/big", limit=1000)
     with pytest.raises(OSError, match="larger"):
-        box.read_file("/tmp/big")
+        sandbox.read_file("/tmp/big")
 
 
 @pytest.mark.parametrize("target", ["{there}", "../../../../../..{there}"])
-def test_links_stay_inside(box: SupervisedSandbox, tmp_path: Path, target: str) -> None:
-    """A link to a path of the machine leads to that path of the box."""
+def test_links_stay_inside(sandbox: Sandbox, tmp_path: Path, target: str) -> None:
+    """A link to a path of the machine leads to that path of the sandbox."""
     there = tmp_path / uuid.uuid4().hex
     there.write_text("the machine's")
-    sh(box, f"ln -s {target.format(there=there)} /tmp/link; ln -s {there.parent} /tmp/dir")
+    sh(sandbox, f"ln -s {target.format(there=there)} /tmp/link; ln -s {there.parent} /tmp/dir")
     for path in ("/tmp/link", f"/tmp/dir/{there.name}", f"/../../..{there}"):
         with pytest.raises(FileNotFoundError):
-            box.read_file(path)
-    sh(box, f"mkdir -p {there.parent}")
-    box.write_file("/tmp/link", b"the box's")
-    assert box.read_file(str(there)) == b"the box's"
+            sandbox.read_file(path)
+    sh(sandbox, f"mkdir -p {there.parent}")
+    sandbox.write_file("/tmp/link", b"the sandbox's")
+    assert sandbox.read_file(str(there)) == b"the sandbox's"
     assert there.read_text() == "the machine's"
 
 
-def test_a_link_swapped_during_reads_and_writes(box: SupervisedSandbox, tmp_path: Path) -> None:
+def test_a_link_swapped_during_reads_and_writes(sandbox: Sandbox, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.write_text("outside")
     swap = f"while :; do ln -sfn {tmp_path} /tmp/d; rm /tmp/d; mkdir /tmp/d; rmdir /tmp/d; done"
-    box.spawn(["bash", "-c", swap])
+    sandbox.spawn(["bash", "-c", swap])
     for _ in range(300):
         for attempt in (
-            lambda: box.read_file("/tmp/d/outside"),
-            lambda: box.write_file("/tmp/d/outside", b"x"),
+            lambda: sandbox.read_file("/tmp/d/outside"),
+            lambda: sandbox.write_file("/tmp/d/outside", b"x"),
         ):
             try:
                 assert attempt() in (None, b"", b"x")
             except OSError:
-                pass  # whatever lay there at that moment
+                pass  # either content is possible at that moment
     assert outside.read_text() == "outside"
 
 
-def test_what_its_owner_may_not_enter_read_or_write(box: SupervisedSandbox) -> None:
-    sh(box, "mkdir -p /tmp/a/b; cd /tmp/a/b; echo x > f; ln -s ../b/f l; chmod 0 f /tmp/a/b /tmp/a")
-    assert box.read_file("/tmp/a/b/f") == box.read_file("/tmp/a/b/l") == b"x\n"
-    assert {box.changes()[path].mode for path in ("/tmp/a", "/tmp/a/b", "/tmp/a/b/f")} == {0}
-    box.write_file("/tmp/a/b/f", b"y", mode=0o400)
-    box.write_file("/tmp/a/b/c/d", b"z")
-    box.write_file("/tmp/a/b/f", b"yy", mode=0o200)
-    rows = box.changes()
+def test_files_with_forbidding_modes_are_read_and_written(sandbox: Sandbox) -> None:
+    sh(
+        sandbox,
+        "mkdir -p /tmp/a/b; cd /tmp/a/b; echo x > f; ln -s ../b/f l; chmod 0 f /tmp/a/b /tmp/a",
+    )
+    assert sandbox.read_file("/tmp/a/b/f") == sandbox.read_file("/tmp/a/b/l") == b"x\n"
+    assert {sandbox.changes()[path].mode for path in ("/tmp/a", "/tmp/a/b", "/tmp/a/b/f")} == {0}
+    sandbox.write_file("/tmp/a/b/f", b"y", mode=0o400)
+    sandbox.write_file("/tmp/a/b/c/d", b"z")
+    sandbox.write_file("/tmp/a/b/f", b"yy", mode=0o200)
+    rows = sandbox.changes()
     modes = {path: rows[f"/tmp/a{path}"].mode for path in ("", "/b", "/b/f", "/b/c", "/b/c/d")}
     assert modes == {"": 0, "/b": 0, "/b/f": 0o200, "/b/c": 0o755, "/b/c/d": 0o644}
-    assert [box.read_file(f"/tmp/a/b/{path}") for path in ("l", "c/d")] == [b"yy", b"z"]
+    assert [sandbox.read_file(f"/tmp/a/b/{path}") for path in ("l", "c/d")] == [b"yy", b"z"]
 
 
-def test_a_nul_byte_in_a_path_is_no_end_of_it(box: SupervisedSandbox) -> None:
+def test_a_nul_byte_in_a_path_is_refused(sandbox: Sandbox) -> None:
     with pytest.raises((OSError, ValueError)):
-        box.write_file("/tmp/a\0b", b"x")
-    assert box.changes() == {}
+        sandbox.write_file("/tmp/a\0b", b"x")
+    assert sandbox.changes() == {}
 
 
-def test_a_path_of_many_directories_does_not_cost_the_box(box: SupervisedSandbox) -> None:
+def test_a_very_deep_path_does_not_end_the_sandbox(sandbox: Sandbox) -> None:
     path = "/tmp/" + "d/" * 1500 + "f"
     try:
-        box.write_file(path, b"x")
+        sandbox.write_file(path, b"x")
     except OSError:
-        pass  # refused, as may be
-    assert box.run(["echo", "on"]).output == "on\n"
+        pass  # a refusal is possible as well
+    assert sandbox.run(["echo", "on"]).output == "on\n"

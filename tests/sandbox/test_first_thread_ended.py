@@ -1,4 +1,4 @@
-"""A process whose first thread has ended looks like one that has ended, and has not."""
+"""A process whose first thread has ended looks like a zombie but still runs."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import time
 
 import pytest
 
-from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sandbox.contract import Sandbox
 from support import back_end
 from support.boxes import eventually
 from support.shells import shell
 
 pytestmark = pytest.mark.sandbox
 
-_EXIT = {"x86_64": 60, "aarch64": 93}[os.uname().machine]  # of one thread
+_EXIT = {"x86_64": 60, "aarch64": 93}[os.uname().machine]  # exit of one thread
 _CODE = f"""
 import ctypes, os, threading, time
 def work():
@@ -34,46 +34,46 @@ _COUNTS = _CODE.format(
 )
 
 
-def _count(box: SupervisedSandbox) -> int:
+def _count(sandbox: Sandbox) -> int:
     try:
-        return int(box.read_file("/tmp/count"))
+        return int(sandbox.read_file("/tmp/count"))
     except FileNotFoundError:
         return 0
 
 
-def _goes_on(box: SupervisedSandbox) -> bool:
-    before = _count(box)
+def _goes_on(sandbox: Sandbox) -> bool:
+    before = _count(sandbox)
     time.sleep(0.3)
-    return _count(box) > before
+    return _count(sandbox) > before
 
 
-def _begun(box: SupervisedSandbox) -> None:
-    box.spawn(["python3", "-c", _COUNTS])
-    eventually(lambda: _count(box) > 0, "the second thread writes")
+def _begun(sandbox: Sandbox) -> None:
+    sandbox.spawn(["python3", "-c", _COUNTS])
+    eventually(lambda: _count(sandbox) > 0, "the second thread writes")
 
 
-def test_it_is_killed_with_what_ran_out_of_time(box: SupervisedSandbox) -> None:
-    mark = box.mark()
-    _begun(box)
-    box.kill_since(mark)
-    assert box.processes() == () and not _goes_on(box)
+def test_it_is_killed_at_the_timeout(sandbox: Sandbox) -> None:
+    mark = sandbox.mark()
+    _begun(sandbox)
+    sandbox.kill_since(mark)
+    assert sandbox.processes() == () and not _goes_on(sandbox)
 
 
-def test_it_stands_still_where_all_do(box: SupervisedSandbox) -> None:
-    _begun(box)
-    box.connection.request("freeze", on=True)
-    assert not _goes_on(box)
-    box.connection.request("freeze", on=False)
-    assert _goes_on(box)
+def test_it_is_paused_with_the_others(sandbox: Sandbox) -> None:
+    _begun(sandbox)
+    sandbox.connection.request("freeze", on=True)
+    assert not _goes_on(sandbox)
+    sandbox.connection.request("freeze", on=False)
+    assert _goes_on(sandbox)
 
 
-def test_it_ends_with_the_renewal(box: SupervisedSandbox) -> None:
-    box.run(["/bin/bash", "-c", f'setsid python3 -c "{_COUNTS}" >/dev/null 2>&1 &'])
-    eventually(lambda: _count(box) > 0, "the second thread writes")
-    assert [name.split()[0] for name in box.processes()] == ["python3"]
-    box.recycle()
-    look = box.run(["bash", "-c", "cat /proc/[0-9]*/comm"]).output
-    assert box.processes() == () and "python3" not in look
+def test_it_ends_when_the_sandbox_is_recycled(sandbox: Sandbox) -> None:
+    sandbox.run(["/bin/bash", "-c", f'setsid python3 -c "{_COUNTS}" >/dev/null 2>&1 &'])
+    eventually(lambda: _count(sandbox) > 0, "the second thread writes")
+    assert [name.split()[0] for name in sandbox.processes()] == ["python3"]
+    sandbox.recycle()
+    check = sandbox.run(["bash", "-c", "cat /proc/[0-9]*/comm"]).output
+    assert sandbox.processes() == () and "python3" not in check
 
 
 @pytest.mark.parametrize("tier", back_end.tiers())
@@ -86,7 +86,7 @@ def test_its_memory_counts(tier: str) -> None:
 
 
 @pytest.mark.parametrize("tier", back_end.tiers())
-def test_so_does_its_processor_time(tier: str) -> None:
+def test_its_processor_time_counts(tier: str) -> None:
     with shell(tier, cpu_seconds=0.4) as (_, session):
         code = _CODE.format(then="while True: pass")
         result = session.run(f'python3 -c "{code}"', 15)

@@ -1,4 +1,4 @@
-"""What code in a box must not reach, and what it must not be able to break."""
+"""What code in a sandbox must not reach or break."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from intercode.core.paths import sandbox_uid
-from intercode.sandbox.contract import Limits
+from intercode.sandbox.contract import Limits, Sandbox
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.supervisor import root_files
-from intercode.sandbox.supervisor.client import SupervisedSandbox
 from support import back_end
 from support.boxes import open_box
 
@@ -55,15 +54,15 @@ REFUSED = [  # x86_64 numbers
 ]
 
 
-def python(box: SupervisedSandbox, code: str) -> str:
-    result = box.run(["python3", "-c", code], timeout=30)
+def python(sandbox: Sandbox, code: str) -> str:
+    result = sandbox.run(["python3", "-c", code], timeout=30)
     assert result.ok, result.output
     return result.output
 
 
 @pytest.mark.skipif(os.uname().machine != "x86_64", reason="the table holds x86_64's call numbers")
-def test_calls_that_reach_past_the_box_are_refused(box: SupervisedSandbox) -> None:
-    lines = python(box, CALLS.format(calls=REFUSED)).splitlines()
+def test_system_calls_beyond_the_sandbox_are_refused(sandbox: Sandbox) -> None:
+    lines = python(sandbox, CALLS.format(calls=REFUSED)).splitlines()
     assert len(lines) == len(REFUSED)
     for line in lines:
         assert " -1 " in line, line
@@ -71,8 +70,8 @@ def test_calls_that_reach_past_the_box_are_refused(box: SupervisedSandbox) -> No
         assert line.endswith(tuple(refused)), line
 
 
-def test_only_the_loopback_is_there_and_nothing_answers(box: SupervisedSandbox) -> None:
-    names = box.run(["bash", "-c", "tail -n +3 /proc/net/dev | cut -d: -f1"]).output.split()
+def test_only_the_loopback_is_there_and_nothing_answers(sandbox: Sandbox) -> None:
+    names = sandbox.run(["bash", "-c", "tail -n +3 /proc/net/dev | cut -d: -f1"]).output.split()
     assert names == ["lo"]
     code = (
         "import socket\n"
@@ -80,10 +79,10 @@ def test_only_the_loopback_is_there_and_nothing_answers(box: SupervisedSandbox) 
         "    try: socket.create_connection((host, 80), timeout=2); print('connected')\n"
         "    except OSError as e: print(e.strerror)\n"
     )
-    assert python(box, code).splitlines() == ["Network is unreachable"] * 3
+    assert python(sandbox, code).splitlines() == ["Network is unreachable"] * 3
 
 
-def test_a_server_of_the_machine_is_out_of_reach(box: SupervisedSandbox) -> None:
+def test_a_server_of_the_machine_is_out_of_reach(sandbox: Sandbox) -> None:
     import socket
 
     name = f"\0intercode-{uuid.uuid4().hex}"
@@ -96,14 +95,16 @@ def test_a_server_of_the_machine_is_out_of_reach(box: SupervisedSandbox) -> None
             f"((2, ('127.0.0.1', {tcp.getsockname()[1]})), (1, {name!r})):\n"
             "    with socket.socket(family) as s: print(s.connect_ex(address))\n"
         )
-        assert python(box, code).split() == ["111", "111"]
+        assert python(sandbox, code).split() == ["111", "111"]
 
 
-def test_two_boxes_do_not_see_each_other(box: SupervisedSandbox) -> None:
+def test_two_sandboxes_do_not_see_each_other(sandbox: Sandbox) -> None:
     with open_box() as other:
         other.write_file("/tmp/mine", b"x")
         other.spawn(["sleep", "611"])
-        seen = box.run(["bash", "-c", "ls /tmp; cat /proc/[0-9]*/cmdline | tr '\\0' ' '"]).output
+        seen = sandbox.run(
+            ["bash", "-c", "ls /tmp; cat /proc/[0-9]*/cmdline | tr '\\0' ' '"]
+        ).output
     assert "mine" not in seen and "611" not in seen
 
 
@@ -114,16 +115,16 @@ def test_nothing_of_the_owner_is_readable(tmp_path: Path, monkeypatch: pytest.Mo
     try:
         for path in planted:
             path.write_text(secret)
-        with open_box() as box:
-            look = (
+        with open_box() as sandbox:
+            listing = (
                 "env; set; cat /proc/*/environ /proc/*/cmdline /proc/*/maps /proc/*/mountinfo;"
                 f"cat {planted[0]} {planted[1]}; ls -la /tmp ~ /home /run /proc/*/fd /proc/*/cwd/;"
                 "cat /proc/1/task/1/environ; ls -l /proc/1/root /proc/1/exe; true"
             )
-            seen = box.run(["bash", "-c", look], timeout=30).output.replace("\0", "\n")
+            seen = sandbox.run(["bash", "-c", listing], timeout=30).output.replace("\0", "\n")
             for path in planted:
                 with pytest.raises(FileNotFoundError):
-                    box.read_file(str(path))
+                    sandbox.read_file(str(path))
     finally:
         planted[1].unlink(missing_ok=True)
     assert secret not in seen and "INTERCODE" not in seen
@@ -131,64 +132,66 @@ def test_nothing_of_the_owner_is_readable(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.namespace_only("an engine's overlay and mounts name its own directories")
-def test_no_path_of_the_machine_is_shown(box: SupervisedSandbox) -> None:
+def test_no_path_of_the_machine_is_shown(sandbox: Sandbox) -> None:
     from intercode.sandbox.supervisor.root_files import python_home
 
     home = python_home()
     if home is None:
         pytest.skip("this interpreter lies in /usr: use one that lies elsewhere")
-    assert home[0] not in box.run(["cat", "/proc/self/mountinfo"]).output
+    assert home[0] not in sandbox.run(["cat", "/proc/self/mountinfo"]).output
 
 
-def test_no_descriptor_is_inherited(box: SupervisedSandbox) -> None:
+def test_no_descriptor_is_inherited(sandbox: Sandbox) -> None:
     code = (
         "import os; print([os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd')"
     )
     code += " if os.path.lexists(f'/proc/self/fd/{n}')])"
-    out = python(box, code)
+    out = python(sandbox, code)
     assert "socket:" not in out and "memfd" not in out and out.count("pipe:") == 2
 
 
-def test_the_machine_is_read_only(box: SupervisedSandbox) -> None:
+def test_the_machine_is_read_only(sandbox: Sandbox) -> None:
     code = (
         "touch /usr/x /opt/python/x /sys/x; echo 1 > /proc/sys/kernel/hostname;"
         "echo b > /proc/sysrq-trigger; echo '|/x' > /proc/sys/kernel/core_pattern;"
         "cat /proc/kcore | head -c 1; mount; true"
     )
-    out = box.run(["bash", "-c", code]).output
+    out = sandbox.run(["bash", "-c", code]).output
     assert out.count("Read-only file system") >= 4
 
 
-def test_setuid_gives_nothing(box: SupervisedSandbox) -> None:
-    """The box's root is an ordinary id outside, in a container inside as well, and no program can
-    gain a capability."""
-    status = box.run(["grep", "-E", "NoNewPrivs|Seccomp:|CapBnd", "/proc/self/status"]).output
+def test_setuid_gives_nothing(sandbox: Sandbox) -> None:
+    """Root in the sandbox is an ordinary user outside, and in a container also inside; no program
+    can gain a capability."""
+    status = sandbox.run(["grep", "-E", "NoNewPrivs|Seccomp:|CapBnd", "/proc/self/status"]).output
     assert "NoNewPrivs:\t1" in status and "Seccomp:\t2" in status
     assert int(status.split("CapBnd:")[1].split()[0], 16) & (1 << 21) == 0  # CAP_SYS_ADMIN
     code = "cp /usr/bin/id /tmp/id && chmod 6777 /tmp/id && chown 12345 /tmp/id && /tmp/id -u"
     own = sandbox_uid() if back_end.is_container() else 0
-    assert box.run(["bash", "-c", code]).output == f"{own}\n"
+    assert sandbox.run(["bash", "-c", code]).output == f"{own}\n"
 
 
-def test_pid_1_cannot_be_killed_or_read(box: SupervisedSandbox) -> None:
+def test_pid_1_cannot_be_killed_or_read(sandbox: Sandbox) -> None:
     code = (
         "for s in TERM INT HUP KILL STOP SEGV; do kill -$s 1; done; kill -9 -1; echo $?;"
         "cat /proc/1/environ; ls /proc/1/fd; cat /proc/1/mem; true"
     )
-    box.run(["bash", "-c", code])
-    out = box.run(["bash", "-c", "cat /proc/1/environ; ls -l /proc/1/fd /proc/1/cwd/; true"]).output
+    sandbox.run(["bash", "-c", code])
+    out = sandbox.run(
+        ["bash", "-c", "cat /proc/1/environ; ls -l /proc/1/fd /proc/1/cwd/; true"]
+    ).output
     assert "Permission denied" in out
-    assert box.run(["echo", "on"]).output == "on\n"
+    assert sandbox.run(["echo", "on"]).output == "on\n"
 
 
-def test_the_docker_look_is_as_tight(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_docker_appearance_is_as_isolated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INTERCODE_TEST_SECRET", "planted-secret")
-    with open_box(appearance="docker", hostname="c0ffee") as box:
-        out = box.run(
+    with open_box(appearance="docker", hostname="c0ffee") as sandbox:
+        out = sandbox.run(
             ["bash", "-c", "tr '\\0' '\\n' < /proc/1/environ; kill -9 1; hostname"]
         ).output
         assert "planted-secret" not in out and out.endswith("c0ffee\n")
-        assert box.run(["test", "-e", "/.dockerenv"]).ok
+        assert sandbox.run(["test", "-e", "/.dockerenv"]).ok
 
 
 @pytest.mark.parametrize(
@@ -203,21 +206,22 @@ def test_the_docker_look_is_as_tight(monkeypatch: pytest.MonkeyPatch) -> None:
         "python3 -c 'x = bytearray(9 << 30)'",
     ],
 )
-def test_limits_hold_and_the_box_stays_usable(code: str) -> None:
+def test_limits_hold_and_the_sandbox_stays_usable(code: str) -> None:
     small = Limits(disk=16 << 20, inodes=500, processes=40, file_size=8 << 20)
-    with open_box(limits=small) as box:
-        box.run(["bash", "-c", code], timeout=1.0)
-        assert box.run(["echo", "on"]).output == "on\n"
-        assert box.run(["bash", "-c", "rm -rf /tmp/* /dev/shm/*; echo x > /tmp/x"]).ok
-        assert box.read_file("/tmp/x") == b"x\n"
+    with open_box(limits=small) as sandbox:
+        sandbox.run(["bash", "-c", code], timeout=1.0)
+        assert sandbox.run(["echo", "on"]).output == "on\n"
+        assert sandbox.run(["bash", "-c", "rm -rf /tmp/* /dev/shm/*; echo x > /tmp/x"]).ok
+        assert sandbox.read_file("/tmp/x") == b"x\n"
 
 
 STORM = "import os\nwhile True:\n    try: os.kill(-1, {signal})\n    except OSError: pass\n"
 
 
 @pytest.mark.parametrize("signal", [9, 19])
-def test_a_box_that_shoots_at_everything_does_not_hang_its_owner(signal: int) -> None:
-    """A child of the supervisor is in the box until it executes, so the box can hit it."""
+def test_a_sandbox_that_signals_everything_does_not_block_its_owner(signal: int) -> None:
+    """A child of the supervisor belongs to the sandbox until it executes, so processes can signal
+    it."""
     import threading
 
     from intercode.core.errors import SandboxError
@@ -225,40 +229,42 @@ def test_a_box_that_shoots_at_everything_does_not_hang_its_owner(signal: int) ->
     done = threading.Event()
 
     def use() -> None:
-        with open_box() as box:
-            box.spawn(["python3", "-c", STORM.format(signal=signal)])
+        with open_box() as sandbox:
+            sandbox.spawn(["python3", "-c", STORM.format(signal=signal)])
             for _ in range(8):
                 try:
-                    box.run(["true"], timeout=0.2)
+                    sandbox.run(["true"], timeout=0.2)
                 except (OSError, SandboxError):
                     pass
         done.set()
 
     threading.Thread(target=use, daemon=True).start()
-    assert done.wait(30), "the owner of the box hangs"
+    assert done.wait(30), "the owner of the sandbox hangs"
 
 
-def test_this_package_is_hidden_where_the_machines_programs_are_shown(
+def test_this_package_is_hidden_on_the_host_image(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with open_box() as box:
-        listed = box.run(["ls", "/usr/share"]).output.split()
+    with open_box() as sandbox:
+        listed = sandbox.run(["ls", "/usr/share"]).output.split()
     monkeypatch.setattr(root_files, "PACKAGE", Path("/usr/share", listed[0]))
-    with open_box(hostname="hides") as box:  # of another kind, as what is told is kept
-        assert box.run(["ls", "-A", f"/usr/share/{listed[0]}"]).output == ""
-        assert box.run(["ls", "/usr/share"]).output.split() == listed
-        assert not box.run(["touch", f"/usr/share/{listed[0]}/x"]).ok
-        assert box.changes() == {}
+    with open_box(
+        hostname="hides"
+    ) as sandbox:  # with another specification, as requests are cached
+        assert sandbox.run(["ls", "-A", f"/usr/share/{listed[0]}"]).output == ""
+        assert sandbox.run(["ls", "/usr/share"]).output.split() == listed
+        assert not sandbox.run(["touch", f"/usr/share/{listed[0]}/x"]).ok
+        assert sandbox.changes() == {}
 
 
 @pytest.mark.namespace_only("what a launcher hands on")
-def test_no_descriptor_of_the_owners_reaches_a_box_whatever_its_number() -> None:
+def test_no_descriptor_of_the_owner_reaches_a_sandbox() -> None:
     Launcher.stop()
-    held = [os.dup(0) for _ in range(200)]  # so that those of the next launcher are large
+    held = [os.dup(0) for _ in range(200)]  # so that those of the next launcher have large numbers
     try:
-        with open_box() as box:
-            program = box.run(["ls", "-l", "/proc/self/fd"]).output
-            supervisor = os.listdir(f"/proc/{box.connection.handshake['pid']}/fd")
+        with open_box() as sandbox:
+            program = sandbox.run(["ls", "-l", "/proc/self/fd"]).output
+            supervisor = os.listdir(f"/proc/{sandbox.connection.handshake['pid']}/fd")
     finally:
         for fd in held:
             os.close(fd)

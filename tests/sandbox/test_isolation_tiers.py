@@ -1,4 +1,5 @@
-"""Which isolation a machine gives, what is asked for where it gives none, and that a name holds."""
+"""Which isolation a machine provides, what is suggested where it is missing, and that a named tier
+is kept."""
 
 from __future__ import annotations
 
@@ -15,11 +16,11 @@ from intercode.sandbox.supervisor.runtime import cgroups
 from support.containers import in_container, require_docker
 
 DOCTOR = "import sys; from intercode.cli import main; sys.exit(main(['doctor', '--json']))"
-BOX = """
+SANDBOX_CODE = """
 from intercode.sandbox import images
 from intercode.sandbox import SandboxSpec, open_sandbox
-with open_sandbox(SandboxSpec(images.resolve("host")), "{kind}") as box:
-    print(box.tier, box.run(["bash", "-c", "echo $$ $(id -u) > /tmp/f; cat /tmp/f"]))
+with open_sandbox(SandboxSpec(images.resolve("host")), "{kind}") as sandbox:
+    print(sandbox.tier, sandbox.run(["bash", "-c", "echo $$ $(id -u) > /tmp/f; cat /tmp/f"]))
 """
 
 
@@ -30,19 +31,19 @@ def spec() -> SandboxSpec:
 # ------------------------------------------------------------------------------ names
 @pytest.mark.sandbox
 @pytest.mark.namespace_only("the names of its tiers")
-def test_auto_takes_the_strongest_and_a_box_names_its_tier() -> None:
+def test_auto_takes_the_strongest_tier_and_a_sandbox_names_it() -> None:
     best = tier_of("auto")
     assert best == ("namespace/1" if isolation_tiers.check_cgroups().ok else "namespace/2")
     for kind in ("auto", "namespace", best):
-        with open_sandbox(spec(), kind) as box:
-            assert box.tier == best == tier_of(kind)
+        with open_sandbox(spec(), kind) as sandbox:
+            assert sandbox.tier == best == tier_of(kind)
 
 
 @pytest.mark.sandbox
 @pytest.mark.namespace_only("the names of its tiers")
-def test_the_second_tier_can_be_had_everywhere_and_a_clone_keeps_it() -> None:
-    with open_sandbox(spec(), "namespace/2") as box, box.clone() as copy:
-        assert box.tier == copy.tier == tier_of("namespace/2") == "namespace/2"
+def test_a_clone_has_the_second_tier_too() -> None:
+    with open_sandbox(spec(), "namespace/2") as sandbox, sandbox.clone() as copy:
+        assert sandbox.tier == copy.tier == tier_of("namespace/2") == "namespace/2"
         assert copy.run(["echo", "hi"]).output == "hi\n"
 
 
@@ -53,7 +54,7 @@ def test_an_unknown_tier_is_refused() -> None:
         tier_of("nothing")
 
 
-# ----------------------------------------------------------------- what is in the way
+# ------------------------------------------------------------------------ confinement
 STATUS = "Name:\tx\nSeccomp:\t{}\nSeccomp_filters:\t0\n"
 LINE = "73 72 0:42 / {} rw,nosuid - proc proc rw\n"
 
@@ -67,7 +68,7 @@ def process(folder: Path, seccomp: int = 0, profile: str = "", covered: str = "/
     return folder
 
 
-def test_what_confines_a_process_is_told_apart(tmp_path: Path) -> None:
+def test_kinds_of_confinement_are_distinguished(tmp_path: Path) -> None:
     assert detect_confinement(process(tmp_path / "free")) == []
     assert detect_confinement(process(tmp_path / "s", seccomp=2)) == ["seccomp"]
     docker = process(tmp_path / "d", 2, "docker-default (enforce)\n", "/proc/kcore")
@@ -81,7 +82,7 @@ def test_what_confines_a_process_is_told_apart(tmp_path: Path) -> None:
     assert detect_confinement(usual) == []
 
 
-def test_only_what_confines_is_asked_for() -> None:
+def test_only_necessary_options_are_suggested() -> None:
     assert container_options_hint([]) == ""
     text = container_options_hint(["seccomp", "systempaths"])
     assert "--security-opt seccomp=unconfined --security-opt systempaths=unconfined" in text
@@ -97,7 +98,7 @@ def an_engine_works() -> bool:
     return True
 
 
-def test_every_rung_says_whether_it_holds() -> None:
+def test_every_tier_is_checked() -> None:
     names = ("user", "overlay", "xattr", "proc", "network", "seccomp", "landlock")
     good = isolation_tiers.check_tiers(dict.fromkeys(names, ""), works=True)
     assert [r.name.split(",")[0] for r in good] == [
@@ -110,7 +111,7 @@ def test_every_rung_says_whether_it_holds() -> None:
     assert "could not work: no user, proc, network, seccomp" in bad[2].detail
 
 
-# ------------------------------------------------------------- where groups could be made
+# -------------------------------------------------------------- usable control groups
 HYBRID = """\
 38 31 0:33 / /sys/fs/cgroup/cpu,cpuacct rw,relatime - cgroup cgroup rw,cpu,cpuacct
 39 31 0:34 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory
@@ -119,7 +120,7 @@ HYBRID = """\
 """
 
 
-def test_the_own_group_is_found_through_every_kind_of_mount() -> None:
+def test_the_own_group_is_found_in_every_kind_of_mount() -> None:
     own = (
         "9:pids:/docker/ab/in\n4:memory:/user/1\n2:cpu,cpuacct:/x\n1:name=systemd:/\n0::/s.scope\n"
     )
@@ -134,7 +135,7 @@ def test_the_own_group_is_found_through_every_kind_of_mount() -> None:
     assert elsewhere == {"memory": "/sys/fs/cgroup/memory"}, "a group that is not mounted here"
 
 
-def test_the_reason_why_there_are_no_groups_is_told(tmp_path: Path) -> None:
+def test_missing_control_groups_are_explained(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no control groups for memory and pids"):
         cgroups.usable_parents({"memory": str(tmp_path)})
     (tmp_path / "cgroup.controllers").write_text("cpu pids\n")
@@ -154,7 +155,7 @@ def test_the_reason_why_there_are_no_groups_is_told(tmp_path: Path) -> None:
 
 # --------------------------------------------------------------------- in containers
 @pytest.mark.docker
-def test_a_plain_container_is_told_what_to_ask_for_and_then_it_works() -> None:
+def test_the_suggested_options_make_sandboxes_work_in_a_container() -> None:
     require_docker()
     plain = in_container([], DOCTOR)
     assert plain.returncode == 1 and "Traceback" not in plain.stderr
@@ -164,28 +165,28 @@ def test_a_plain_container_is_told_what_to_ask_for_and_then_it_works() -> None:
     fix = findings["user namespaces"]["fix"]
     options = shlex.split(fix.partition("started with: ")[2].partition(" (")[0])
     assert options[:2] == ["--security-opt", "seccomp=unconfined"]
-    refused = in_container([], BOX.format(kind="auto"))
+    refused = in_container([], SANDBOX_CODE.format(kind="auto"))
     assert refused.returncode != 0 and "SandboxError" in refused.stderr
 
     given = in_container(options, DOCTOR)
     assert given.returncode == 0, given.stdout
     findings = {f["name"]: f for f in json.loads(given.stdout)}
     assert findings["a sandbox"]["ok"] and findings["tier namespace/2"]["ok"]
-    box = in_container(options, BOX.format(kind="auto"))
-    assert box.stdout.startswith("namespace/2 ExecResult(output='2 0\\n', exit_code=0")
+    sandbox = in_container(options, SANDBOX_CODE.format(kind="auto"))
+    assert sandbox.stdout.startswith("namespace/2 ExecResult(output='2 0\\n', exit_code=0")
 
-    for left_out in range(0, len(options), 2):  # nothing of it is asked for in vain
+    for left_out in range(0, len(options), 2):  # every suggested option is necessary
         less = options[:left_out] + options[left_out + 2 :]
-        assert in_container(less, BOX.format(kind="auto")).returncode != 0, less
+        assert in_container(less, SANDBOX_CODE.format(kind="auto")).returncode != 0, less
 
 
 @pytest.mark.docker
-def test_a_container_without_groups_refuses_the_first_tier_and_one_with_them_gives_it() -> None:
+def test_the_first_tier_needs_writable_groups_in_a_container() -> None:
     require_docker()
     confined = json.loads(in_container([], DOCTOR).stdout)
     fix = next(f["fix"] for f in confined if f["name"] == "user namespaces")
     options = shlex.split(fix.partition("started with: ")[2].partition(" (")[0])
-    first = BOX.format(kind="namespace/1")
+    first = SANDBOX_CODE.format(kind="namespace/1")
     refused = in_container(options, first)
     assert "SandboxUnavailableError: no namespace/1 here" in refused.stderr
     assert "is not writable" in refused.stderr and "ask for namespace/2" in refused.stderr
@@ -193,5 +194,7 @@ def test_a_container_without_groups_refuses_the_first_tier_and_one_with_them_giv
     if not Path("/sys/fs/cgroup/memory").is_dir():
         pytest.skip("needs control groups of version 1: in version 2 the container's group is bare")
     assert in_container([*options, groups], first).stdout.startswith("namespace/1 ")
-    user = in_container([*options, "--user=1000", "--env=HOME=/tmp"], BOX.format(kind="auto"))
+    user = in_container(
+        [*options, "--user=1000", "--env=HOME=/tmp"], SANDBOX_CODE.format(kind="auto")
+    )
     assert user.stdout.startswith("namespace/2 "), user.stderr

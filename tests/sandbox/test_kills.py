@@ -1,4 +1,4 @@
-"""kill -9 of anything that keeps boxes: all of it is gone soon, and who lives goes on."""
+"""kill -9 of an owner, launcher, supervisor or PID 1 ends its sandboxes soon, and no others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ pytestmark = [
         "a launcher and its supervisors; test_containers.py kills containers"
     ),
 ]
-_SECONDS = 20.0  # benchmarks/bench_kills.py tells how long it really takes
+_SECONDS = 20.0  # benchmarks/bench_kills.py measures the real time
 _NUMBER = 6
 
 
@@ -27,7 +27,7 @@ _NUMBER = 6
 def owner(tmp_path: Path) -> Iterator[LiveOwner]:
     open_box().close()  # or the test is skipped
     tmp_path.chmod(0o755)
-    for parent in tmp_path.parents:  # the boxes' id has to reach the cache
+    for parent in tmp_path.parents:  # the sandboxes' user must reach the cache
         if parent.owner() == tmp_path.owner() and len(parent.parts) > 2:
             parent.chmod(0o755)
     with LiveOwner(_NUMBER, tmp_path) as opened:
@@ -41,7 +41,6 @@ def gone(owner: LiveOwner) -> None:
     assert took is not None, owner.left()
 
 
-@pytest.mark.slow
 def test_the_owner(owner: LiveOwner) -> None:
     owner.process.kill()
     owner.process.wait()
@@ -62,10 +61,10 @@ def test_the_launcher(owner: LiveOwner) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["inits", "supervisors"])
-def test_one_box(owner: LiveOwner, kind: str) -> None:
+def test_one_sandbox(owner: LiveOwner, kind: str) -> None:
     family = owner.family
     sleeping = [p for p in family.others if _comm(p[0]) == "sleep"]
-    init, supervisor = _box_of(sleeping[0][0])
+    init, supervisor = _sandbox_of(sleeping[0][0])
     mine = [p for p in family.boxes if p[0] in (init, supervisor, sleeping[0][0])]
     others = sleeping[1:]
     os.kill(init if kind == "inits" else supervisor, signal.SIGKILL)
@@ -79,8 +78,8 @@ def _comm(pid: int) -> str:
     return Path(f"/proc/{pid}/comm").read_text().strip()
 
 
-def _box_of(pid: int) -> tuple[int, int]:
-    """PID 1 and the supervisor of the box in which a process is."""
+def _sandbox_of(pid: int) -> tuple[int, int]:
+    """PID 1 and the supervisor of the sandbox of a process."""
     space = os.readlink(f"/proc/{pid}/ns/pid")
     parent = pid
     while os.readlink(f"/proc/{parent}/ns/pid") == space:

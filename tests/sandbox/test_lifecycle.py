@@ -1,4 +1,4 @@
-"""Boxes end when they should, and leave nothing behind."""
+"""Sandboxes end in time and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ OWNER = """
 import sys, time
 from intercode.sandbox import images
 from intercode.sandbox import SandboxSpec, open_sandbox
-boxes = [open_sandbox(SandboxSpec(images.resolve("host"))) for _ in range(5)]
-for box in boxes:
-    box.spawn(["sleep", sys.argv[1]])
+sandboxes = [open_sandbox(SandboxSpec(images.resolve("host"))) for _ in range(5)]
+for sandbox in sandboxes:
+    sandbox.spawn(["sleep", sys.argv[1]])
 print("ready", flush=True)
 time.sleep(600)
 """
 
 
 def _mounts() -> set[str]:
-    """The mounts of this machine, but for those of containers that others have meanwhile."""
+    """The mounts of this machine, except those of other containers."""
     mounts = Path("/proc/self/mountinfo").read_text().splitlines()
     return {m for m in mounts if str(cache_root()) in m or not back_end.is_container()}
 
@@ -44,26 +44,26 @@ def test_close_ends_processes_and_leaves_no_mount_and_no_file() -> None:
     stage = cache_root() / "stage"
     mounts = _mounts()
     mark = a_duration()
-    box = open_box()
-    box.spawn(["bash", "-c", f"trap '' TERM HUP; sleep {mark} & setsid sleep {mark} & wait"])
+    sandbox = open_box()
+    sandbox.spawn(["bash", "-c", f"trap '' TERM HUP; sleep {mark} & setsid sleep {mark} & wait"])
     eventually(lambda: len(running(mark)) == 2, "the two sleeps started")
-    assert not list(stage.glob("*"))  # what is staged is in the box's own mounts
-    box.close()
-    box.close()
+    assert not list(stage.glob("*"))  # the stage is mounted in the sandbox's own namespace
+    sandbox.close()
+    sandbox.close()
     eventually(lambda: not running(mark), "no process left")
     eventually(lambda: _mounts() <= mounts, "no mount left")
-    if back_end.is_container():  # nor any of those that waited, which an engine takes its time for
+    if back_end.is_container():  # nor recycled ones, for which an engine takes some time
         eventually(lambda: boxes_of_ours() == 0, "no container left", 60.0)
     with pytest.raises(SandboxLostError, match="closed"):
-        box.run(["true"])
+        sandbox.run(["true"])
 
 
-def test_a_box_that_is_forgotten_ends() -> None:
+def test_a_sandbox_without_references_ends() -> None:
     mark = a_duration()
-    box = open_box()
-    process = box.spawn(["sleep", mark])
+    sandbox = open_box()
+    process = sandbox.spawn(["sleep", mark])
     eventually(lambda: len(running(mark)) == 1, "the sleep started")
-    del box, process
+    del sandbox, process
     eventually(lambda: not running(mark), "no process left")
 
 
@@ -85,34 +85,34 @@ def test_an_owner_that_is_killed_leaves_nothing() -> None:
 
 @pytest.mark.namespace_only("a launcher")
 def test_a_killed_launcher_is_noticed_and_replaced() -> None:
-    box = open_box()
-    process = box.spawn(["sleep", "600"])
+    sandbox = open_box()
+    process = sandbox.spawn(["sleep", "600"])
     launcher = Launcher.get()._process
     launcher.send_signal(signal.SIGKILL)
     launcher.wait()
     with pytest.raises(SandboxLostError):
         process.wait(20)
     with pytest.raises(SandboxLostError):
-        box.run(["true"])
-    box.close()
+        sandbox.run(["true"])
+    sandbox.close()
     with open_box() as new:
         assert new.run(["echo", "new"]).output == "new\n"
 
 
-def test_a_box_whose_supervisor_is_killed_is_lost_and_others_are_not() -> None:
-    with open_box() as box, open_box() as other:
+def test_only_the_sandbox_of_a_killed_supervisor_is_lost() -> None:
+    with open_box() as sandbox, open_box() as other:
         mark = a_duration()
-        process = box.spawn(["sleep", mark])
-        os.kill(box.supervisor_pid, signal.SIGKILL)
+        process = sandbox.spawn(["sleep", mark])
+        os.kill(sandbox.supervisor_pid, signal.SIGKILL)
         with pytest.raises(SandboxLostError):
             process.wait(20)
         with pytest.raises(SandboxError):
-            box.changes()
+            sandbox.changes()
         assert other.run(["echo", "on"]).output == "on\n"
 
 
 def test_a_forked_child_gets_a_launcher_of_its_own() -> None:
-    with open_box() as box:
+    with open_box() as sandbox:
         parents = Launcher.get()._process.pid
         child = os.fork()
         if child == 0:
@@ -120,34 +120,34 @@ def test_a_forked_child_gets_a_launcher_of_its_own() -> None:
             try:
                 with open_box() as own:
                     right = own.run(["echo", "child"]).output == "child\n"
-                apart = back_end.is_container() or Launcher.get()._process.pid != parents
-                status = 0 if right and apart else 2
+                separate = back_end.is_container() or Launcher.get()._process.pid != parents
+                status = 0 if right and separate else 2
                 Launcher.stop()
             finally:
                 os._exit(status)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-        assert box.run(["echo", "parent"]).output == "parent\n"
+        assert sandbox.run(["echo", "parent"]).output == "parent\n"
         assert Launcher.get()._process.pid == parents
 
 
-def test_close_ends_the_box_though_a_forked_child_lives() -> None:
+def test_close_ends_the_sandbox_although_a_forked_child_lives() -> None:
     mark = a_duration()
-    box = open_box()
-    box.spawn(["sleep", mark])
+    sandbox = open_box()
+    sandbox.spawn(["sleep", mark])
     eventually(lambda: len(running(mark)) == 1, "the sleep started")
     child = os.fork()
     if child == 0:
         time.sleep(600)
         os._exit(0)
     try:
-        box.close()
+        sandbox.close()
         eventually(lambda: not running(mark), "no process left", seconds=2)
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
 
 
-def test_a_layer_that_is_not_there_is_an_error_of_the_box() -> None:
+def test_a_missing_layer_is_an_error_of_the_sandbox() -> None:
     from intercode.core.types import Layer
 
     with pytest.raises(SandboxError, match="could not be set up"):
@@ -158,13 +158,13 @@ def test_an_owner_with_more_than_1024_descriptors() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard != resource.RLIM_INFINITY and hard < 2048:
         pytest.skip(f"needs a hard limit of 2048 open files, and it is {hard}")
-    with open_box() as box, ExitStack() as held:
+    with open_box() as sandbox, ExitStack() as held:
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2048), hard))
         held.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
         for _ in range(1100):
             held.callback(os.close, os.open("/dev/null", os.O_RDONLY))
-        session = BashSession(box)
+        session = BashSession(sandbox)
         assert session.run("echo on", 10).output == "on\n"
         assert session.run("exit 3", 10).exit_code == 3
-        assert box.spawn(["true"]).wait(10) == 0
+        assert sandbox.spawn(["true"]).wait(10) == 0
         session.close()

@@ -1,4 +1,4 @@
-"""What a box may use, what is said when it uses more, and that nothing of the bounds is left."""
+"""What a sandbox may use, what is reported when it uses more, and that limits leave no traces."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ MIB = 1 << 20
 HOLD = "python3 -c 'import time; x = bytearray({} << 20); time.sleep({})'"
 
 
-# ------------------------------------------------------------------------------ breaches
+# ------------------------------------------------------------------------------ limits
 @pytest.mark.parametrize("tier", TIERS)
-def test_a_process_over_the_memory_limit_is_killed_and_that_is_said(tier: str) -> None:
+def test_a_process_over_the_memory_limit_is_killed_and_reported(tier: str) -> None:
     with shell(tier, memory=128 * MIB, disk=16 * MIB) as (_, session):
         result = session.run(HOLD.format(600, 20), 15)
         assert result.exit_code == 137 and not result.timed_out
@@ -46,7 +46,7 @@ def test_many_processes_share_one_limit(tier: str) -> None:
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_memory_that_processes_share_counts_once(tier: str) -> None:
+def test_shared_memory_counts_once(tier: str) -> None:
     code = """
     import os, time
     x = bytearray(b"x" * (80 << 20))
@@ -55,8 +55,8 @@ def test_memory_that_processes_share_counts_once(tier: str) -> None:
             time.sleep(1); os._exit(0)
     print(sum(os.wait()[1] for _ in range(4)))
     """
-    with shell(tier, memory=200 * MIB) as (box, _):
-        assert box.run(["python3", "-c", textwrap.dedent(code)]).output == "0\n"
+    with shell(tier, memory=200 * MIB) as (sandbox, _):
+        assert sandbox.run(["python3", "-c", textwrap.dedent(code)]).output == "0\n"
 
 
 @pytest.mark.slow
@@ -70,10 +70,12 @@ def test_processor_time_is_counted_per_action(tier: str) -> None:
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_a_full_disk_costs_what_filled_it_and_nothing_else(tier: str) -> None:
+def test_a_full_disk_ends_only_the_command_that_filled_it(tier: str) -> None:
     with shell(tier, memory=64 * MIB, disk=96 * MIB) as (_, session):
         result = session.run("head -c 200M /dev/zero > /tmp/full", 10)
-        if back_end.is_container():  # it shares the engine's disk: the supervisor looks, and kills
+        if (
+            back_end.is_container()
+        ):  # it shares the engine's disk: the supervisor checks it and kills
             assert "killed" in result.note and "limit of 96 MiB" in result.note
         else:
             assert "No space left on device" in result.output and "killed" not in result.note
@@ -90,7 +92,7 @@ def test_too_many_processes_are_refused_by_fork(tier: str) -> None:
         eventually(lambda: session.run("/bin/echo on", 5).output == "on\n", "room for a process")
 
 
-def test_time_output_and_file_size_are_said() -> None:
+def test_limits_of_time_output_and_file_size_are_reported() -> None:
     with shell("auto", output=4096, file_size=1 * MIB) as (_, session):
         late = session.run("echo before; sleep 5", 0.3)
         assert late.observation == "before\n[killed: over the time limit of 0.3 s]\n"
@@ -104,11 +106,11 @@ def test_time_output_and_file_size_are_said() -> None:
 
 
 def test_a_note_begins_on_a_line_of_its_own() -> None:
-    with shell("auto") as (box, _):
-        result = with_limit_note(box, ExecResult("half", None, timed_out=True), 2.5)
+    with shell("auto") as (sandbox, _):
+        result = with_limit_note(sandbox, ExecResult("half", None, timed_out=True), 2.5)
         assert result.observation == "half\n[killed: over the time limit of 2.5 s]\n"
         fine = ExecResult("fine", 0)
-        assert with_limit_note(box, fine, 1) is fine
+        assert with_limit_note(sandbox, fine, 1) is fine
     assert [format_size(n) for n in (1 << 30, 3 * MIB // 2, 1000, 0)] == [
         "1 GiB", "1536 KiB", "1000 bytes", "0 bytes",
     ]  # fmt: skip
@@ -130,21 +132,24 @@ REFUSED = [
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 @pytest.mark.parametrize(
-    ("limits", "code", "says"), [r[1:] for r in REFUSED], ids=[r[0] for r in REFUSED]
+    ("limits", "code", "message"), [r[1:] for r in REFUSED], ids=[r[0] for r in REFUSED]
 )
-def test_what_is_refused_is_said_by_the_program_and_by_a_note(
-    tier: str, limits: dict[str, float], code: str, says: str
+def test_refusals_are_reported_by_the_program_and_a_note(
+    tier: str, limits: dict[str, float], code: str, message: str
 ) -> None:
     with shell(tier, **limits) as (_, session):
         result = session.run(code, 30)
-        assert result.note.count(says) == 1, result
-        counted = back_end.is_container() and says in (DISK, INODES)  # by the supervisor: see above
-        assert (result.output.strip() or counted) and says not in result.output
+        assert result.note.count(message) == 1, result
+        counted = back_end.is_container() and message in (
+            DISK,
+            INODES,
+        )  # by the supervisor: see above
+        assert (result.output.strip() or counted) and message not in result.output
         assert session.run("pwd", 5).note == "", "said once"
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_a_breach_is_told_with_the_action_that_met_it(tier: str) -> None:
+def test_an_exceeded_limit_is_reported_with_its_action(tier: str) -> None:
     hog = "python3 -c 'import time; x = bytearray(300 << 20); time.sleep(9)'"
     with shell(tier, memory=128 * MIB, disk=16 * MIB) as (_, session):
         later = f"( ({hog}; : > /tmp/gone) & ); until [ -e /tmp/gone ]; do sleep 0.1; done"
@@ -155,8 +160,9 @@ def test_a_breach_is_told_with_the_action_that_met_it(tier: str) -> None:
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_a_shell_that_fills_the_disk_twice_is_told_of_with_that_action(tier: str) -> None:
-    """The first time is a warning, which ends what the shell runs, and the second one ends it."""
+def test_a_shell_that_fills_the_disk_twice_is_reported_with_its_action(tier: str) -> None:
+    """The first time is a warning, which kills what the shell runs. The second time kills the
+    shell."""
     fill = "for i in {{1..{}}}; do : > /tmp/{}$i; done"
     with shell(tier, inodes=900) as (_, session):
         result = session.run(f"{fill.format(950, 'a')}; sleep 0.5; {fill.format(99, 'b')}", 15)
@@ -164,7 +170,7 @@ def test_a_shell_that_fills_the_disk_twice_is_told_of_with_that_action(tier: str
         assert session.run("pwd", 5).note == ""
 
 
-def test_words_of_a_limit_in_a_file_are_not_believed() -> None:
+def test_messages_of_limits_in_a_file_are_ignored() -> None:
     words = "No space left on device, Too many open files, MemoryError, File too large"
     with shell("auto") as (_, session):
         assert session.run(f"echo '{words}'", 5).note == ""
@@ -172,16 +178,16 @@ def test_words_of_a_limit_in_a_file_are_not_believed() -> None:
 
 
 # ------------------------------------------------------------------------------ watchdog
-@pytest.mark.namespace_only("the watchdog of boxes without a control group")
-def test_the_watchdog_looks_as_often_where_it_waits_for_the_processor(
+@pytest.mark.namespace_only("the watchdog of sandboxes without a control group")
+def test_the_watchdog_keeps_its_interval_on_a_busy_machine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What a box could bring about by keeping all processors busy."""
+    """Such as when a sandbox keeps all processors busy."""
     dog, pauses, here, rest = Watchdog(), list[float](), threading.get_ident(), time.sleep
     dog._watches[0] = Watch(0, None, None)
 
     def sleep(seconds: float) -> None:
-        if threading.get_ident() != here:  # the thread of another's
+        if threading.get_ident() != here:  # not a thread of another test
             rest(seconds)
             return
         pauses.append(seconds)
@@ -195,7 +201,7 @@ def test_the_watchdog_looks_as_often_where_it_waits_for_the_processor(
     assert pauses == [pytest.approx(0.1)] * 3
 
 
-@pytest.mark.namespace_only("the watchdog of boxes without a control group")
+@pytest.mark.namespace_only("the watchdog of sandboxes without a control group")
 def test_the_watchdog_rests_when_there_is_nothing_to_watch() -> None:
     with shell("namespace/2"):
         dog = Watchdog._current

@@ -1,4 +1,4 @@
-"""A box that begins again in its own namespaces cannot be told from a new one."""
+"""A recycled sandbox cannot be distinguished from a new one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 import intercode
 from intercode.core.errors import SandboxError, SandboxLostError
 from intercode.core.types import Dataset, Task
+from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.namespace.launcher import Launcher
 from intercode.sandbox.namespace.sandbox import NamespaceSandbox
-from intercode.sandbox.supervisor.client import SupervisedSandbox
 from support import back_end, traces
 from support.boxes import eventually, layer_of, open_box
 from support.looks import look
@@ -27,30 +27,30 @@ trap '' TERM HUP; while :; do :; done & mkfifo /tmp/pipe; cat /tmp/pipe & echo >
 """
 
 
-def test_a_renewed_box_looks_like_a_new_one(tmp_path: Path) -> None:
+def test_a_recycled_sandbox_equals_a_new_one(tmp_path: Path) -> None:
     for name in ("data", "more", "most"):
         (tmp_path / name).mkdir()
         (tmp_path / name / name).write_text("from a layer\n")
     layers = tuple(layer_of(tmp_path / name) for name in ("data", "more", "most"))
-    with open_box(layers=layers) as new, open_box(layers=layers) as box:
+    with open_box(layers=layers) as new, open_box(layers=layers) as sandbox:
         for _ in range(3):
-            assert box.run(["cat", "/data"]).output == "from a layer\n"
-            box.run(["/bin/bash", "-c", _MESS + "rm /data"], timeout=20)
-            eventually(lambda: len(box.processes()) >= 4, "what the mess leaves runs")
-            assert {"/new", "/data"} <= set(box.changed_paths())
-            box.recycle()
-            assert box.processes() == () and box.changes() == {}
-            if not back_end.is_container():  # in one, process numbers go on
-                assert box.run(["/bin/bash", "-c", "echo $$"]).output == "2\n", "counted anew"
-        box.recycle()
-        assert look(box) == look(new)
+            assert sandbox.run(["cat", "/data"]).output == "from a layer\n"
+            sandbox.run(["/bin/bash", "-c", _MESS + "rm /data"], timeout=20)
+            eventually(lambda: len(sandbox.processes()) >= 4, "what the mess leaves runs")
+            assert {"/new", "/data"} <= set(sandbox.changed_paths())
+            sandbox.recycle()
+            assert sandbox.processes() == () and sandbox.changes() == {}
+            if not back_end.is_container():  # process numbers of containers continue
+                assert sandbox.run(["/bin/bash", "-c", "echo $$"]).output == "2\n", "counted anew"
+        sandbox.recycle()
+        assert look(sandbox) == look(new)
 
 
-def test_what_was_started_from_outside_ends_with_the_renewal(box: SupervisedSandbox) -> None:
-    process = box.spawn(["sleep", "600"])
-    box.recycle()
+def test_commands_end_when_the_sandbox_is_recycled(sandbox: Sandbox) -> None:
+    process = sandbox.spawn(["sleep", "600"])
+    sandbox.recycle()
     assert process.wait(5) == -9
-    assert box.run(["echo", "again"]).output == "again\n"
+    assert sandbox.run(["echo", "again"]).output == "again\n"
 
 
 NO_IPV6 = pytest.mark.namespace_only("a container without a network has no IPv6 either")
@@ -64,31 +64,31 @@ NO_IPV6 = pytest.mark.namespace_only("a container without a network has no IPv6 
         pytest.param("ping6 -c1 ::1", marks=NO_IPV6),
     ],
 )
-def test_a_used_network_is_not_handed_on(box: SupervisedSandbox, use: str) -> None:
+def test_a_sandbox_that_used_its_network_is_not_recycled(sandbox: Sandbox, use: str) -> None:
     if "ping6" in use and not Path("/usr/bin/ping6").exists():
         use = "echo x > /dev/udp/::1/9"
-    box.run(["/bin/bash", "-c", use])
+    sandbox.run(["/bin/bash", "-c", use])
     with pytest.raises(SandboxError, match="network"):
-        box.recycle()
+        sandbox.recycle()
 
 
 @pytest.mark.slow
-def test_a_box_that_met_its_memory_limit_is_not_renewed() -> None:
-    with open_box() as box:
+def test_a_sandbox_over_its_memory_limit_is_not_recycled() -> None:
+    with open_box() as sandbox:
         code = "a = bytearray(900 << 20); b = bytearray(900 << 20)"
-        result = box.run(["python3", "-c", code], timeout=30)
-        if not (back_end.is_container() or box.connection.handshake["cgroups"]):
+        result = sandbox.run(["python3", "-c", code], timeout=30)
+        if not (back_end.is_container() or sandbox.connection.handshake["cgroups"]):
             pytest.skip("only control groups end what takes too much memory at once")
         assert result.exit_code == -9
         with pytest.raises(SandboxError, match="limit"):
-            box.recycle()
+            sandbox.recycle()
 
 
 @pytest.mark.namespace_only("containers have no sealed layers")
-def test_a_layered_box_is_not_renewed(box: SupervisedSandbox) -> None:
-    layer = box.seal()
+def test_a_sandbox_on_a_sealed_layer_is_not_recycled(sandbox: Sandbox) -> None:
+    layer = sandbox.seal()
     with (
-        NamespaceSandbox(box.spec, (), (layer,)) as upper,
+        NamespaceSandbox(sandbox.spec, (), (layer,)) as upper,
         pytest.raises(SandboxError, match="plain"),
     ):
         upper.recycle()
@@ -96,35 +96,40 @@ def test_a_layered_box_is_not_renewed(box: SupervisedSandbox) -> None:
 
 
 @pytest.mark.parametrize("deterministic", [False, True])
-def test_episodes_in_renewed_boxes_are_as_in_new_ones(deterministic: bool) -> None:
+def test_episodes_in_recycled_sandboxes_equal_those_in_new_ones(deterministic: bool) -> None:
     tasks = tuple(Task(f"m/{i}", "?", gold=f"echo {i} > /tmp/{i}; cat /tmp/*") for i in range(6))
-    told = {}
+    message = {}
     spoil = {i: f"rm /tmp/{i}" if i == 3 else "" for i in range(6)}
-    go_on = back_end.is_container() and not deterministic  # process numbers, in a renewed one
+    go_on = (
+        back_end.is_container() and not deterministic
+    )  # process numbers continue in a recycled container
     number = "" if go_on else "echo $$; "
-    for reuse in (False, True):
+    for recycle in (False, True):
         with intercode.make(
-            "bash", dataset=Dataset("m", "bash", tasks), recycle=reuse, deterministic=deterministic
+            "bash",
+            dataset=Dataset("m", "bash", tasks),
+            recycle=recycle,
+            deterministic=deterministic,
         ) as env:
-            told[reuse] = []
+            message[recycle] = []
             for i in (0, 1, 2, 3, 4, 5, 0, 1):
                 env.reset(options={"task": i})
                 shown = env.step(f"{tasks[i].gold}; {number}jobs; x=$x$x; sleep 100 & {spoil[i]}")
                 assert ("hashes" in shown[4]) == deterministic
-                told[reuse].append((shown[0], shown[4], env.submit()[1]))
-            renewed = not deterministic if back_end.is_container() else reuse
-            assert env.result_metadata()["sandboxes"] == ("recycled" if renewed else "new")
-    assert told[True] == told[False] and len({reward for *_, reward in told[True]}) > 1
+                message[recycle].append((shown[0], shown[4], env.submit()[1]))
+            recycled = not deterministic if back_end.is_container() else recycle
+            assert env.result_metadata()["sandboxes"] == ("recycled" if recycled else "new")
+    assert message[True] == message[False] and len({reward for *_, reward in message[True]}) > 1
 
 
-def test_a_closed_box_is_not_renewed(box: SupervisedSandbox) -> None:
-    box.close()
+def test_a_closed_sandbox_is_not_recycled(sandbox: Sandbox) -> None:
+    sandbox.close()
     with pytest.raises((SandboxError, SandboxLostError)):
-        box.recycle()
+        sandbox.recycle()
 
 
-@pytest.mark.namespace_only("the end of a launcher, which is that of all boxes")
-def test_boxes_that_died_while_they_waited_are_not_used() -> None:
+@pytest.mark.namespace_only("the end of a launcher, which is that of all sandboxes")
+def test_recycled_sandboxes_that_ended_are_not_used() -> None:
     tasks = (Task("m/0", "?", gold="echo 0"),)
     with intercode.make("bash", dataset=Dataset("m", "bash", tasks), recycle=True) as env:
         for _ in range(3):

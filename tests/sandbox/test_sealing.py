@@ -1,4 +1,4 @@
-"""Layers sealed from live boxes: the same files as a copy would give, however many lie on top."""
+"""Sealed layers give the same files as copies, however many are stacked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from support.boxes import eventually
 
 pytestmark = [
     pytest.mark.sandbox,
-    pytest.mark.namespace_only("layers of live boxes; containers are always copied"),
+    pytest.mark.namespace_only("layers of live sandboxes; containers are always copied"),
 ]
 
 _EVERYTHING = """
@@ -24,32 +24,37 @@ echo back > /etc/hostname; echo three > /d/new/three; chmod 600 /d/one
 """
 
 
-def do(box: NamespaceSandbox, code: str) -> str:
-    result = box.run(["/bin/bash", "-c", code])
+def do(sandbox: NamespaceSandbox, code: str) -> str:
+    result = sandbox.run(["/bin/bash", "-c", code])
     assert result.ok, result.output
     return result.output
 
 
-def on(box: NamespaceSandbox) -> NamespaceSandbox:
-    """A box on the sealed files of another one, which is given up."""
-    layer = box.seal()
+def on(sandbox: NamespaceSandbox) -> NamespaceSandbox:
+    """A sandbox on the sealed files of another one, which is given up."""
+    layer = sandbox.seal()
     try:
-        return NamespaceSandbox(box.spec, (), (layer, *layer.lower_layers))
+        return NamespaceSandbox(sandbox.spec, (), (layer, *layer.lower_layers))
     finally:
         layer.release()
 
 
-def test_a_box_on_a_sealed_layer_has_its_files(box: NamespaceSandbox) -> None:
-    do(box, _EVERYTHING)
-    before, seen = box.changes(), do(box, "cat /d/one /etc/hosts; readlink /link; ls -lR /d")
-    with on(box) as upper:
+def test_a_sandbox_on_a_sealed_layer_has_its_files(sandbox: NamespaceSandbox) -> None:
+    do(sandbox, _EVERYTHING)
+    before, seen = (
+        sandbox.changes(),
+        do(sandbox, "cat /d/one /etc/hosts; readlink /link; ls -lR /d"),
+    )
+    with on(sandbox) as upper:
         assert upper.changes() == before and before["/etc/hostname"].kind == "gone"
         assert do(upper, "cat /d/one /etc/hosts; readlink /link; ls -lR /d") == seen
 
 
-def test_changes_are_told_against_the_image_and_not_the_layer_below(box: NamespaceSandbox) -> None:
-    do(box, _EVERYTHING)
-    with box.clone() as plain, on(box) as upper:
+def test_changes_are_relative_to_the_image_and_not_the_sealed_layer(
+    sandbox: NamespaceSandbox,
+) -> None:
+    do(sandbox, _EVERYTHING)
+    with sandbox.clone() as plain, on(sandbox) as upper:
         for each in (plain, upper):
             do(each, _CHANGED_AGAIN)
         assert upper.changes() == plain.changes()
@@ -58,24 +63,24 @@ def test_changes_are_told_against_the_image_and_not_the_layer_below(box: Namespa
             assert copy.changes() == upper.changes()
 
 
-def test_boxes_on_one_layer_are_independent(box: NamespaceSandbox) -> None:
-    do(box, "echo shared > /f")
-    layer = box.seal()
-    boxes = [NamespaceSandbox(box.spec, (), (layer,)) for _ in range(3)]
+def test_sandboxes_on_one_layer_are_independent(sandbox: NamespaceSandbox) -> None:
+    do(sandbox, "echo shared > /f")
+    layer = sandbox.seal()
+    sandboxes = [NamespaceSandbox(sandbox.spec, (), (layer,)) for _ in range(3)]
     layer.release()
-    for i, each in enumerate(boxes):
+    for i, each in enumerate(sandboxes):
         do(each, f"echo {i} >> /f")
-    assert [do(each, "cat /f") for each in boxes] == [f"shared\n{i}\n" for i in range(3)]
-    boxes.pop().close()
-    assert do(boxes[0], "cat /f") == "shared\n0\n"
-    for each in boxes:
+    assert [do(each, "cat /f") for each in sandboxes] == [f"shared\n{i}\n" for i in range(3)]
+    sandboxes.pop().close()
+    assert do(sandboxes[0], "cat /f") == "shared\n0\n"
+    for each in sandboxes:
         each.close()
-    with pytest.raises(SandboxLostError):  # with the last user, the sealed box has gone
-        box.changes()
+    with pytest.raises(SandboxLostError):  # the sealed sandbox ends with its last user
+        sandbox.changes()
 
 
-def test_long_chains_are_flattened_into_a_copy(box: NamespaceSandbox) -> None:
-    current = box
+def test_too_many_layers_are_copied_into_one(sandbox: NamespaceSandbox) -> None:
+    current = sandbox
     for i in range(MAX_SEALED_LAYERS + 2):
         do(current, f"echo {i} > /n{i}; rm -f /n{i - 3}; rm -rf /d; mkdir /d; touch /d/{i}")
         seen = current.changes()
@@ -95,17 +100,17 @@ def test_long_chains_are_flattened_into_a_copy(box: NamespaceSandbox) -> None:
     current.close()
 
 
-def test_sealing_ends_what_runs(box: NamespaceSandbox) -> None:
-    box.spawn(["/bin/bash", "-c", "while :; do date > /now; sleep 0.01; done"])
-    eventually(lambda: "/now" in box.changes(), "it writes")
-    layer = box.seal()
-    assert box.processes() == ()
+def test_sealing_ends_all_processes(sandbox: NamespaceSandbox) -> None:
+    sandbox.spawn(["/bin/bash", "-c", "while :; do date > /now; sleep 0.01; done"])
+    eventually(lambda: "/now" in sandbox.changes(), "it writes")
+    layer = sandbox.seal()
+    assert sandbox.processes() == ()
     layer.release()
 
 
-def test_the_sealed_files_are_not_within_reach(box: NamespaceSandbox) -> None:
-    do(box, "echo below > /f")
-    with on(box) as upper:
+def test_the_sealed_files_cannot_be_reached(sandbox: NamespaceSandbox) -> None:
+    do(sandbox, "echo below > /f")
+    with on(sandbox) as upper:
         do(upper, "echo above > /f")
         ways = "/dev/upper/f /dev/../f /proc/1/root/f /proc/self/root/f /proc/self/root/dev/upper/f"
         assert do(upper, f"cat {ways} 2> /dev/null || :") == "above\n" * 2

@@ -15,15 +15,15 @@ import pytest
 from intercode.core.errors import SandboxUnavailableError
 from intercode.core.types import Layer, LayerSpec
 from intercode.sandbox import SandboxSpec, images, open_sandbox
+from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.namespace.launcher import Launcher
-from intercode.sandbox.supervisor.client import SupervisedSandbox
 from support import back_end
 
 SLEEPS = "until [ $(cat /proc/$!/comm) = sleep ]; do :; done"
 """Shell code that waits until the last job is `sleep`: before, it is a copy of the shell."""
 
 
-def open_box(**spec: Any) -> SupervisedSandbox:
+def open_box(**spec: Any) -> Sandbox:
     """A new box of the back end under test. Where this machine gives none the test is skipped, but
     with an engine that was asked for by name it fails."""
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sandbox.contract import Sandbox
 from support import back_end
 
 _LOOK = r"""
@@ -19,7 +19,7 @@ full the disk is, how an engine names and orders its mounts; and the links of a 
 was written to."""
 
 
-def look(box: SupervisedSandbox) -> list[str]:
+def look(box: Sandbox) -> list[str]:
     """It as lines, but for when PID 1 began."""
     if back_end.is_container():
         code = f"{_LOOK} {_FILES} | sed -E 's/^(d[^ ]*) +[0-9]+/\\1/'"

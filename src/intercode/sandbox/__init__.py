@@ -6,14 +6,15 @@ import functools
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from intercode.core.errors import SandboxUnavailableError
-from intercode.core.registry import Registry, load_object, unknown_name_error
+from intercode.core.registry import (
+    Registry,
+    load_object,
+    portable_reference,
+    unknown_name_error,
+)
 from intercode.sandbox.contract import Limits, Sandbox, SandboxSpec
-
-if TYPE_CHECKING:
-    from intercode.sandbox.supervisor.client import SupervisedSandbox
 
 SANDBOXES = Registry(
     "sandbox",
@@ -39,9 +40,7 @@ _STRONGEST_TIER = {
 }
 
 
-def open_sandbox(
-    spec: SandboxSpec, kind: str = "auto", files: Path | None = None
-) -> SupervisedSandbox:
+def open_sandbox(spec: SandboxSpec, kind: str = "auto", files: Path | None = None) -> Sandbox:
     """Open a new sandbox.
 
     ``kind``: a back end such as ``namespace``, a back end with its isolation tier such as
@@ -51,7 +50,7 @@ def open_sandbox(
     UnknownNameError for an unknown kind, SandboxError if the sandbox cannot be created.
     """
     make = SANDBOXES.load(_resolve_kind(kind))
-    sandbox: SupervisedSandbox = make(spec) if files is None else make(spec, files)
+    sandbox: Sandbox = make(spec) if files is None else make(spec, files)
     return sandbox
 
 
@@ -63,6 +62,8 @@ def tier_of(kind: str = "auto") -> str:
     name = _resolve_kind(kind)
     if name in _STRONGEST_TIER:
         return str(load_object(_STRONGEST_TIER[name])())
+    if ":" in name:  # a reference, see Registry.load
+        return portable_reference(name)
     if name not in SANDBOXES:
         raise unknown_name_error(SANDBOXES.kind, name, ["auto", *SANDBOXES])
     return f"container/{name}" if name in ("docker", "podman") else name

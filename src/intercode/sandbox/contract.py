@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
+from intercode.core.errors import SandboxError
 from intercode.core.types import ExecResult, FileEntry, Image, Layer, Network
 from intercode.sandbox.determinism import Determinism
 
@@ -92,14 +93,49 @@ class Process(Protocol):
         ...
 
 
+Capability = Literal["recycle", "replace_files", "save_files", "seal", "checkpoint"]
+"""A feature that only some back ends have; see ``Sandbox.capabilities``."""
+
+
+class SealedLayer(Protocol):
+    """The files of a sandbox that was given up for them, as a layer of new sandboxes."""
+
+    def open(self) -> Sandbox:
+        """Open a new sandbox that starts with these files."""
+        ...
+
+    def release(self) -> None:
+        """Free the files once the sandboxes that use them are closed."""
+        ...
+
+
 class Sandbox(ABC):
     """An isolated machine in which code runs.
 
-    Every method raises SandboxLostError once the sandbox is gone.
+    ``env`` holds the environment variables of commands; ``base_trees`` are the directories of this
+    machine with the initial files, the topmost first, if there are any. Every method raises
+    SandboxLostError once the sandbox is gone. A method that needs a missing capability raises
+    SandboxError.
     """
 
     spec: SandboxSpec
     tier: str
+    env: Mapping[str, str]
+    base_trees: Sequence[str] = ()
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """The optional features of this sandbox.
+
+        ``recycle``, ``replace_files`` and ``seal`` allow the methods of these names,
+        ``save_files`` allows ``write_upper``, and ``checkpoint`` also ``spawn_checkpoint``.
+        """
+        return frozenset()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the sandbox is known to be gone."""
+        return False
 
     @abstractmethod
     def spawn(
@@ -117,6 +153,23 @@ class Sandbox(ABC):
         """
 
     @abstractmethod
+    def run_bytes(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        stdin: bytes = b"",
+        timeout: float = 10.0,
+        until_eof: bool = False,
+    ) -> tuple[bytes, int | None, int]:
+        """Run a program to its end, with stdout and stderr in one stream.
+
+        Returns the output, the exit status (None at the timeout), and the number of omitted bytes.
+        At the timeout in seconds, the program and every process that it started are killed, and the
+        output so far is returned. ``until_eof``: wait until nothing holds the output open any more.
+        """
+
     def run(
         self,
         argv: Sequence[str],
@@ -126,11 +179,10 @@ class Sandbox(ABC):
         stdin: bytes = b"",
         timeout: float = 10.0,
     ) -> ExecResult:
-        """Run a program to its end, with stdout and stderr in one stream.
-
-        At the timeout in seconds, the program and every process that it started are killed, and the
-        output so far is returned.
-        """
+        """Run a program like ``run_bytes`` and decode its output."""
+        data, code, omitted = self.run_bytes(argv, cwd=cwd, env=env, stdin=stdin, timeout=timeout)
+        text = data.decode("utf-8", "backslashreplace")
+        return ExecResult(text, code, timed_out=code is None, omitted_bytes=omitted)
 
     @abstractmethod
     def changes(self, digests: bool = True, pause: bool = False) -> dict[str, FileEntry]:
@@ -157,13 +209,17 @@ class Sandbox(ABC):
         """Write a regular file and make its parent directories."""
 
     @abstractmethod
-    def clone(self) -> Sandbox:
+    def clone(self) -> Self:
         """Create a new sandbox with a copy of this one's files, without its processes."""
 
     @abstractmethod
     def processes(self) -> tuple[str, ...]:
         """List the live processes as ``name (pid)``, except PID 1 and those started with
         ``spawn``."""
+
+    @abstractmethod
+    def descendants(self, pid: int) -> list[int]:
+        """Return the descendants of a process, all by their numbers in the sandbox."""
 
     @abstractmethod
     def signal(self, pid: int, number: int) -> None:
@@ -189,9 +245,68 @@ class Sandbox(ABC):
         """Return which storage limit the sandbox's files have reached: bytes or number of files."""
         return ""
 
+    def size(self) -> tuple[int, int]:
+        """Return the bytes and the number of the sandbox's own files and directories."""
+        raise self._lacks("save_files")
+
+    def write_upper(self, directory: Path) -> None:
+        """Fill an empty directory with the sandbox's own files in the format of an overlay's upper
+        layer: whiteouts mark deleted paths."""
+        raise self._lacks("save_files")
+
+    def replace_files(self, other: Sandbox | Path) -> None:
+        """Replace the files by those of another sandbox of the same back end, or of a directory in
+        the format of ``write_upper``.
+
+        Processes are paused meanwhile. Raises SandboxError if that is not possible.
+        """
+        raise self._lacks("replace_files")
+
+    def recycle(self) -> None:
+        """End everything in the sandbox and reset it to the image, like a new one.
+
+        Raises SandboxError if it cannot be reset completely; it must be closed then.
+        """
+        raise self._lacks("recycle")
+
+    def seal(self) -> SealedLayer:
+        """End everything in the sandbox and turn its files into a layer of new sandboxes.
+
+        Raises SandboxError if a process does not end; the sandbox then remains usable.
+        """
+        raise self._lacks("seal")
+
+    def checkpoint(self, pid: int, given_fds: Sequence[int]) -> int:
+        """Write a checkpoint of a process and return its descriptor.
+
+        ``given_fds``: descriptor numbers that the restored process receives anew. Raises OSError.
+        """
+        raise self._lacks("checkpoint")
+
+    def spawn_checkpoint(
+        self,
+        checkpoint: int,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        fds: Mapping[int, int] | None = None,
+    ) -> Process:
+        """Start a program as ``spawn`` does, and restore a checkpoint in its place.
+
+        The process has the given descriptors and the files that it had open.
+        """
+        raise self._lacks("checkpoint")
+
+    def _lacks(self, capability: Capability) -> SandboxError:
+        return SandboxError(f"a sandbox of the tier {self.tier} cannot do this: {capability}")
+
     @abstractmethod
-    def close(self) -> None:
-        """End every process in the sandbox and free it. May be called again."""
+    def close(self, wait: bool = False) -> None:
+        """End every process in the sandbox and free it. May be called again.
+
+        ``wait``: return only after the last process has ended.
+        """
 
     def __enter__(self) -> Self:
         return self

@@ -1,7 +1,7 @@
-"""InterCode's boxes as a sandbox provider of Inspect: ``sandbox="intercode"``.
+"""InterCode's sandboxes as a sandbox provider of Inspect: ``sandbox="intercode"``.
 
-Nothing has to be installed or running: no daemon, no root. With a ``dataset`` a sample's box is
-that of one of our environments, and the scorer of this package reads what is left in it.
+Nothing has to be installed or running: no daemon, no root. If a sample's configuration names an
+environment, its sandbox is the environment's, and this package's scorer reads the state in it.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from intercode.core.types import ExecResult as Shown
 from intercode.environments.base.env import InterCodeEnv
 from intercode.environments.base.sandboxed_env import SandboxedEnv
 from intercode.sandbox import Limits, SandboxSpec, open_sandbox
+from intercode.sandbox.contract import Sandbox
 from intercode.sandbox.images.build import on_demand
 from intercode.sandbox.output import Collector, communicate, decode
-from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sandbox.supervisor.connection import memory_file
 from intercode.sandbox.supervisor.runtime import protocol
 
@@ -43,8 +43,8 @@ _DRAIN_SECONDS = 1.0  # seconds to read what was written before the time-out
 
 @dataclass(frozen=True, slots=True)
 class ProcessResult:
-    """What a program printed; ``code`` is its exit status (128 + the signal that ended it), None at
-    the time-out; ``cut``: a stream was longer than the limit, and is not whole."""
+    """The output of a program. ``code`` is its exit status (128 + the signal that ended it), or
+    None at the time-out. ``truncated``: a stream exceeded the limit and is not complete."""
 
     stdout: bytes
     stderr: bytes
@@ -53,7 +53,7 @@ class ProcessResult:
 
 
 def run_process(
-    sandbox: SupervisedSandbox,
+    sandbox: Sandbox,
     argv: Sequence[str],
     *,
     cwd: str,
@@ -62,10 +62,11 @@ def run_process(
     timeout: float | None,
     output_limit: int,
 ) -> ProcessResult:
-    """Run a program to its end. At the time-out (seconds, None: never) it is killed with all that
-    descends from it; what else runs in the box goes on.
+    """Run a program to its end. At the time-out (seconds; None: never) it is killed with all its
+    descendants; other processes in the sandbox continue.
 
-    ``limit``: bytes that are kept of each stream. Raises OSError where it cannot be started.
+    ``output_limit`` is the number of bytes kept of each stream. Raises OSError if the program
+    cannot be started.
     """
     out, out_w = os.pipe()
     err, err_w = os.pipe()
@@ -91,26 +92,26 @@ def run_process(
     )
 
 
-def kill_process_tree(box: SupervisedSandbox, pid: int) -> None:
-    """Kill a process of the box, by its number inside, and all that descends from it."""
-    for _ in range(2):  # what was started in between is found the second time
-        for member in box.descendants(pid):
-            box.signal(member, signal.SIGKILL)
-    box.signal(pid, signal.SIGKILL)
+def kill_process_tree(sandbox: Sandbox, pid: int) -> None:
+    """Kill a process, by its pid inside the sandbox, and all its descendants."""
+    for _ in range(2):  # the second round finds processes started during the first
+        for member in sandbox.descendants(pid):
+            sandbox.signal(member, signal.SIGKILL)
+    sandbox.signal(pid, signal.SIGKILL)
 
 
 _ROOT_USERS = ("root", "0")
 _HOME = "/root"
-_NO_SANDBOX = "the environment {!r} has no box in which programs run: use its own agents"
+_NO_SANDBOX = "the environment {!r} has no sandbox that runs programs: use its own agents"
 
 
 class SandboxConfig(BaseModel):
-    """The configuration: ``sandbox=SandboxEnvironmentSpec("intercode", Box(...))``.
+    """The configuration: ``sandbox=SandboxEnvironmentSpec("intercode", SandboxConfig(...))``.
 
-    ``environment`` and ``dataset`` name one of our environments, whose task is the sample's
-    ``task`` (in its metadata); ``settings`` are its own. Without them a sample gets a plain box of
-    ``image`` (``--sandbox intercode:recipe:nl2bash`` on the command line), ``back_end`` and
-    ``network`` as in `intercode eval`.
+    ``environment`` and ``dataset`` name one of our environments and its tasks; the sample's
+    metadata names its ``task``, and ``settings`` are the environment's own. Without ``environment``
+    a sample has a plain sandbox of ``image`` (``--sandbox intercode:recipe:nl2bash`` on the command
+    line). ``back_end`` and ``network`` are as in `intercode eval`.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -127,13 +128,13 @@ class SandboxConfig(BaseModel):
 
 @sandboxenv(name="intercode")
 class InterCodeSandbox(SandboxEnvironment):
-    """One sample's box. ``env``: the environment whose box it is, if it is one's."""
+    """The sandbox of one sample. ``env`` is the environment that it belongs to, if any."""
 
     def __init__(
-        self, box: SupervisedSandbox | None, home: str, env: InterCodeEnv | None = None
+        self, sandbox: Sandbox | None, working_directory: str, env: InterCodeEnv | None = None
     ) -> None:
         super().__init__()
-        self._sandbox, self.working_directory, self.env = box, home, env
+        self._sandbox, self.working_directory, self.env = sandbox, working_directory, env
 
     # -------------------------------------------------------------- lifecycle
     @classmethod
@@ -143,8 +144,8 @@ class InterCodeSandbox(SandboxEnvironment):
         config: Any,
         metadata: dict[str, str],
     ) -> dict[str, SandboxEnvironment]:
-        made = config if isinstance(config, SandboxConfig) else SandboxConfig(image=config)
-        return {"default": await anyio.to_thread.run_sync(lambda: cls._open(made, metadata))}
+        chosen = config if isinstance(config, SandboxConfig) else SandboxConfig(image=config)
+        return {"default": await anyio.to_thread.run_sync(lambda: cls._open(chosen, metadata))}
 
     @classmethod
     def _open(cls, config: SandboxConfig, metadata: dict[str, str]) -> InterCodeSandbox:
@@ -152,8 +153,8 @@ class InterCodeSandbox(SandboxEnvironment):
             image = on_demand.resolve_or_build(config.image or "host")
             limits = Limits(output=SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE)
             spec = SandboxSpec(image, network=config.network, limits=limits)
-            box = open_sandbox(spec, config.back_end)
-            return cls(box, image.cwd if image.cwd != "/" else _HOME)
+            sandbox = open_sandbox(spec, config.back_end)
+            return cls(sandbox, image.cwd if image.cwd != "/" else _HOME)
         settings = {"image": config.image, "sandbox": config.back_end, "network": config.network}
         given = {k: v for k, v in settings.items() if v not in (None, "auto", "none")}
         env = intercode.make(
@@ -182,15 +183,16 @@ class InterCodeSandbox(SandboxEnvironment):
         return SandboxConfig(**config)
 
     def close(self) -> None:
-        """End the box. May be called again."""
+        """End the sandbox. May be called again."""
         if self.env is not None:
             self.env.close()
         elif self._sandbox is not None:
             self._sandbox.close()
 
     @property
-    def sandbox(self) -> SupervisedSandbox:
-        """Where programs run. Raises Inspect's SandboxUnavailableError where there is none."""
+    def sandbox(self) -> Sandbox:
+        """The sandbox that runs programs. Raises Inspect's SandboxUnavailableError if there is
+        none."""
         if self._sandbox is not None:
             return self._sandbox
         if isinstance(self.env, SandboxedEnv):
@@ -206,21 +208,21 @@ class InterCodeSandbox(SandboxEnvironment):
         env: dict[str, str] | None = None,
         user: str | None = None,
         timeout: int | None = None,
-        timeout_retry: bool = True,  # noqa: ARG002 - nothing that changed a box is done twice
-        concurrency: bool = True,  # noqa: ARG002 - a box is not a process of this machine's user
+        timeout_retry: bool = True,  # noqa: ARG002 - a program may have changed the sandbox
+        concurrency: bool = True,  # noqa: ARG002 - sandboxes need no limit of Inspect's
     ) -> ExecResult[str]:
         if user is not None and user not in _ROOT_USERS:
             raise SandboxUserUnsupportedError(
-                f"a box has one user, root (which is nobody outside): it cannot run as {user!r}"
+                f"a sandbox has one user, root: it cannot run a program as {user!r}"
             )
         limit = SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE
         stdin = input.encode() if isinstance(input, str) else input or b""
-        where = self._path(cwd) if cwd else self.working_directory
+        directory = self._path(cwd) if cwd else self.working_directory
 
         def work() -> ExecResult[str]:
             try:
-                ran = run_process(
-                    self.sandbox, cmd, cwd=where, env=env or {}, stdin=stdin, timeout=timeout,
+                result = run_process(
+                    self.sandbox, cmd, cwd=directory, env=env or {}, stdin=stdin, timeout=timeout,
                     output_limit=limit,
                 )  # fmt: skip
             except PermissionError:
@@ -229,15 +231,15 @@ class InterCodeSandbox(SandboxEnvironment):
                 return ExecResult(False, 127, "", f"{e.strerror}\n")
             except InfrastructureError as e:
                 raise Unavailable(str(e)) from e
-            out, err = decode(ran.stdout), decode(ran.stderr)
+            out, err = decode(result.stdout), decode(result.stderr)
             if isinstance(self.env, SandboxedEnv):
-                self.env.set_last_result(Shown(out, ran.code, ran.code is None, stderr=err))
-            if ran.code is None:
+                self.env.set_last_result(Shown(out, result.code, result.code is None, stderr=err))
+            if result.code is None:
                 raise TimeoutError(f"{cmd[0]} was not done in {timeout} s")
-            if ran.truncated:
-                told = SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE_STR
-                raise OutputLimitExceededError(told, out + err)
-            return ExecResult(ran.code == 0, ran.code, out, err)
+            if result.truncated:
+                limit_text = SandboxEnvironmentLimits.MAX_EXEC_OUTPUT_SIZE_STR
+                raise OutputLimitExceededError(limit_text, out + err)
+            return ExecResult(result.code == 0, result.code, out, err)
 
         return await anyio.to_thread.run_sync(work)
 
@@ -268,7 +270,7 @@ class InterCodeSandbox(SandboxEnvironment):
         def work() -> bytes:
             with _error_filename(file):
                 data = self.sandbox.read_file(path, limit)
-            if not self._test("-r", path):  # the keeper may read what the box's user may not
+            if not self._test("-r", path):  # the supervisor can read more than the user
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), file)
             return data
 
@@ -277,8 +279,8 @@ class InterCodeSandbox(SandboxEnvironment):
         except OSError as e:
             if e.errno != errno.EFBIG:
                 raise
-            told = SandboxEnvironmentLimits.MAX_READ_FILE_SIZE_STR
-            raise OutputLimitExceededError(told, None) from e
+            limit_text = SandboxEnvironmentLimits.MAX_READ_FILE_SIZE_STR
+            raise OutputLimitExceededError(limit_text, None) from e
         return data.decode() if text else data
 
     # --------------------------------------------------------------- internals
@@ -290,7 +292,7 @@ class InterCodeSandbox(SandboxEnvironment):
 
 
 class _error_filename:  # noqa: N801 - used like a function
-    """Gives an OSError the name of the file that it is about."""
+    """Adds the name of the file to an OSError."""
 
     def __init__(self, file: str) -> None:
         self._file = file

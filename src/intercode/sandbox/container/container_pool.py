@@ -35,6 +35,10 @@ class Container:
     pidfd: int  # of the supervisor's process
     counters: LimitCounters
 
+    @property
+    def is_lost(self) -> bool:
+        return self.connection.is_lost
+
     def close(self, wait: bool = False) -> None:
         """End the container; the engine removes it. This also ends a blocked supervisor. Call it
         once."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Self
 
 from intercode.core.errors import SandboxError
 from intercode.core.paths import sandbox_uid
@@ -19,7 +20,7 @@ from intercode.sandbox.container.upper_layer import (
     list_changed_paths,
     write_upper_layer,
 )
-from intercode.sandbox.contract import LimitExceeded, SandboxSpec
+from intercode.sandbox.contract import LimitExceeded, Sandbox, SandboxSpec
 from intercode.sandbox.supervisor.client import SupervisedSandbox, refusal_error
 from intercode.sandbox.supervisor.connection import READ_SECONDS
 
@@ -64,9 +65,9 @@ class ContainerSandbox(SupervisedSandbox):
         limit: LimitExceeded = answer["limit"]
         return limit
 
-    def clone(self) -> ContainerSandbox:
+    def clone(self) -> Self:
         """Create a sandbox with a copy of the files. Processes are paused meanwhile."""
-        copy = ContainerSandbox(replace(self.spec, upper=None), self._engine)
+        copy = type(self)(replace(self.spec, upper=None), self._engine)
         try:
             copy.replace_files(self)
         except BaseException:
@@ -79,7 +80,7 @@ class ContainerSandbox(SupervisedSandbox):
         answer, _ = self.connection.request("touched_paths", seconds=READ_SECONDS)
         return list(answer["paths"])
 
-    def replace_files(self, other: SupervisedSandbox | Path) -> None:
+    def replace_files(self, other: Sandbox | Path) -> None:
         """Replace the files in place, as the base class says."""
         with _open_files(other, self.base_trees) as (root, paths):
             try:
@@ -135,7 +136,7 @@ class ContainerSandbox(SupervisedSandbox):
 
 @contextmanager
 def _open_files(
-    other: SupervisedSandbox | Path, trees: Sequence[str]
+    other: Sandbox | Path, trees: Sequence[str]
 ) -> Iterator[tuple[int, list[str]]]:
     """Open the directory with the files, and list the paths at which it differs from the image. A
     sandbox is paused meanwhile."""

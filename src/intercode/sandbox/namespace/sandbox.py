@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
+import platform
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from intercode.core.errors import SandboxError
 from intercode.core.paths import cache_root
-from intercode.sandbox.contract import LimitExceeded, SandboxSpec
+from intercode.sandbox.contract import Capability, LimitExceeded, Sandbox, SandboxSpec
 from intercode.sandbox.namespace.launcher import Launcher
-from intercode.sandbox.supervisor import root_files
+from intercode.sandbox.supervisor import programs, root_files
 from intercode.sandbox.supervisor.client import SupervisedSandbox, refusal_error
 from intercode.sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection
 from intercode.sandbox.supervisor.control_group import ControlGroup
@@ -70,7 +71,7 @@ MAX_SEALED_LAYERS = 8
 a copy of them."""
 
 
-class SealedLayer:
+class NamespaceLayer:
     """The upper layer of a sandbox in which nothing runs any more, used as a layer of other
     sandboxes.
 
@@ -83,7 +84,7 @@ class SealedLayer:
         self._lock = threading.Lock()
 
     @property
-    def lower_layers(self) -> tuple[SealedLayer, ...]:
+    def lower_layers(self) -> tuple[NamespaceLayer, ...]:
         """The sealed layers below this one, the topmost first."""
         return self._sandbox.sealed_layers
 
@@ -101,6 +102,9 @@ class SealedLayer:
             last = not self._users
         if last:
             self._sandbox.close()
+
+    def open(self) -> NamespaceSandbox:
+        return NamespaceSandbox(self._sandbox.spec, (), (self, *self.lower_layers))
 
     def open_mount(self) -> int:
         """Return a descriptor of a new mount of the layer, for one other sandbox."""
@@ -122,12 +126,12 @@ class NamespaceSandbox(SupervisedSandbox):
         self,
         spec: SandboxSpec,
         copies: Sequence[int] = (),
-        sealed_layers: tuple[SealedLayer, ...] = (),
+        sealed_layers: tuple[NamespaceLayer, ...] = (),
     ) -> None:
         request = {**setup_request(spec), "copies": len(copies)}
         self.spec = spec
         self.env, self.base_trees = request["env"], request["layers"]
-        self.sealed_layers: tuple[SealedLayer, ...] = ()
+        self.sealed_layers: tuple[NamespaceLayer, ...] = ()
         self._group: ControlGroup | None = None
         mounted: list[int] = []
         try:
@@ -170,7 +174,16 @@ class NamespaceSandbox(SupervisedSandbox):
         else:
             kill_blocking_processes(self.supervisor_pid, super()._list_processes)
 
-    def clone(self) -> NamespaceSandbox:
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        more: set[Capability] = set()
+        if len(self.sealed_layers) < MAX_SEALED_LAYERS:
+            more.add("seal")
+        if platform.machine() == "x86_64" and programs.supervisor_program()[0] is not None:
+            more.add("checkpoint")
+        return super().capabilities | more
+
+    def clone(self) -> Self:
         """Create a sandbox with a copy of the files. Processes are paused meanwhile."""
         spec = replace(self.spec, upper=None)
         flatten = len(self.sealed_layers) >= MAX_SEALED_LAYERS
@@ -180,11 +193,11 @@ class NamespaceSandbox(SupervisedSandbox):
                 copies += [layer.open_upper() for layer in reversed(self.sealed_layers)]
             copies.append(self.connection.request_fd("upper"))
             with self._paused():
-                return NamespaceSandbox(spec, copies, () if flatten else self.sealed_layers)
+                return type(self)(spec, copies, () if flatten else self.sealed_layers)
         finally:
             protocol.close_all(copies)
 
-    def seal(self) -> SealedLayer:
+    def seal(self) -> NamespaceLayer:
         """End everything in the sandbox and turn its files into a layer.
 
         Release the layer when it is no longer needed. Raises SandboxError if a process does not
@@ -194,7 +207,7 @@ class NamespaceSandbox(SupervisedSandbox):
             self.connection.request("end_all")
         except OSError as e:
             raise SandboxError(f"a sandbox with {e.strerror} cannot be sealed") from e
-        return SealedLayer(self)
+        return NamespaceLayer(self)
 
     def recycle(self) -> None:
         """Recycle the sandbox as the base class says. The namespaces stay."""
@@ -210,7 +223,7 @@ class NamespaceSandbox(SupervisedSandbox):
         except OSError as e:
             raise refusal_error(e, "recycled") from e
 
-    def replace_files(self, other: SupervisedSandbox | Path) -> None:
+    def replace_files(self, other: Sandbox | Path) -> None:
         """Replace the files as the base class says. Waiting processes see them from their root
         on."""
         if self.sealed_layers or self.spec.upper or self.spec.appearance != "plain":
@@ -262,7 +275,7 @@ class NamespaceSandbox(SupervisedSandbox):
 
 
 @contextmanager
-def _open_upper(other: SupervisedSandbox | Path) -> Iterator[int]:
+def _open_upper(other: Sandbox | Path) -> Iterator[int]:
     """Open the upper layer of a sandbox, or the one that a directory holds."""
     if isinstance(other, Path):
         upper = os.open(other, _DIRECTORY)

@@ -12,19 +12,17 @@ import select
 import signal
 import struct
 import time
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 from weakref import WeakSet
 
 from intercode.core.errors import SandboxError, SandboxLostError
 from intercode.core.paths import sandbox_uid
-from intercode.core.types import ExecResult, FileEntry
-from intercode.sandbox.contract import LimitExceeded, Sandbox, SandboxSpec
-from intercode.sandbox.output import Collector, communicate, decode
+from intercode.core.types import FileEntry
+from intercode.sandbox.contract import Capability, LimitExceeded, Sandbox, SandboxSpec
+from intercode.sandbox.output import Collector, communicate
 from intercode.sandbox.supervisor.connection import READ_SECONDS, SupervisorConnection, memory_file
 from intercode.sandbox.supervisor.process_table import (
     HostProcess,
@@ -84,24 +82,27 @@ class SupervisedProcess:
 class SupervisedSandbox(Sandbox):
     """A sandbox with a supervisor.
 
-    A subclass sets ``spec``, ``tier``, ``env``, ``connection``, ``supervisor_pid``, the
-    supervisor's process number on this machine, and ``base_trees``, the directories that hold the
-    initial files, the topmost first.
+    A subclass sets ``spec``, ``tier``, ``env``, ``base_trees``, ``connection``, and
+    ``supervisor_pid``, the supervisor's process number on this machine.
     """
 
-    env: Mapping[str, str]
     connection: SupervisorConnection
     supervisor_pid: int
-    base_trees: Sequence[str]
     _watch: Watch | None = None
-    _background_killed = (
-        False  # set when background processes were killed, until the next ``limit_exceeded``
-    )
+    _background_killed = False  # until the next ``limit_exceeded``
 
     @cached_property
     def _spawned(self) -> WeakSet[SupervisedProcess]:
         """The processes that the owner started and still refers to."""
         return WeakSet()
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return frozenset({"recycle", "replace_files", "save_files"})
+
+    @property
+    def is_lost(self) -> bool:
+        return self.connection.is_lost
 
     def _start_watchdog(self, spec: SandboxSpec, memory: int | None) -> None:
         """Watch limits that nothing else enforces: ``memory`` in bytes, and the processor time of
@@ -136,15 +137,29 @@ class SupervisedSandbox(Sandbox):
         cwd: str = "/",
         env: Mapping[str, str] | None = None,
         fds: Mapping[int, int] | None = None,
-        checkpoint: int | None = None,
     ) -> SupervisedProcess:
-        """Start a program; see ``Sandbox``.
+        return self._spawn(argv, cwd, env, fds or {}, None)
 
-        ``checkpoint``: descriptor of a checkpoint to restore in the program's place, with the given
-        descriptors and the files that the process had open; see sessions/python/migration.py.
-        """
+    def spawn_checkpoint(
+        self,
+        checkpoint: int,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/",
+        env: Mapping[str, str] | None = None,
+        fds: Mapping[int, int] | None = None,
+    ) -> SupervisedProcess:
+        return self._spawn(argv, cwd, env, fds or {}, checkpoint)
+
+    def _spawn(
+        self,
+        argv: Sequence[str],
+        cwd: str,
+        env: Mapping[str, str] | None,
+        fds: Mapping[int, int],
+        checkpoint: int | None,
+    ) -> SupervisedProcess:
         environment = dict(self.env if env is None else env)
-        fds = fds or {}
         if os.geteuid() == 0:  # or the sandbox could not open /dev/stdout by name
             for fd in fds.values():
                 os.fchown(fd, sandbox_uid(), sandbox_uid())
@@ -153,11 +168,8 @@ class SupervisedSandbox(Sandbox):
         arguments["targets"] = list(fds)
         descriptors, operation = [status_w, *fds.values()], "spawn"
         if checkpoint is not None:
-            descriptors[1:1], operation, arguments["given_fds"] = (
-                [checkpoint],
-                "restore_checkpoint",
-                [0, *fds],
-            )
+            operation, arguments["given_fds"] = "restore_checkpoint", [0, *fds]
+            descriptors.insert(1, checkpoint)
         try:
             answer = self._request_spawn(operation, descriptors, arguments)
         except BaseException:
@@ -204,18 +216,6 @@ class SupervisedSandbox(Sandbox):
         """Free the supervisor if a process of the sandbox has stopped a program before it began."""
         unblock_supervisor(self.supervisor_pid)
 
-    def run(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str = "/",
-        env: Mapping[str, str] | None = None,
-        stdin: bytes = b"",
-        timeout: float = 10.0,
-    ) -> ExecResult:
-        data, code, cut = self.run_bytes(argv, cwd=cwd, env=env, stdin=stdin, timeout=timeout)
-        return ExecResult(decode(data), code, timed_out=code is None, omitted_bytes=cut)
-
     def run_bytes(
         self,
         argv: Sequence[str],
@@ -226,11 +226,6 @@ class SupervisedSandbox(Sandbox):
         timeout: float = 10.0,
         until_eof: bool = False,
     ) -> tuple[bytes, int | None, int]:
-        """Run a program like ``run``. Return its output, its exit status (None at the timeout), and
-        the number of omitted bytes.
-
-        ``until_eof``: wait until nothing holds the output open any more.
-        """
         mark = self.mark()
         read, write = os.pipe()
         collector = Collector(self.spec.limits.output)
@@ -272,37 +267,11 @@ class SupervisedSandbox(Sandbox):
         with memory_file(data) as source:
             self.connection.request("write", [source.fileno()], path=path, mode=mode)
 
-    @abstractmethod
-    def clone(self) -> Self:
-        """Create a sandbox with a copy of the files. Processes are paused meanwhile."""
-
-    @abstractmethod
-    def write_upper(self, directory: Path) -> None:
-        """Fill an empty directory with the sandbox's own files in the format of an overlay's upper
-        layer: whiteouts mark deleted paths."""
-
-    @abstractmethod
-    def replace_files(self, other: SupervisedSandbox | Path) -> None:
-        """Replace the files by those of another sandbox of the same back end, or of a directory in
-        the format of ``write_upper``. Processes are paused meanwhile. Raises SandboxError if that
-        is not possible."""
-
-    @abstractmethod
-    def recycle(self) -> None:
-        """End everything in the sandbox and reset it to the image, like a new one. Raises
-        SandboxError if it cannot be reset completely; it must be closed then."""
-
     def checkpoint(self, pid: int, given_fds: Sequence[int]) -> int:
-        """Write a checkpoint of a process and return its descriptor; see
-        sessions/python/migration.py.
-
-        ``given_fds``: descriptor numbers that the restored process receives anew. Raises OSError.
-        """
         child = next((m.pid for m in self._list_processes() if m.inner_pid == pid), -1)
         return self.connection.request_fd("checkpoint", child=child, given_fds=list(given_fds))
 
     def size(self) -> tuple[int, int]:
-        """Return the bytes and the number of the sandbox's own files and directories."""
         answer, _ = self.connection.request("size")
         return answer["bytes"], answer["files"]
 
@@ -331,7 +300,6 @@ class SupervisedSandbox(Sandbox):
         self.connection.request("kill_since", seconds=READ_SECONDS, mark=mark, keep=list(keep))
 
     def close(self, wait: bool = False) -> None:
-        """End the sandbox. ``wait``: return only after its last process has ended."""
         self.connection.close(wait)
         watch, self._watch = self._watch, None
         if watch is not None:

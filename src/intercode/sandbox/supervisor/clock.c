@@ -1,10 +1,10 @@
-/* What programs of a deterministic box are told of time and chance.
+/* Controls the clock and the random bytes of programs in a deterministic sandbox.
 
-   Loaded before every dynamic program by way of /etc/ld.so.preload. It needs no header and no
-   library but the program's own C library, so one build serves any image of the machine's kind.
-   Compiled with: FIXED (1: the clock stands at CLOCK; 0: it is SHIFT ahead), CLOCK and SHIFT in
-   seconds, SINCE (real time from which dates are those of boxes), CHANCE (1: random bytes come from
-   SEED). See clock.py. */
+   Every dynamic program loads it through /etc/ld.so.preload. It needs no header and no library other
+   than the program's own C library, so one build serves every image for the machine.
+   Compiled with: FIXED (1: the clock is fixed at CLOCK; 0: it is SHIFT ahead), CLOCK and SHIFT in
+   seconds, SINCE (real time after which files were written in a sandbox), CHANCE (1: random bytes
+   come from SEED). See clock.py. */
 
 typedef long i64;
 typedef unsigned long u64;
@@ -19,7 +19,7 @@ extern char *program_invocation_short_name;
 enum { GETTIMEOFDAY = 96, GETRUSAGE = 98, TIMES = 100, CLOCK_GETTIME = 228, NEWFSTATAT = 262,
        UTIMENSAT = 280, STATX = 332 };
 enum { STAT_TIMES = 72 };
-static i64 call(i64 n, i64 a, i64 b, i64 c, i64 d, i64 e) {
+static i64 syscall_raw(i64 n, i64 a, i64 b, i64 c, i64 d, i64 e) {
   i64 out;
   register i64 r10 __asm__("r10") = d;
   register i64 r8 __asm__("r8") = e;
@@ -31,7 +31,7 @@ static i64 call(i64 n, i64 a, i64 b, i64 c, i64 d, i64 e) {
 enum { GETTIMEOFDAY = 169, GETRUSAGE = 165, TIMES = 153, CLOCK_GETTIME = 113, NEWFSTATAT = 79,
        UTIMENSAT = 88, STATX = 291 };
 enum { STAT_TIMES = 72 };
-static i64 call(i64 n, i64 a, i64 b, i64 c, i64 d, i64 e) {
+static i64 syscall_raw(i64 n, i64 a, i64 b, i64 c, i64 d, i64 e) {
   register i64 x8 __asm__("x8") = n;
   register i64 x0 __asm__("x0") = a;
   register i64 x1 __asm__("x1") = b;
@@ -45,149 +45,149 @@ static i64 call(i64 n, i64 a, i64 b, i64 c, i64 d, i64 e) {
 #error "no numbers of system calls for this machine"
 #endif
 
-static int ended(i64 out) {
+static int set_errno(i64 out) {
   if (out >= 0) return (int)out;
   *__errno_location() = (int)-out;
   return -1;
 }
 
 /* ------------------------------------------------------------------ the clock */
-static struct ts now(int clock) {
+static struct ts current_time(int clock) {
   struct ts t = {CLOCK, 0};
   if (!FIXED) {
-    call(CLOCK_GETTIME, clock, (i64)&t, 0, 0, 0);
+    syscall_raw(CLOCK_GETTIME, clock, (i64)&t, 0, 0, 0);
     t.sec += SHIFT;
   }
   return t;
 }
 
-/* What `mktemp` draws its first name from is the time since boot, and nothing else. */
+/* `mktemp` uses the time since boot as the seed of its first name. */
 static int is_mktemp(void) {
-  const char *name = "mktemp", *own = program_invocation_short_name;
-  while (*name && *name == *own) name++, own++;
-  return *name == *own;
+  const char *expected = "mktemp", *own = program_invocation_short_name;
+  while (*expected && *expected == *own) expected++, own++;
+  return *expected == *own;
 }
 
 int clock_gettime(int clock, struct ts *t) {
   if (clock == 0 || clock == 5 || clock == 11) /* REALTIME, REALTIME_COARSE, TAI */
-    *t = now(clock);
+    *t = current_time(clock);
   else if (CHANCE && is_mktemp())
     t->sec = 0, t->nsec = (i64)(SEED % 1000000000);
   else
-    return ended(call(CLOCK_GETTIME, clock, (i64)t, 0, 0, 0));
+    return set_errno(syscall_raw(CLOCK_GETTIME, clock, (i64)t, 0, 0, 0));
   return 0;
 }
 
 int gettimeofday(struct tv *t, void *zone) {
-  struct ts is = now(0);
-  if (zone) call(GETTIMEOFDAY, 0, (i64)zone, 0, 0, 0);
-  if (t) t->sec = is.sec, t->usec = is.nsec / 1000;
+  struct ts time_now = current_time(0);
+  if (zone) syscall_raw(GETTIMEOFDAY, 0, (i64)zone, 0, 0, 0);
+  if (t) t->sec = time_now.sec, t->usec = time_now.nsec / 1000;
   return 0;
 }
 
 i64 time(i64 *t) {
-  i64 sec = now(0).sec;
+  i64 sec = current_time(0).sec;
   if (t) *t = sec;
   return sec;
 }
 
 int timespec_get(struct ts *t, int base) {
   if (base != 1) return 0;
-  *t = now(0);
+  *t = current_time(0);
   return base;
 }
 
-/* Processor time differs from run to run: where the clock stands, none is used. */
+/* Processor time differs between runs: with a fixed clock it is 0. */
 int getrusage(int who, i64 *usage) {
-  int out = ended(call(GETRUSAGE, who, (i64)usage, 0, 0, 0));
+  int out = set_errno(syscall_raw(GETRUSAGE, who, (i64)usage, 0, 0, 0));
   if (FIXED && out == 0) usage[0] = usage[1] = usage[2] = usage[3] = 0;
   return out;
 }
 
-i64 times(i64 *spent) {
-  i64 out = call(TIMES, (i64)spent, 0, 0, 0, 0);
-  if (FIXED && spent) spent[0] = spent[1] = spent[2] = spent[3] = 0;
+i64 times(i64 *usage) {
+  i64 out = syscall_raw(TIMES, (i64)usage, 0, 0, 0, 0);
+  if (FIXED && usage) usage[0] = usage[1] = usage[2] = usage[3] = 0;
   return FIXED ? 0 : out;
 }
 
 /* -------------------------------------------------------------- dates of files
-   The kernel writes real dates. Those since SINCE are shown as the time at which the clock stands;
-   a date after it that a program sets is kept FAR ahead, so that it can be told from them. */
-#define FAR 6311433600L /* 200 years */
+   The kernel writes real dates. Dates after SINCE are shown as the fixed time. A later date that a
+   program sets is stored FUTURE_OFFSET ahead, which distinguishes it from them. */
+#define FUTURE_OFFSET 6311433600L /* 200 years */
 
-static i64 shown(i64 sec, u32 *nsec, u64 *nsec_long) {
+static i64 visible_time(i64 sec, u32 *nsec, u64 *nsec_long) {
   if (!FIXED) return sec + SHIFT;
-  if (sec >= SINCE + FAR) return sec - FAR;
+  if (sec >= SINCE + FUTURE_OFFSET) return sec - FUTURE_OFFSET;
   if (sec < SINCE) return sec;
   if (nsec) *nsec = 0;
   if (nsec_long) *nsec_long = 0;
   return CLOCK;
 }
 
-static i64 stored(i64 sec) {
+static i64 stored_time(i64 sec) {
   if (!FIXED) return sec - SHIFT;
-  return sec >= SINCE ? sec + FAR : sec;
+  return sec >= SINCE ? sec + FUTURE_OFFSET : sec;
 }
 
-/* Numbers of devices without hardware differ from box to box: they become those of this list, whose
-   last is a file of the layers below; what is in none of its places, new files, comes after it. */
+/* Numbers of virtual devices differ between sandboxes. They are replaced by positions in this list,
+   whose last path is on the lower layers. Other devices, which hold new files, come after it. */
 static u64 device(u64 real) {
-  static const char *const places[] = {"/", "/proc", "/sys", "/dev", "/dev/pts", "/dev/shm",
+  static const char *const paths[] = {"/", "/proc", "/sys", "/dev", "/dev/pts", "/dev/shm",
                                        "/etc/clock.so"};
-  enum { COUNT = sizeof places / sizeof *places };
-  static u64 known[COUNT];
+  enum { COUNT = sizeof paths / sizeof *paths };
+  static u64 devices[COUNT];
   u64 status[18]; /* st_dev comes first */
   if ((real >> 8 & 0xfff) != 0) return real;
   for (u64 i = 0; i < COUNT; i++) {
-    if (known[i] == 0 && call(NEWFSTATAT, -100, (i64)places[i], (i64)status, 0, 0) == 0)
-      known[i] = status[0];
-    if (known[i] == real) return i + 1;
+    if (devices[i] == 0 && syscall_raw(NEWFSTATAT, -100, (i64)paths[i], (i64)status, 0, 0) == 0)
+      devices[i] = status[0];
+    if (devices[i] == real) return i + 1;
   }
   return COUNT + 1;
 }
 
-static int status(int at, const char *path, char *buffer, int flags) {
-  int out = ended(call(NEWFSTATAT, at, (i64)path, (i64)buffer, flags, 0));
+static int stat_at(int at, const char *path, char *buffer, int flags) {
+  int out = set_errno(syscall_raw(NEWFSTATAT, at, (i64)path, (i64)buffer, flags, 0));
   struct ts *date = (struct ts *)(buffer + STAT_TIMES);
   if (out != 0) return out;
   *(u64 *)buffer = device(*(u64 *)buffer);
-  for (int i = 0; i < 3; i++) date[i].sec = shown(date[i].sec, 0, (u64 *)&date[i].nsec);
+  for (int i = 0; i < 3; i++) date[i].sec = visible_time(date[i].sec, 0, (u64 *)&date[i].nsec);
   return 0;
 }
 
-enum { HERE = -100, NO_FOLLOW = 0x100, EMPTY_PATH = 0x1000 };
-#define SAME(name, as) __typeof__(as) name __attribute__((alias(#as)))
+enum { CWD = -100, NO_FOLLOW = 0x100, EMPTY_PATH = 0x1000 };
+#define ALIAS(name, target) __typeof__(target) name __attribute__((alias(#target)))
 
-int stat(const char *path, char *s) { return status(HERE, path, s, 0); }
-int lstat(const char *path, char *s) { return status(HERE, path, s, NO_FOLLOW); }
-int fstat(int fd, char *s) { return status(fd, "", s, EMPTY_PATH); }
-int fstatat(int at, const char *path, char *s, int flags) { return status(at, path, s, flags); }
-SAME(stat64, stat);
-SAME(lstat64, lstat);
-SAME(fstat64, fstat);
-SAME(fstatat64, fstatat);
+int stat(const char *path, char *s) { return stat_at(CWD, path, s, 0); }
+int lstat(const char *path, char *s) { return stat_at(CWD, path, s, NO_FOLLOW); }
+int fstat(int fd, char *s) { return stat_at(fd, "", s, EMPTY_PATH); }
+int fstatat(int at, const char *path, char *s, int flags) { return stat_at(at, path, s, flags); }
+ALIAS(stat64, stat);
+ALIAS(lstat64, lstat);
+ALIAS(fstat64, fstat);
+ALIAS(fstatat64, fstatat);
 
-/* the names under which programs built before glibc 2.33 know them */
+/* names in programs built before glibc 2.33 */
 int __xstat(int v, const char *path, char *s) { return (void)v, stat(path, s); }
 int __lxstat(int v, const char *path, char *s) { return (void)v, lstat(path, s); }
 int __fxstat(int v, int fd, char *s) { return (void)v, fstat(fd, s); }
 int __fxstatat(int v, int at, const char *path, char *s, int flags) {
-  return (void)v, status(at, path, s, flags);
+  return (void)v, stat_at(at, path, s, flags);
 }
-SAME(__xstat64, __xstat);
-SAME(__lxstat64, __lxstat);
-SAME(__fxstat64, __fxstat);
-SAME(__fxstatat64, __fxstatat);
+ALIAS(__xstat64, __xstat);
+ALIAS(__lxstat64, __lxstat);
+ALIAS(__fxstat64, __fxstat);
+ALIAS(__fxstatat64, __fxstatat);
 
 struct statx_date { i64 sec; u32 nsec; int pad; };
 
 int statx(int at, const char *path, int flags, unsigned mask, char *s) {
-  int out = ended(call(STATX, at, (i64)path, flags, mask, (i64)s));
+  int out = set_errno(syscall_raw(STATX, at, (i64)path, flags, mask, (i64)s));
   struct statx_date *date = (struct statx_date *)(s + 64); /* accessed, born, changed, modified */
   u32 *major = (u32 *)(s + 136), *minor = major + 1;
   if (out != 0) return out;
   if (*major == 0) *minor = (u32)device((*minor & 0xff) | (u64)(*minor & ~0xffU) << 12);
-  for (int i = 0; i < 4; i++) date[i].sec = shown(date[i].sec, &date[i].nsec, 0);
+  for (int i = 0; i < 4; i++) date[i].sec = visible_time(date[i].sec, &date[i].nsec, 0);
   return 0;
 }
 
@@ -195,9 +195,9 @@ static int set(int at, const char *path, const struct ts *given, int flags) {
   struct ts dates[2];
   for (int i = 0; given && i < 2; i++) {
     dates[i] = given[i];
-    if ((given[i].nsec & ~1L) != 0x3ffffffe) dates[i].sec = stored(given[i].sec); /* NOW, OMIT */
+    if ((given[i].nsec & ~1L) != 0x3ffffffe) dates[i].sec = stored_time(given[i].sec); /* NOW, OMIT */
   }
-  return ended(call(UTIMENSAT, at, (i64)path, (i64)(given ? dates : 0), flags, 0));
+  return set_errno(syscall_raw(UTIMENSAT, at, (i64)path, (i64)(given ? dates : 0), flags, 0));
 }
 
 static int set_micro(int at, const char *path, const struct tv *given, int flags) {
@@ -213,16 +213,16 @@ int utimensat(int at, const char *path, const struct ts *t, int flags) {
   return set(at, path, t, flags);
 }
 int futimens(int fd, const struct ts *t) { return set(fd, 0, t, 0); }
-int utimes(const char *path, const struct tv *t) { return set_micro(HERE, path, t, 0); }
-int lutimes(const char *path, const struct tv *t) { return set_micro(HERE, path, t, NO_FOLLOW); }
+int utimes(const char *path, const struct tv *t) { return set_micro(CWD, path, t, 0); }
+int lutimes(const char *path, const struct tv *t) { return set_micro(CWD, path, t, NO_FOLLOW); }
 int futimes(int fd, const struct tv *t) { return set_micro(fd, 0, t, 0); }
 int futimesat(int at, const char *path, const struct tv *t) { return set_micro(at, path, t, 0); }
 int utime(const char *path, const i64 *t) {
   struct ts dates[2] = {{t ? t[0] : 0, 0}, {t ? t[1] : 0, 0}};
-  return set(HERE, path, t ? dates : 0, 0);
+  return set(CWD, path, t ? dates : 0, 0);
 }
 
-/* ------------------------------------------------------------------- chance */
+/* ------------------------------------------------------------------- random numbers */
 #if CHANCE
 static u64 state = SEED;
 

@@ -9,8 +9,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Generic, Protocol, TypeVar
 
-from intercode.sandbox.supervisor.connection import SupervisorConnection
-
 _WORKERS = 2
 _MAX_WAITING = 16
 """Greatest number that is kept per process. Beyond it the oldest is closed."""
@@ -20,7 +18,7 @@ class Recyclable(Protocol):
     """A sandbox, or a container that serves as one."""
 
     @property
-    def connection(self) -> SupervisorConnection: ...
+    def is_lost(self) -> bool: ...
 
 
 T = TypeVar("T", bound=Recyclable)
@@ -33,7 +31,7 @@ class Recycler(Generic[T]):
     """
 
     def __init__(self, end: Callable[[T], None]) -> None:
-        self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="intercode-renew")
+        self._workers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="intercode-recycle")
         self._lock = threading.Lock()
         self._waiting: list[tuple[Any, Future[T | None]]] = []
         self._close = end
@@ -42,7 +40,7 @@ class Recycler(Generic[T]):
         """Return a recycled sandbox of this kind, or None."""
         while (waiting := self._find(kind)) is not None:
             found = waiting.result()
-            if found is not None and not found.connection.is_lost:
+            if found is not None and not found.is_lost:
                 return found
             if found is not None:
                 self._close(found)

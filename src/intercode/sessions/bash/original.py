@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Callable
 
 from intercode.core.types import ExecResult
-from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sandbox.contract import Sandbox
 from intercode.sessions.base import SessionState
 
 TIMED_OUT = "Command timed out"
@@ -63,7 +63,7 @@ class OriginalBashSession:
 
     def __init__(
         self,
-        sandbox: SupervisedSandbox,
+        sandbox: Sandbox,
         cwd: str = "/",
         wrap: Callable[[str], list[str]] = wrap_action,
     ) -> None:

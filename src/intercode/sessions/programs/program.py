@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from intercode.core.errors import SandboxError
 from intercode.core.languages import PROGRAM_DIRECTORY, Language, expand_arguments
 from intercode.core.types import ExecResult
-from intercode.sandbox.contract import Process
+from intercode.sandbox.contract import Process, Sandbox
 from intercode.sandbox.limit_messages import with_limit_note
 from intercode.sandbox.output import Collector, communicate, decode
-from intercode.sandbox.supervisor.client import SupervisedSandbox
 from intercode.sandbox.supervisor.connection import memory_file
 from intercode.sessions.base import SessionState, is_infrastructure_failure
 from intercode.sessions.programs.repl import missing_language_message
@@ -33,7 +32,7 @@ class ProgramSession:
 
     def __init__(
         self,
-        sandbox: SupervisedSandbox,
+        sandbox: Sandbox,
         language: Language,
         cwd: str = "/",
         stdin: str = "",

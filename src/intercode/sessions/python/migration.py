@@ -13,7 +13,7 @@ import os
 import socket
 
 from intercode.core.errors import SandboxError
-from intercode.sandbox.supervisor.client import SupervisedSandbox
+from intercode.sandbox.contract import Sandbox
 from intercode.sessions.python.interpreter import (
     Interpreter,
     InterpreterEndedError,
@@ -31,14 +31,13 @@ class MigrationError(SandboxError):
     """The machine or the supervisor cannot move processes, or the process is gone."""
 
 
-def migrate_fork(fork: Interpreter, sandbox: SupervisedSandbox, program: str) -> Interpreter:
+def migrate_fork(fork: Interpreter, sandbox: Sandbox, program: str) -> Interpreter:
     """Return a process in ``sandbox`` that continues where ``fork`` waits. ``fork`` keeps waiting.
 
     ``program`` is the interpreter in the sandbox. Raises RefusedError where the process holds
     something that cannot be moved, such as a socket, else MigrationError.
     """
     source = fork.sandbox
-    assert isinstance(source, SupervisedSandbox)
     try:
         checkpoint = source.checkpoint(fork.pid, _STANDARD_FDS)
         try:
@@ -61,14 +60,14 @@ def migrate_fork(fork: Interpreter, sandbox: SupervisedSandbox, program: str) ->
         template.exit_status(_SECONDS)
 
 
-def _restore_process(checkpoint: int, sandbox: SupervisedSandbox, program: str) -> Interpreter:
+def _restore_process(checkpoint: int, sandbox: Sandbox, program: str) -> Interpreter:
     local, remote = socket.socketpair()
     output, output_end = os.pipe()
     os.set_blocking(output, False)
     fds = {1: output_end, 2: output_end, _BACKUP_FD: output_end, _CONTROL_FD: remote.fileno()}
     try:
-        process = sandbox.spawn(
-            [program, "-S", "-c", _PLACEHOLDER_PROGRAM], fds=fds, checkpoint=checkpoint
+        process = sandbox.spawn_checkpoint(
+            checkpoint, [program, "-S", "-c", _PLACEHOLDER_PROGRAM], fds=fds
         )
     except BaseException:
         local.close()

@@ -10,12 +10,11 @@ from pathlib import Path
 from intercode.core.errors import DataError, UsageError
 from intercode.core.types import ExecResult, Image, Network
 from intercode.sandbox import strongest_kind
-from intercode.sandbox.contract import STANDARD_PATH, Limits, SandboxSpec
+from intercode.sandbox.contract import STANDARD_PATH, Limits, Sandbox, SandboxSpec
 from intercode.sandbox.images.build import multi_uid
 from intercode.sandbox.images.build.capture import capture_changes
 from intercode.sandbox.images.build.steps import BuildBase
 from intercode.sandbox.images.recipes import apt_sources as sources
-from intercode.sandbox.supervisor.client import SupervisedSandbox
 
 Progress = Callable[[str], None]
 """Called with each line that a build prints."""
@@ -83,7 +82,7 @@ def _run_in_sandbox(
 ) -> tuple[int, str]:
     found: list[ExecResult] = []
 
-    def work(box: SupervisedSandbox) -> None:
+    def work(box: Sandbox) -> None:
         for name, text in command.files.items():
             box.write_file(f"/dev/shm/{name}", text.encode("utf-8", "surrogateescape"), 0o755)
         env = build_environment(command.env)
@@ -117,8 +116,8 @@ def _run_with_many_uids(
 
 
 def apt_sources_list(ground: BuildBase, mirrors: Sequence[str] = ()) -> str:
-    """The archives for apt in a Debian image that names none itself, as ours do: a sources.list of
-    this machine's, or of ``mirrors``; empty where there is nothing to say."""
+    """Return the archives for apt in a Debian image that names none itself, as ours do: a
+    sources.list of this machine's, or of ``mirrors``; empty where there is nothing to say."""
     stack = ground.stack
     if stack.find("usr/bin/apt-get") is None:
         return ""
@@ -135,13 +134,13 @@ def apt_sources_list(ground: BuildBase, mirrors: Sequence[str] = ()) -> str:
 
 
 def _failure_hint(printed: str, command: BuildCommand, several: bool, image: Image) -> str:
-    """The way out where what failed may have needed several ids, or other programs."""
+    """Return the way out where what failed may have needed several ids, or other programs."""
     if image.root is None:
         installs = any(word in printed for word in ("dpkg", "Read-only file system"))
         if installs or "apt" in " ".join(command.argv):
             return (
                 "\nthe image host shows this machine's own programs, read-only: for packages take "
-                'base = "bookworm" in a recipe, or a FROM that is no host'
+                'base = "bookworm" in a recipe, or a FROM that is not a host'
             )
     elif command.multi_uid and not several:
         return (
