@@ -1,27 +1,43 @@
-"""The parts of Bash code: commands, and the files that they are redirected into."""
+"""Parses Bash code for policies: its commands, and the files to which it redirects output."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from intercode.core.errors import ConfigError
-from intercode.environments.base.policy.parts import ActionPart, ParsedAction, merge_parsed
-from intercode.environments.base.policy.wrapper_commands import WrappedCommand, wrapped_commands
+from intercode.environments.base.policy.rules import ActionPart, ParsedAction, merge_parsed
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_MAX_DEPTH = 2  # texts of `bash -c` in each other
+_MAX_DEPTH = 2  # nested `bash -c`
 _MAX_WRAPPED = 50
-"""Commands that one command may run through ``sudo``, ``xargs``, ``find -exec`` and their kin."""
+"""Commands that one command may run through ``sudo``, ``xargs``, ``find -exec`` and the like."""
 _WRITE_OPERATORS = (">", ">>", ">|", "&>", "&>>", "<>")
 _DECLARATION_NODES = ("declaration_command", "unset_command")
 
+Word = tuple[str, bool]
+"""A word, and whether the code has it literally."""
+
+_WRAPPER_OPTIONS = {
+    "builtin": "", "busybox": "", "chroot": "", "command": "", "coproc": "", "doas": "uC",
+    "env": "uSC", "exec": "a", "flock": "wE", "ionice": "cnp", "nice": "n", "nohup": "",
+    "parallel": "jN", "setsid": "", "stdbuf": "ioe", "strace": "eopsP", "sudo": "ugpCDRTU",
+    "time": "fo", "timeout": "sk", "watch": "n", "xargs": "adEILnPs",
+}  # fmt: skip
+"""Programs that run the words after their options, with those of their one-letter options that take
+the next word as a value."""
+_WRAPPER_ARGUMENTS = {"timeout": 1, "flock": 1, "chroot": 1}
+"""Number of arguments before the command."""
+_SHELLS = ("bash", "sh", "dash", "zsh", "ksh", "ash", "rbash", "su")
+_FIND_EXEC = ("-exec", "-execdir", "-ok", "-okdir")
+
 
 def make_parser() -> Callable[[str], ParsedAction]:
-    """What reads Bash. Raises ConfigError where its grammar is not installed."""
+    """Return a function that parses Bash. Raises ConfigError if its grammar is not installed."""
     try:
         import tree_sitter
         import tree_sitter_bash
@@ -39,9 +55,12 @@ def make_parser() -> Callable[[str], ParsedAction]:
 
 
 class _Reader:
-    """Reads one text: every simple command in it, wherever it stands (pipelines, substitutions,
-    subshells, functions, here-documents), what ``sudo``, ``xargs``, ``find -exec`` and their kin
-    run, and, down to a depth, the text after ``bash -c`` and ``eval``."""
+    """Collects the parts of one text.
+
+    They are every simple command (also in pipelines, substitutions, subshells, functions and
+    here-documents), the commands that ``sudo``, ``xargs``, ``find -exec`` and the like run, and the
+    parts of the code after ``bash -c`` and ``eval``, up to a depth.
+    """
 
     def __init__(self, parse: Callable[[bytes], Any], code: str, depth: int = 0) -> None:
         self._parse, self._depth = parse, depth
@@ -54,7 +73,7 @@ class _Reader:
         }
 
     def read(self) -> ParsedAction:
-        """The parts of the text, with the reason where they may not be all."""
+        """Return the parts of the text."""
         root = self._tree.root_node
         broken = [ParsedAction((), "a syntax error")] if root.has_error else []
         return merge_parsed(
@@ -79,7 +98,7 @@ class _Reader:
                 yield ParsedAction((ActionPart("redirect", (_literal_word(target)[0],)),))
 
     def _command_parts(self, words: list[tuple[str, bool]]) -> Iterator[ParsedAction]:
-        """A command by its words, each with whether it is known as it stands."""
+        """Yield a command, and the commands that it runs."""
         waiting = [words]
         for _ in range(_MAX_WRAPPED):
             if not waiting:
@@ -105,7 +124,7 @@ class _Reader:
 
 
 def _walk(root: Node) -> Iterator[Node]:
-    """Every node of a tree, in the order of the text, however deep it is."""
+    """Yield every node of a tree in the order of the text."""
     waiting = [root]
     while waiting:
         node = waiting.pop()
@@ -118,7 +137,7 @@ def _node_text(node: Node) -> str:
 
 
 def _literal_word(node: Node) -> tuple[str, bool]:
-    """A word as the command gets it, and whether the text tells it: not where it is calculated."""
+    """Return a word as the command receives it, and whether it is literal, not computed."""
     kind, text = node.type, _node_text(node)
     if kind == "command_name" and node.named_children:
         return _literal_word(node.named_children[0])
@@ -137,3 +156,62 @@ def _literal_word(node: Node) -> tuple[str, bool]:
         words = [_literal_word(child) for child in node.children]
         return "".join(word for word, _ in words), all(known for _, known in words)
     return text, False
+
+
+# --------------------------------------------------- commands that run commands
+@dataclass(frozen=True, slots=True)
+class WrappedCommand:
+    """A command that ``wrapper`` runs: the ``words`` of a command, or the ``code`` of a shell.
+
+    ``is_literal``: the code is literal, not computed.
+    """
+
+    wrapper: str
+    words: tuple[Word, ...] = ()
+    code: str = ""
+    is_literal: bool = True
+
+
+def wrapped_commands(words: Sequence[Word]) -> Iterator[WrappedCommand]:
+    """Yield the commands that a command runs, as far as its words show."""
+    name = words[0][0].rpartition("/")[2]
+    rest = list(words[1:])
+    if name == "eval":
+        code = " ".join(text for text, _ in rest)
+        yield WrappedCommand(name, code=code, is_literal=all(known for _, known in rest))
+    elif name in _SHELLS:
+        yield from _shell_code(name, rest)
+    elif name == "find":
+        for at, (text, _) in enumerate(rest):
+            if text in _FIND_EXEC and rest[at + 1 :]:
+                ends = (n for n, (t, _) in enumerate(rest) if n > at and t in (";", "+"))
+                yield WrappedCommand(name, words=tuple(rest[at + 1 : next(ends, len(rest))]))
+    elif name in _WRAPPER_OPTIONS:
+        inner = _after_options(rest, _WRAPPER_OPTIONS[name])[_WRAPPER_ARGUMENTS.get(name, 0) :]
+        if inner:
+            yield WrappedCommand(name, words=tuple(inner))
+
+
+def _shell_code(name: str, rest: Sequence[Word]) -> Iterator[WrappedCommand]:
+    """Yield the code that a shell receives with ``-c`` or a bundle such as ``-lc``."""
+    for at, (text, _) in enumerate(rest[:-1]):
+        if text.startswith("-") and not text.startswith("--") and text.endswith("c"):
+            code, known = rest[at + 1]
+            yield WrappedCommand(name, code=code, is_literal=known)
+            return
+
+
+def _after_options(rest: Sequence[Word], valued: str) -> list[Word]:
+    """Return the words after options, their values, and assignments."""
+    at = 0
+    while at < len(rest):
+        text = rest[at][0]
+        if text == "--":
+            return list(rest[at + 1 :])
+        if text.startswith("-"):
+            at += 2 if len(text) == 2 and text[1] in valued else 1
+        elif "=" in text.partition("/")[0]:
+            at += 1
+        else:
+            break
+    return list(rest[at:])

@@ -1,4 +1,4 @@
-"""Rules together: what they refuse, and the files that hold them."""
+"""Policies: sets of rules, the files that hold them, and their use in an environment."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
 from intercode.core.config import read_toml
 from intercode.core.errors import ConfigError
 from intercode.core.registry import unknown_name_error
-from intercode.environments.base.policy.parts import ParsedAction
-from intercode.environments.base.policy.rules import Rule, make_rule
+from intercode.environments.base.policy.rules import KINDS, ParsedAction, Rule, make_rule
 
 Unparsed = Literal["allow", "refuse"]
 _MESSAGES = {
@@ -22,16 +22,24 @@ _MESSAGES = {
     "unparsed": "Refused: {found}, and what cannot be read is not allowed here. Nothing was run.",
 }
 _KEYS = ("allow", "deny", "message", "unparsed")
-_MAX_SHOWN = 80  # characters of what was found that a refusal repeats
+_MAX_SHOWN = 80  # characters of the matched text that a refusal repeats
+_PARSER_MODULES = {
+    "bash": "bash_parser",
+    "ctf": "bash_parser",
+    "harbor": "bash_parser",
+    "sql": "sql_parser",
+    "python": "python_parser",
+}
+"""Modules of this package that parse the actions of an environment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Rules over actions.
+    """A set of rules over actions.
 
-    ``unparsed``: what becomes of an action whose text does not tell all that it does (a syntax
-    error, a command whose name is in a variable). ``message``: what a refusal says in place of our
-    words; ``{rule}`` and ``{found}`` are filled in.
+    ``unparsed``: whether to allow or to refuse an action whose text does not show all that it does,
+    such as one with a syntax error or with a variable as a command. ``message``: the text of
+    refusals in place of the default; ``{rule}`` and ``{found}`` are replaced.
     """
 
     deny: tuple[Rule, ...] = ()
@@ -40,7 +48,7 @@ class Policy:
     message: str = ""
 
     def refusal(self, text: str, parse: Callable[[str], ParsedAction]) -> str | None:
-        """What is said of an action that is not let through; None: it may run."""
+        """Return the observation for an action that is refused, None if it may run."""
         parsed = parse(text) if self.needs_parsing else ParsedAction(())
         for rule in self.deny:
             if (found := rule.find_match(text, parsed.parts)) is not None:
@@ -51,7 +59,7 @@ class Policy:
 
     @property
     def needs_parsing(self) -> bool:
-        """Whether any rule needs an action's parts, and not only its text."""
+        """Whether any rule needs the parts of an action, and not only its text."""
         return any(rule.kind != "pattern" for rule in (*self.deny, *self.allow))
 
     def _allow_refusal(self, text: str, parsed: ParsedAction) -> str | None:
@@ -75,27 +83,28 @@ class Policy:
         return text.replace("{rule}", rule).replace("{found}", found) + "\n"
 
     def metadata(self) -> dict[str, Any]:
-        """The policy as a file would hold it, with a digest: first 16 hex digits of a SHA-256."""
-        told: dict[str, Any] = {
+        """Return the policy as a file would hold it, with the first 16 digits of its SHA-256."""
+        values: dict[str, Any] = {
             "deny": [_rule_setting(rule) for rule in self.deny],
             "allow": [_rule_setting(rule) for rule in self.allow],
             "unparsed": self.unparsed,
             "message": self.message,
         }
-        digest = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
-        return {**told, "digest": digest}
+        digest = hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
+        return {**values, "digest": digest}
 
 
 PolicySource = Policy | Mapping[str, Any] | str | Path
-"""A policy, the content of a policy's file, or that file."""
+"""A policy, the content of a policy file, or the path of one."""
 
 
 def read_policy(source: PolicySource) -> Policy:
-    """A policy from a TOML file, from such a file's content, or as it is.
+    """Read a policy from a TOML file or from the content of one.
 
-    ``deny`` and ``allow`` are lists of rules, each a text or ``{rule = ..., message = ...}``;
-    ``unparsed`` is ``allow`` or ``refuse`` (default: ``refuse`` where there are allow rules), and
-    ``message`` a text. Raises ConfigError that names the rule, or the setting, that is wrong.
+    ``deny`` and ``allow`` are lists of rules, each a text or ``{rule = ..., message = ...}``.
+    ``unparsed`` is ``allow`` or ``refuse`` (default: ``refuse`` if there are ``allow`` rules), and
+    ``message`` is a text. Raises ConfigError for an invalid rule, and UnknownNameError for an
+    unknown setting.
     """
     if isinstance(source, Policy):
         return source
@@ -139,3 +148,45 @@ def _parse_rule(row: object, key: str) -> Rule:
 
 def _rule_setting(rule: Rule) -> str | dict[str, str]:
     return {"rule": str(rule), "message": rule.message} if rule.message else str(rule)
+
+
+class PolicyGuard:
+    """Applies a policy to the actions of one environment. Without a policy, it allows every action.
+
+    Raises ConfigError for an invalid policy, for one without a rule that applies to the
+    environment, and if a package that it needs is not installed.
+    """
+
+    def __init__(self, source: PolicySource | None, environment: str) -> None:
+        self.policy = None if source is None else read_policy(source)
+        self._parse = _action_parser(self.policy, environment)
+
+    def refusal(self, action: str) -> str | None:
+        """Return the observation for an action that is refused, None if it may run."""
+        return self.policy.refusal(action, self._parse) if self.policy else None
+
+    def metadata(self) -> dict[str, Any] | None:
+        """Return the metadata of the policy, or None without a policy."""
+        return self.policy.metadata() if self.policy else None
+
+
+def _action_parser(policy: Policy | None, environment: str) -> Callable[[str], ParsedAction]:
+    """Return the function that parses the actions of an environment."""
+    if policy is None:
+        return _parse_nothing
+    rules = (*policy.deny, *policy.allow)
+    if not any(rule.applies_to(environment) for rule in rules):
+        fit = ", ".join(k for k, names in KINDS.items() if not names or environment in names)
+        raise ConfigError(
+            f"none of the policy's rules ({', '.join(map(str, rules))}) can find anything in "
+            f"actions of the environment {environment!r}; kinds that can: {fit}"
+        )
+    if not policy.needs_parsing or environment not in _PARSER_MODULES:
+        return _parse_nothing
+    module = import_module(f"intercode.environments.base.policy.{_PARSER_MODULES[environment]}")
+    parse: Callable[[str], ParsedAction] = module.make_parser()
+    return parse
+
+
+def _parse_nothing(text: str) -> ParsedAction:  # noqa: ARG001
+    return ParsedAction(())

@@ -1,4 +1,4 @@
-"""The parts of Python code: imports, calls, and chains of attributes."""
+"""Parses Python code for policies: its imports, calls and attributes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 
 from intercode.core.python_syntax import parse_python
-from intercode.environments.base.policy.parts import ActionPart, ParsedAction, merge_parsed
+from intercode.environments.base.policy.rules import ActionPart, ParsedAction, merge_parsed
 
 _MAX_DEPTH = 2
 _IMPORTERS = ("__import__", "importlib.import_module", "importlib.__import__")
@@ -14,15 +14,17 @@ _EXECUTORS = ("exec", "eval")
 
 
 def make_parser() -> Callable[[str], ParsedAction]:
-    """What reads code."""
+    """Return a function that parses Python."""
     return python_action_parts
 
 
 def python_action_parts(code: str, depth: int = 0) -> ParsedAction:
-    """Every module that code imports, also by ``__import__`` and ``importlib``; the dotted name of
-    everything that it calls, as it was imported (``o.system`` after ``import os as o`` is
-    ``os.system``); and every chain of attributes, ``?`` standing for what has no name. Code within
-    a literal ``exec`` or ``eval`` counts."""
+    """Return the modules that code imports, the functions that it calls, and its attributes.
+
+    Imports by ``__import__`` and ``importlib`` count, and so does code in a literal ``exec`` or
+    ``eval``. Names are dotted and refer to the imported module: after ``import os as o``,
+    ``o.system`` is ``os.system``. A ``?`` stands for an expression without a name.
+    """
     try:
         tree = parse_python(code)
     except (SyntaxError, ValueError, MemoryError, RecursionError) as e:
@@ -62,8 +64,8 @@ class _Reader:
         yield ParsedAction((ActionPart("call", (name,), defined_by_action=name in self._defined),))
         if name in _IMPORTERS:
             module = _literal_argument(node, 0)
-            unclear = ParsedAction((), f"what {name} imports is calculated")
-            yield unclear if module is None else _parts("import", module)
+            computed = ParsedAction((), f"what {name} imports is calculated")
+            yield computed if module is None else _parts("import", module)
         elif name in _EXECUTORS:
             code = _literal_argument(node, 0)
             if code is None or self._depth == _MAX_DEPTH:
@@ -87,7 +89,7 @@ def _parts(kind: str, *names: str) -> ParsedAction:
 
 
 def _imported_names(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
-    """The names that an import makes, each with what it stands for."""
+    """Yield the names that an import defines, each with the dotted name of its object."""
     for alias in node.names:
         if isinstance(node, ast.ImportFrom):
             yield alias.asname or alias.name, f"{node.module or ''}.{alias.name}"
@@ -96,6 +98,6 @@ def _imported_names(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, st
 
 
 def _literal_argument(node: ast.Call, at: int) -> str | None:
-    """A call's argument, where it is a text as it stands."""
+    """Return an argument of a call that is a string literal, else None."""
     value = node.args[at] if len(node.args) > at else None
     return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None

@@ -1,16 +1,15 @@
-"""One rule of a policy, and what it finds."""
+"""Rules of a policy, and the parts of actions that they match."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from intercode.core.errors import ConfigError
 from intercode.core.registry import unknown_name_error
-from intercode.environments.base.policy.parts import ActionPart
 
 KINDS: dict[str, tuple[str, ...]] = {
     "command": ("bash", "ctf", "harbor"),
@@ -23,16 +22,52 @@ KINDS: dict[str, tuple[str, ...]] = {
     "attribute": ("python",),
     "pattern": (),
 }
-"""The kinds of rules, each with the environments whose actions have such parts. ``pattern`` looks
-at the text of an action, in any."""
+"""The kinds of rules, each with the environments whose actions have such parts. A ``pattern``
+matches the text of an action, in every environment."""
 
 _SHORT_OPTION = re.compile(r"-[A-Za-z0-9]")
 _OPTION_BUNDLE = re.compile(r"-[A-Za-z0-9]{2,}")
 
 
 @dataclass(frozen=True, slots=True)
+class ActionPart:
+    """One thing that an action does.
+
+    ``kind``: the kind of the rules that match it. ``words``: its name and its arguments.
+    ``defined_by_action``: the action defines this name itself, so that no ``allow`` rule is needed.
+    """
+
+    kind: str
+    words: tuple[str, ...]
+    defined_by_action: bool = False
+
+    @property
+    def text(self) -> str:
+        """The part as a refusal shows it."""
+        return " ".join(self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedAction:
+    """The parts of an action.
+
+    ``uncertainty``: why the action may have further parts that its text does not show, or empty.
+    """
+
+    parts: tuple[ActionPart, ...]
+    uncertainty: str = ""
+
+
+def merge_parsed(several: Iterable[ParsedAction]) -> ParsedAction:
+    """Return all parts, and the first ``uncertainty``."""
+    parsed = list(several)
+    parts = tuple(part for one in parsed for part in one.parts)
+    return ParsedAction(parts, next((one.uncertainty for one in parsed if one.uncertainty), ""))
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
-    """``kind:pattern``. ``message``: what is said where it refuses (empty: the policy's words)."""
+    """A rule ``kind:pattern``. ``message``: the text of its refusals (empty: the policy's)."""
 
     kind: str
     pattern: str
@@ -42,23 +77,23 @@ class Rule:
         return f"{self.kind}:{self.pattern}"
 
     def applies_to(self, environment: str) -> bool:
-        """Whether actions of an environment can have what this rule looks for."""
+        """Return whether actions of an environment can have parts that this rule matches."""
         return self.kind == "pattern" or environment in KINDS[self.kind]
 
     def find_match(self, text: str, parts: Sequence[ActionPart]) -> str | None:
-        """The first thing in an action that this rule speaks of, as text; None: there is none."""
+        """Return the text of the first part that this rule matches, or None."""
         if self.kind == "pattern":
             match = re.search(self.pattern, text, re.MULTILINE)
             return match.group() if match else None
         return next((part.text for part in parts if self.matches(part)), None)
 
     def matches(self, part: ActionPart) -> bool:
-        """Whether a part is what this rule speaks of."""
+        """Return whether this rule matches a part."""
         return part.kind == self.kind and _MATCHERS[self.kind](self.pattern, part.words)
 
 
 def make_rule(text: str, message: str = "") -> Rule:
-    """The rule that ``kind:pattern`` writes. Raises ConfigError that names a rule which is none."""
+    """Parse a rule ``kind:pattern``. Raises ConfigError for an invalid rule."""
     kind, mark, pattern = text.partition(":")
     kind, pattern = kind.strip(), pattern.strip()
     if not mark or not pattern:
@@ -75,17 +110,22 @@ def make_rule(text: str, message: str = "") -> Rule:
     return Rule(kind, pattern, message)
 
 
-# ------------------------------------------------------------- what patterns mean
+# ---------------------------------------------------------------- matching
 def _match_command(pattern: str, words: Sequence[str]) -> bool:
-    """The program's name, without its directory unless the pattern has one, and each further word
-    of the pattern among the words after it."""
+    """Match the name of the program, and each further word of the pattern in any order.
+
+    The directory of the program counts only if the pattern has one.
+    """
     name, *wanted = shlex.split(pattern)
-    said = words[0] if "/" in name else words[0].rpartition("/")[2]
-    return fnmatchcase(said, name) and all(_has_word(word, words[1:]) for word in wanted)
+    program = words[0] if "/" in name else words[0].rpartition("/")[2]
+    return fnmatchcase(program, name) and all(_has_word(word, words[1:]) for word in wanted)
 
 
 def _has_word(wanted: str, words: Sequence[str]) -> bool:
-    """A word, or an option: of one letter also within ``-xyz``, any with ``=value`` after it."""
+    """Return whether a word or an option is among ``words``.
+
+    An option may have ``=value`` after it. A one-letter option may be part of ``-xyz``.
+    """
     if any(fnmatchcase(word, wanted) for word in words):
         return True
     if not wanted.startswith("-"):
@@ -101,13 +141,13 @@ def _match_name(pattern: str, words: Sequence[str]) -> bool:
 
 
 def _match_statement(pattern: str, words: Sequence[str]) -> bool:
-    said, wanted = " ".join(words).upper(), " ".join(pattern.upper().split())
-    return fnmatchcase(said, wanted) or fnmatchcase(said, f"{wanted} *")
+    statement, wanted = " ".join(words).upper(), " ".join(pattern.upper().split())
+    return fnmatchcase(statement, wanted) or fnmatchcase(statement, f"{wanted} *")
 
 
 def _match_table(pattern: str, words: Sequence[str]) -> bool:
-    said, wanted = words[0].lower(), pattern.lower()
-    return fnmatchcase(said if "." in wanted else said.rpartition(".")[2], wanted)
+    table, wanted = words[0].lower(), pattern.lower()
+    return fnmatchcase(table if "." in wanted else table.rpartition(".")[2], wanted)
 
 
 def _match_function(pattern: str, words: Sequence[str]) -> bool:
@@ -125,6 +165,12 @@ def _match_attribute(pattern: str, words: Sequence[str]) -> bool:
 
 
 _MATCHERS: dict[str, Callable[[str, Sequence[str]], bool]] = {
-    "command": _match_command, "redirect": _match_name, "statement": _match_statement, "table": _match_table,
-    "function": _match_function, "import": _match_module, "call": _match_name, "attribute": _match_attribute,
-}  # fmt: skip
+    "command": _match_command,
+    "redirect": _match_name,
+    "statement": _match_statement,
+    "table": _match_table,
+    "function": _match_function,
+    "import": _match_module,
+    "call": _match_name,
+    "attribute": _match_attribute,
+}

@@ -1,10 +1,10 @@
-"""The parts of an SQL statement: what it is, and the tables and functions that it names."""
+"""Parses SQL statements for policies: their kind, tables and functions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from intercode.environments.base.policy.parts import ActionPart, ParsedAction, merge_parsed
+from intercode.environments.base.policy.rules import ActionPart, ParsedAction, merge_parsed
 
 _QUERY_NODES = ("Select", "Union", "Intersect", "Except", "Subquery", "Values")
 _STATEMENT_NAMES = {
@@ -12,19 +12,22 @@ _STATEMENT_NAMES = {
     "Values": "VALUES",
 }  # fmt: skip
 _OPERATOR_NODES = ("And", "Or", "Xor", "Case", "If")
-"""What is written as an operator or a form, though the tree has it among the functions. ``IF(...)``
-as a function keeps MySQL's own name, and is found by that."""
+"""Operators and special forms that the tree represents as functions. The function ``IF(...)`` keeps
+its name in MySQL, and is matched by that."""
 
 
 def make_parser() -> Callable[[str], ParsedAction]:
-    """What reads statements."""
+    """Return a function that parses SQL."""
     return sql_action_parts
 
 
 def sql_action_parts(text: str) -> ParsedAction:
-    """The kind of a statement (``SELECT``, ``DROP TABLE``), its tables (``db.table`` where it says
-    so) without those that it makes itself by WITH, and its functions. MySQL's dialect is tried
-    first, then SQLite's."""
+    """Return the kind of a statement, its tables and its functions.
+
+    The kind is ``SELECT``, ``DROP TABLE`` and the like. A table is ``db.table`` if the statement
+    names the database. Tables that it defines with WITH are omitted. The statement is parsed as
+    MySQL, and if that fails as SQLite.
+    """
     import sqlglot
     from sqlglot.errors import SqlglotError
 
@@ -43,14 +46,13 @@ def sql_action_parts(text: str) -> ParsedAction:
 
 
 def _statement_parts(tree: object) -> ParsedAction:
-    """The parts of one statement; of some (PREPARE, CALL, CREATE TRIGGER) only what they are is
-    read, and not what they do."""
+    """Return the parts of a statement. Of PREPARE, CALL and CREATE TRIGGER, only the kind."""
     from sqlglot import exp
 
-    unread = isinstance(tree, exp.Command)
+    is_opaque = isinstance(tree, exp.Command)
     return ParsedAction(
         tuple(_iterate_parts(tree)),
-        f"what {_statement_kind(tree)} does is not read" if unread else "",
+        f"what {_statement_kind(tree)} does is not read" if is_opaque else "",
     )
 
 
@@ -61,9 +63,9 @@ def _iterate_parts(tree: object) -> Iterator[ActionPart]:
 
     assert isinstance(tree, exp.Expression)
     yield ActionPart("statement", tuple(_statement_kind(tree).split()))
-    made = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     for table in tree.find_all(exp.Table):
-        if table.name and (table.db or table.name.lower() not in made):
+        if table.name and (table.db or table.name.lower() not in defined):
             yield ActionPart("table", (f"{table.db}.{table.name}" if table.db else table.name,))
     for call in tree.find_all(exp.Func):
         if isinstance(call, exp.Anonymous | exp.AnonymousAggFunc):
@@ -73,7 +75,7 @@ def _iterate_parts(tree: object) -> Iterator[ActionPart]:
 
 
 def _statement_kind(tree: object) -> str:
-    """What a statement is, by its first words."""
+    """Return the kind of a statement, its first words."""
     from sqlglot import exp
 
     assert isinstance(tree, exp.Expression)
