@@ -150,17 +150,15 @@ def test_only_a_local_owner_can_be_known_to_have_ended() -> None:
     me = orphans.current_owner()
     assert not orphans.has_owner_ended(me)
     pid, start, boot, space = me.split(".")
-    assert orphans.has_owner_ended(
-        f"{pid}.{int(start) + 1}.{boot}.{space}"
-    )  # the number belongs to another process
+    # the number belongs to another process
+    assert orphans.has_owner_ended(f"{pid}.{int(start) + 1}.{boot}.{space}")
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     began = orphans.process_start_ticks(child.pid)
     assert not orphans.has_owner_ended(f"{child.pid}.{began}.{boot}.{space}")
     child.communicate(b"\n")
     assert orphans.has_owner_ended(f"{child.pid}.{began}.{boot}.{space}")
-    assert not orphans.has_owner_ended(
-        f"{child.pid}.{began}.abc.{space}"
-    )  # another boot or machine
+    # another boot or machine
+    assert not orphans.has_owner_ended(f"{child.pid}.{began}.abc.{space}")
     assert not orphans.has_owner_ended(f"{child.pid}.{began}.{boot}.1")  # another process namespace
     assert not orphans.has_owner_ended("") and not orphans.has_owner_ended("somebody else's")
 

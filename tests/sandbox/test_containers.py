@@ -288,9 +288,8 @@ def test_concurrent_requests_import_an_image_once(
         )
     (name,) = names
     assert image_import._has_image(container_engine, name)
-    container_engine.run(
-        "rmi", name
-    )  # someone prunes images: it is imported again, although this process has seen it
+    # someone prunes images: it is imported again, although this process has seen it
+    container_engine.run("rmi", name)
     with ContainerSandbox(spec, container_engine) as sandbox:
         assert sandbox.read_file("/mark") and not sandbox.changes()
     container_pool.close_idle()

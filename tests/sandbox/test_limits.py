@@ -73,9 +73,8 @@ def test_processor_time_is_counted_per_action(tier: str) -> None:
 def test_a_full_disk_ends_only_the_command_that_filled_it(tier: str) -> None:
     with shell(tier, memory=64 * MIB, disk=96 * MIB) as (_, session):
         result = session.run("head -c 200M /dev/zero > /tmp/full", 10)
-        if (
-            back_end.is_container()
-        ):  # it shares the engine's disk: the supervisor checks it and kills
+        # it shares the engine's disk: the supervisor checks it and kills
+        if back_end.is_container():
             assert "killed" in result.note and "limit of 96 MiB" in result.note
         else:
             assert "No space left on device" in result.output and "killed" not in result.note
@@ -140,10 +139,11 @@ def test_refusals_are_reported_by_the_program_and_a_note(
     with shell(tier, **limits) as (_, session):
         result = session.run(code, 30)
         assert result.note.count(message) == 1, result
+        # by the supervisor: see above
         counted = back_end.is_container() and message in (
             DISK,
             INODES,
-        )  # by the supervisor: see above
+        )
         assert (result.output.strip() or counted) and message not in result.output
         assert session.run("pwd", 5).note == "", "said once"
 

@@ -100,9 +100,8 @@ def test_episodes_in_recycled_sandboxes_equal_those_in_new_ones(deterministic: b
     tasks = tuple(Task(f"m/{i}", "?", gold=f"echo {i} > /tmp/{i}; cat /tmp/*") for i in range(6))
     message = {}
     spoil = {i: f"rm /tmp/{i}" if i == 3 else "" for i in range(6)}
-    go_on = (
-        back_end.is_container() and not deterministic
-    )  # process numbers continue in a recycled container
+    # process numbers continue in a recycled container
+    go_on = back_end.is_container() and not deterministic
     number = "" if go_on else "echo $$; "
     for recycle in (False, True):
         with intercode.make(

@@ -272,7 +272,8 @@ class Sandbox(ABC):
     def seal(self) -> SealedLayer:
         """End everything in the sandbox and turn its files into a layer of new sandboxes.
 
-        Raises SandboxError if a process does not end; the sandbox then remains usable.
+        The layer then owns the sandbox: release it instead of closing the sandbox. Raises
+        SandboxError if a process does not end; the sandbox then remains usable.
         """
         raise self._lacks("seal")
 

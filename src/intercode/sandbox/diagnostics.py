@@ -174,9 +174,8 @@ def detect_confinement(proc: Path = Path("/proc/self")) -> list[str]:
         profile = (proc / "attr" / "current").read_text().strip("\0\n ")
     except OSError:
         profile = ""  # no AppArmor
-    if (
-        profile not in ("", "unconfined") and "(" in profile
-    ):  # SELinux writes no mode in parentheses
+    # SELinux writes no mode in parentheses
+    if profile not in ("", "unconfined") and "(" in profile:
         found.append("apparmor")
     targets = [line.split()[4] for line in (proc / "mountinfo").read_text().splitlines()]
     covered = ("/proc/", "/sys/firmware", "/sys/devices")

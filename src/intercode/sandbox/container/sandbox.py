@@ -66,7 +66,6 @@ class ContainerSandbox(SupervisedSandbox):
         return limit
 
     def clone(self) -> Self:
-        """Create a sandbox with a copy of the files. Processes are paused meanwhile."""
         copy = type(self)(replace(self.spec, upper=None), self._engine)
         try:
             copy.replace_files(self)
@@ -95,9 +94,8 @@ class ContainerSandbox(SupervisedSandbox):
                 write_upper_layer(target, root, paths)
         finally:
             os.close(target)
-        if (
-            os.geteuid() == 0
-        ):  # or the sandbox's user could not read files that only their owner may read
+        # or the sandbox's user could not read files that only their owner may read
+        if os.geteuid() == 0:
             change_owner(directory, sandbox_uid())
 
     def kill_since(self, mark: int, keep: Sequence[int] = ()) -> None:
@@ -119,7 +117,6 @@ class ContainerSandbox(SupervisedSandbox):
         return not self._limit_was_exceeded and self.spec.determinism is None
 
     def close(self, wait: bool = False) -> None:
-        """End the sandbox. ``wait``: return only after its last process has ended."""
         container, self._container = self._container, None
         if container is None:
             return
@@ -135,9 +132,7 @@ class ContainerSandbox(SupervisedSandbox):
 
 
 @contextmanager
-def _open_files(
-    other: Sandbox | Path, trees: Sequence[str]
-) -> Iterator[tuple[int, list[str]]]:
+def _open_files(other: Sandbox | Path, trees: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
     """Open the directory with the files, and list the paths at which it differs from the image. A
     sandbox is paused meanwhile."""
     if isinstance(other, Path):

@@ -44,7 +44,7 @@ _AS_DOCKER = (
 )
 """What Docker allows every user in a network namespace of its own: to ping, and to use any port."""
 _RLIMITS = resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC
-_MOST_FILES = 1 << 16
+_MAX_FILES = 1 << 16
 _engines_without_rlimits: set[str] = set()
 """Engines that may not raise inherited limits, as root without CAP_SYS_RESOURCE. They get limits
 that need not be raised; the supervisor sets those of the sandbox."""
@@ -108,9 +108,8 @@ def _start_once(
 def _listening_directory(name: str, program: Path) -> Iterator[tuple[Path, socket.socket]]:
     """Create a directory with the program and a listening socket, for the time of the start."""
     home = cache_root() / "containers"
-    (home / "starting").mkdir(
-        parents=True, exist_ok=True, mode=0o700
-    )  # so that no other user can connect
+    # so that no other user can connect
+    (home / "starting").mkdir(parents=True, exist_ok=True, mode=0o700)
     own = home / "starting" / name
     own.mkdir(mode=0o755)
     try:
@@ -176,9 +175,9 @@ def _run_command(
 def _ulimit_options() -> list[str]:
     """Return options with limits per process that this process could set as well."""
     files, processes = (resource.getrlimit(limit)[1] for limit in _RLIMITS)
-    files = _MOST_FILES if files == resource.RLIM_INFINITY else min(files, _MOST_FILES)
-    most = int(Path("/proc/sys/kernel/pid_max").read_text())
-    processes = most if processes == resource.RLIM_INFINITY else min(processes, most)
+    files = _MAX_FILES if files == resource.RLIM_INFINITY else min(files, _MAX_FILES)
+    pid_max = int(Path("/proc/sys/kernel/pid_max").read_text())
+    processes = pid_max if processes == resource.RLIM_INFINITY else min(processes, pid_max)
     return [f"--ulimit=nofile={files}:{files}", f"--ulimit=nproc={processes}:{processes}"]
 
 
@@ -202,15 +201,13 @@ def _accept_supervisor(
                 _, error = process.communicate()
                 if process.returncode:
                     raise engine_error(engine.name, "run", error)
-                until = min(
-                    until, time.monotonic() + 20
-                )  # the container runs, so the supervisor connects at once
+                # the container runs, so the supervisor connects at once
+                until = min(until, time.monotonic() + 20)
     finally:
         os.close(ended)
     raise SandboxUnavailableError(
-        f"the container started, but its supervisor did not connect to {own}: "
-        f"{engine.name} must run "
-        "on the same machine as this process, and see its files"
+        f"the container started, but its supervisor did not connect to {own}: {engine.name} must "
+        "run on the same machine as this process, and see its files"
     )
 
 
@@ -220,9 +217,8 @@ def _identify_peer(connection: socket.socket, engine: Engine) -> tuple[socket.so
     if pid <= 0:
         connection.close()
         raise SandboxUnavailableError(
-            f"{engine.name} runs containers in a process namespace that this process does "
-            "not see: run both "
-            "on the same machine, not one of them in a container"
+            f"{engine.name} runs containers in a process namespace that this process does not see: "
+            "run both on the same machine, not one of them in a container"
         )
     return connection, pid
 

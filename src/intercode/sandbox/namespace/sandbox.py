@@ -28,8 +28,6 @@ from intercode.sandbox.supervisor.runtime import protocol
 from intercode.sandbox.supervisor.runtime.overlay import copy_tree
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-
-
 _cache: list[tuple[SandboxSpec, dict[str, Any]]] = []
 _CACHE_SIZE = 16
 
@@ -158,8 +156,8 @@ class NamespaceSandbox(SupervisedSandbox):
         return super()._poll_limit_exceeded()
 
     def _list_processes(self) -> list[HostProcess]:
-        cached_spec = self._group.members() if self._group else []
-        return cached_spec or super()._list_processes()
+        members = self._group.members() if self._group else []
+        return members or super()._list_processes()
 
     def _unblock(self) -> None:
         if self._group is None or not is_supervisor_blocked(
@@ -184,7 +182,6 @@ class NamespaceSandbox(SupervisedSandbox):
         return super().capabilities | more
 
     def clone(self) -> Self:
-        """Create a sandbox with a copy of the files. Processes are paused meanwhile."""
         spec = replace(self.spec, upper=None)
         flatten = len(self.sealed_layers) >= MAX_SEALED_LAYERS
         copies: list[int] = []
@@ -198,11 +195,6 @@ class NamespaceSandbox(SupervisedSandbox):
             protocol.close_all(copies)
 
     def seal(self) -> NamespaceLayer:
-        """End everything in the sandbox and turn its files into a layer.
-
-        Release the layer when it is no longer needed. Raises SandboxError if a process does not
-        end; the sandbox then remains usable.
-        """
         try:
             self.connection.request("end_all")
         except OSError as e:
@@ -265,7 +257,6 @@ class NamespaceSandbox(SupervisedSandbox):
             super().kill_since(mark, keep)
 
     def close(self, wait: bool = False) -> None:
-        """End the sandbox. ``wait``: return only after its last process has ended."""
         super().close(wait)
         if self._group is not None:
             self._group.close()

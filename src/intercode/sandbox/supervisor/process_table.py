@@ -10,10 +10,7 @@ from pathlib import Path
 
 from intercode.sandbox.supervisor.runtime.cgroups import process_start_ticks
 
-_SUPERVISOR_NAMES = (
-    "intercode",
-    "init",
-)  # process names of supervisors: of namespaces, of containers
+_SUPERVISOR_NAMES = ("intercode", "init")  # in the namespace and in the container back end
 _PASSES = 5
 
 

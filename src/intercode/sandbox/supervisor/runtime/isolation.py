@@ -33,9 +33,8 @@ class Isolation:
         if own_network:
             _bring_loopback_up()
         self.network = NetworkUsage(own_network)
-        self.init = processes.start_init(
-            plain, program
-        )  # before capabilities are dropped: it needs them to reset the pid counter
+        # before capabilities are dropped: it needs them to reset the pid counter
+        self.init = processes.start_init(plain, program)
         drop_capabilities()
         mounts.prepare_stage(stage, own_network)
         self.init.mount_proc(stage)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PREWARMED_COUNT = 2  # supervisors that wait for a request
-_MOST_DESCRIPTORS = 4096
+_MAX_DESCRIPTORS = 4096
 _RETRY_MS = 10  # until the next attempt to remove a group that still has processes
 _END_SECONDS = 5.0  # for sandboxes to end, once the owner is gone
 
@@ -47,8 +47,8 @@ def main(fd: int) -> None:
     except OSError as e:
         protocol.send(owner, {"ok": False, "error": str(e)})
         return
-    homes = list(groups.directories.values()) if groups else []
-    protocol.send(owner, {"ok": True, "cgroups": homes, "cgroups_error": why})
+    directories = list(groups.directories.values()) if groups else []
+    protocol.send(owner, {"ok": True, "cgroups": directories, "cgroups_error": why})
     gc.disable()  # a fork shares untouched memory, and garbage collection touches all of it
     gc.freeze()
     try:
@@ -119,7 +119,7 @@ def _close_other_descriptors(*open_fds: int) -> int:
         if fd >= start:
             os.closerange(start, fd)
             start = fd + 1
-    os.closerange(start, _MOST_DESCRIPTORS)
+    os.closerange(start, _MAX_DESCRIPTORS)
     return open_fds[-1]
 
 
@@ -292,9 +292,8 @@ class _Launcher:
             return
         with contextlib.suppress(ChildProcessError):
             while pid := os.waitpid(-1, os.WNOHANG)[0]:
-                if group := self._group_of_pid.pop(
-                    pid, ""
-                ):  # other children are PID 1 of a sandbox whose supervisor has ended
+                # other children are PID 1 of a sandbox whose supervisor has ended
+                if group := self._group_of_pid.pop(pid, ""):
                     self._ending_groups.append(group)
         self._ending_groups = [
             name for name in self._ending_groups if not self._groups.release(name)

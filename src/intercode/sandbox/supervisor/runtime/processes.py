@@ -24,7 +24,7 @@ _SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGXFSZ, signal.SIGCHLD)
 _END_SECONDS, _PAUSE = 5.0, 0.001  # for killed processes to end, on a busy machine
 _PASSES = 100  # over the process list, before a sandbox that starts processes faster is given up
 _KILL_PASSES = 600  # the later ones with pauses, as a killed process takes time to end
-_MOST_DESCRIPTORS = 4096
+_MAX_DESCRIPTORS = 4096
 _SAFE_DESCRIPTOR = 400  # descriptor numbers that no command is given
 _MAX_MESSAGE = 1 << 20
 _TIOCSPTLCK = 0x40045431  # unlocks a pseudo terminal
@@ -106,7 +106,7 @@ def _run_idle(control: socket.socket, counter: int, program: int) -> None:
         program = os.dup2(held[2], init_program.COUNTER + 1, inheritable=False)
     os.dup2(held[0], init_program.CONTROL)
     os.dup2(held[1], init_program.COUNTER)
-    os.closerange(init_program.COUNTER + 1 + (program >= 0), _MOST_DESCRIPTORS)
+    os.closerange(init_program.COUNTER + 1 + (program >= 0), _MAX_DESCRIPTORS)
     if program >= 0:
         os.execve(program, ["init"], {})
     while message := os.read(init_program.CONTROL, 16):
@@ -138,7 +138,7 @@ def _exec_shell(env: dict[str, str]) -> NoReturn:
 
 
 def _close_descriptors() -> None:
-    os.closerange(3, _MOST_DESCRIPTORS)
+    os.closerange(3, _MAX_DESCRIPTORS)
 
 
 def _reset_signals() -> None:
@@ -281,9 +281,8 @@ class _Process:
         fields = tail.split()
         self.name = head.partition(b"(")[2].decode(errors="replace")
         self.state, self.start_ticks = fields[0].decode(), int(fields[19])
-        self.has_ended = (
-            self.state in ("Z", "X") and int(fields[17]) <= 1
-        )  # no other thread continues
+        # no other thread continues
+        self.has_ended = self.state in ("Z", "X") and int(fields[17]) <= 1
 
     def signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):

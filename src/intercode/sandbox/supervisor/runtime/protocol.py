@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _HEADER = struct.Struct("!I")
-_MOST_FDS = 16
+_MAX_FDS = 16
 _FIRST_READ = 1 << 12
 
 
@@ -37,7 +37,7 @@ def receive(sock: socket.socket, single: bool = False) -> tuple[dict[str, Any], 
     ``single``: no other message can follow it without a request, so more than its header is read at
     once. Raises EOFError if the connection is closed.
     """
-    space, first = socket.CMSG_LEN(_MOST_FDS * 4), _FIRST_READ if single else _HEADER.size
+    space, first = socket.CMSG_LEN(_MAX_FDS * 4), _FIRST_READ if single else _HEADER.size
     head, ancillary, _, _ = sock.recvmsg(first, space, socket.MSG_CMSG_CLOEXEC)
     fds = array.array("i")
     for level, kind, data in ancillary:
