@@ -55,7 +55,7 @@ def test_tasks_come_from_a_file(
     assert "did you mean 'sums/" in capsys.readouterr().err
     chosen.write_text("# none\n")
     assert main([*words, "--tasks", str(chosen)]) == 2
-    assert "names no task" in capsys.readouterr().err
+    assert "lists no task" in capsys.readouterr().err
     assert main([*words, "--tasks", "absent.txt"]) == 2
     assert "no such file" in capsys.readouterr().err
     settings = tmp_path / "run.toml"

@@ -79,7 +79,7 @@ def test_pull_and_prune(cache: Path, capsys: pytest.CaptureFixture[str]) -> None
     used = said(capsys, "prune", "--all")
     assert used == "0 trees and files removed, 0 B given back\n", "this process uses it all"
     assert main(["image", "pull", "debian:12"]) == 2
-    assert "names no image in a registry" in capsys.readouterr().err
+    assert "is not a reference to an image" in capsys.readouterr().err
 
 
 @pytest.mark.slow

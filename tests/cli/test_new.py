@@ -102,5 +102,5 @@ def test_what_is_there_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixtu
     write_task_package(tmp_path / "my-task")
     (tmp_path / "my-task" / "task.toml").write_text("mine")
     assert main(["new", str(tmp_path / "my-task")]) == 2
-    assert capsys.readouterr().err.count("is there already, and not empty") == 2
+    assert capsys.readouterr().err.count("exists and is not empty") == 2
     assert (tmp_path / "my-task" / "task.toml").read_text() == "mine"

@@ -44,7 +44,7 @@ def test_an_evaluation_under_a_policy_is_a_run_of_its_own_and_replays(
     assert main(["replay", str(out)]) == 0
     assert capsys.readouterr().out.strip().splitlines()[-1].startswith("EQUAL")
     assert main(words) == 2
-    assert "holds a run with policy" in capsys.readouterr().err
+    assert "contains a run with policy" in capsys.readouterr().err
 
 
 @pytest.mark.sandbox

@@ -50,7 +50,7 @@ def test_what_is_missing_is_known_by_task_and_epoch(squares: str, tmp_path: Path
     ):
         trajectories.append_trajectory(plan.trajectories_file, episode)
     assert [(s.index, s.epoch) for s in plan.pending_samples()] == [(0, 0), (1, 0), (1, 1)]
-    assert [(t.task, t.epoch) for t in plan.finished_episodes()] == [("sums/0", 1)]
+    assert [tuple(key) for key in plan.read_state().finished] == [("sums/0", 1)]
     assert plan.episode_errors() == ["box lost"]
     assert plan.pending_tasks() == [0, 1]
 

@@ -66,7 +66,7 @@ def test_what_is_not_known_is_said(squares: str, tmp_path: Path) -> None:
     assert any("no price is known for 'm'" in note for note in told.notes)
     assert any("no max_tokens" in note for note in told.notes)
     told = estimate(make_plan(EvalConfig(squares, "gold", out=tmp_path / "run")))
-    assert told.notes == ("the agent asks no model",) and told.requests == 0
+    assert told.notes == ("the agent uses no model",) and told.requests == 0
 
 
 def test_a_plan_is_a_request_of_its_own(squares: str, tmp_path: Path) -> None:

@@ -62,11 +62,11 @@ def test_cells_with_one_name_are_told_apart_for_ever() -> None:
 @pytest.mark.parametrize(
     ("grid", "said"),
     [
-        ({}, "is no table of lists"),
-        ([1], "is no table of lists"),
-        ({"agent": "gold"}, r"grid\.agent = 'gold' is no list"),
-        ({"agent": []}, "is no list"),
-        ({"model_options": {"temperature": 1}}, r"grid\.model_options\.temperature = 1 is no list"),
+        ({}, "is not a table of lists"),
+        ([1], "is not a table of lists"),
+        ({"agent": "gold"}, r"grid\.agent = 'gold' is not a list"),
+        ({"agent": []}, "is not a list"),
+        ({"model_options": {"temperature": 1}}, r"grid\.model_options\.temperature = 1 is not a list"),
         ({"agent": ["gold", "gold"]}, "the same run twice"),
         ({"model": [{"base_url": "http://x"}]}, "has to set model itself"),
         ({"timeout": [1, 0]}, "timeout-0: timeout = 0 s"),

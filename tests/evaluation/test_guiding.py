@@ -86,7 +86,7 @@ def test_threads_of_python_forbid_an_undo_and_say_so() -> None:
         person = Scripted(act(thread), act("f = lambda: 1"), UNDO, act("submit"))
         t = play_task(env, 0, person)
     (note,) = person.notes
-    assert note.startswith("cannot take that back: the interpreter cannot be kept")
+    assert note.startswith("cannot take that back: no snapshot of the interpreter is possible")
     assert t.success
 
 

@@ -66,4 +66,4 @@ def test_the_launcher_is_killed_with_episodes_live(
     progress = Progress(_NUMBER, [])
     for trajectory in found:
         progress.add(trajectory)
-    assert f", {len(again)} lost and run again" in progress.line()
+    assert f", {len(again)} retried" in progress.line()

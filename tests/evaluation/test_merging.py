@@ -60,7 +60,7 @@ def test_parts_make_one_run_that_can_go_on(
     model = ScriptedModel(lambda _: "```bash\necho 4\n```")
     evaluate(config, model=model, quiet=True)
     assert len(episodes_of(out)) == 16
-    with pytest.raises(UsageError, match="holds a run already"):
+    with pytest.raises(UsageError, match="contains a run already"):
         merge(parts, out)
 
 
@@ -71,7 +71,7 @@ def test_different_settings_are_refused_by_name(
     evaluate(EvalConfig(squares, "gold", limit=1, out=other, timeout=3.0), quiet=True)
     with pytest.raises(UsageError, match=r"differ in agent 'single-turn' and 'gold'; .*timeout"):
         merge([parts[0], other], tmp_path / "whole")
-    with pytest.raises(UsageError, match="no run's directory"):
+    with pytest.raises(UsageError, match="not the directory of a run"):
         merge([parts[0], tmp_path / "absent"], tmp_path / "whole")
     assert not (tmp_path / "whole").exists()
 

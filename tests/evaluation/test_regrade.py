@@ -91,7 +91,7 @@ def test_another_profile_tells_which_steps_came_out_otherwise(
 
 
 def test_a_run_that_is_there_is_never_written_over(run: Path, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="holds a run already"):
+    with pytest.raises(UsageError, match="contains a run already"):
         regrade(run, ReplayOptions(profile="standard"), run)
     empty = tmp_path / "empty"
     trajectories.write_run_metadata(empty, {"environment": "bash"})

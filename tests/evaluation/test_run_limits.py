@@ -97,7 +97,7 @@ def test_a_run_that_was_killed_has_spent_what_its_episodes_say(
         before = RunHistory(out).earlier_usage
         assert (before.requests, before.prompt_tokens) == (4, 400)
         assert before.cost == pytest.approx(0.012)
-        with pytest.raises(BudgetError, match="max_tokens = 480 is reached: 480 are spent"):
+        with pytest.raises(BudgetError, match="max_tokens = 480 is reached: 480 are used"):
             evaluate(replace(asking(squares, server, out), max_tokens=480), quiet=True)
         evaluate(asking(squares, server, out), quiet=True)
         assert RunHistory(out).earlier_usage.requests == 8 == len(server.requests)
@@ -148,7 +148,7 @@ def test_unknown_spending_refuses_a_limit_on_it(squares: str, tmp_path: Path) ->
     config = EvalConfig(squares, "single-turn", model="m", limit=1, out=tmp_path / "run")
     model = ScriptedModel(lambda _: "```bash\necho 0\n```")  # tells no tokens
     evaluate(config, model=model, quiet=True)
-    with pytest.raises(UsageError, match="max_tokens = 9999 cannot be kept"):
+    with pytest.raises(UsageError, match="max_tokens = 9999 cannot be enforced"):
         evaluate(replace(config, limit=2, max_tokens=9999), model=model, quiet=True)
     with pytest.raises(ConfigError, match="no price is known"):
         make_plan(replace(config, max_cost=1.0), model=model)
@@ -173,7 +173,7 @@ def test_too_many_errors_stop_the_run_with_what_was_finished(
     assert ends[:4] == [False, True, True, True] and len(ends) <= 5
     sound = ScriptedModel(lambda _: "```bash\necho 0\n```")
     evaluate(config, model=sound, quiet=True)
-    assert len(make_plan(config, model=sound).finished_episodes()) == 8
+    assert len(make_plan(config, model=sound).read_state().finished) == 8
 
 
 def test_a_run_that_is_over_asks_nothing_more(squares: str, tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ def test_another_image_is_noted(run: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("facts", "way_out"),
     [
-        ({"environment": "os:system"}, "none of ours"),
+        ({"environment": "os:system"}, "does not exist here"),
         ({"dataset": "mine.jsonl"}, "--dataset"),
         ({"dataset": "package.module:load"}, "--dataset"),
         ({"dataset": "/etc/passwd"}, "--dataset"),

@@ -26,8 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=path, required=True, metavar="DIR", help="the merged run")
     parser.add_argument(
         "--duplicates", default="refuse", metavar="HOW",
-        help="what to do with different results for one task and epoch: refuse (the default), first "
-        "(take that of the directory named first), or epochs (add the others as further epochs)",
+        help="what to do with different results for one task and epoch: refuse (the default), "
+        "first (take that of the directory named first), or epochs (add the others as further "
+        "epochs)",
     )  # fmt: skip
 
 

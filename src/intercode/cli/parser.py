@@ -142,7 +142,8 @@ def add_key_value_option(parser: argparse._ActionsContainer, name: str) -> None:
 def pop_key_value_options(given: dict[str, Any], before: Mapping[str, Any]) -> None:
     """Replace ``agent_option`` and its like in ``given`` by ``agent_options``.
 
-    They are added to the options in ``before``. Raises ConfigError for a text that is not KEY=VALUE.
+    They are added to the options in ``before``. Raises ConfigError for other texts than
+    KEY=VALUE.
     """
     for name in _OPTION_TARGETS:
         if pairs := parse_key_values(given.pop(f"{name}_option")):

@@ -1,0 +1,1 @@
+"""Evaluation: an agent plays a dataset, and every episode is recorded in a run's directory."""

@@ -1,4 +1,4 @@
-"""What a run may spend and what it has spent, and the same for each of its episodes."""
+"""The limits on tokens, cost and time of a run and of its episodes, and what they have used."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from intercode.models.budget import Budget, SpendingLimits
 from intercode.models.limited_model import limit_model
 
 MAX_REFUSALS = 3
-"""So many episodes may be refused for what they say before anything at all was answered."""
+"""So many refused episodes, before the first answer, count as a failure of the whole run."""
 
 
 class RunBudget:
-    """The money of one time of work on a run. May be used by many threads.
+    """The budget of a run. May be used by many threads.
 
-    ``before``: what earlier times spent and how long they took, which counts against the limits of
-    the run. ``spent`` is what this time has, as endpoints told it. Raises BudgetError where nothing
-    is left, UsageError where that cannot be told because what was spent is not known.
+    ``before`` is what earlier processes used for the same run; it counts against the limits.
+    ``usage`` is what this process has used so far, as the endpoints report it. Raises BudgetError
+    if a limit is already met, UsageError if the earlier usage is not known.
     """
 
     def __init__(self, config: EvalConfig, before: Usage) -> None:
@@ -38,41 +38,46 @@ class RunBudget:
         self.budget = Budget(limits, whole_run=True, spent=before)
 
     def start_episode(self, model: Model | None, epoch: int = 0) -> EpisodeBudget:
-        """What one attempt at an episode may spend, from now on."""
+        """Return the budget of one attempt at an episode. Its time starts now."""
         return EpisodeBudget(self, model, epoch)
 
     def add(self, usage: Usage) -> None:
-        """Count what was spent."""
+        """Add usage to that of the run."""
         with self._lock:
             self.usage += usage
             self._answered = True
 
     def count_refusal(self) -> bool:
-        """Count an episode whose conversation was refused, and tell whether that is the
-        MOST_REFUSED-th before anything was answered: then it is no matter of the conversation."""
+        """Count an episode that the endpoint refused.
+
+        Returns whether MAX_REFUSALS episodes were refused before the first answer. The reason is
+        then not the content of an episode.
+        """
         with self._lock:
             self._refused += 1
             return not self._answered and self._refused >= MAX_REFUSALS
 
     def stop(self) -> None:
-        """Nothing more is to be spent: the run is over, whatever episodes still think."""
+        """End the run: every later request raises BudgetError."""
         self._stopped.set()
 
     def check(self) -> None:
-        """Raise BudgetError where the run is over or its time is up."""
+        """Raise BudgetError if the run is over or its time is up."""
         if self._stopped.is_set():
             raise BudgetError("the run has been stopped", run_limit=True)
         self.budget.check()
 
 
 def check_limits(config: EvalConfig, model: Model) -> None:
-    """Raise ConfigError where a limit cannot be kept, as the model's price is not known."""
+    """Raise ConfigError if a limit cannot be enforced because the price of the model is unknown."""
     RunBudget(config, Usage()).start_episode(model)
 
 
 class EpisodeBudget:
-    """What one attempt at an episode spends. ``model``: the run's, within the limits and giving the
-    answers of this sample."""
+    """The budget of one attempt at an episode.
+
+    ``model`` is that of the run. It enforces the limits and gives the answers of this sample.
+    """
 
     def __init__(self, run: RunBudget, model: Model | None, epoch: int) -> None:
         self._run, self.usage = run, Usage()
@@ -91,11 +96,9 @@ class EpisodeBudget:
             self.model = MeteredModel(sampled, run.check, self._add)
 
     def limit_agent(self, agent: Agent) -> Agent:
-        """An agent that asks no model, within the limits on time."""
-        timed: Any = TimeLimitedAgent(
-            agent, self._check
-        )  # what it does not say itself the agent does
-        return timed  # type: ignore[no-any-return]
+        """Return an agent without a model that respects the limits on time."""
+        limited: Any = TimeLimitedAgent(agent, self._check)
+        return limited  # type: ignore[no-any-return]
 
     def _add(self, usage: Usage) -> None:
         self.usage += usage
@@ -107,19 +110,19 @@ class EpisodeBudget:
 
 
 class MeteredModel:
-    """A model that asks ``check`` before each request, and tells what each of its answers has
-    cost. It is otherwise the one inside."""
+    """Wraps a model: calls ``check`` before each request and ``record`` with the usage of each
+    answer. All other attributes are those of the wrapped model."""
 
     def __init__(
-        self, inner: Model, check: Callable[[], None], tell: Callable[[Usage], None]
+        self, inner: Model, check: Callable[[], None], record: Callable[[Usage], None]
     ) -> None:
-        self.inner, self._check, self._record, self.name = inner, check, tell, inner.name
+        self.inner, self._check, self._record, self.name = inner, check, record, inner.name
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
     def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:
-        """See Model."""
+        """Send a request; see ``Model.complete``."""
         self._check()
         completion = self.inner.complete(messages, tools=tools)
         self._record(completion.usage)
@@ -127,8 +130,8 @@ class MeteredModel:
 
 
 class TimeLimitedAgent:
-    """An agent that is asked for no further move once ``check`` raises. It is otherwise the one
-    inside."""
+    """Wraps an agent: calls ``check`` before each action. All other attributes are those of the
+    wrapped agent."""
 
     name = "timed"
 
@@ -139,13 +142,13 @@ class TimeLimitedAgent:
         return getattr(self._agent, name)
 
     def act(self, feedback: Feedback | None) -> AgentOutput | None:
-        """As the agent, in time."""
+        """Return the next action of the agent, or raise BudgetError."""
         self._check()
         return self._agent.act(feedback)
 
 
 def _check_remaining(config: EvalConfig, before: Usage) -> None:
-    """Raise where the run's limits leave nothing to spend, or cannot be kept."""
+    """Raise if a limit of the run is met already or cannot be enforced."""
     some = before.requests > 0
     used: dict[str, float | None] = {
         "max_tokens": total_tokens(before) if some else 0,
@@ -156,15 +159,15 @@ def _check_remaining(config: EvalConfig, before: Usage) -> None:
         limit = getattr(config, name)
         if limit is not None and spent is None:
             raise UsageError(
-                f"{name} = {limit:g} cannot be kept: what this run has spent so far is not known, "
-                "as the endpoint did not tell; leave the limit out to go on"
+                f"{name} = {limit:g} cannot be enforced: the endpoint did not report what this run "
+                "has used so far; leave the limit out to resume the run"
             )
         if limit is not None and spent is not None and spent >= limit:
-            raise BudgetError(f"{name} = {limit:g} is reached: {spent:g} are spent", run_limit=True)
+            raise BudgetError(f"{name} = {limit:g} is reached: {spent:g} are used", run_limit=True)
 
 
 def total_tokens(usage: Usage) -> int | None:
-    """All tokens of a usage, or None where they are not known."""
+    """Return the number of tokens, or None if it is not known."""
     if usage.prompt_tokens is None or usage.completion_tokens is None:
         return None
     return usage.prompt_tokens + usage.completion_tokens

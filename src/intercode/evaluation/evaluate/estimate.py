@@ -1,4 +1,4 @@
-"""What a run would take at the most, from its own prompts, before anything is spent."""
+"""Estimates upper bounds of the requests, tokens and cost of a run from its own prompts."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from intercode.models import Model
 from intercode.models.token_count import count_tokens
 
 ASSUMED_ANSWER_TOKENS = 500
-"""Tokens of an answer that are assumed where the model has no limit on them."""
+"""Tokens of an answer of a model without a limit on them."""
 ASSUMED_OBSERVATION_CHARACTERS = 4000
-"""Characters of an observation that a model is shown, where its agent does not tell."""
+"""Characters of an observation that a model sees, for an agent without a limit on them."""
 MAX_COUNTED_PROMPTS = 400
-"""So many tasks' prompts are counted, evenly spread; the others are taken to be like them."""
+"""How many prompts are counted at most, evenly spread. The others are assumed to be alike."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The bounds of what is still to be played.
+    """Bounds for the episodes that remain to be played.
 
-    ``requests``, ``prompt_tokens``, ``completion_tokens``: at most, None where nothing bounds them;
-    ``least``: the tokens of each first prompt, sent once. ``cost`` in US dollars at the most, None
-    where it is not known. ``notes`` say what was assumed and what is not known.
+    ``requests``, ``prompt_tokens`` and ``completion_tokens`` are upper bounds, or None if there are
+    none. ``min_prompt_tokens`` counts the first prompt of each episode. ``cost`` is an upper bound
+    in US dollars, or None if it is not known. ``notes`` name assumptions and what is not known.
     """
 
     episodes: int
@@ -44,54 +44,55 @@ class Estimate:
 
 
 def estimate(plan: Plan) -> Estimate:
-    """What the episodes of a plan that have no result yet would take. Opens and sends nothing.
+    """Estimate the episodes of a plan that have no result yet. Sends no request.
 
-    A request's prompt is the first one plus, for each turn before it, an answer and an observation
-    of the greatest length that there is. Limits on tokens and cost lower the figures.
+    The prompt of a request is assumed to be the first prompt and, for each earlier turn, an answer
+    and an observation of maximum length. Limits of the run lower the bounds.
     """
-    standing = plan.read_state()
-    waiting = plan.pending_samples(standing)
-    counts = len(waiting), len(standing.finished)
+    state = plan.read_state()
+    pending = plan.pending_samples(state)
+    counts = len(pending), len(state.finished)
     if not plan.uses_model or plan.model is None:
-        return Estimate(*counts, notes=("the agent asks no model",))
-    if not waiting:
+        return Estimate(*counts, notes=("the agent uses no model",))
+    if not pending:
         return Estimate(*counts)
-    firsts, agent = _first_prompts(plan, plan.model, waiting)
-    least = round(sum(firsts) / len(firsts) * len(waiting))
+    first_prompts, agent = _first_prompts(plan, plan.model, pending)
+    minimum = round(sum(first_prompts) / len(first_prompts) * len(pending))
     turns = plan.metadata.get("max_turns")
     if turns is None:
-        note = "nothing bounds the turns of an episode: give --max-turns"
-        return Estimate(*counts, None, least, None, None, None, (note,))
+        note = "the turns of an episode have no limit: give --max-turns"
+        return Estimate(*counts, None, minimum, None, None, None, (note,))
     notes: list[str] = []
     turns += int(getattr(agent, "extra_requests", 0))
     times = int(getattr(agent, "requests_per_turn", 1))
     answer = _answer_tokens(plan.model, notes)
-    grown, again = times * answer + _observation_tokens(agent), (times - 1) * answer
-    each = times * (grown * turns * (turns - 1) / 2 + again * turns / 2)
-    prompts = math.ceil(least * times * turns + len(waiting) * each)
-    requests = len(waiting) * times * turns
-    longest = max(max(firsts) + grown * (turns - 1) + again, 1)
+    growth = times * answer + _observation_tokens(agent)  # of the prompt, by each turn
+    within_turn = (times - 1) * answer  # of the prompt, by the earlier requests of a turn
+    added = times * (growth * turns * (turns - 1) / 2 + within_turn * turns / 2)
+    prompts = math.ceil(minimum * times * turns + len(pending) * added)
+    requests = len(pending) * times * turns
+    longest = max(max(first_prompts) + growth * (turns - 1) + within_turn, 1)
     cost = _max_cost(plan.model, prompts, requests * answer, longest, notes)
-    found = Estimate(*counts, requests, least, prompts, requests * answer, cost)
-    return _apply_limits(plan, found, notes)
+    bounds = Estimate(*counts, requests, minimum, prompts, requests * answer, cost)
+    return _apply_limits(plan, bounds, notes)
 
 
-def _first_prompts(plan: Plan, model: Model, waiting: Sequence[Sample]) -> tuple[list[int], Agent]:
-    """The tokens of the first prompt of some of the tasks."""
+def _first_prompts(plan: Plan, model: Model, pending: Sequence[Sample]) -> tuple[list[int], Agent]:
+    """Return the tokens of the first prompt of some of the tasks, and the agent."""
     agent = plan.make_agent()
-    step = max(1, len(waiting) // MAX_COUNTED_PROMPTS)
+    step = max(1, len(pending) // MAX_COUNTED_PROMPTS)
     counts = []
-    for sample in waiting[::step]:
+    for sample in pending[::step]:
         agent.start(_brief(plan, plan.dataset.tasks[sample.index]))
-        talk: Any = getattr(agent, "messages", ())
+        messages: Any = getattr(agent, "messages", ())
         tools = getattr(getattr(agent, "conversation", None), "tools", ())
         described = "".join(json.dumps(asdict(tool)) for tool in tools)
-        counts.append(count_tokens(model, list(talk)) + count_tokens(model, described))
+        counts.append(count_tokens(model, list(messages)) + count_tokens(model, described))
     return counts, agent
 
 
 def _brief(plan: Plan, task: Task) -> Brief:
-    """What an agent would be told of a task, had an episode of it begun."""
+    """Return the brief that an agent would get for a task."""
     kind = ENVIRONMENTS.load(plan.dataset.environment)
     notes = str(task.data.get("notes", ""))
     turns = plan.config.max_turns
@@ -103,8 +104,8 @@ def _answer_tokens(model: Model, notes: list[str]) -> int:
     longest = getattr(generation, "max_answer_tokens", None)
     if longest is None:
         notes.append(
-            f"answers of {ASSUMED_ANSWER_TOKENS} tokens are assumed, as the model has no max_tokens: "
-            "longer ones (thoughts count) take more"
+            f"answers of {ASSUMED_ANSWER_TOKENS} tokens are assumed, as the model has no "
+            "max_tokens; longer answers, thoughts included, need more"
         )
         return ASSUMED_ANSWER_TOKENS
     return int(longest)
@@ -112,17 +113,17 @@ def _answer_tokens(model: Model, notes: list[str]) -> int:
 
 def _observation_tokens(agent: Agent) -> int:
     limit = getattr(agent, "observation_limit", None) or ASSUMED_OBSERVATION_CHARACTERS
-    return math.ceil(limit / 3.5)  # bytes of a token, as models/token_count.py has it
+    return math.ceil(limit / 3.5)  # bytes for each token, as in models/token_count.py
 
 
 def _max_cost(
     model: Model, prompts: int, answers: int, longest: int, notes: list[str]
 ) -> float | None:
-    """Every token at the price of one in the ``longest`` prompt: some models charge more there."""
+    """Price every token as in the ``longest`` prompt, for which some models charge more."""
     price = getattr(model, "price", None)
     if price is None:
         notes.append(
-            f"no price is known for {model.name!r}, so the cost is unknown: give one with "
+            f"no price is known for {model.name!r}, so the cost is unknown: set one with "
             '--model-option price=\'{"input": 0.15, "output": 0.6}\' (dollars per million tokens)'
         )
         return None
@@ -133,19 +134,19 @@ def _max_cost(
     return prompts * prompt / longest + answers * answer
 
 
-def _apply_limits(plan: Plan, found: Estimate, notes: list[str]) -> Estimate:
-    """The figures with those limits said that would cut them."""
+def _apply_limits(plan: Plan, bounds: Estimate, notes: list[str]) -> Estimate:
+    """Lower the bounds to the limits of the run, and note the limits."""
     config = plan.config
-    values = asdict(found) | {"notes": ()}
-    tokens = (found.prompt_tokens or 0) + (found.completion_tokens or 0)
-    ends = ("max_tokens_per_episode", found.episodes, tokens), ("max_tokens", 1, tokens)
+    values = asdict(bounds) | {"notes": ()}
+    tokens = (bounds.prompt_tokens or 0) + (bounds.completion_tokens or 0)
+    ends = ("max_tokens_per_episode", bounds.episodes, tokens), ("max_tokens", 1, tokens)
     for name, times, amount in ends:
         limit = getattr(config, name)
         if limit is not None and limit * times < amount:
             notes.append(f"{name} = {limit} allows {limit * times} tokens in all")
-    for name, times in (("max_cost_per_episode", found.episodes), ("max_cost", 1)):
+    for name, times in (("max_cost_per_episode", bounds.episodes), ("max_cost", 1)):
         limit = getattr(config, name)
-        if limit is not None and found.cost is not None and limit * times < values["cost"]:
+        if limit is not None and bounds.cost is not None and limit * times < values["cost"]:
             values["cost"] = limit * times
             notes.append(f"{name} = {limit:g} bounds the cost")
     return Estimate(**{**values, "notes": tuple(notes)})

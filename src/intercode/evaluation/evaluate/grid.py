@@ -1,4 +1,4 @@
-"""A whole experiment: every combination of some settings, each a run of its own.
+"""Plays an experiment: a run for every combination of some settings.
 
 In the TOML file, ``[grid]`` holds lists of values beside the settings that all runs share::
 
@@ -9,7 +9,7 @@ In the TOML file, ``[grid]`` holds lists of values beside the settings that all 
     [grid.model_options]
     temperature = [0.0, 0.7]
 
-A value that is a table gives several settings at once. A table of lists under ``agent_options``,
+A value that is a table sets several settings at once. A table of lists under ``agent_options``,
 ``model_options`` or ``env_options`` varies single options.
 """
 
@@ -36,12 +36,12 @@ from intercode.models import Model
 OPTION_TABLES = ("agent_options", "model_options", "env_options")
 _FIXED_SETTINGS = ("out", "parallel", "grid", "limit", "tasks")
 AxisValue = tuple[str, dict[str, Any]]
-"""One value of an axis: what it is called, and the settings that it stands for."""
+"""One value of an axis: its name and the settings that it stands for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One combination: its name, which is that of its directory too, and its settings."""
+    """One combination of settings. ``name`` is also that of its directory."""
 
     name: str
     config: EvalConfig
@@ -49,7 +49,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """An experiment. ``out`` holds a directory for each cell."""
+    """An experiment. ``out`` contains a directory for each cell."""
 
     out: Path
     cells: tuple[Cell, ...]
@@ -57,8 +57,10 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class CellResult:
-    """What came of a cell. ``stopped``: at a limit of its own or by too many errors; ``failed``: it
-    could not be played; ``message`` says why."""
+    """The result of a cell. ``message`` says why it has errors, stopped or failed.
+
+    A ``stopped`` cell met a limit or had too many errors. A ``failed`` cell could not be played.
+    """
 
     cell: Cell
     state: Literal["done", "errors", "stopped", "failed"]
@@ -66,10 +68,10 @@ class CellResult:
 
 
 def read_grid(values: Mapping[str, Any], out: Path, where: str = "the settings") -> Grid:
-    """The cells that settings with a table ``grid`` stand for; ``out`` is the directory of all.
+    """Return the cells of settings with a table ``grid``. ``out`` is the directory of all.
 
-    Raises ConfigError or UnknownNameError for whatever one run would be refused for, and for values
-    that are no list or give two cells that are the same.
+    Raises ConfigError or UnknownNameError for settings that are wrong for a run, for values that
+    are not lists, and for two cells that are equal.
     """
     shared = {k: v for k, v in values.items() if k not in ("grid", "out")}
     axes = [axis for key, value in _grid_table(values, where) for axis in _axes(key, value, where)]
@@ -101,10 +103,10 @@ def run_grid(
     quiet: bool = False,
     log: Callable[[str], None] = lambda _: None,
 ) -> list[CellResult]:
-    """Play one cell after another; what one fails with does not stop the others.
+    """Play one cell after another. A cell that fails does not stop the others.
 
-    The same grid goes on where an earlier call stopped. ``say`` is told of each cell that did not
-    come to its end.
+    A call with the same grid resumes an earlier one. ``log`` is called for each cell that failed or
+    stopped.
     """
     grid.out.mkdir(parents=True, exist_ok=True)
     (grid.out / README_FILE).write_text(_readme_text(grid), encoding="utf-8")
@@ -119,7 +121,7 @@ def run_grid(
 
 
 def make_plans(grid: Grid) -> list[tuple[Cell, Plan | InterCodeError]]:
-    """Each cell opened and checked, or what it cannot be played for."""
+    """Return the plan of each cell, or the error for which it cannot be played."""
     found: list[tuple[Cell, Plan | InterCodeError]] = []
     for cell in grid.cells:
         try:
@@ -138,14 +140,16 @@ def _run_cell(cell: Cell, model: Model | None, quiet: bool, label: str) -> CellR
         return CellResult(cell, "stopped", str(e))
     except (InterCodeError, OSError) as e:
         return CellResult(cell, "failed", f"{type(e).__name__}: {e}")
-    left = plan.episode_errors()
-    return CellResult(cell, "errors" if left else "done", left[-1] if left else "")
+    errors = plan.episode_errors()
+    return CellResult(cell, "errors" if errors else "done", errors[-1] if errors else "")
 
 
 def _grid_table(values: Mapping[str, Any], where: str) -> Sequence[tuple[str, Any]]:
     table = values.get("grid")
     if not isinstance(table, Mapping) or not table:
-        raise ConfigError(f"{where}: grid = {table!r} is no table of lists, such as agent = [...]")
+        raise ConfigError(
+            f"{where}: grid = {table!r} is not a table of lists, such as agent = [...]"
+        )
     known = [k for k in EvalConfig.__dataclass_fields__ if k not in _FIXED_SETTINGS]
     for key in table:
         if key not in known:
@@ -154,7 +158,7 @@ def _grid_table(values: Mapping[str, Any], where: str) -> Sequence[tuple[str, An
 
 
 def _axes(key: str, value: Any, where: str) -> list[list[AxisValue]]:
-    """The axes that one key of the grid stands for."""
+    """Return the axes that one key of the grid stands for."""
     if isinstance(value, Mapping) and key in OPTION_TABLES:
         return [
             [
@@ -184,7 +188,7 @@ def _value_name(key: str, value: Any) -> str:
 
 def _require_list(name: str, value: Any, where: str) -> list[Any]:
     if not isinstance(value, list) or not value:
-        raise ConfigError(f"{where}: grid.{name} = {value!r} is no list of values: write [a, b]")
+        raise ConfigError(f"{where}: grid.{name} = {value!r} is not a list of values: write [a, b]")
     return value
 
 
@@ -192,7 +196,8 @@ def _readme_text(grid: Grid) -> str:
     lines = [f"  {cell.name}" for cell in grid.cells]
     out = grid.out.name
     return "\n".join(
-        [f"An experiment of intercode: {len(lines)} runs, each in a directory of its own.", "",
-         *lines, "", "The same command with the same file plays what is missing.",
-         f"All figures: intercode report {out}", f"In a browser: intercode view {out}", ""]
+        [f"An experiment of intercode: {len(lines)} runs, each in its own directory.", "",
+         *lines, "", "The same command with the same file resumes the experiment.",
+         f"Print all results: intercode report {out}",
+         f"Show all episodes in a browser: intercode view {out}", ""]
     )  # fmt: skip

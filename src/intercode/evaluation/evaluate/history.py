@@ -1,9 +1,9 @@
-"""When a run was worked on, how that ended and what it spent: history.jsonl of its directory.
+"""The history of a run, in history.jsonl: when processes worked on it and what they used.
 
-One JSON object a line, appended: ``began`` with the settings that may change from one time to the
-next, then ``ended`` with ``how``, the seconds it took and what it spent. Where the second is
-missing the process was killed: what it spent is taken from the episodes that it finished; what
-those in flight had spent is lost.
+Each process appends two JSON lines. The first has ``began`` and the settings that may differ from
+process to process. The second has ``ended``, ``how`` it ended, the seconds and the usage
+(``spent``). The second line is missing if the process was killed. Its usage is then taken from the
+episodes that it finished; that of unfinished episodes is lost.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ HISTORY_FILE = "history.jsonl"
 
 
 class RunHistory:
-    """The history of one run. Used by the one process that works on the run.
+    """The history of one run, for the process that works on it.
 
-    ``before``: what all earlier times have spent, its ``seconds`` being those of the work.
+    ``earlier_usage`` is the usage of all earlier processes; its ``seconds`` are those they worked.
     """
 
     def __init__(self, out: Path) -> None:
@@ -45,14 +45,14 @@ class RunHistory:
         self.earlier_usage = replace(spent, seconds=sum(r.get("seconds") or 0.0 for r in ends))
 
     def begin(self, **settings: Any) -> None:
-        """Note that work begins, and of a time that was killed what is known of its end."""
+        """Record that work begins. If the last process was killed, first record its end."""
         self._started = time.monotonic()
         if self._missing_end is not None:
             self._append(self._missing_end)
         self._append({"began": _now(), "bytes": _file_size(self._log), **settings})
 
     def end(self, how: str, spent: Usage) -> None:
-        """Note how it ended: ``finished``, ``interrupted``, or why it stopped."""
+        """Record how the work ended: ``finished``, ``interrupted``, or why it stopped."""
         seconds = round(time.monotonic() - self._started, 3)
         self._append({"ended": _now(), "how": how, "seconds": seconds, "spent": to_jsonable(spent)})
 
@@ -61,26 +61,30 @@ class RunHistory:
         with self.file.open("a+b") as file:
             if file.tell():
                 file.seek(-1, os.SEEK_END)
-                data = (b"" if file.read() == b"\n" else b"\n") + data  # a torn line before it
+                data = (
+                    b"" if file.read() == b"\n" else b"\n"
+                ) + data  # the line before is incomplete
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
 
 
-def _missing_end(begun: dict[str, Any], log: Path) -> dict[str, Any]:
-    """The end of a time of work whose end nobody noted, by the episodes that it finished."""
-    began = datetime.datetime.fromisoformat(begun["began"])
-    wrote = log.stat().st_mtime if _file_size(log) > begun.get("bytes", 0) else began.timestamp()
-    last = max(began, datetime.datetime.fromtimestamp(wrote, datetime.UTC))
+def _missing_end(began_row: dict[str, Any], log: Path) -> dict[str, Any]:
+    """Return the missing second line of a process that was killed."""
+    began = datetime.datetime.fromisoformat(began_row["began"])
+    written = (
+        log.stat().st_mtime if _file_size(log) > began_row.get("bytes", 0) else began.timestamp()
+    )
+    last = max(began, datetime.datetime.fromtimestamp(written, datetime.UTC))
     return {
         "ended": last.isoformat(timespec="milliseconds"), "how": "killed",
         "seconds": round((last - began).total_seconds(), 3),
-        "spent": to_jsonable(_usage_since(log, begun.get("bytes", 0))),
+        "spent": to_jsonable(_usage_since(log, began_row.get("bytes", 0))),
     }  # fmt: skip
 
 
 def _read_rows(file: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a history; torn ones are passed over."""
+    """Yield the lines of a history, without incomplete ones."""
     for line in file.read_bytes().splitlines() if file.exists() else ():
         try:
             row = json.loads(line)
@@ -91,7 +95,7 @@ def _read_rows(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def _usage_since(log: Path, start: int) -> Usage:
-    """What the episodes behind that byte of a trajectory file spent."""
+    """Return the usage of the episodes after a byte of a trajectory file."""
     if not log.exists():
         return Usage()
     with log.open("rb") as file:

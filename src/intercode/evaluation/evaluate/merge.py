@@ -1,4 +1,4 @@
-"""One run out of several: the parts that machines have played of the same settings."""
+"""Merges parts of a run, which several machines have played with the same settings."""
 
 from __future__ import annotations
 
@@ -25,17 +25,20 @@ from intercode.evaluation.evaluate.run_directory import (
 from intercode.evaluation.evaluate.run_state import EpisodeKey, episode_key
 
 Duplicates = Literal["refuse", "first", "epochs"]
-"""What is done with two different results for one task and epoch: refused; the one of the directory
-that is named first is taken; the later ones become further epochs of the task."""
+"""What to do with different results for one task and epoch: raise UsageError, take the result of
+the directory that is named first, or add the others as further epochs of the task."""
 
 _MAX_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """What was merged. ``same``: episodes that lay in several directories; ``settled``: those that
-    an error kept from a result in one and that have one in another; ``decided``: different results
-    for one task and epoch, of which ``duplicates`` disposed."""
+    """The result of a merge.
+
+    ``identical`` counts the episodes that were in several directories, ``errors_replaced`` those
+    with an error in one and a result in another, and ``conflicts_resolved`` the different results
+    for one task and epoch, which ``duplicates`` decided.
+    """
 
     out: Path
     episodes: int
@@ -45,36 +48,38 @@ class MergeResult:
 
 
 def merge(directories: Sequence[Path], out: Path, duplicates: Duplicates = "refuse") -> MergeResult:
-    """Write the run that ``directories`` are parts of to ``out``; they stay as they are.
+    """Write the run whose parts are in ``directories`` to ``out``. The parts are not changed.
 
-    A torn last line of a part is passed over. Branches are taken with the episode that they branch
-    off from. The result can be resumed, widened and reported as any run. Raises UsageError for
-    parts with different settings (which it names), different results for one task and epoch, a part
-    that somebody works on, and an ``out`` that holds a run already; DataError for a broken file.
+    The merged run can be resumed, extended and reported like any other. It includes the branches of
+    its episodes. An incomplete last line of a part is skipped.
+
+    Raises UsageError for parts with different settings, for different results for one task and
+    epoch, for a part that a process works on, and for an ``out`` that contains a run already.
+    Raises DataError for a file that cannot be read.
     """
     if duplicates not in get_args(Duplicates):
         raise unknown_name_error("way with duplicates", duplicates, list(get_args(Duplicates)))
     if (out / trajectories.TRAJECTORIES_FILE).exists():
-        raise UsageError(f"{out} holds a run already: give another --out")
-    with ExitStack() as held:
+        raise UsageError(f"{out} contains a run already: give another --out")
+    with ExitStack() as locks:
         for directory in directories:
-            held.enter_context(_shared_lock(directory))
-        facts = _common_metadata(directories)
+            locks.enter_context(_shared_lock(directory))
+        metadata = _common_metadata(directories)
         merged = _EpisodeMerge(duplicates)
         for directory in directories:
             merged.add_run(directory)
         spent = sum((RunHistory(d).earlier_usage for d in directories), Usage())
     episodes = list(merged.episodes.values())
     out.mkdir(parents=True, exist_ok=True)
-    passing = out / f".{trajectories.TRAJECTORIES_FILE}.{os.getpid()}"
+    temporary = out / f".{trajectories.TRAJECTORIES_FILE}.{os.getpid()}"
     try:
-        _write(passing, [*episodes, *merged.branches()])
-        create_run_directory(out, {**facts, "merged_from": [d.name for d in directories]})
-        passing.replace(out / trajectories.TRAJECTORIES_FILE)
+        _write(temporary, [*episodes, *merged.branches()])
+        create_run_directory(out, {**metadata, "merged_from": [d.name for d in directories]})
+        temporary.replace(out / trajectories.TRAJECTORIES_FILE)
     finally:
-        passing.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     history = RunHistory(out)
-    history.begin(version=facts.get("version"), parts=len(directories))
+    history.begin(version=metadata.get("version"), parts=len(directories))
     history.end("merged", spent)
     return MergeResult(
         out, len(episodes), merged.identical, merged.errors_replaced, merged.conflicts_resolved
@@ -92,7 +97,7 @@ class _EpisodeMerge:
         self.identical = self.errors_replaced = self.conflicts_resolved = 0
 
     def add_run(self, directory: Path) -> None:
-        """Add the episodes of one part. Raises UsageError for results that contradict others."""
+        """Add the episodes of one part. Raises UsageError for results that differ from others."""
         file = directory / trajectories.TRAJECTORIES_FILE
         clashes: list[EpisodeKey] = []
         for episode in trajectories.read_trajectories(file) if file.exists() else ():
@@ -104,11 +109,11 @@ class _EpisodeMerge:
             self._raise_conflict(clashes, directory)
 
     def branches(self) -> list[Trajectory]:
-        """The branches of all parts, each once."""
+        """Return the branches of all parts, each once."""
         return list(self._branches.values())
 
     def _add(self, new: Trajectory, directory: Path) -> bool | None:
-        """Choose between an episode and one of the same key; None where that cannot be."""
+        """Add an episode or keep one with the same key. Returns None if neither may be chosen."""
         key = episode_key(new)
         old = self.episodes.get(key)
         if old is None:
@@ -124,7 +129,7 @@ class _EpisodeMerge:
         if not trajectories.has_result(new):
             self.errors_replaced += 1
             return False
-        if self._sources[key] == directory:  # the same directory holds both: the later one counts
+        if self._sources[key] == directory:  # both are in one directory: the later one counts
             self._set(key, new, directory)
             return True
         if self._duplicates == "refuse":
@@ -144,40 +149,42 @@ class _EpisodeMerge:
         more = f" and {len(clashes) - _MAX_NAMED} more" if len(clashes) > _MAX_NAMED else ""
         other = self._sources[clashes[0]]
         raise UsageError(
-            f"{directory} and {other} hold different results for {some}{more}: --duplicates first "
-            f"takes those of the directory named first, --duplicates epochs makes the later ones "
-            "further epochs"
+            f"{directory} and {other} contain different results for {some}{more}: --duplicates "
+            "first takes those of the directory named first, --duplicates epochs makes the later "
+            "ones further epochs"
         )
 
 
 def _common_metadata(directories: Sequence[Path]) -> dict[str, Any]:
-    """The facts that all parts have in common. Raises UsageError naming what differs."""
+    """Return the metadata of the parts. Raises UsageError for settings that differ."""
     if not directories:
-        raise UsageError("there is nothing to merge: name the directories of runs")
+        raise UsageError("no directories to merge: name those of runs")
     found: list[Mapping[str, Any]] = []
     for directory in directories:
-        facts = read_run_metadata(directory) if directory.is_dir() else None
-        if facts is None:
-            raise UsageError(f"{directory} is no run's directory: it has no run.json")
-        found.append(facts)
+        metadata = read_run_metadata(directory) if directory.is_dir() else None
+        if metadata is None:
+            raise UsageError(f"{directory} is not the directory of a run: it has no run.json")
+        found.append(metadata)
     first = found[0]
-    for directory, facts in zip(directories[1:], found[1:], strict=True):
-        differ = differing_settings(first, facts)
+    for directory, metadata in zip(directories[1:], found[1:], strict=True):
+        differ = differing_settings(first, metadata)
         if differ:
             what = "; ".join(
-                f"{k} {short_repr(first.get(k))} and {short_repr(facts.get(k))}" for k in differ
+                f"{k} {short_repr(first.get(k))} and {short_repr(metadata.get(k))}" for k in differ
             )
-            raise UsageError(f"{directories[0]} and {directory} differ in {what}: no one run")
-    started = [str(facts.get("started", "")) for facts in found]
+            raise UsageError(
+                f"{directories[0]} and {directory} differ in {what}: they are not parts of one run"
+            )
+    started = [str(metadata.get("started", "")) for metadata in found]
     common = dict(found[started.index(min(started))])
-    configs = [dict(facts.get("config") or {}) for facts in found]
+    configs = [dict(metadata.get("config") or {}) for metadata in found]
     if all(configs):
         common["config"] = {**configs[0], **_combined_extent(configs)}
     return common
 
 
 def _combined_extent(configs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The tasks and epochs that all parts were asked for together."""
+    """Return the tasks and epochs of all parts together."""
     some = all(config.get("tasks") for config in configs)
     tasks = dict.fromkeys(str(t) for config in configs for t in config["tasks"]) if some else {}
     limits = [config.get("limit") for config in configs]
@@ -199,7 +206,7 @@ def _write(path: Path, episodes: Iterable[Trajectory]) -> None:
 
 @contextmanager
 def _shared_lock(directory: Path) -> Iterator[None]:
-    """Raise UsageError where a process works on a run; keep others from beginning to."""
+    """Lock a run so that no process can work on it. Raises UsageError if one does."""
     lock = directory / ".lock"
     if sys.platform == "win32" or not lock.exists():
         yield

@@ -1,4 +1,4 @@
-"""Whether this process may open as many files as a run needs."""
+"""Checks that this process may open as many files as a run needs."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import sys
 from intercode.core.errors import UsageError
 
 FILES_PER_EPISODE = 30
-"""Files of the owner's that one live episode may need: three places (the agent's, the gold's and
-the next one's) of up to nine, and a few for a connection and a database."""
+"""Open files of this process for one live episode: up to nine for each of three sandboxes (of the
+agent, of the gold, and of the next episode), and a few for a connection and a database."""
 SHARED_FILES = 600
-"""And those that do not grow with the episodes: spare places, the launcher, connections kept."""
+"""Further open files at most: prewarmed sandboxes, the launcher, idle connections."""
 
 
 def check_open_file_limit(parallel: int) -> None:
-    """Raise UsageError where the hard limit on open files is too low for so many episodes at once.
+    """Raise UsageError if the hard limit on open files is too low for so many episodes at once.
 
-    The soft limit is raised as far as needed by the sandboxes themselves.
+    The sandboxes raise the soft limit as needed.
     """
     if sys.platform == "win32":
         return
@@ -27,12 +27,13 @@ def check_open_file_limit(parallel: int) -> None:
     if hard != resource.RLIM_INFINITY and needed > hard:
         raise UsageError(
             f"{parallel} episodes at once may need {needed} open files, and this process may open "
-            f"{hard}: give --parallel {max_parallel()}, or raise the hard limit (ulimit -Hn {needed})"
+            f"{hard}: give --parallel {max_parallel()}, or raise the hard limit "
+            f"(ulimit -Hn {needed})"
         )
 
 
 def max_parallel() -> int | None:
-    """How many episodes at once the hard limit on open files allows; None where there is none."""
+    """Return how many episodes at once the hard limit on open files allows, None if any number."""
     if sys.platform == "win32":
         return None
     import resource

@@ -1,4 +1,4 @@
-"""What a run is made of, and what of it is still to be done."""
+"""The plan of a run: its settings, opened and checked, and the episodes that remain to play."""
 
 from __future__ import annotations
 
@@ -31,24 +31,13 @@ from intercode.evaluation.evaluate.run_metadata import episode_metadata, run_met
 from intercode.evaluation.evaluate.run_state import EpisodeKey, RunState, Sample, read_run_state
 from intercode.models import Model, open_model
 
-__all__ = [
-    "Plan",
-    "create_run",
-    "make_plan",
-    "open_env",
-    "run_name",
-    "select_tasks",
-    "unused_directory",
-    "with_metadata",
-]  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Plan:
-    """A run that can be worked on from many threads: ``env`` and ``agent`` make new ones.
+    """A run. Many threads may use it; each makes environments and agents of its own.
 
-    ``chosen`` are positions in the dataset, in its order; ``facts`` what every result names;
-    ``opened``: the model was opened for this plan, which closes it.
+    ``task_indices`` are the positions of the tasks to play, in the dataset's order. ``metadata`` is
+    what is recorded in run.json. With ``owns_model`` the plan has opened the model and closes it.
     """
 
     config: EvalConfig
@@ -63,13 +52,15 @@ class Plan:
 
     @property
     def trajectories_file(self) -> Path:
-        """Where the trajectories are."""
+        """The file with the trajectories."""
         return self.out / trajectories.TRAJECTORIES_FILE
 
     @property
     def samples(self) -> list[Sample]:
-        """Every episode of the run in the order of play: one epoch after another, each in the
-        dataset's order, or all of them as the seed shuffles them."""
+        """All episodes of the run in the order of play.
+
+        The order is epoch by epoch and task by task, or shuffled with the seed of the run.
+        """
         epochs = range(self.config.epochs)
         order = [Sample(i, epoch) for epoch, i in itertools.product(epochs, self.task_indices)]
         if self.config.shuffle:
@@ -78,108 +69,100 @@ class Plan:
 
     @property
     def uses_model(self) -> bool:
-        """Whether the agent asks a model, so that what it spends can be limited."""
+        """Whether the agent uses a model."""
         return self.model is not None and accepts_parameter(self.config.agent, "model")
 
     def close(self) -> None:
-        """Close the connections of a model that the plan has opened, not of one that it was given.
+        """Close the connections of the model, if the plan has opened it.
 
-        For the end of a run, when nobody asks any more: a request under way would be sent again.
+        Call it at the end of the run: a request in progress would be sent again.
         """
         close = getattr(self.model, "close", None)
         if self.owns_model and callable(close):
             close()
 
     def make_env(self) -> InterCodeEnv:
-        """A new environment."""
+        """Make an environment."""
         return open_env(self.config, self.dataset)
 
     def make_agent(self, epoch: int = 0, model: Model | None = None) -> Agent:
-        """A new agent, for episodes of an epoch; ``model`` in place of the run's own."""
-        offers, options = dict(self.agent_inputs), dict(self.agent_options)
+        """Make an agent for episodes of an epoch, with ``model`` in place of the run's if given."""
+        inputs, options = dict(self.agent_inputs), dict(self.agent_options)
         if model is not None:
-            offers["model"] = model
+            inputs["model"] = model
         if isinstance(recorded := options.get("actions"), _RecordedActions):
             options["actions"] = recorded.for_epoch(epoch)
-        return open_agent(self.config.agent, options, **offers)
+        return open_agent(self.config.agent, options, **inputs)
 
     def episode_seed(self, sample: Sample) -> int | None:
-        """What an episode's environment is seeded with: the run's seed + the task's position +
-        epoch * number of tasks in the dataset, so that no two episodes share one; None without."""
+        """Return the seed of an episode's environment, or None if the run has no seed.
+
+        It is the seed of the run + the position of the task + the epoch * the number of tasks in
+        the dataset, so that no two episodes have the same seed.
+        """
         if self.config.seed is None:
             return None
         return self.config.seed + sample.index + sample.epoch * len(self.dataset)
 
     def episode_key(self, sample: Sample) -> EpisodeKey:
-        """What the episode is known by on disk."""
+        """Return what identifies the episode on disk."""
         return EpisodeKey(self.dataset.tasks[sample.index].id, sample.epoch)
 
     def read_state(self) -> RunState:
-        """What of the run is on disk."""
+        """Read what of the run is on disk."""
         return read_run_state(self.trajectories_file, map(self.episode_key, self.samples))
 
-    def finished_episodes(self) -> list[Trajectory]:
-        """The run's episodes on disk that ended without an error, each once."""
-        keys = {self.episode_key(sample) for sample in self.samples}
-        found = (
-            trajectories.read_trajectories(self.trajectories_file)
-            if self.trajectories_file.exists()
-            else ()
-        )
-        good = (t for t in found if trajectories.has_result(t))
-        return list(
-            {EpisodeKey(t.task, t.epoch): t for t in good if (t.task, t.epoch) in keys}.values()
-        )
-
     def episode_errors(self) -> list[str]:
-        """The last error of each episode that is on disk without a result."""
+        """Return the last error of each episode on disk that has no result."""
         return list(self.read_state().errors.values())
 
-    def pending_samples(self, standing: RunState | None = None) -> list[Sample]:
-        """The episodes that have no result yet, in the order of play."""
-        done = (standing or self.read_state()).finished
-        return [sample for sample in self.samples if self.episode_key(sample) not in done]
+    def pending_samples(self, state: RunState | None = None) -> list[Sample]:
+        """Return the episodes without a result, in the order of play."""
+        finished = (state or self.read_state()).finished
+        return [sample for sample in self.samples if self.episode_key(sample) not in finished]
 
     def pending_tasks(self) -> list[int]:
-        """The positions of the tasks that lack a result, in whichever epoch."""
+        """Return the positions of the tasks that lack a result in some epoch."""
         return sorted({sample.index for sample in self.pending_samples()})
 
 
 def make_plan(config: EvalConfig, model: Model | None = None) -> Plan:
-    """Everything a run needs, opened and checked before its first episode. Writes nothing.
+    """Open and check everything that a run needs. Writes nothing.
 
-    ``model`` takes the place of the one that the configuration names. Raises UsageError and its
-    kin for whatever cannot be, among them an ``out`` that holds another run.
+    ``model`` replaces the one that the configuration names. Raises UsageError and its subclasses
+    for settings that are wrong, such as an ``out`` that contains another run.
     """
     dataset = datasets.load(config.dataset, environment_for_options(config.env_options))
-    chosen = select_tasks(dataset, config.tasks, config.limit)
+    task_indices = select_tasks(dataset, config.tasks, config.limit)
     needs_model = accepts_parameter(config.agent, "model")
-    opened = model is None and needs_model
-    if opened and config.model is not None:
+    owns_model = model is None and needs_model
+    if owns_model and config.model is not None:
         model = open_model(config.model, config.base_url, **config.model_options)
     options = _read_actions(config)
     golds = {t.id: (t.solution,) for t in dataset.tasks if t.solution is not None}
-    offers = {"model": model, "golds": golds, "max_turns": config.max_turns}
-    plan = Plan(config, dataset, chosen, model, offers, options, {}, config.out or Path("runs"))
+    inputs = {"model": model, "golds": golds, "max_turns": config.max_turns}
+    out = config.out or Path("runs")
+    plan = Plan(config, dataset, task_indices, model, inputs, options, {}, out)
     agent = plan.make_agent()
     if plan.uses_model and model is not None:
         check_limits(config, model)
     with open_env(config, dataset) as env:
-        facts = run_metadata(config, env.result_metadata(), agent, model if needs_model else None)
-    facts["tasks_in_dataset"] = len(dataset)
-    out = config.out or unused_directory(Path("runs"), run_name(facts), facts)
-    require_same_run(out, facts)
-    return replace(plan, metadata=facts, out=out, owns_model=opened)
+        used_model = model if needs_model else None
+        metadata = run_metadata(config, env.result_metadata(), agent, used_model)
+    metadata["tasks_in_dataset"] = len(dataset)
+    out = config.out or unused_directory(Path("runs"), run_name(metadata), metadata)
+    require_same_run(out, metadata)
+    return replace(plan, metadata=metadata, out=out, owns_model=owns_model)
 
 
 def open_env(config: EvalConfig, dataset: Dataset) -> InterCodeEnv:
-    """The environment that a dataset is played in, under the conditions of a configuration."""
+    """Make the environment of a dataset with the settings of a configuration."""
     env: InterCodeEnv = make(dataset.environment, dataset, **env_settings(config, dataset))
     return env
 
 
 def env_settings(config: EvalConfig, dataset: Dataset) -> dict[str, Any]:
-    """The settings of that environment. Raises UnknownNameError for an option that it lacks."""
+    """Return the settings of that environment. Raises UnknownNameError for an unknown option."""
     general = {
         "profile": config.profile, "image": config.image, "sandbox": config.sandbox,
         "network": config.network, "timeout": config.timeout, "max_turns": config.max_turns,
@@ -188,7 +171,7 @@ def env_settings(config: EvalConfig, dataset: Dataset) -> dict[str, Any]:
     }  # fmt: skip
     kind = ENVIRONMENTS.load(dataset.environment)
     own = {n for c in kind.__mro__ for n in getattr(c.__init__, "__kwdefaults__", None) or ()}
-    if "record_diffs" in own:  # an environment with files
+    if "record_diffs" in own:  # the environment has files
         general["record_diffs"] = config.record_diffs
     for name in config.env_options:
         if name not in own - set(general):
@@ -197,9 +180,10 @@ def env_settings(config: EvalConfig, dataset: Dataset) -> dict[str, Any]:
 
 
 def select_tasks(dataset: Dataset, wanted: Sequence[str], limit: int | None) -> tuple[int, ...]:
-    """Positions of the tasks asked for by id or position, in the dataset's order.
+    """Return the positions of the first ``limit`` tasks in ``wanted``, in the dataset's order.
 
-    Raises UnknownNameError for an id that is not there, UsageError for a position out of range.
+    ``wanted`` has ids and positions; if it is empty, all tasks are wanted. Raises UnknownNameError
+    for an unknown id, UsageError for a position out of range.
     """
     by_id = {task.id: i for i, task in enumerate(dataset.tasks)}
     found = set()
@@ -217,7 +201,7 @@ def select_tasks(dataset: Dataset, wanted: Sequence[str], limit: int | None) -> 
 
 
 class _RecordedActions:
-    """Recorded actions of several epochs; one that was not recorded plays the first."""
+    """Recorded actions of several epochs. Other epochs play those of the first."""
 
     def __init__(self, episodes: Sequence[Trajectory]) -> None:
         self._by_epoch: dict[int, dict[str, list[str | None]]] = {}
@@ -226,27 +210,27 @@ class _RecordedActions:
             self._by_epoch.setdefault(t.epoch, {})[t.task] = actions
 
     def for_epoch(self, epoch: int) -> Mapping[str, list[str | None]]:
-        """The actions of each task."""
+        """Return the actions of each task."""
         first = self._by_epoch[min(self._by_epoch)]
         return {**first, **self._by_epoch.get(epoch, {})}
 
 
 def _read_actions(config: EvalConfig) -> Mapping[str, Any]:
-    """The agent's options, with ``actions=LOG`` read for an agent that plays recorded actions."""
+    """Return the agent's options, with the log of ``actions=LOG`` read for a replaying agent."""
     log = config.agent_options.get("actions")
     if not isinstance(log, str) or not accepts_parameter(config.agent, "actions"):
         return config.agent_options
     episodes = [t for t in logs.load_log(Path(log)) if t.parent is None] or logs.load_log(Path(log))
     if not episodes:
-        raise ConfigError(f"{log} holds no episode whose actions could be played")
+        raise ConfigError(f"{log} has no episode whose actions could be played")
     return {**config.agent_options, "actions": _RecordedActions(episodes)}
 
 
 def create_run(plan: Plan) -> None:
-    """Make the run's directory with its run.json and README.txt, unless they are there."""
+    """Create the run's directory with run.json and README.txt, unless they exist."""
     create_run_directory(plan.out, plan.metadata)
 
 
 def with_metadata(plan: Plan, trajectory: Trajectory, **more: Any) -> Trajectory:
-    """The trajectory with what it was obtained with."""
+    """Return the trajectory with the metadata of the run."""
     return replace(trajectory, run={**episode_metadata(plan.metadata), **more})

@@ -1,4 +1,4 @@
-"""How far a run is, on standard error: one line that moves, or plain lines now and then."""
+"""Reports the progress of a run on standard error."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from intercode.core.types import Trajectory
 from intercode.evaluation.evaluate.run_state import EpisodeOutcome
 
 TERMINAL_INTERVAL, FILE_INTERVAL = 0.1, 5.0
-"""Seconds between two reports on a terminal and elsewhere."""
+"""Seconds between two reports, on a terminal (where the line is replaced) and elsewhere."""
 
 
 class Progress:
-    """Counts episodes and reports them. Used from one thread.
+    """Counts episodes and reports them. Only one thread may use it.
 
-    ``total`` is how many episodes the run has, ``before`` those that were finished earlier,
-    ``label`` what every line begins with.
+    ``total`` is the number of episodes of the run. ``finished`` are those that earlier processes
+    finished. Every line begins with ``label``.
     """
 
     def __init__(
         self,
         total: int,
-        before: Sequence[Trajectory | EpisodeOutcome],
+        finished: Sequence[Trajectory | EpisodeOutcome],
         stream: TextIO | None = None,
         label: str = "",
     ) -> None:
         self.stream = stream or sys.stderr
         self.label = label
-        self.total, self.played = total, len(before)
-        self.solved = sum(t.success for t in before)
+        self.total, self.played = total, len(finished)
+        self.solved = sum(t.success for t in finished)
         self.errors = self.retried = self._ended_here = 0
         self.cost: float | None = 0.0
         self._is_terminal = self.stream.isatty()
@@ -41,7 +41,7 @@ class Progress:
         self._unreported = True
 
     def add(self, trajectory: Trajectory, quiet: bool = False) -> None:
-        """Count one episode, and report now and then unless that is to be ``quiet``."""
+        """Count one episode, and report if the last report is old enough, unless ``quiet``."""
         self._ended_here, self._unreported = self._ended_here + 1, True
         if trajectory.end == "error":
             self.errors += 1
@@ -56,7 +56,7 @@ class Progress:
             self.show()
 
     def line(self) -> str:
-        """The state of things in one line."""
+        """Return the progress as one line."""
         done = self.played + self.errors
         share = f"{100 * self.solved / self.played:.1f} %" if self.played else "-"
         seconds = time.monotonic() - self._started
@@ -67,15 +67,15 @@ class Progress:
             else ""
         )
         speed = f"{rate:.1f}/s" if rate >= 1 else f"{60 * rate:.1f}/min"
-        again = f", {self.retried} lost and run again" if self.retried else ""
-        errors = f"{self.errors} errors{again}"
+        retried = f", {self.retried} retried" if self.retried else ""
+        errors = f"{self.errors} errors{retried}"
         cost = f", ${self.cost:.2f}" if self.cost else ""
         return (
             f"{self.label}{done}/{self.total} done, success {share}, {errors}{cost}, {speed}{left}"
         )
 
     def show(self) -> None:
-        """Report now."""
+        """Print a report."""
         self._last, self._unreported = time.monotonic(), False
         text = self.line()
         if self._is_terminal:
@@ -86,7 +86,7 @@ class Progress:
         self.stream.flush()
 
     def finish(self) -> None:
-        """Report for the last time."""
+        """Print the last report."""
         if self._unreported:
             self.show()
         if self._is_terminal:

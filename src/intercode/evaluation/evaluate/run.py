@@ -1,4 +1,4 @@
-"""Plays a dataset with threads, each with an environment of its own, wherever that is."""
+"""Plays the episodes of a run with several threads, each with an environment of its own."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 from intercode.core import trajectories
 from intercode.core.config import EvalConfig, max_failed_episodes
 from intercode.core.errors import BudgetError, TooManyErrorsError, UsageError
+from intercode.core.registry import Registry
 from intercode.core.types import Trajectory
 from intercode.environments.base.env import InterCodeEnv
 from intercode.evaluation.evaluate.budgets import RunBudget
@@ -22,22 +23,33 @@ from intercode.evaluation.evaluate.open_files import check_open_file_limit
 from intercode.evaluation.evaluate.plan import Plan, create_run, make_plan
 from intercode.evaluation.evaluate.progress import Progress
 from intercode.evaluation.evaluate.run_state import Sample
-from intercode.evaluation.evaluate.runners import LOCAL, open_runner
 from intercode.models import Model
 
+LOCAL = "local"
+RUNNERS = Registry(
+    "runner",
+    {
+        LOCAL: "intercode.evaluation.evaluate.run:local_environments",
+        "ray": "intercode.evaluation.ray.ray_runner:ray_environments",
+    },
+)
+"""Where environments can run. Each name refers to a function of a plan, which returns a context
+manager of the function that makes environments."""
+
 _Event = Trajectory | BaseException | None
-"""What a worker reports: an episode, what the whole run fails with, or None at its end."""
+"""What a worker reports: an episode, an error that stops the run, or None when it ends."""
 
 
 def evaluate(config: EvalConfig, *, model: Model | None = None, quiet: bool = False) -> Path:
-    """Play what is still to be played and return the run's directory.
+    """Play the episodes of a run that have no result yet, and return the run's directory.
 
-    Every episode is on disk as soon as it ends; the same configuration and ``out`` go on where an
-    earlier call stopped. ``model`` takes the place of the one that the configuration names.
-    Raises UsageError for what cannot be (an ``out`` that holds another run, say),
-    ModelRefusedError and SandboxUnavailableError at once when they happen, BudgetError at a limit
-    of the run's, TooManyErrorsError where more episodes failed than ``fail_on_error`` allows; what
-    was finished is then on disk.
+    Every episode is written to disk when it ends. A call with the same configuration and ``out``
+    resumes the run. ``model`` replaces the one that the configuration names.
+
+    Raises UsageError for wrong settings, such as an ``out`` that contains another run;
+    ModelRefusedError and SandboxUnavailableError as soon as they occur; BudgetError at a limit of
+    the run; and TooManyErrorsError if more episodes fail than ``fail_on_error`` allows. Finished
+    episodes are then on disk.
     """
     plan = make_plan(config, model)
     run_plan(plan, quiet=quiet)
@@ -46,23 +58,23 @@ def evaluate(config: EvalConfig, *, model: Model | None = None, quiet: bool = Fa
 
 
 def run_plan(plan: Plan, *, quiet: bool = False, label: str = "") -> Path:
-    """As ``evaluate``, for a plan made before. ``label`` goes before every line of progress."""
-    places = open_runner(plan)
+    """Play a plan as ``evaluate`` does. ``label`` is put before every line of progress."""
+    environments = open_runner(plan)
     if plan.config.runner == LOCAL:
         check_open_file_limit(plan.config.parallel)
     create_run(plan)
     with _exclusive_lock(plan.out):
-        standing = plan.read_state()
-        waiting = plan.pending_samples(standing)
-        if not waiting:
+        state = plan.read_state()
+        pending = plan.pending_samples(state)
+        if not pending:
             return plan.out
         history = RunHistory(plan.out)
-        spending = RunBudget(plan.config, history.earlier_usage)
-        progress = Progress(len(plan.samples), list(standing.finished.values()), label=label)
+        budget = RunBudget(plan.config, history.earlier_usage)
+        progress = Progress(len(plan.samples), list(state.finished.values()), label=label)
         with (
-            places as make,
-            _recorded_in_history(plan, history, spending),
-            _Workers(plan, spending, waiting, make) as workers,
+            environments as make_env,
+            _recorded_in_history(plan, history, budget),
+            _Workers(plan, budget, pending, make_env) as workers,
         ):
             try:
                 _collect(plan, workers, progress, quiet)
@@ -73,7 +85,7 @@ def run_plan(plan: Plan, *, quiet: bool = False, label: str = "") -> Path:
 
 
 def _collect(plan: Plan, workers: _Workers, progress: Progress, quiet: bool) -> None:
-    """Take the episodes as they end. Raises TooManyErrorsError, and what stops the whole run."""
+    """Report the episodes as they end. Raises TooManyErrorsError, and the errors of the workers."""
     allowed = max_failed_episodes(plan.config.fail_on_error, progress.total)
     for trajectory in workers:
         progress.add(trajectory, quiet)
@@ -86,13 +98,13 @@ def _collect(plan: Plan, workers: _Workers, progress: Progress, quiet: bool) -> 
 
 
 @contextmanager
-def _recorded_in_history(plan: Plan, history: RunHistory, spending: RunBudget) -> Iterator[None]:
-    """The run's history tells when this time of work began and how it ended."""
+def _recorded_in_history(plan: Plan, history: RunHistory, budget: RunBudget) -> Iterator[None]:
+    """Record in the run's history when the work in the block begins and how it ends."""
     config, how = plan.config, "failed"
     history.begin(
-        version=plan.metadata.get("version"), parallel=config.parallel, tasks=len(plan.task_indices),
-        epochs=config.epochs, shuffle=config.shuffle, max_tokens=config.max_tokens,
-        max_cost=config.max_cost, max_seconds=config.max_seconds,
+        version=plan.metadata.get("version"), parallel=config.parallel,
+        tasks=len(plan.task_indices), epochs=config.epochs, shuffle=config.shuffle,
+        max_tokens=config.max_tokens, max_cost=config.max_cost, max_seconds=config.max_seconds,
     )  # fmt: skip
     try:
         yield
@@ -107,31 +119,31 @@ def _recorded_in_history(plan: Plan, history: RunHistory, spending: RunBudget) -
         how = "interrupted"
         raise
     finally:
-        history.end(how, spending.usage)
+        history.end(how, budget.usage)
 
 
 class _Workers:
-    """The threads of a run. Iterating gives episodes as they end, written already.
+    """The threads of a run. Iterating yields the episodes as they end, after they are written.
 
-    At a limit of the run's the episodes that still can are played to their end, then BudgetError is
-    raised; anything else that no episode would escape is raised at once.
+    At a limit of the run, the episodes in progress continue as far as they can; then BudgetError is
+    raised. Any other error that stops the run is raised at once.
     """
 
     def __init__(
         self,
         plan: Plan,
-        spending: RunBudget,
-        waiting: Sequence[Sample],
-        make: Callable[[], InterCodeEnv],
+        budget: RunBudget,
+        pending: Sequence[Sample],
+        make_env: Callable[[], InterCodeEnv],
     ) -> None:
-        self._plan, self._budget, self._make_env = plan, spending, make
+        self._plan, self._budget, self._make_env = plan, budget, make_env
         self._stopped, self._draining = threading.Event(), threading.Event()
         self._samples: queue.SimpleQueue[Sample] = queue.SimpleQueue()
         self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
-        for sample in waiting:
+        for sample in pending:
             self._samples.put(sample)
-        self._count = min(plan.config.parallel, len(waiting))
-        # daemons: Ctrl-C must not wait for what an endpoint takes minutes to answer
+        self._count = min(plan.config.parallel, len(pending))
+        # daemons, so that Ctrl-C does not wait for the answer of an endpoint
         self._threads = [
             threading.Thread(target=self._work, name=f"episode-{n}", daemon=True)
             for n in range(self._count)
@@ -162,29 +174,29 @@ class _Workers:
             raise limit
 
     def _work(self) -> None:
-        player = EpisodeRunner(self._plan, self._budget, self._stopped.wait, self._make_env)
+        runner = EpisodeRunner(self._plan, self._budget, self._stopped.wait, self._make_env)
         try:
             while not (self._stopped.is_set() or self._draining.is_set()):
                 try:
                     sample = self._samples.get_nowait()
                 except queue.Empty:
                     break
-                trajectory = player.run(sample)
+                trajectory = runner.run(sample)
                 if trajectory is None or self._stopped.is_set():
                     break
                 trajectories.append_trajectory(self._plan.trajectories_file, trajectory)
                 self._events.put(trajectory)
-        except BaseException as e:  # handed to the thread that reads the events
+        except BaseException as e:  # raised in the thread that iterates
             self._draining.set()
             self._events.put(e)
         finally:
-            player.close()
+            runner.close()
             self._events.put(None)
 
 
 @contextmanager
 def _exclusive_lock(out: Path) -> Iterator[None]:
-    """Refuse a directory that another process is writing to. Raises UsageError."""
+    """Lock a run's directory. Raises UsageError if another process works in it."""
     with (out / ".lock").open("ab") as file:
         if sys.platform != "win32":
             _lock(file, out)
@@ -195,6 +207,20 @@ def _lock(file: Any, out: Path) -> None:
     import fcntl
 
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # closing the file gives it back
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # closing the file releases it
     except BlockingIOError as e:
         raise UsageError(f"another process is working in {out}: wait, or give another --out") from e
+
+
+def open_runner(plan: Plan) -> AbstractContextManager[Callable[[], InterCodeEnv]]:
+    """Return the context in which a plan's environments can be made. Raises UnknownNameError."""
+    found: AbstractContextManager[Callable[[], InterCodeEnv]] = RUNNERS.load(plan.config.runner)(
+        plan
+    )
+    return found
+
+
+@contextmanager
+def local_environments(plan: Plan) -> Iterator[Callable[[], InterCodeEnv]]:
+    """Yield a function that makes environments in this process."""
+    yield plan.make_env

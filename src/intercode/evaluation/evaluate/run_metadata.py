@@ -1,11 +1,14 @@
-"""What a run's results have to name: conditions, prompts, generation parameters, versions."""
+"""The metadata of a run: conditions, prompts, generation parameters, versions and source code."""
 
 from __future__ import annotations
 
 import platform
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import intercode
@@ -13,43 +16,42 @@ from intercode.agents.base import Agent
 from intercode.core import trajectories
 from intercode.core.config import EvalConfig
 from intercode.core.types import to_jsonable
-from intercode.evaluation.evaluate.source_code import source_versions
 from intercode.models import Model
 from intercode.models.redaction import is_secret_header, is_secret_name
 
 RUN_IDENTITY = (*trajectories.IDENTITY_KEYS, "timeout", "seed", "agent_options")
-"""What must be equal for two commands to be one run. Not: tasks, limit and epochs, so that a run
-can be widened; limits on what it may spend, so that it can be continued; parallel, shuffle and the
-endpoint's address, which change no result."""
+"""What must be equal for two commands to be the same run. Not included: tasks, limit and epochs, so
+that a run can be extended; its spending limits, so that it can be resumed; parallel, shuffle and
+the address of the endpoint, which change no result."""
 
 RUN_ONLY_KEYS = ("agent_metadata", "model_metadata", "versions", "code", "config")
-"""What run.json alone tells. An episode's own record repeats the rest, to be able to stand
-alone."""
+"""Keys of run.json only. The record of each episode repeats the others, to be usable alone."""
 
-TRACKED_PACKAGES = ("gymnasium", "httpx", "sqlglot", "mysql-connector-python", "tiktoken", "litellm",
-            "anthropic", "google-genai")  # fmt: skip
-"""The packages on which a result may depend."""
+TRACKED_PACKAGES = ("gymnasium", "httpx", "sqlglot", "mysql-connector-python", "tiktoken",
+                    "litellm", "anthropic", "google-genai")  # fmt: skip
+"""Packages whose versions are recorded, as results may depend on them."""
 
 MODEL_KEYS = ("thinking", "thoughts", "api", "template")
-"""What a model tells beside its generation parameters that changes its answers as they do."""
+"""Keys of a model's metadata that affect its answers as the generation parameters do."""
 
 _SECRET = re.compile(
     r"api[-_]?key|[-_]key$|^key$|authorization|secret|passw|credential|cookie|(^|auth_|access_)token$",
     re.IGNORECASE,
 )
+_GIT_TIMEOUT = 10.0
 _LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 def run_metadata(
     config: EvalConfig, environment: Mapping[str, Any], agent: Agent, model: Model | None
 ) -> dict[str, Any]:
-    """The facts of a run, as JSON types: those of its environment, its agent and its model.
+    """Return the metadata of a run: that of its environment, its agent and its model.
 
-    Nothing in them is a secret: see ``clean``.
+    It consists of JSON types and contains no secrets; see ``remove_secrets``.
     """
-    told, generated = _own_metadata(agent), _own_metadata(model)
+    agent_metadata, model_metadata = _own_metadata(agent), _own_metadata(model)
     bounds = [n for n in (config.max_turns, agent.max_turns) if n is not None]
-    facts = {
+    values = {
         **environment,
         "agent": config.agent,
         "model": None if model is None else config.model or model.name,
@@ -57,28 +59,28 @@ def run_metadata(
         "seed": config.seed,
         "agent_options": config.agent_options,
         "model_options": config.model_options,
-        "prompts": sorted(_prompt_digests(told)),
-        "generation": _generation_settings(generated, config),
-        "agent_metadata": told,
-        "model_metadata": generated,
+        "prompts": sorted(_prompt_digests(agent_metadata)),
+        "generation": _generation_settings(model_metadata, config),
+        "agent_metadata": agent_metadata,
+        "model_metadata": model_metadata,
         "version": intercode.__version__,
         "versions": package_versions(),
         "code": source_versions(config),
         "config": {k: v for k, v in to_jsonable(config).items() if k not in ("out", "parallel")},
     }
     if endpoint := getattr(model, "endpoint", None):
-        facts["endpoint"] = endpoint
-    cleaned: dict[str, Any] = remove_secrets(to_jsonable(facts))
+        values["endpoint"] = endpoint
+    cleaned: dict[str, Any] = remove_secrets(to_jsonable(values))
     return cleaned
 
 
-def episode_metadata(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a run's facts every episode's record repeats."""
-    return {k: v for k, v in facts.items() if k not in RUN_ONLY_KEYS}
+def episode_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the part of a run's metadata that the record of each episode repeats."""
+    return {k: v for k, v in metadata.items() if k not in RUN_ONLY_KEYS}
 
 
 def package_versions() -> dict[str, str]:
-    """Of this package, Python, the system and the packages that a result may depend on."""
+    """Return the versions of this package, Python, the system and the tracked packages."""
     found = {"intercode": intercode.__version__, "python": platform.python_version()}
     for name in TRACKED_PACKAGES:
         try:
@@ -88,10 +90,10 @@ def package_versions() -> dict[str, str]:
     return {**found, "system": f"{platform.system()} {platform.release()}"}
 
 
-def _generation_settings(told: Mapping[str, Any], config: EvalConfig) -> dict[str, Any]:
-    """How answers were asked for; the model's options where it does not tell."""
-    more = {name: told[name] for name in MODEL_KEYS if told.get(name) is not None}
-    return {**told.get("generation", config.model_options), **more}
+def _generation_settings(metadata: Mapping[str, Any], config: EvalConfig) -> dict[str, Any]:
+    """Return the generation parameters in a model's metadata, or else its options."""
+    more = {name: metadata[name] for name in MODEL_KEYS if metadata.get(name) is not None}
+    return {**metadata.get("generation", config.model_options), **more}
 
 
 def _is_secret(name: str) -> bool:
@@ -99,25 +101,27 @@ def _is_secret(name: str) -> bool:
 
 
 def remove_secrets(value: Any, secret: Callable[[str], bool] = _is_secret) -> Any:
-    """JSON types without whatever is named like a secret, headers by rules of their own, and
-    without logins in addresses."""
+    """Return JSON types without the values of secret names and without logins in URLs.
+
+    Names of HTTP headers have rules of their own.
+    """
     if isinstance(value, Mapping):
         kinds = {"headers": is_secret_header}
-        kept = ((k, v) for k, v in value.items() if not secret(str(k)))
-        return {k: remove_secrets(v, kinds.get(k, _is_secret)) for k, v in kept}
+        public = ((k, v) for k, v in value.items() if not secret(str(k)))
+        return {k: remove_secrets(v, kinds.get(k, _is_secret)) for k, v in public}
     if isinstance(value, list | tuple):
         return [remove_secrets(v) for v in value]
     return _LOGIN.sub("", value) if isinstance(value, str) else value
 
 
-def _own_metadata(someone: Any) -> dict[str, Any]:
-    """What an agent or a model tells of itself; a user's own may tell nothing."""
-    metadata = getattr(someone, "metadata", None)
-    return dict(metadata()) if callable(metadata) else {}
+def _own_metadata(source: Any) -> dict[str, Any]:
+    """Return the metadata of an agent or a model. A user's own class need not have any."""
+    method = getattr(source, "metadata", None)
+    return dict(method()) if callable(method) else {}
 
 
 def _prompt_digests(value: Any) -> Iterator[str]:
-    """Every ``sha256`` within an agent's facts: those of its prompts."""
+    """Yield every ``sha256`` in an agent's metadata. They are those of its prompts."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if key == "sha256" and isinstance(inner, str):
@@ -127,3 +131,37 @@ def _prompt_digests(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from _prompt_digests(inner)
+
+
+def source_versions(config: EvalConfig) -> dict[str, Any]:
+    """Return where the user's own code comes from, for each setting ``package.module:object``.
+
+    That is the name of the file and, in a git repository, the commit and whether the file differs
+    from it.
+    """
+    named = {"agent": config.agent, "reward": config.reward, "dataset": config.dataset}
+    found = {}
+    for setting, name in named.items():
+        module = sys.modules.get((name or "").partition(":")[0])
+        file = getattr(module, "__file__", None)
+        if file and ":" in (name or "") and not (name or "").startswith("intercode."):
+            found[setting] = {"file": Path(file).name, **_commit(Path(file))}
+    return found
+
+
+def _commit(file: Path) -> dict[str, Any]:
+    commit = _git(file, "rev-parse", "HEAD")
+    if commit is None:
+        return {}
+    status = _git(file, "status", "--porcelain", "--", file.name)
+    return {"commit": commit, "changed": status != ""}
+
+
+def _git(file: Path, *arguments: str) -> str | None:
+    """Run git in the directory of a file. Returns None without git or a repository."""
+    command = ["git", "-C", str(file.parent), "--no-optional-locks", *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_GIT_TIMEOUT)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

@@ -1,4 +1,4 @@
-"""How far a run is: what of it is on disk, read in one go."""
+"""The state of a run on disk: which of its episodes have a result."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from intercode.core.types import Trajectory, Usage
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One episode that a run has to play: a task's position, and which sample of it, from 0."""
+    """An episode that a run has to play: the position of a task, and the number of the sample."""
 
     index: int
     epoch: int
 
 
 class EpisodeKey(NamedTuple):
-    """What an episode of a run is known by on disk: the task's id, and which sample of it."""
+    """What identifies an episode on disk: the id of the task, and the number of the sample."""
 
     task: str
     epoch: int
 
 
 class EpisodeOutcome(NamedTuple):
-    """What progress needs to know of an episode that is finished."""
+    """The result of a finished episode, as far as the progress needs it."""
 
     success: bool
     cost: float | None
@@ -35,10 +35,10 @@ class EpisodeOutcome(NamedTuple):
 
 @dataclass
 class RunState:
-    """What a trajectory file holds of some episodes.
+    """The state of some episodes in a trajectory file.
 
-    ``done``: those with a result, each once however often it is there. ``errors``: the last error
-    of those without. ``spent``: by all episodes of the file, attempts that failed included.
+    ``finished`` has the episodes with a result, ``errors`` the last error of those without.
+    ``usage`` is that of all episodes in the file, with their failed attempts.
     """
 
     finished: dict[EpisodeKey, EpisodeOutcome] = field(default_factory=dict)
@@ -47,37 +47,37 @@ class RunState:
 
 
 def episode_key(trajectory: Trajectory) -> EpisodeKey:
-    """What an episode is known by."""
+    """Return what identifies an episode."""
     return EpisodeKey(trajectory.task, trajectory.epoch)
 
 
 def total_usage(trajectory: Trajectory) -> Usage:
-    """What an episode has cost, with what its failed attempts spent (``run["lost"]``)."""
+    """Return the usage of an episode with that of its failed attempts (``run["lost"]``)."""
     lost = trajectory.run.get("lost")
     return trajectory.usage + (usage_from_json(lost) if isinstance(lost, dict) else Usage())
 
 
 def usage_from_json(row: dict[str, Any]) -> Usage:
-    """A Usage from its JSON form."""
+    """Return a Usage from its JSON form."""
     known = {k: v for k, v in row.items() if k in Usage.__dataclass_fields__}
     return Usage(**known)
 
 
 def read_run_state(file: Path, wanted: Iterable[EpisodeKey]) -> RunState:
-    """What ``file`` holds of the wanted episodes; a file that is absent holds nothing.
+    """Read the state of the wanted episodes from a trajectory file, which may be absent.
 
-    A branch of an episode is none of the run's own.
+    Branches of episodes are not episodes of the run.
     """
-    standing, keys = RunState(), set(wanted)
+    state, keys = RunState(), set(wanted)
     for trajectory in trajectories.read_trajectories(file) if file.exists() else ():
-        standing.usage += total_usage(trajectory)
+        state.usage += total_usage(trajectory)
         key = episode_key(trajectory)
         if trajectory.parent is not None or key not in keys:
             continue
         if trajectories.has_result(trajectory):
-            standing.finished[key] = EpisodeOutcome(trajectory.success, trajectory.usage.cost)
+            state.finished[key] = EpisodeOutcome(trajectory.success, trajectory.usage.cost)
         else:
-            standing.errors[key] = trajectory.error or "no reason recorded"
-    for key in standing.finished:
-        standing.errors.pop(key, None)
-    return standing
+            state.errors[key] = trajectory.error or "no reason recorded"
+    for key in state.finished:
+        state.errors.pop(key, None)
+    return state

@@ -1,0 +1,1 @@
+"""Replay: executes recorded episodes again, compares, verifies, regrades and branches them."""

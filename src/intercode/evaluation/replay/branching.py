@@ -1,4 +1,4 @@
-"""Goes on from a step of a recorded episode in another way: by other actions or another agent."""
+"""Branches off from a step of a recorded episode, with other actions or another agent."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from intercode.models import open_model
 
 @dataclass(frozen=True)
 class BranchOptions:
-    """What is asked for. Steps are counted from 1.
+    """Where and how to branch off. Steps are counted from 1.
 
-    ``edits``: actions that take the place of recorded ones. ``after``: how many steps are executed
-    as recorded first (None: up to the first edit). ``agent`` plays on from there; None means the
-    remaining recorded actions.
+    ``edits`` are actions that replace recorded ones. The first ``after`` steps are executed as
+    recorded (None: up to the first edit). ``agent`` continues from there; None means the remaining
+    recorded actions.
     """
 
     episode: str | None = None
@@ -55,8 +55,7 @@ class BranchOptions:
 
 @dataclass(frozen=True)
 class BranchResult:
-    """What came of it. ``prefix``: the steps in common, beside their record; ``made``: the new
-    episode, written to ``out``."""
+    """A new episode, written to ``out``. ``prefix`` compares the common steps with their record."""
 
     parent: Trajectory
     trajectory: Trajectory
@@ -65,7 +64,7 @@ class BranchResult:
 
     @property
     def shared_steps(self) -> int:
-        """How many steps the two have in common."""
+        """The number of common steps."""
         return self.trajectory.branched_at or 0
 
 
@@ -75,36 +74,36 @@ def branch(
     options: ReplayOptions,
     out: Path | None = None,
 ) -> BranchResult:
-    """Execute an episode again up to a step, go on differently, and write the new episode.
+    """Execute an episode again up to a step, branch off, and write the new episode.
 
-    ``out``: the directory of its run; None for one below ``runs``. Raises UsageError for what
-    cannot be: no such episode or step, or an episode that this package has not recorded.
+    ``out`` is the directory of its run (None: one below ``runs``). Raises UsageError for an episode
+    or a step that does not exist, and for an episode that this package has not recorded.
     """
     parent = find_episode(paths, branch_options.episode)
     after = _fork_point(parent, branch_options)
     with open_recorded_env(parent, options) as env:
         agent = _continuing_agent(parent, branch_options, after, env.dataset)
         env.reset(seed=parent.seed, options={"task": parent.index})
-        came: list[Step] = []
+        steps: list[Step] = []
         for step in parent.steps[:after]:
-            came.append(repeat_step(env, step) if step.executed else step)
-        prefix = tuple(compare_step(parent, k, step) for k, step in enumerate(came))
-        so_far = parent.replace(steps=tuple(came), id=parent.id or parent.task)
-        (made,) = rollout_branches(env, so_far, [agent], max_turns=branch_options.max_turns)
-        facts = {**env.result_metadata(), **_branch_metadata(parent, branch_options)}
-    facts = to_jsonable({**facts, "branch_of": so_far.id, "branched_at": after})
-    out = out or unused_directory(Path("runs"), f"branch-{_safe_name(so_far.id)}-{after}", facts)
+            steps.append(repeat_step(env, step) if step.executed else step)
+        prefix = tuple(compare_step(parent, k, step) for k, step in enumerate(steps))
+        start = parent.replace(steps=tuple(steps), id=parent.id or parent.task)
+        (trajectory,) = rollout_branches(env, start, [agent], max_turns=branch_options.max_turns)
+        metadata = {**env.result_metadata(), **_branch_metadata(parent, branch_options)}
+    metadata = to_jsonable({**metadata, "branch_of": start.id, "branched_at": after})
+    out = out or unused_directory(Path("runs"), f"branch-{_safe_name(start.id)}-{after}", metadata)
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    trajectories.write_run_metadata(out, {**facts, "started": now})
+    trajectories.write_run_metadata(out, {**metadata, "started": now})
     log = out / trajectories.TRAJECTORIES_FILE
-    made = made.replace(run=facts, epoch=_next_epoch(log, made.task, parent.epoch))
-    trajectories.append_trajectory(log, made)
-    return BranchResult(parent, made, prefix, out)
+    epoch = _next_epoch(log, trajectory.task, parent.epoch)
+    trajectory = trajectory.replace(run=metadata, epoch=epoch)
+    trajectories.append_trajectory(log, trajectory)
+    return BranchResult(parent, trajectory, prefix, out)
 
 
 def _next_epoch(log: Path, task: str, epoch: int) -> int:
-    """The parent's epoch, or the next one that is free: the same branch made once more is another
-    sample of it."""
+    """Return the parent's epoch, or the next unused one. Repeated branches are samples."""
     taken = (
         {t.epoch for t in trajectories.read_trajectories(log) if t.task == task}
         if log.exists()
@@ -116,10 +115,12 @@ def _next_epoch(log: Path, task: str, epoch: int) -> int:
 
 
 def find_episode(paths: Sequence[Path], name: str | None) -> Trajectory:
-    """The episode with an id, or the only one of a task. None: the only one there is."""
+    """Return the episode with an id, or the only one of a task, or for None the only one at all."""
     found = [t for file in logs.find_logs(paths) for t in logs.load_log(file) if is_native(t)]
     if not found:
-        raise UsageError("no episode that this package has recorded: only those can be branched")
+        raise UsageError(
+            "there is no episode that this package has recorded: only those can be branched"
+        )
     wanted = [t for t in found if name is None or name in (t.id, t.task)]
     if not wanted:
         raise unknown_name_error(
@@ -127,76 +128,83 @@ def find_episode(paths: Sequence[Path], name: str | None) -> Trajectory:
         )
     if len(wanted) > 1:
         some = ", ".join(f"{t.task} ({t.id or 'without id'})" for t in wanted[:5])
-        raise UsageError(f"{len(wanted)} episodes are meant: give --episode with one of {some}")
+        raise UsageError(f"{len(wanted)} episodes match: give --episode with one of {some}")
     return wanted[0]
 
 
 def _fork_point(parent: Trajectory, asked: BranchOptions) -> int:
-    """After how many steps the new episode goes its own way. Raises UsageError."""
+    """Return after how many steps the new episode branches off. Raises UsageError."""
     for k in asked.edits:
         if not 1 <= k <= parent.turns:
             raise UsageError(f"no step {k} to edit: {parent.task} has steps 1 to {parent.turns}")
     if asked.after is None and not asked.edits:
-        raise UsageError("say where to branch: --edit K='COMMAND', or --from K with --agent NAME")
+        raise UsageError("give where to branch: --edit K='COMMAND', or --from K with --agent NAME")
     after = min(asked.edits) - 1 if asked.after is None else asked.after
-    most = parent.turns - (parent.end == "submitted")
-    if not 0 <= after <= most:
-        raise UsageError(f"no branch after step {after}: {parent.task} is open after 0 to {most}")
+    last = parent.turns - (parent.end == "submitted")
+    if not 0 <= after <= last:
+        raise UsageError(
+            f"cannot branch after step {after}: {parent.task} can be branched after steps 0 to {last}"
+        )
     if any(k <= after for k in asked.edits):
         raise UsageError(f"an edited step has to come after step {after}, where the branch begins")
     if not asked.edits and asked.agent is None:
-        raise UsageError(f"after step {after}, who plays on? give --agent NAME or --edit K=COMMAND")
+        raise UsageError(f"nothing to play after step {after}: give --agent or --edit")
     return after
 
 
 def _continuing_agent(
     parent: Trajectory, asked: BranchOptions, after: int, dataset: Dataset
 ) -> Agent:
-    """Who plays on: the recorded and edited actions, and after the last edit the agent."""
+    """Return an agent that plays recorded and edited actions and then asks the chosen agent."""
     until = parent.turns if asked.agent is None else max(asked.edits, default=after)
-    moves = [
+    outputs = [
         AgentOutput(
             asked.edits.get(k, step.action if step.executed else None), reply=step.observation
         )
         for k, step in enumerate(parent.steps[after:until], start=after + 1)
     ]
     if asked.agent is None:
-        return ScriptedAgent(moves, any(s.reward is not None for s in parent.steps[:-1]))
+        return ScriptedAgent(outputs, any(s.reward is not None for s in parent.steps[:-1]))
     model = open_model(asked.model, asked.base_url) if asked.model else None
     golds = {t.id: (t.solution,) for t in dataset.tasks if t.solution is not None}
     agent = open_agent(
         asked.agent, asked.agent_options, model=model, golds=golds, max_turns=asked.max_turns
     )
-    return ScriptedAgent(moves, agent.wants_score, agent) if moves else agent
+    return ScriptedAgent(outputs, agent.wants_score, agent) if outputs else agent
 
 
 class ScriptedAgent:
-    """Plays given moves, whatever comes of them; then lets another agent play, if there is one."""
+    """Plays given actions, whatever they return, then lets another agent continue, if any."""
 
     name: ClassVar[str] = "script"
 
     def __init__(
-        self, moves: Sequence[AgentOutput], wants_score: bool, then: Agent | None = None
+        self,
+        outputs: Sequence[AgentOutput],
+        wants_score: bool,
+        next_agent: Agent | None = None,
     ) -> None:
-        self._remaining, self._next_agent, self.wants_score = list(moves), then, wants_score
-        self.max_turns = then.max_turns if then else None
+        self._remaining, self._next_agent, self.wants_score = list(outputs), next_agent, wants_score
+        self.max_turns = next_agent.max_turns if next_agent else None
 
     def start(self, brief: Brief) -> None:
-        """Nothing is asked of the brief but by the agent that comes after."""
+        """Start the agent that continues."""
         if self._next_agent:
             self._next_agent.start(brief)
 
     def act(self, feedback: Feedback | None) -> AgentOutput | None:
-        """The next move."""
+        """Return the next action."""
         if self._remaining:
             return self._remaining.pop(0)
         return self._next_agent.act(feedback) if self._next_agent else None
 
 
 def _branch_metadata(parent: Trajectory, asked: BranchOptions) -> dict[str, Any]:
-    kept = {k: v for k, v in parent.run.items() if k in ("seed", "version", "tasks_in_dataset")}
+    inherited = {
+        k: v for k, v in parent.run.items() if k in ("seed", "version", "tasks_in_dataset")
+    }
     return {
-        **kept,
+        **inherited,
         "agent": asked.agent or "edited",
         "model": asked.model,
         "max_turns": asked.max_turns,

@@ -1,4 +1,4 @@
-"""Re-executes recorded episodes and compares every observation and reward with the record."""
+"""Executes recorded episodes again and compares every observation and reward with the record."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["ReplayOptions", "ReplayReport", "StepComparison", "compare_step", "r
 
 @dataclass
 class ReplayReport:
-    """What the replay of one file showed."""
+    """The result of replaying one file."""
 
     file: str
     episodes: int = 0
@@ -39,7 +39,11 @@ class ReplayReport:
     notes: list[str] = field(default_factory=list)
 
     def shares(self, stable_only: bool = False) -> dict[str, float | int | None]:
-        """Steps, and the shares with equal observation and equal reward (None: no such step)."""
+        """Return the number of steps and the shares with equal observation and equal reward.
+
+        A share is None if there is no such step. With ``stable_only`` only steps count that have to
+        be equal wherever they are executed.
+        """
         steps = [s for s in self.steps if s.stable or not stable_only]
         scored = [s for s in steps if s.recorded_reward is not None]
         return {
@@ -50,11 +54,12 @@ class ReplayReport:
 
     @property
     def mismatches(self) -> list[StepComparison]:
+        """The steps that differ from their record."""
         return [s for s in self.steps if not s.same]
 
     @property
     def native_mismatches(self) -> list[StepComparison]:
-        """The first differing step of each episode of ours that did not come again."""
+        """The first differing step of each episode that this package recorded."""
         return [s for s in self.mismatches if s.native]
 
 
@@ -67,7 +72,7 @@ def replay_logs(
     options: ReplayOptions,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> list[ReplayReport]:
-    """Replay every log among ``paths``. Raises UsageError for one that cannot be replayed."""
+    """Replay every log in ``paths``. Raises UsageError for a log that cannot be replayed."""
     files = logs.find_logs(paths)
     episodes = {file: list(_episodes(file)) for file in files}
     total = sum(len(e) for e in episodes.values())
@@ -95,7 +100,7 @@ def replay_logs(
 
 
 def _episodes(file: Path) -> Iterator[tuple[Trajectory, list[dict[str, Any]]]]:
-    """Episodes with what a reference file says of each step (an empty dict where nothing)."""
+    """Yield the episodes of a file with the notes on each step that a reference file has."""
     trajectories = logs.load_log(file)
     if trajectories and trajectories[0].run.get("source") == "reference":
         yield from zip(trajectories, logs.load_reference_rows(file), strict=True)
@@ -128,7 +133,8 @@ def _replay_episode(
                 trajectory.task, turn, step.action, step.observation, observation,
                 step.reward, score.value if score else None,
                 note.get("stable", rules.stable(trajectory, turn)),
-                equivalent=rules.same(step.observation, observation), parts=score.parts if score else {},
+                equivalent=rules.same(step.observation, observation),
+                parts=score.parts if score else {},
             ))  # fmt: skip
     return trajectory, [
         _with_cause(check, rules) for check in rules.review_checks(trajectory, checks)
@@ -136,7 +142,7 @@ def _replay_episode(
 
 
 def _unplayable_steps(trajectory: Trajectory, why: str) -> list[StepComparison]:
-    """The steps of an episode that cannot begin here, as for want of its files."""
+    """Return the steps of an episode that cannot begin, for example without its files."""
     return [
         StepComparison(
             trajectory.task, turn, step.action, step.observation, "", step.reward, None, False,
@@ -150,12 +156,14 @@ def _unplayable_steps(trajectory: Trajectory, why: str) -> list[StepComparison]:
 def _replay_native(
     trajectory: Trajectory, env: InterCodeEnv, rules: ReplayRules
 ) -> list[StepComparison]:
-    """Every step of an episode of ours, up to the first that differs: what follows one that does
-    is another episode."""
+    """Compare the steps of an episode that this package recorded, up to the first that differs.
+
+    The steps after it belong to another state.
+    """
     checks: list[StepComparison] = []
     for turn, step in enumerate(trajectory.steps):
         if not step.executed and turn + 1 < trajectory.turns:
-            continue  # a turn without code is scored only where it was the last
+            continue  # a turn without code is scored only if it is the last
         check = compare_step(trajectory, turn, repeat_step(env, step))
         checks.append(_with_cause(check, rules))
         if not check.same:
@@ -168,11 +176,11 @@ def _with_cause(check: StepComparison, rules: ReplayRules) -> StepComparison:
     return check if known else replace(check, cause=rules.cause(check))
 
 
-def compare_step(trajectory: Trajectory, turn: int, came: Step) -> StepComparison:
-    """A step of an episode of ours beside what came when it was executed again."""
+def compare_step(trajectory: Trajectory, turn: int, repeated: Step) -> StepComparison:
+    """Compare a step that this package recorded with its repetition."""
     step = trajectory.steps[turn]
     return StepComparison(
-        trajectory.task, turn, step.action, step.observation, came.observation,
-        step.reward, came.reward, None, episode=trajectory.id, native=True,
-        recorded_hashes=step.hashes, replayed_hashes=came.hashes,
+        trajectory.task, turn, step.action, step.observation, repeated.observation,
+        step.reward, repeated.reward, None, episode=trajectory.id, native=True,
+        recorded_hashes=step.hashes, replayed_hashes=repeated.hashes,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Recorded episodes, executed again: the environment that a record tells of, its steps in it."""
+"""Makes the environment in which an episode was recorded, and executes recorded steps in it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _OTHER_SOURCES = ("authors", "reference")
 
 @dataclass(frozen=True)
 class ReplayOptions:
-    """Where and how to re-execute; None takes what the record says, else the default."""
+    """Where and how to execute recorded episodes.
+
+    None stands for the recorded value, or the default if none is recorded.
+    """
 
     profile: Profile | None = None
     image: str | None = None
@@ -32,60 +35,62 @@ class ReplayOptions:
 
 
 def is_native(trajectory: Trajectory) -> bool:
-    """Whether an episode was recorded by this package."""
+    """Return whether an episode was recorded by this package, not by other software."""
     return trajectory.run.get("source") not in _OTHER_SOURCES
 
 
 def open_recorded_env(trajectory: Trajectory, options: ReplayOptions) -> InterCodeEnv:
-    """An environment like the one in which an episode was recorded.
+    """Make an environment like the one in which an episode was recorded.
 
-    Raises UsageError for a record that does not tell its dataset, SandboxUnavailableError where
-    this machine cannot give its determinism.
+    Raises UsageError for a record that does not name its dataset, SandboxUnavailableError if this
+    machine cannot provide its determinism.
     """
     return make_environment(*environment_settings(trajectory, options))
 
 
 def make_environment(environment: str, dataset: str, settings: Mapping[str, Any]) -> InterCodeEnv:
-    """What ``described`` describes."""
-    made: InterCodeEnv = ENVIRONMENTS.load(environment)(
+    """Make an environment from the result of ``environment_settings``."""
+    env: InterCodeEnv = ENVIRONMENTS.load(environment)(
         load_cached(dataset, environment), **settings
     )
-    return made
+    return env
 
 
 def environment_settings(
     trajectory: Trajectory, options: ReplayOptions
 ) -> tuple[str, str, dict[str, Any]]:
-    """The environment's name, the dataset's and the settings with which an episode was recorded.
+    """Return the environment, the dataset and the settings with which an episode was recorded.
 
-    Raises UsageError for a record that does not tell its dataset.
+    Raises UsageError for a record that does not name its dataset.
     """
-    facts = trajectory.run
+    run = trajectory.run
     rules = replay_rules_for(trajectory)
-    name = rules.dataset(options.dataset or str(facts.get("dataset") or ""))
+    name = rules.dataset(options.dataset or str(run.get("dataset") or ""))
     if not name:
         raise UsageError(f"the record of {trajectory.task} names no dataset: give --dataset")
-    profile = options.profile or facts.get("profile") or "standard"
-    own = is_native(trajectory)
-    reward = facts.get("reward") if own and profile == facts.get("profile") else None
-    settings: dict[str, Any] = {"reward": reward, **(facts.get("env_options") or {})}
-    if not own:
+    profile = options.profile or run.get("profile") or "standard"
+    native = is_native(trajectory)
+    reward = run.get("reward") if native and profile == run.get("profile") else None
+    settings: dict[str, Any] = {"reward": reward, **(run.get("env_options") or {})}
+    if not native:
         settings |= rules.settings(trajectory)
     common = {
         "profile": profile,
-        "image": options.image or facts.get("image"),
-        "network": options.network or (own and facts.get("network")) or "none",
-        "timeout": options.timeout or (own and facts.get("timeout")) or 10.0,
-        "deterministic": facts.get("determinism") or False,
+        "image": options.image or run.get("image"),
+        "network": options.network or (native and run.get("network")) or "none",
+        "timeout": options.timeout or (native and run.get("timeout")) or 10.0,
+        "deterministic": run.get("determinism") or False,
         "hashes": any(step.hashes for step in trajectory.steps),
-        "policy": facts.get("policy") if own else None,
+        "policy": run.get("policy") if native else None,
     }
     return recorded_environment(trajectory), name, {**common, **settings, **options.env_options}
 
 
 class RecordedEnvironments:
-    """Opens the environment of each episode; where ``Rules.reusable`` says so, one that another
-    episode has done with is reset and used again. May be used by several threads."""
+    """Lends the environments of recorded episodes. May be used by several threads.
+
+    An environment is used for several episodes if ``ReplayRules.reusable`` allows it.
+    """
 
     def __init__(self, options: ReplayOptions) -> None:
         self._options = options
@@ -94,44 +99,46 @@ class RecordedEnvironments:
 
     @contextmanager
     def borrow(self, trajectory: Trajectory) -> Iterator[InterCodeEnv]:
-        """The environment of an episode, as long as the block lasts. Raises as ``open_env``."""
-        what = environment_settings(trajectory, self._options)
+        """Yield the environment of an episode. Raises as ``open_recorded_env`` does."""
+        arguments = environment_settings(trajectory, self._options)
         if not replay_rules_for(trajectory).reusable:
-            with make_environment(*what) as env:
+            with make_environment(*arguments) as env:
                 yield env
             return
         with self._lock:
-            waiting = self._idle.setdefault(repr(what), [])
-            env = waiting.pop() if waiting else make_environment(*what)
+            idle = self._idle.setdefault(repr(arguments), [])
+            env = idle.pop() if idle else make_environment(*arguments)
         try:
             yield env
         except BaseException:
             env.close()
             raise
         with self._lock:
-            waiting.append(env)
+            idle.append(env)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            for env in (env for waiting in self._idle.values() for env in waiting):
+            for env in (env for idle in self._idle.values() for env in idle):
                 env.close()
             self._idle.clear()
 
 
 def repeat_step(env: InterCodeEnv, step: Step, action: str | None = None) -> Step:
-    """A recorded step of ours, executed once more, or ``action`` in its place. It is scored where
-    the record has a reward; a turn without code is only scored."""
+    """Execute a step that this package recorded again, or ``action`` in its place.
+
+    The step is scored if the record has a reward. A turn without code is scored only.
+    """
     if not step.executed and action is None:
         return replace(step, reward=None if step.reward is None else env.score().value)
     action = step.action if action is None else action
     observation, _, _, _, info = env.step(action)
     score, parts = info.get("score"), info.get("parts", {})
     if score is None and step.reward is not None:
-        found = env.score()
-        score, parts = found.value, found.parts
+        current = env.score()
+        score, parts = current.value, current.parts
     return Step(
         action, observation, valid=info["valid"], exit_code=info["exit_code"],
         timed_out=info["timed_out"], reward=score, parts=parts, changes=tuple(info["changes"]),

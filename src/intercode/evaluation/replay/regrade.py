@@ -1,5 +1,8 @@
-"""Scores recorded episodes again under another profile or reward: their actions are executed once
-more, no model is asked, and a new run says from what it was made."""
+"""Scores recorded episodes with another profile or reward function.
+
+Their actions are executed again, without a model, and recorded as a new run, which describes its
+source.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ from intercode.evaluation.replay.recorded_environments import (
 from intercode.results.statistics.metrics import is_failed
 
 DIFFERENCES_FILE = "differences.jsonl"
-"""The file of a regraded run that lists every step that came out otherwise."""
+"""The file of a regraded run that lists every step that differs."""
 _SOURCE_KEYS = (
     "profile",
     "scoring",
@@ -42,13 +45,16 @@ _SOURCE_KEYS = (
 _OLD_RUN_KEYS = (
     "source", "file", "attempts", "turns_taken", "started", "config", "versions", "code",
 )  # fmt: skip
-"""What was true of the recorded run only."""
+"""Keys of run.json that do not apply to the new run."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepDifference:
-    """A step, counted from 1, that came out otherwise. Rewards are None where none was given;
-    ``observation`` tells whether the text differs; ``ended`` that the episode was over already."""
+    """A step, counted from 1, that differs from its record.
+
+    A reward is None if the step has none. ``observation`` says whether the observation differs,
+    ``ended`` whether the new episode was over before this step.
+    """
 
     task: str
     epoch: int
@@ -61,7 +67,10 @@ class StepDifference:
 
 @dataclass(frozen=True)
 class RegradeResult:
-    """A new run: its directory, its episodes beside the recorded ones, and what differs."""
+    """A regraded run: its directory, the recorded and the new episodes, and what differs.
+
+    ``skipped`` counts the recorded episodes that were left out.
+    """
 
     out: Path
     before: tuple[Trajectory, ...]
@@ -71,13 +80,13 @@ class RegradeResult:
 
     @property
     def flips(self) -> list[tuple[Trajectory, Trajectory]]:
-        """The episodes whose success changed, of those that could be graded."""
+        """The recorded and new episodes whose success differs, of those that could be graded."""
         pairs = zip(self.before, self.after, strict=True)
         return [(a, b) for a, b in pairs if a.success != b.success and not is_failed(b)]
 
     @property
     def failed(self) -> list[Trajectory]:
-        """The episodes that could not be graded, for want of a gold or a box."""
+        """The new episodes that could not be graded."""
         return [t for t in self.after if is_failed(t)]
 
 
@@ -89,45 +98,47 @@ def regrade(
     reward: str | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> RegradeResult:
-    """Execute and score the episodes of a log once more, and write them as the run ``out``.
+    """Execute and score the episodes of a log again, and write them as the run ``out``.
 
-    ``options`` says under which profile and where, ``reward`` with which function (None: the
-    profile's own). Steps keep what the agent said; observations are those of now. Episodes that
-    ended in an error are left out; one that cannot be graded here becomes an error in the new run.
-    Raises UsageError where ``out`` holds episodes already.
+    ``options`` has the profile and the conditions, ``reward`` the function (None: that of the
+    profile). The new steps have the recorded messages of the agent and the new observations.
+    Episodes that ended in an error are left out. An episode that cannot be graded becomes an error
+    in the new run. Raises UsageError if ``out`` contains episodes already.
     """
     if (out / trajectories.TRAJECTORIES_FILE).exists():
-        raise UsageError(f"{out} holds a run already: choose another --out")
-    everything = logs.load_log(source)
-    before = [t for t in everything if not is_failed(t) and t.steps]
+        raise UsageError(f"{out} contains a run already: give another --out")
+    recorded = logs.load_log(source)
+    before = [t for t in recorded if not is_failed(t) and t.steps]
     if not before:
-        raise UsageError(f"{source} holds no episode that was played to its end")
+        raise UsageError(f"{source} has no episode that was played to its end")
     options = replace(options, env_options={**options.env_options, "reward": reward})
-    facts = _run_metadata(before[0], options, source)
-    trajectories.write_run_metadata(out, facts)
+    metadata = _run_metadata(before[0], options, source)
+    trajectories.write_run_metadata(out, metadata)
     after: list[Trajectory] = []
-    found: list[StepDifference] = []
+    differences: list[StepDifference] = []
     with RecordedEnvironments(options) as envs, ThreadPoolExecutor(options.parallel) as pool:
         graded = pool.map(partial(_regrade_or_error, envs), before)
-        for old, (new, differences) in zip(before, graded, strict=True):
-            after.append(new.replace(run={**_carried_metadata(old.run), **facts}))
+        for old, (new, episode_differences) in zip(before, graded, strict=True):
+            after.append(new.replace(run={**_carried_metadata(old.run), **metadata}))
             trajectories.append_trajectory(out / trajectories.TRAJECTORIES_FILE, after[-1])
-            found += differences
+            differences += episode_differences
             progress(len(after), len(before))
     with (out / DIFFERENCES_FILE).open("w", encoding="utf-8") as file:
-        file.writelines(json.dumps(asdict(d)) + "\n" for d in found)
+        file.writelines(json.dumps(asdict(d)) + "\n" for d in differences)
     return RegradeResult(
-        out, tuple(before), tuple(after), tuple(found), len(everything) - len(before)
+        out, tuple(before), tuple(after), tuple(differences), len(recorded) - len(before)
     )
 
 
 def _run_metadata(episode: Trajectory, options: ReplayOptions, source: Path) -> dict[str, Any]:
-    """What the new run says of itself: the conditions of now, who played then, and from what."""
+    """Return the metadata of the new run: its conditions, the recorded agent, and the source."""
     with open_recorded_env(episode, options) as env:
-        env.reset(seed=episode.seed, options={"task": episode.index})  # some facts need a box
+        env.reset(
+            seed=episode.seed, options={"task": episode.index}
+        )  # some metadata needs a sandbox
         here = env.result_metadata()
     log = source / trajectories.TRAJECTORIES_FILE if source.is_dir() else source
-    made_from = {
+    regraded_from = {
         "run": source.resolve().name,
         "sha256": hashlib.sha256(log.read_bytes()).hexdigest(),
         "source": episode.run.get("source"),
@@ -138,7 +149,7 @@ def _run_metadata(episode: Trajectory, options: ReplayOptions, source: Path) -> 
         **_carried_metadata(episode.run),
         **here,
         "version": intercode.__version__,
-        "regraded_from": made_from,
+        "regraded_from": regraded_from,
         "started": now,
     }
 
@@ -150,10 +161,10 @@ def _carried_metadata(run: Mapping[str, Any]) -> dict[str, Any]:
 def _regrade_or_error(
     envs: RecordedEnvironments, old: Trajectory
 ) -> tuple[Trajectory, list[StepDifference]]:
-    """As ``_again``; an episode that cannot be graded ends in an error."""
+    """Regrade an episode. One that cannot be graded becomes an error."""
     try:
         return _regrade_episode(envs, old)
-    except Exception as e:  # a gold, a box, a file, or a reward function with a fault
+    except Exception as e:  # a fault in a gold, a sandbox, a file or a reward
         if isinstance(e, UsageError) and not isinstance(e, DataError):
             raise
         text = f"{type(e).__name__}: {e}"
@@ -163,7 +174,7 @@ def _regrade_or_error(
 def _regrade_episode(
     envs: RecordedEnvironments, old: Trajectory
 ) -> tuple[Trajectory, list[StepDifference]]:
-    """One episode, executed and scored again, with the steps that came out otherwise."""
+    """Execute and score an episode again. Returns it with the steps that differ."""
     rules = replay_rules_for(old)
     steps: list[Step] = []
     with envs.borrow(old) as env:
@@ -175,22 +186,22 @@ def _regrade_episode(
             last = number == len(old.steps)
             new, over = _regrade_step(env, rules, old, recorded, last)
             steps.append(new)
-    found = [
+    differences = [
         StepDifference(old.task, old.epoch, n, a.reward, b.reward, text)
         for n, (raw, b) in enumerate(zip(old.steps, steps, strict=False), start=1)
         for a in [rules.executed_step(old, raw)]
         if (text := _observation_differs(rules, old, a, b)) or a.reward != b.reward
     ]
-    found += [
+    differences += [
         StepDifference(old.task, old.epoch, n, old.steps[n - 1].reward, None, False, ended=True)
         for n in range(len(steps) + 1, len(old.steps) + 1)
     ]
-    new_ = old.replace(steps=tuple(steps), seconds=None)
-    return new_.replace(end=_end_reason(old, new_)), found
+    regraded = old.replace(steps=tuple(steps), seconds=None)
+    return regraded.replace(end=_end_reason(old, regraded)), differences
 
 
 def _observation_differs(rules: ReplayRules, old: Trajectory, recorded: Step, now: Step) -> bool:
-    """Whether an observation is another one; those of others as their logs would have kept them."""
+    """Return whether an observation differs, for other software after the changes of its logs."""
     if is_native(old):
         return recorded.observation != now.observation
     return not rules.same(
@@ -201,17 +212,19 @@ def _observation_differs(rules: ReplayRules, old: Trajectory, recorded: Step, no
 def _regrade_step(
     env: InterCodeEnv, rules: ReplayRules, old: Trajectory, recorded: Step, last: bool
 ) -> tuple[Step, bool]:
-    """A recorded step as it comes out now, and whether the episode is over. It is scored where the
-    record has a reward, and at the end of an episode."""
+    """Execute a recorded step again. Returns the new step and whether the episode is over.
+
+    It is scored where the record has a reward, and at the end of the episode.
+    """
     step = rules.executed_step(old, recorded)
     scored = step.reward is not None or (last and old.steps[-1].reward is not None)
     if not step.executed:
-        # others recorded 0 for a turn without code, and never scored it
+        # other software records 0 for a turn without code, and does not score it
         score = env.score() if scored and is_native(old) else None
         value = step.reward if score is None else score.value
         return replace(step, reward=value, parts={} if score is None else score.parts), False
     if step.action.split(None, 1)[:1] == [SUBMIT] and not is_native(old) and not env.expects_answer:
-        # the authors' loops go on after a submit, and their logs tell the last observation again
+        # the authors' loops continue after a submit, and log the last observation again
         return _with_score(replace(step, observation=env.last_observation), env.score()), False
     if not is_native(old) and env.profile == "original":
         observation, score = rules.play_and_score(env, step)
@@ -237,5 +250,5 @@ def _with_score(step: Step, score: Score | None) -> Step:
 
 
 def _end_reason(old: Trajectory, new: Trajectory) -> EndReason:
-    """Why the episode ended, as it was recorded, unless it was for a success that is none now."""
+    """Return why the episode ended: as recorded, unless for a success that is no longer one."""
     return "agent_stopped" if old.end == "solved" and not new.success else old.end

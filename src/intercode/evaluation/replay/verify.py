@@ -1,4 +1,4 @@
-"""Verifies a bundle: its digests, its conditions, and by re-execution what its episodes say."""
+"""Verifies a bundle: checks its digests and conditions, and executes its episodes again."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from intercode.results.export.bundle.bundle import Bundle, read_bundle
 from intercode.results.export.bundle.receipt import Receipt, receipt_path
 
 DEFAULT_SAMPLE = 20
-"""Episodes that are re-executed where nobody says how many."""
+"""How many episodes are executed again by default."""
 _REQUIRED_CONDITIONS = ("dataset_hash", "scoring")
-"""Conditions without which re-execution shows nothing."""
+"""Conditions that have to be equal. Otherwise the execution shows nothing."""
 _NOTED_CONDITIONS = ("image_digest", "arch", "tier")
-"""Conditions in which a difference may explain others."""
+"""Conditions that may explain other differences."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the verification of a bundle has shown.
+    """The result of verifying a bundle.
 
-    ``notes`` are conditions in which this machine differs. ``first`` is the first step that did not
-    come again, None where every one did.
+    ``notes`` name conditions that differ on this machine. ``first_mismatch`` is the first step that
+    differs from its record, or None.
     """
 
     bundle: Bundle
@@ -58,23 +58,24 @@ def verify(
     seed: int | None = None,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Verdict:
-    """Check a bundle and re-execute ``sample`` of its episodes (None: all).
+    """Check a bundle and execute ``sample`` of its episodes again (None: all).
 
-    Which ones is drawn here, from ``seed``, so that whoever made the bundle cannot know them.
-    Raises DataError for a bundle that was changed or was made on another version of the dataset or
-    of the scoring, UsageError for one that asks for more than a record may (see trust.py).
+    The sample is random, so that the creator of the bundle cannot know it; ``seed`` repeats it.
+    Raises DataError for a bundle that was changed or has another version of the dataset or of the
+    scoring. Raises UsageError for a bundle with settings that a record may not choose (see
+    record_safety.py).
     """
     bundle = read_bundle(path)
     seed = secrets.randbelow(1 << 32) if seed is None else seed
-    good = [t for t in bundle.episodes if t.end != "error" and t.error is None]
-    if not good:
-        raise DataError(f"{path} holds no episode that was played to its end")
-    chosen = _choose_sample(good, sample, seed)
+    finished = [t for t in bundle.episodes if t.end != "error" and t.error is None]
+    if not finished:
+        raise DataError(f"{path} has no episode that was played to its end")
+    chosen = _choose_sample(finished, sample, seed)
     for episode in chosen:
         reject_unsafe_record(episode.run, options)
     notes = _differing_conditions(chosen[0], options)
-    with tempfile.TemporaryDirectory(prefix="intercode-verify-") as home:
-        run = Path(home) / (path.name.removesuffix(".tar.gz") or "bundle")
+    with tempfile.TemporaryDirectory(prefix="intercode-verify-") as directory:
+        run = Path(directory) / (path.name.removesuffix(".tar.gz") or "bundle")
         trajectories.write_run_metadata(run, bundle.metadata)
         for episode in chosen:
             trajectories.append_trajectory(run / trajectories.TRAJECTORIES_FILE, episode)
@@ -84,7 +85,7 @@ def verify(
 
 
 def write_receipt(verdict: Verdict) -> Path:
-    """Write beside the bundle what was shown, for the leaderboard; and return the file."""
+    """Write the result beside the bundle, for the leaderboard. Returns the file."""
     report, bundle = verdict.report, verdict.bundle
     first = verdict.first_mismatch
     receipt = Receipt(
@@ -108,25 +109,27 @@ def write_receipt(verdict: Verdict) -> Path:
 def _choose_sample(
     episodes: Sequence[Trajectory], sample: int | None, seed: int
 ) -> list[Trajectory]:
-    """A sample in the order of the record."""
+    """Return a sample in the order of the record."""
     if sample is None or sample >= len(episodes):
         return list(episodes)
-    places = random.Random(seed).sample(range(len(episodes)), sample)
-    return [episodes[i] for i in sorted(places)]
+    positions = random.Random(seed).sample(range(len(episodes)), sample)
+    return [episodes[i] for i in sorted(positions)]
 
 
 def _differing_conditions(episode: Trajectory, options: ReplayOptions) -> tuple[str, ...]:
-    """Where the conditions here are not those of the record, in words."""
+    """Describe the conditions that differ from the record. Raises DataError for required ones."""
     recorded: Mapping[str, Any] = episode.run
     with open_recorded_env(episode, options) as env:
-        env.reset(seed=episode.seed, options={"task": episode.index})  # some facts need a box
+        env.reset(
+            seed=episode.seed, options={"task": episode.index}
+        )  # some metadata needs a sandbox
         here = env.result_metadata()
         task = env.task.id
     for name in _REQUIRED_CONDITIONS:
         if recorded.get(name) != here.get(name):
             raise DataError(
                 f"the bundle was made with {name} {recorded.get(name)!r}, and here it is "
-                f"{here.get(name)!r}: what it says cannot be verified with this version"
+                f"{here.get(name)!r}: it cannot be verified with this version"
             )
     if task != episode.task:
         raise DataError(f"position {episode.index} is the task {task}, not {episode.task}")
