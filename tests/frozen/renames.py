@@ -1,0 +1,89 @@
+"""Tables of names that a version renamed on purpose, and functions that apply them.
+
+Keys of the tables are names of the recorded version, values are names of the new one. Empty the
+tables when a new recording replaces the old one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from subprocess import CompletedProcess
+from typing import Any
+
+FLAGS = {
+    "--again": ("image build", "--force"),
+    "--even-if": ("compare", "--allow-mismatch"),
+    "--bare": ("export", "--messages-only"),
+    "--no-keep": ("check", "--no-gold-cache"),
+    "--against": ("check", "--baseline"),
+    "--idle": ("serve", "--idle-timeout"),
+    "--diffs": ("eval", "--record-diffs"),
+}
+"""Old flag -> a verb that has it, and the new flag."""
+SETTINGS = {"pay": "reward_mode", "reuse": "recycle", "apart": "separate_stderr"}
+"""Settings of environments."""
+METHODS = {"facts": "result_metadata"}
+"""Public methods of environments."""
+KEYS = {
+    **SETTINGS, "agent_facts": "agent_metadata", "model_facts": "model_metadata",
+    "boxes": "sandboxes", "diffs": "record_diffs", "cached_golds": "use_gold_cache",
+    "cut": "omitted_bytes",
+    "gold_cache": "golds",  # as the recording of 0.1.0 names it
+}  # fmt: skip
+"""Keys of records and of JSON output."""
+VALUES: dict[str, dict[str, str]] = {
+    "reward_mode": {"end": "final", "every-turn": "per-turn", "difference": "delta"},
+    "sandboxes": {"renewed": "recycled"},
+    "golds": {"cached where proven": "cached"},
+    "actor": {"person": "human"},
+}
+"""New key -> old value -> new value."""
+TEXTS: list[tuple[str, str]] = [(r"^person$", "human")]
+"""Regular expressions over all other exact texts, and what replaces a match."""
+
+
+class Vocabulary:
+    """The names of the version under test, read from its help and its error messages.
+
+    ``call`` runs ``intercode`` with the given words.
+    """
+
+    def __init__(self, call: Callable[..., CompletedProcess[str]]) -> None:
+        self.flags = {
+            old: new if new in call(*verb.split(), "--help").stdout else old
+            for old, (verb, new) in FLAGS.items()
+        }
+        wrong = ("--env-option", "nosuch=1", "--dry-run")
+        refusal = call("eval", "starter", "--agent", "gold", *wrong).stderr  # lists the settings
+        self.settings = {o: n if n in refusal else o for o, n in SETTINGS.items()}
+
+    def translate(self, word: str) -> str:
+        """Return a word of a command line, written with old names, in the version's names."""
+        setting, equals, value = word.partition("=")
+        if not equals:
+            return self.flags.get(word, word)
+        name = self.settings.get(setting, setting)
+        if name != setting:
+            value = VALUES.get(name, {}).get(value, value)
+        return f"{name}={value}"
+
+
+def rename(value: Any, key: str = "") -> Any:
+    """Return JSON with new names of keys and values. ``key`` is the new name of its own key."""
+    if isinstance(value, dict):
+        names = {old: KEYS.get(old, old) for old in value}
+        return {names[old]: rename(v, names[old]) for old, v in value.items()}
+    if isinstance(value, list):
+        return [rename(v, key) for v in value]
+    if isinstance(value, str):
+        value = VALUES.get(key, {}).get(value, value)
+        for pattern, replacement in TEXTS:
+            value = re.sub(pattern, replacement, value)
+    return value
+
+
+def rename_label(label: str) -> str:
+    """Return a label whose last word may be a renamed key."""
+    head, space, last = label.rpartition(" ")
+    return f"{head}{space}{KEYS.get(last, last)}"
