@@ -8,10 +8,10 @@ Code is the action, execution feedback is the observation::
     query, info = env.reset(seed=1)
     observation, reward, terminated, truncated, info = env.step("ls")
 
-Importing this package registers ``intercode/Bash-v1`` with Gymnasium and does nothing else.
-``intercode.make_vec("bash", num_envs=64)`` steps many side by side;
-``intercode.Pool`` keeps hundreds of episodes for a trainer;
-``intercode.load_run(directory)`` reads what an evaluation has left.
+Importing this package registers ``intercode/Bash-v1`` and the like with Gymnasium, and does nothing
+else. ``intercode.make_vec("bash", num_envs=64)`` steps many environments in parallel,
+``intercode.Pool`` keeps hundreds of episodes live for a trainer, and
+``intercode.load_run(directory)`` reads the results of an evaluation.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ register()
 
 
 def __getattr__(name: str) -> Any:
-    """What is imported when it is first asked for."""
+    """Import a public name on first use."""
     if name in _LAZY_IMPORTS:
         return getattr(import_module(_LAZY_IMPORTS[name]), name)
     raise AttributeError(f"module 'intercode' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""``python -m intercode``: the same as the command ``intercode``."""
+"""Runs the command ``intercode`` as ``python -m intercode``."""
 
 import sys
 

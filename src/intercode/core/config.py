@@ -1,4 +1,4 @@
-"""What an evaluation is asked to do: from a TOML file, from ``key=value``, or both."""
+"""The configuration of an evaluation, from a TOML file, from ``key=value`` pairs, or both."""
 
 from __future__ import annotations
 
@@ -17,23 +17,26 @@ from intercode.core.types import Network, Profile
 
 @dataclass(frozen=True, slots=True)
 class EvalConfig:
-    """One evaluation: a dataset, an agent, and the conditions.
+    """The configuration of an evaluation.
 
-    ``tasks`` are ids or positions, none meaning all; ``limit`` takes the first so many of them, and
-    each is played ``epochs`` times. ``seed``: see ``Plan.seed`` for what an episode makes of it.
-    ``shuffle``: the order of play is drawn from the seed; no result depends on it.
-    ``max_turns`` None leaves the agent's own bound. ``timeout`` is in seconds per action.
-    ``max_tokens``, ``max_cost`` (US dollars) and ``max_seconds`` bound the run, those
-    ``_per_episode`` each episode. ``fail_on_error``: how many episodes may end in an error, as a
-    number or a share (``"10%"``), before the run stops.
-    ``out`` None means a directory under ``runs`` (see evaluation/evaluate/plan.py). ``image``, ``reward``: None
-    for the dataset's and the environment's own. ``deterministic``: true, or settings of
-    sandbox/determinism.py; ``clock`` is one of them. ``hashes``: every step tells its hashes,
-    also where it is not deterministic. ``diffs``: every step keeps how it changed files, which
-    changes no result. ``policy``: rules over actions (envs/policy), or their file.
-    ``env_options``: settings of one environment's own, such as BashEnv's ``session``.
-    ``runner``: where environments are, ``local`` or ``ray`` with the ``address`` of a cluster (see
-    runner/ray); no result depends on it.
+    ``tasks``: ids or positions (empty: all tasks). ``limit``: play only the first so many of them.
+    ``epochs``: how often each task is played. ``seed``: from which episodes derive their seeds.
+    ``shuffle``: play in random order, drawn from the seed. No result depends on it.
+    ``max_turns`` None: the agent's own limit. ``timeout``: seconds for each action.
+
+    ``max_tokens``, ``max_cost`` (US dollars) and ``max_seconds`` limit the run, and those with
+    ``_per_episode`` each episode. ``fail_on_error``: the number of episodes that may fail before
+    the run stops, also as a share such as ``"10%"``.
+
+    ``out`` None: a new directory below ``runs``. ``image``, ``reward`` None: those of the dataset
+    and the environment. ``deterministic``: true, or settings of sandbox/determinism.py, of which
+    ``clock`` is one. ``hashes``: record hashes of each step even if it is not deterministic.
+    ``record_diffs``: record how each step changed files. No result depends on it. ``policy``:
+    rules over actions, or a file of them (see docs/policies.md). ``env_options``: settings of
+    this kind of environment only, such as ``session`` of BashEnv.
+
+    ``runner``: where environments run, ``local``, or ``ray`` with the ``address`` of a cluster. No
+    result depends on it.
     """
 
     dataset: str
@@ -74,7 +77,7 @@ class EvalConfig:
 
     @property
     def determinism(self) -> bool | Mapping[str, Any]:
-        """What an environment is to be given as ``deterministic``."""
+        """The setting ``deterministic`` of the environment, with ``clock``."""
         if self.clock is None:
             return self.deterministic
         given = self.deterministic if isinstance(self.deterministic, Mapping) else {}
@@ -85,13 +88,14 @@ _VALUE_TYPES: dict[str, tuple[type, ...]] = {
     "max_turns": (int,), "parallel": (int,), "limit": (int,), "seed": (int,),
     "tasks": (list, tuple, str), "out": (str, Path), "timeout": (int, float),
     "env_options": (dict,), "agent_options": (dict,), "model_options": (dict,),
-    "deterministic": (bool, dict), "hashes": (bool,), "record_diffs": (bool,), "policy": (str, dict),
+    "deterministic": (bool, dict), "hashes": (bool,), "record_diffs": (bool,),
+    "policy": (str, dict),
     "epochs": (int,), "shuffle": (bool,),
     "max_tokens_per_episode": (int,), "max_cost_per_episode": (int, float),
     "max_seconds_per_episode": (int, float), "max_tokens": (int,), "max_cost": (int, float),
     "max_seconds": (int, float), "fail_on_error": (int, str),
 }  # fmt: skip
-"""What a setting may be where it is no text."""
+"""The types of settings that are not strings."""
 
 _POSITIVE_INTEGERS = (
     "max_turns",
@@ -108,10 +112,10 @@ _POSITIVE_NUMBERS = {
 
 
 def make_config(values: Mapping[str, Any], source: str = "the settings") -> EvalConfig:
-    """The configuration that ``values`` give; ``where`` names their source in messages.
+    """Return the configuration with these values. ``source``: where they come from, for messages.
 
-    Raises UnknownNameError for a key that does not exist, ConfigError for a value of the wrong
-    form or a missing dataset or agent.
+    Raises UnknownNameError for an unknown key, and ConfigError for an invalid value or if the
+    dataset or the agent is missing.
     """
     known = [f.name for f in fields(EvalConfig)]
     for key, value in values.items():
@@ -120,49 +124,50 @@ def make_config(values: Mapping[str, Any], source: str = "the settings") -> Eval
         kinds = _VALUE_TYPES.get(key, (str,))
         if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
             wanted = " or ".join(k.__name__ for k in kinds)
-            raise ConfigError(f"{source}: {key} = {value!r} is no {wanted}")
+            raise ConfigError(f"{source}: {key} = {value!r} is not of the type {wanted}")
     for key in _POSITIVE_INTEGERS:
         if values.get(key, 1) < 1:
-            raise ConfigError(f"{source}: {key} = {values[key]} has to be at least 1")
+            raise ConfigError(f"{source}: {key} = {values[key]} must be at least 1")
     for key, unit in _POSITIVE_NUMBERS.items():
         if not 0 < values.get(key, 1) < float("inf"):
-            raise ConfigError(f"{source}: {key} = {values[key]} {unit} has to be greater than 0")
+            raise ConfigError(f"{source}: {key} = {values[key]} {unit} must be greater than 0")
     for key in ("dataset", "agent"):
         if not values.get(key):
             raise ConfigError(f"no {key} is given; name one, such as {_EXAMPLES[key]}")
-    settled = dict(values)
+    settings = dict(values)
     tasks = values.get("tasks", ())
-    settled["tasks"] = tuple(
+    settings["tasks"] = tuple(
         read_task_list(Path(tasks)) if isinstance(tasks, str) else map(str, tasks)
     )
     max_failed_episodes(values.get("fail_on_error"), 1)
     if "out" in values:
-        settled["out"] = Path(values["out"])
-    return EvalConfig(**settled)
+        settings["out"] = Path(values["out"])
+    return EvalConfig(**settings)
 
 
 _EXAMPLES = {"dataset": "starter", "agent": "--agent try-again"}
 
 
 def read_task_list(path: Path) -> list[str]:
-    """The tasks that a file names, one id or position a line; what follows a ``#`` is a remark.
+    """Return the tasks that a file lists, one id or position on each line. ``#`` begins a comment.
 
-    Raises ConfigError for a file that cannot be read or names none.
+    Raises ConfigError for a file that cannot be read or lists no task.
     """
     try:
         lines = path.expanduser().read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as e:
-        raise ConfigError(f"tasks = {str(path)!r} is no file that can be read: {e}") from e
+        raise ConfigError(f"tasks = {str(path)!r} cannot be read: {e}") from e
     names = [name for line in lines if (name := re.sub(r"(^|\s)#.*", "", line).strip())]
     if not names:
-        raise ConfigError(f"tasks: {path} names no task; write one id or position a line")
+        raise ConfigError(f"tasks: {path} lists no task; write one id or position on each line")
     return names
 
 
 def max_failed_episodes(setting: int | str | None, episodes: int) -> int | None:
-    """How many of so many episodes may end in an error; None: any number.
+    """Return how many of ``episodes`` may end in an error, or None without a limit.
 
-    ``setting`` is a number, or a share of all episodes such as ``10%``. Raises ConfigError.
+    ``setting`` is a number, or a share of the episodes such as ``10%``. Raises ConfigError for any
+    other value.
     """
     if setting is None:
         return None
@@ -179,11 +184,11 @@ def max_failed_episodes(setting: int | str | None, episodes: int) -> int | None:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The settings in a TOML file. Raises ConfigError that names the file and the place."""
+    """Return the settings in a TOML file. Raises ConfigError with the file and the position."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as e:
-        raise ConfigError(f"{path}: no TOML: {e}") from e
+        raise ConfigError(f"{path} is not TOML: {e}") from e
     except UnicodeDecodeError as e:
         raise ConfigError(f"{path} is not UTF-8 text: {e.reason} at byte {e.start}") from e
     except OSError as e:
@@ -191,14 +196,14 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def parse_key_values(pairs: Sequence[str]) -> dict[str, Any]:
-    """``key=value`` texts as a dictionary; a value that is JSON is taken as such.
+    """Return ``key=value`` texts as a dictionary, with values parsed as JSON where possible.
 
     Raises ConfigError for a text without ``=``.
     """
     out: dict[str, Any] = {}
     for pair in pairs:
-        key, mark, text = pair.partition("=")
-        if not mark or not key:
+        key, equals, text = pair.partition("=")
+        if not equals or not key:
             raise ConfigError(f"{pair!r} is not of the form key=value")
         try:
             out[key] = json.loads(text)

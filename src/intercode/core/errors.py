@@ -1,35 +1,35 @@
-"""Every error this package raises on purpose, drawn as a tree.
+"""The errors that this package raises deliberately, as a tree.
 
     InterCodeError
-    ├── UsageError               the caller asked for something that cannot be; nothing was lost
-    │   ├── UnknownNameError     a name that is not registered; the message gives the nearest one
-    │   ├── ConfigError          a setting that does not exist or has the wrong form
-    │   └── DataError            a file that cannot be read as what it should be
+    ├── UsageError               the caller asked for something impossible; nothing was changed
+    │   ├── UnknownNameError     a name that is not registered; the message suggests the nearest one
+    │   ├── ConfigError          a setting that does not exist or has an invalid value
+    │   └── DataError            a file that cannot be read or has the wrong format
     ├── EnvironmentStateError    step before reset, step after the end, use after close
-    ├── BudgetError              a limit on tokens, cost or time is reached: no failure, an end
-    ├── TooManyErrorsError       a run stopped because more episodes failed than it was allowed
-    ├── GoldError                a task's own solution cannot be run: a fault of the dataset
-    └── InfrastructureError      the box, not the command, failed; the runner retries these
+    ├── BudgetError              a limit on tokens, cost or time was reached: an end, not a failure
+    ├── TooManyErrorsError       a run stopped because more episodes failed than allowed
+    ├── GoldError                the gold of a task cannot run: an error in the dataset
+    └── InfrastructureError      the sandbox failed, not the command; evaluations retry these
         ├── SandboxError         a sandbox could not be created or driven
-        │   ├── SandboxUnavailableError   this machine cannot give what was asked
-        │   └── SandboxLostError          a live sandbox went away
-        ├── DatabaseLostError    a database server or a connection to it went away
-        └── ModelError           an endpoint gave no usable answer after the retries allowed
-            ├── ModelRefusedError         the endpoint said no for good (bad key, unknown model)
-            └── ModelUnavailableError     time-outs, 429 or 5xx until patience ran out
+        │   ├── SandboxUnavailableError   this machine cannot provide the requested sandbox
+        │   └── SandboxLostError          a running sandbox was lost
+        ├── DatabaseLostError    a database server or the connection to it was lost
+        └── ModelError           an endpoint gave no usable answer after all retries
+            ├── ModelRefusedError         the endpoint refused permanently (bad key, unknown model)
+            └── ModelUnavailableError     time-outs, 429 or 5xx until the last retry
 
-A command that fails inside a sandbox is no error: it is an observation.
+A command that fails in a sandbox is not an error but an observation.
 """
 
 from __future__ import annotations
 
 
 class InterCodeError(Exception):
-    """Base of every error raised on purpose by this package."""
+    """Base class of every error that this package raises deliberately."""
 
 
 class UsageError(InterCodeError, ValueError):
-    """The caller asked for something that cannot be."""
+    """The caller asked for something impossible."""
 
 
 class UnknownNameError(UsageError):
@@ -37,22 +37,22 @@ class UnknownNameError(UsageError):
 
 
 class ConfigError(UsageError):
-    """A setting that does not exist or has the wrong form."""
+    """A setting that does not exist or has an invalid value."""
 
 
 class DataError(UsageError):
-    """A file that cannot be read as what it should be."""
+    """A file that cannot be read or has the wrong format."""
 
 
 class EnvironmentStateError(InterCodeError, RuntimeError):
-    """An environment was used out of order."""
+    """A method of an environment was called in the wrong state."""
 
 
 class BudgetError(InterCodeError):
-    """A limit on tokens, cost or time is reached; nothing more was spent.
+    """A limit on tokens, cost or time was reached, and nothing more was spent.
 
-    ``whole``: the limit is the run's. The episode that meets it then has no result, and is played
-    again when the run goes on; at a limit of its own, an episode ends and is scored as it stands.
+    ``run_limit``: the limit is that of the run. The episode then has no result, and is played again
+    when the run resumes. At its own limit, an episode ends, and its state is scored.
     """
 
     def __init__(self, message: str, run_limit: bool = False) -> None:
@@ -61,31 +61,31 @@ class BudgetError(InterCodeError):
 
 
 class TooManyErrorsError(InterCodeError):
-    """More episodes of a run ended in an error than was allowed; the finished ones are on disk."""
+    """More episodes of a run failed than allowed. The finished episodes are on disk."""
 
 
 class GoldError(InterCodeError):
-    """A task's own solution cannot be run."""
+    """The gold of a task cannot run."""
 
 
 class InfrastructureError(InterCodeError, RuntimeError):
-    """The box failed, not what ran in it."""
+    """The sandbox failed, not the code that ran in it."""
 
 
 class SandboxError(InfrastructureError):
-    """A sandbox could not be created or driven."""
+    """A sandbox could not be created or controlled."""
 
 
 class SandboxUnavailableError(SandboxError):
-    """This machine cannot give the sandbox that was asked for."""
+    """This machine cannot provide the requested sandbox."""
 
 
 class SandboxLostError(SandboxError):
-    """A live sandbox went away."""
+    """A running sandbox was lost."""
 
 
 class DatabaseLostError(InfrastructureError):
-    """A database server, or a connection to it, went away."""
+    """A database server or the connection to it was lost."""
 
 
 class ModelError(InfrastructureError):
@@ -93,10 +93,10 @@ class ModelError(InfrastructureError):
 
 
 class ModelRefusedError(ModelError):
-    """A model endpoint refused for good: retrying cannot help.
+    """A model endpoint refused permanently, so that a retry cannot help.
 
-    ``whole``: it would refuse any request (a bad key, an unknown model); otherwise it is this
-    conversation that it does not take (a content filter, say).
+    ``affects_all_requests``: it would refuse every request, for example because of an invalid key.
+    False: it refuses this conversation only, for example because of a content filter.
     """
 
     def __init__(self, message: str, affects_all_requests: bool = True) -> None:
@@ -105,4 +105,4 @@ class ModelRefusedError(ModelError):
 
 
 class ModelUnavailableError(ModelError):
-    """A model endpoint could not be reached, or kept failing."""
+    """A model endpoint could not be reached, or failed repeatedly."""

@@ -1,4 +1,4 @@
-"""Where this package keeps files, and the id that owns what sandboxes use."""
+"""The directories in which this package keeps files, and the user id of sandboxes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import os
 from pathlib import Path
 
 ROOT_SANDBOX_UID = 60600
-"""The id that root's sandboxes drop to: in a range that Debian and systemd leave free."""
+"""The user id of sandboxes that root starts, in a range that Debian and systemd leave free."""
 
 
 def cache_root() -> Path:
-    """Where unpacked images and fetched data are kept; made if it is absent.
+    """Return the directory of unpacked images and fetched data, and create it if it is absent.
 
-    ``INTERCODE_CACHE``, else ``/var/cache/intercode`` for root (the id that its sandboxes drop to
-    must reach it), else ``$XDG_CACHE_HOME/intercode`` or ``~/.cache/intercode``.
+    It is ``INTERCODE_CACHE``, else ``/var/cache/intercode`` for root, whose sandboxes must be able
+    to read it, else ``$XDG_CACHE_HOME/intercode`` or ``~/.cache/intercode``.
     """
     if chosen := os.environ.get("INTERCODE_CACHE"):
         path = Path(chosen).absolute()
@@ -27,9 +27,9 @@ def cache_root() -> Path:
 
 
 def state_root() -> Path:
-    """Where is kept what a person did: histories, sessions to be gone on with; made if absent.
+    """Return the directory of command histories and unfinished play sessions, and create it.
 
-    ``INTERCODE_STATE``, else ``$XDG_STATE_HOME/intercode`` or ``~/.local/state/intercode``.
+    It is ``INTERCODE_STATE``, else ``$XDG_STATE_HOME/intercode`` or ``~/.local/state/intercode``.
     """
     if chosen := os.environ.get("INTERCODE_STATE"):
         path = Path(chosen).absolute()
@@ -41,6 +41,6 @@ def state_root() -> Path:
 
 
 def sandbox_uid() -> int:
-    """The user and group id that owns a sandbox's files on this machine."""
+    """Return the user and group id that owns the files of sandboxes on this machine."""
     uid = os.geteuid()
     return uid if uid != 0 else int(os.environ.get("INTERCODE_SANDBOX_UID", ROOT_SANDBOX_UID))

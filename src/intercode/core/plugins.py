@@ -1,8 +1,8 @@
-"""What other installed packages add, by the entry points that they declare.
+"""Finds what other installed packages add with entry points.
 
-A package names its things under ``[project.entry-points."intercode.GROUP"]``, where GROUP is one of
-environments, datasets, agents, rewards and sandboxes. Looking is done once, when a name is asked
-for that is none of ours; nothing of a plugin is imported before one of its names is used.
+A package declares names under ``[project.entry-points."intercode.GROUP"]``, where GROUP is
+environments, datasets, agents, rewards or sandboxes. The search runs once, when a name is requested
+that is not built in. A plugin is imported when one of its names is used.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from functools import cache
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """A name that an installed package gives, what it stands for, and the package with its
-    version."""
+    """A name that an installed package adds. ``origin``: the package and its version."""
 
     name: str
     reference: str
@@ -23,12 +22,14 @@ class Plugin:
 
 @cache
 def find_plugins(group: str) -> tuple[Plugin, ...]:
-    """The plugins of a group, by name. Where two packages give one name, both are there, and the
-    first by the package's name counts."""
-    from importlib.metadata import entry_points  # only here: the package is to be imported fast
+    """Return the plugins of a group, sorted by name.
 
-    found = []
+    If two packages add the same name, both are returned, and the first by package name is used.
+    """
+    from importlib.metadata import entry_points  # slow to import
+
+    plugins = []
     for entry in entry_points(group=group):
         origin = f"{entry.dist.name} {entry.dist.version}" if entry.dist else "an unnamed package"
-        found.append(Plugin(entry.name, entry.value.partition("[")[0].strip(), origin))
-    return tuple(sorted(found, key=lambda p: (p.name, p.origin)))
+        plugins.append(Plugin(entry.name, entry.value.partition("[")[0].strip(), origin))
+    return tuple(sorted(plugins, key=lambda p: (p.name, p.origin)))

@@ -1,4 +1,4 @@
-"""Python code as a tree."""
+"""Parses Python code, from any number of threads."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _parse_lock = threading.Lock()
 
 
 def parse_python(code: str) -> ast.Module:
-    """As ``ast.parse``, which several threads may not use at once: some releases of Python 3.11
-    count how deep a tree is for all of them together, and fail with SystemError.
+    """Call ``ast.parse`` in one thread at a time.
 
-    Raises SyntaxError, ValueError (a NUL byte), MemoryError and RecursionError as it does.
+    Some releases of Python 3.11 share the counter of the tree's depth between threads, and fail
+    with SystemError. Raises SyntaxError, ValueError (a NUL byte), MemoryError and RecursionError.
     """
     with _parse_lock:
         return ast.parse(code)

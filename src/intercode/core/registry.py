@@ -1,4 +1,4 @@
-"""Names for things that are loaded when they are first used, with the near name on a typo."""
+"""Registries of names whose objects are loaded on first use, with suggestions for typos."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import importlib.util
 import sys
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,35 +18,37 @@ from intercode.core.errors import UnknownNameError, UsageError
 from intercode.core.plugins import Plugin
 
 MAX_NAMES_LISTED, NAMES_SHOWN = 40, 10
-"""Of more names than the first only so many are told in a message."""
+"""A message lists all known names up to the first number, else as many as the second."""
 OWN_DISTRIBUTION = "intercode-gym"
-"""Where our own names come from."""
-_file_import_lock = threading.RLock()  # held while a file is made a module
+"""The distribution that this package belongs to."""
+_file_import_lock = threading.RLock()
 
 
 def unknown_name_error(kind: str, name: str, known: list[str]) -> UnknownNameError:
-    """The error for a name that is not among ``known``, with the nearest one if there is any."""
-    told = sorted(known)
-    if len(told) > MAX_NAMES_LISTED:
-        told = [*told[:NAMES_SHOWN], f"and {len(told) - NAMES_SHOWN} more"]
+    """Return the error for a name that is not in ``known``, with a suggestion if there is one."""
+    listed = sorted(known)
+    if len(listed) > MAX_NAMES_LISTED:
+        listed = [*listed[:NAMES_SHOWN], f"and {len(listed) - NAMES_SHOWN} more"]
     return UnknownNameError(
-        f"unknown {kind} {name!r}; {suggest_name(name, known)}known: {', '.join(told)}"
+        f"unknown {kind} {name!r}; {suggest_name(name, known)}known: {', '.join(listed)}"
     )
 
 
 def suggest_name(name: str, known: Iterable[str], cutoff: float = 0.5) -> str:
-    """Words that ask for the nearest of the known names, with a blank behind; empty where none is.
+    """Return a question with the nearest of the known names and a blank, or an empty string.
 
-    ``cutoff``: how alike it has to be, as in ``difflib.get_close_matches``."""
+    ``cutoff``: the least similarity, as in ``difflib.get_close_matches``.
+    """
     found = difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)
     return f"did you mean {found[0]!r}? " if found else ""
 
 
 def load_object(reference: str) -> Any:
-    """Import ``package.module:attribute``, where the working directory counts as importable, or
-    take ``path/to/file.py:attribute`` from a file that is in no package.
+    """Load the object of a reference.
 
-    Raises UsageError with the part that failed.
+    ``package.module:attribute`` is imported, also from the working directory.
+    ``path/to/file.py:attribute`` is loaded from a file outside of any package. Raises UsageError
+    with the part that failed.
     """
     module_name, _, attribute = reference.rpartition(":")
     if not module_name or not attribute:
@@ -64,14 +65,16 @@ def load_object(reference: str) -> Any:
 
 
 def is_file_reference(reference: str) -> bool:
-    """Whether a reference is one into a file, ``path/to/file.py:attribute``."""
+    """Return whether a reference has the form ``path/to/file.py:attribute``."""
     return reference.rpartition(":")[0].endswith(".py")
 
 
 def portable_reference(reference: str) -> str:
-    """A reference as a result names it: for one into a file its folder, the file, the name and the
-    start of the file's SHA-256, which are the same wherever it lies. Raises UsageError for a file
-    that cannot be read."""
+    """Return a reference as results record it, independent of where its file lies.
+
+    For a file, that is its folder, its name, the attribute, and the first digits of the file's
+    SHA-256. Raises UsageError for a file that cannot be read.
+    """
     if not is_file_reference(reference):
         return reference
     path, _, attribute = reference.rpartition(":")
@@ -87,9 +90,9 @@ def _file_digest(path: Path) -> str:
 
 
 def _import_module(name: str, reference: str) -> ModuleType:
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    directory = str(Path.cwd())
+    if directory not in sys.path:
+        sys.path.insert(0, directory)
     try:
         return importlib.import_module(name)
     except ImportError as e:
@@ -97,7 +100,7 @@ def _import_module(name: str, reference: str) -> ModuleType:
 
 
 def _import_file(path: Path) -> ModuleType:
-    """A file as a module, run once for each content of it, and by one thread."""
+    """Return a file as a module. Each content of it runs once, in one thread."""
     name = f"intercode_file_{path.stem}_{_file_digest(path)[:16]}"
     with _file_import_lock:
         return sys.modules[name] if name in sys.modules else _execute_file(path, name)
@@ -107,7 +110,7 @@ def _execute_file(path: Path, name: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None  # the name ends in .py
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # a dataclass in it asks for its module
+    sys.modules[name] = module  # dataclasses look up their module
     try:
         spec.loader.exec_module(module)
     except Exception as e:
@@ -117,10 +120,10 @@ def _execute_file(path: Path, name: str) -> ModuleType:
 
 
 class Registry:
-    """A table of names to ``module:attribute`` references, loaded on first use.
+    """A table of names and their ``module:attribute`` references, which are loaded on first use.
 
-    ``group``: the entry points of other packages that add names (see plugins.py). They are looked
-    for when a name is not among ours, and ours go first.
+    ``kind``: what a name stands for, in messages. ``group``: the group of entry points with which
+    other packages add names (see plugins.py). Built-in names take precedence.
     """
 
     def __init__(self, kind: str, entries: dict[str, str], group: str = "") -> None:
@@ -136,37 +139,28 @@ class Registry:
 
     def _plugins(self) -> dict[str, Plugin]:
         found = plugins.find_plugins(self._group) if self._group else ()
-        return {p.name: p for p in reversed(found)}  # the first of those with one name counts
+        return {p.name: p for p in reversed(found)}  # the first of equal names is used
 
     def origin(self, name: str) -> str:
-        """The package that gives a name, with its version where that is not this one."""
+        """Return the package that a name belongs to, with its version if it is another package."""
         plugin = None if name in self._entries else self._plugins().get(name)
         return plugin.origin if plugin else OWN_DISTRIBUTION
 
     def shadowed_plugins(self) -> list[Plugin]:
-        """Plugins whose name is taken: by one of ours, or by another package's."""
+        """Return the plugins whose name is taken by a built-in name or by another package."""
         found = plugins.find_plugins(self._group) if self._group else ()
-        heard = {name: p for name, p in self._plugins().items() if name not in self._entries}
-        return [p for p in found if heard.get(p.name) is not p]
+        active = {name: p for name, p in self._plugins().items() if name not in self._entries}
+        return [p for p in found if active.get(p.name) is not p]
 
     def register(self, name: str, reference: str) -> None:
         """Add or replace an entry."""
         self._entries[name] = reference
 
-    @contextmanager
-    def including(self, name: str, reference: str) -> Iterator[None]:
-        """Have an entry for a while."""
-        self._entries[name] = reference
-        try:
-            yield
-        finally:
-            del self._entries[name]
-
     def load(self, name: str) -> Any:
-        """The object behind a name, or behind a reference as ``load_object`` takes.
+        """Return the object of a name, or of a reference as ``load_object`` takes.
 
-        Raises UnknownNameError for a name that is not in the table, UsageError for a plugin that
-        is broken.
+        Raises UnknownNameError for an unknown name, and UsageError for a plugin that cannot be
+        loaded.
         """
         if name in self._entries:
             return load_object(self._entries[name])
@@ -177,13 +171,13 @@ class Registry:
         raise unknown_name_error(self.kind, name, list(self))
 
     def _load_plugin(self, plugin: Plugin) -> Any:
-        """What a plugin names: an object, or a whole module."""
+        """Return the object or module that a plugin refers to."""
         try:
             if ":" in plugin.reference:
                 return load_object(plugin.reference)
             return importlib.import_module(plugin.reference)
-        except Exception as e:  # code of others, which may fail in any way
+        except Exception as e:  # foreign code may raise anything
             raise UsageError(
                 f"the {self.kind} {plugin.name!r} of {plugin.origin} cannot be loaded "
-                f"({type(e).__name__}: {e}): mend or uninstall that package"
+                f"({type(e).__name__}: {e}): fix or uninstall that package"
             ) from e

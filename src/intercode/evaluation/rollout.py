@@ -1,5 +1,4 @@
-"""One agent plays one episode of one environment, or several go on from one moment of it: the heart
-of the project."""
+"""Plays an episode of an environment with an agent, and branches of an episode with several."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from intercode.core.types import AgentOutput, Brief, EndReason, Score, Step, Tra
 from intercode.environments.base.env import InterCodeEnv
 
 AGENT_OUTPUT_FIELDS = ("message", "thought", "usage", "actor", "messages", "context")
-"""What a step keeps of the move that led to it."""
+"""The fields of an agent's output that its step records."""
 
 
 def rollout(
@@ -26,13 +25,15 @@ def rollout(
     seed: int | None = None,
     max_turns: int | None = None,
 ) -> Trajectory:
-    """Play one task to its end and record it.
+    """Play one task to its end and return its record.
 
-    Ends when the agent submits or stops, at the turn limit (the smallest of ``max_turns``, the
-    agent's and the environment's; a turn without code counts), at a limit of the episode's on
-    tokens, cost or time, or, for an agent that is told its score after every turn, when that score
-    is 1. A state that was never scored is scored at the end. Raises InfrastructureError when a
-    sandbox or a model failed, BudgetError at a limit of the run's: such an episode has no result.
+    The episode ends when the agent submits or stops, at the turn limit (the least of ``max_turns``,
+    the agent's and the environment's; a turn without code counts), and at a limit of the episode on
+    tokens, cost or time. With an agent that sees its score after each turn, it also ends when that
+    score is 1. A final state that was not scored yet is scored.
+
+    Raises InfrastructureError if a sandbox or a model failed, and BudgetError at a limit of the
+    run. Such an episode has no result.
     """
     started = time.monotonic()
     env.reset(seed=seed, options={"task": task})
@@ -48,25 +49,25 @@ def rollout_branches(
     max_turns: int | None = None,
     score_final: bool = True,
 ) -> Iterator[Trajectory]:
-    """Go on from this moment of a running episode once with each agent, each time from the same
-    snapshot: a Trajectory for each, which names ``so_far`` as its parent.
+    """Continue a running episode with each agent, each time from the same snapshot.
 
-    The continuations are played one after another in ``env``, when they are asked for; one that has
-    not submitted can be branched in turn before the next is taken, so that a tree needs a snapshot
-    per level and one live box. An agent is told in its brief's notes what was done so far.
-    ``scored`` False leaves a state unscored that no agent has asked about.
+    Yields a Trajectory for each, with ``parent`` as its parent. The branches are played one after
+    another in ``env``, on demand. A branch that has not submitted can itself be branched before the
+    next one, so that a tree needs one snapshot per level and one sandbox. The notes of an agent's
+    brief list the steps of ``parent``. ``score_final`` False: do not score a final state that was
+    not scored for its agent.
     """
-    with env.snapshot() as moment:
+    with env.snapshot() as snapshot:
         for number, agent in enumerate(agents):
             if number:
-                env.restore(moment)
+                env.restore(snapshot)
             agent.start(brief_with_history(env.brief, parent.steps))
             ended = play(agent, env, parent.steps, max_turns=max_turns, score_final=score_final)
             yield ended.replace(parent=parent.id, branched_at=len(parent.steps))
 
 
 def brief_with_history(brief: Brief, steps: Sequence[Step]) -> Brief:
-    """The brief of an agent that takes over after some steps."""
+    """Return the brief of an agent that continues after some steps."""
     if not steps:
         return brief
     done = "\n".join(f"$ {s.action}\n{s.observation}".rstrip("\n") for s in steps)
@@ -82,9 +83,9 @@ def play(
     score_final: bool = True,
     started: float | None = None,
 ) -> Trajectory:
-    """Play a running episode to its end with an agent that was started; see ``rollout``.
+    """Play a running episode to its end with a started agent. See ``rollout``.
 
-    ``before`` are the steps that were taken already: they count, and are part of the record.
+    ``previous_steps`` count as turns and are part of the record.
     """
     started = time.monotonic() if started is None else started
     limits = [n for n in (max_turns, agent.max_turns, env.max_turns) if n is not None]
@@ -94,24 +95,24 @@ def play(
     end: EndReason = "turn_limit"
     while not limits or len(steps) < min(limits):
         try:
-            move = agent.act(feedback)
+            output = agent.act(feedback)
         except BudgetError as e:
             if e.run_limit:
                 raise
             end = "budget"
             break
-        if move is None:
+        if output is None:
             end = "agent_stopped"
             break
-        step, score, done = take_turn(env, move, agent.wants_score)
+        step, score, done = take_turn(env, output, agent.wants_score)
         steps.append(step)
         ends = agent.wants_score and getattr(agent, "ends_when_solved", True)
         if done or (ends and score is not None and score.success):
             end = "submitted" if done else "solved"
             break
-        told = score if agent.wants_score else None
-        feedback = Feedback(step.observation, step.valid, step.timed_out, told)
-    if score is None and score_final:  # nobody has asked yet what the state is worth
+        shown_score = score if agent.wants_score else None
+        feedback = Feedback(step.observation, step.valid, step.timed_out, shown_score)
+    if score is None and score_final:
         steps = score_final_state(env, steps)
     return make_trajectory(env, steps, end, time.monotonic() - started)
 
@@ -119,7 +120,7 @@ def play(
 def make_trajectory(
     env: InterCodeEnv, steps: Sequence[Step], end: EndReason, seconds: float
 ) -> Trajectory:
-    """The record of the episode of ``env`` with these steps, under an id of its own."""
+    """Return the record of the episode of ``env`` with these steps, with a new id."""
     return Trajectory(
         task=env.task.id, index=env.index, query=env.task.query, steps=tuple(steps), end=end,
         group=env.task.group, hardness=env.task.hardness, tags=env.task.tags,
@@ -130,11 +131,11 @@ def make_trajectory(
 def take_turn(
     env: InterCodeEnv, output: AgentOutput, with_score: bool
 ) -> tuple[Step, Score | None, bool]:
-    """One turn: the step, its score where there is one, and whether the episode has ended."""
-    said: dict[str, Any] = {name: getattr(output, name) for name in AGENT_OUTPUT_FIELDS}
+    """Take one turn. Return the step, its score if there is one, and whether the episode ended."""
+    recorded: dict[str, Any] = {name: getattr(output, name) for name in AGENT_OUTPUT_FIELDS}
     if output.action is None:
         step = Step(
-            "", output.reply, executed=False, valid=False, exit_code=None, reward=0.0, **said
+            "", output.reply, executed=False, valid=False, exit_code=None, reward=0.0, **recorded
         )
         return step, None, False
     observation, _, done, _, info = env.step(output.action)
@@ -153,13 +154,13 @@ def take_turn(
         hashes=info.get("hashes", {}),
         refused=info.get("refused", False),
         diffs={} if done else env.file_diffs(),
-        **said,
+        **recorded,
     )
     return step, score, done
 
 
 def score_final_state(env: InterCodeEnv, steps: list[Step]) -> list[Step]:
-    """Give the final state's score to the last step, or to an empty one where there is none."""
+    """Return the steps with the score of the final state in the last one, or in a new empty one."""
     score = env.score()
     last = steps.pop() if steps else Step("", "", executed=False, valid=None, exit_code=None)
     return [*steps, replace(last, reward=score.value, parts=score.parts)]

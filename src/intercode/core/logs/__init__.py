@@ -1,4 +1,4 @@
-"""Reading recorded episodes, whoever wrote them, as Trajectory objects."""
+"""Reads logs of episodes in every supported format as Trajectory objects."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ __all__ = ["find_logs", "lacks_code", "load_log", "load_reference_rows"]
 
 
 def load_log(path: Path) -> list[Trajectory]:
-    """Every episode of one log.
+    """Return every episode of one log.
 
-    ``path`` is a run directory or a ``.jsonl`` file of ours, a log of the authors, or a list of
-    reference steps. What ``run.json`` says of a run is filled into each Trajectory.run.
-    Raises DataError with the file, and the line where there is one, for whatever cannot be read.
+    ``path``: a run directory, a ``.jsonl`` file of trajectories, a log of the original InterCode
+    package, or a list of reference steps. ``Trajectory.run`` includes the content of ``run.json``.
+    Raises DataError with the file, and with the line if there is one, for an invalid log.
     """
     if path.is_dir():
         return _load_run_directory(path)
@@ -44,19 +44,19 @@ def load_log(path: Path) -> list[Trajectory]:
 
 
 def load_reference_rows(path: Path) -> list[list[dict[str, Any]]]:
-    """The rows of a reference re-run with all their keys, one list an episode.
+    """Return the rows of a reference re-run with all their keys, one list for each episode.
 
-    In the order and with the lengths of the steps that ``load`` gives for the same file.
-    Raises DataError for a file of another form.
+    They correspond to the steps that ``load_log`` returns for the same file. Raises DataError for a
+    file of another format.
     """
     return split_reference_episodes(_read_json(path), path)
 
 
 def find_logs(paths: Sequence[Path]) -> list[Path]:
-    """The logs that files and directories stand for, each once, in order.
+    """Return the logs at these paths, each once, in order.
 
-    A directory gives itself if it is a run, else every run directory and every ``.json`` and
-    ``.jsonl`` file below it. Raises UsageError for a path that does not exist or holds no log.
+    A run directory is a log. Any other directory stands for the run directories and the ``.json``
+    and ``.jsonl`` files below it. Raises UsageError for a path that does not exist or has no logs.
     """
     found: dict[Path, Path] = {}
     for given in paths:
@@ -90,18 +90,18 @@ def _is_run_directory(directory: Path) -> bool:
 
 
 def _is_run_file(path: Path) -> bool:
-    """Whether a file is one of the two that a run directory with a ``run.json`` holds."""
+    """Return whether a file is ``run.json`` or the trajectories of a run directory."""
     return path.name in (RUN_FILE, TRAJECTORIES_FILE) and (path.parent / RUN_FILE).is_file()
 
 
 def _load_run_directory(directory: Path) -> list[Trajectory]:
     if not _is_run_directory(directory):
         raise DataError(f"{directory} is no run directory: it has no {TRAJECTORIES_FILE}")
-    meta = read_run_metadata(directory) if (directory / RUN_FILE).exists() else {}
+    metadata = read_run_metadata(directory) if (directory / RUN_FILE).exists() else {}
     source = {"source": "run", "file": directory.resolve().name}
     log = directory / TRAJECTORIES_FILE
     episodes = read_trajectories(log) if log.exists() else ()
-    return [t.replace(run={**source, **meta, **t.run}) for t in episodes]
+    return [t.replace(run={**source, **metadata, **t.run}) for t in episodes]
 
 
 def _read_json(path: Path) -> Any:

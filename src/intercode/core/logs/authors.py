@@ -1,6 +1,6 @@
-"""The InterCode authors' log files as Trajectory objects.
+"""Reads the logs of the original InterCode package as Trajectory objects.
 
-Every form that they published is read: Single and Try Again, ReAct (``thoughts``), Plan & Solve
+It reads every published format: Single and Try Again, ReAct (``thoughts``), Plan & Solve
 (``steps``, mostly inside ``{meta, logs}``) and the human SQL sessions (``trajectory``).
 """
 
@@ -17,17 +17,17 @@ from intercode.core.logs.file_names import LogName, parse_log_name
 from intercode.core.types import SUCCESS_THRESHOLD, EndReason, Step, Trajectory
 
 BLOCKED_ACTION = "blocked"
-"""The action of a turn in which the endpoint gave nothing; it has no observation and no flag."""
+"""The action of a turn without an answer of the endpoint. It has no observation or validity."""
 SKIP_ACTION = "skip"
-"""The action with which an agent gave a task up."""
+"""The action with which an agent gives up a task."""
 
 DATASETS = {"bash": "nl2bash", "sql": "spider", "python": "mbpp", "ctf": "ic-ctf"}
 
 _FIRST_TASK_NUMBER = {"mbpp": 1}
-"""The number in the id of a dataset's first task, where it is not 0; the authors count from 0."""
+"""The number of the first task in the ids of a dataset, if not 0. The logs count from 0."""
 
-# What an agent was told instead of an observation when its answer held no code. The first two are
-# the beginnings of Try Again's and Plan & Solve's message (two versions), the third is ReAct's.
+# Messages to an agent whose answer has no code. The first two begin those of Try Again and Plan &
+# Solve (two versions), the third that of ReAct.
 _NO_CODE_MESSAGE = re.compile(
     r"No \w+ code was found in your last response"
     r"|Format your \w+ command as follows:"
@@ -36,19 +36,19 @@ _NO_CODE_MESSAGE = re.compile(
 
 
 def lacks_code(step: Step) -> bool:
-    """Whether a turn held no code though the agent said something.
+    """Return whether the agent answered in this turn, but without code.
 
-    A blocked turn and a ``skip``, with which an agent gives a task up, are not such turns.
+    Returns False for blocked turns and for ``skip``.
     """
     return not step.executed and step.action not in (BLOCKED_ACTION, SKIP_ACTION)
 
 
 def parse_authors_log(document: Mapping[str, Any], path: Path) -> list[Trajectory]:
-    """Every episode of a decoded log, in the log's order. ``path`` gives what only the name tells.
+    """Return every episode of a decoded log in order. ``path``: its name has further metadata.
 
-    Trajectory.run holds source, file, environment, dataset, profile, agent, model, max_turns,
-    schema_given and turns_taken, the authors' count of turns (a forced submit is not in it).
-    Raises DataError that names the file and the episode.
+    ``Trajectory.run`` has source, file, environment, dataset, profile, agent, model, max_turns,
+    schema_given and turns_taken, the log's count of turns without a forced submit. Raises DataError
+    with the file and the episode.
     """
     logs = document.get("logs", document) if "meta" in document else document
     if not isinstance(logs, Mapping) or not logs:
@@ -103,7 +103,7 @@ def _parse_episode(episode: Mapping[str, Any], name: LogName, path: Path) -> Tra
 
 
 def _parse_turns(history: Mapping[str, Any]) -> tuple[Step, ...]:
-    """The turns. The lists may differ in length: a blocked turn has an action and a reward only."""
+    """Return the turns. The lists may differ in length: a blocked turn has only two entries."""
     none: list[Any] = []
     rows = zip_longest(
         history["actions"],
@@ -111,7 +111,7 @@ def _parse_turns(history: Mapping[str, Any]) -> tuple[Step, ...]:
         history["rewards"],
         history.get("valid_action", none),
         history.get("thoughts", history.get("steps", none)),
-        history.get("executed", none),  # ours, where the text alone does not tell
+        history.get("executed", none),  # written by `intercode export` only
     )
     return tuple(_parse_turn(*row) for row in rows)
 
@@ -124,7 +124,7 @@ def _parse_turn(
     thought: str | None,
     ran: bool | None,
 ) -> Step:
-    """One turn. ``valid`` stays as recorded, even where the authors' flag was a stale one."""
+    """Return one turn. ``valid`` is as recorded, even where the original flag is outdated."""
     shown = observation or ""
     skipped = action == SKIP_ACTION and shown == "skipped"
     nothing = action is None or observation is None
@@ -141,7 +141,7 @@ def _parse_turn(
 
 
 def _parse_human_session(episode: Mapping[str, Any]) -> tuple[Step, ...]:
-    """A person's session: nothing but the last turn is scored, and no validity is recorded."""
+    """Return the turns of a human session, of which only the last is scored."""
     turns = episode["trajectory"]
     return tuple(
         Step(
@@ -161,7 +161,7 @@ def _group_of(dataset: str, name: LogName) -> str | None:
 
 
 def _infer_agent(episode: Mapping[str, Any], limit: int | None) -> str:
-    """The strategy by the form of an episode, for files whose name does not tell."""
+    """Return the strategy that the format of an episode implies, if the file name has none."""
     if "trajectory" in episode:
         return "human"
     if "thoughts" in episode["turn_history"]:

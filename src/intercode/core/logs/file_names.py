@@ -1,4 +1,4 @@
-"""What the name of one of the authors' log files tells."""
+"""Parses the file names of the logs of the original InterCode package."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PAPER_MODEL = "gpt-3.5"
-"""ReAct and Plan & Solve files name no model; the paper lists them under gpt-3.5-turbo."""
+"""The model of ReAct and Plan & Solve logs, which the paper lists under gpt-3.5-turbo."""
 
 _TRY_AGAIN_NAME = re.compile(
     r"ic_(?P<environment>[a-z]+)_(?:multiturn_)?(?P<model>.+?)[-_](?P<turns>\d+)_turns"
@@ -23,7 +23,7 @@ _PLAN_SOLVE_NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class LogName:
-    """The parts of a file name; None for what it does not say."""
+    """The parts of a file name. None: not in the name."""
 
     environment: str | None = None
     agent: str | None = None
@@ -34,9 +34,9 @@ class LogName:
 
 
 def parse_log_name(path: Path) -> LogName:
-    """Read a name such as ``ic_bash_multiturn_gpt-4_10_turns_fs_2.json``.
+    """Parse a name such as ``ic_bash_multiturn_gpt-4_10_turns_fs_2.json``.
 
-    A name of another form gives an empty FileName.
+    Returns an empty LogName for a name of another form.
     """
     stem = path.stem
     if found := _PLAN_SOLVE_NAME.fullmatch(stem):

@@ -1,4 +1,4 @@
-"""Reference re-runs: a flat list of steps that the authors' own code executed once more."""
+"""Reads reference re-runs: flat lists of steps that the original InterCode package re-executed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Row = dict[str, Any]
 
 
 def split_reference_episodes(rows: object, path: Path) -> list[list[Row]]:
-    """Rows with the same file system and task, one list an episode, in the file's order.
+    """Return the rows of each episode, those with the same file system and task, in order.
 
-    A row keeps every key that it has: ``stable``, ``gold_obs``, ``recorded_obs``, ``miss`` ...
-    Raises DataError for a list that holds anything else.
+    A row has all of its keys: ``stable``, ``gold_obs``, ``recorded_obs``, ``miss`` ... Raises
+    DataError for any other list.
     """
     if not isinstance(rows, list) or not rows:
         raise DataError(f"{path}: a list of steps is expected")
@@ -27,7 +27,7 @@ def split_reference_episodes(rows: object, path: Path) -> list[list[Row]]:
 
 
 def parse_reference_log(rows: object, path: Path) -> list[Trajectory]:
-    """The episodes of a reference file. The query is not in it and stays empty."""
+    """Return the episodes of a reference file, with empty queries: the file has none."""
     model = path.stem.rpartition("_")[0] or None
     return [
         _trajectory_from_rows(episode, model, path)
@@ -57,7 +57,7 @@ def _trajectory_from_rows(episode: list[Row], model: str | None, path: Path) -> 
 
 
 def _step_from_row(row: Row) -> Step:
-    """One row. The reward is None where the authors' code raised."""
+    """Return the step of a row. Its reward is None if the original package raised an error."""
     reward, parts = row.get("reward"), row.get("parts") or {}
     return Step(
         action=row["action"],

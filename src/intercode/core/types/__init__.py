@@ -1,4 +1,4 @@
-"""The words of this project as frozen dataclasses. Nothing here does any work."""
+"""The types that every part of this package uses, as frozen dataclasses without behaviour."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ EMPTY_MAPPING: Mapping[str, Any] = MappingProxyType({})
 
 
 def to_jsonable(value: Any) -> Any:
-    """A dataclass of this module as JSON types."""
+    """Return a dataclass of this module, or a structure of them, as JSON types."""
     if hasattr(value, "__dataclass_fields__"):
         return {k: to_jsonable(getattr(value, k)) for k in value.__dataclass_fields__}
     if isinstance(value, Mapping):

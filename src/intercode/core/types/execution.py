@@ -1,4 +1,4 @@
-"""What happens when code runs, and how that is judged."""
+"""Results of execution: outputs, changed files, states and scores."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Rows = tuple[tuple[Any, ...], ...]
-"""The result of a statement: its rows, each with its values in their own types."""
+"""The rows of a statement's result, with values of their own types."""
 
 SUCCESS_THRESHOLD = 1.0 - 1e-9
-"""A reward of at least this counts as solved (rewards are sums of rounded parts)."""
+"""The least reward of a solved task. It is below 1, as rewards are sums of rounded parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExecResult:
-    """What one command printed and how it ended.
+    """The output of a command and how it ended.
 
-    ``output`` is stdout and stderr in the order in which they were written, or stdout alone where
-    ``stderr`` is kept apart. ``exit_code`` is None when the command did not end by itself. ``cut``
-    counts bytes left out. ``note`` is what the sandbox says of it, in lines in brackets.
-    ``rows`` is the result of a statement that has one, in its own types.
+    ``output``: stdout and stderr in the order of writing, or stdout alone if ``stderr`` is
+    separate. ``exit_code``: None if the command did not end by itself. ``omitted_bytes``: bytes of
+    output that were dropped. ``note``: remarks of the sandbox, as lines in brackets. ``rows``: the
+    result of an SQL statement that has one.
     """
 
     output: str
@@ -37,17 +37,17 @@ class ExecResult:
 
     @property
     def observation(self) -> str:
-        """What whoever acts is told: output, stderr, and the note on lines of its own."""
-        said = self.output + (self.stderr or "")
-        return said + "\n" * bool(self.note and said and not said.endswith("\n")) + self.note
+        """The text that an agent sees: output, stderr, and the note on lines of its own."""
+        text = self.output + (self.stderr or "")
+        return text + "\n" * bool(self.note and text and not text.endswith("\n")) + self.note
 
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """One path that differs from the layers below, or ``kind='gone'`` for one that was removed.
+    """A path that differs from the lower layers. The kind ``gone`` means that it was deleted.
 
-    ``digest`` is the SHA-256 of a regular file's content, ``target`` a symbolic link's text.
-    ``new`` tells whether the lower layers have nothing at this path.
+    ``digest``: the SHA-256 of a regular file's content. ``target``: the text of a symbolic link.
+    ``new``: the lower layers have nothing at this path.
     """
 
     kind: Literal["file", "dir", "link", "fifo", "socket", "device", "gone"]
@@ -60,14 +60,14 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class TestResult:
-    """How one hidden test of a task went, run on what an agent or a gold has defined.
+    """The result of a hidden test of a task, run on the code of an agent or a gold.
 
-    ``test`` is its text; ``passed`` is the grader's verdict, reached out of reach of the code under
-    test. In the original profile ``output`` and ``error`` are what the authors' service answered
-    instead, which the reward compares with the gold's, and ``passed`` tells nothing.
+    ``test``: its text. ``passed``: the verdict of the grader, which the code under test cannot
+    influence. In the ``original`` profile, the reward compares ``output`` and ``error`` with those
+    of the gold instead, and ``passed`` is meaningless.
     """
 
-    __test__ = False  # for pytest, which would take it for a test of its own
+    __test__ = False  # keeps pytest from collecting it
 
     test: str
     passed: bool
@@ -77,15 +77,15 @@ class TestResult:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What an episode left behind, as a reward function sees it.
+    """The state that an agent or a gold reached, as reward functions see it.
 
-    ``output`` is the last observation. ``files`` maps absolute paths to what changed (standard
-    profile); in the original one ``status`` holds the authors' reading of ``git status``, and
-    ``checksums`` what their hash command printed. ``failed``: the code could not be run at all.
-    ``answer`` is what the agent handed in. ``rows`` is the last result of a database; ``ranks``
-    has, for a gold that asks for an order, each row's place in it, the same for rows that the order
-    leaves side by side. ``tests``: how each hidden test of the task went, in their order.
-    ``look``: what the task's own look at the end state printed, empty where it has none.
+    ``output``: the last observation. ``files``: what changed, by absolute path. In the ``original``
+    profile, ``status`` holds the parsed ``git status`` of the original package instead, and
+    ``checksums`` the output of its hash command. ``failed``: the code could not run at all.
+    ``answer``: what the agent submitted. ``rows``: the last result of a database. ``ranks``: for a
+    gold with an order, the rank of each row; rows that the order does not distinguish have the same
+    rank. ``tests``: the results of the hidden tests, in order. ``probe_output``: what the probe of
+    the task printed, empty without a probe.
     """
 
     output: str | None = ""
@@ -104,7 +104,7 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A reward with its parts. ``value`` is what a trainer or a table uses."""
+    """A reward and its parts. ``value`` is the reward itself."""
 
     value: float
     parts: Mapping[str, float] = field(default_factory=dict)

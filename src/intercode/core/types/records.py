@@ -1,4 +1,4 @@
-"""What is kept of an episode: its moves, steps and trajectory."""
+"""Records of episodes: outputs of agents, steps and trajectories."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from intercode.core.types.execution import SUCCESS_THRESHOLD
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What was spent on a model. Unknown counts are None, never zero, and make a sum unknown.
+    """The usage of a model. Unknown counts are None, and a sum with them is unknown.
 
-    ``cached_tokens`` are those prompt tokens that the endpoint had at hand, ``reasoning_tokens``
-    those completion tokens that were thoughts. ``cost`` is in US dollars, ``seconds`` the time
-    spent waiting for answers, retries included.
+    ``cached_tokens``: those prompt tokens that the endpoint had cached. ``reasoning_tokens``: those
+    completion tokens that were reasoning. ``cost``: US dollars. ``seconds``: time spent waiting for
+    answers, including retries.
     """
 
     prompt_tokens: int | None = None
@@ -41,13 +41,13 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class AgentOutput:
-    """What an agent decided: an action, or None when there was no code in what the model wrote.
+    """The output of an agent for one turn: an action, or None if the model wrote no code.
 
-    ``reply`` is what the agent is told in place of an observation when ``action`` is None.
-    ``actor``: who decided, ``agent`` or ``person``. ``messages`` are those that joined the
-    conversation with the model in this turn, in order and in the chat format, its answer last; an
-    answer may hold ``tokens`` as the endpoint gave them. ``context`` says what of the conversation
-    the model was not shown in this turn (empty: it was shown everything).
+    ``reply``: what the agent sees instead of an observation if ``action`` is None. ``actor``:
+    ``agent`` or ``human``. ``messages``: the messages that were added to the conversation in this
+    turn, in the chat format, the model's answer last. An answer may have the endpoint's ``tokens``.
+    ``context``: which parts of the conversation were hidden from the model in this turn (empty:
+    none).
     """
 
     action: str | None
@@ -64,10 +64,11 @@ class AgentOutput:
 class Step:
     """One turn: an action and its observation.
 
-    ``executed`` is false for a turn that held no code. ``valid`` is None where nothing ran.
-    ``refused``: a policy or the environment did not let the action through. ``reward`` is None
-    where the turn was not scored. ``hashes``: of observation and state. ``diffs``: where asked for,
-    how this turn changed each path (see environments/base/diffs/file_diffs.py). The rest is Move's.
+    ``executed``: false for a turn without code. ``valid``: None if nothing ran. ``refused``: a
+    policy or the environment refused the action. ``reward``: None if the turn was not scored.
+    ``hashes``: those of observation and state. ``diffs``: how this turn changed each path, with
+    ``record_diffs`` (see environments/base/diffs/file_diffs.py). The other fields are those of
+    AgentOutput.
     """
 
     action: str
@@ -98,10 +99,13 @@ EndReason = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """One episode's record. ``run`` says what it was obtained with (see trajectories.py); a branch
-    has its first ``branched_at`` steps in common with the episode that ``parent`` names. ``seed``:
-    what its task was made from, where a task is another one in every episode. ``epoch``: which of
-    several samples of one task this is, from 0. ``tags``: the task's."""
+    """The record of one episode.
+
+    ``run``: metadata of the run (see trajectories.py). ``parent``: the id of the episode from which
+    this one branched off, and with which it shares the first ``branched_at`` steps. ``seed``: the
+    seed from which its task was made, if the task varies. ``epoch``: the number of this sample of
+    the task, from 0. ``tags``: those of the task.
+    """
 
     task: str
     index: int
@@ -122,7 +126,7 @@ class Trajectory:
 
     @property
     def reward(self) -> float:
-        """The best reward of the episode (paper, section 3); 0 where nothing was scored."""
+        """The best reward of the episode (paper, section 3), or 0 if nothing was scored."""
         return max((s.reward for s in self.steps if s.reward is not None), default=0.0)
 
     @property

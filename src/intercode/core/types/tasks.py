@@ -1,4 +1,4 @@
-"""What is played: tasks, datasets, and the files and images that they need."""
+"""Tasks and datasets, and the files and images that they need."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ Network = Literal["none", "host"]
 
 @dataclass(frozen=True, slots=True)
 class LayerSpec:
-    """Where the files of a task come from, before anything is unpacked.
+    """The source of a layer of files, before anything is unpacked.
 
-    ``kind``: ``script`` is run in a sandbox as root of ``/``, its changes are the layer; ``path``
-    lies on this machine. ``fresh``: what set-up wrote is dated as if that were two hours ago.
+    ``kind``: a ``script`` runs in a sandbox as root in ``/``, and its changes are the layer.
+    ``path``: on this machine. ``shift_dates``: shift the dates of the files as if set-up had
+    finished two hours ago.
 
-    A ``dir`` may go elsewhere than to the root: its files are then laid out ``at`` that path, the
-    names in ``without`` left out wherever they stand in it; directories and what ``executable``
-    names (relative to it) get the mode 0755, other files 0644.
+    A ``dir`` may have another ``destination`` than the root. ``exclude``: names to leave out at any
+    depth. ``executable``: files, relative to ``path``, that get the mode 0755, like directories;
+    other files get 0644.
     """
 
     kind: Literal["dir", "tar", "script"]
@@ -35,11 +36,11 @@ class LayerSpec:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseSpec:
-    """Where the content of a task's database comes from.
+    """The source of the content of a task's database.
 
-    ``kind``: ``mysql-dump`` is a text of statements in MySQL's dialect that may make several
-    databases, ``sqlite`` a file of SQLite's, one database. ``path`` lies on this machine.
-    ``name``: the database in which the task plays.
+    ``kind``: ``mysql-dump`` is a file of statements in MySQL's dialect, which may create several
+    databases; ``sqlite`` is an SQLite file, one database. ``path``: on this machine. ``name``: the
+    database of the task.
     """
 
     kind: Literal["mysql-dump", "sqlite"]
@@ -49,19 +50,19 @@ class DatabaseSpec:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One query with its gold.
+    """A query with its gold.
 
-    ``id`` is stable (``nl2bash/fs_1/17``); ``gold`` is code in the environment's language;
-    ``also`` are further golds that are as right; ``files`` are laid over the image, lowest first;
-    ``database`` is what SQL is asked of; ``group`` and ``hardness`` are what tables are split by;
-    ``data`` is what else the row held.
+    ``id``: stable, such as ``nl2bash/fs_1/17``. ``gold``: code in the language of the environment.
+    ``also``: further golds that are equally right. ``files``: layers over the image, the lowest
+    first. ``database``: the database of an SQL task. ``group``, ``hardness``: by which reports
+    split results. ``data``: the other columns of the row.
 
-    ``flag`` is what a capture-the-flag task asks for. ``draw`` makes of a task the one that an
-    episode plays, by the episode's seed, so that nobody can know it before; ``contents`` are files
-    written into the box when the episode begins: absolute path to content and mode.
+    ``flag``: the flag of a capture-the-flag task. ``instantiate``: makes the task of an episode
+    from its seed, so that nobody can know it in advance. ``initial_files``: files that are written
+    when the episode begins, absolute path to content and mode.
 
-    ``look`` is a script that prints facts of an end state for the reward (see environments/base/probe.py),
-    ``look_at`` what of the end state it is given: nothing means all of it.
+    ``probe``: a script that prints facts of a state for the reward (see
+    environments/base/probe.py). ``probe_paths``: the paths of the state that it gets (empty: all).
     """
 
     id: str
@@ -84,26 +85,26 @@ class Task:
 
     @property
     def golds(self) -> tuple[str, ...]:
-        """Every solution that counts as right, the main one first."""
+        """All golds, the main one first."""
         return (() if self.gold is None else (self.gold,)) + self.also
 
     @property
     def solution(self) -> str | None:
-        """Code that reaches what the gold says, where the gold alone does not show how
-        (``data["solution"]``), else the gold itself."""
+        """Code that solves the task: ``data["solution"]`` if the gold is only its result, else the
+        gold."""
         solution: str | None = self.data.get("solution", self.gold)
         return solution
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Tasks in a fixed order, and what a result on them has to name.
+    """Tasks in a fixed order, with the metadata that results on them record.
 
-    ``name`` is what the user asked for (``nl2bash:fs_1``); ``environment`` is the registered
-    environment that plays it; ``image`` the image it is meant for; ``comparable`` is false where a
-    result is not one that others could put beside theirs. ``programs``: what its tasks need in the
-    image beyond a shell and the usual small tools. ``reward``: the name of a reward of its own, or
-    a reference to one, for the ``standard`` profile; None for the environment's.
+    ``name``: as the user gave it (``nl2bash:fs_1``). ``environment``: the registered environment
+    that plays it. ``image``: its own image. ``comparable``: false if results cannot be compared
+    with those of others. ``programs``: what its tasks need in the image beyond a shell and the
+    usual small tools. ``reward``: the name of its reward, or a reference to one, in the
+    ``standard`` profile (None: the reward of the environment).
     """
 
     name: str
@@ -120,23 +121,23 @@ class Dataset:
 
     @property
     def hash(self) -> str:
-        """First 16 hex digits of a SHA-256 over every id, query and gold, and over the hidden
-        tests and the look where there are such, in order."""
+        """The first 16 digits of a SHA-256 over id, query and golds of each task, and over its
+        hidden tests and probe, in order."""
         rows = [[t.id, t.query, list(t.golds), *_hidden_test_values(t)] for t in self.tasks]
         return hashlib.sha256(json.dumps(rows, ensure_ascii=False).encode()).hexdigest()[:16]
 
 
 def _hidden_test_values(task: Task) -> list[Any]:
-    seen = [task.probe, list(task.probe_paths)] if task.probe is not None else []
+    probe = [task.probe, list(task.probe_paths)] if task.probe is not None else []
     tests = [task.data["tests"], task.data.get("setup", "")] if "tests" in task.data else []
-    return tests + seen
+    return tests + probe
 
 
 @dataclass(frozen=True, slots=True)
 class Brief:
     """What an agent may know of a task before its first action.
 
-    ``answers``: what counts is the answer that it hands in with ``submit``, not what it leaves.
+    ``expects_answer``: the answer that the agent submits is scored, not the state.
     """
 
     task: str
@@ -151,10 +152,10 @@ class Brief:
 class Image:
     """A root file system that is ready to use.
 
-    ``root``: its unpacked tree, owned by the sandbox's id; None: the machine's own programs.
-    ``env`` and ``cwd``: the environment and directory in which its programs start, where a task
-    names no other. ``layers``: its own files on top of that tree, the lowest first; only an image
-    over the machine's own programs has such.
+    ``root``: its unpacked tree, owned by the sandbox's user id. None: the machine's own programs.
+    ``env``, ``cwd``: environment variables and working directory of its programs, unless a task
+    names others. ``layers``: layers over the tree, the lowest first, for images over the machine's
+    own programs only.
     """
 
     name: str
@@ -167,7 +168,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Files on top of an image: an unpacked tree, owned by the sandbox's id."""
+    """Files over an image: an unpacked tree, owned by the sandbox's user id."""
 
     root: Path
     digest: str
