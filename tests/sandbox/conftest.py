@@ -36,8 +36,8 @@ def supervisor(request: pytest.FixtureRequest) -> Iterator[None]:
         if request.param == "compiled" and path is None:
             pytest.skip(f"the supervisor is {why}")
         yield
-        Launcher.stop()
     programs.supervisor_program.cache_clear()
+    Launcher.stop()  # last: a background thread may have started one with the other supervisor
 
 
 @pytest.fixture

@@ -62,19 +62,19 @@ class _Pool:
         if (recycled := self.recycler.take(kind)) is not None:
             return recycled
         self._schedule_cleanup(engine)
-        link, supervisor_pid = start.start_container(engine, spec, container_spec)
+        connection, supervisor_pid = start.start_container(engine, spec, container_spec)
         try:
             return Container(
                 kind,
-                link,
+                connection,
                 supervisor_pid,
                 os.pidfd_open(supervisor_pid),
-                LimitCounters(link, spec.limits),
+                LimitCounters(connection, spec.limits),
             )
         except OSError as e:
             raise SandboxLostError(f"the container has ended: {e}") from e
         except BaseException:
-            link.close()
+            connection.close()
             raise
 
     def _schedule_cleanup(self, engine: Engine) -> None:

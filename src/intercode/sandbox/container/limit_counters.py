@@ -56,7 +56,7 @@ class LimitCounters:
     group, which has neither limits nor counters of the container.
     """
 
-    def __init__(self, link: SupervisorConnection, limits: Limits) -> None:
+    def __init__(self, connection: SupervisorConnection, limits: Limits) -> None:
         self._counters: dict[LimitExceeded, CgroupCounter] = {}
         maximum = {
             "memory": limits.memory + SHARED_MEMORY_SIZE,
@@ -65,8 +65,8 @@ class LimitCounters:
         for limit, word, files in _COUNTERS:
             for counter, bound in files:
                 with suppress(OSError):
-                    if _is_within(link, _CGROUP_MOUNT + bound, maximum[limit]):
-                        file = link.request_fd("open", path=_CGROUP_MOUNT + counter)
+                    if _is_within(connection, _CGROUP_MOUNT + bound, maximum[limit]):
+                        file = connection.request_fd("open", path=_CGROUP_MOUNT + counter)
                         self._counters[limit] = CgroupCounter(file, word)
                     break
         self.limit_exceeded()  # discard earlier events
@@ -89,9 +89,9 @@ class LimitCounters:
             counter.close()
 
 
-def _is_within(link: SupervisorConnection, path: str, maximum: int) -> bool:
+def _is_within(connection: SupervisorConnection, path: str, maximum: int) -> bool:
     """Return whether the limit of a group is at most the requested one. Raises OSError if it has
     none."""
-    with open(link.request_fd("open", path=path), "rb") as f:
+    with open(connection.request_fd("open", path=path), "rb") as f:
         text = f.read().strip()
     return text.isdigit() and int(text) <= maximum

@@ -39,9 +39,9 @@ _MIN_FREE_BYTES = 1 << 16  # free space below which the disk counts as full
 class SupervisedProcess:
     """A process in the sandbox. Its exit status arrives on a pipe."""
 
-    def __init__(self, link: SupervisorConnection, pid: int, child: int, status: int) -> None:
+    def __init__(self, connection: SupervisorConnection, pid: int, child: int, status: int) -> None:
         self.pid = pid
-        self._connection, self._child, self._status = link, child, status
+        self._connection, self._child, self._status = connection, child, status
         self._code: int | None = None
 
     @property
@@ -121,8 +121,8 @@ class SupervisedSandbox(Sandbox):
         """Return the limit that the watchdog enforced since the last call."""
         if self._watch is None:
             return ""
-        found, self._watch.limit_exceeded = self._watch.limit_exceeded, ""
-        return found
+        result, self._watch.limit_exceeded = self._watch.limit_exceeded, ""
+        return result
 
     def storage_exhausted(self) -> Literal["", "disk", "inodes"]:
         answer, _ = self.connection.request("size")
@@ -206,11 +206,11 @@ class SupervisedSandbox(Sandbox):
         """Return the descendants of a process, all by their numbers in the sandbox."""
         members = self._list_processes()
         parents = {m.pid for m in members if m.inner_pid == pid}
-        found: list[int] = []
-        while more := [m for m in members if m.parent in parents and m.inner_pid not in found]:
-            parents = {m.pid for m in more}
-            found += [m.inner_pid for m in more]
-        return found
+        result: list[int] = []
+        while children := [m for m in members if m.parent in parents and m.inner_pid not in result]:
+            parents = {m.pid for m in children}
+            result += [m.inner_pid for m in children]
+        return result
 
     def _unblock(self) -> None:
         """Free the supervisor if a process of the sandbox has stopped a program before it began."""

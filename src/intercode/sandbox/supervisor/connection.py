@@ -53,7 +53,7 @@ class SupervisorConnection:
 
     def request(
         self,
-        do: str,
+        operation: str,
         fds: Sequence[int] = (),
         *,
         seconds: float = _ANSWER_SECONDS,
@@ -70,22 +70,22 @@ class SupervisorConnection:
                 raise SandboxLostError("the sandbox is closed")
             try:
                 self._set_timeout(self._socket, seconds)
-                protocol.send(self._socket, {"do": do, **arguments}, fds)
-                until = time.monotonic() + seconds
+                protocol.send(self._socket, {"do": operation, **arguments}, fds)
+                deadline = time.monotonic() + seconds
                 while (
                     on_delay
                     and not _readable(self._socket, _POLL_SECONDS)
-                    and time.monotonic() < until
+                    and time.monotonic() < deadline
                 ):
                     on_delay()
-                answer, out = protocol.receive(self._socket, single=True)
+                answer, received = protocol.receive(self._socket, single=True)
             except (OSError, EOFError) as e:
                 self._socket.close()
                 self._socket = None
                 raise SandboxLostError(f"the sandbox has ended: {e}") from e
         if not answer["ok"]:
             raise OSError(answer.get("errno", 5), answer["error"])
-        return answer, out
+        return answer, received
 
     def _set_timeout(self, connection: socket.socket, seconds: float) -> None:
         """Set the timeouts of the socket in the kernel. With Python's own, every call polls
@@ -103,7 +103,7 @@ class SupervisorConnection:
         with self._lock:
             return self._socket is None or _readable(self._socket, 0)
 
-    def request_fd(self, do: str, **arguments: Any) -> int:
+    def request_fd(self, operation: str, **arguments: Any) -> int:
         """Send a request and return the descriptor of the answer.
 
         The kernel limits the descriptors of a user that are in flight, and another sandbox can use
@@ -112,7 +112,7 @@ class SupervisorConnection:
         deadline = time.monotonic() + _FD_RETRY_SECONDS
         while True:
             try:
-                return self.request(do, **arguments)[1][0]
+                return self.request(operation, **arguments)[1][0]
             except OSError as e:
                 if e.errno != errno.ETOOMANYREFS:
                     raise
