@@ -120,7 +120,7 @@ def test_a_task_directory_alone_is_known_by_what_is_in_it(tmp_path: Path) -> Non
 
 
 def test_places_without_tasks(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="not a directory"):
+    with pytest.raises(UsageError, match="no directory"):
         load(f"harbor:{tmp_path}/absent")
     with pytest.raises(UsageError, match=r"a directory with a task\.toml"):
         load(f"harbor:{tmp_path}")

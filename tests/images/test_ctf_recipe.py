@@ -62,5 +62,5 @@ def test_a_layer_elsewhere_than_at_the_root(tmp_path: Path) -> None:
     (source / "link").symlink_to("keep")
     with pytest.raises(UsageError, match="is not a plain file"):
         resolve_layer(spec, cache)
-    with pytest.raises(DataError, match="points outside"):
+    with pytest.raises(DataError, match="is outside the tree"):
         resolve_layer(LayerSpec("dir", source, destination="/../x"), cache)

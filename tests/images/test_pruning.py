@@ -138,7 +138,7 @@ def test_kept_under_a_name(tmp_path: Path, cache: Path) -> None:
     found = resolve("image:my/tool-1.0", cache)
     assert found == kept and (found.env, found.cwd) == ({"A": "1"}, "/w")
     assert found.root == first.root
-    with pytest.raises(UsageError, match=r"no image is kept .*'other' \(image:my/tool-1.0\)"):
+    with pytest.raises(UsageError, match=r"no image is imported as 'other' .*image:my/tool-1.0"):
         resolve("image:other", cache)
     for name in ("", "a b", "../x", "x" * 200):
         with pytest.raises(UsageError, match="is not a name for an image"):

@@ -26,7 +26,7 @@ def test_the_packaged_recipe_is_pinned() -> None:
 @pytest.mark.parametrize(
     ("text", "lock", "kind", "says"),
     [
-        ("suite =", "", ConfigError, "no TOML"),
+        ("suite =", "", ConfigError, "not valid TOML"),
         (GOOD + "suit = 1", "", UnknownNameError, "did you mean 'suite'"),
         (GOOD.replace('"bookworm"', "12"), "", ConfigError, "suite = 12"),
         (GOOD.replace('["bash"]', "[3]"), "", ConfigError, r"not \[3\]"),

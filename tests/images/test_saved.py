@@ -123,7 +123,7 @@ def test_several_images_have_to_be_named(tmp_path: Path, cache: Path, saved: Sav
     several = [entries[0], {**entries[0], "RepoTags": ["b:1"]}]
     files = {name: _member(path, name) for name in _names(path)}
     write_tar(path, {**files, "manifest.json": json.dumps(several).encode()})
-    with pytest.raises(UsageError, match="holds 2 images: add the name of one, a:1, b:1"):
+    with pytest.raises(UsageError, match="holds 2 images: .* out of a:1, b:1"):
         resolve(f"docker-archive:{path}", cache)
     assert resolve(f"docker-archive:{path}:b:1", cache).digest == saved.digest
 
@@ -201,7 +201,7 @@ CONFIG: list[tuple[dict[str, Any], str]] = [
     ({"rootfs": None}, "rootfs"),
     ({"rootfs": {"diff_ids": "x"}}, "diff_ids"),
     ({"config": {"Env": "x"}}, "Env"),
-    ({"config": {"WorkingDir": "/a/../../b"}}, "is none"),
+    ({"config": {"WorkingDir": "/a/../../b"}}, "is invalid"),
     ({"os": "windows"}, "windows/"),
     ({"architecture": 7}, "architecture"),
 ]
@@ -219,13 +219,13 @@ def test_faulty_configurations(
 @pytest.mark.parametrize(
     ("files", "says"),
     [
-        ({"x": b""}, "holds no manifest.json"),
+        ({"x": b""}, "has no manifest.json"),
         ({"manifest.json": b"{"}, "is not valid JSON"),
-        ({"manifest.json": b"{}"}, "holds a dict where a list belongs"),
-        ({"manifest.json": b"[]"}, "names no image"),
+        ({"manifest.json": b"{}"}, "is of type dict, not list"),
+        ({"manifest.json": b"[]"}, "lists no image"),
         ({"manifest.json": b"[" * 100_000}, "is not valid JSON"),
         ({"manifest.json": b'[{"Config": "../../etc/passwd", "Layers": []}]'}, "lacks"),
-        ({"manifest.json": b'[{"Config": "c", "Layers": [1]}]', "c": b"{}"}, "no names"),
+        ({"manifest.json": b'[{"Config": "c", "Layers": [1]}]', "c": b"{}"}, "not names"),
         ({"manifest.json": b'[{"Config": "c", "Layers": []}]', "c": b"{}"}, "rootfs"),
         ({"index.json": b"{}", "oci-layout": b""}, "nothing"),
         ({"index.json": b'{"manifests": [{"digest": "sha256:../../x"}]}'}, "is not a digest"),
@@ -249,7 +249,7 @@ def test_indexes_without_an_end_and_old_schemas(tmp_path: Path, cache: Path) -> 
         data = json.dumps({"manifests": [described(data)]}).encode()
         blobs[sha(data)] = data
     write_layout(tmp_path / "deep", blobs, {"manifests": [described(data)]})
-    with pytest.raises(DataError, match="without an end"):
+    with pytest.raises(DataError, match="nested more than"):
         resolve(f"oci:{tmp_path / 'deep'}", cache)
 
 
@@ -262,7 +262,7 @@ def test_bombs(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> 
     header.type, header.size = tarfile.XHDTYPE, 1 << 32
     for data, says in [
         (zeros, "unpacks to more bytes than may be written"),
-        (endless, "goes on after"),
+        (endless, "more than the allowed"),
         (header.tobuf(), "a header of 4294967296 bytes"),
     ]:
         path = Saved([data]).oci(tmp_path / sha(data))

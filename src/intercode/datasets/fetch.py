@@ -35,13 +35,13 @@ def fetch(
 ) -> Path:
     """Download the files of dataset ``name`` and return the directory that holds them.
 
-    ``mirror`` is a base URL that serves the same paths; ``dest`` defaults to the cache. What is
-    there and right is kept, a file that was cut off is continued. ``pause`` is the seconds before
-    the second attempt; it doubles.
+    ``mirror`` is a base URL that serves the same paths; ``dest`` defaults to the cache. Correct
+    files are not downloaded again, and truncated ones are continued. ``retry_delay`` is the delay
+    in seconds before the second attempt; it doubles with every further one.
 
-    Raises UnknownNameError for a dataset that is not pinned, DataError when what came is not what
-    was pinned, UsageError when the server does not have it, InfrastructureError when the
-    connection keeps failing (what came so far is kept for the next run).
+    Raises UnknownNameError for a dataset that is not pinned, DataError when a file differs from the
+    pinned one, UsageError when the server does not have it, InfrastructureError when the connection
+    keeps failing (the next run continues the download).
     """
     pins = load_pins() if pins is None else pins
     if name not in pins:

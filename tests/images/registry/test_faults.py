@@ -94,11 +94,11 @@ def test_a_layer_that_is_another_is_refused_and_forgotten(tmp_path: Path) -> Non
     IMAGE.manifest(blobs)
     size = max(len(data) for data in blobs.values())
     with serving(swap=os.urandom(size)) as (host, faults):
-        with pytest.raises(DataError, match=r"the registry sent sha256:.* was asked for"):
+        with pytest.raises(DataError, match=r"the registry sent sha256:.* instead of"):
             resolve(f"registry:{host}/x:1", tmp_path)
         assert not list((tmp_path / "blobs").glob("*[!k]")), "only the lock stays"
         faults.swap = os.urandom(size + 5000)
-        with pytest.raises(DataError, match=f"is longer than the {size} bytes"):
+        with pytest.raises(DataError, match=f"is longer than its size of {size} bytes"):
             resolve(f"registry:{host}/x:1", tmp_path)
         faults.swap = os.urandom(size - 5000)
         with pytest.raises(InfrastructureError, match="attempts"):
@@ -166,7 +166,7 @@ def test_sent_round_in_circles(tmp_path: Path) -> None:
         faults.redirect = (
             f"http://{host}/v2/x/blobs/{json.loads(faults.manifest)['layers'][0]['digest']}"
         )
-        with pytest.raises(DataError, match="redirects without an end"):
+        with pytest.raises(DataError, match="redirects more than 5 times"):
             resolve(f"registry:{host}/x:1", tmp_path)
 
 
@@ -194,5 +194,5 @@ def test_too_much_for_us(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         with pytest.raises(DataError, match=r"has \d+ bytes; set INTERCODE_IMAGE_LIMIT"):
             resolve(f"registry:{host}/x:1", tmp_path)
         faults.manifest = b" " * (9 << 20)
-        with pytest.raises(DataError, match="a document of over"):
+        with pytest.raises(DataError, match="a document has more than"):
             resolve(f"registry:{host}/x:1", tmp_path)

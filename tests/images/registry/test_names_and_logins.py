@@ -42,7 +42,7 @@ def test_what_names_no_image(text: str) -> None:
     if text == "host.example/x:":
         assert reference.parse_reference(text).tag == "latest"
         return
-    with pytest.raises(UsageError, match="names no image in a registry; write registry:host"):
+    with pytest.raises(UsageError, match="is not a reference to an image in a registry; write registry:host"):
         reference.parse_reference(text)
 
 
@@ -119,9 +119,9 @@ def test_helper_programs(file: Path, tmp_path: Path) -> None:
     )
     assert credentials.find_credentials("b.example") == credentials.Credentials(token="t")
     assert credentials.find_credentials("c.example") is None
-    with pytest.raises(ConfigError, match="what is not a login"):
+    with pytest.raises(ConfigError, match="returned an invalid login"):
         credentials.find_credentials("d.example")
-    with pytest.raises(ConfigError, match="which is not here"):
+    with pytest.raises(ConfigError, match="which is not installed"):
         credentials.find_credentials("e.example")
 
 

@@ -124,15 +124,15 @@ def test_over_tls_with_a_login(
         with pytest.raises(UsageError, match=r"is not trusted .*SSL_CERT_FILE"):
             resolve(spec, cache)
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate[0]))
-        with pytest.raises(UsageError, match=f"asks for a login: `docker login {host}`"):
+        with pytest.raises(UsageError, match=f"requires a login: run `docker login {host}`"):
             resolve(spec, cache)
         wrong = {"auths": {host: {"auth": base64.b64encode(b"me:wrong").decode()}}}
         login = tmp_path / "auth.json"
         monkeypatch.setenv("REGISTRY_AUTH_FILE", str(login))
         login.write_text(json.dumps(wrong))
-        with pytest.raises(UsageError, match="does not give") as failure:
+        with pytest.raises(UsageError, match="denies access") as failure:
             resolve(spec, cache)
-        assert "wrong" not in str(failure.value).replace("the name is wrong", "")
+        assert "wrong" not in str(failure.value)
         wrong["auths"][host]["auth"] = base64.b64encode(b"me:secret").decode()
         login.write_text(json.dumps(wrong))
         assert resolve(spec, cache).digest == IMAGE.digest

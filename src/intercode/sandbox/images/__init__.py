@@ -1,4 +1,4 @@
-"""Images and layers: what a root file system is, and where its unpacked tree lies."""
+"""Root file systems: resolves the specifications of images and layers to unpacked trees."""
 
 from __future__ import annotations
 
@@ -25,19 +25,25 @@ SPEC_FORMS = (
 
 
 def resolve(spec: str, cache: Path | None = None, progress: Progress | None = None) -> Image:
-    """The image that ``spec`` names, unpacked and owned by the sandbox's id.
+    """Return the image that ``spec`` names, unpacked and owned by the sandbox's id.
 
-    ``host`` is the machine's own programs, ``dir:/path`` a tree (used where it lies when the
-    sandbox's id owns all of it, else copied), ``tar:/path`` an archive, ``recipe:NAME`` what
-    ``intercode image build NAME`` made; ``docker-archive:`` is what `docker save` or `podman save`
-    wrote, ``oci:`` an OCI layout, ``registry:`` an image that is fetched at the first use,
-    ``image:NAME`` what ``intercode image import`` kept. ``cache`` stands in for the cache's
-    directory; ``progress`` gets lines about what takes long. The first use of an archive unpacks
-    it; later ones take milliseconds. What the image says of environment and directory is in
-    ``Image.env`` and ``Image.cwd``.
+    ``spec`` is one of:
 
-    Raises UsageError for another form or an image that is absent, DataError for a broken or
-    hostile archive, InfrastructureError where a registry does not answer.
+    - ``host``: the programs of this machine.
+    - ``dir:/path``: a directory, used in place if the sandbox's id owns all of it, else copied.
+    - ``tar:/path``: an archive of a root file system.
+    - ``recipe:NAME``: an image that ``intercode image build NAME`` built.
+    - ``docker-archive:/path[:name]``: an archive of `docker save` or `podman save`.
+    - ``oci:/path[:tag]``: an OCI layout.
+    - ``registry:host[:port]/name[:tag]``: an image in a registry, fetched at the first use.
+    - ``image:NAME``: an image that ``intercode image import`` stored.
+
+    The first use unpacks an archive; later ones take milliseconds. ``cache`` replaces the default
+    cache directory. ``progress`` receives lines about slow steps. ``Image.env`` and ``Image.cwd``
+    are the environment and working directory that the image declares.
+
+    Raises UsageError for another form or a missing image, DataError for a broken or hostile
+    archive, InfrastructureError where a registry does not answer.
     """
     root = cache_root() if cache is None else cache
     kind, mark, rest = spec.partition(":")
@@ -54,7 +60,7 @@ def resolve(spec: str, cache: Path | None = None, progress: Progress | None = No
         return records.save_record(root, Image(spec, f"sha256:{digest}", tree))
     if kind == "registry":
         from intercode.sandbox.images.registry import (
-            pull,  # httpx is loaded for those who fetch only
+            pull,  # imported here because it loads httpx
         )
 
         return pull(rest, root, progress)
@@ -72,14 +78,15 @@ def _unknown_spec_error(spec: str) -> UsageError:
         hint = f"; did you mean {'dir' if Path(spec).is_dir() else 'tar'}:{spec}?"
     if spec.startswith("dockerfile:"):
         return UsageError(f"{spec} has to be built: intercode.sandbox.images.build.resolve does so")
-    return UsageError(f"{spec!r} is no image; write {SPEC_FORMS}{hint}")
+    return UsageError(f"{spec!r} is not an image; write {SPEC_FORMS}{hint}")
 
 
 def resolve_layer(spec: LayerSpec, cache: Path | None = None) -> Layer:
-    """The files of a ``dir`` or ``tar`` specification, unpacked and owned by the sandbox's id.
+    """Return the files of a ``dir`` or ``tar`` specification, unpacked and owned by the sandbox's
+    id.
 
-    Raises UsageError for a script, which only ``builders`` can turn into a layer, and for a path
-    that is not there; DataError for a broken archive.
+    Raises UsageError for a script, which ``environments.base.layers`` turns into a layer, and for a
+    missing path; DataError for a broken archive.
     """
     root = cache_root() if cache is None else cache
     if spec.kind == "script":
@@ -135,17 +142,18 @@ def _from_dir(path: Path, cache: Path) -> tuple[Path, str]:
 
 
 def _layer_at_path(spec: LayerSpec, path: Path, cache: Path) -> Layer:
-    """A directory's files at another place than the root, without some of them."""
+    """Return a layer with the files of a directory at another path than ``/``, without some of
+    them."""
     owner = sandbox_uid()
     listing, _ = directory.inspect_tree(path, owner)
-    facts = repr((listing, spec.destination, spec.exclude, spec.executable))
-    digest = hashlib.sha256(facts.encode()).hexdigest()
+    identity = repr((listing, spec.destination, spec.exclude, spec.executable))
+    digest = hashlib.sha256(identity.encode()).hexdigest()
     fill = partial(directory.write_layer_files, replace(spec, path=path), owner=owner)
     return Layer(cached_tree(cache, f"{digest[:32]}-{owner}", fill), f"sha256:{digest}")
 
 
 def _host_digest() -> str:
-    """A name for this machine's programs: its release and architecture, and no more than that."""
+    """Return an identifier of this machine's programs, from its release and architecture only."""
     release = Path("/etc/os-release")
     text = release.read_bytes() if release.is_file() else platform.platform().encode()
     return "sha256:" + hashlib.sha256(text + platform.machine().encode()).hexdigest()

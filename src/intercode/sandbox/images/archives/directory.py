@@ -1,4 +1,4 @@
-"""A directory as an image or a layer: used where it lies, or copied once."""
+"""Directories as images or layers, used in place or copied once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ALLOWED_TYPES = (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK, stat.S_ISFIFO)
 
 
 def walk_entries(root: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Every path below ``root``, relative to it and in order, the root first as an empty text.
+    """Yield every path below ``root``, relative to it and sorted; the root itself first, as ``""``.
 
     Raises UsageError for a directory that this process may not read.
     """
@@ -29,7 +29,7 @@ def walk_entries(root: Path) -> Iterator[tuple[str, os.stat_result]]:
                 inside = sorted((entry.name, entry.stat(follow_symlinks=False)) for entry in found)
         except PermissionError as e:
             raise UsageError(
-                f"cannot read {root}/{above}: make a tar of the tree as its owner, and name that"
+                f"cannot read {root}/{above}: make a tar of the tree as its owner, and use tar:PATH"
             ) from e
         for name, status in inside:
             path = f"{above}/{name}" if above else name
@@ -39,10 +39,10 @@ def walk_entries(root: Path) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def inspect_tree(root: Path, owner: int) -> tuple[str, bool]:
-    """A digest of the tree's listing as hex, and whether a sandbox can use it where it lies.
+    """Return a digest of the tree's listing as hex, and whether a sandbox can use it in place.
 
-    The listing is path, mode, size, time and link text of every entry. It can be used in place when
-    all of it is owned by ``owner`` and holds no device, no socket and no set-id bit.
+    The listing is path, mode, size, time and link target of every entry. A tree can be used in
+    place if ``owner`` owns all of it and it has no device, no socket and no set-id bit.
     """
     digest = hashlib.sha256()
     usable = True
@@ -74,9 +74,9 @@ def copy_tree(source: Path, root: Path, owner: int) -> None:
 
 
 def write_layer_files(spec: LayerSpec, root: Path, owner: int) -> None:
-    """Lay the files of a ``dir`` specification out below ``root`` where and how it says.
+    """Copy the files of a ``dir`` specification to its destination below ``root``.
 
-    Raises UsageError for a file that this process may not read, or what is no plain file.
+    Raises UsageError for a file that this process may not read, or that is not a regular file.
     """
     writer = TreeWriter(root, owner, str(spec.path))
     at = spec.destination.strip("/")
@@ -93,7 +93,7 @@ def write_layer_files(spec: LayerSpec, root: Path, owner: int) -> None:
             with open(spec.path / path, "rb", buffering=0) as f:
                 writer.file(name, f, status.st_size, mode, when)
         else:
-            raise UsageError(f"{spec.path / path} is no plain file: it cannot be laid out")
+            raise UsageError(f"{spec.path / path} is not a plain file: it cannot be copied")
     writer.finish()
 
 
@@ -119,7 +119,8 @@ def _copy_entry(
                 writer.file(path, f, status.st_size, mode, when)
         except PermissionError as e:
             raise UsageError(
-                f"cannot read {source}/{path}: make a tar of the tree as its owner, and name that"
+                f"cannot read {source}/{path}: make a tar of the tree as its owner, and use "
+                "tar:PATH"
             ) from e
         if status.st_nlink > 1:
             first[identity] = path

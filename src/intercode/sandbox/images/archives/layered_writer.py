@@ -1,8 +1,8 @@
-"""Several layers of an image written over each other into one tree, whiteouts and all.
+"""Writes the layers of an image over each other into one tree, and applies their whiteouts.
 
 The rules are those of the OCI image specification: ``.wh.NAME`` removes what lower layers have
-under that name, ``.wh..wh..opq`` all that they have in its directory; neither touches what the same
-layer brings, wherever in the archive it stands.
+under that name, ``.wh..wh..opq`` all that they have in its directory. Neither affects entries of
+the same layer, whatever their order in the archive.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from intercode.sandbox.images.archives.tree_writer import TreeWriter
 
 WHITEOUT_PREFIX = ".wh."
 OPAQUE_WHITEOUT = ".wh..wh..opq"
-"""How an archive marks what is gone, and a directory of which nothing below counts."""
+"""The file that hides everything in its directory that lower layers have."""
 _MAX_SYMLINKS = 40
-"""Symbolic links in one path, as many as Linux follows."""
+"""Limit on symbolic links in one path, as in Linux."""
 
 
 class LayeredWriter(TreeWriter):
-    """A ``TreeWriter`` for layers: call ``begin`` before each, the lowest first.
+    """A ``TreeWriter`` for layers: call ``begin_layer`` before each, lowest first.
 
-    As in an engine, which unpacks with the image as its root: a leading slash is dropped, and a
-    name that passes through a symbolic link goes where that leads inside the tree, never outside.
-    An entry replaces whatever lower layers have there, whole directories too. ``..`` is refused.
+    Like an engine, it treats the tree as the root: it drops a leading slash, and follows symbolic
+    links in a name inside the tree, never outside. An entry replaces what lower layers have under
+    its name, including directories. ``..`` is refused.
     """
 
     _written: set[str]
 
     def begin_layer(self, origin: str) -> None:
-        """The entries that follow are those of the next layer, called ``origin`` in messages."""
+        """Start the next layer. Messages call it ``origin``."""
         self.origin = origin
         self._written = {""}
 
     def normalize(self, name: str) -> str:
-        """``name`` as it is inside the tree, links on the way to it followed."""
+        """Return ``name`` with symbolic links in its parent directories resolved."""
         clean = super().normalize(name.lstrip("/"))
         parent, _, last = clean.rpartition("/")
         if parent in self._known_directories:
@@ -46,40 +46,38 @@ class LayeredWriter(TreeWriter):
         return f"{parent}/{last}" if parent else last
 
     def handle_whiteout(self, name: str) -> bool:
-        """Deal with a whiteout. Raises DataError for one that names no file."""
+        """Apply ``name`` if it is a whiteout. Raises DataError for one that names no file."""
         parts = name.rstrip("/").split("/")
         if any(part.startswith(WHITEOUT_PREFIX) for part in parts[:-1]):
-            raise DataError(f"{self.origin}: {name!r} lies in a whiteout; such a layer is refused")
+            raise DataError(f"{self.origin}: {name!r} is below a whiteout; such a layer is refused")
         if not parts[-1].startswith(WHITEOUT_PREFIX):
             return False
         last = parts[-1].removeprefix(WHITEOUT_PREFIX)
-        place = self.normalize("/".join([*parts[:-1], "x"])).rpartition("/")[0]
-        if place == "dev" or place.startswith("dev/"):
+        directory = self.normalize("/".join([*parts[:-1], "x"])).rpartition("/")[0]
+        if directory == "dev" or directory.startswith("dev/"):
             return True
         if parts[-1] == OPAQUE_WHITEOUT:
-            self._apply_opaque(place)
+            self._apply_opaque(directory)
         elif last in ("", ".", ".."):
             raise DataError(f"{self.origin}: the whiteout {name!r} names no file; it is refused")
-        elif not last.startswith(
-            WHITEOUT_PREFIX
-        ):  # what begins so doubly is an old engine's own note
-            self._apply_whiteout(f"{place}/{last}" if place else last)
+        elif not last.startswith(WHITEOUT_PREFIX):  # a double prefix is metadata of old engines
+            self._apply_whiteout(f"{directory}/{last}" if directory else last)
         return True
 
     def directory(self, name: str, mode: int, mtime_ns: int) -> None:
-        """A directory; what lower layers have in it stays."""
+        """Create a directory. What lower layers have in it stays."""
         clean = self.normalize(name)
         super().directory(clean, mode, mtime_ns)
         self._mark_written(clean)
 
     def ensure_directory(self, path: str) -> None:
-        """Make a directory where none is, as engines do for the one that programs start in."""
+        """Create a directory if it is absent, as engines do for the working directory."""
         name = self._resolve_links(path)
         if not os.path.lexists(self._full_path(name)):
             self.directory(name, 0o755, 0)
 
     def hardlink(self, name: str, target: str) -> None:
-        """A second name for a file of this layer or a lower one."""
+        """Create a hard link to a file of this layer or a lower one."""
         super().hardlink(name, target)
         self._mark_written(self.normalize(name))
 
@@ -95,13 +93,13 @@ class LayeredWriter(TreeWriter):
         return found
 
     def _mark_written(self, name: str) -> None:
-        """Note that this layer has ``name``, and with it the directories above."""
+        """Mark ``name`` and the directories above it as written by this layer."""
         while name not in self._written:
             self._written.add(name)
             name = name.rpartition("/")[0]
 
     def _resolve_links(self, name: str) -> str:
-        """A directory's name with every symbolic link on the way replaced by what it leads to."""
+        """Return the name of a directory with every symbolic link in it resolved."""
         todo, found, links = name.split("/")[::-1] if name else [], "", 0
         while todo:
             part = todo.pop()
@@ -116,7 +114,7 @@ class LayeredWriter(TreeWriter):
                 continue
             links += 1
             if links > _MAX_SYMLINKS:
-                raise DataError(f"{self.origin}: the links in {name!r} lead nowhere")
+                raise DataError(f"{self.origin}: too many levels of symbolic links in {name!r}")
             target = os.readlink(self._full_path(path))
             found = "" if target.startswith("/") else found
             todo += target.split("/")[::-1]
@@ -148,9 +146,12 @@ class LayeredWriter(TreeWriter):
             os.unlink(path)
             return
         shutil.rmtree(path)
-        below = f"{name}/"
+        prefix = f"{name}/"
         self._known_directories = {
-            n for n in self._known_directories if n != name and not n.startswith(below)
+            n for n in self._known_directories if n != name and not n.startswith(prefix)
         }
-        kept = self._directory_metadata.items()
-        self._directory_metadata = {n: f for n, f in kept if n != name and not n.startswith(below)}
+        self._directory_metadata = {
+            n: metadata
+            for n, metadata in self._directory_metadata.items()
+            if n != name and not n.startswith(prefix)
+        }

@@ -1,4 +1,4 @@
-"""Bytes on their way out of an archive: decompressed, hashed and counted."""
+"""Streams that decompress, hash and count the bytes of an archive."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from intercode.core.errors import DataError, UsageError
 
 CHUNK_SIZE = 1 << 18
 DECOMPRESSION_ERRORS = (zlib.error, lzma.LZMAError, EOFError)
-"""What the decompressors raise for broken data beside OSError without a number."""
+"""Errors of the decompressors for broken data, besides OSError without errno."""
 _GZIP, _BZIP2, _XZ, _ZSTD = b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd"
 _ZSTD_WINDOW_LOG = 27
-"""Binary logarithm of the most memory in bytes that zstd data may ask for."""
+"""Binary logarithm of the memory limit in bytes for zstd data."""
 
 
 class HashingReader(io.RawIOBase):
-    """A stream that takes the SHA-256 of what is read through it and counts it.
+    """A stream that counts the bytes read through it and computes their SHA-256.
 
-    Raises DataError once more than ``limit`` bytes were read. Without ``hashing`` it only counts.
+    Raises DataError after more than ``limit`` bytes. Without ``hashing`` it only counts.
     """
 
     def __init__(self, source: IO[bytes], origin: str, limit: int, hashing: bool = True) -> None:
@@ -36,37 +36,38 @@ class HashingReader(io.RawIOBase):
         self.count = 0
 
     def readable(self) -> bool:
-        """True."""
+        """Return True."""
         return True
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Up to ``size`` bytes; without a size some, not all."""
+        """Return up to ``size`` bytes; without a size, one chunk."""
         data = self._source.read(CHUNK_SIZE if size is None or size < 0 else size)
         self.count += len(data)
         if self.count > self._limit:
             raise DataError(
-                f"{self._origin} goes on after {self._limit} bytes: more than it may have; "
-                "set INTERCODE_IMAGE_LIMIT (such as 200G) if it is honest"
+                f"{self._origin} has more than the allowed {self._limit} bytes; "
+                "set INTERCODE_IMAGE_LIMIT (such as 200G) if you trust it"
             )
         if self._hash is not None:
             self._hash.update(data)
         return data
 
     def readinto(self, buffer: Any, /) -> int:
-        """Fill a buffer as far as one read goes."""
+        """Fill a buffer with the bytes of one read."""
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
 
     def drain(self) -> str:
-        """Read to the end; the digest of everything as ``sha256:<hex>``, empty without hashing."""
+        """Read to the end and return the digest of all bytes as ``sha256:<hex>``; empty without
+        hashing."""
         while self.read(CHUNK_SIZE):
             pass
         return f"sha256:{self._hash.hexdigest()}" if self._hash else ""
 
 
 class _PrefixedReader(io.RawIOBase):
-    """A stream whose first bytes were read already and come again."""
+    """A stream that returns ``head``, then the rest of ``source``."""
 
     def __init__(self, head: bytes, source: IO[bytes]) -> None:
         self._head = head
@@ -89,14 +90,14 @@ class _PrefixedReader(io.RawIOBase):
 
 
 def is_compressed(head: bytes) -> bool:
-    """Whether a file that begins with ``head`` (6 bytes) is compressed in a form known here."""
+    """Return whether a file that begins with ``head`` (6 bytes) has a known compression."""
     return head.startswith((_GZIP, _BZIP2, _XZ, _ZSTD))
 
 
 def decompress(source: IO[bytes], origin: str) -> IO[bytes]:
-    """What ``source`` holds when it is unpacked: gzip, bzip2, xz, zstd, or as it is.
+    """Return a stream of the decompressed bytes of ``source``: gzip, bzip2, xz, zstd or plain.
 
-    The form is told by the first bytes. Raises UsageError for zstd where Python cannot read it.
+    The first bytes determine the compression. Raises UsageError for zstd where Python lacks it.
     """
     head = b""
     while len(head) < 6 and (more := source.read(6 - len(head))):
@@ -122,8 +123,8 @@ def _open_zstd(source: IO[bytes], origin: str) -> IO[bytes]:
         zstandard = importlib.import_module("zstandard")
     except ImportError as e:
         raise UsageError(
-            f"{origin} is compressed with zstd, which Python reads from 3.14 on or with the extra "
-            "zstd (pip install 'intercode-gym[zstd]'); or unpack it first: zstd -d"
+            f"{origin} is compressed with zstd, which needs Python 3.14 or the extra zstd "
+            "(pip install 'intercode-gym[zstd]'); or unpack it first with zstd -d"
         ) from e
     reader = zstandard.ZstdDecompressor(max_window_size=1 << _ZSTD_WINDOW_LOG).stream_reader(
         source, read_size=CHUNK_SIZE, read_across_frames=True
@@ -132,7 +133,7 @@ def _open_zstd(source: IO[bytes], origin: str) -> IO[bytes]:
 
 
 class _ZstdReader(io.RawIOBase):
-    """The reader of the package zstandard, with errors as the other decompressors raise them."""
+    """The reader of the package zstandard with the errors of the other decompressors."""
 
     def __init__(self, reader: Any, error: type[Exception]) -> None:
         self._reader = reader

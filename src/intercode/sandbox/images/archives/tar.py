@@ -1,4 +1,4 @@
-"""Unpacking a tar archive as an image or a layer."""
+"""Unpacks tar archives as images or layers."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from intercode.sandbox.images.archives.streams import CHUNK_SIZE, DECOMPRESSION_
 from intercode.sandbox.images.archives.tree_writer import TreeWriter
 
 _MAX_EXTENDED_HEADER = 1 << 20
-"""Bytes of a header that extends another one: tarfile reads such a header into memory whole."""
+"""Size limit in bytes of an extended header, which tarfile reads into memory."""
 _ARCHIVE_ERRNOS = (errno.ENAMETOOLONG, errno.ENOENT, errno.EINVAL, errno.ELOOP, errno.ENOTDIR)
-"""What the kernel says of names and links that cannot be: a fault of the archive."""
+"""Errors of the kernel for impossible names and links, which are faults of the archive."""
 _EXTENDED_TYPES = (
     tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME,
     tarfile.GNUTYPE_LONGLINK,
@@ -23,7 +23,7 @@ _EXTENDED_TYPES = (
 
 
 class StrictTarInfo(tarfile.TarInfo):
-    """An entry whose broken header is an error, where tarfile would take it for the end."""
+    """An entry that raises an error for a broken header, which tarfile takes for the end."""
 
     @classmethod
     def fromtarfile(cls, tarfile_: tarfile.TarFile) -> StrictTarInfo:
@@ -38,7 +38,9 @@ class StrictTarInfo(tarfile.TarInfo):
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> StrictTarInfo:
         found = super().frombuf(buf, encoding, errors)
         if found.type in _EXTENDED_TYPES and found.size > _MAX_EXTENDED_HEADER:
-            raise tarfile.ReadError(f"a header of {found.size} bytes, which no honest archive has")
+            raise tarfile.ReadError(
+                f"a header of {found.size} bytes, more than the allowed {_MAX_EXTENDED_HEADER}"
+            )
         return found
 
 
@@ -46,11 +48,10 @@ def unpack(path: Path, root: Path, owner: int) -> None:
     """Unpack the archive at ``path`` (plain, gzip, bzip2, xz or zstd) into the empty directory
     ``root``.
 
-    Every file is owned by ``owner`` (when this process may decide that). Kept are modes without
-    set-id bits, times to the nanosecond where the archive has them, hard and symbolic links and
-    named pipes; left out are device nodes and everything below ``/dev``. Raises DataError for an
-    archive that is broken, tries to leave ``root`` or is larger than ``bounds`` allows; UsageError
-    for zstd where Python cannot read it.
+    ``owner`` owns every file (if this process may set owners). Modes without set-id bits, times in
+    nanoseconds, hard and symbolic links and named pipes are preserved; device nodes and everything
+    below ``/dev`` are left out. Raises DataError for an archive that is broken, refers to paths
+    outside ``root`` or exceeds ``UnpackLimits``; UsageError for zstd where Python lacks it.
     """
     writer = TreeWriter(root, owner, str(path))
     with path.open("rb") as f:
@@ -59,7 +60,7 @@ def unpack(path: Path, root: Path, owner: int) -> None:
 
 
 def write_entries(source: IO[bytes], writer: TreeWriter) -> None:
-    """Write every entry of the archive that ``source`` gives, compressed or not.
+    """Write every entry of an archive, which may be compressed.
 
     Raises DataError for an archive that is broken or hostile.
     """
@@ -70,9 +71,9 @@ def write_entries(source: IO[bytes], writer: TreeWriter) -> None:
         ) as archive:
             while (member := archive.next()) is not None:
                 _write_entry(archive, member, writer)
-                vars(archive)["members"] = []  # tarfile would keep every entry
+                vars(archive)["members"] = []  # tarfile would hold every entry in memory
             for _ in iter(lambda: stream.read(CHUNK_SIZE), b""):
-                pass  # what follows the archive's end belongs to the stream's check
+                pass  # the rest of the stream counts for its digest
     except DataError:
         raise
     except (OSError, tarfile.TarError, ValueError, OverflowError, *DECOMPRESSION_ERRORS) as e:
@@ -80,7 +81,7 @@ def write_entries(source: IO[bytes], writer: TreeWriter) -> None:
             raise
         reason = str(e).partition("\n")[0] or type(e).__name__
         raise DataError(
-            f"{writer.origin} is no complete tar archive: {reason}; make or fetch it again"
+            f"{writer.origin} is not a complete tar archive: {reason}; make or fetch it again"
         ) from e
 
 
@@ -106,13 +107,13 @@ def _write_entry(archive: tarfile.TarFile, member: tarfile.TarInfo, writer: Tree
     elif member.isfifo():
         writer.fifo(clean, member.mode, when)
     elif not member.isdev():
-        raise DataError(f"{writer.origin}: {name!r} is of the unknown kind {member.type!r}")
+        raise DataError(f"{writer.origin}: {name!r} has the unknown type {member.type!r}")
 
 
 def mtime_ns(member: tarfile.TarInfo) -> int:
-    """When an entry was changed, in nanoseconds; a PAX header's decimals are kept.
+    """Return the modification time of an entry in nanoseconds, with the decimals of PAX headers.
 
-    Raises tarfile.ReadError for a time that is no number.
+    Raises tarfile.ReadError for a time that is not a number.
     """
     text = member.pax_headers.get("mtime")
     if text is None:
@@ -120,4 +121,6 @@ def mtime_ns(member: tarfile.TarInfo) -> int:
     try:
         return int(Decimal(text) * 10**9)
     except (InvalidOperation, ValueError, OverflowError) as e:
-        raise tarfile.ReadError(f"{member.name!r} has the time {text!r}, no number") from e
+        raise tarfile.ReadError(
+            f"{member.name!r} has the time {text!r}, which is not a number"
+        ) from e

@@ -1,4 +1,4 @@
-"""Writing a file tree from entries that nobody vouches for."""
+"""Writes file trees from untrusted entries."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from intercode.core.errors import DataError
 from intercode.sandbox.images.archives.unpack_limits import UnpackLimits
 
 MODE_MASK = 0o1777
-"""Mode bits that are kept: permissions and the sticky bit, never set-user-id or set-group-id."""
+"""Mode bits that are preserved: permissions and the sticky bit, but no set-id bits."""
 _MAX_DEPTH = 500
-"""Directories in each other; what removes a tree again must be able to go down there."""
+"""Limit on nested directories, so that the tree can be removed again."""
 _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class TreeWriter:
-    """Fills an empty directory with entries, all owned by one id, and never leaves it.
+    """Writes entries, all owned by one id, into an empty directory and never outside it.
 
-    Names are relative, with ``/`` between their parts. A name that is absolute, holds ``..`` or
-    passes through anything that is not a real directory raises DataError. A later entry takes the
-    place of an earlier one. ``origin`` is what messages call the source, ``bounds`` how much may be
-    written (by default what ``Bounds.of`` says). Call ``finish`` at the
-    end: directories get their modes and times then.
+    Names are relative, with ``/`` between their parts. A name that is absolute, contains ``..`` or
+    passes through anything but real directories raises DataError. A later entry replaces an earlier
+    one. ``origin`` is what messages call the source; ``limits`` defaults to
+    ``UnpackLimits.for_directory``. Call ``finish`` at the end to set modes and times of
+    directories.
     """
 
     def __init__(
@@ -39,17 +39,17 @@ class TreeWriter:
         self._directory_metadata: dict[str, tuple[int, int]] = {}
 
     def handle_whiteout(self, name: str) -> bool:
-        """Whether the entry ``name`` is no file but says something about the layers below, and was
-        dealt with. In a tree of its own nothing does."""
+        """Apply the entry ``name`` if it is a whiteout; return whether it was. Without layers, no
+        entry is one."""
         del name
         return False
 
     def normalize(self, name: str) -> str:
-        """``name`` without ``.`` parts and doubled slashes. Raises DataError for an unsafe one."""
+        """Return ``name`` without ``.`` and empty parts. Raises DataError for an unsafe name."""
         parts = [part for part in name.split("/") if part not in ("", ".")]
         if name.startswith("/") or ".." in parts or "\0" in name:
             raise DataError(
-                f"{self.origin}: refusing the entry {name!r}, which points outside; "
+                f"{self.origin}: refusing the entry {name!r}, which is outside the tree; "
                 "make the archive with relative names"
             )
         if len(parts) > _MAX_DEPTH:
@@ -57,7 +57,7 @@ class TreeWriter:
         return "/".join(parts)
 
     def directory(self, name: str, mode: int, mtime_ns: int) -> None:
-        """A directory; its owner may always read, write and enter it."""
+        """Create a directory. Its owner may always read, write and enter it."""
         name = self.normalize(name)
         if name not in self._known_directories:
             self._ensure_parents(name)
@@ -65,7 +65,7 @@ class TreeWriter:
         self._directory_metadata[name] = ((mode & MODE_MASK) | 0o700, mtime_ns)
 
     def file(self, name: str, source: IO[bytes], size: int, mode: int, mtime_ns: int) -> None:
-        """A regular file with ``size`` bytes from ``source``."""
+        """Create a regular file with ``size`` bytes from ``source``."""
         self.limits.count_entry(self.origin, size)
         path = self._prepare_path(name)
         descriptor = os.open(path, _CREATE_FLAGS, 0o600)
@@ -73,7 +73,7 @@ class TreeWriter:
             with open(descriptor, "wb", buffering=0, closefd=False) as target:
                 shutil.copyfileobj(source, target, min(max(size, 1), 1 << 20))
             if os.fstat(descriptor).st_size != size:
-                raise DataError(f"{self.origin}: {name!r} is cut off; make or fetch it again")
+                raise DataError(f"{self.origin}: {name!r} is truncated; make or fetch it again")
             if self._chown is not None:
                 os.fchown(descriptor, self._chown, self._chown)
             os.fchmod(descriptor, mode & MODE_MASK)
@@ -82,26 +82,28 @@ class TreeWriter:
             os.close(descriptor)
 
     def symlink(self, name: str, target: str, mtime_ns: int) -> None:
-        """A symbolic link; its text may be anything, for it is followed inside a sandbox only."""
+        """Create a symbolic link. Any target is safe: only sandboxes follow it."""
         self.limits.count_entry(self.origin)
         path = self._prepare_path(name)
         os.symlink(target, path)
         self._set_metadata(path, mtime_ns)
 
     def hardlink(self, name: str, target: str) -> None:
-        """A second name for a file that was written before."""
+        """Create a hard link to a file that was written before."""
         source = self.normalize(target)
         self._ensure_parents(source)
         there = self._full_path(source)
         if not os.path.lexists(there) or stat.S_ISDIR(os.lstat(there).st_mode):
-            raise DataError(f"{self.origin}: {name!r} is a link to {target!r}, no file before it")
+            raise DataError(
+                f"{self.origin}: {name!r} is a link to {target!r}, which is not an earlier file"
+            )
         if self.normalize(name) == source:
             return
         self.limits.count_entry(self.origin)
         os.link(there, self._prepare_path(name), follow_symlinks=False)
 
     def fifo(self, name: str, mode: int, mtime_ns: int) -> None:
-        """A named pipe."""
+        """Create a named pipe."""
         self.limits.count_entry(self.origin)
         path = self._prepare_path(name)
         os.mkfifo(path, 0o600)
@@ -109,7 +111,7 @@ class TreeWriter:
         self._set_metadata(path, mtime_ns)
 
     def finish(self) -> None:
-        """Give directories their modes and times, the deepest first."""
+        """Set modes and times of directories, deepest first."""
         self._directory_metadata.setdefault("", (0o755, 0))
         for name, (mode, mtime_ns) in sorted(self._directory_metadata.items(), reverse=True):
             path = self._full_path(name)
@@ -125,7 +127,7 @@ class TreeWriter:
         os.utime(path, ns=(mtime_ns, mtime_ns), follow_symlinks=False)
 
     def _prepare_path(self, name: str) -> str:
-        """The free path where the entry ``name`` goes; a former file or link there is removed."""
+        """Return the path of the entry ``name``, after removing an earlier file or link there."""
         clean = self.normalize(name)
         if not clean:
             raise DataError(f"{self.origin}: the entry {name!r} has no name")
@@ -141,7 +143,7 @@ class TreeWriter:
         return path
 
     def _ensure_parents(self, name: str) -> None:
-        """Make sure that every directory above ``name`` is a real one."""
+        """Make sure that every directory above ``name`` exists and is not a link."""
         missing = []
         while (name := name.rpartition("/")[0]) not in self._known_directories:
             missing.append(name)
@@ -149,7 +151,7 @@ class TreeWriter:
             self._enter_directory(parent, implied=True)
 
     def _enter_directory(self, name: str, implied: bool = False) -> None:
-        """Make the directory ``name``, or find it there, without following a link."""
+        """Create the directory ``name`` or accept an existing one, without following a link."""
         path = self._full_path(name)
         try:
             former = os.lstat(path)
@@ -161,8 +163,8 @@ class TreeWriter:
             if not stat.S_ISDIR(former.st_mode):
                 if implied:
                     raise DataError(
-                        f"{self.origin}: an entry goes through {name!r}, which is no directory; "
-                        "such an archive is not unpacked"
+                        f"{self.origin}: an entry goes through {name!r}, which is not a directory; "
+                        "make the archive again"
                     )
                 os.unlink(path)
                 os.mkdir(path, 0o700)

@@ -1,4 +1,4 @@
-"""How much an archive may become when it is unpacked."""
+"""Limits on the size of unpacked archives."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from intercode.core.errors import ConfigError, DataError
 LIMIT_VARIABLE = "INTERCODE_IMAGE_LIMIT"
 DEFAULT_BYTES = 64 << 30
 MAX_ENTRIES = 4_000_000
-"""Files, directories and links of one image."""
+"""Limit on the files, directories and links of one image."""
 
 _SIZE = re.compile(r"(\d{1,9})\s*([KMGT]?)(?:i?B)?", re.IGNORECASE)
 _DISK_RESERVE = 64 << 20
-"""Bytes of the disk that unpacking leaves free."""
+"""Bytes of the disk that stay free."""
 
 
 @dataclass(slots=True)
 class UnpackLimits:
-    """What is left to be written: ``size`` bytes, ``entries`` entries; ``why`` says who set it."""
+    """The remaining allowance: ``size`` bytes and ``entries`` entries. ``reason`` explains the
+    limit in messages."""
 
     size: int
     entries: int = MAX_ENTRIES
@@ -29,33 +30,34 @@ class UnpackLimits:
 
     @classmethod
     def for_directory(cls, root: Path) -> UnpackLimits:
-        """The bounds for a tree below ``root``: ``INTERCODE_IMAGE_LIMIT`` (64 GiB unless it is
-        set), or what the disk has free where that is less. Raises ConfigError for a bad setting."""
+        """Return the limits for a tree below ``root``: ``INTERCODE_IMAGE_LIMIT`` (default 64 GiB),
+        or the free space of the disk if that is less. Raises ConfigError for a bad setting.
+        """
         limit = image_size_limit()
         disk = os.statvfs(root)
         free = max(disk.f_bavail * disk.f_frsize - _DISK_RESERVE, 0)
         if free < limit:
             return cls(free, reason=f"the disk of {root} has no more than that free")
-        return cls(limit, reason=f"set {LIMIT_VARIABLE} (such as 200G) if it is honest")
+        return cls(limit, reason=f"set {LIMIT_VARIABLE} (such as 200G) if you trust it")
 
     def count_entry(self, origin: str, size: int = 0) -> None:
-        """Count one entry of ``size`` bytes. Raises DataError when that is beyond the bounds."""
+        """Count one entry of ``size`` bytes. Raises DataError when a limit is exceeded."""
         if size < 0:
-            raise DataError(f"{origin}: an entry says that it has {size} bytes; fetch it again")
+            raise DataError(f"{origin}: an entry has a size of {size} bytes; fetch it again")
         self.size -= size
         self.entries -= 1
         if self.size < 0:
             raise DataError(f"{origin} unpacks to more bytes than may be written: {self.reason}")
         if self.entries < 0:
-            raise DataError(f"{origin} holds more than {MAX_ENTRIES} entries: that is no image")
+            raise DataError(f"{origin} holds more than {MAX_ENTRIES} entries: that is not an image")
 
 
 def image_size_limit() -> int:
-    """The most bytes that an image may unpack to. Raises ConfigError for a bad setting."""
+    """Return the size limit of unpacked images in bytes. Raises ConfigError for a bad setting."""
     text = os.environ.get(LIMIT_VARIABLE)
     if not text:
         return DEFAULT_BYTES
     found = _SIZE.fullmatch(text.strip())
     if not found:
-        raise ConfigError(f"{LIMIT_VARIABLE}={text!r} is no size; write bytes or such as 20G")
+        raise ConfigError(f"{LIMIT_VARIABLE}={text!r} is not a size; write bytes or such as 20G")
     return int(found[1]) << {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}[found[2].upper()]

@@ -1,1 +1,1 @@
-"""Making images and layers: recipes here, set-up scripts in ``setup``."""
+"""Builds images and layers in sandboxes, one cached step at a time."""

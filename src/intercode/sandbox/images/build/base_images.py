@@ -1,4 +1,4 @@
-"""Which image a name in a FROM line, or a recipe's base, means."""
+"""Resolves the names of base images, in a FROM line of a Dockerfile or the base of a recipe."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _HINT = (
 
 @dataclass(frozen=True)
 class BaseImageResolver:
-    """How names of images are understood.
+    """Resolves the names of base images.
 
-    ``resolve`` gives the image of a specification of ours. ``table`` says what further names mean,
-    before all else; ``mirrors``: see ``suites.debian``; ``again``: Debian's are built anew.
-    ``within`` is the directory whose files names other than the table's may mean (None: any):
-    a Dockerfile reads those of its context, and no others of this machine.
+    ``resolve`` returns the image of a specification. ``aliases`` maps further names to
+    specifications and takes precedence. ``mirrors``: see ``debian.debian_image``. ``force`` builds
+    images of Debian releases again. ``allowed_directory`` is the directory whose files a name that
+    is not an alias may refer to (None: any): a Dockerfile may use files of its context only.
     """
 
     resolve: Callable[[str], Image]
@@ -45,11 +45,12 @@ class BaseImageResolver:
     allowed_directory: Path | None = None
 
     def resolve_base(self, name: str, instruction: str = "FROM") -> Image:
-        """The image that a name means: by the table, by the user's own, a specification, a release
-        of Debian, what a local engine has under it, or a registry. ``asked`` is what has named it,
-        for messages.
+        """Return the image of a name.
 
-        Raises UsageError, with what was tried, where it means none.
+        A name is, in this order: an alias, a name in the user's images.toml, a specification, a
+        release of Debian, an image of a local engine, an image in a registry. ``instruction`` is
+        what messages name as the source of the name. Raises UsageError, with what was tried, for an
+        unknown name.
         """
         table = {**user_images(), **self.aliases}
         if spec := table.get(name, table.get(name.removesuffix(":latest"))):
@@ -66,11 +67,13 @@ class BaseImageResolver:
                     return image
             except InterCodeError as e:
                 tried.append(str(e))
-        told = _HINT.format(name=name, table=user_images_path())
-        asking = suggest_name(name, ("host", *suites.RELEASE_NAMES), 0.6)
-        hint = f"{asking}Else " if asking else ""
+        remedy = _HINT.format(name=name, table=user_images_path())
+        suggestion = suggest_name(name, ("host", *suites.RELEASE_NAMES), 0.6)
+        hint = f"{suggestion}Else " if suggestion else ""
         why = " | ".join(tried)
-        raise UsageError(f"{instruction} {name}: there is no such image here; {hint}{told}. {why}")
+        raise UsageError(
+            f"{instruction} {name}: there is no such image here; {hint}{remedy}. {why}"
+        )
 
     def _check_location(self, name: str, asked: str) -> None:
         found = _LOCAL_SPEC.fullmatch(name)
@@ -78,9 +81,9 @@ class BaseImageResolver:
             return
         path, _ = saved_images.split_path_and_name(found[2])
         if not path.resolve().is_relative_to(self.allowed_directory):
-            told = _HINT.format(name=name, table=user_images_path())
+            hint = _HINT.format(name=name, table=user_images_path())
             raise UsageError(
-                f"{asked} {name} lies outside of {self.allowed_directory}; if you trust it, {told}"
+                f"{asked} {name} lies outside of {self.allowed_directory}; if you trust it, {hint}"
             )
 
     def _from_spec(self, spec: str) -> Image:
@@ -88,7 +91,7 @@ class BaseImageResolver:
         return self.debian(suite) if suite else self.resolve(spec)
 
     def debian(self, suite: str, packages: tuple[str, ...] = (), date: str = "") -> Image:
-        """A release of Debian."""
+        """Return the image of a Debian release with packages."""
         return suites.debian_image(suite, packages, date, self.mirrors, self.progress, self.force)
 
     def _from_debian(self, name: str) -> Image | None:
@@ -106,13 +109,14 @@ class BaseImageResolver:
 
 
 def is_packaged_recipe(name: str) -> bool:
-    """Whether a name means a recipe of this package."""
+    """Return whether a name refers to a packaged recipe."""
     kind, _, rest = name.partition(":")
     return kind == "recipe" and "/" not in rest and not rest.endswith(".toml")
 
 
 def full_reference(name: str) -> str:
-    """A name as Docker completes it: ``debian`` is ``docker.io/library/debian:latest``."""
+    """Return the full reference of a name, as in Docker: ``debian`` becomes
+    ``docker.io/library/debian:latest``."""
     first, mark, rest = name.partition("/")
     if not (mark and ("." in first or ":" in first or first == "localhost")):
         first, rest = "docker.io", name if mark else f"library/{name}"
@@ -122,7 +126,7 @@ def full_reference(name: str) -> str:
 
 
 def scratch_image() -> Image:
-    """The empty image."""
+    """Return the empty image."""
     root = cached_tree(cache_root(), f"scratch-{sandbox_uid()}", _prepare_root)
     return Image("scratch", "sha256:" + "0" * 64, root)
 
@@ -134,8 +138,8 @@ def _prepare_root(root: Path) -> None:
 
 
 def user_images_path() -> Path:
-    """The file in which a user says what names of images mean: ``INTERCODE_IMAGES``, else
-    images.toml in ``$XDG_CONFIG_HOME/intercode`` or ``~/.config/intercode``."""
+    """Return the path of the user's table of image names: ``INTERCODE_IMAGES``, else images.toml in
+    ``$XDG_CONFIG_HOME/intercode`` or ``~/.config/intercode``."""
     if chosen := os.environ.get("INTERCODE_IMAGES"):
         return Path(chosen).absolute()
     home = os.environ.get("XDG_CONFIG_HOME")
@@ -143,7 +147,7 @@ def user_images_path() -> Path:
 
 
 def user_images() -> dict[str, str]:
-    """What that file says: under ``[from]``, name = image specification. Raises ConfigError."""
+    """Return the user's table of image names, from its section ``[from]``. Raises ConfigError."""
     path = user_images_path()
     if not path.is_file():
         return {}
@@ -156,5 +160,7 @@ def user_images() -> dict[str, str]:
             raise ConfigError(f"{path}: {unknown_name_error('key', key, ['from'])}")
     table = found.get("from", {})
     if not isinstance(table, dict) or not all(isinstance(v, str) for v in table.values()):
-        raise ConfigError(f'{path}: [from] holds lines such as "ubuntu:24.04" = "tar:/noble.tar"')
+        raise ConfigError(
+            f'{path}: [from] must hold lines such as "ubuntu:24.04" = "tar:/noble.tar"'
+        )
     return table

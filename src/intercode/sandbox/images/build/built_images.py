@@ -1,4 +1,4 @@
-"""What is known of images that were built here: a small file for each in the cache."""
+"""Records of images that were built on this machine, one small file each in the cache."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ from intercode.sandbox.images.build.steps import BuildBase
 
 @dataclass(frozen=True, slots=True)
 class BuiltImage:
-    """An image that was built: the specification that it was asked for by, its base, the steps over
-    that by their names in the cache, environment and directory, what its text said beside
-    (``notes``), bytes of its own files, and when (seconds since the epoch)."""
+    """The record of a built image.
+
+    ``spec`` is the specification of the build, ``steps`` are the names of the steps over the base
+    in the cache, ``notes`` are instructions that were recorded without effect, ``size`` is the size
+    of the image's own files in bytes, ``built_at`` is in seconds since the epoch.
+    """
 
     spec: str
     digest: str
@@ -40,38 +43,44 @@ class BuiltImage:
 
     @property
     def path(self) -> Path:
-        """Where this is written down."""
+        """The path of this record."""
         return _record_path(self.spec, self.digest)
 
 
 def record_image(
-    spec: str, ground: BuildBase, env: Mapping[str, str], cwd: str, notes: Sequence[str] = ()
+    spec: str, base: BuildBase, env: Mapping[str, str], cwd: str, notes: Sequence[str] = ()
 ) -> Image:
-    """The image of a finished ground, noted down when it is first asked for."""
-    found = [layer.root.stat() for layer in ground.layers]
+    """Return the image of a finished build, and write its record if there is none.
+
+    Its digest covers the base's digest, the content of the steps, ``env`` and ``cwd``.
+    """
+    found = [layer.root.stat() for layer in base.layers]
     as_it_is = repr([(status.st_ino, status.st_ctime_ns) for status in found])
-    asked = steps.step_key("made", ground.cache_key, as_it_is, repr(sorted(env.items())), cwd)
-    index = _records_directory() / f"{asked}.digest"
+    index_key = steps.step_key("made", base.cache_key, as_it_is, repr(sorted(env.items())), cwd)
+    index = _records_directory() / f"{index_key}.digest"
     digest = index.read_text() if index.is_file() else ""
     if not digest:
-        held = [_content_digest(layer.root) for layer in ground.layers]
-        told = repr((ground.image.digest, held, sorted(env.items()), cwd))
-        digest = f"sha256:{hashlib.sha256(told.encode('utf-8', 'surrogateescape')).hexdigest()}"
+        held = [_content_digest(layer.root) for layer in base.layers]
+        identity = repr((base.image.digest, held, sorted(env.items()), cwd))
+        digest = f"sha256:{hashlib.sha256(identity.encode('utf-8', 'surrogateescape')).hexdigest()}"
         _write_text(index, digest)
     made = _record_path(spec, digest)
     if not made.is_file():
         record = BuiltImage(
-            spec, digest, ground.image.name, ground.image.digest,
-            tuple(layer.root.name for layer in ground.layers), dict(env), cwd, tuple(notes),
-            sum(_disk_usage(layer.root) for layer in ground.layers), time.time(),
+            spec, digest, base.image.name, base.image.digest,
+            tuple(layer.root.name for layer in base.layers), dict(env), cwd, tuple(notes),
+            sum(_disk_usage(layer.root) for layer in base.layers), time.time(),
         )  # fmt: skip
         _write_text(made, json.dumps(asdict(record), indent=1) + "\n")
-    layers = (*ground.image.layers, *ground.layers)
-    return Image(spec, digest, ground.image.root, dict(env), cwd, layers)
+    layers = (*base.image.layers, *base.layers)
+    return Image(spec, digest, base.image.root, dict(env), cwd, layers)
 
 
 def build_generation(spec: str, force: bool = False) -> str:
-    """What tells apart the builds of a specification; another one from now on with ``again``."""
+    """Return the identifier of the current build of a specification.
+
+    With ``force``, start a new one, and delete the records of earlier builds.
+    """
     path = _records_directory() / f"{steps.step_key('generation', spec)}.generation"
     if force:
         for record in built_images():
@@ -82,20 +91,23 @@ def build_generation(spec: str, force: bool = False) -> str:
 
 
 def built_images() -> list[BuiltImage]:
-    """Every image that was built here, the newest first."""
+    """Return the records of all built images, newest first."""
     found = []
     for path in _records_directory().glob("*.json"):
-        with suppress(OSError, ValueError, TypeError, KeyError):  # another process removes it
-            told = json.loads(path.read_text("utf-8"))
-            lists = {key: tuple(told[key]) for key in ("steps", "notes")}
-            found.append(BuiltImage(**{**told, **lists}))
+        with suppress(OSError, ValueError, TypeError, KeyError):  # another process may remove it
+            table = json.loads(path.read_text("utf-8"))
+            if "when" in table:  # the key before it was renamed
+                table["built_at"] = table.pop("when")
+            lists = {key: tuple(table[key]) for key in ("steps", "notes")}
+            found.append(BuiltImage(**{**table, **lists}))
     return sorted(found, key=lambda made: -made.built_at)
 
 
 def load_built_image(digest: str, resolve: Callable[[str], Image]) -> Image:
-    """The image that was built here with this digest, or the beginning of one (hexadecimal).
+    """Return the built image whose digest begins with ``digest`` (hexadecimal).
 
-    Raises UsageError where there is none, or its base or a step of it is no longer in the cache.
+    Raises UsageError where there is none, or where its base or one of its steps is not in the cache
+    any more.
     """
     for record in built_images():
         if not digest or not record.digest.removeprefix("sha256:").startswith(digest):
@@ -103,7 +115,7 @@ def load_built_image(digest: str, resolve: Callable[[str], Image]) -> Image:
         base = resolve(record.base)
         trees = [steps.step_path(name) for name in record.steps]
         if base.digest != record.base_digest or not all(tree.is_dir() for tree in trees):
-            raise UsageError(f"built:{digest} is no longer whole: build {record.spec} again")
+            raise UsageError(f"built:{digest} is incomplete: build {record.spec} again")
         layers = tuple(Layer(tree, f"built:{tree.name}") for tree in trees)
         return Image(
             record.spec, record.digest, base.root, record.env, record.cwd,
@@ -113,14 +125,14 @@ def load_built_image(digest: str, resolve: Callable[[str], Image]) -> Image:
 
 
 def delete_built_image(made: BuiltImage) -> None:
-    """Remove an image's record, and those of its steps that no other image has. Boxes that use them
-    keep them (see ``steps.discard``)."""
+    """Delete the record of an image and the steps that no other image has. Running sandboxes keep
+    the steps that they use (see ``steps.discard_step``)."""
     made.path.unlink(missing_ok=True)
     others = {name for other in built_images() for name in other.steps}
     for name in set(made.steps) - others:
         steps.discard_step(steps.steps_directory() / name)
     for index in _records_directory().glob("*.digest"):
-        with suppress(FileNotFoundError):  # another process removes it
+        with suppress(FileNotFoundError):  # another process may remove it
             if index.read_text() == made.digest:
                 index.unlink()
 
@@ -142,8 +154,10 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def _content_digest(root: Path) -> str:
-    """A SHA-256 over paths, modes, links and what files hold, marks of deletion included. Times
-    are left out, as two builds of one image differ in them."""
+    """Return a SHA-256 over paths, modes, link targets, contents and overlay whiteouts.
+
+    Times are not part of it, because they differ between builds of the same image.
+    """
     digest = hashlib.sha256()
     for path, status in walk_entries(root):
         mode, full = status.st_mode, f"{root}/{path}"

@@ -1,4 +1,4 @@
-"""A command of a build: run on a ground, and what it changes kept as a step."""
+"""Runs the commands of builds in sandboxes, and keeps their changes as steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from intercode.sandbox.images.build.steps import BuildBase
 from intercode.sandbox.images.recipes import apt_sources as sources
 
 Progress = Callable[[str], None]
-"""Called with each line that a build prints."""
+"""Called with each line of a build's output."""
 
 _LIMITS = Limits(
     disk=64 << 30, inodes=4_000_000, processes=4096, file_size=64 << 30, address_space=256 << 30,
@@ -26,14 +26,17 @@ _LIMITS = Limits(
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
 _APT, _APT_LIST = "intercode-apt.conf", "intercode-apt.list"
 _ERROR_CHARACTERS = 1500
-"""Characters of a failed command's output that its error shows."""
+"""Characters of a failed command's output in the error message."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildCommand:
-    """A program with its arguments. ``timeout`` is in seconds; ``several_ids``: it may need more
-    than one user id, as apt does; ``files`` are put into /dev/shm of the box: name to text;
-    ``what`` is what messages call it; ``mirrors``: see ``sources.for_recipe``."""
+    """A program with its arguments.
+
+    ``label`` is what messages call it. ``timeout`` is in seconds. ``multi_uid``: it may need more
+    than one user id, as apt does. ``files`` are texts by name that are written to /dev/shm in the
+    sandbox. ``mirrors``: see ``apt_sources.recipe_sources``.
+    """
 
     label: str
     argv: Sequence[str]
@@ -47,38 +50,40 @@ class BuildCommand:
 
 
 def run_build_command(
-    command: BuildCommand, ground: BuildBase, home: Path, progress: Progress
+    command: BuildCommand, base: BuildBase, home: Path, progress: Progress
 ) -> None:
-    """Run a command as root and leave what it changed in ``home``/upper. Raises DataError with the
-    end of what it printed when it fails, SandboxError where no box can be made."""
-    several = command.multi_uid and ground.image.root is not None and not _single_uid_reason()
+    """Run a command as root and write its changes to ``home``/upper.
+
+    Raises DataError with the end of the output when the command fails, SandboxError where no
+    sandbox can be started.
+    """
+    several = command.multi_uid and base.image.root is not None and not _single_uid_reason()
     code, printed = (_run_with_many_uids if several else _run_in_sandbox)(
-        command, ground, home, progress
+        command, base, home, progress
     )
     if code == 0:
         return
-    hint = _failure_hint(printed, command, several, ground.image)
+    hint = _failure_hint(printed, command, several, base.image)
     raise DataError(
         f"{command.label} failed ({code}): {printed[-_ERROR_CHARACTERS:].strip()}{hint}"
     )
 
 
 def _single_uid_reason() -> str:
-    """Why commands have one user id only here; empty if they may have several."""
+    """Return why commands have only one user id on this machine; empty if they may have several."""
     if strongest_kind() != "namespace":
-        return "this machine makes no boxes but containers"
+        return "this machine supports containers only"
     return multi_uid.unavailable_reason()
 
 
 def build_environment(env: Mapping[str, str]) -> dict[str, str]:
-    """What a command of a build finds in its environment beside ``env``: no more of this machine's
-    than its proxies."""
+    """Return the environment of a build command: ``env``, defaults, and this machine's proxies."""
     proxies = {k: v for k, v in os.environ.items() if k.lower() in _PROXIES}
     return {"PATH": STANDARD_PATH, "HOME": "/root", **proxies, **env}
 
 
 def _run_in_sandbox(
-    command: BuildCommand, ground: BuildBase, home: Path, progress: Progress
+    command: BuildCommand, base: BuildBase, home: Path, progress: Progress
 ) -> tuple[int, str]:
     found: list[ExecResult] = []
 
@@ -88,7 +93,7 @@ def _run_in_sandbox(
         env = build_environment(command.env)
         found.append(box.run(command.argv, cwd=command.cwd, env=env, timeout=command.timeout))
 
-    spec = SandboxSpec(ground.image, ground.layers, network=command.network, limits=_LIMITS)
+    spec = SandboxSpec(base.image, base.layers, network=command.network, limits=_LIMITS)
     capture_changes(home, spec, work)
     done = found[0]
     for line in done.output.splitlines():
@@ -99,26 +104,28 @@ def _run_in_sandbox(
 
 
 def _run_with_many_uids(
-    command: BuildCommand, ground: BuildBase, home: Path, progress: Progress
+    command: BuildCommand, base: BuildBase, home: Path, progress: Progress
 ) -> tuple[int, str]:
     env, files = build_environment(command.env), dict(command.files)
-    if lines := apt_sources_list(ground, command.mirrors):
+    if lines := apt_sources_list(base, command.mirrors):
         files[_APT_LIST] = lines
         settings = f'Dir::Etc::sourcelist "/dev/shm/{_APT_LIST}";\n'
-        if command.mirrors:  # a past day's archive is signed with a term that has run out
+        if command.mirrors:  # the signature of a past day's archive has expired
             settings += 'Acquire::Check-Valid-Until "false";\n'
         files[_APT] = settings
         env["APT_CONFIG"] = f"/dev/shm/{_APT}"
     return multi_uid.run_multi_uid(
-        ground.stack.trees, home, command.argv, env=env, cwd=command.cwd, files=files,
+        base.stack.trees, home, command.argv, env=env, cwd=command.cwd, files=files,
         timeout=command.timeout, progress=progress,
     )  # fmt: skip
 
 
-def apt_sources_list(ground: BuildBase, mirrors: Sequence[str] = ()) -> str:
-    """Return the archives for apt in a Debian image that names none itself, as ours do: a
-    sources.list of this machine's, or of ``mirrors``; empty where there is nothing to say."""
-    stack = ground.stack
+def apt_sources_list(base: BuildBase, mirrors: Sequence[str] = ()) -> str:
+    """Return a sources.list for apt if the image is Debian and has none, as the packaged images.
+
+    It lists ``mirrors``, or this machine's archives; it is empty if there are none.
+    """
+    stack = base.stack
     if stack.find("usr/bin/apt-get") is None:
         return ""
     folder = [name for name, _, _ in stack.walk("etc/apt/sources.list.d", depth=1)][1:]
@@ -134,18 +141,19 @@ def apt_sources_list(ground: BuildBase, mirrors: Sequence[str] = ()) -> str:
 
 
 def _failure_hint(printed: str, command: BuildCommand, several: bool, image: Image) -> str:
-    """Return the way out where what failed may have needed several ids, or other programs."""
+    """Return a hint for a failed command that may need several user ids or a writable system."""
     if image.root is None:
         installs = any(word in printed for word in ("dpkg", "Read-only file system"))
         if installs or "apt" in " ".join(command.argv):
             return (
-                "\nthe image host shows this machine's own programs, read-only: for packages take "
-                'base = "bookworm" in a recipe, or a FROM that is not a host'
+                "\nthe image host has this machine's own programs, read-only: to install packages, "
+                'write base = "bookworm" in a recipe, or another image than host after FROM'
             )
     elif command.multi_uid and not several:
         return (
-            f"\nthis ran with one user id, with which apt, su and the like fail: {_single_uid_reason()}; "
-            'or name the packages in a recipe (base = "bookworm", packages = […]), or build with '
-            "Docker or Podman: `intercode image build --engine docker`"
+            "\nthis ran with a single user id, with which apt, su and similar programs fail: "
+            f'{_single_uid_reason()}; or name the packages in a recipe (base = "bookworm", '
+            "packages = […]), or build with Docker or Podman: "
+            "`intercode image build --engine docker`"
         )
     return ""

@@ -1,4 +1,4 @@
-"""Docker and Podman as builders: an image made or kept by them, as an archive in our cache."""
+"""Builds images with Docker or Podman, and exports their images to archives in the cache."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BASE_NOT_FOUND = (
     "name unknown",
     "failed to resolve source metadata",
 )
-"""What engines say of a base image that they neither have nor can fetch."""
+"""Messages of engines about a base image that they cannot get."""
 _SAVE_TIMEOUT = 3600.0
 
 
@@ -40,20 +40,20 @@ def build_with_engine(
     engine: EngineName | None = None,
     cache: Path | None = None,
 ) -> Path:
-    """Build a Dockerfile with Docker or Podman (the first that answers, unless ``engine`` is
-    given); the result as an archive in the cache, for ``docker-archive:``.
+    """Build a Dockerfile with Docker or Podman and return the path of the image's archive in the
+    cache, for ``docker-archive:``.
 
-    The engine's own build cache holds: what has not changed is not run again. The archive is kept
-    by the image's id. ``args`` are for ARG, ``target`` is a stage, ``network`` that of RUN
-    (the engine's default unless it is given). ``progress`` gets the lines that the build prints.
-    The image stays in the engine, without a name, labelled ``intercode.built``.
+    ``engine`` defaults to the first that answers; its own build cache applies. ``args`` are values
+    for ARG, ``target`` is the stage to build, ``network`` is that of RUN (default: the engine's).
+    ``progress`` receives the lines of output. The image stays in the engine, without a name and
+    with the label ``intercode.built``.
 
-    Raises SandboxUnavailableError where no engine answers, UsageError for a base that it does not
-    have, DataError for a Dockerfile that does not build, with the end of what was printed.
+    Raises SandboxUnavailableError where no engine answers, UsageError for a base image that the
+    engine cannot get, DataError with the end of the output where the build fails.
     """
     for path, what in ((dockerfile, Path.is_file), (context, Path.is_dir)):
         if not what(path):
-            raise UsageError(f"cannot build {dockerfile} in {context}: there is no {path}")
+            raise UsageError(f"cannot build {dockerfile} in {context}: {path} does not exist")
     chosen = engines.get_engine(engine) if engine else engines.first_engine()
     words = ["build", "--file", str(dockerfile), "--label", "intercode.built=true"]
     words += [f"--build-arg={key}={value}" for key, value in (args or {}).items()]
@@ -70,8 +70,9 @@ def export_engine_image(
     name: str, progress: Progress | None = None, engine: EngineName | None = None,
     cache: Path | None = None,
 ) -> Path | None:  # fmt: skip
-    """The image that Docker or Podman has under ``name``, as an archive in the cache; None where
-    no engine that answers has it. Nothing is pulled. Raises SandboxError where saving fails."""
+    """Return the image that Docker or Podman has under ``name``, as an archive in the cache; None
+    where no engine that answers has it. Nothing is pulled. Raises SandboxError where saving fails.
+    """
     for one in (engine,) if engine else engines.ENGINE_NAMES:
         try:
             found = engines.get_engine(one)
@@ -82,19 +83,8 @@ def export_engine_image(
     return None
 
 
-def engine_names() -> list[str]:
-    """The engines that answer on this machine."""
-    found: list[str] = []
-    for name in engines.ENGINE_NAMES:
-        try:
-            found.append(engines.get_engine(name).name)
-        except SandboxUnavailableError:
-            continue
-    return found
-
-
 def archive_directory(cache: Path) -> Path:
-    """The directory of the cache in which images of engines are kept as archives."""
+    """Return the directory of exported images in the cache."""
     return cache / "images" / "engines"
 
 
@@ -134,7 +124,10 @@ def _run_build(
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        env={**os.environ, "BUILDX_BUILDER": "default"},  # another one keeps its images to itself
+        env={
+            **os.environ,
+            "BUILDX_BUILDER": "default",
+        },  # other builders do not store the image in the engine
     )
     assert process.stdout is not None
     try:
@@ -150,14 +143,14 @@ def _run_build(
         raise
     if status == 0:
         return
-    said = "\n".join(last)
-    if any(words in said for words in _BASE_NOT_FOUND):
+    output = "\n".join(last)
+    if any(words in output for words in _BASE_NOT_FOUND):
         raise UsageError(
-            f"{engine.name} neither has nor can fetch what {dockerfile} is built FROM: "
+            f"{engine.name} neither has nor can fetch the base image of {dockerfile}: "
             f"`{engine.name} pull` or `{engine.name} load` it, or build without an engine "
-            f"(intercode image build --from NAME=SPEC). It says:\n{said}"
+            f"(intercode image build --from NAME=SPEC). Its output:\n{output}"
         )
-    known = engines.engine_error(engine.name, "build", said.encode())
+    known = engines.engine_error(engine.name, "build", output.encode())
     if isinstance(known, SandboxUnavailableError):
         raise known
-    raise DataError(f"{dockerfile} does not build with {engine.name} (status {status}):\n{said}")
+    raise DataError(f"{dockerfile} does not build with {engine.name} (status {status}):\n{output}")

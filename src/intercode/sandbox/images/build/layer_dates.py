@@ -1,7 +1,7 @@
-"""Keeps the files of a layer as old as they were right after set-up.
+"""Copies layers with shifted dates, so that their files always look freshly set up.
 
-Tasks ask for files that changed in the last hour, week or month. A layer in a cache ages, and their
-answers with it; so such a layer is copied once an hour with its dates moved.
+Tasks ask for files that changed in the last hour, week or month. The files of a cached layer grow
+older and the answers would change, so such a layer is copied once per hour with shifted dates.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from intercode.core.types import Layer
 from intercode.sandbox.supervisor.runtime.overlay import copy_tree
 
 SETUP_AGE = 2 * 3600
-"""Seconds between set-up and the hour in which the layer is used."""
+"""Seconds between the set-up and the hour in which the layer is used."""
 _SETUP_WINDOW = (
-    3600  # seconds: what is at most this much older than the newest file was written by set-up
+    3600  # seconds: set-up wrote the files that are at most this much older than the newest
 )
-_MAX_COPY_AGE = 48 * 3600  # seconds after which a copy is no longer in use and is removed
+_MAX_COPY_AGE = 48 * 3600  # seconds after which a copy is removed
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def redated_layer(layer: Layer, home: Path, now: float | None = None) -> Layer:
-    """The layer with the dates of its set-up moved to two hours before the current hour.
+    """Return the layer with the dates of its set-up shifted to two hours before the current hour.
 
-    Files that are more than an hour older than the newest keep their dates: set-up gave them those.
-    ``home`` is where copies are kept; ``now`` is in seconds since the epoch.
+    Files that are more than an hour older than the newest keep their dates, which set-up chose.
+    ``home`` is the directory of the copies; ``now`` is in seconds since the epoch.
     """
     hour = int(now if now is not None else time.time()) // 3600 * 3600
     name = f"{layer.digest.rpartition(':')[2][:24]}-{sandbox_uid()}-{hour}"

@@ -1,4 +1,4 @@
-"""Trees that lie on each other, as a box would see them, without a box."""
+"""Reads the files of stacked layers as a sandbox would see them, without a sandbox."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from intercode.core.errors import DataError
 from intercode.sandbox.supervisor.runtime.overlay import is_opaque
 
 _MAX_SYMLINKS = 40
-"""Symbolic links that are followed on the way to one path, as many as Linux follows."""
+"""Limit on symbolic links in one path, as in Linux."""
 
 
 class LayerStack:
-    """Layers as overlayfs keeps them, the topmost first: what a higher one has, or marks as
-    deleted, hides what the lower ones have."""
+    """Layers in the format of overlayfs, topmost first. The files and whiteouts of a layer hide
+    files of lower layers."""
 
     def __init__(self, trees: Sequence[Path]) -> None:
         self.trees = tuple(trees)
 
     def resolve(self, path: str, last: bool = True) -> str:
-        """The path without links, ``.`` and ``..``, relative to the root; what is not there stays.
+        """Return a path relative to the root with links, ``.`` and ``..`` resolved. Parts that do
+        not exist stay as they are.
 
-        ``last``: follow a link that stands at the end as well. Raises DataError for a loop.
+        ``last``: resolve a link in the last part, too. Raises DataError for a loop.
         """
         todo, done, links = path.split("/")[::-1], list[str](), 0
         while todo:
@@ -41,14 +42,14 @@ class LayerStack:
                 continue
             links += 1
             if links > _MAX_SYMLINKS:
-                raise DataError(f"{path!r} leads through more than {_MAX_SYMLINKS} links")
+                raise DataError(f"{path!r} has more than {_MAX_SYMLINKS} symbolic links")
             target = os.readlink(found[0])
             done = [] if target.startswith("/") else done
             todo += target.split("/")[::-1]
         return "/".join(done)
 
     def find(self, name: str) -> tuple[str, os.stat_result] | None:
-        """Where a path without links on its way lies on this machine, and its status, if any."""
+        """Return the location of a resolved path on this machine and its status, or None."""
         for tree in self._visible_trees(name.rpartition("/")[0]):
             path = f"{tree}/{name}" if name else str(tree)
             try:
@@ -59,23 +60,24 @@ class LayerStack:
         return None
 
     def read_text(self, path: str) -> str:
-        """What the file at a path holds, links followed as in a box; empty where there is none."""
+        """Return the content of a file, following links; empty if there is no such file."""
         found = self.find(self.resolve(path))
         if found is None or not stat.S_ISREG(found[1].st_mode):
             return ""
         return Path(found[0]).read_text("utf-8", "replace")
 
     def _visible_trees(self, name: str) -> tuple[Path, ...]:
-        """The trees that still count in the directory ``name``: not those below one that hides
-        it."""
+        """Return the trees that contribute to the directory ``name``."""
         trees, parts = self.trees, name.split("/") if name else []
         for i in range(1, len(parts) + 1):
             trees = _visible_in(trees, "/".join(parts[:i]))
         return trees
 
     def walk(self, top: str = "", depth: int = 1000) -> Iterator[tuple[str, str, os.stat_result]]:
-        """Every path from ``top`` on: the path, where it lies on this machine, its status. A
-        directory comes before what it holds, in the order of names, ``depth`` directories deep."""
+        """Yield the path, the location on this machine and the status of everything below ``top``.
+
+        A directory precedes its entries, which are sorted; ``depth`` limits nested directories.
+        """
         trees = self._visible_trees(top.rpartition("/")[0])
         yield from _walk_trees(trees, top, depth)
 
@@ -101,7 +103,7 @@ def _walk_trees(
 
 
 def _visible_in(trees: tuple[Path, ...], name: str) -> tuple[Path, ...]:
-    """The trees in which the directory ``name`` is part of what is seen."""
+    """Return the trees whose directory ``name`` is visible."""
     seen: list[Path] = []
     for tree in trees:
         path = tree / name

@@ -1,4 +1,7 @@
-"""Commands of an image's build that need more than one user id, such as apt: see box/wide.py."""
+"""Runs build commands that need more than one user id, such as apt.
+
+The process that it starts is in ``supervisor/runtime/image_build.py``.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +26,16 @@ from intercode.sandbox import supervisor
 _BOOT = "import os,sys;sys.path.insert(0,sys.argv[1]);from runtime.image_build import main;" \
     "main(int(sys.argv[2]))"  # fmt: skip
 _ROOT_RANGE_START, _RANGE_SIZE = 0x70000000, 65535
-"""Ids that systemd's list of ranges leaves unused; root may take them without being asked."""
-_NAMESPACE_DIRECTORY = Path(supervisor.__file__).parent
-_LIMITS = {"disk": 64 << 20, "inodes": 10_000}  # of the mount points: what is written goes to disk
-_ERROR_LINES = 20  # lines of output that an error shows
-_MAX_LINE = 1 << 16  # bytes that are taken for a line, however many come without an end
+"""A range of ids that systemd leaves unused, for root, who needs no entry in /etc/subuid."""
+_SUPERVISOR_DIRECTORY = Path(supervisor.__file__).parent
+_LIMITS = {"disk": 64 << 20, "inodes": 10_000}  # of the mount points: files go to the disk
+_ERROR_LINES = 20  # lines of output in an error
+_MAX_LINE = 1 << 16  # bytes of output that are treated as one line
 _TIMEOUT_STATUS = 124
 
 
 def subordinate_ids(sub_ids: Path = Path("/etc/subuid")) -> tuple[int, int]:
-    """Return the first of the machine's ids that may be root's companions in a box, and their
-    number: 0 where there are none."""
+    """Return the first id and the number of ids for a sandbox's users besides root; 0 if none."""
     if os.geteuid() == 0:
         return _ROOT_RANGE_START, _RANGE_SIZE
     me = {str(os.geteuid()), _user_name()}
@@ -53,11 +55,11 @@ def _user_name() -> str:
 
 
 def unavailable_reason() -> str:
-    """What is in the way of boxes with several ids here, and the way out; empty if nothing is."""
+    """Return why sandboxes cannot have several ids here and what to do; empty if they can."""
     if subordinate_ids()[1] and subordinate_ids(Path("/etc/subgid"))[1]:
         if os.geteuid() == 0 or shutil.which("newuidmap"):
             return ""
-        return "newuidmap is not here: `apt-get install uidmap`"
+        return "newuidmap is not installed: `apt-get install uidmap`"
     return (
         f"{_user_name() or os.geteuid()} has no ranges of ids in /etc/subuid and /etc/subgid: "
         f"`usermod --add-subuids 100000-165535 --add-subgids 100000-165535 {_user_name()}` as root"
@@ -75,10 +77,10 @@ def run_multi_uid(
     timeout: float,
     progress: Callable[[str], None],
 ) -> tuple[int, str]:
-    """Run a command on trees (the topmost first) and leave what it changes in ``home``/upper.
+    """Run a command on trees (topmost first) and write its changes to ``home``/upper.
 
-    ``files`` are texts that it finds in /dev/shm by name. Returns its exit status and the last
-    lines that it printed. Raises SandboxError where such a box cannot be made.
+    ``files`` are texts by name that are written to /dev/shm. Returns the exit status and the last
+    lines of output. Raises SandboxError where such a sandbox cannot be started.
     """
     stage = cache_root() / "stage"
     stage.mkdir(exist_ok=True)
@@ -107,14 +109,14 @@ def run_multi_uid(
     if process.returncode and process.returncode < 0:
         return _TIMEOUT_STATUS, f"{printed}\nended after {timeout:g} s"
     why = answer[1:].decode("utf-8", "replace") or printed
-    raise SandboxError(f"a box with several ids cannot be made here: {why}")
+    raise SandboxError(f"a sandbox with several user ids cannot be started here: {why}")
 
 
 def _read_status(ours: socket.socket) -> bytes:
     word = ours.recv(1)
     if word == b"E":
         raise SandboxError(
-            f"a box with several ids cannot be made here: {ours.recv(4096).decode()}"
+            f"a sandbox with several user ids cannot be started here: {ours.recv(4096).decode()}"
         )
     return word
 
@@ -123,7 +125,7 @@ def _read_status(ours: socket.socket) -> bytes:
 def _start_process(
     theirs: socket.socket, request: Mapping[str, object], timeout: float
 ) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
-    """The far side, killed after ``timeout`` seconds and when this is left."""
+    """Start the process that runs the command; kill it after ``timeout`` seconds and on exit."""
     with theirs:
         process = subprocess.Popen(
             [
@@ -132,7 +134,7 @@ def _start_process(
                 "-S",
                 "-c",
                 _BOOT,
-                str(_NAMESPACE_DIRECTORY),
+                str(_SUPERVISOR_DIRECTORY),
                 str(theirs.fileno()),
             ],
             stdin=subprocess.PIPE,
@@ -158,7 +160,7 @@ def _start_process(
 
 
 def _write_id_maps(pid: int) -> None:
-    """Give a process's user namespace the box's id as root, and a range as the others."""
+    """Map the sandbox's id to root, and a range of ids to the others, in a user namespace."""
     for kind in ("uid", "gid"):
         start, count = subordinate_ids(Path(f"/etc/sub{kind}"))
         rows = [(0, sandbox_uid(), 1), (1, start, count)]

@@ -1,4 +1,4 @@
-"""The image that a specification names, built first where it has to be."""
+"""Resolves specifications of images, and builds those that are not built yet."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def resolve_or_build(
     mirrors: Sequence[str] = (),
     force: bool = False,
 ) -> Image:
-    """The image that ``spec`` names, built if it is not built yet, or ``again``.
+    """Return the image that ``spec`` names, built first if necessary or with ``force``.
 
-    ``recipe:/path.toml`` and ``dockerfile:/path`` (directories as well) are built here, and
-    ``built:DIGEST`` is what was; all else is as in ``images.resolve``. ``progress`` gets the lines
-    that a build prints. For builds only: ``table`` says what names in FROM mean, ``args`` are
-    values for ARG, ``target`` is the stage to build, ``mirrors`` are Debian archives (see
-    ``sources.for_recipe``).
+    ``recipe:/path.toml`` and ``dockerfile:/path`` (files or directories) are built, and
+    ``built:DIGEST`` is an earlier build; for other forms see ``images.resolve``. ``progress``
+    receives the lines of a build's output. For builds: ``aliases`` maps names in FROM to
+    specifications, ``args`` are values for ARG, ``target`` is the stage to build, ``mirrors`` are
+    Debian archives (see ``apt_sources.recipe_sources``).
 
     Raises as ``images.resolve`` does; DataError with the line of a Dockerfile that fails.
     """
@@ -65,7 +65,7 @@ def resolve_or_build(
     if kind == "dockerfile":
         bases = replace(bases, allowed_directory=path if path.is_dir() else path.parent)
     if path in _builds_in_progress.get():
-        raise UsageError(f"{spec} is built on itself: choose another base")
+        raise UsageError(f"{spec} uses itself as a base: choose another base")
     mark, border = (
         _builds_in_progress.set((*_builds_in_progress.get(), path)),
         _allowed_directory.set(bases.allowed_directory),
@@ -80,7 +80,7 @@ def resolve_or_build(
 
 
 def is_build_spec(spec: str) -> bool:
-    """Whether a specification is one that is built here from a file of the user's."""
+    """Return whether a specification names a recipe file or Dockerfile of the user."""
     kind, _, rest = spec.partition(":")
     if kind == "dockerfile":
         return bool(rest)

@@ -1,4 +1,4 @@
-"""The steps of which an image is built: each a layer, made once and kept by what went into it."""
+"""The steps of image builds: each is a layer, built once and cached by its inputs."""
 
 from __future__ import annotations
 
@@ -24,37 +24,39 @@ from intercode.sandbox.images.cache.trees import file_lock, mark_in_use
 from intercode.sandbox.supervisor import root_files
 
 MAX_STEPS = 300
-"""Linux stacks at most 500 trees, and a task's own files come on top."""
+"""Limit on the steps of an image. Linux stacks at most 500 trees; a task's layers need some."""
 MAX_DEPTH = 500
-"""Directories in each other that a step may hold, as an archive may."""
+"""Limit on nested directories in a step, as in archives."""
 _VERSION = "1"
-"""Of how steps are made: what another version made is not used."""
+"""Version of the build process: steps of another version are not used."""
 
 
 @dataclass(frozen=True)
 class BuildBase:
-    """What a step begins with: an image and the layers of the steps before. ``generation`` tells
-    apart what is built again from what was built before."""
+    """The input of a step: an image and the layers of the previous steps.
+
+    ``generation`` distinguishes forced builds from earlier ones.
+    """
 
     image: Image
     layers: tuple[Layer, ...] = ()
     generation: str = ""
 
     def with_layer(self, layer: Layer) -> BuildBase:
-        """The ground after another step. Raises DataError for more than the kernel can stack."""
+        """Return the base after another step. Raises DataError for more than ``MAX_STEPS``."""
         if len(self.layers) >= MAX_STEPS:
-            raise DataError(f"an image of more than {MAX_STEPS} steps: join some of them into one")
+            raise DataError(f"the image has more than {MAX_STEPS} steps: combine some of them")
         return replace(self, layers=(*self.layers, layer))
 
     @property
     def cache_key(self) -> str:
-        """A name for all that it is made of."""
+        """A digest of the image and layers."""
         names = (layer.digest for layer in self.layers)
         return step_key("ground", self.generation, self.image.digest, *names)
 
     @cached_property
     def stack(self) -> LayerStack:
-        """What a box on it would see, but for the machine's own trees under the image ``host``."""
+        """The files that a sandbox would see, without this machine's programs for ``host``."""
         trees = [layer.root for layer in reversed((*self.image.layers, *self.layers))]
         if self.image.root is not None:
             return LayerStack([*trees, self.image.root])
@@ -63,29 +65,29 @@ class BuildBase:
 
 
 def step_key(*parts: str) -> str:
-    """A name for what is made of these parts by this machine's sandbox id."""
+    """Return the name of a step in the cache, from its inputs and the sandbox's id."""
     text = "\0".join((_VERSION, str(sandbox_uid()), *parts))
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
 def steps_directory() -> Path:
-    """The directory of the cache that holds steps."""
+    """Return the directory of steps in the cache."""
     path = cache_root() / "built"
     path.mkdir(exist_ok=True)
     return path
 
 
 def step_path(name: str) -> Path:
-    """Where the cache has a step, which nobody removes while this process lives."""
+    """Return the path of a step in the cache, and mark the step as in use by this process."""
     mark_in_use(cache_root(), f"built/{name}")
     return steps_directory() / name
 
 
 def cached_step(name: str, fill: Callable[[Path], None]) -> Layer:
-    """The layer ``name`` of the cache, made by ``fill`` if it is not there.
+    """Return the layer ``name`` of the cache; ``fill`` builds it if it is absent.
 
-    ``fill`` gets a directory of its own with the empty directories ``upper``, where the layer is to
-    be made, and ``work``. Other processes wait meanwhile; what one left that was killed is removed.
+    ``fill`` receives a directory with the empty subdirectories ``upper``, for the layer, and
+    ``work``. Other processes wait meanwhile. What a killed process left is removed.
     """
     final = step_path(name)
     layer = Layer(final, f"built:{name}")
@@ -110,8 +112,7 @@ def cached_step(name: str, fill: Callable[[Path], None]) -> Layer:
 
 
 def discard_step(layer: Path) -> None:
-    """Give a step up. Boxes that use it keep it: it goes to another name, and is removed by
-    `intercode image prune`."""
+    """Rename a step so that `intercode image prune` removes it later; running sandboxes keep it."""
     with suppress(FileNotFoundError):
         layer.rename(Path(tempfile.mkdtemp(prefix="former-", dir=layer.parent), layer.name))
 
@@ -124,12 +125,12 @@ def _prepare_stage(stage: Path) -> None:
 
 
 def _check_depth(tree: Path) -> None:
-    """Raise DataError for a tree that is deeper than what reads it goes."""
+    """Raise DataError for a tree with more than ``MAX_DEPTH`` nested directories."""
     todo = [(os.fspath(tree), 0)]
     while todo:
         folder, depth = todo.pop()
         if depth > MAX_DEPTH:
-            raise DataError(f"what was made lies more than {MAX_DEPTH} directories deep")
+            raise DataError(f"the step is more than {MAX_DEPTH} directories deep")
         with suppress(PermissionError), os.scandir(folder) as found:
             todo += [
                 (entry.path, depth + 1) for entry in found if entry.is_dir(follow_symlinks=False)
@@ -137,20 +138,22 @@ def _check_depth(tree: Path) -> None:
 
 
 def _remove_stage(stage: Path) -> None:
-    with suppress(OSError):  # what is left is removed by `intercode image prune`
+    with suppress(OSError):  # `intercode image prune` removes the rest
         remove_tree(stage)
 
 
 class StepWriter:
-    """Writes files of a step over a ground, without a box: directories above them stay what they
-    are, and links on the way are followed as in the image."""
+    """Writes the files of a step over a base, without a sandbox.
 
-    def __init__(self, ground: BuildBase, upper: Path) -> None:
-        self.stack = ground.stack
+    Existing parent directories keep their modes and times.
+    """
+
+    def __init__(self, base: BuildBase, upper: Path) -> None:
+        self.stack = base.stack
         self._written = {""}
         self._host_paths = {"dev", "proc", "sys"}
-        if ground.image.root is None:
-            _, binds = root_files.generate_root_files(SandboxSpec(ground.image))
+        if base.image.root is None:
+            _, binds = root_files.generate_root_files(SandboxSpec(base.image))
             self._host_paths |= {target.lstrip("/") for _, target in binds}
         self.writer = TreeWriter(upper, sandbox_uid(), str(upper))
         self.writer.directory("", 0o755, self._mtime_ns(""))
@@ -160,21 +163,24 @@ class StepWriter:
         return found[1].st_mtime_ns if found else time.time_ns()
 
     def directory(self, name: str, mode: int, when: int) -> None:
-        """A directory, as it is where it is there already, and all directories above it. Times are
-        in nanoseconds."""
+        """Create a directory, unless the image has it, and its parents. ``when`` is in
+        nanoseconds."""
         self.ensure_parents(f"{name}/", when)
         if name and self.stack.find(name) is None:
             self.writer.directory(name, mode, when)
 
     def ensure_parents(self, name: str, when: int) -> None:
-        """Every directory above a path, made at ``when`` where the image has none. Raises DataError
-        where something else stands there, or what a box shows there is not the image's."""
+        """Write the directories above a path, with the time ``when`` where the image has none.
+
+        Raises DataError where one of them is not a directory in the image, or where a sandbox shows
+        files of this machine.
+        """
         parts = name.split("/")
         for i in range(1, len(parts) + 1):
             top = "/".join(parts[:i])
             if top in self._host_paths:
                 raise DataError(
-                    f"/{name}: a box shows the machine's own /{top}: choose another place"
+                    f"/{name}: in a sandbox, /{top} is this machine's own: choose another path"
                 )
         for i in range(1, len(parts)):
             folder = "/".join(parts[:i])
@@ -182,11 +188,13 @@ class StepWriter:
                 continue
             found = self.stack.find(folder)
             if found is not None and not stat.S_ISDIR(found[1].st_mode):
-                raise DataError(f"/{folder} is no directory in the image: nothing goes below it")
+                raise DataError(
+                    f"/{folder} is not a directory in the image, so it cannot contain {name}"
+                )
             mode, then = (found[1].st_mode, found[1].st_mtime_ns) if found else (0o755, when)
             self.writer.directory(folder, mode, then)
             self._written.add(folder)
 
     def finish(self) -> None:
-        """Give directories their modes and times."""
+        """Set modes and times of directories."""
         self.writer.finish()

@@ -1,4 +1,4 @@
-"""A user's recipe: a TOML file that says what an image is made of."""
+"""Builds images from users' recipes, which are TOML files."""
 
 from __future__ import annotations
 
@@ -30,13 +30,15 @@ _KEY_TYPES: dict[str, tuple[type, ...]] = {
 }  # fmt: skip
 
 
-_RELATIVE_HINT = "what stands on the right of [files] is relative to the recipe's directory"
+_RELATIVE_HINT = "paths on the right in [files] are relative to the recipe's directory"
 
 
 @dataclass(frozen=True, slots=True)
 class UserRecipe:
-    """What a recipe.toml says. ``files`` are path in the image to path beside the recipe; ``setup``
-    is a text for bash, or the name of a script beside the recipe, ``timeout`` its time in seconds.
+    """The content of a recipe.toml.
+
+    ``files`` maps paths in the image to paths beside the recipe. ``setup`` is code for bash, or the
+    name of a script beside the recipe; ``timeout`` is its time limit in seconds.
     """
 
     path: Path
@@ -53,10 +55,10 @@ class UserRecipe:
 
 
 def read_user_recipe(path: Path) -> UserRecipe:
-    """The recipe of a file, or of the recipe.toml in a directory.
+    """Return the recipe in a file, or in the recipe.toml of a directory.
 
-    Raises UsageError for one that is not there, ConfigError for one that is no TOML, unknown keys
-    and values that cannot be.
+    Raises UsageError if it does not exist, ConfigError for invalid TOML, unknown keys and invalid
+    values.
     """
     file = path / "recipe.toml" if path.is_dir() else path
     try:
@@ -76,7 +78,7 @@ def _validate(file: Path, table: dict[str, Any]) -> UserRecipe:
         if key not in _KEY_TYPES:
             raise unknown_name_error("key of a recipe", key, list(_KEY_TYPES))
         if not isinstance(value, _KEY_TYPES[key]) or isinstance(value, bool):
-            raise ConfigError(f"{key} = {value!r} is no {_KEY_TYPES[key][0].__name__}")
+            raise ConfigError(f"{key} = {value!r} is not of type {_KEY_TYPES[key][0].__name__}")
     if not table.get("base"):
         raise ConfigError(
             'there is no base: a release of Debian, such as base = "bookworm", or an image '
@@ -85,26 +87,26 @@ def _validate(file: Path, table: dict[str, Any]) -> UserRecipe:
     for key in ("files", "env"):
         for name, value in table.get(key, {}).items():
             if not isinstance(value, str):
-                raise ConfigError(f"[{key}] {name} = {value!r} is no text")
+                raise ConfigError(f"[{key}] {name} = {value!r} is not a text")
             if key == "env" and (not name or "=" in name or "\0" in name + value):
                 raise ConfigError(f"[env] {name!r} = {value!r} cannot be a variable")
     packages = table.get("packages", [])
     if not all(isinstance(name, str) and name and not name.startswith("-") for name in packages):
-        raise ConfigError(f"packages = {packages!r} is no list of names")
+        raise ConfigError(f"packages = {packages!r} is not a list of names")
     for path in (*table.get("files", {}), table.get("workdir", "/")):
         if not path.startswith("/"):
-            raise ConfigError(f"{path!r} is a path in the image, so write it with a / in front")
+            raise ConfigError(f"{path!r} must be an absolute path in the image, with a / in front")
     if table.get("network", "none") not in ("none", "host"):
         raise ConfigError(f'network = {table["network"]!r} is neither "none" nor "host"')
     if table.get("timeout", 1) <= 0:
-        raise ConfigError(f"timeout = {table['timeout']!r} is no time in seconds")
+        raise ConfigError(f"timeout = {table['timeout']!r} is not a time in seconds")
     table = {**table, "packages": tuple(packages)}
     found = UserRecipe(path=file, **table)
     if debian.parse_release(found.base) is None:
         for key in ("packages", "date"):
             if table.get(key):
                 raise ConfigError(
-                    f"{key} go with a release of Debian as base, such as "
+                    f"{key} needs a release of Debian as base, such as "
                     f'base = "bookworm", not with {found.base!r}'
                 )
     return found
@@ -113,10 +115,10 @@ def _validate(file: Path, table: dict[str, Any]) -> UserRecipe:
 def build_user_recipe(
     path: Path, bases: BaseImageResolver, progress: Progress, force: bool = False
 ) -> Image:
-    """The image of a recipe, built when it is first asked for, or ``again``.
+    """Return the image of a recipe; the first call, or ``force``, builds it.
 
-    Raises as ``read``, and UsageError for files that are not there or a base that nobody has,
-    DataError where the set-up fails.
+    Raises as ``read_user_recipe``, UsageError for missing files or an unknown base, DataError where
+    the set-up fails.
     """
     recipe = read_user_recipe(path)
     spec = f"recipe:{recipe.path}"
@@ -137,25 +139,25 @@ def _build_image(
         image = bases.debian(suite, recipe.packages, recipe.date)
     else:
         image = bases.resolve_base(recipe.base, "base")
-    ground = BuildBase(image, generation=generation)
+    base = BuildBase(image, generation=generation)
     folder = recipe.path.parent
     source = CopySource(
         LayerStack([folder]), str(folder), instruction="[files]", hint=_RELATIVE_HINT
     )
     for to, name in recipe.files.items():
         progress(f"{to} = {name}")
-        ground = ground.with_layer(copy_layer(ground, collect_entries(source, [name], to, ground)))
+        base = base.with_layer(copy_layer(base, collect_entries(source, [name], to, base)))
     cwd = image.cwd if recipe.workdir == "/" else recipe.workdir
-    if cwd != "/" and ground.stack.find(ground.stack.resolve(cwd)) is None:
-        ground = ground.with_layer(copy_layer(ground, [empty_directory(cwd)]))
+    if cwd != "/" and base.stack.find(base.stack.resolve(cwd)) is None:
+        base = base.with_layer(copy_layer(base, [empty_directory(cwd)]))
     env = {**image.env, **recipe.env}
     if recipe.setup:
-        ground = _run_setup(recipe, ground, env, progress)
-    return built_images.record_image(spec, ground, env, cwd)
+        base = _run_setup(recipe, base, env, progress)
+    return built_images.record_image(spec, base, env, cwd)
 
 
 def _run_setup(
-    recipe: UserRecipe, ground: BuildBase, env: Mapping[str, str], progress: Progress
+    recipe: UserRecipe, base: BuildBase, env: Mapping[str, str], progress: Progress
 ) -> BuildBase:
     script = _setup_script(recipe)
     progress(f"setup: {recipe.setup if recipe.setup.count(chr(10)) < 1 else 'a script'}")
@@ -164,19 +166,19 @@ def _run_setup(
         "setup", [*argv, "/dev/shm/setup"], env, network=recipe.network, timeout=recipe.timeout,
         files={"setup": script},
     )  # fmt: skip
-    told = repr((argv, script, sorted(env.items()), recipe.network))
-    name = steps.step_key("setup", ground.cache_key, told)
+    identity = repr((argv, script, sorted(env.items()), recipe.network))
+    name = steps.step_key("setup", base.cache_key, identity)
 
     def fill(home: Path) -> None:
-        commands.run_build_command(command, ground, home, progress)
+        commands.run_build_command(command, base, home, progress)
 
-    return ground.with_layer(steps.cached_step(name, fill))
+    return base.with_layer(steps.cached_step(name, fill))
 
 
 def _setup_script(recipe: UserRecipe) -> str:
-    """The set-up as text: a script beside the recipe, if one line names it, else the text itself.
+    """Return the set-up as text: the content of the script that it names, or the text itself.
 
-    Raises DataError for a name of a script that is not there.
+    Raises DataError for the name of a missing script.
     """
     beside = recipe.path.parent / recipe.setup
     if "\n" in recipe.setup or " " in recipe.setup:
@@ -189,6 +191,6 @@ def _setup_script(recipe: UserRecipe) -> str:
 
 
 def _interpreter(script: str) -> list[str]:
-    """What a script is run with: what its first line says, else bash."""
+    """Return the interpreter of a script: that of its ``#!`` line, else bash."""
     first = script.partition("\n")[0]
     return first[2:].split(None, 1) if first.startswith("#!") else ["/bin/bash"]

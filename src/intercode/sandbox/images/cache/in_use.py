@@ -1,7 +1,7 @@
-"""Which trees of the cache live processes use, so that nothing removes them meanwhile.
+"""Records which entries of the cache are used by live processes, so that nothing removes them.
 
-A process that uses a tree writes its name into a file of its own under ``users`` and keeps that
-file locked until it ends, however it ends. Who removes trees looks which files are still locked.
+A process that uses an entry writes the entry's name into its own file under ``users`` and holds a
+lock on that file until it ends. Pruning skips the entries in files that are still locked.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 READ_ONLY_ERRNOS = (errno.EACCES, errno.EPERM, errno.EROFS)
-"""What the kernel says of a cache that somebody else made for us to read."""
+"""Errors of a cache that this process may only read."""
 
 _user_files: dict[Path, tuple[int, set[str]]] = {}
-"""By cache: this process's file, kept open and locked, and what stands in it."""
+"""By cache: the descriptor of this process's locked file, and the names in the file."""
 _mutex = threading.Lock()
 
 
 def _reset_after_fork() -> None:
-    """A fork may have happened while another thread held the lock."""
+    """Replace the lock, which another thread may have held during the fork."""
     global _mutex
     _mutex = threading.Lock()
 
@@ -33,9 +33,9 @@ os.register_at_fork(after_in_child=_reset_after_fork)
 
 
 def mark_in_use(cache: Path, name: str) -> None:
-    """From now until this process ends, and those it forks, nothing removes ``name``.
+    """Prevent the removal of ``name`` until this process and its forks end.
 
-    ``name`` is a path in the cache (``layers/KEY``). Call it before looking whether it is there.
+    ``name`` is a path in the cache (``layers/KEY``). Call this before you test that it exists.
     """
     with _mutex:
         known = _user_files.get(cache)
@@ -49,7 +49,7 @@ def mark_in_use(cache: Path, name: str) -> None:
         except OSError as e:
             if e.errno not in READ_ONLY_ERRNOS:
                 raise
-            return  # a cache that this process cannot change is kept by those who can
+            return  # whoever can write this cache is responsible for keeping its entries
         known[1].add(name)
 
 
@@ -62,7 +62,7 @@ def _create_user_file(users: Path) -> int:
 
 @contextmanager
 def usage_lock(cache: Path, kind: int) -> Iterator[None]:
-    """The lock between those who begin to use trees (shared) and who removes them (exclusive)."""
+    """Hold the lock that orders use and removal of entries: LOCK_SH to use, LOCK_EX to remove."""
     cache.mkdir(parents=True, exist_ok=True, mode=0o755)
     with (cache / ".gate.lock").open("ab") as f:
         fcntl.flock(f, kind)
@@ -70,9 +70,9 @@ def usage_lock(cache: Path, kind: int) -> Iterator[None]:
 
 
 def paths_in_use(cache: Path) -> set[str]:
-    """What live processes use, this one too. Call it behind the exclusive ``gate``.
+    """Return the entries that live processes use, this one included.
 
-    Files of processes that have ended are removed.
+    Removes the files of processes that have ended. The caller holds the exclusive ``usage_lock``.
     """
     found: set[str] = set()
     for path in (cache / "users").glob("*"):

@@ -1,4 +1,4 @@
-"""Giving the cache's disk back: what killed processes left, and what nobody needs any more."""
+"""Frees disk space of the cache: leftovers of killed processes, and entries that nothing needs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from intercode.sandbox.images.cache.in_use import paths_in_use, usage_lock
 from intercode.sandbox.images.cache.remove_tree import remove_tree
 
 REPRODUCIBLE_PREFIXES = ("tar:", "dir:", "docker-archive:", "oci:", "registry:")
-"""Images that can be unpacked or fetched again by their own name."""
+"""Forms of names by which an image can be unpacked or fetched again."""
 
 
 _DAY = 86400.0
@@ -24,7 +24,7 @@ _DAY = 86400.0
 
 @dataclass(frozen=True, slots=True)
 class PruneResult:
-    """What was given back: images by name, trees and files, and their bytes on the disk."""
+    """The removed images by name, the number of removed trees and files, and the freed bytes."""
 
     images: tuple[str, ...]
     trees: int
@@ -32,8 +32,8 @@ class PruneResult:
 
 
 def disk_usage(path: Path) -> int:
-    """The bytes that a file or tree takes on the disk, hard links counted once. What goes
-    meanwhile, or lies too deep to be named, is left out."""
+    """Return the bytes of a file or tree on the disk; hard links count once. Files that vanish
+    meanwhile, or whose paths are too long, do not count."""
     if path.is_file():
         return path.stat().st_blocks * 512
     blocks: dict[tuple[int, int], int] = {}
@@ -50,34 +50,37 @@ def disk_usage(path: Path) -> int:
 
 
 def prune(cache: Path, protected: Collection[str] = (), everything: bool = False) -> PruneResult:
-    """Remove what a killed process left half-made, downloads that were unpacked, saved archives of
-    engines, and trees that no record names. ``everything``: images too, as far as they can be
-    unpacked or fetched again by their name.
+    """Remove unfinished entries of killed processes, downloads that were unpacked, saved archives
+    of engines, and trees that no record names.
 
-    What a live process uses stays; so does what ``keep`` names (paths in the cache).
+    With ``everything``, also remove images that can be unpacked or fetched again by their name.
+    Entries that a live process uses, or that ``protected`` names (paths in the cache), stay.
     """
-    gone: list[str] = []
+    removed: list[str] = []
     trash = cache / "trash"
     trash.mkdir(parents=True, exist_ok=True, mode=0o700)
     with usage_lock(cache, fcntl.LOCK_EX):
         used = paths_in_use(cache) | set(protected)
         for record in records.all_records(cache):
             tree = f"layers/{record.tree}"
-            remade = (
+            reproducible = (
                 everything and record.name.startswith(REPRODUCIBLE_PREFIXES) and tree not in used
             )
-            if remade or not (cache / tree).is_dir():
+            if reproducible or not (cache / tree).is_dir():
                 records.delete_record(cache, record.name)
-                gone.append(record.name)
+                removed.append(record.name)
         named = {f"layers/{record.tree}" for record in records.all_records(cache)}
         for path in _removable_paths(cache, used | named):
             path.rename(trash / uuid.uuid4().hex)
-    return _empty_trash(trash, gone)
+    return _empty_trash(trash, removed)
 
 
 def remove_image(cache: Path, name: str, protected: Collection[str] = ()) -> PruneResult | None:
-    """Forget the image ``name`` and remove its tree where nothing else needs it. None where there
-    is no such image. ``trees`` is 0 where another image or a live process has it."""
+    """Delete the record of the image ``name``, and its tree if nothing else needs it.
+
+    Returns None where there is no such image. ``trees`` is 0 where another image or a live process
+    uses the tree.
+    """
     record = records.find_record(cache, name)
     if record is None:
         return None
@@ -92,33 +95,33 @@ def remove_image(cache: Path, name: str, protected: Collection[str] = ()) -> Pru
     return _empty_trash(trash, [name])
 
 
-def _empty_trash(trash: Path, gone: list[str]) -> PruneResult:
+def _empty_trash(trash: Path, removed: list[str]) -> PruneResult:
     found = list(trash.iterdir())
-    whole = 0
+    freed = 0
     for path in found:
-        with suppress(OSError):  # another process may be at it as well
+        with suppress(OSError):  # another process may remove it at the same time
             if path.is_dir() and not path.is_symlink():
-                whole += remove_tree(path)
+                freed += remove_tree(path)
             else:
-                whole += path.lstat().st_blocks * 512
+                freed += path.lstat().st_blocks * 512
                 path.unlink()
-    return PruneResult(tuple(gone), len(found), whole)
+    return PruneResult(tuple(removed), len(found), freed)
 
 
 def _removable_paths(cache: Path, needed: set[str]) -> Iterator[Path]:
-    """What may go. Who makes a thing holds its lock: what is locked is not touched."""
-    for home in ("layers", "built", "blobs", "images", "images/engines"):
-        for path in _children(cache / home):
-            if f"{home}/{path.name}" in needed or not _is_removable(home, path):
+    """Yield the entries that may be removed. An entry whose lock is held is being made."""
+    for folder in ("layers", "built", "blobs", "images", "images/engines"):
+        for path in _children(cache / folder):
+            if f"{folder}/{path.name}" in needed or not _is_removable(folder, path):
                 continue
             with _try_lock(_lock_path(path)) as free:
                 if free:
                     yield path
-    for home in ("layers", "blobs", "images/engines"):
-        for path in _children(cache / home):
+    for folder in ("layers", "blobs", "images/engines"):
+        for path in _children(cache / folder):
             with _try_lock(path) as free:
                 if path.suffix == ".lock" and free and not _locked_path(path).exists():
-                    path.unlink()  # whoever waits for it sees that and begins anew
+                    path.unlink()  # a process that waits for it notices, and takes a new one
     for path in (*_children(cache / "images" / "records"), *_children(cache / "digests")):
         if path.name.startswith(".half-") or "." in path.stem:
             yield path
@@ -128,19 +131,19 @@ def _children(folder: Path) -> list[Path]:
     return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
-def _is_removable(home: str, path: Path) -> bool:
-    """Whether a thing that nothing needs is one that may be removed at all."""
+def _is_removable(folder: str, path: Path) -> bool:
+    """Return whether an entry that nothing needs may be removed."""
     if path.suffix == ".lock":
         return False
-    if path.name.startswith("former-"):  # of which a box may still see a part
+    if path.name.startswith("former-"):  # a running sandbox may still have it mounted
         return time.time() - path.stat().st_ctime > _DAY
-    if home == "images":
+    if folder == "images":
         return path.name.startswith(".") and path.suffix == ".half"
-    return home in ("blobs", "images/engines") or path.is_dir()
+    return folder in ("blobs", "images/engines") or path.is_dir()
 
 
 def _lock_path(path: Path) -> Path:
-    """The lock under which a thing, or a half of it, is made."""
+    """Return the lock file of an entry, finished or not."""
     if path.parent.name == "built":
         return path.with_name(f"{path.name.split('.')[0]}.lock")
     stem = path.name.removeprefix(".").removesuffix(".half").removesuffix(".part")
@@ -153,9 +156,9 @@ def _locked_path(lock: Path) -> Path:
 
 @contextmanager
 def _try_lock(lock: Path) -> Iterator[bool]:
-    """Whether nobody holds that lock; if so, nobody gets it before the end of this."""
+    """Try to take a lock. Yields whether it was free; it is then held until the context ends."""
     if not lock.is_file():
-        yield True  # who makes a thing makes its lock first, and stands behind the gate for that
+        yield True  # without a lock file nothing is being made
         return
     with lock.open("rb") as f:
         try:

@@ -1,4 +1,4 @@
-"""What is known of the images in the cache: by which name, of which content, how they start."""
+"""Records of the images in the cache: name, digest, tree, environment and working directory."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ from intercode.sandbox.images.cache.in_use import READ_ONLY_ERRNOS, mark_in_use
 
 @dataclass(frozen=True, slots=True)
 class ImageRecord:
-    """An image in the cache. ``tree``: its directory's name below ``layers``; ``made``: when it was
-    unpacked or fetched last, in seconds since the epoch; ``source``: where it came from."""
+    """An image in the cache.
+
+    ``tree`` is the name of its directory below ``layers``. ``unpacked_at`` is when it was last
+    unpacked or fetched, in seconds since the epoch. ``source`` is where it came from.
+    """
 
     name: str
     digest: str
@@ -30,7 +33,7 @@ class ImageRecord:
 
 
 def save_record(cache: Path, image: Image, source: str = "") -> Image:
-    """Keep what ``image`` is under its name, where it lies in the cache. Returns the image."""
+    """Record ``image`` under its name if its tree is in the cache. Returns the image."""
     if image.root is None or image.layers or image.root.parent != cache / "layers":
         return image
     known = find_record(cache, image.name)
@@ -50,7 +53,7 @@ def save_record(cache: Path, image: Image, source: str = "") -> Image:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file so that it is there whole or not at all."""
+    """Write a file atomically."""
     descriptor, half = tempfile.mkstemp(dir=path.parent, prefix=".half-")
     try:
         with open(descriptor, "wb") as f:
@@ -63,12 +66,12 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def find_record(cache: Path, name: str) -> ImageRecord | None:
-    """The record of the image ``name``; None where there is none that can be read."""
+    """Return the record of the image ``name``; None if there is none or it is unreadable."""
     return _read_record(_record_path(cache, name))
 
 
 def load_image(cache: Path, name: str) -> Image | None:
-    """The image that was kept under ``name``, where its tree is still there."""
+    """Return the image recorded under ``name``, or None if it or its tree does not exist."""
     record = find_record(cache, name)
     if record is None:
         return None
@@ -78,13 +81,13 @@ def load_image(cache: Path, name: str) -> Image | None:
 
 
 def all_records(cache: Path) -> Iterator[ImageRecord]:
-    """Every image in the cache, by name."""
+    """Yield the records of all images in the cache, ordered by name."""
     found = (_read_record(path) for path in (cache / "images" / "records").glob("*.json"))
     yield from sorted((r for r in found if r), key=lambda r: r.name)
 
 
 def delete_record(cache: Path, name: str) -> None:
-    """Remove the record of ``name``; its tree stays for whoever else names it."""
+    """Delete the record of ``name``. Its tree stays, as other records may name it."""
     _record_path(cache, name).unlink(missing_ok=True)
 
 
@@ -95,6 +98,9 @@ def _record_path(cache: Path, name: str) -> Path:
 
 def _read_record(path: Path) -> ImageRecord | None:
     try:
-        return ImageRecord(**json.loads(path.read_bytes()))
+        table = json.loads(path.read_bytes())
+        if "made" in table:  # the key before it was renamed
+            table["unpacked_at"] = table.pop("made")
+        return ImageRecord(**table)
     except (OSError, ValueError, TypeError):
         return None

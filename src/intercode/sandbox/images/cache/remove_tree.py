@@ -1,4 +1,4 @@
-"""Removing a tree that nobody vouches for: however deep it is, whatever its modes are."""
+"""Removes untrusted directory trees of any depth and with any modes."""
 
 from __future__ import annotations
 
@@ -11,38 +11,37 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def remove_tree(path: Path) -> int:
-    """Remove a directory and all that is in it, and tell how many bytes of the disk that gives
-    back. No link is followed. Raises OSError.
+    """Remove a directory tree and return the freed bytes. Follows no link. Raises OSError.
 
-    What lies deeper is moved up to the top first, as a path may be longer than the kernel takes,
-    and a directory deeper than Python calls itself.
+    Nested directories are moved to the top first, because a path may be longer than the kernel
+    allows, and the tree deeper than Python's recursion limit.
     """
-    top, mark, moved, given = os.open(path, _DIRECTORY), uuid.uuid4().hex, 0, 0
+    top, mark, moved, freed = os.open(path, _DIRECTORY), uuid.uuid4().hex, 0, 0
     try:
         while names := os.listdir(top):
             for name in names:
                 if not _is_directory(name, top):
-                    given += _unlink(name, top)
+                    freed += _unlink(name, top)
                     continue
                 inner = os.open(name, _DIRECTORY, dir_fd=top)
                 try:
-                    for below in os.listdir(inner):
-                        if _is_directory(below, inner):
-                            os.rename(below, f"{mark}{moved}", src_dir_fd=inner, dst_dir_fd=top)
+                    for child in os.listdir(inner):
+                        if _is_directory(child, inner):
+                            os.rename(child, f"{mark}{moved}", src_dir_fd=inner, dst_dir_fd=top)
                             moved += 1
                         else:
-                            given += _unlink(below, inner)
+                            freed += _unlink(child, inner)
                 finally:
                     os.close(inner)
                 os.rmdir(name, dir_fd=top)
     finally:
         os.close(top)
     os.rmdir(path)
-    return given
+    return freed
 
 
 def _is_directory(name: str, at: int) -> bool:
-    """Whether a name is a directory's; its owner may do all with it from now on."""
+    """Return whether a name is that of a directory, and give its owner all permissions on it."""
     info = os.stat(name, dir_fd=at, follow_symlinks=False)
     if stat.S_ISDIR(info.st_mode) and info.st_mode & 0o700 != 0o700:
         os.chmod(name, 0o700, dir_fd=at)
@@ -50,7 +49,7 @@ def _is_directory(name: str, at: int) -> bool:
 
 
 def _unlink(name: str, at: int) -> int:
-    """Remove what is no directory: the bytes that go with its last name."""
+    """Remove a file or link; return the freed bytes, 0 if another hard link remains."""
     info = os.stat(name, dir_fd=at, follow_symlinks=False)
     os.unlink(name, dir_fd=at)
     return info.st_blocks * 512 if info.st_nlink == 1 else 0

@@ -1,4 +1,4 @@
-"""Unpacked trees, kept by content: made once, whole or not at all, however many ask at once."""
+"""The cache of unpacked trees. Each is created once, atomically, by one process at a time."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from intercode.sandbox.images.cache.remove_tree import remove_tree
 __all__ = ["MIN_FILE_AGE", "cached_tree", "file_digest", "file_lock", "mark_in_use"]
 
 MIN_FILE_AGE = 2.0
-"""Seconds: a file that changed more recently could change again without its time showing it."""
+"""Age in seconds below which a file may change again without a new modification time."""
 
 
 @contextmanager
 def file_lock(path: Path) -> Iterator[None]:
-    """Hold the lock file ``path``; other processes that want it wait. A killed holder frees it."""
+    """Hold the lock file ``path``. Other processes wait for it; a killed process releases it."""
     while True:
         with path.open("ab") as f:
             fcntl.flock(f, fcntl.LOCK_EX)
             if not _is_same_file(f.fileno(), path):
-                continue  # it was removed while we waited: another may be there by now
+                continue  # it was removed while this process waited
             yield
             return
 
 
 def _is_same_file(descriptor: int, path: Path) -> bool:
-    """Whether an open file is still the one at ``path``."""
+    """Return whether an open file is still the one at ``path``."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:
@@ -42,10 +42,10 @@ def _is_same_file(descriptor: int, path: Path) -> bool:
 
 
 def cached_tree(cache: Path, key: str, fill: Callable[[Path], None]) -> Path:
-    """The directory ``layers/<key>`` of the cache, made by ``fill`` if it is not there.
+    """Return the directory ``layers/<key>`` of the cache; ``fill`` creates it if it is absent.
 
-    ``fill`` gets an empty directory that takes its final name only when it returns. What a killed
-    process left half-made is removed first. While this process lives, nothing removes the tree.
+    ``fill`` receives an empty directory, which gets its final name when ``fill`` returns. What a
+    killed process left is removed first. Nothing removes the tree while this process lives.
     """
     layers = cache / "layers"
     final = layers / key
@@ -74,7 +74,7 @@ def _remove_if_exists(path: Path) -> None:
 
 
 def file_digest(cache: Path, path: Path) -> str:
-    """The SHA-256 of a file as hex, from the cache's index while the file has not changed.
+    """Return the SHA-256 of a file as hex, from the cache's index if the file has not changed.
 
     Raises DataError for a file that cannot be read.
     """
@@ -99,6 +99,6 @@ def file_digest(cache: Path, path: Path) -> str:
 
 
 def _file_fingerprint(path: Path, found: os.stat_result) -> str:
-    """A name for the file as it is now: another name as soon as anything about it changes."""
-    facts = (path.resolve(), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-    return hashlib.sha256(repr(facts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    """Return an identifier that changes with the file's path, inode, size or times."""
+    identity = (path.resolve(), found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return hashlib.sha256(repr(identity).encode("utf-8", "surrogateescape")).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""Dockerfiles built without a daemon: lines.py reads them, building.py builds them."""
+"""Builds Dockerfiles without a daemon: ``parser`` reads them, ``build`` runs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Builds a Dockerfile: every instruction that changes files is a step of sandbox/images/build/steps.py."""
+"""Builds Dockerfiles. Each instruction that changes files is a cached step (``build.steps``)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from intercode.sandbox.images.dockerfile.instructions import BuildContext, Stage
 from intercode.sandbox.images.dockerfile.parser import Instruction, parse_dockerfile
 
 _PROXIES = ("http_proxy", "https_proxy", "ftp_proxy", "no_proxy", "all_proxy")
-"""Arguments that need no ARG: commands have this machine's anyway."""
+"""Arguments that need no ARG: commands get this machine's proxies."""
 
 
 def build_dockerfile(
@@ -30,12 +30,12 @@ def build_dockerfile(
     target: str | None = None,
     force: bool = False,
 ) -> Image:
-    """The image of a Dockerfile, or of the one in a directory; its context is that directory.
+    """Return the image of a Dockerfile, or of the Dockerfile in a directory. The context is the
+    directory of the file.
 
-    ``args`` are values for ARG; ``target`` is the stage to build. Steps that are in the cache are
-    not run again, unless ``again``. Raises UsageError for a file that is not there, an image that
-    FROM names and nobody has, or an argument that no ARG declares; DataError for a fault of the
-    Dockerfile or a command of it that fails, with the line.
+    ``args`` are values for ARG; ``target`` is the stage to build. Cached steps do not run again,
+    unless ``force``. Raises UsageError for a missing file, an unknown base image, or an argument
+    that no ARG declares; DataError with the line for faults of the Dockerfile and failed commands.
     """
     file, context = locate_dockerfile(path)
     spec = f"dockerfile:{context if file.name == 'Dockerfile' else file}"
@@ -60,8 +60,10 @@ def build_dockerfile(
 
 
 def locate_dockerfile(path: Path) -> tuple[Path, Path]:
-    """The Dockerfile that a path means, and its context. Raises UsageError for one that is not
-    there."""
+    """Return the Dockerfile for the path of a file or directory, and its context.
+
+    Raises UsageError if it does not exist.
+    """
     file = path / "Dockerfile" if path.is_dir() else path
     if not file.is_file():
         raise UsageError(f"there is no {file}: name a directory with a Dockerfile, or the file")
@@ -76,7 +78,7 @@ def _read_text(file: Path) -> str:
 
 
 def _declared_arguments(instructions: tuple[Instruction, ...]) -> set[str]:
-    """Every name that an ARG declares, also in stages that are not built."""
+    """Return the names that ARG instructions declare, in all stages."""
     lines = (i.text.split() for i in instructions if i.name == "ARG")
     return {word.partition("=")[0] for words in lines for word in words}
 
@@ -101,6 +103,6 @@ def _build_stage(
 
 
 def _start_from_image(work: BuildContext, name: str, generation: str) -> StageState:
-    """A stage that begins on an image."""
+    """Return the initial state of a stage FROM an image."""
     image = work.bases.resolve_base(name)
     return StageState(BuildBase(image, generation=generation), dict(image.env), image.cwd)

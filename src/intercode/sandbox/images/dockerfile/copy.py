@@ -1,4 +1,4 @@
-"""COPY and ADD: files of the context, of another stage, or of a here-document, as a step."""
+"""COPY and ADD: copies files of the context, another stage or a here-document as a step."""
 
 from __future__ import annotations
 
@@ -25,37 +25,40 @@ from intercode.sandbox.images.dockerfile.dockerignore import has_wildcard, match
 
 @dataclass(frozen=True, slots=True)
 class CopyEntry:
-    """A file, directory or link to be put ``at`` a path of the image. ``source`` is where it lies
-    on this machine, or its content."""
+    """A file, directory or link to write to the path ``target`` of the image.
 
-    at: str
+    ``source`` is its path on this machine, or its content. ``mtime_ns`` is in nanoseconds.
+    """
+
+    target: str
     source: str | bytes
     mode: int
-    when: int = 0
+    mtime_ns: int = 0
 
     @property
     def fingerprint(self) -> tuple[str, int, str]:
-        """What two equal entries have in common."""
+        """The target, mode and a digest of the content, as a cache key."""
         if isinstance(self.source, bytes):
-            return self.at, self.mode, hashlib.sha256(self.source).hexdigest()
+            return self.target, self.mode, hashlib.sha256(self.source).hexdigest()
         held = ""
         if stat.S_ISLNK(self.mode):
             held = os.readlink(self.source)
         elif stat.S_ISREG(self.mode):
             held = file_digest(cache_root(), Path(self.source))
-        return self.at, self.mode, held
+        return self.target, self.mode, held
 
 
 def empty_directory(path: str) -> CopyEntry:
-    """An empty directory."""
+    """Return an entry for an empty directory."""
     return CopyEntry(path, b"", stat.S_IFDIR | 0o755, time.time_ns())
 
 
 @dataclass(frozen=True, slots=True)
 class CopySource:
-    """Where COPY takes files from. ``stack``: a stage, or the context as a stack of one;
-    ``ignored``: what of it does not count. ``asked`` and ``hint`` are for messages: what names the
-    files, and what to know of it."""
+    """The source of COPY: the files of a stage, or of the context.
+
+    ``is_ignored`` excludes paths. Messages begin with ``instruction`` and end with ``hint``.
+    """
 
     stack: LayerStack
     name: str
@@ -64,7 +67,7 @@ class CopySource:
     hint: str = "sources are relative to it, and .dockerignore may leave files out"
 
     def matching_paths(self, pattern: str) -> list[str]:
-        """The paths that a source of COPY names. Raises DataError where there is none."""
+        """Return the paths that match a source pattern. Raises DataError if there are none."""
         names = [""]
         for part in (p for p in pattern.split("/") if p not in ("", ".")):
             if part == "..":
@@ -93,19 +96,22 @@ def collect_entries(
     source: CopySource,
     patterns: Sequence[str],
     to: str,
-    ground: BuildBase,
+    base: BuildBase,
     *,
     chmod: int | None = None,
     unpack_archives: bool = False,
 ) -> list[CopyEntry]:
-    """What COPY puts where: ``to`` is an absolute path; a directory where it ends in ``/`` or is
-    one. ``unpacked``: of an archive, what it holds, as ADD does."""
+    """Return the entries of a COPY to the absolute path ``to``.
+
+    ``to`` is a directory if it ends in ``/`` or is one in the image. ``unpack_archives``: replace
+    archives by their content, as ADD does.
+    """
     names = [name for pattern in patterns for name in source.matching_paths(pattern)]
     if len(names) > 1 and not to.endswith("/"):
         raise DataError(
-            f"{source.instruction} of {len(names)} files to {to}: write {to}/, a directory"
+            f"{source.instruction} of {len(names)} files to {to}: write {to}/, for a directory"
         )
-    there = ground.stack.find(ground.stack.resolve(to))
+    there = base.stack.find(base.stack.resolve(to))
     folder = to.endswith("/") or (there is not None and stat.S_ISDIR(there[1].st_mode))
     found: list[CopyEntry] = []
     for name in names:
@@ -113,7 +119,7 @@ def collect_entries(
         held = source.stack.find(real)
         if held is None:
             raise DataError(
-                f"{source.instruction} {name}: the link leads to nothing in {source.name}"
+                f"{source.instruction} {name}: the target of the link is missing in {source.name}"
             )
         if stat.S_ISDIR(held[1].st_mode):
             found += _tree_entries(source, real, to.rstrip("/"), chmod)
@@ -137,54 +143,56 @@ def _tree_entries(source: CopySource, top: str, to: str, chmod: int | None) -> I
 def _copy_entry(at: str, path: str, status: os.stat_result, chmod: int | None) -> CopyEntry:
     mode = status.st_mode & ~(stat.S_ISUID | stat.S_ISGID)
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode)):
-        raise DataError(f"{path} is no file, directory or link: it cannot be copied")
+        raise DataError(f"{path} is not a file, directory or link: it cannot be copied")
     if chmod is not None and not stat.S_ISLNK(mode):
         mode = stat.S_IFMT(mode) | chmod
     return CopyEntry(at, path, mode, status.st_mtime_ns)
 
 
-def copy_layer(ground: BuildBase, entries: Sequence[CopyEntry]) -> Layer:
-    """A step that holds the entries. Raises DataError where a file would take a directory's place,
-    or what has to be a directory is none."""
-    told = repr([entry.fingerprint for entry in entries])
+def copy_layer(base: BuildBase, entries: Sequence[CopyEntry]) -> Layer:
+    """Return the step that writes the entries.
+
+    Raises DataError where a file would replace a directory, or a parent is not a directory.
+    """
+    identity = repr([entry.fingerprint for entry in entries])
 
     def fill(home: Path) -> None:
-        writer = StepWriter(ground, home / "upper")
+        writer = StepWriter(base, home / "upper")
         for entry in entries:
             _write_entry(entry, writer)
         writer.finish()
 
-    return steps.cached_step(steps.step_key("copy", ground.cache_key, told), fill)
+    return steps.cached_step(steps.step_key("copy", base.cache_key, identity), fill)
 
 
 def _write_entry(entry: CopyEntry, writer: StepWriter) -> None:
     if stat.S_ISDIR(entry.mode):
-        name = writer.stack.resolve(entry.at)
-        writer.directory(name, entry.mode, entry.when)
+        name = writer.stack.resolve(entry.target)
+        writer.directory(name, entry.mode, entry.mtime_ns)
         return
-    above, _, last = entry.at.strip("/").rpartition("/")
+    above, _, last = entry.target.strip("/").rpartition("/")
     folder = writer.stack.resolve(above)
     name = f"{folder}/{last}".lstrip("/")
     there = writer.stack.find(name)
     if there and stat.S_ISLNK(there[1].st_mode) and not stat.S_ISLNK(entry.mode):
-        name = writer.stack.resolve(name)  # a file is written through a link, as in a box
+        name = writer.stack.resolve(name)  # writing a file follows links, as in a sandbox
         there = writer.stack.find(name)
     if there and stat.S_ISDIR(there[1].st_mode):
-        raise DataError(f"/{name} is a directory in the image: {entry.at} cannot take its place")
-    writer.ensure_parents(name, entry.when)
+        raise DataError(f"/{name} is a directory in the image: {entry.target} cannot replace it")
+    writer.ensure_parents(name, entry.mtime_ns)
     if isinstance(entry.source, bytes):
         writer.writer.file(
-            name, io.BytesIO(entry.source), len(entry.source), entry.mode, entry.when
+            name, io.BytesIO(entry.source), len(entry.source), entry.mode, entry.mtime_ns
         )
     elif stat.S_ISLNK(entry.mode):
-        writer.writer.symlink(name, os.readlink(entry.source), entry.when)
+        writer.writer.symlink(name, os.readlink(entry.source), entry.mtime_ns)
     else:
         with open(entry.source, "rb", buffering=0) as f:
-            writer.writer.file(name, f, os.fstat(f.fileno()).st_size, entry.mode, entry.when)
+            writer.writer.file(name, f, os.fstat(f.fileno()).st_size, entry.mode, entry.mtime_ns)
 
 
 def is_archive(path: str) -> bool:
-    """Whether ADD unpacks a file: a tar, compressed or not."""
+    """Return whether ADD unpacks a file: a tar archive, compressed or not."""
     try:
         return tarfile.is_tarfile(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""What a .dockerignore file keeps out of the context."""
+"""Evaluates .dockerignore files."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from intercode.core.errors import DataError
 
 
 class IgnoreRules:
-    """Tells which paths of a context are left out. The last pattern that fits a path, or a
-    directory above it, decides; one with ``!`` takes it in again."""
+    """Decides which paths of a context are ignored. The last pattern that matches a path or one of
+    its parents decides; a pattern with ``!`` includes the path again."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._rules: list[tuple[bool, re.Pattern[str]]] = []
@@ -19,14 +19,14 @@ class IgnoreRules:
             text = line.strip()
             if not text or line.startswith("#"):
                 continue
-            kept = text.startswith("!")
-            pattern = "/".join(p for p in text[kept:].strip().split("/") if p not in ("", "."))
+            negated = text.startswith("!")
+            pattern = "/".join(p for p in text[negated:].strip().split("/") if p not in ("", "."))
             if pattern:
-                self._rules.append((kept, _compile_pattern(pattern)))
+                self._rules.append((negated, _compile_pattern(pattern)))
 
     @classmethod
     def for_dockerfile(cls, dockerfile: Path, context: Path) -> IgnoreRules:
-        """The rules of ``Dockerfile.dockerignore`` beside the Dockerfile, else of the context."""
+        """Return the rules of NAME.dockerignore beside the Dockerfile, else of .dockerignore."""
         for path in (
             dockerfile.with_name(f"{dockerfile.name}.dockerignore"), context / ".dockerignore"
         ):  # fmt: skip
@@ -35,13 +35,13 @@ class IgnoreRules:
         return cls(())
 
     def __call__(self, path: str) -> bool:
-        """Whether a path relative to the context is left out."""
+        """Return whether a path relative to the context is ignored."""
         parts = path.split("/")
         above = ["/".join(parts[: i + 1]) for i in range(len(parts))]
         out = False
-        for kept, rule in self._rules:
-            if out == kept and any(rule.fullmatch(name) for name in above):
-                out = not kept
+        for negated, rule in self._rules:
+            if out == negated and any(rule.fullmatch(name) for name in above):
+                out = not negated
         return out
 
 
@@ -49,11 +49,12 @@ def _compile_pattern(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(_pattern_regex(pattern))
     except re.error as e:
-        raise DataError(f"{pattern!r} is no pattern for names: {e}") from e
+        raise DataError(f"{pattern!r} is not a valid pattern: {e}") from e
 
 
 def _pattern_regex(pattern: str) -> str:
-    """``**`` stands for any directories, ``*`` and ``?`` for signs within a name."""
+    """Return the regular expression of a pattern. ``**`` matches any directories, ``*`` and ``?``
+    match characters within a name."""
     out, at = "", 0
     while at < len(pattern):
         sign = pattern[at]
@@ -73,11 +74,11 @@ def _pattern_regex(pattern: str) -> str:
 
 
 def match_names(pattern: str, names: Iterable[str]) -> list[str]:
-    """The names that a pattern with ``*``, ``?`` and ``[…]`` fits, sorted."""
+    """Return the names that match a pattern with ``*``, ``?`` and ``[…]``, sorted."""
     rule = _compile_pattern(pattern.replace("**", "*"))
     return sorted(name for name in names if rule.fullmatch(name))
 
 
 def has_wildcard(text: str) -> bool:
-    """Whether a path holds a sign that stands for others."""
+    """Return whether a path contains a wildcard."""
     return any(sign in text for sign in "*?[")

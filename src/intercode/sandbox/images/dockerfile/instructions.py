@@ -1,4 +1,4 @@
-"""What each instruction of a Dockerfile does to the image that is being built."""
+"""Applies the instructions of a Dockerfile to the stage that is being built."""
 
 from __future__ import annotations
 
@@ -42,8 +42,11 @@ _IGNORED_MOUNTS = ("cache", "tmpfs")
 
 @dataclass(frozen=True, slots=True)
 class StageState:
-    """A stage as far as it is built. ``args`` are what ARG lines declared; ``notes`` instructions
-    that are told and have no effect."""
+    """The state of a stage during the build.
+
+    ``base`` has the layers so far. ``args`` are the variables of ARG instructions. ``notes`` are
+    instructions that have no effect here and are only recorded.
+    """
 
     base: BuildBase
     env: Mapping[str, str] = field(default_factory=dict)
@@ -53,23 +56,26 @@ class StageState:
     notes: tuple[str, ...] = ()
 
     def derive(self) -> StageState:
-        """A stage that begins on this one."""
+        """Return the initial state of a stage FROM this one."""
         return replace(self, args={})
 
     @property
     def variables(self) -> dict[str, str]:
-        """What variables in instructions stand for."""
+        """The values of variables in instructions."""
         return {"PATH": STANDARD_PATH, **self.args, **self.env}
 
     def with_layer(self, layer: Layer) -> StageState:
-        """After a step."""
+        """Return the state after a step."""
         return replace(self, base=self.base.with_layer(layer))
 
 
 @dataclass(frozen=True)
 class BuildContext:
-    """What all stages have in common. ``given`` are --build-arg, ``outer`` the ARG lines before the
-    first FROM, ``done`` the stages by name and number, ``named`` all names that stages have."""
+    """What the stages of a build share.
+
+    ``build_args`` are the values of --build-arg, ``global_args`` those of ARG before the first
+    FROM, ``built_stages`` the finished stages by name and number, ``stage_names`` all names.
+    """
 
     context: LayerStack
     is_ignored: Callable[[str], bool]
@@ -82,7 +88,7 @@ class BuildContext:
     stage_names: tuple[str, ...] = ()
 
     def handler(self, found: Instruction) -> Callable[[StageState, Instruction], StageState]:
-        """What does an instruction."""
+        """Return the method that applies an instruction."""
         special: dict[str, Callable[[StageState, Instruction], StageState]] = {
             "RUN": self._run, "COPY": self._copy, "ADD": self._copy, "ENV": self._env,
             "ARG": self._arg, "WORKDIR": self._workdir, "SHELL": self._shell,
@@ -91,7 +97,9 @@ class BuildContext:
 
     def _record_note(self, built: StageState, found: Instruction) -> StageState:
         if found.name == "ONBUILD":
-            raise DataError("ONBUILD is not known here: write what it says where it is to be done")
+            raise DataError(
+                "ONBUILD is not supported: write its instruction into the Dockerfiles that need it"
+            )
         return replace(built, notes=(*built.notes, f"{found.name} {found.text}"))
 
     def _env(self, built: StageState, found: Instruction) -> StageState:
@@ -127,8 +135,8 @@ class BuildContext:
             f"RUN {found.text}", argv, {**built.args, **built.env}, built.cwd, network,
             multi_uid=True, files=files, mirrors=self.bases.mirrors,
         )  # fmt: skip
-        told = repr((argv, files, sorted(command.env.items()), built.cwd, network))
-        name = steps.step_key("run", built.base.cache_key, told)
+        identity = repr((argv, files, sorted(command.env.items()), built.cwd, network))
+        name = steps.step_key("run", built.base.cache_key, identity)
         fill = partial(_run_step, command, built.base, self.progress)
         return built.with_layer(steps.cached_step(name, fill))
 
@@ -145,7 +153,9 @@ class BuildContext:
             raise DataError(f"{found.name} {found.text}: write {found.name} SOURCE… DESTINATION")
         for pattern in patterns:
             if found.name == "ADD" and ("://" in pattern or pattern.startswith("git@")):
-                raise DataError(f"ADD {pattern}: fetch an address with RUN, or COPY a file")
+                raise DataError(
+                    f"ADD {pattern}: URLs are not supported; fetch it with RUN, or COPY a file"
+                )
         end = "/" if to.endswith(("/", "/.")) or to == "." else ""
         to = _join_path(built.cwd, to).rstrip("/") + end or "/"
         entries = [
@@ -176,27 +186,27 @@ class BuildContext:
             elif name == "unpack":
                 unpacked = value.lower() != "false"
             elif name not in ("chown", "link", "checksum"):
-                raise DataError(f"{found.name} --{name} is not known here; leave it out")
+                raise DataError(f"{found.name} --{name} is not supported; remove it")
         return chmod, source, unpacked
 
     def _source_tree(self, name: str) -> LayerStack:
-        """What COPY --from takes files of: a stage, or an image."""
+        """Return the files of the stage or image that COPY --from names."""
         if former := self.built_stages.get(name.lower()):
             return former.base.stack
         try:
             return BuildBase(self.bases.resolve_base(name, "COPY --from")).stack
         except UsageError as e:
             hint = suggest_name(name.lower(), self.stage_names)
-            there = (
+            known = (
                 f"stages: {', '.join(self.stage_names)}"
                 if self.stage_names
                 else "no stage has a name"
             )
-            raise UsageError(f"no stage above is called {name!r}; {hint}({there}). {e}") from e
+            raise UsageError(f"no earlier stage is called {name!r}; {hint}({known}). {e}") from e
 
 
 def _join_path(cwd: str, path: str) -> str:
-    """An absolute path without ``.``; ``..`` goes up."""
+    """Return ``path`` relative to ``cwd`` as an absolute path, without ``.`` and ``..``."""
     parts: list[str] = []
     for part in (path if path.startswith("/") else f"{cwd}/{path}").split("/"):
         if part == "..":
@@ -207,22 +217,22 @@ def _join_path(cwd: str, path: str) -> str:
 
 
 def _network_flag(found: Instruction) -> Network:
-    """The network that a RUN asks for. Raises DataError for flags that cannot be done here."""
+    """Return the network of a RUN instruction. Raises DataError for unsupported flags."""
     network: Network = "host"
     for name, value in found.flags:
         if name == "network" and value in _NETWORKS:
             network = _NETWORKS[value]
         elif name == "mount" and any(f"type={kind}" in value for kind in _IGNORED_MOUNTS):
-            continue  # what it keeps stays in the image
+            continue  # its files become part of the image
         elif name == "mount":
-            raise DataError(f"RUN --mount={value} is not known here: COPY what it shows")
+            raise DataError(f"RUN --mount={value} is not supported: COPY the files instead")
         else:
-            raise DataError(f"RUN --{name}={value} is not known here")
+            raise DataError(f"RUN --{name}={value} is not supported")
     return network
 
 
 def _run_command(built: StageState, found: Instruction) -> tuple[list[str], dict[str, str]]:
-    """The program of a RUN with its arguments, and the files that it needs in /dev/shm."""
+    """Return the command line of a RUN instruction, and the files that it needs in /dev/shm."""
     if (listed := found.exec_form()) is not None:
         if not listed:
             raise DataError("RUN []: there is no program")
@@ -239,14 +249,14 @@ def _run_command(built: StageState, found: Instruction) -> tuple[list[str], dict
     return [*built.shell, f"{found.text}\n{bodies}"], {}
 
 
-def _run_step(command: BuildCommand, ground: BuildBase, progress: Progress, home: Path) -> None:
-    commands.run_build_command(command, ground, home, progress)
+def _run_step(command: BuildCommand, base: BuildBase, progress: Progress, home: Path) -> None:
+    commands.run_build_command(command, base, home, progress)
 
 
 def _document_entry(
     text: HereDocument, to: str, built: StageState, chmod: int | None, several: bool, escape: str
 ) -> CopyEntry:
-    """What a here-document of COPY becomes."""
+    """Return the entry for a here-document of COPY."""
     content = text.text if text.quoted else expand_document(text.text, built.variables, escape)
     at = f"{to.rstrip('/')}/{text.name}" if several or to.endswith("/") else to
     mode = stat.S_IFREG | (chmod or 0o644)

@@ -1,4 +1,4 @@
-"""The text of a Dockerfile as instructions: continued lines, comments, here-documents."""
+"""Parses Dockerfiles into instructions: continued lines, comments, flags and here-documents."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DOCUMENT = re.compile(r"(?<!<)(?<!\S)<<(-?)(\"\w+\"|'\w+'|\w+)")
 
 @dataclass(frozen=True, slots=True)
 class HereDocument:
-    """A here-document. ``plain``: its mark was quoted, so that no variable in it counts."""
+    """A here-document. ``quoted``: its delimiter is quoted, so variables are not expanded."""
 
     name: str
     text: str
@@ -30,7 +30,8 @@ class HereDocument:
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """One instruction: its name in capitals, its flags, the rest of its text, where it begins."""
+    """One instruction: its name in upper case, its text without flags, its first line, its flags
+    and here-documents."""
 
     name: str
     text: str
@@ -39,7 +40,7 @@ class Instruction:
     documents: tuple[HereDocument, ...] = ()
 
     def exec_form(self) -> list[str] | None:
-        """The texts of its exec form (a JSON list), or None where it has none."""
+        """Return the arguments in exec form (a JSON list), or None for another form."""
         if not self.text.startswith("["):
             return None
         try:
@@ -51,16 +52,16 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True)
 class Dockerfile:
-    """A whole Dockerfile. ``escape`` is the sign that continues lines."""
+    """A parsed Dockerfile. ``escape`` is the character that continues lines."""
 
     instructions: tuple[Instruction, ...]
     escape: str = "\\"
 
 
 def parse_dockerfile(text: str, name: str = "Dockerfile") -> Dockerfile:
-    """The instructions of a Dockerfile; ``name`` is what messages call it.
+    """Parse the text of a Dockerfile; ``name`` is what messages call it.
 
-    Raises DataError for an unknown instruction, a here-document without its end, or none at all.
+    Raises DataError for unknown instructions, unterminated here-documents and an empty file.
     """
     lines = text.removeprefix("\ufeff").splitlines()
     escape, at = _parse_directives(lines, name)
@@ -73,12 +74,13 @@ def parse_dockerfile(text: str, name: str = "Dockerfile") -> Dockerfile:
         instruction, at = _parse_instruction(joined, lines, start, at, name)
         found.append(instruction)
     if not found:
-        raise DataError(f"{name} holds no instruction")
+        raise DataError(f"{name} has no instruction")
     return Dockerfile(tuple(found), escape)
 
 
 def _parse_directives(lines: list[str], name: str) -> tuple[str, int]:
-    """The escape sign that the first comments may set, and the first line that is no directive."""
+    """Return the escape character, which a directive may set, and the index of the first line after
+    the directives."""
     escape, at = "\\", 0
     while at < len(lines) and (found := _DIRECTIVE.match(lines[at].strip())):
         if found[1].lower() == "escape":
@@ -90,8 +92,8 @@ def _parse_directives(lines: list[str], name: str) -> tuple[str, int]:
 
 
 def _join_lines(lines: list[str], at: int, escape: str) -> tuple[str, int]:
-    """The line that begins at ``at`` with those that continue it, comments and empty lines between
-    them left out, and the number of the next one."""
+    """Return the line at index ``at`` joined with its continuation lines, without comments and
+    empty lines between them, and the index of the next line."""
     parts: list[str] = []
     while at < len(lines):
         line = lines[at]
@@ -117,7 +119,7 @@ def _parse_instruction(
             f"{file}:{start + 1}: {unknown_name_error('instruction', word, list(INSTRUCTIONS))}"
         )
     if not rest:
-        raise DataError(f"{file}:{start + 1}: {name} says nothing")
+        raise DataError(f"{file}:{start + 1}: {name} needs an argument")
     flags = []
     while name in ("RUN", "COPY", "ADD", "FROM", "HEALTHCHECK") and (found := _FLAG.match(rest)):
         flags.append((found[1], found[2] or ""))
@@ -139,11 +141,13 @@ def _read_document(
         line = lines[at].lstrip("\t") if dash else lines[at]
         at += 1
         if line == name:
-            return HereDocument(name, "".join(f"{kept}\n" for kept in body), mark != name), at
+            return HereDocument(name, "".join(f"{line}\n" for line in body), mark != name), at
         body.append(line)
-    raise DataError(f"{where}: the here-document {name} has no end: a line with {name} alone")
+    raise DataError(
+        f"{where}: the here-document {name} is not terminated: end it with a line {name}"
+    )
 
 
 def strip_documents(text: str) -> str:
-    """What is left of an instruction's text without the marks of its here-documents."""
+    """Return an instruction's text without the operators of here-documents."""
     return _DOCUMENT.sub("", text).strip()

@@ -1,4 +1,4 @@
-"""The stages of a Dockerfile, and which of them the image that is asked for needs."""
+"""Splits a Dockerfile into stages, and selects those that a target needs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from intercode.sandbox.images.dockerfile.substitution import expand, parse_pairs
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """From one FROM to the next: its base, its name (its number where it has none), its line."""
+    """The instructions from one FROM to the next: base, name (default: number), and line."""
 
     base: str
     name: str
@@ -23,7 +23,7 @@ class Stage:
     line: int = 1
 
     def dependencies(self) -> list[str]:
-        """What other stages or images it takes files from, its base first."""
+        """Return the stages or images whose files it uses, its base first."""
         flags = (flag for i in self.instructions for flag in i.flags if i.name in ("COPY", "ADD"))
         return [self.base, *(value for key, value in flags if key == "from")]
 
@@ -31,7 +31,7 @@ class Stage:
 def declared_arguments(
     found: Instruction, given: Mapping[str, str], known: Mapping[str, str], escape: str
 ) -> dict[str, str | None]:
-    """What an ARG line declares: each name with what was given for it, else its default."""
+    """Return the variables of an ARG instruction, with the given values or the defaults."""
     out: dict[str, str | None] = {}
     words = parse_pairs(found.text, known, escape, "ARG") if "=" in found.text else {}
     for word in [w for w in found.text.split() if "=" not in w] if not words else []:
@@ -42,10 +42,10 @@ def declared_arguments(
 def split_stages(
     script: Dockerfile, given: Mapping[str, str], file: str = "Dockerfile"
 ) -> tuple[list[Stage], dict[str, str]]:
-    """The stages of a Dockerfile, and the values of the ARG lines before the first of them;
-    ``file`` is what messages call it.
+    """Return the stages of a Dockerfile, and the variables of ARG before the first stage.
 
-    Raises DataError for an instruction that stands before the first FROM.
+    ``file`` is what messages call it. Raises DataError for another instruction before the first
+    FROM.
     """
     outer = {
         **_platform_args(),
@@ -60,7 +60,7 @@ def split_stages(
             stages.append(Stage(base, name, len(stages), (), found.line))
         elif not stages:
             if found.name != "ARG":
-                raise DataError(f"{file}:{found.line}: {found.name} stands before the first FROM")
+                raise DataError(f"{file}:{found.line}: {found.name} precedes the first FROM")
             declared = declared_arguments(found, given, outer, script.escape)
             outer |= {name: value for name, value in declared.items() if value is not None}
         else:
@@ -68,14 +68,12 @@ def split_stages(
             last = stages[-1]
             stages[-1] = replace(last, instructions=tuple(inside))
     if not stages:
-        raise DataError(
-            f"{file}: there is no FROM: a Dockerfile begins with the image that it builds on"
-        )
+        raise DataError(f"{file}: there is no FROM: a Dockerfile begins with its base image")
     return stages, outer
 
 
 def _platform_args() -> dict[str, str]:
-    """What Docker tells of the platform: a build here is for the machine that it runs on."""
+    """Return Docker's predefined platform arguments; builds are for this machine's platform."""
     arch = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     parts = {"PLATFORM": f"linux/{arch}", "OS": "linux", "ARCH": arch, "VARIANT": ""}
     return {f"{side}{name}": v for side in ("TARGET", "BUILD") for name, v in parts.items()}
@@ -88,17 +86,18 @@ def _parse_from(
     if len(words) == 3 and words[1].upper() == "AS":
         return words[0], words[2].lower()
     if len(words) != 1 or not words[0]:
-        told = (
+        hint = (
             "write FROM IMAGE [AS NAME]"
             if "$" not in found.text
-            else "a variable in it has no value: declare it above, ARG NAME=value"
+            else "a variable has no value: declare it before, with ARG NAME=value"
         )
-        raise DataError(f"{file}:{found.line}: FROM {found.text}: {told}")
+        raise DataError(f"{file}:{found.line}: FROM {found.text}: {hint}")
     return words[0], str(number)
 
 
 def required_stages(stages: Sequence[Stage], target: str | None) -> list[Stage]:
-    """The stages that the target (None: the last) is made of, itself at the end."""
+    """Return the stages that the target (default: the last) depends on, and the target, in
+    order."""
     by_name = {stage.name: stage for stage in stages}
     by_name |= {str(stage.number): stage for stage in stages}
     if target is not None and target.lower() not in by_name:

@@ -1,4 +1,4 @@
-"""Variables, quotes and escapes in the instructions of a Dockerfile."""
+"""Expands variables, quotes and escapes in the instructions of a Dockerfile."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _BRACED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*|\d)(?:(:?[-+?])(.*))?", re.DOTALL
 def split_words(
     text: str, values: Mapping[str, str], escape: str = "\\", split: bool = True
 ) -> list[str]:
-    """The words of a text, variables replaced by their ``values``, quotes and escapes taken away.
+    """Split a text into words; expand variables and remove quotes and escapes.
 
-    A variable without a value is empty. ``split`` false takes white space as part of one word.
-    Raises DataError for quotes or braces without an end, and forms of variables that do not exist.
+    A variable without a value is empty. With ``split=False``, white space does not separate words.
+    Raises DataError for unterminated quotes or braces, and unsupported forms of variables.
     """
     out: list[str] = []
     word, begun, quote, at = "", False, "", 0
@@ -40,17 +40,17 @@ def split_words(
         else:
             word, at = word + sign, at + 1
     if quote:
-        raise DataError(f"the quote {quote} has no end in {text!r}")
+        raise DataError(f"the quote {quote} is not closed in {text!r}")
     return [*out, word] if word or begun else out
 
 
 def expand(text: str, values: Mapping[str, str], escape: str = "\\") -> str:
-    """A text as one word: see ``words``."""
+    """Return a text as one expanded word; see ``split_words``."""
     return "".join(split_words(text, values, escape, split=False))
 
 
 def expand_document(text: str, values: Mapping[str, str], escape: str = "\\") -> str:
-    """The text of a here-document: variables count in it, quotes do not."""
+    """Return the text of a here-document with variables expanded and quotes unchanged."""
     out, at = "", 0
     while at < len(text):
         if text[at] == escape and text[at + 1 : at + 2] in ("$", escape):
@@ -64,7 +64,7 @@ def expand_document(text: str, values: Mapping[str, str], escape: str = "\\") ->
 
 
 def _expand_variable(text: str, at: int, values: Mapping[str, str], escape: str) -> tuple[str, int]:
-    """The value of the variable at a ``$``, and where the text goes on."""
+    """Return the value of the variable at a ``$``, and the index after it."""
     if text[at + 1 : at + 2] != "{":
         found = _NAME.match(text, at + 1)
         return (values.get(found[0], ""), found.end()) if found else ("$", at + 1)
@@ -73,7 +73,7 @@ def _expand_variable(text: str, at: int, values: Mapping[str, str], escape: str)
     parts = _BRACED.fullmatch(inside)
     if parts is None:
         raise DataError(
-            f"${{{inside}}} is a form that is not known here: write ${{name}}, ${{name:-default}} "
+            f"${{{inside}}} is not supported: write ${{name}}, ${{name:-default}} "
             "or ${name:+value}"
         )
     name, sign, other = parts[1], parts[2] or "", parts[3] or ""
@@ -84,7 +84,7 @@ def _expand_variable(text: str, at: int, values: Mapping[str, str], escape: str)
     if sign.endswith("-"):
         return ((value or "") if there else expand(other, values, escape)), end + 1
     if sign.endswith("?") and not there:
-        raise DataError(f"the variable {name} is needed: {expand(other, values, escape)}")
+        raise DataError(f"the variable {name} is required: {expand(other, values, escape)}")
     return value or "", end + 1
 
 
@@ -97,11 +97,11 @@ def _closing_brace(text: str, at: int) -> int:
             depth -= 1
             if depth == 0:
                 return i
-    raise DataError(f"a brace has no end in {text!r}")
+    raise DataError(f"a brace is not closed in {text!r}")
 
 
 def parse_pairs(text: str, values: Mapping[str, str], escape: str, what: str) -> dict[str, str]:
-    """``a=b c="d e"`` as a dictionary, or the older form ``name the rest of the line``.
+    """Parse ``a=b c="d e"``, or the older form ``name value``, into a dictionary.
 
     Raises DataError for a name without a value.
     """

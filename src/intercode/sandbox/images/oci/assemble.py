@@ -1,4 +1,4 @@
-"""From an image's configuration and layers, wherever they come from, to its unpacked tree."""
+"""Assembles the tree of an image from its configuration and layers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from intercode.sandbox.images.cache.trees import cached_tree
 from intercode.sandbox.images.oci import documents
 
 Progress = Callable[[str], None]
-"""Called with a line for people about what is being done."""
+"""Called with a line of text about the current step."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayerBlob:
-    """A layer as it is stored: ``open`` gives its bytes, ``digest`` is theirs where it is known."""
+    """A stored layer: ``open`` returns a stream of its bytes, ``digest`` is theirs if known."""
 
     open: Callable[[], AbstractContextManager[IO[bytes]]]
     digest: str | None = None
@@ -32,7 +32,7 @@ class LayerBlob:
 
 @dataclass(frozen=True, slots=True)
 class ImageParts:
-    """An image before it is unpacked: its configuration's bytes and its layers, lowest first."""
+    """A packed image: the bytes of its configuration and its layers, lowest first."""
 
     origin: str
     config: bytes
@@ -42,40 +42,41 @@ class ImageParts:
 def unpack_image(
     name: str, parts: ImageParts, cache: Path, progress: Progress | None = None
 ) -> Image:
-    """The image of these parts; its digest is that of the configuration.
+    """Unpack an image, unless the cache has it, and return it.
 
-    Unpacked once for all images with this configuration, whatever they are called and wherever they
-    come from. Every layer's bytes and its unpacked archive are checked against their digests.
-    Raises DataError for what is broken, hostile or too large; UsageError for another architecture.
+    The digest of an image is that of its configuration; images with the same configuration share a
+    tree. The stored bytes of every layer and its unpacked archive are checked against their
+    digests. Raises DataError for broken, hostile or oversized parts, UsageError for an image of
+    another architecture.
     """
-    facts = documents.parse_config(parts.config, parts.origin)
-    if len(facts.layers) != len(parts.layers):
+    config = documents.parse_config(parts.config, parts.origin)
+    if len(config.layers) != len(parts.layers):
         raise DataError(
             f"{parts.origin} has {len(parts.layers)} layers, its configuration names "
-            f"{len(facts.layers)}: save or push it again"
+            f"{len(config.layers)}: save or push it again"
         )
 
     def fill(root: Path) -> None:
         writer = LayeredWriter(root, owner, parts.origin)
-        for number, (blob, expected) in enumerate(zip(parts.layers, facts.layers, strict=True), 1):
+        for number, (blob, expected) in enumerate(zip(parts.layers, config.layers, strict=True), 1):
             if progress:
                 progress(f"unpacking layer {number} of {len(parts.layers)} of {name}")
             _write_layer(blob, expected, f"{parts.origin} (layer {number})", writer)
-        writer.ensure_directory(facts.cwd)
+        writer.ensure_directory(config.cwd)
         writer.finish()
 
     owner = sandbox_uid()
-    tree = cached_tree(cache, tree_key(facts.digest), fill)
-    return Image(name, facts.digest, tree, facts.env, facts.cwd)
+    tree = cached_tree(cache, tree_key(config.digest), fill)
+    return Image(name, config.digest, tree, config.env, config.cwd)
 
 
 def tree_key(digest: str) -> str:
-    """The name below ``layers/`` of the tree of an image with that configuration's digest."""
+    """Return the name below ``layers/`` of the tree of an image with that digest."""
     return f"{digest.removeprefix('sha256:')[:32]}-{sandbox_uid()}"
 
 
 def _write_layer(blob: LayerBlob, expected: str, origin: str, writer: LayeredWriter) -> None:
-    """Write one layer. What it was is known at its end only: until then the tree has no name."""
+    """Write one layer and check its digests, which are known at its end only."""
     most = 2 * image_size_limit() + (1 << 20)  # content, and headers of the archive
     writer.begin_layer(origin)
     with blob.open() as stored:

@@ -1,4 +1,4 @@
-"""The JSON documents of container images, read without trusting them."""
+"""Parses and validates the untrusted JSON documents of container images."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from typing import Any
 from intercode.core.errors import DataError, UsageError
 
 MAX_DOCUMENT_SIZE = 8 << 20
-"""Bytes of a manifest, an index or a configuration."""
+"""Size limit in bytes of a manifest, an index or a configuration."""
 
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _GO_ARCHITECTURES = {
     "x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64", "i686": "386", "armv7l": "arm",
 }  # fmt: skip
-"""What the kernel calls an architecture, and what images call it (names of the Go language)."""
+"""The kernel's names of architectures, and the names in images, which are those of Go."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageConfig:
-    """What an image's configuration says: the digests of its layers' unpacked archives, lowest
-    first, and where its programs start."""
+    """The configuration of an image: the digests of its layers' unpacked archives, lowest first,
+    and the environment and working directory of its programs."""
 
     digest: str
     layers: tuple[str, ...]
@@ -36,61 +36,65 @@ class ImageConfig:
 
 
 def sha256(data: bytes) -> str:
-    """``sha256:<hex>`` of some bytes."""
+    """Return the digest of ``data`` as ``sha256:<hex>``."""
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
 def architecture() -> str:
-    """What images call this machine's architecture."""
+    """Return this machine's architecture by its name in images."""
     machine = platform.machine().lower()
     return _GO_ARCHITECTURES.get(machine, machine)
 
 
 def parse_json(data: bytes, origin: str, kind: type = dict) -> Any:
-    """The JSON value in ``data``, a ``kind``. Raises DataError for anything else."""
+    """Return the JSON value in ``data``. Raises DataError if it is not of type ``kind``."""
     if len(data) > MAX_DOCUMENT_SIZE:
-        raise DataError(f"{origin} is a document of {len(data)} bytes: no image has such a one")
+        raise DataError(
+            f"{origin} has {len(data)} bytes, more than the allowed {MAX_DOCUMENT_SIZE}"
+        )
     try:
         value = json.loads(data)
     except (ValueError, RecursionError) as e:
-        raise DataError(f"{origin} is no JSON: {str(e)[:200]}; make or fetch it again") from e
+        raise DataError(
+            f"{origin} is not valid JSON: {str(e)[:200]}; make or fetch it again"
+        ) from e
     if not isinstance(value, kind):
-        raise DataError(f"{origin} holds a {type(value).__name__} where a {kind.__name__} belongs")
+        raise DataError(f"{origin} is of type {type(value).__name__}, not {kind.__name__}")
     return value
 
 
 def get_typed(
     table: Mapping[str, Any], key: str, kind: type, origin: str, required: bool = False
 ) -> Any:
-    """``table[key]``, a ``kind``; an empty one where it is absent or null.
+    """Return ``table[key]``, or an empty ``kind`` where it is absent or null.
 
-    Raises DataError for another type, and for an absent one that is ``needed``.
+    Raises DataError for a value of another type, and for an absent value that is ``required``.
     """
     value = table.get(key)
     if value is None and not required:
         return kind()
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise DataError(f"{origin}: {key} = {str(value)[:100]!r} is no {kind.__name__}")
+        raise DataError(f"{origin}: {key} = {str(value)[:100]!r} is not of type {kind.__name__}")
     return value
 
 
 def get_objects(table: Mapping[str, Any], key: str, origin: str) -> list[dict[str, Any]]:
-    """The list of tables under ``key``. Raises DataError for anything else."""
+    """Return the list of objects under ``key``. Raises DataError for anything else."""
     found: list[dict[str, Any]] = get_typed(table, key, list, origin)
     if not all(isinstance(one, dict) for one in found):
-        raise DataError(f"{origin}: {key} is no list of tables")
+        raise DataError(f"{origin}: {key} is not a list of objects")
     return found
 
 
 def check_digest(text: object, origin: str) -> str:
-    """``text`` where it is a SHA-256 digest. Raises DataError otherwise."""
+    """Return ``text`` if it is a SHA-256 digest. Raises DataError otherwise."""
     if not isinstance(text, str) or not _DIGEST.fullmatch(text):
-        raise DataError(f"{origin}: {str(text)[:100]!r} is no digest of the form sha256:<hex>")
+        raise DataError(f"{origin}: {str(text)[:100]!r} is not a digest of the form sha256:<hex>")
     return text
 
 
 def verify_digest(data: bytes, digest: str, origin: str) -> bytes:
-    """``data`` where it has that digest. Raises DataError otherwise."""
+    """Return ``data`` if it has that digest. Raises DataError otherwise."""
     if (found := sha256(data)) != digest:
         raise DataError(
             f"{origin}: {digest} has the wrong digest ({found}): it was damaged or changed"
@@ -99,9 +103,9 @@ def verify_digest(data: bytes, digest: str, origin: str) -> bytes:
 
 
 def parse_config(data: bytes, origin: str) -> ImageConfig:
-    """The configuration of an image for this machine.
+    """Return the configuration of an image for this machine.
 
-    Raises DataError for a malformed one, UsageError for another architecture or system.
+    Raises DataError for a malformed configuration, UsageError for another architecture or system.
     """
     table = parse_json(data, origin)
     rootfs = get_typed(table, "rootfs", dict, origin, required=True)
@@ -120,5 +124,5 @@ def parse_config(data: bytes, origin: str) -> ImageConfig:
     env = {key: value for key, _, value in pairs if key and "\0" not in key + value}
     cwd = PurePosixPath("/") / get_typed(start, "WorkingDir", str, origin)
     if ".." in cwd.parts or "\0" in str(cwd):
-        raise DataError(f"{origin}: the working directory {str(cwd)!r} is none")
+        raise DataError(f"{origin}: the working directory {str(cwd)!r} is invalid")
     return ImageConfig(sha256(data), layers, env, str(cwd), made_for)

@@ -1,4 +1,4 @@
-"""Image layouts of the Open Container Initiative, and manifests as registries have them too."""
+"""OCI image layouts, and the manifests and indexes that registries use as well."""
 
 from __future__ import annotations
 
@@ -15,21 +15,23 @@ from intercode.sandbox.images.oci.store import ImageStore, read_document
 _REF_ANNOTATION = "org.opencontainers.image.ref.name"
 _CONTAINERD_ANNOTATION = "io.containerd.image.name"
 _MAX_INDEX_DEPTH = 4
-"""Indexes in indexes that are followed."""
+"""Limit on nested indexes."""
 
 FetchManifest = Callable[[dict[str, Any]], bytes]
-"""The bytes of the manifest that a descriptor names, verified."""
+"""Returns the verified bytes of the manifest that a descriptor refers to."""
 
 
 def read_parts(store: ImageStore, wanted: str = "") -> ImageParts:
-    """The image of a layout that ``wanted`` names (a tag), or the only one for this machine.
+    """Return the image with the tag ``wanted`` in a layout, or the only one for this machine.
 
-    Raises UsageError for a name that is not in it, where there are several, or where none is for
-    this machine; DataError for what is no such layout, or has a wrong digest.
+    Raises UsageError for an unknown tag, for several images without a tag, and for none for this
+    machine; DataError for anything but a layout, and for wrong digests.
     """
     origin = store.origin
     if not store.has("index.json"):
-        raise DataError(f"{origin} holds no index.json: it is no OCI layout; save it again as one")
+        raise DataError(
+            f"{origin} has no index.json: it is not an OCI layout; save it again as one"
+        )
     index = documents.parse_json(read_document(store, "index.json"), origin)
     found = _select_by_name(get_objects(index, "manifests", origin), wanted, origin)
 
@@ -61,7 +63,7 @@ def _select_by_name(found: list[dict[str, Any]], wanted: str, origin: str) -> li
 
 
 def _descriptor_names(descriptor: dict[str, Any], origin: str) -> list[str]:
-    """What a descriptor is called: its reference, which may be a whole name, and its tag."""
+    """Return the names of a descriptor: its reference, which may be a full name, and its tag."""
     notes = get_typed(descriptor, "annotations", dict, origin)
     full = [str(notes[key]) for key in (_REF_ANNOTATION, _CONTAINERD_ANNOTATION) if notes.get(key)]
     short = [name.rpartition("/")[2] for name in full]
@@ -71,9 +73,9 @@ def _descriptor_names(descriptor: dict[str, Any], origin: str) -> list[str]:
 def select_manifest(
     found: list[dict[str, Any]], fetch: FetchManifest, origin: str, depth: int = 0
 ) -> dict[str, Any]:
-    """The manifest among descriptors that is this machine's; indexes are looked into.
+    """Return the manifest for this machine among descriptors, searching nested indexes.
 
-    Raises UsageError where none is, DataError for what is no manifest.
+    Raises UsageError if there is none, DataError for anything but a manifest.
     """
     mine = [d for d in found if _matches_platform(d, origin)]
     if not mine:
@@ -87,33 +89,41 @@ def select_manifest(
 def parse_manifest(
     data: bytes, fetch: FetchManifest, origin: str, depth: int = 0
 ) -> dict[str, Any]:
-    """The image manifest in ``data``, or that for this machine of the index in it.
+    """Return the image manifest in ``data``, or, for an index, the manifest for this machine.
 
-    Raises as ``choose`` does.
+    Raises as ``select_manifest`` does.
     """
     table: dict[str, Any] = documents.parse_json(data, origin)
     if "manifests" in table:
         if depth >= _MAX_INDEX_DEPTH:
-            raise DataError(f"{origin}: indexes lie in each other without an end")
+            raise DataError(f"{origin}: indexes are nested more than {_MAX_INDEX_DEPTH} deep")
         return select_manifest(get_objects(table, "manifests", origin), fetch, origin, depth + 1)
     if table.get("schemaVersion") == 1 or "fsLayers" in table:
-        raise DataError(f"{origin} is of Docker's schema 1, which no digest protects; push it anew")
+        raise DataError(
+            f"{origin} uses Docker's schema 1, which has no digests; push it with a current client"
+        )
     return table
 
 
 def manifest_descriptors(
     manifest: dict[str, Any], origin: str
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The descriptors of a manifest's configuration and layers, lowest first, their digests and
-    sizes checked for their form. Raises DataError for anything that is no such manifest."""
+    """Return the descriptors of a manifest's configuration and of its layers, lowest first.
+
+    Raises DataError for malformed digests and sizes, and for anything but an image manifest.
+    """
     config = get_typed(manifest, "config", dict, origin, required=True)
     layers = get_objects(manifest, "layers", origin)
     for descriptor in (config, *layers):
         check_digest(descriptor.get("digest"), origin)
         if get_typed(descriptor, "size", int, origin, required=True) < 0:
-            raise DataError(f"{origin}: a part of {descriptor['size']} bytes; push it again")
+            raise DataError(
+                f"{origin}: a descriptor has the size {descriptor['size']}; push it again"
+            )
         if "foreign" in str(descriptor.get("mediaType")):
-            raise DataError(f"{origin} has a layer that lies elsewhere; such images are refused")
+            raise DataError(
+                f"{origin} has a layer that is stored elsewhere; such images are refused"
+            )
     return config, layers
 
 

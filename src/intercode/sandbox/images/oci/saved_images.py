@@ -1,4 +1,4 @@
-"""Images that container tools saved or pushed, by their specification."""
+"""Images in archives and layouts of container tools, and imported images."""
 
 from __future__ import annotations
 
@@ -21,25 +21,26 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,127}")
 
 
 def load_archive(kind: str, rest: str, cache: Path, progress: Progress | None) -> Image:
-    """The image of ``docker-archive:rest`` or ``oci:rest``: a path, and after a colon a name.
+    """Return the image of ``docker-archive:rest`` or ``oci:rest``, where ``rest`` is
+    ``path[:name]``.
 
-    Raises UsageError where nothing is there or the name is not in it, DataError for a broken one.
+    Raises UsageError for a missing path or unknown name, DataError for a broken archive.
     """
     spec = f"{kind}:{rest}"
     path, wanted = split_path_and_name(rest)
     if not path.exists():
-        kept = records.load_image(cache, spec) if path.is_relative_to(cache) else None
-        if kept is not None:  # an archive of ours that was removed when it had been unpacked
-            return kept
+        recorded = records.load_image(cache, spec) if path.is_relative_to(cache) else None
+        if recorded is not None:  # an archive in the cache that was pruned after unpacking
+            return recorded
         raise UsageError(f"{spec}: there is no file or directory {path}")
     cache.mkdir(parents=True, exist_ok=True, mode=0o755)
     with open_store(path, spec, cache) as store:
-        parts = (docker_archive if kind == "docker-archive" else layout).parts(store, wanted)
+        parts = (docker_archive if kind == "docker-archive" else layout).read_parts(store, wanted)
         return records.save_record(cache, assemble.unpack_image(spec, parts, cache, progress))
 
 
 def split_path_and_name(text: str) -> tuple[Path, str]:
-    """The path and the name in ``path[:name]``; a path that exists may hold colons itself."""
+    """Return the path and the name in ``path[:name]``; an existing path may contain colons."""
     whole = Path(text).expanduser()
     if whole.exists():
         return whole.resolve(), ""
@@ -52,17 +53,20 @@ def split_path_and_name(text: str) -> tuple[Path, str]:
 
 
 def import_image(image: Image, name: str, cache: Path) -> Image:
-    """``image`` once more as ``image:name``: it stays in the cache whatever becomes of its source.
+    """Record ``image`` as ``image:name`` and return it. It stays in the cache without its source.
 
-    Raises UsageError for a name that is none, for the machine's own programs, and for an image that
-    was built here.
+    Raises UsageError for an invalid name, for ``host``, and for an image that was built here.
     """
     if not _NAME.fullmatch(name):
-        raise UsageError(f"{name!r} is no name for an image: letters, digits and . _ - / only")
+        raise UsageError(
+            f"{name!r} is not a name for an image: use letters, digits and . _ - / only"
+        )
     if image.root is None:
-        raise UsageError(f"{image.name} is this machine's own programs: they cannot be kept")
+        raise UsageError(f"{image.name} is this machine's own programs, which cannot be imported")
     if image.layers:
-        raise UsageError(f"{image.name} was built here and is kept by that name already: use it")
+        raise UsageError(
+            f"{image.name} was built here and is in the cache by that name already: use that name"
+        )
     if image.root.parent != cache / "layers":
         fill = partial(directory.copy_tree, image.root, owner=sandbox_uid())
         key = f"{image.digest.removeprefix('sha256:')[:32]}-{sandbox_uid()}"
@@ -72,15 +76,15 @@ def import_image(image: Image, name: str, cache: Path) -> Image:
 
 
 def imported_image(name: str, cache: Path) -> Image:
-    """The image that ``intercode image import`` kept under ``name``.
+    """Return the image that ``intercode image import`` recorded under ``name``.
 
-    Raises UsageError where there is none, with those that there are.
+    Raises UsageError with the known names where there is none.
     """
     found = records.load_image(cache, f"image:{name}")
     if found is None:
-        kept = [r.name for r in records.all_records(cache) if r.name.startswith("image:")]
+        recorded = [r.name for r in records.all_records(cache) if r.name.startswith("image:")]
         raise UsageError(
-            f"no image is kept under the name {name!r} ({', '.join(kept) or 'none is'}): "
-            f"`intercode image import SPEC {name}` keeps one"
+            f"no image is imported as {name!r} (imported: {', '.join(recorded) or 'none'}): "
+            f"run `intercode image import SPEC {name}`"
         )
     return found

@@ -1,4 +1,4 @@
-"""Files by name in a directory or in a tar archive that was opened: where saved images lie."""
+"""Reads the files of a saved image from a directory or a tar archive."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _MAX_LINKS = 8
 
 
 class ImageStore(Protocol):
-    """Named files of a saved image."""
+    """The files of a saved image, by name."""
 
     origin: str
 
     def has(self, name: str) -> bool:
-        """Whether there is such a file."""
+        """Return whether the file exists."""
 
     def open(self, name: str) -> IO[bytes]:
-        """The file's bytes. Raises DataError where there is no plain file of that name."""
+        """Open a file for reading. Raises DataError where there is no regular file ``name``."""
 
 
 def read_document(store: ImageStore, name: str) -> bytes:
-    """A small file whole. Raises DataError where it is absent or no small one."""
+    """Return the content of a small file. Raises DataError if it is absent or too large."""
     with store.open(name) as f:
         data = f.read(MAX_DOCUMENT_SIZE + 1)
     if len(data) > MAX_DOCUMENT_SIZE:
@@ -55,23 +55,23 @@ class DirectoryStore:
         self._path = path
 
     def has(self, name: str) -> bool:
-        """Whether there is such a file."""
+        """Return whether the file exists."""
         return (self._path / name).is_file()
 
     def open(self, name: str) -> IO[bytes]:
-        """The file's bytes. Raises DataError where there is no plain file of that name."""
+        """Open a file for reading. Raises DataError where there is no regular file ``name``."""
         try:
             descriptor = os.open(self._path / name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as e:
             raise DataError(f"{self.origin} lacks {name}: {e.strerror}; save it again") from e
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
-            raise DataError(f"{self.origin}: {name} is no plain file")
+            raise DataError(f"{self.origin}: {name} is not a plain file")
         return open(descriptor, "rb")
 
 
 class TarStore:
-    """The files of a tar archive that can be read at any place."""
+    """The files of a seekable tar archive."""
 
     def __init__(self, archive: tarfile.TarFile, origin: str) -> None:
         self.origin = origin
@@ -80,22 +80,22 @@ class TarStore:
         for member in archive:
             self._members[str(PurePosixPath(member.name))] = member
             if len(self._members) > 100_000:
-                raise DataError(f"{origin} is no saved image: it has more than 100000 entries")
+                raise DataError(f"{origin} is not a saved image: it has more than 100000 entries")
 
     def has(self, name: str) -> bool:
-        """Whether there is such a file."""
+        """Return whether the file exists."""
         return self._find(name) is not None
 
     def open(self, name: str) -> IO[bytes]:
-        """The file's bytes. Raises DataError where there is no plain file of that name."""
+        """Open a file for reading. Raises DataError where there is no regular file ``name``."""
         member = self._find(name)
         source = self._archive.extractfile(member) if member else None
         if source is None:
-            raise DataError(f"{self.origin} lacks {name}: it is no whole image; save it again")
+            raise DataError(f"{self.origin} lacks {name}: the image is incomplete; save it again")
         return source
 
     def _find(self, name: str) -> tarfile.TarInfo | None:
-        """The plain file of that name; links inside the archive are followed."""
+        """Return the regular file ``name``, following links inside the archive."""
         name = str(PurePosixPath(name))
         for _ in range(_MAX_LINKS):
             member = self._members.get(name)
@@ -112,9 +112,9 @@ class TarStore:
 
 @contextmanager
 def open_store(path: Path, spec: str, cache: Path) -> Iterator[ImageStore]:
-    """The store at ``path``: a directory, or a tar, which may be compressed as a whole.
+    """Open the store at ``path``: a directory, or a tar archive, which may be compressed.
 
-    Raises UsageError where nothing is there, DataError for a broken archive.
+    Raises UsageError where it does not exist, DataError for a broken archive.
     """
     if path.is_dir():
         yield DirectoryStore(path)
@@ -127,13 +127,13 @@ def open_store(path: Path, spec: str, cache: Path) -> Iterator[ImageStore]:
             with tarfile.open(fileobj=plain, mode="r:", tarinfo=StrictTarInfo) as archive:
                 yield TarStore(archive, str(path))
         except (tarfile.TarError, *DECOMPRESSION_ERRORS) as e:
-            raise DataError(f"{path} is no complete tar archive: {e}; save it again") from e
+            raise DataError(f"{path} is not a complete tar archive: {e}; save it again") from e
         finally:
             plain.close()
 
 
 def _decompressed_file(file: IO[bytes], path: Path, cache: Path) -> IO[bytes]:
-    """The file itself, or what it holds unpacked into a file without a name."""
+    """Return the file itself, or its decompressed content in an anonymous file."""
     compressed = is_compressed(file.read(6))
     file.seek(0)
     if not compressed:

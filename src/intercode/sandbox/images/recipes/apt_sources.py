@@ -1,4 +1,4 @@
-"""Which Debian archives this machine itself installs from."""
+"""The Debian archives that builds install from: given mirrors, or those of this machine."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 from intercode.core.errors import UsageError
 
 _SUITE_SUFFIXES = ("", "-updates", "-security")
-"""What a suite's name may end in: the release, its updates, its security updates."""
+"""Suffixes of suite names: the release, its updates, its security updates."""
 
 
 def recipe_sources(suite: str, date: str, mirrors: Sequence[str], etc: Path = Path("/etc")) -> str:
-    """The lines of a sources.list for ``suite``.
+    """Return the text of a sources.list for ``suite``.
 
-    ``mirrors`` are base addresses or whole ``deb …`` lines, in which ``{date}`` stands for the
-    recipe's day as the dated archive of Debian writes it; without any, the machine's own archives.
-    Raises UsageError when there are none and the machine is not Debian of that suite.
+    ``mirrors`` are base URLs or whole ``deb …`` lines, in which ``{date}`` is replaced by the
+    recipe's date in the format of snapshot.debian.org. Without mirrors, the archives of this
+    machine are used. Raises UsageError without mirrors if this machine does not run that suite.
     """
     if mirrors:
         filled = [m.replace("{date}", f"{date}T000000Z") for m in mirrors]
@@ -24,17 +24,17 @@ def recipe_sources(suite: str, date: str, mirrors: Sequence[str], etc: Path = Pa
     found = machine_sources(suite, etc)
     if not found:
         raise UsageError(
-            f"this machine has no archives of Debian {suite!r} of its own: name one with "
-            f"--mirror (the dated archive of {date} gives exactly the pinned packages), or give a "
-            "root file system with --image tar:/path.tar"
+            f"this machine has no archives of Debian {suite!r}: name one with --mirror (the "
+            f"snapshot of {date} has exactly the pinned packages), or use a root file system with "
+            "--image tar:/path.tar"
         )
     return "".join(found)
 
 
 def machine_sources(suite: str, etc: Path = Path("/etc")) -> list[str]:
-    """The machine's own archives of ``suite`` as sources.list lines, in the order of its files.
+    """Return this machine's archives of ``suite`` as sources.list lines, in the order of its files.
 
-    Only Debian's main component counts, and only when the machine runs that suite.
+    Only Debian's main component counts, and only if the machine runs that suite.
     """
     if _os_release(etc) != ("debian", suite):
         return []
@@ -55,7 +55,7 @@ def _read_text(path: Path) -> str:
 
 
 def _os_release(etc: Path) -> tuple[str, str]:
-    """The distribution's id and code name."""
+    """Return the id and code name of the distribution."""
     pairs = (line.partition("=") for line in _read_text(etc / "os-release").splitlines())
     values = {key: value.strip("\"'") for key, _, value in pairs}
     return values.get("ID", ""), values.get("VERSION_CODENAME", "")

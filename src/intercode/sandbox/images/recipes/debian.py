@@ -1,4 +1,4 @@
-"""A release of Debian with packages, as the lowest layer of an image of the user's own."""
+"""Images of a Debian release with packages, as bases of users' recipes and Dockerfiles."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from intercode.core.paths import cache_root
 from intercode.core.types import Image
 from intercode.sandbox import images
 from intercode.sandbox.images.recipes import mmdebstrap as builder
@@ -17,14 +16,14 @@ from intercode.sandbox.images.recipes import packaged as recipes
 RELEASES = {
     "10": "buster", "11": "bullseye", "12": "bookworm", "13": "trixie", "14": "forky",
 }  # fmt: skip
-"""Debian's releases: number and name."""
+"""Releases of Debian by number."""
 RELEASE_NAMES = (*RELEASES.values(), "sid")
-"""What a release may be called."""
+"""Names of releases."""
 _TAG = re.compile(r"(?:docker\.io/)?(?:library/)?debian:([a-z0-9]+)(?:\.\d+)?(?:-slim)?")
 
 
 def parse_release(text: str) -> str | None:
-    """The release that ``bookworm``, or an image's name such as ``debian:12-slim``, means."""
+    """Return the release in a name such as ``bookworm`` or ``debian:12-slim``, or None."""
     found = _TAG.fullmatch(text)
     name = found[1] if found else text
     name = RELEASES.get(name, name) if found else name
@@ -39,11 +38,11 @@ def debian_image(
     progress: Callable[[str], None] | None = None,
     force: bool = False,
 ) -> Image:
-    """The image of a release with packages, built when it is first asked for.
+    """Return the image of a release with packages; the first call builds it.
 
-    ``date`` (YYYYMMDD) is the day that ``{date}`` in a mirror's address stands for; without one it
-    is the day of the build, and what was built then stays until ``again``. Raises UsageError where
-    mmdebstrap or a Debian archive is missing, InfrastructureError where the build fails.
+    ``date`` (YYYYMMDD) replaces ``{date}`` in the address of a mirror; the default is the day of
+    the build. ``force`` builds the image again. Raises UsageError where mmdebstrap or a Debian
+    archive is missing, InfrastructureError where the build fails.
     """
     today = datetime.now(UTC).strftime("%Y%m%d")
     wanted = recipes.Recipe(
@@ -57,11 +56,6 @@ def debian_image(
 
 
 def image_name(suite: str, packages: Sequence[str], date: str) -> str:
-    """What such an image is called in the cache."""
-    told = repr((suite, sorted(set(packages)), date))
-    return f"{suite}-{hashlib.sha256(told.encode()).hexdigest()[:12]}"
-
-
-def is_built(suite: str, packages: Sequence[str] = (), date: str = "") -> bool:
-    """Whether such an image is in the cache."""
-    return recipes.built_path(image_name(suite, packages, date), cache_root()).is_file()
+    """Return the name of such an image in the cache."""
+    identity = repr((suite, sorted(set(packages)), date))
+    return f"{suite}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"

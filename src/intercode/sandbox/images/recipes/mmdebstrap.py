@@ -1,4 +1,4 @@
-"""Building an image from its recipe with mmdebstrap, the same bytes every time."""
+"""Builds images from recipes with mmdebstrap, reproducibly."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 Progress = Callable[[str], None]
-"""Called with each line that the build prints."""
+"""Called with each line of the build's output."""
 
 _PREFERENCES_PATH = "etc/apt/preferences.d/intercode"
 _CLEANUP_HOOK = f"""set -e; cd "$1"
@@ -39,7 +39,7 @@ rm -f etc/resolv.conf etc/hostname {_PREFERENCES_PATH} etc/apt/apt.conf.d/99mmde
 rm -f etc/ssl/certs/java/cacerts
 : > etc/resolv.conf; : > etc/hostname; : > etc/apt/sources.list
 rm -rf etc/apt/sources.list.d/* var/lib/apt/lists/* var/cache/apt/*"""
-"""Run when all is installed: what depends on the machine or the mirror goes out of the image."""
+"""Removes what depends on the machine or the mirror from the image, after the installation."""
 _ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "http_proxy", "https_proxy", "no_proxy", "APT_CONFIG")
 
 
@@ -51,14 +51,14 @@ def build_recipe(
     cache: Path | None = None,
     force: bool = False,
 ) -> Path:
-    """Build ``recipe`` and return its tar in the cache, or the one there unless ``again``.
+    """Build ``recipe`` if it is not in the cache, or if ``force``, and return the path of its tar.
 
-    ``mirror`` are archives to install from (see ``sources.for_recipe``), by default the machine's
-    own. Beside the tar, NAME.json tells digest, versions, and what differs from the recipe's lock;
-    ``pinned`` tells whether results on the image are comparable.
+    ``mirror`` names archives to install from (see ``apt_sources.recipe_sources``), by default those
+    of this machine. NAME.json beside the tar holds the digest, the versions, and their differences
+    from the recipe's lock file.
 
-    Raises UsageError when mmdebstrap or an archive is missing, InfrastructureError when the build
-    fails (with the end of what it printed).
+    Raises UsageError when mmdebstrap or an archive is missing, InfrastructureError with the end of
+    the output when the build fails.
     """
     recipe = recipes.load_recipe(recipe) if isinstance(recipe, str) else recipe
     target = recipes.built_path(recipe.name, cache_root() if cache is None else cache)
@@ -69,7 +69,7 @@ def build_recipe(
         tool = shutil.which("mmdebstrap")
         if tool is None:
             raise UsageError(
-                f"the image {recipe.name!r} is built with mmdebstrap, which is not here: "
+                f"the image {recipe.name!r} is built with mmdebstrap, which is not installed: "
                 "`apt-get install mmdebstrap` on Debian or Ubuntu, or give a root file system "
                 "with --image tar:/path.tar"
             )
@@ -78,14 +78,14 @@ def build_recipe(
         stage = target.with_name(f".{recipe.name}.half")
         _remove_stage(stage)
         stage.mkdir(mode=0o755)
-        half = stage / os.urandom(4).hex()  # whatever a build that was killed still writes
+        half = stage / os.urandom(4).hex()  # a killed build may still write to its own file
         try:
             _run_mmdebstrap(
                 tool, recipe, half, archives, bool(mirrors), progress or _ignore_progress
             )
             half.chmod(0o644)
-            facts = build_report(recipe, half, target.parent.parent)
-            target.with_suffix(".json").write_text(json.dumps(facts, indent=1) + "\n")
+            report = build_report(recipe, half, target.parent.parent)
+            target.with_suffix(".json").write_text(json.dumps(report, indent=1) + "\n")
             half.replace(target)
         finally:
             _remove_stage(stage)
@@ -106,7 +106,10 @@ def _ignore_progress(line: str) -> None:
 def mmdebstrap_command(
     tool: str, recipe: Recipe, target: Path, pins: Path | None, dated: bool
 ) -> tuple[str, ...]:
-    """The argument vector of the build. It reads the archives from its standard input."""
+    """Return the command line of the build. It reads the archives from its standard input.
+
+    ``dated``: the archives are those of a past day.
+    """
     hooks = [f"--customize-hook={_CLEANUP_HOOK}"]
     for path, aim in recipe.links:
         hooks.append(f'--customize-hook=ln -s {shlex.quote(aim)} "$1"/{shlex.quote(path)}')
@@ -114,7 +117,7 @@ def mmdebstrap_command(
         hooks.insert(
             0, f'--setup-hook=install -D -m644 {shlex.quote(str(pins))} "$1"/{_PREFERENCES_PATH}'
         )
-    if dated:  # an archive of a past day is signed with a term that has run out
+    if dated:  # the signature of a past day's archive has expired
         hooks.insert(0, '--aptopt=Acquire::Check-Valid-Until "false"')
     return (
         tool,
@@ -132,10 +135,10 @@ def mmdebstrap_command(
 def _run_mmdebstrap(
     tool: str, recipe: Recipe, target: Path, archives: str, dated: bool, progress: Progress
 ) -> None:
-    """Run the build. Raises InfrastructureError with its last lines when it fails."""
+    """Run the build. Raises InfrastructureError with its last lines of output when it fails."""
     environment = {key: os.environ[key] for key in _ENVIRONMENT if key in os.environ}
     environment |= {"SOURCE_DATE_EPOCH": str(recipe.epoch), "LC_ALL": "C.UTF-8", "TZ": "UTC"}
-    environment["PYTHONHASHSEED"] = "0"  # the order of sets goes into compiled Python files
+    environment["PYTHONHASHSEED"] = "0"  # the order of sets affects compiled Python files
     last: deque[str] = deque(maxlen=8)
     with tempfile.TemporaryDirectory(prefix="intercode-build-") as folder:
         Path(folder).chmod(0o755)
@@ -169,7 +172,7 @@ def _run_mmdebstrap(
 
 
 def apt_preferences(recipe: Recipe) -> str:
-    """What makes apt take the locked versions wherever the archive still has them."""
+    """Return apt preferences that select the locked versions where the archive has them."""
     return "\n".join(
         f"Package: {package}\nPin: version {version}\nPin-Priority: 1001\n"
         for package, version in recipe.versions
@@ -177,9 +180,9 @@ def apt_preferences(recipe: Recipe) -> str:
 
 
 def package_versions(path: Path) -> dict[str, str]:
-    """Every installed package of a Debian root file system's tar with its version, by name.
+    """Return the versions of the installed packages in the tar of a Debian root file system.
 
-    Raises DataError when the tar holds no list of packages.
+    Raises DataError when the tar has no list of packages.
     """
     with tarfile.open(path, "r:*") as archive:
         for member in archive:
@@ -187,7 +190,7 @@ def package_versions(path: Path) -> dict[str, str]:
                 content = archive.extractfile(member)
                 assert content is not None
                 return dict(sorted(_installed_packages(content.read().decode("utf-8", "replace"))))
-    raise DataError(f"{path} holds no var/lib/dpkg/status: it is no Debian root file system")
+    raise DataError(f"{path} has no var/lib/dpkg/status: it is not a Debian root file system")
 
 
 def _installed_packages(status: str) -> list[tuple[str, str]]:
@@ -201,7 +204,7 @@ def _installed_packages(status: str) -> list[tuple[str, str]]:
 
 
 def version_differences(recipe: Recipe, versions: Mapping[str, str]) -> dict[str, list[str | None]]:
-    """The packages whose locked and found versions differ: name to both, None where absent."""
+    """Return the packages whose locked and installed versions differ, with both; None if absent."""
     locked_ = dict(recipe.versions)
     if not locked_:
         return {}
@@ -211,7 +214,7 @@ def version_differences(recipe: Recipe, versions: Mapping[str, str]) -> dict[str
 
 
 def build_report(recipe: Recipe, path: Path, cache: Path) -> dict[str, object]:
-    """What is known of a built tar: digest, whether it is the pinned one, versions, differences."""
+    """Return a report on a built tar: digest, whether it is pinned, versions, differences."""
     digest = f"sha256:{file_digest(cache, path)}"
     versions = package_versions(path)
     return {

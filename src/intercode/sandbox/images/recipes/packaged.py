@@ -1,4 +1,4 @@
-"""Recipes: which programs a named image holds, as of which day, and what it must come out as."""
+"""Packaged recipes: the packages of a named image, their date, and the digests of the result."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _DATE = re.compile(r"\d{8}")
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How an image is made.
+    """A description of an image.
 
-    ``suite`` is a release of Debian, ``packages`` what is installed with it, ``date`` (YYYYMMDD)
-    the day whose packages are meant; ``digests`` are the SHA-256 of the tar that must come out, by
-    Debian's name of the architecture; ``versions`` are exact versions of every package, by name;
-    ``links`` are symbolic links that are added when all is installed: path and target.
+    ``suite`` is a release of Debian, ``packages`` are installed into it, and ``date`` (YYYYMMDD) is
+    the day of their versions. ``digests`` are the expected SHA-256 of the tar by Debian's name of
+    the architecture. ``versions`` are the exact versions of all packages by name. ``links`` are
+    symbolic links (path and target) that are added after the installation.
     """
 
     name: str
@@ -38,22 +38,22 @@ class Recipe:
 
     @property
     def epoch(self) -> int:
-        """The recipe's day as seconds since 1970 (UTC midnight)."""
+        """The recipe's date at midnight UTC in seconds since 1970."""
         return int(datetime.strptime(self.date, "%Y%m%d").replace(tzinfo=UTC).timestamp())
 
     def matches(self, digest: str) -> bool:
-        """Whether ``digest`` (``sha256:<hex>``) is the one that is pinned, on any architecture."""
+        """Return whether ``digest`` (``sha256:<hex>``) is pinned for any architecture."""
         return any(digest == f"sha256:{pinned}" for _, pinned in self.digests)
 
 
 def recipe_names() -> list[str]:
-    """The recipes that come with the package."""
+    """Return the names of the packaged recipes."""
     found = resources.files("intercode.sandbox.images.recipes").joinpath("data").iterdir()
     return sorted(f.name.removesuffix(".toml") for f in found if f.name.endswith(".toml"))
 
 
 def load_recipe(name: str) -> Recipe:
-    """A packaged recipe. Raises UnknownNameError with the nearest name."""
+    """Return a packaged recipe. Raises UnknownNameError with the nearest name."""
     if name not in recipe_names():
         raise unknown_name_error("image recipe", name, recipe_names())
     folder = resources.files("intercode.sandbox.images.recipes").joinpath("data")
@@ -63,14 +63,14 @@ def load_recipe(name: str) -> Recipe:
 
 
 def parse_recipe(name: str, text: str, lock_text: str = "") -> Recipe:
-    """A recipe from its TOML text and the ``package=version`` lines of its lock.
+    """Parse a recipe from its TOML text and the ``package=version`` lines of its lock file.
 
-    Raises ConfigError for unknown or missing keys, wrong types and a date that is none.
+    Raises ConfigError for unknown or missing keys, wrong types and invalid dates.
     """
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as e:
-        raise ConfigError(f"recipe {name!r} is no TOML: {e}") from e
+        raise ConfigError(f"recipe {name!r} is not valid TOML: {e}") from e
     kinds = {
         "suite": str, "packages": list, "date": str, "description": str, "digests": dict,
         "links": dict,
@@ -79,7 +79,9 @@ def parse_recipe(name: str, text: str, lock_text: str = "") -> Recipe:
         if key not in kinds:
             raise unknown_name_error(f"key in recipe {name}", key, list(kinds))
         if not isinstance(value, kinds[key]):
-            raise ConfigError(f"recipe {name!r}: {key} = {value!r} is no {kinds[key].__name__}")
+            raise ConfigError(
+                f"recipe {name!r}: {key} = {value!r} is not of type {kinds[key].__name__}"
+            )
     missing = {"suite", "packages", "date"} - set(table)
     if missing:
         raise ConfigError(f"recipe {name!r} lacks {', '.join(sorted(missing))}")
@@ -112,15 +114,17 @@ def _parse_lock(name: str, text: str) -> list[tuple[str, str]]:
     pairs = [line.partition("=") for line in text.split()]
     for package, mark, version in pairs:
         if not (package and mark and version):
-            raise ConfigError(f"recipe {name!r}: {package + mark!r} in the lock is no name=version")
+            raise ConfigError(
+                f"recipe {name!r}: {package + mark!r} in the lock is not of the form name=version"
+            )
     return [(package, version) for package, _, version in pairs]
 
 
 def built_path(name: str, cache: Path) -> Path:
-    """Where the built tar of a recipe lies in the cache."""
+    """Return the path of the built tar of a recipe in the cache."""
     return cache / "images" / f"{name}.tar"
 
 
 def is_pinned(image: Image) -> bool:
-    """Whether an image is one that a recipe pins, so that a number obtained on it is comparable."""
+    """Return whether a recipe pins the image's digest, so that results on it are comparable."""
     return any(load_recipe(name).matches(image.digest) for name in recipe_names())

@@ -1,4 +1,4 @@
-"""Images from registries, by the OCI distribution protocol."""
+"""Fetches images from registries by the OCI distribution protocol."""
 
 from __future__ import annotations
 
@@ -27,13 +27,12 @@ __all__ = ["Reference", "parse_reference", "pull"]
 
 
 def pull(text: str, cache: Path, progress: Progress | None = None, force: bool = False) -> Image:
-    """The image ``host[:port]/name[:tag|@digest]``, from the cache where it was fetched before.
+    """Return the image ``host[:port]/name[:tag|@digest]``, from the cache if it was fetched before.
 
-    ``again`` asks the registry what a tag means now; only what is not here yet is fetched. Every
-    byte is checked against the digests that the manifest and the configuration name; what a digest
-    names cannot become anything else.
+    With ``force``, ask the registry for the current image of a tag, and fetch the layers that are
+    not in the cache. All bytes are checked against the digests in the manifest and configuration.
 
-    Raises UsageError for a name that is none or is not there, DataError for what is damaged,
+    Raises UsageError for an invalid or unknown name, DataError for damaged parts,
     InfrastructureError where the registry does not answer.
     """
     reference, name = parse_reference(text), f"registry:{text}"
@@ -60,7 +59,7 @@ def pull(text: str, cache: Path, progress: Progress | None = None, force: bool =
     try:
         made = unpack_image(name, parts, cache, progress)
     except DataError:
-        for path in found:  # one that the disk damaged would be damaged the next time too
+        for path in found:  # a blob that the disk damaged would fail again
             path.unlink(missing_ok=True)
         raise
     return records.save_record(cache, made, f"{reference.host}/{reference.name}@{digest}")
@@ -71,7 +70,7 @@ def _open_file(path: Path) -> IO[bytes]:
 
 
 def _fetch_manifest(registry: RegistryClient, reference: Reference) -> tuple[dict[str, Any], str]:
-    """The manifest for this machine, and the digest of what the reference names."""
+    """Return the manifest for this machine, and the digest of the reference's manifest."""
     origin = str(reference)
     data = registry.fetch_manifest(reference.tag_or_digest)
     if reference.digest:
@@ -97,10 +96,10 @@ def _fetch_layers(
     cache: Path,
     progress: Progress | None,
 ) -> tuple[Path, ...]:
-    whole = sum(int(d["size"]) for d in layers)
-    if whole > image_size_limit():
+    total = sum(int(d["size"]) for d in layers)
+    if total > image_size_limit():
         raise DataError(
-            f"{reference} has {whole} bytes; set INTERCODE_IMAGE_LIMIT (such as 200G) if that is so"
+            f"{reference} has {total} bytes; set INTERCODE_IMAGE_LIMIT (such as 200G) to allow it"
         )
     found = []
     for number, layer in enumerate(layers, 1):

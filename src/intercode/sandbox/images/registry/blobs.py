@@ -1,4 +1,4 @@
-"""Blobs on the disk: fetched once, whole and right or not at all, gone on with where cut off."""
+"""Downloads blobs to the cache: once, verified, and resumed after an interruption."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from intercode.sandbox.images.registry.client import RegistryClient, RetryableEr
 
 
 def blob_path(cache: Path, digest: str) -> Path:
-    """Where the blob with that digest lies, or will."""
+    """Return the path of the blob with that digest in the cache."""
     return cache / "blobs" / digest.removeprefix("sha256:")
 
 
 def fetch_blob(registry: RegistryClient, digest: str, size: int, cache: Path) -> Path:
-    """The blob with that digest and size in the cache, fetched where it is not there.
+    """Return the path of a blob in the cache, after downloading it if it is absent.
 
-    What an earlier fetch left half-done is gone on with. Raises DataError where the bytes are not
-    those of the digest, and as ``Registry`` does.
+    An interrupted download is resumed. Raises DataError where the bytes do not match the digest,
+    and as ``RegistryClient`` does.
     """
     final = blob_path(cache, digest)
     mark_in_use(cache, str(final.relative_to(cache)))
@@ -37,8 +37,8 @@ def fetch_blob(registry: RegistryClient, digest: str, size: int, cache: Path) ->
         if (found := _file_digest(part)) != digest:
             part.unlink()
             raise DataError(
-                f"the registry sent {found} where {digest} was asked for: it was damaged or "
-                "changed; try again"
+                f"the registry sent {found} instead of {digest}: the blob is damaged or changed; "
+                "try again"
             )
         part.chmod(0o644)
         part.replace(final)
@@ -46,7 +46,7 @@ def fetch_blob(registry: RegistryClient, digest: str, size: int, cache: Path) ->
 
 
 def _download(registry: RegistryClient, digest: str, size: int, file: BinaryIO) -> None:
-    """Append what is missing, again and again while something comes."""
+    """Append the missing bytes, with further requests as long as there is progress."""
     while (before := file.seek(0, os.SEEK_END)) != size:
         if before > size:
             file.truncate(0)
@@ -59,7 +59,10 @@ def _download(registry: RegistryClient, digest: str, size: int, file: BinaryIO) 
 
 
 def _download_range(registry: RegistryClient, digest: str, size: int, file: BinaryIO) -> bool:
-    """Fetch from where the file ends; True where something came. Raises BusyError otherwise."""
+    """Download from the end of the file on; return True on progress.
+
+    Raises RetryableError otherwise.
+    """
     before = file.seek(0, os.SEEK_END)
     headers = {"Range": f"bytes={before}-", "Accept-Encoding": "identity"}
     got = 0
@@ -69,12 +72,14 @@ def _download_range(registry: RegistryClient, digest: str, size: int, file: Bina
                 file.truncate(0)
                 before = 0
                 if response.status_code == 206:
-                    raise RetryableError(f"another piece of {digest} came than was asked for")
+                    raise RetryableError(
+                        f"the registry sent another range of {digest} than requested"
+                    )
             for piece in response.iter_raw():
                 got += len(piece)
                 if before + got > size:
                     file.truncate(0)
-                    raise DataError(f"the blob {digest} is longer than the {size} bytes it has")
+                    raise DataError(f"the blob {digest} is longer than its size of {size} bytes")
                 file.write(piece)
             file.flush()
     except RetryableError as e:
@@ -90,8 +95,8 @@ def _download_range(registry: RegistryClient, digest: str, size: int, file: Bina
 
 
 def _is_continuation(response: httpx.Response, at: int) -> bool:
-    told = str(response.headers.get("content-range", ""))
-    return response.status_code == 206 and told.startswith(f"bytes {at}-")
+    content_range = str(response.headers.get("content-range", ""))
+    return response.status_code == 206 and content_range.startswith(f"bytes {at}-")
 
 
 def _file_digest(path: Path) -> str:

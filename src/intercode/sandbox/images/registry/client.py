@@ -1,4 +1,4 @@
-"""The OCI distribution protocol as far as it reads: manifests and blobs of one repository."""
+"""A client of the OCI distribution protocol that reads manifests and blobs of one repository."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from intercode.sandbox.images.registry.reference import (
 )
 
 MAX_ATTEMPTS = 5
-"""Times that a request is sent while the registry fails or is too busy, without any progress."""
+"""Attempts for a request while the registry fails or is overloaded."""
 ACCEPT = ", ".join(
     (
         "application/vnd.oci.image.index.v1+json",
@@ -39,9 +39,10 @@ _CERTIFICATE_DIRECTORIES = ("/etc/docker/certs.d", "/etc/containers/certs.d")
 
 
 class RetryableError(InfrastructureError):
-    """The registry failed in a way that another attempt may mend.
+    """A failure of the registry that another attempt may not have.
 
-    ``pause``: seconds to wait that it asks for; ``status``: of its answer, 0 without one.
+    ``retry_after`` is the delay in seconds that the registry asks for; ``status`` is the status of
+    its answer, 0 without an answer.
     """
 
     def __init__(self, message: str, status: int = 0, pause: float = 0.0) -> None:
@@ -51,10 +52,10 @@ class RetryableError(InfrastructureError):
 
 
 class RegistryClient:
-    """One repository of a registry. Close it, or use it with ``with``.
+    """A client of one repository. Close it, or use it as a context manager.
 
-    HTTPS always; a registry on this machine's loopback, or named in ``INTERCODE_REGISTRY_HTTP``,
-    is tried over HTTPS first and then spoken to without.
+    It uses HTTPS. A registry on the loopback interface, or named in ``INTERCODE_REGISTRY_HTTP``, is
+    used over HTTP if HTTPS fails.
     """
 
     def __init__(self, reference: Reference, retry_delay: float = 0.5) -> None:
@@ -80,19 +81,19 @@ class RegistryClient:
         self.close()
 
     def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         self._client.close()
 
     def fetch_manifest(self, wanted: str) -> bytes:
-        """The bytes of the manifest of a tag or digest; a digest is left for the caller to check.
+        """Return the bytes of the manifest of a tag or digest; the caller checks the digest.
 
-        Raises UsageError where there is none or it is not for us, InfrastructureError where the
+        Raises UsageError where it does not exist or access is denied, InfrastructureError where the
         registry does not answer.
         """
         return self.retry(lambda: self._fetch_document(f"manifests/{wanted}", {"Accept": ACCEPT}))
 
     def fetch_config(self, digest: str) -> bytes:
-        """The bytes of a small blob, unchecked. Raises as ``manifest`` does."""
+        """Return the unverified bytes of a small blob. Raises as ``fetch_manifest`` does."""
         return self.retry(lambda: self._fetch_document(f"blobs/{digest}", {}))
 
     def _fetch_document(self, path: str, headers: Mapping[str, str]) -> bytes:
@@ -102,12 +103,13 @@ class RegistryClient:
                 data += piece
                 if len(data) > MAX_DOCUMENT_SIZE:
                     raise DataError(
-                        f"{self._reference}: a document of over {MAX_DOCUMENT_SIZE} bytes"
+                        f"{self._reference}: a document has more than {MAX_DOCUMENT_SIZE} bytes"
                     )
         return data
 
     def retry(self, ask: Callable[[], T]) -> T:
-        """What ``ask`` gives, asked again with pauses while the registry is ``BusyError``."""
+        """Return the result of ``ask``, which is called again, with delays, after each
+        ``RetryableError``."""
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
                 return ask()
@@ -123,9 +125,9 @@ class RegistryClient:
 
     @contextmanager
     def stream(self, path: str, headers: Mapping[str, str]) -> Iterator[httpx.Response]:
-        """An answer with status 200 or 206, not read yet; logged in where that is asked for.
+        """Send a request and yield the response, with status 200 or 206 and not read yet.
 
-        Raises BusyError where another attempt may help.
+        Logs in if the registry asks for it. Raises RetryableError where another attempt may help.
         """
         url = httpx.URL(f"{self._base}/{self._reference.name}/{path}")
         try:
@@ -141,7 +143,7 @@ class RegistryClient:
             finally:
                 response.close()
         except httpx.InvalidURL as e:
-            raise DataError(f"{self._reference.host} sends us to an address that is none") from e
+            raise DataError(f"{self._reference.host} redirects to an invalid address") from e
         except httpx.RequestError as e:
             raise RetryableError(f"{type(e).__name__}: {e}") from e
 
@@ -150,7 +152,7 @@ class RegistryClient:
         return f"{self._scheme}://{self._reference.host}/v2"
 
     def _follow(self, url: httpx.URL, headers: Mapping[str, str]) -> httpx.Response:
-        """Send a request and go where it is redirected; the login goes to the registry only."""
+        """Send a request and follow redirects; only the registry itself gets the login."""
         home = (url.scheme, url.host, url.port)
         for _ in range(_MAX_REDIRECTS + 1):
             own = (url.scheme, url.host, url.port) == home
@@ -164,10 +166,10 @@ class RegistryClient:
             if target.scheme != "https" and self._scheme == "https":
                 raise DataError(
                     f"{self._reference.host} redirects to {target.scheme}://{target.host}, which "
-                    "is not protected: refused"
+                    "is not encrypted: refused"
                 )
             url = target
-        raise DataError(f"{self._reference.host} redirects without an end")
+        raise DataError(f"{self._reference.host} redirects more than {_MAX_REDIRECTS} times")
 
     def _check_status(self, response: httpx.Response) -> None:
         status, where = response.status_code, str(self._reference)
@@ -180,36 +182,39 @@ class RegistryClient:
             )
         if status in (401, 403):
             raise UsageError(
-                f"{self._reference.host} does not give {where} to us (status {status}): "
-                f"`docker login {self._reference.host}` or `podman login`, or the name is wrong"
+                f"{self._reference.host} denies access to {where} (status {status}): check the "
+                f"name, or run `docker login {self._reference.host}` or `podman login`"
             )
         if status == 404:
-            raise UsageError(f"there is no {where}: the registry knows no such image or part")
+            raise UsageError(f"there is no {where}: the registry has no such image or blob")
         if status == 416:
-            raise RetryableError("it has no more of that part", status)
+            raise RetryableError("the requested range is beyond the end", status)
         raise InfrastructureError(f"{where}: unexpected status {status} from the registry")
 
     def _authorize(self, header: str) -> str:
-        """The Authorization header that answers a challenge."""
+        """Return the Authorization header in response to a challenge."""
         scheme, asked = credentials.parse_challenge(header)
         known = credentials.find_credentials(self._reference.host)
         if scheme == "basic":
             if known is None or known.token:
                 raise UsageError(
-                    f"{self._reference.host} asks for a login: `docker login "
+                    f"{self._reference.host} requires a login: run `docker login "
                     f"{self._reference.host}` or `podman login`"
                 )
             return _basic_header(known)
         if scheme != "bearer" or "realm" not in asked:
             raise InfrastructureError(
-                f"{self._reference.host} asks for a login of the unknown kind {header[:80]!r}"
+                f"{self._reference.host} requires an unknown kind of login: {header[:80]!r}"
             )
         return f"Bearer {self._token(asked, known)}"
 
     def _token(self, asked: Mapping[str, str], known: credentials.Credentials | None) -> str:
         realm = httpx.URL(asked["realm"])
         if realm.scheme != "https" and self._scheme == "https":
-            raise DataError(f"{self._reference.host} asks to log in at {realm}: not protected")
+            raise DataError(
+                f"{self._reference.host} requires a login at {realm}, which is not encrypted: "
+                "refused"
+            )
         scope = asked.get("scope") or f"repository:{self._reference.name}:pull"
         query = {"service": asked.get("service", self._reference.host), "scope": scope}
         if known is not None and known.token:
@@ -221,7 +226,7 @@ class RegistryClient:
             response = self._client.get(realm, params={**realm.params, **query}, headers=headers)
         if response.status_code in (400, 401, 403):
             raise UsageError(
-                f"{realm.host} refuses the login for {self._reference}: `docker login "
+                f"{realm.host} refuses the login for {self._reference}: run `docker login "
                 f"{self._reference.host}` or `podman login` again"
             )
         self._check_status(response)
@@ -238,14 +243,16 @@ class RegistryClient:
         except httpx.RequestError as e:
             if "CERTIFICATE_VERIFY_FAILED" in str(e):
                 raise UsageError(
-                    f"the certificate of {host} is not trusted ({e}): name its authority with "
-                    f"SSL_CERT_FILE, or put it into {_CERTIFICATE_DIRECTORIES[0]}/{host}/ca.crt"
+                    f"the certificate of {host} is not trusted ({e}): set SSL_CERT_FILE to its "
+                    "authority's certificate, or put that into "
+                    f"{_CERTIFICATE_DIRECTORIES[0]}/{host}/ca.crt"
                 ) from e
             if uses_http(host):
                 return "http"
             if "WRONG_VERSION_NUMBER" in str(e) or "record layer" in str(e):
                 raise UsageError(
-                    f"{host} speaks no HTTPS; if it is to be trusted without, set {HTTP_REGISTRIES_VARIABLE}={host}"
+                    f"{host} does not use HTTPS; to allow HTTP, set "
+                    f"{HTTP_REGISTRIES_VARIABLE}={host}"
                 ) from e
         return "https"
 
@@ -257,8 +264,8 @@ def _basic_header(known: credentials.Credentials) -> str:
 
 
 def _ssl_context(host: str) -> ssl.SSLContext:
-    """Whose certificates count: Python's and the system's, and those that engines keep for a
-    registry."""
+    """Return a context that trusts the certificates of Python, of the system, and of the engines'
+    configuration for this registry."""
     context = httpx.create_ssl_context()
     context.load_default_certs()
     for folder in _CERTIFICATE_DIRECTORIES:

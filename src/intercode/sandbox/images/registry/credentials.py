@@ -1,4 +1,4 @@
-"""Who we are to a registry: what `docker login` and `podman login` wrote, and bearer tokens."""
+"""Credentials for registries, from the files and helpers of `docker login` and `podman login`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PARAMETER = re.compile(r'([A-Za-z]+)\s*=\s*(?:"([^"]*)"|([^\s,"]+))')
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A user's name and password, or the token that stands for both. Nothing of it is printed."""
+    """A user's name and password, or a token. ``repr`` shows none of them."""
 
     user: str = field(default="", repr=False)
     password: str = field(default="", repr=False)
@@ -32,9 +32,9 @@ class Credentials:
 
 
 def find_credentials(host: str) -> Credentials | None:
-    """The login for a registry from the files of Docker and Podman; None where there is none.
+    """Return the credentials for a registry from the files of Docker and Podman, or None.
 
-    Raises ConfigError for a file that cannot be read as one.
+    Raises ConfigError for a file that cannot be parsed.
     """
     for path in _auth_files():
         table = _read_auth_file(path)
@@ -45,14 +45,14 @@ def find_credentials(host: str) -> Credentials | None:
 
 
 def parse_challenge(header: str) -> tuple[str, dict[str, str]]:
-    """What a WWW-Authenticate header asks for: the scheme in small letters, its parameters."""
+    """Return the scheme, in lower case, and the parameters of a WWW-Authenticate header."""
     scheme, _, rest = header.strip().partition(" ")
     pairs = _PARAMETER.finditer(rest)
     return scheme.lower(), {m[1].lower(): m[2] if m[2] is not None else m[3] for m in pairs}
 
 
 def _auth_files() -> list[Path]:
-    """Where logins are kept: the file that is named, Docker's, Podman's."""
+    """Return the paths of credential files: REGISTRY_AUTH_FILE, else Docker's and Podman's."""
     if named := os.environ.get("REGISTRY_AUTH_FILE"):
         return [Path(named)]
     home = Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker")
@@ -70,7 +70,7 @@ def _read_auth_file(path: Path) -> Mapping[str, Any]:
     except (OSError, ValueError) as e:
         raise ConfigError(f"{path} cannot be read as the file of `docker login`: {e}") from e
     if not isinstance(table, dict):
-        raise ConfigError(f"{path} is not the file of `docker login`: it is no table")
+        raise ConfigError(f"{path} is not a file of `docker login`: it does not hold an object")
     return table
 
 
@@ -98,28 +98,30 @@ def _decode_entry(entry: Mapping[str, Any], key: str, path: Path) -> Credentials
     try:
         text = base64.b64decode(str(entry["auth"]), validate=True).decode()
     except (binascii.Error, UnicodeDecodeError) as e:
-        raise ConfigError(f"{path}: the login for {key} is broken; `docker login` again") from e
+        raise ConfigError(f"{path}: the login for {key} is broken; run `docker login` again") from e
     user, _, password = text.partition(":")
     return Credentials(user, password.rstrip("\0"))
 
 
 def _run_helper(helper: str, key: str, path: Path) -> Credentials | None:
-    """What a credential helper (a program called docker-credential-NAME) says of a registry."""
+    """Return the credentials that a helper (docker-credential-NAME) has for a registry."""
     program = shutil.which(f"docker-credential-{helper}") if _HELPER.fullmatch(helper) else None
     if program is None:
-        raise ConfigError(f"{path} wants the program docker-credential-{helper}, which is not here")
+        raise ConfigError(
+            f"{path} needs the program docker-credential-{helper}, which is not installed"
+        )
     try:
         done = subprocess.run(
             [program, "get"], input=key, capture_output=True, text=True, timeout=_HELPER_TIMEOUT,
             check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired as e:
-        raise ConfigError(f"{program} gave no login for {key} in {_HELPER_TIMEOUT} s") from e
+        raise ConfigError(f"{program} did not answer for {key} within {_HELPER_TIMEOUT} s") from e
     if done.returncode:
         return None
     try:
-        told = json.loads(done.stdout)
-        user, secret = str(told["Username"]), str(told["Secret"])
+        answer = json.loads(done.stdout)
+        user, secret = str(answer["Username"]), str(answer["Secret"])
     except (ValueError, KeyError, TypeError) as e:
-        raise ConfigError(f"{program} answered for {key} what is no login") from e
+        raise ConfigError(f"{program} returned an invalid login for {key}") from e
     return Credentials(token=secret) if user == "<token>" else Credentials(user, secret)

@@ -1,4 +1,4 @@
-"""What names an image in a registry, and how that registry is reached."""
+"""References to images in registries, and whether a registry is used over HTTP."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from intercode.core.errors import UsageError
 
 HTTP_REGISTRIES_VARIABLE = "INTERCODE_REGISTRY_HTTP"
-"""Environment variable: registries (host or host:port, commas between them) reached without TLS."""
+"""Environment variable: comma-separated registries (host or host:port) that may use plain HTTP."""
 
 _HOST = re.compile(r"[A-Za-z0-9.-]+(?::\d{1,5})?|\[[0-9A-Fa-f:]+\](?::\d{1,5})?")
 _NAME = re.compile(
@@ -19,12 +19,12 @@ _NAME = re.compile(
 _TAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 _DOCKER_HUB_HOSTS = ("docker.io", "index.docker.io", "registry-1.docker.io")
-"""Names of Docker's own registry; the last is where it answers."""
+"""Names of Docker Hub; the last is the host of its registry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """An image in a registry: by ``digest`` where one is given, else by ``tag``."""
+    """An image in a registry, identified by ``digest`` if given, else by ``tag``."""
 
     host: str
     name: str
@@ -33,7 +33,7 @@ class Reference:
 
     @property
     def tag_or_digest(self) -> str:
-        """What the manifest is asked for by."""
+        """The digest, or without one the tag."""
         return self.digest or self.tag
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class Reference:
 
 
 def parse_reference(text: str) -> Reference:
-    """The reference in ``host[:port]/name[:tag][@sha256:digest]``; without a tag, ``latest``.
+    """Parse ``host[:port]/name[:tag][@sha256:digest]``; the tag defaults to ``latest``.
 
     Raises UsageError for anything else.
     """
@@ -60,20 +60,22 @@ def parse_reference(text: str) -> Reference:
         or (digest and not _DIGEST.fullmatch(digest))
     ):
         raise UsageError(
-            f"{text!r} names no image in a registry; write registry:host[:port]/name[:tag] or "
-            "registry:host[:port]/name@sha256:DIGEST (Docker's own registry is docker.io)"
+            f"{text!r} is not a reference to an image in a registry; write "
+            "registry:host[:port]/name[:tag] or registry:host[:port]/name@sha256:DIGEST "
+            "(the host of Docker Hub is docker.io)"
         )
     return Reference(host, name, tag or "latest", digest)
 
 
 def uses_http(host: str) -> bool:
-    """Whether a registry is reached over HTTP: it is on this machine, or was named for it."""
-    asked = [one.strip() for one in os.environ.get(HTTP_REGISTRIES_VARIABLE, "").split(",")]
-    return is_loopback(host) or host in asked
+    """Return whether a registry may use HTTP: it is on this machine or in the environment
+    variable."""
+    hosts = [one.strip() for one in os.environ.get(HTTP_REGISTRIES_VARIABLE, "").split(",")]
+    return is_loopback(host) or host in hosts
 
 
 def is_loopback(host: str) -> bool:
-    """Whether ``host[:port]`` is this machine's own loopback."""
+    """Return whether ``host[:port]`` is on the loopback interface."""
     bare = host.rpartition("]")[0].removeprefix("[") if "]" in host else host.partition(":")[0]
     if bare == "localhost":
         return True
