@@ -120,13 +120,15 @@ def _print_wordings(name: str, golden: dict[str, Any], item: Item, show: bool) -
 
 def rename_exact(values: dict[str, Any]) -> dict[str, Any]:
     """Return exact values as the present tables leave them, also within encoded JSON."""
-    return {rename_label(label): _rename_encoded(value) for label, value in values.items()}
+    labels = {label: rename_label(label) for label in values}
+    return {labels[old]: _rename_value(value, labels[old]) for old, value in values.items()}
 
 
-def _rename_encoded(value: Any) -> Any:
+def _rename_value(value: Any, label: str) -> Any:
+    key = label.rpartition(" ")[2]
     if isinstance(value, str) and value[:1] in "{[":
         try:
-            return compact(clean_json(json.loads(value)))
+            return compact(clean_json(json.loads(value), key))
         except ValueError:
             pass
-    return clean_json(value)
+    return clean_json(value, key)

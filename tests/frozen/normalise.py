@@ -39,9 +39,12 @@ def clean_text(text: str, work: Path, ids: dict[str, str]) -> str:
     return re.sub(r"\b[0-9a-f]{16}\b", lambda m: ids.get(m[0], m[0]), text)
 
 
-def clean_json(value: Any) -> Any:
-    """Return JSON with new names, without times, versions and the state of the checkout."""
-    return _without_times(rename(value))
+def clean_json(value: Any, key: str = "") -> Any:
+    """Return JSON with new names, without times, versions and the state of the checkout.
+
+    ``key``: the new name of the value's own key.
+    """
+    return _without_times(rename(value, key))
 
 
 def _without_times(value: Any) -> Any:

@@ -39,7 +39,7 @@ VALUES: dict[str, dict[str, str]] = {
     "actor": {"person": "human"},
 }
 """New key -> old value -> new value."""
-TEXTS: list[tuple[str, str]] = [(r"^person$", "human")]
+TEXTS: list[tuple[str, str]] = [(r"^person$", "human"), (r"^gold_cache$", "golds")]
 """Regular expressions over all other exact texts, and what replaces a match."""
 
 
