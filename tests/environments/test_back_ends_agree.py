@@ -1,4 +1,4 @@
-"""Golds do the same on the back end under test as on the default one, and are given the same."""
+"""Golds have the same results and scores on the back end under test as on the default one."""
 
 from __future__ import annotations
 

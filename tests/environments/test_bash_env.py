@@ -62,14 +62,14 @@ def test_the_contract_in_the_original_profile() -> None:
     check_env(intercode.make("bash", dataset=MINE, profile="original"))
 
 
-def test_the_contract_of_boxes() -> None:
+def test_the_contract_of_sandboxes() -> None:
     check_sandbox(open_box)
 
 
 @pytest.mark.parametrize("kind", [BashSession, OriginalBashSession])
 def test_the_contract_of_sessions(kind: Any) -> None:
-    with open_box() as box:
-        check_session(lambda: kind(box))
+    with open_box() as sandbox:
+        check_session(lambda: kind(sandbox))
 
 
 def test_gymnasium_makes_it_and_its_checker_is_content() -> None:
@@ -119,7 +119,8 @@ def test_one_shell_and_what_it_changed(env: InterCodeEnv) -> None:
     observation, _, _, _, info = env.step('echo "$x $PWD"; touch "a b"; exit 3')
     assert observation.startswith("1 /tmp\n")
     assert info == {
-        "task": "mine/write", "valid": False, "exit_code": 3, "timed_out": False, "omitted_bytes": 0,
+        "task": "mine/write", "valid": False, "exit_code": 3, "timed_out": False,
+        "omitted_bytes": 0,
         "changes": ["/tmp/a b"],
     }  # fmt: skip
 
@@ -138,7 +139,7 @@ def test_setup_and_directory_hold_for_agent_and_gold(env: InterCodeEnv) -> None:
     assert env.submit()[1] == 1.0
 
 
-def test_an_answer_is_scored_in_place_of_the_output(env: InterCodeEnv) -> None:
+def test_an_answer_is_scored_instead_of_the_output(env: InterCodeEnv) -> None:
     env.reset(options={"task": 0})
     env.step("echo something else")
     assert env.step("submit five")[1] == 1.0
@@ -193,7 +194,7 @@ def test_the_original_profile_sees_as_git_does() -> None:
         assert env.step("git -C / status --short")[0] == "?? work/\n"
 
 
-def test_a_task_without_gold_says_so(tmp_path: Path) -> None:
+def test_a_task_without_gold_is_an_error(tmp_path: Path) -> None:
     with intercode.make("bash", dataset=Dataset("d", "bash", (Task("d/0", "q"),))) as env:
         env.reset()
         with pytest.raises(GoldError, match="d/0"):
@@ -201,7 +202,7 @@ def test_a_task_without_gold_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "error", "says"),
+    ("settings", "error", "message"),
     [
         ({"profile": "orginal"}, UnknownNameError, "did you mean 'original'"),
         ({"network": "hots"}, UnknownNameError, "did you mean 'host'"),
@@ -211,8 +212,8 @@ def test_a_task_without_gold_says_so(tmp_path: Path) -> None:
         ({"dataset": Dataset("none", "bash", ())}, UsageError, "holds no task"),
     ],
 )
-def test_bad_settings(settings: dict[str, Any], error: type[Exception], says: str) -> None:
-    with pytest.raises(error, match=says):
+def test_bad_settings(settings: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
         intercode.make("bash", **settings)
 
 
@@ -226,29 +227,29 @@ def test_an_unknown_option_is_refused(env: InterCodeEnv) -> None:
         env.reset(options={"taks": 1})
 
 
-def test_a_setup_that_fails_is_told() -> None:
+def test_a_failing_setup_is_an_error() -> None:
     tasks = (Task("d/0", "q", gold="true", setup="exit 7"),)
     env = intercode.make("bash", dataset=Dataset("d", "bash", tasks))
     with env, pytest.raises(InterCodeError, match="d/0 failed with exit status 7"):
         env.reset()
 
 
-def lose_the_box(env: InterCodeEnv) -> None:
+def lose_the_sandbox(env: InterCodeEnv) -> None:
     env.reset(options={"task": 0})
     os.kill(env._workspace.sandbox.supervisor_pid, signal.SIGKILL)  # type: ignore[attr-defined]
     with pytest.raises(SandboxError):
         env.step("true")
 
 
-def test_a_lost_box_ends_the_episode_unscored() -> None:
+def test_a_lost_sandbox_ends_the_episode_unscored() -> None:
     env = intercode.make("bash", dataset=MINE)
-    lose_the_box(env)
+    lose_the_sandbox(env)
     with pytest.raises(EnvironmentStateError):
         env.step("true")
 
 
-def test_reset_after_a_lost_box_begins_a_new_episode() -> None:
+def test_reset_after_a_lost_sandbox_starts_a_new_episode() -> None:
     env = intercode.make("bash", dataset=MINE)
-    lose_the_box(env)
+    lose_the_sandbox(env)
     env.reset(options={"task": 0})
     assert env.step("echo five")[0] == "five\n"

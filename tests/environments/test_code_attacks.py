@@ -1,7 +1,7 @@
-"""Code in several languages that does not do what was asked for, and tries to be paid all the same.
+"""Code in several languages that does not solve the task and tries to get the reward anyway.
 
-No attack may score more than what it could have guessed, break the grader, or spoil the task for
-the next one.
+No attack may score more than it could have guessed, break the grader, or spoil the task for the
+next one.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def paid(env: CodeEnv, task: str, *actions: str) -> float:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_is_not_paid_for_cheating(name: str) -> None:
+def test_a_cheating_program_scores_nothing(name: str) -> None:
     needs("gcc")
     with CodeEnv(Dataset("attack", "code", (CODES,)), timeout=4.0, test_timeout=0.7) as env:
         assert paid(env, CODES.id, PROGRAMS[name]) == 0.0
@@ -162,7 +162,7 @@ def test_a_program_is_not_paid_for_cheating(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_a_function_is_not_paid_for_cheating(name: str) -> None:
+def test_a_cheating_function_scores_nothing(name: str) -> None:
     """One of three codes is written down in some of them."""
     needs("node")
     with CodeEnv(Dataset("attack", "code", (NAMES,)), timeout=4.0, test_timeout=0.7) as env:
@@ -180,7 +180,7 @@ def test_the_search_is_real(tmp_path: Path) -> None:
         assert done.stdout == f"{code}\n"
 
 
-def test_only_the_code_leaves_the_agent_s_box(env: CodeEnv) -> None:
+def test_only_the_code_leaves_the_agent_s_sandbox(env: CodeEnv) -> None:
     keep = (
         '#include <stdio.h>\nint main(void) { fputs("#define CODE 1", fopen("/tmp/help.h", "w")); }'
     )
@@ -206,12 +206,12 @@ def test_nothing_is_learnt_by_being_graded(env: CodeEnv) -> None:
     assert env.step("print -s '/tmp/seen'")[0] == "0"  # by the agent's own run, on no input
 
 
-@pytest.mark.parametrize("place", ["'/' + 'x'.repeat(3e6)", "'/\\ud800'", "'/a\\0b'", "'a'"])
-def test_a_place_that_cannot_be_is_not_believed(env: CodeEnv, place: str) -> None:
+@pytest.mark.parametrize("path", ["'/' + 'x'.repeat(3e6)", "'/\\ud800'", "'/a\\0b'", "'a'"])
+def test_an_impossible_directory_is_not_accepted(env: CodeEnv, path: str) -> None:
     """Code in the interpreter can make it tell us any directory."""
     env.reset(options={"task": ADD.id})
     env.step(str(ADD.gold))
-    shown = env.step(f"process.cwd = () => {place}; 1")[0]
+    shown = env.step(f"process.cwd = () => {path}; 1")[0]
     assert "the interpreter ended" in shown and len(shown) < 200
     assert env.step("add(1, 2)")[0] == "3\n" and env.working_directory == "/"
     assert env.score().value == 1.0

@@ -66,16 +66,16 @@ def test_the_gold_scores_1_and_doing_nothing_0(env: CodeEnv, chosen: Task) -> No
 def test_a_further_language_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     """In the table as well as by the name of a module; see docs/languages.md."""
     needs("perl")
-    with LANGUAGES.including("perl", "support.languages:PERL"):
-        perl = replace(PERL_SUM, data={**PERL_SUM.data, "language": "perl"})
-        with CodeEnv(only(perl)) as env:
-            begin(env, perl)
-            assert env.step(str(perl.gold))[0] == "0\n"
-            assert env.brief.environment == "code:perl"
-            assert (language_of("code:perl").title, env.score().value) == ("Perl", 1.0)
+    monkeypatch.setitem(LANGUAGES._entries, "perl", "support.languages:PERL")
+    perl = replace(PERL_SUM, data={**PERL_SUM.data, "language": "perl"})
+    with CodeEnv(only(perl)) as env:
+        begin(env, perl)
+        assert env.step(str(perl.gold))[0] == "0\n"
+        assert env.brief.environment == "code:perl"
+        assert (language_of("code:perl").title, env.score().value) == ("Perl", 1.0)
 
 
-def test_the_share_of_tests_is_paid_and_each_says_what_was_wrong(env: CodeEnv) -> None:
+def test_the_reward_is_the_share_of_tests_and_details_say_why_tests_failed(env: CodeEnv) -> None:
     def failed(program: str) -> tuple[Score, list[str]]:
         env.step(program)
         score = env.score()
@@ -114,7 +114,7 @@ def test_time_is_measured_test_by_test() -> None:
             assert 0.4 < score.value < 0.7
 
 
-def test_an_agent_is_told_the_language_and_the_example(env: CodeEnv) -> None:
+def test_the_brief_names_the_language_and_the_example(env: CodeEnv) -> None:
     begin(env, C_SUM)
     brief = env.brief
     assert (brief.environment, language_of(brief.environment).tags) == ("code:c", ("c",))
@@ -125,11 +125,11 @@ def test_an_agent_is_told_the_language_and_the_example(env: CodeEnv) -> None:
     assert "Define add." in env.brief.notes
 
 
-def test_no_test_is_in_the_agent_s_box() -> None:
+def test_no_test_is_in_the_agent_s_sandbox() -> None:
     needs("perl")
     words = ("gherkin-7731", "pemmican-9204")
     secret = task("support.languages:PERL", "print <>;", *((f"{w}\n", w.upper()) for w in words))
-    look = (
+    search = (
         "use File::Find; find({no_chdir => 1, wanted => sub { return unless -f && -s _ < 1e5;"
         " open my $f, '<', $_ or return; local $/; my $t = <$f>;"
         ' print "$_\\n" if $t =~ /gherkin-7731|pemmican.9204/i }},'
@@ -138,7 +138,7 @@ def test_no_test_is_in_the_agent_s_box() -> None:
     with CodeEnv(only(secret), timeout=60.0) as env:
         begin(env, secret)
         env.score()
-        found = env.step(look)[0]
+        found = env.step(search)[0]
         assert "looked" in found
         assert (
             found.count(f"{PROGRAM_DIRECTORY}/main.pl") == found.count("/main.") == 1
@@ -146,25 +146,25 @@ def test_no_test_is_in_the_agent_s_box() -> None:
         assert env.score().value == 0.0
 
 
-# ------------------------------------------------------------------- going back
-def test_an_interpreter_is_gone_back_to_and_forked(env: CodeEnv) -> None:
+# -------------------------------------------------------------------- snapshots
+def test_an_interpreter_is_restored_and_forked(env: CodeEnv) -> None:
     begin(env, ADD)
     env.step("let n = 1; require('fs').writeFileSync('/tmp/f', 'one')")
     env.step("require('fs').appendFileSync('/tmp/f', ' two'); n += 1; process.chdir('/tmp')")
-    look = "[n, require('fs').readFileSync('f', 'utf8')]"
+    search = "[n, require('fs').readFileSync('f', 'utf8')]"
     with env.snapshot() as moment:
         assert moment.omitted_processes == ()
         env.step("n = 9; require('fs').unlinkSync('/tmp/f'); function add (a, b) { return a + b }")
         assert env.score().value == 1.0
         env.restore(moment)
-        assert env.step(look)[0] == "[ 2, 'one two' ]\n"
+        assert env.step(search)[0] == "[ 2, 'one two' ]\n"
         assert env.score().value == 0.0
-        for twin in env.fork(2):
-            assert twin.step(f"n += 1; {look}")[0] == "[ 3, 'one two' ]\n"
-            twin.close()
+        for other in env.fork(2):
+            assert other.step(f"n += 1; {search}")[0] == "[ 3, 'one two' ]\n"
+            other.close()
 
 
-def test_a_program_is_gone_back_to_and_forked(env: CodeEnv) -> None:
+def test_a_program_is_restored_and_forked(env: CodeEnv) -> None:
     begin(env, PERL_SUM)
     env.step(str(PERL_SUM.gold))
     with env.snapshot() as moment:
@@ -173,13 +173,13 @@ def test_a_program_is_gone_back_to_and_forked(env: CodeEnv) -> None:
         env.restore(moment)
         assert env.score().value == 1.0
         assert env.step("run\n2 2")[0] == "4\n"
-    (twin,) = env.fork()
-    assert twin.submit()[1] == 1.0
-    twin.close()
+    (other,) = env.fork()
+    assert other.submit()[1] == 1.0
+    other.close()
 
 
 @pytest.mark.parametrize("chosen", [ADD, PERL_SUM], ids=["interpreter", "program"])
-def test_a_snapshot_is_kept_on_disk(env: CodeEnv, chosen: Task, tmp_path: Path) -> None:
+def test_a_snapshot_is_saved_to_disk(env: CodeEnv, chosen: Task, tmp_path: Path) -> None:
     begin(env, chosen)
     env.step(str(chosen.gold))
     with env.snapshot() as moment:
@@ -189,7 +189,7 @@ def test_a_snapshot_is_kept_on_disk(env: CodeEnv, chosen: Task, tmp_path: Path) 
         assert other.submit()[1] == 1.0
 
 
-def test_boxes_are_renewed() -> None:
+def test_sandboxes_are_recycled() -> None:
     needs("node", "perl")
     with CodeEnv(Dataset("own", "code", (ADD, PERL_SUM)), recycle=True) as env:
         for n in range(4):
@@ -199,7 +199,7 @@ def test_boxes_are_renewed() -> None:
 
 
 # --------------------------------------------------------------- what cannot be
-def test_what_is_wrong_with_a_task_is_said(env: CodeEnv) -> None:
+def test_faults_of_a_task_are_reported(env: CodeEnv) -> None:
     def reset(**data: object) -> None:
         broken = replace(PERL_SUM, data={**PERL_SUM.data, **data})
         with CodeEnv(only(broken)) as opened:

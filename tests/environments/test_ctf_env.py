@@ -43,8 +43,8 @@ def mine(tmp_path: Path) -> Dataset:
     (tmp_path / "a" / "secret").write_text(FLAG)
     layer = LayerSpec("dir", tmp_path / "a", destination="/ctf/task")
     base = Task("mine/0", "Find it.", f"submit {FLAG}", files=(layer,), cwd="/ctf/task", flag=FLAG)
-    drawn = replace(base, id="mine/drawn", gold="cat f", flag=None, instantiate=_draw)
-    return Dataset("mine", "ctf", (base, drawn))
+    instantiated = replace(base, id="mine/drawn", gold="cat f", flag=None, instantiate=_draw)
+    return Dataset("mine", "ctf", (base, instantiated))
 
 
 @pytest.fixture
@@ -63,8 +63,8 @@ def test_the_contract_in_the_original_profile(mine: Dataset) -> None:
 
 
 def test_the_contract_of_the_authors_session() -> None:
-    with open_box() as box:
-        check_session(lambda: OriginalBashSession(box, "/", wrap_ctf_action))
+    with open_box() as sandbox:
+        check_session(lambda: OriginalBashSession(sandbox, "/", wrap_ctf_action))
 
 
 def test_gymnasium_has_it() -> None:
@@ -78,13 +78,13 @@ def test_a_wrong_flag_costs_a_turn_and_the_right_one_ends_the_episode(env: CTFEn
     env.max_turns = 4
     env.reset(options={"task": 0})
     assert env.step("pwd; cat secret")[0] == f"/ctf/task\n{FLAG}"
-    said, reward, ended, cut, info = env.step("submit flag{two words}")
+    printed, reward, ended, cut, info = env.step("submit flag{two words}")
     assert (reward, ended, cut) == (0.0, False, False)
-    assert "not the flag" in said and info["refused"] and info["score"] == 0.0
+    assert "not the flag" in printed and info["refused"] and info["score"] == 0.0
     assert env.score().value == 0.0
     assert env.step("echo on")[0] == "on\n"
-    said, reward, ended, cut, info = env.step(f"submit '{FLAG}'")
-    assert (said, reward, ended, cut) == ("on\n", 1.0, True, False)
+    printed, reward, ended, cut, info = env.step(f"submit '{FLAG}'")
+    assert (printed, reward, ended, cut) == ("on\n", 1.0, True, False)
     assert info["parts"] == {"flag": 1.0} and "refused" not in info
     assert env.score().value == 1.0
     with pytest.raises(EnvironmentStateError):
@@ -115,8 +115,8 @@ def test_the_authors_flow(mine: Dataset) -> None:
         observation, *_, info = env.step("python -c 'print(1)'")
         if not info["valid"]:
             assert 'exec: "python": executable file not found in $PATH' in observation
-        said, _, ended, _, info = env.step("submit flag{no}")
-        assert not ended and info["valid"] and said.startswith("Submitted flag is incorrect")
+        printed, _, ended, _, info = env.step("submit flag{no}")
+        assert not ended and info["valid"] and printed.startswith("Submitted flag is incorrect")
         assert env.step(f"submit {FLAG.split()[0].upper()}")[1] == 0.0
     single = Dataset("one", "ctf", (replace(mine.tasks[0], flag="flag{A}"),))
     with intercode.make("ctf", single, profile="original") as env:
@@ -124,7 +124,7 @@ def test_the_authors_flow(mine: Dataset) -> None:
         assert env.step("submit FLAG{a} or so")[1:3] == (1.0, True)
 
 
-def test_a_drawn_task_is_another_in_every_episode(env: CTFEnv) -> None:
+def test_a_generated_task_differs_in_every_episode(env: CTFEnv) -> None:
     env.reset(seed=5, options={"task": 1})
     assert env.task_seed == 5
     assert env.step("cat f; ls -l d/run.sh | cut -c1-10")[0] == "flag{5}-rwxr-xr-x\n"
@@ -148,7 +148,7 @@ def test_what_an_episode_begins_with_is_no_change_of_the_agents(env: CTFEnv) -> 
     assert env.step("rm f new")[4]["changes"] == ["/ctf/task/d/run.sh", "/ctf/task/f"]
 
 
-def test_forks_and_snapshots_keep_the_drawn_flag(env: CTFEnv) -> None:
+def test_forks_and_snapshots_have_the_generated_flag(env: CTFEnv) -> None:
     env.reset(seed=9, options={"task": 1})
     env.step("echo kept > mine")
     with env.snapshot() as moment:
@@ -157,13 +157,13 @@ def test_forks_and_snapshots_keep_the_drawn_flag(env: CTFEnv) -> None:
         assert env.task_seed == 9
         assert env.step("cat mine f")[0] == "kept\nflag{9}"
         assert env.step("true")[4]["changes"] == ["/ctf/task/mine"]
-    (twin,) = env.fork()
-    with twin:
-        assert twin.submit("flag{10}")[4]["refused"]
-        assert twin.submit("flag{9}")[1:3] == (1.0, True)
+    (other,) = env.fork()
+    with other:
+        assert other.submit("flag{10}")[4]["refused"]
+        assert other.submit("flag{9}")[1:3] == (1.0, True)
 
 
-def test_renewed_boxes_hold_nothing_of_the_episode_before(mine: Dataset) -> None:
+def test_recycled_sandboxes_hold_nothing_of_the_last_episode(mine: Dataset) -> None:
     with intercode.make("ctf", mine, recycle=True) as env:
         for seed in (1, 2, 3):
             env.reset(seed=seed, options={"task": 1})
@@ -203,7 +203,7 @@ def test_a_set_up_that_needs_the_network_waits_for_one(mine: Dataset) -> None:
             assert env.step("ls")[0] == shown
 
 
-def test_faults_of_a_dataset_are_told(mine: Dataset, tmp_path: Path) -> None:
+def test_faults_of_a_dataset_are_reported(mine: Dataset, tmp_path: Path) -> None:
     without = Dataset("w", "ctf", (replace(mine.tasks[0], flag=None),))
     with intercode.make("ctf", without) as env:
         env.reset()
@@ -218,7 +218,7 @@ def test_faults_of_a_dataset_are_told(mine: Dataset, tmp_path: Path) -> None:
         env.reset()
 
 
-def test_agents_are_told_how_and_play(env: CTFEnv, mine: Dataset) -> None:
+def test_the_brief_explains_submit_and_agents_play(env: CTFEnv, mine: Dataset) -> None:
     env.reset(options={"task": 0})
     assert env.brief.expects_answer and "submit FLAG" in env.brief.notes
     golds = {t.id: (t.solution,) for t in mine.tasks}

@@ -87,7 +87,7 @@ def test_a_remover_that_does_nothing_is_seen(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_verifiers_that_fail_or_hang_pay_nothing(tmp_path: Path) -> None:
+def test_verifiers_that_fail_or_hang_score_0(tmp_path: Path) -> None:
     toml = "[verifier]\ntimeout_sec = 1.0\n"
     for name, script in {"none": "exit 0", "slow": "sleep 60", "odd": "echo nan > $R"}.items():
         text = f"#!/bin/sh\nR=/logs/verifier/reward.txt\n{script}\n"
@@ -100,22 +100,20 @@ def test_verifiers_that_fail_or_hang_pay_nothing(tmp_path: Path) -> None:
 
 
 def test_each_task_has_an_image_of_its_own(tmp_path: Path) -> None:
-    for place in ("/one", "/two"):
+    for path in ("/one", "/two"):
         write_task(
-            tmp_path / "set" / place[1:],
-            environment__Dockerfile=DOCKERFILE.replace("WORKDIR /app", f"WORKDIR {place}"),
+            tmp_path / "set" / path[1:],
+            environment__Dockerfile=DOCKERFILE.replace("WORKDIR /app", f"WORKDIR {path}"),
         )
     with intercode.make("harbor", f"harbor:{tmp_path}/set") as env:
-        for index, place in enumerate(("/one", "/two", "/one")):
+        for index, path in enumerate(("/one", "/two", "/one")):
             env.reset(options={"task": index % 2})
-            assert env.step("pwd")[0] == f"{place}\n"
+            assert env.step("pwd")[0] == f"{path}\n"
         assert env.result_metadata()["image"] == ""
         assert env.result_metadata()["image_digest"].startswith("sha256:")
 
 
-def test_an_image_that_a_task_names_is_looked_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_image_of_a_task_is_resolved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     toml = '[environment]\ndocker_image = "someone/greet:1"\n'
     folder = write_task(tmp_path / "t", **{"task.toml": toml})
     names = tmp_path / "images.toml"
@@ -178,7 +176,7 @@ def test_check_proves_it(folder: Path, tmp_path: Path) -> None:
     assert any("readable" in kind or "inside" in kind or "leak" in kind for kind in kinds), kinds
 
 
-def test_what_cannot_be_asked(folder: Path) -> None:
+def test_unsupported_settings_are_errors(folder: Path) -> None:
     with pytest.raises(UsageError, match="profile 'standard' only"):
         HarborEnv(f"harbor:{folder}", profile="original")
     with pytest.raises(DataError, match="load it as harbor:"):

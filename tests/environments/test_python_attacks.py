@@ -236,12 +236,12 @@ def test_after_all_that_the_gold_still_scores_1(env: PythonEnv) -> None:
     assert played(env, TASK.gold) == 1.0
 
 
-def test_neither_tests_nor_gold_are_ever_in_the_agents_box(env: PythonEnv) -> None:
+def test_neither_tests_nor_gold_are_in_the_agents_sandbox(env: PythonEnv) -> None:
     """Nor in its processes' memory, before and after the state was scored."""
     env.reset(options={"task": 0})
     env.step("def double(x): return x")
     env.score()
-    look = (
+    search = (
         "import glob\nwords = [bytes(w[::-1]) for w in (b')52.0(elbuod', b'x * 2 nruter')]\n"
         "found = 0\nfor m in glob.glob('/proc/[0-9]*/maps'):\n"
         "    for line in () if m == '/proc/1/maps' else open(m):\n"
@@ -252,9 +252,9 @@ def test_neither_tests_nor_gold_are_ever_in_the_agents_box(env: PythonEnv) -> No
         "            found += sum(d.count(w) for w in words)\n            del d\n"
         "print(found - len(words))"
     )
-    assert int(env.step(look)[0]) <= 1  # but for the words that are looked for, and a copy
+    assert int(env.step(search)[0]) <= 1  # but for the words that are looked for, and a copy
     env.step("there = [w[:-1] + w[-1:] for w in words * 10]")
-    assert int(env.step(look)[0]) >= 20  # they would have been found
+    assert int(env.step(search)[0]) >= 20  # they would have been found
 
 
 def test_a_name_that_hides_another_is_not_paid(env: PythonEnv) -> None:

@@ -1,4 +1,4 @@
-"""Python episodes in real boxes: what is paid, and for what."""
+"""Python episodes in real sandboxes: what the reward is, and for what."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_the_gold_scores_1_and_doing_nothing_0(env: PythonEnv, i: int) -> None:
     assert env.submit()[1] == 1.0
 
 
-def test_the_share_of_tests_is_paid(env: PythonEnv) -> None:
+def test_the_reward_is_the_share_of_tests(env: PythonEnv) -> None:
     env.reset(options={"task": 0})
     env.step("def add(a, b): return 3")
     score = env.score()
@@ -59,7 +59,7 @@ def test_the_share_of_tests_is_paid(env: PythonEnv) -> None:
     assert env.score().value == 1.0
 
 
-def test_what_counts_is_what_the_episode_came_to(env: PythonEnv) -> None:
+def test_tests_run_on_the_episode_s_final_definitions(env: PythonEnv) -> None:
     """Definitions in several actions, before an exception, of an interrupted action; a helper."""
     env.reset(options={"task": 0})
     env.step("import operator\ndef helper(a, b): return operator.add(a, b)\n1 / 0")
@@ -84,18 +84,18 @@ def test_a_program_prints_what_it_prints(env: PythonEnv) -> None:
     assert env.score().value == 1.0
 
 
-def test_boxes_are_renewed(env: PythonEnv) -> None:
-    with PythonEnv(ALL, recycle=True) as renewed:
+def test_sandboxes_are_recycled(env: PythonEnv) -> None:
+    with PythonEnv(ALL, recycle=True) as recycled:
         for n in range(6):
-            renewed.reset(options={"task": 0})
-            assert shown(renewed, "import os; os.listdir('/tmp')") == "[]\n"
-            renewed.step(f"x = {n}; open('/tmp/f', 'w').close()")
-            with renewed.snapshot() as moment:
-                renewed.step("x = 9")
-                renewed.restore(moment)
-                assert shown(renewed, "x, os.listdir('/tmp')") == f"({n}, ['f'])\n"
-            renewed.step(ADD.gold)
-            assert renewed.submit()[1] == 1.0
+            recycled.reset(options={"task": 0})
+            assert shown(recycled, "import os; os.listdir('/tmp')") == "[]\n"
+            recycled.step(f"x = {n}; open('/tmp/f', 'w').close()")
+            with recycled.snapshot() as moment:
+                recycled.step("x = 9")
+                recycled.restore(moment)
+                assert shown(recycled, "x, os.listdir('/tmp')") == f"({n}, ['f'])\n"
+            recycled.step(ADD.gold)
+            assert recycled.submit()[1] == 1.0
 
 
 def test_submit_with_a_name(env: PythonEnv) -> None:
@@ -122,7 +122,7 @@ def test_a_test_that_ends_the_interpreter_is_followed_by_the_next_one(env: Pytho
     assert env.score().details["failed"] == {0: "SystemExit: None"}
 
 
-def test_what_a_test_leaves_behind_the_next_one_finds(env: PythonEnv) -> None:
+def test_a_test_sees_what_the_one_before_left(env: PythonEnv) -> None:
     """As where assert statements stand below each other; to score again begins anew."""
     env.reset(options={"task": 0})
     env.step("seen = []\ndef add(a, b):\n    seen.append(a)\n    return (a + b) * (len(seen) < 2)")

@@ -1,4 +1,4 @@
-"""The SQL environment on every engine: the contract, profiles, going back, facts."""
+"""The SQL environment on every engine: the contract, profiles, snapshots, metadata."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_a_time_out_is_an_observation(make: Make) -> None:
     assert env.step("SELECT COUNT(*) FROM sale")[0] == "[(3,)]"
 
 
-def test_going_back_and_forking(make: Make) -> None:
+def test_restore_and_fork(make: Make) -> None:
     env = make(hashes=True)
     env.reset(options={"task": 0})
     env.step("CREATE TABLE fresh (a int)")
@@ -173,7 +173,7 @@ def test_equal_episodes_have_equal_hashes(make: Make) -> None:
     assert len({h["state"] for h in first}) == 4 - (first[2] == first[3])
 
 
-def test_facts_name_the_engine_and_its_version(make: Make, engine: str) -> None:
+def test_metadata_names_the_engine_and_its_version(make: Make, engine: str) -> None:
     facts = make().result_metadata()
     assert facts["engine"]["kind"] == engine == facts["env_options"]["engine"]
     assert any(c.isdigit() for c in facts["engine"]["version"])
@@ -234,7 +234,7 @@ def test_plain_sqlite_plays_files_of_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("profile", ["standard", "original"])
 @pytest.mark.parametrize("what", ["action", "gold"])
-def test_what_is_under_way_can_be_ended(
+def test_a_running_statement_can_be_aborted(
     engine: str, tasks: Dataset, what: str, profile: str
 ) -> None:
     long = "SELECT SLEEP(600)"

@@ -11,6 +11,6 @@ from support.boxes import open_box
 
 
 @pytest.fixture
-def box() -> Iterator[Sandbox]:
+def sandbox() -> Iterator[Sandbox]:
     with open_box() as opened:
         yield opened

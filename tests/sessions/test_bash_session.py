@@ -1,4 +1,4 @@
-"""One bash for a whole episode: what carries over, and what an action can cost."""
+"""One bash for a whole episode: what carries over, and what an action can damage."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ pytestmark = pytest.mark.sandbox
 
 
 @pytest.fixture
-def shell(box: Sandbox) -> BashSession:
-    return BashSession(box)
+def shell(sandbox: Sandbox) -> BashSession:
+    return BashSession(sandbox)
 
 
 def out(shell: BashSession, code: str) -> str:
@@ -60,7 +60,7 @@ def test_background_jobs_live_on(shell: BashSession) -> None:
     assert out(shell, "kill -0 $p && touch /tmp/go; wait $p; cat /tmp/went") == "went\n"
 
 
-def test_a_time_out_spares_the_job_of_the_action_before(shell: BashSession) -> None:
+def test_a_time_out_leaves_jobs_of_earlier_actions_running(shell: BashSession) -> None:
     for _ in range(10):
         out(shell, "sleep 600 & p=$!")
         assert shell.run("sleep 600", 0.1).timed_out
@@ -88,7 +88,7 @@ def test_a_time_out_spares_the_job_of_the_action_before(shell: BashSession) -> N
         ("readonly PWD", 0),
     ],
 )
-def test_what_must_not_cost_the_shell(
+def test_actions_that_must_not_end_the_shell(
     shell: BashSession, code: str, status: int | tuple[int, int] | None
 ) -> None:
     out(shell, "kept=yes")
@@ -122,8 +122,8 @@ def test_a_shell_that_ends_is_started_again_where_it_was(
     assert result.output.startswith("before\n")
     assert "[the shell ended; a new one was started in /usr/lib" in result.observation
     assert status is None or result.exit_code == status
-    kept = "1" if "with the variables it had before" in result.note else "unset"
-    assert out(shell, "pwd; echo ${x-unset}") == f"/usr/lib\n{kept}\n"
+    state = "1" if "with the variables it had before" in result.note else "unset"
+    assert out(shell, "pwd; echo ${x-unset}") == f"/usr/lib\n{state}\n"
     assert shell.cwd == "/usr/lib"
 
 
@@ -133,12 +133,12 @@ def test_a_new_shell_whose_directory_has_gone_starts_at_the_root(shell: BashSess
     assert out(shell, "pwd") == "/\n"
 
 
-def test_a_shell_that_cannot_be_started_again_is_told(shell: BashSession) -> None:
+def test_the_observation_reports_a_shell_that_cannot_restart(shell: BashSession) -> None:
     out(shell, "rm /bin")
     shell.run("exit 3", 20)
 
 
-def test_closed_outputs_cost_what_was_closed(shell: BashSession) -> None:
+def test_a_closed_output_loses_only_its_own_text(shell: BashSession) -> None:
     assert out(shell, "exec 1>&- 2>&-") == ""
     shell.run("echo nobody hears", 20)
     assert "[the shell ended" in shell.run("exit", 20).observation
@@ -233,21 +233,21 @@ def test_much_output_before_the_end_is_all_there(shell: BashSession) -> None:
     assert out(shell, "yes & echo on").count("on\n") == 1
 
 
-def test_two_sessions_in_one_box(box: Sandbox) -> None:
-    a, b = BashSession(box, cwd="/usr"), BashSession(box)
+def test_two_sessions_in_one_sandbox(sandbox: Sandbox) -> None:
+    a, b = BashSession(sandbox, cwd="/usr"), BashSession(sandbox)
     assert (out(a, "x=1; pwd"), out(b, "echo $x; pwd")) == ("/usr\n", "\n/\n")
     a.close()
     a.close()
     assert out(b, "echo on") == "on\n"
 
 
-def test_close_of_a_session_whose_box_has_gone(box: Sandbox) -> None:
-    session = BashSession(box)
-    box.close()
+def test_a_session_closes_after_its_sandbox_is_gone(sandbox: Sandbox) -> None:
+    session = BashSession(sandbox)
+    sandbox.close()
     session.close()
 
 
-def test_what_a_time_out_killed_is_not_told_in_the_next_action(shell: BashSession) -> None:
+def test_the_next_action_does_not_report_jobs_killed_by_a_time_out(shell: BashSession) -> None:
     for _ in range(25):
         late = shell.run("sleep 600 & sleep 600 & sleep 600; echo on", 0.03)
         assert late.timed_out

@@ -1,4 +1,4 @@
-"""A new bash for every action: what is carried, what an action can cost, and stderr apart."""
+"""A new bash for every action: the carried state, what an action can damage, separate stderr."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ pytestmark = pytest.mark.sandbox
 
 
 @pytest.fixture(scope="module")
-def box() -> Iterator[Sandbox]:
+def sandbox() -> Iterator[Sandbox]:
     with open_box() as opened:
         yield opened
 
 
 @pytest.fixture
-def shell(box: Sandbox) -> Iterator[FreshShellSession]:
-    session = FreshShellSession(box)
+def shell(sandbox: Sandbox) -> Iterator[FreshShellSession]:
+    session = FreshShellSession(sandbox)
     yield session
     session.close()
 
@@ -41,8 +41,10 @@ def out(shell: Any, code: str) -> str:
 
 @pytest.mark.parametrize("separate_stderr", [False, True])
 @pytest.mark.parametrize("carry", [False, True])
-def test_the_contract(box: Sandbox, carry: bool, separate_stderr: bool) -> None:
-    check_session(lambda: FreshShellSession(box, carry_state=carry, separate_stderr=separate_stderr))
+def test_the_contract(sandbox: Sandbox, carry: bool, separate_stderr: bool) -> None:
+    check_session(
+        lambda: FreshShellSession(sandbox, carry_state=carry, separate_stderr=separate_stderr)
+    )
 
 
 def test_each_action_has_a_shell_of_its_own_that_knows_what_the_last_one_knew(
@@ -59,8 +61,8 @@ def test_each_action_has_a_shell_of_its_own_that_knows_what_the_last_one_knew(
     assert shell.cwd == "/usr"
 
 
-def test_without_carrying_only_the_directory_stays(box: Sandbox) -> None:
-    shell = FreshShellSession(box, carry_state=False)
+def test_without_carrying_only_the_directory_stays(sandbox: Sandbox) -> None:
+    shell = FreshShellSession(sandbox, carry_state=False)
     out(shell, "x=1; cd /usr; f() { :; }")
     assert out(shell, 'echo "[$x]"; pwd; type -t f') == "[]\n/usr\n"
     assert shell.state().text == ""
@@ -77,7 +79,7 @@ def test_without_carrying_only_the_directory_stays(box: Sandbox) -> None:
         ("x=2; logout 2>/dev/null || exit 4", 4),
     ],
 )
-def test_what_ends_a_shell_costs_that_action(
+def test_an_action_that_ends_its_shell_loses_its_own_effects_only(
     shell: FreshShellSession, action: str, status: int | None
 ) -> None:
     out(shell, "x=1; cd /usr")
@@ -95,34 +97,34 @@ def test_an_unterminated_quote_ends_with_its_action(shell: FreshShellSession) ->
 
 
 def test_a_time_out_kills_the_action_and_neither_older_jobs_nor_the_state(
-    shell: FreshShellSession, box: Sandbox
+    shell: FreshShellSession, sandbox: Sandbox
 ) -> None:
     out(shell, "x=1; sleep 531 & disown")
     result = shell.run("x=2; echo before; sleep 532 & sleep 533", 0.4)
     assert result.timed_out and result.output == "before\n" and "time limit" in result.note
     assert out(shell, "echo $x") == "1\n"
-    names = box.run(["/bin/sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"]).output
+    names = sandbox.run(["/bin/sh", "-c", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"]).output
     assert "sleep 531" in names and "sleep 532" not in names and "sleep 533" not in names
-    box.kill_since(0)
+    sandbox.kill_since(0)
 
 
-def test_jobs_live_on_and_what_they_print_comes_later(shell: FreshShellSession) -> None:
+def test_background_jobs_continue_and_print_later(shell: FreshShellSession) -> None:
     assert out(shell, "(sleep 0.3; echo late; sleep 600) & echo early") == "early\n"
     eventually(lambda: "late\n" in out(shell, "true"), "a job's line")
     assert len(shell._job_outputs) <= 2, "what nobody holds any more is not kept"
 
 
-def test_a_state_goes_from_session_to_session(shell: FreshShellSession, box: Any) -> None:
+def test_a_state_goes_from_session_to_session(shell: FreshShellSession, sandbox: Any) -> None:
     out(shell, "x='a b'; cd /usr")
     for kind in (BashSession, FreshShellSession):
-        other = kind(box, state=shell.state())
+        other = kind(sandbox, state=shell.state())
         assert out(other, 'echo "$x"; pwd') == "a b\n/usr\n"
         other.close()
 
 
 @pytest.mark.parametrize("kind", [BashSession, FreshShellSession])
-def test_separate_stderr(box: Sandbox, kind: Any) -> None:
-    session = kind(box, separate_stderr=True)
+def test_separate_stderr(sandbox: Sandbox, kind: Any) -> None:
+    session = kind(sandbox, separate_stderr=True)
     result = session.run("echo out; echo err >&2; printf '\\xff' >&2; echo more", 20)
     assert (result.output, result.stderr, result.observation) == (
         "out\nmore\n", "err\n\\xff", "out\nmore\nerr\n\\xff",
@@ -135,7 +137,7 @@ def test_separate_stderr(box: Sandbox, kind: Any) -> None:
     session.run("set -x", 20)
     assert session.run("echo traced", 20).stderr == "++ echo traced\n"
     session.close()
-    merged = kind(box)
+    merged = kind(sandbox)
     assert merged.run("echo a; echo b >&2; echo c", 20).output == "a\nb\nc\n"
     assert merged.run("true", 20).stderr is None
     merged.close()
@@ -158,15 +160,18 @@ def test_the_environment_s_contract(session: str) -> None:
 
 def test_an_environment_with_fresh_shells() -> None:
     with BashEnv(TASKS, session="fresh-carried", separate_stderr=True) as env:
-        assert env.result_metadata()["env_options"] == {"session": "fresh-carried", "separate_stderr": True}
+        assert env.result_metadata()["env_options"] == {
+            "session": "fresh-carried",
+            "separate_stderr": True,
+        }
         env.reset(options={"task": 1})
         observation = env.step("echo $x; pwd; y=2; echo odd >&2; exit")[0]
         assert observation.startswith("1\n/usr\nodd\n[the shell ended")
         assert env.score().success, "neither stderr nor notes are output"
-        (twin,) = env.fork()
-        with twin:
-            assert twin.step("echo $x$y")[0] == "1\n"
-            assert twin.result_metadata() == env.result_metadata()
+        (other,) = env.fork()
+        with other:
+            assert other.step("echo $x$y")[0] == "1\n"
+            assert other.result_metadata() == env.result_metadata()
     with BashEnv(TASKS, session="fresh") as env:
         env.reset(options={"task": 1})
         assert env.step("echo $x; pwd")[0] == "\n/usr\n"
@@ -175,5 +180,5 @@ def test_an_environment_with_fresh_shells() -> None:
 def test_bad_settings() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'fresh'"):
         BashEnv(TASKS, session="frehs")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="session of its own"):
+    with pytest.raises(UsageError, match="has its own session"):
         BashEnv(TASKS, session="fresh", profile="original")

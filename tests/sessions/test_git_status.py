@@ -25,8 +25,8 @@ pytestmark = [
 
 @pytest.fixture
 def shell() -> Iterator[OriginalBashSession]:
-    with open_box(layers=(git_layer(images.resolve("host"), ()),), appearance="docker") as box:
-        yield OriginalBashSession(box)
+    with open_box(layers=(git_layer(images.resolve("host"), ()),), appearance="docker") as sandbox:
+        yield OriginalBashSession(sandbox)
 
 
 def sh(shell: OriginalBashSession, code: str) -> None:
@@ -47,7 +47,7 @@ def sh(shell: OriginalBashSession, code: str) -> None:
         ("rm /.gitignore; rmdir /etc/nothing 2>/dev/null; true", None),
     ],
 )
-def test_what_is_seen(
+def test_changes_that_git_reports(
     shell: OriginalBashSession, code: str, seen: tuple[tuple[str, str], ...] | None
 ) -> None:
     sh(shell, code)
@@ -79,10 +79,10 @@ def test_reset_undoes_what_git_sees_and_no_more(shell: OriginalBashSession) -> N
     assert shell.execute("ls /", "/", 20).output.split().count("work") == 0
 
 
-def test_an_image_without_git_is_told() -> None:
-    with open_box() as box:
-        box.run(["bash", "-c", "rm /bin; mkdir /bin; cp /usr/bin/bash /bin/bash"])
-        session = OriginalBashSession(box)
-        box.env["PATH"] = "/bin"
+def test_an_image_without_git_is_an_error() -> None:
+    with open_box() as sandbox:
+        sandbox.run(["bash", "-c", "rm /bin; mkdir /bin; cp /usr/bin/bash /bin/bash"])
+        session = OriginalBashSession(sandbox)
+        sandbox.env["PATH"] = "/bin"
         with pytest.raises(SandboxError, match="needs git in the image"):
             git_status.prepare(session)

@@ -1,4 +1,4 @@
-"""Live interpreters and programs of the table's languages, in real boxes."""
+"""Live interpreters and programs of the table's languages, in real sandboxes."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _PATIENCE = 30.0
 
 
 @pytest.fixture
-def node(box: Sandbox) -> Iterator[ReplSession]:
+def node(sandbox: Sandbox) -> Iterator[ReplSession]:
     needs("node")
-    session = ReplSession(box, JAVASCRIPT)
+    session = ReplSession(sandbox, JAVASCRIPT)
     yield session
     session.close()
 
@@ -39,9 +39,9 @@ def shown(session: ReplSession | ProgramSession, code: str, timeout: float = _PA
 
 
 # ------------------------------------------------------------- live interpreters
-def test_a_live_interpreter_is_a_session(box: Sandbox) -> None:
+def test_a_live_interpreter_is_a_session(sandbox: Sandbox) -> None:
     needs("node")
-    check_session(lambda: ReplSession(box, JAVASCRIPT), "console.log({})")
+    check_session(lambda: ReplSession(sandbox, JAVASCRIPT), "console.log({})")
 
 
 def test_it_answers_as_at_a_prompt(node: ReplSession) -> None:
@@ -61,7 +61,7 @@ def test_it_answers_as_at_a_prompt(node: ReplSession) -> None:
     assert shown(node, "require('path').basename('/a/b')") == "'b'\n"
 
 
-def test_what_it_throws_is_told_without_our_lines(node: ReplSession) -> None:
+def test_errors_are_shown_without_the_driver_s_frames(node: ReplSession) -> None:
     result = node.run("function f() { throw new TypeError('no') }\nf()", _PATIENCE)
     assert result.exit_code == 1
     assert result.output == (
@@ -75,7 +75,7 @@ def test_what_it_throws_is_told_without_our_lines(node: ReplSession) -> None:
     )
 
 
-def test_nothing_of_ours_shows_in_its_names(node: ReplSession) -> None:
+def test_the_driver_leaves_no_names(node: ReplSession) -> None:
     names = "Object.getOwnPropertyNames(globalThis).filter(n => /^(h[eo]ld|link|answers)$/.test(n))"
     assert (
         shown(node, f"{names}.length + typeof answers + typeof held") == "'0undefinedundefined'\n"
@@ -98,7 +98,7 @@ def test_an_action_that_does_not_end_is_undone(node: ReplSession, end: str) -> N
     assert len(node.actions) == 2
 
 
-def test_one_that_takes_another_s_words_is_replaced(node: ReplSession) -> None:
+def test_an_interpreter_that_forges_an_answer_is_replaced(node: ReplSession) -> None:
     """What arrives without the token of the question is no answer."""
     shown(node, "let kept = 1")
     forged = (
@@ -110,7 +110,7 @@ def test_one_that_takes_another_s_words_is_replaced(node: ReplSession) -> None:
     assert shown(node, "kept") == "1\n"
 
 
-def test_where_the_actions_cannot_be_run_again_it_says_so(node: ReplSession) -> None:
+def test_a_note_reports_actions_that_cannot_run_again(node: ReplSession) -> None:
     shown(node, "let n = 1; if (require('fs').existsSync('/tmp/f')) process.exit()")
     shown(node, "require('fs').writeFileSync('/tmp/f', '')")
     assert "without its variables" in shown(node, "process.exit()")
@@ -140,19 +140,19 @@ def test_calls_give_plain_values_or_say_why_not(node: ReplSession) -> None:
     assert called("code = 1") == "code = 1 is no function"
 
 
-def test_a_state_is_come_to_by_running_it_again(box: Sandbox, node: ReplSession) -> None:
+def test_a_state_is_restored_by_running_its_actions(sandbox: Sandbox, node: ReplSession) -> None:
     shown(node, "let a = [1]; process.chdir('/tmp')")
     shown(node, "a.push(2)")
-    other = ReplSession(box, JAVASCRIPT, state=node.state())
+    other = ReplSession(sandbox, JAVASCRIPT, state=node.state())
     assert other.state_text() == node.state_text()
     assert (shown(other, "a"), other.cwd) == ("[ 1, 2 ]\n", "/tmp")
     other.close()
 
 
 # --------------------------------------------------------------------- programs
-def test_a_program_is_compiled_and_reads_its_input(box: Sandbox) -> None:
+def test_a_program_is_compiled_and_reads_its_input(sandbox: Sandbox) -> None:
     needs("gcc")
-    session = ProgramSession(box, C, "/tmp", "1 2\n")
+    session = ProgramSession(sandbox, C, "/tmp", "1 2\n")
     assert shown(session, str(C_SUM.gold)) == "3\n"
     assert shown(session, "run\n40 2\n") == "42\n"
     result = session.run("int main(void) { return nothing; }", _PATIENCE)
@@ -163,37 +163,37 @@ def test_a_program_is_compiled_and_reads_its_input(box: Sandbox) -> None:
     assert (
         session.run("#include <stdlib.h>\nint main(void) { abort(); }", _PATIENCE).exit_code == -6
     )
-    assert all(path.startswith(PROGRAM_DIRECTORY) for path in box.changed_paths())
+    assert all(path.startswith(PROGRAM_DIRECTORY) for path in sandbox.changed_paths())
 
 
 @pytest.mark.slow
-def test_java_too(box: Sandbox) -> None:
+def test_java_too(sandbox: Sandbox) -> None:
     needs("javac")
-    session = ProgramSession(box, JAVA, "/tmp", "1 2\n")
+    session = ProgramSession(sandbox, JAVA, "/tmp", "1 2\n")
     assert shown(session, str(JAVA_SUM.gold)) == "3\n"
     assert "Main.java:1: error" in shown(session, "class Main {")
     assert "find or load main class" in shown(session, "class Other {}")  # not the one before
     assert "find or load main class" in shown(session, "run\n1 2\n")
 
 
-def test_a_language_without_a_compiler(box: Sandbox) -> None:
+def test_a_language_without_a_compiler(sandbox: Sandbox) -> None:
     needs("perl")
-    check_session(lambda: ProgramSession(box, PERL), 'print "{}\\n";')
-    session = ProgramSession(box, PERL, "/tmp", "given")
+    check_session(lambda: ProgramSession(sandbox, PERL), 'print "{}\\n";')
+    session = ProgramSession(sandbox, PERL, "/tmp", "given")
     assert shown(session, "run\nx") == "there is no program yet: write one first\n"
     assert shown(session, "print <STDIN>, $ARGV[0] // 'none', qx(pwd);") == "givennone/tmp\n"
 
 
-def test_nothing_of_a_program_runs_on(box: Sandbox) -> None:
+def test_nothing_of_a_program_runs_on(sandbox: Sandbox) -> None:
     needs("perl")
-    session = ProgramSession(box, PERL)
+    session = ProgramSession(sandbox, PERL)
     assert shown(session, "exit if fork; setpgrp; sleep 600;") == ""
-    assert box.processes() == ()
+    assert sandbox.processes() == ()
 
 
-def test_an_image_without_the_language_is_named(box: Sandbox) -> None:
+def test_an_image_without_the_language_is_named(sandbox: Sandbox) -> None:
     with pytest.raises(SandboxError, match=r"cannot run Nothing .*no-such-program.*recipe:code"):
-        ProgramSession(box, ABSENT).run("anything", _PATIENCE)
+        ProgramSession(sandbox, ABSENT).run("anything", _PATIENCE)
 
 
 # -------------------------------------------------------------------- the table

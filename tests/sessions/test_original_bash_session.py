@@ -65,19 +65,19 @@ def test_an_action_that_cannot_be_split(action: str) -> None:
         ("/a/b", "-", "/a/b/-"),
     ],
 )
-def test_where_cd_goes(current: str, argument: str, target: str) -> None:
+def test_the_directory_after_cd(current: str, argument: str, target: str) -> None:
     assert resolve_directory(current, argument) == target
 
 
 @pytest.fixture(scope="module")
-def box() -> Iterator[Sandbox]:
+def sandbox() -> Iterator[Sandbox]:
     with open_box() as opened:
         yield opened
 
 
 @pytest.fixture
-def shell(box: Sandbox) -> OriginalBashSession:
-    return OriginalBashSession(box)
+def shell(sandbox: Sandbox) -> OriginalBashSession:
+    return OriginalBashSession(sandbox)
 
 
 @pytest.mark.sandbox
@@ -91,7 +91,7 @@ def test_nothing_but_the_directory_carries_over(shell: OriginalBashSession) -> N
 
 
 @pytest.mark.sandbox
-def test_a_directory_that_is_not_there_is_not_gone_to(shell: OriginalBashSession) -> None:
+def test_cd_to_a_missing_directory_stays(shell: OriginalBashSession) -> None:
     result = shell.run("cd /nowhere", 20)
     assert (result.exit_code, shell.cwd) == (1, "/")
     assert "/nowhere: No such file or directory" in result.output

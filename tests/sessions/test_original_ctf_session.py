@@ -1,4 +1,4 @@
-"""How the authors' CTF environment hands an action to the container."""
+"""How the authors' CTF environment passes an action to the container."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def test_wrapping(action: str, argv: list[str]) -> None:
 
 
 @pytest.mark.sandbox
-def test_what_cannot_be_split_or_found() -> None:
-    with open_box() as box:
-        session = OriginalBashSession(box, "/", wrap_ctf_action)
+def test_actions_that_cannot_be_split_or_found() -> None:
+    with open_box() as sandbox:
+        session = OriginalBashSession(sandbox, "/", wrap_ctf_action)
         assert session.run("python3 -c 'oh", 10).output == MALFORMED
         assert session.run("echo 'oh", 10).exit_code == 2
         result = session.execute_argv(["no-such-program"], "/", 10)

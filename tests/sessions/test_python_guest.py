@@ -64,14 +64,14 @@ class UnconfinedSandbox:
         self.started: list[subprocess.Popen[bytes]] = []
 
     def spawn(self, argv: Sequence[str], *, cwd: str, fds: Mapping[int, int]) -> Process:
-        def place() -> None:
+        def move_descriptors() -> None:
             moved = {n: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 200) for n, fd in fds.items()}
             for number, fd in moved.items():
                 os.dup2(fd, number)
 
         argv = [a.replace("/dev/bash", "/proc/self/fd/62") for a in argv]
         running = subprocess.Popen(
-            argv, cwd=cwd, stdin=subprocess.DEVNULL, preexec_fn=place, close_fds=False
+            argv, cwd=cwd, stdin=subprocess.DEVNULL, preexec_fn=move_descriptors, close_fds=False
         )
         self.started.append(running)
         return Process(running)
@@ -111,8 +111,9 @@ def test_a_session_in_another_python(program: str) -> None:
         assert session.run("x", 20).output == "6\n"
         live = session.interpreter()
         live.load_module("values")
-        asked = "[1, {2: 3.5}, (None,), {True}, b'a', 10**40, 'é\\ud800', map(str, [1])]", "1 / 0"
-        values = decode_values(live.request("values", asked, timeout=20) or "", 2)
+        plain = "[1, {2: 3.5}, (None,), {True}, b'a', 10**40, 'é\\ud800', map(str, [1])]"
+        expressions = plain, "1 / 0"
+        values = decode_values(live.request("values", expressions, timeout=20) or "", 2)
         assert values[0][:7] == [1, {2: 3.5}, (None,), {True}, b"a", 10**40, "é\ud800"]
         assert values[0][7].items == ("1",)
         assert values[1] == ExceptionInfo("ZeroDivisionError", "division by zero")

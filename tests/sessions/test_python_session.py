@@ -1,4 +1,4 @@
-"""The live interpreter of an episode, in a real box."""
+"""The live Python interpreter of an episode, in a real sandbox."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ pytestmark = pytest.mark.sandbox
 
 
 @pytest.fixture(scope="module")
-def box() -> Iterator[Sandbox]:
+def sandbox() -> Iterator[Sandbox]:
     with open_box() as opened:
         yield opened
 
 
 @pytest.fixture
-def session(box: Sandbox) -> Iterator[PythonSession]:
-    opened = PythonSession(box)
+def session(sandbox: Sandbox) -> Iterator[PythonSession]:
+    opened = PythonSession(sandbox)
     yield opened
     opened.close()
 
 
-def test_it_is_a_session(box: Sandbox) -> None:
-    check_session(lambda: PythonSession(box), "print({})")
+def test_it_is_a_session(sandbox: Sandbox) -> None:
+    check_session(lambda: PythonSession(sandbox), "print({})")
 
 
 def test_names_definitions_and_imports_carry_over(session: PythonSession) -> None:
@@ -42,7 +42,7 @@ def test_names_definitions_and_imports_carry_over(session: PythonSession) -> Non
     assert session.run("_ + 1", 5).output == "13.57\n"
 
 
-def test_what_a_person_sees(session: PythonSession) -> None:
+def test_the_output_is_that_of_a_prompt(session: PythonSession) -> None:
     """Both streams in the order of writing, the last value, nothing for None or a statement."""
     code = "import sys\nprint('a')\nprint('b', file=sys.stderr)\nprint('c')\n'é\\n'"
     assert session.run(code, 5).output == "a\nb\nc\n'é\\n'\n"
@@ -72,7 +72,7 @@ def test_a_traceback_shows_the_agents_lines_and_no_others(session: PythonSession
     assert deep.endswith("RecursionError: maximum recursion depth exceeded\n")
 
 
-def test_a_syntax_error_points_to_its_place(session: PythonSession) -> None:
+def test_a_syntax_error_marks_the_column(session: PythonSession) -> None:
     shown = session.run("x = 1\ny = (2", 5).output
     assert shown.startswith('  File "<action 1>", line 2\n    y = (2\n        ^\nSyntaxError: ')
     assert session.run("x", 5).output.endswith("NameError: name 'x' is not defined\n")
@@ -97,8 +97,8 @@ def test_input_ends_at_once(session: PythonSession) -> None:
         "while True: print('x' * 1000)",
     ],
 )
-def test_what_does_not_end_is_interrupted_and_what_was_known_stays(
-    session: PythonSession, box: Sandbox, code: str
+def test_an_endless_action_is_interrupted_and_names_stay(
+    session: PythonSession, sandbox: Sandbox, code: str
 ) -> None:
     session.run("kept = [1]", 5)
     before = time.monotonic()
@@ -108,7 +108,7 @@ def test_what_does_not_end_is_interrupted_and_what_was_known_stays(
     assert "[killed: over the time limit of 0.5 s]" in result.note
     assert time.monotonic() - before < 10
     assert session.run("kept", 5).output == "[1]\n"
-    assert not [name for name in box.processes() if name.startswith("sleep")]
+    assert not [name for name in sandbox.processes() if name.startswith("sleep")]
 
 
 @pytest.mark.parametrize(
@@ -121,10 +121,13 @@ def test_what_does_not_end_is_interrupted_and_what_was_known_stays(
         "import ctypes; ctypes.string_at(0)",
         "import os; os.execv('/bin/true', ['true'])",
         "import sys; sys._getframe(1).f_globals['Server'].send = None",
-        "import gc\nfor o in gc.get_objects():\n    if type(o).__name__ == 'Server': o.socket = None",
+        "import gc\nfor o in gc.get_objects():\n"
+        "    if type(o).__name__ == 'Server': o.socket = None",
     ],
 )
-def test_what_ends_the_interpreter_costs_that_action(session: PythonSession, code: str) -> None:
+def test_an_action_that_ends_the_interpreter_loses_its_own_effects_only(
+    session: PythonSession, code: str
+) -> None:
     session.run("kept = [1]", 5)
     result = session.run(code, 5)
     if result.exit_code != 0 or result.note:
@@ -149,7 +152,7 @@ def test_what_ends_the_interpreter_costs_that_action(session: PythonSession, cod
         "import sys; sys.displayhook = sys.excepthook = None",
     ],
 )
-def test_what_cripples_the_interpreter_does_not_outlast_the_action(
+def test_damage_to_the_interpreter_does_not_outlast_the_action(
     session: PythonSession, code: str
 ) -> None:
     session.run("from builtins import print as say; kept = 1", 5)
@@ -162,14 +165,16 @@ def test_programs_that_it_starts_do_not_hold_its_connection(session: PythonSessi
     assert "pipe:" in shown.output and "socket:" not in shown.output
 
 
-def test_a_status_of_its_own_is_told(session: PythonSession) -> None:
+def test_the_exit_status_of_sys_exit_is_reported(session: PythonSession) -> None:
     assert session.run("import sys; sys.exit(3)", 5).exit_code == 3
     result = session.run("raise SystemExit('bye')", 5)
     assert (result.output, result.exit_code) == ("bye\n", 1)
     assert session.run("import os; os._exit(5)", 5).exit_code == 5
 
 
-def test_without_a_copy_a_new_interpreter_is_started_and_says_so(session: PythonSession) -> None:
+def test_without_a_backup_a_new_interpreter_is_started_and_a_note_says_so(
+    session: PythonSession,
+) -> None:
     session.run(
         "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()", 5
     )
@@ -178,8 +183,8 @@ def test_without_a_copy_a_new_interpreter_is_started_and_says_so(session: Python
     assert "NameError" in session.run("x", 5).output
 
 
-def test_too_much_memory_is_told(box: Sandbox) -> None:
-    session = PythonSession(box)
+def test_the_memory_limit_is_reported(sandbox: Sandbox) -> None:
+    session = PythonSession(sandbox)
     result = session.run("x = bytearray(20 << 30)", 5)
     assert "MemoryError" in result.output
     assert session.run("1", 5).output == "1\n"
@@ -194,12 +199,12 @@ def test_a_directory_carries_over_even_when_it_goes(session: PythonSession) -> N
     assert session.cwd == "/"
 
 
-def test_modules_beside_the_standard_library_are_found(box: Sandbox) -> None:
-    box.write_file("/tmp/lib/mine.py", b"answer = 42\n")
-    session = PythonSession(box, cwd="/tmp/lib")
+def test_modules_beside_the_standard_library_are_found(sandbox: Sandbox) -> None:
+    sandbox.write_file("/tmp/lib/mine.py", b"answer = 42\n")
+    session = PythonSession(sandbox, cwd="/tmp/lib")
     assert session.run("import mine; mine.answer", 5).output == "42\n"
     assert "No module named 'nothing_like_it'" in session.run("import nothing_like_it", 5).output
-    assert "/tmp/lib/__pycache__" not in box.changed_paths()
+    assert "/tmp/lib/__pycache__" not in sandbox.changed_paths()
     session.close()
 
 
@@ -231,10 +236,10 @@ def test_a_fork_is_refused_with_the_reason(session: PythonSession) -> None:
         session.interpreter().fork("backup", 5)
 
 
-def test_told_says_what_is_known_and_nothing_that_changes_by_itself(box: Sandbox) -> None:
+def test_the_state_text_holds_the_namespace_and_nothing_random(sandbox: Sandbox) -> None:
     texts = []
     for _ in range(2):
-        session = PythonSession(box)
+        session = PythonSession(sandbox)
         session.run("x = {1: 'a'}\ndef f(): return object()\no = f()", 5)
         texts.append(session.state_text())
         session.close()
@@ -243,27 +248,27 @@ def test_told_says_what_is_known_and_nothing_that_changes_by_itself(box: Sandbox
 
 
 def test_nothing_is_left_when_it_is_closed() -> None:
-    with open_box() as box:
-        session = PythonSession(box)
+    with open_box() as sandbox:
+        session = PythonSession(sandbox)
         session.run("import os; os.getpid()", 5)
         session.close()
         deadline = time.monotonic() + 10
-        while box.processes() and time.monotonic() < deadline:
+        while sandbox.processes() and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert box.processes() == ()
+        assert sandbox.processes() == ()
         with pytest.raises(InterpreterEndedError):
             session.interpreter()
 
 
-def test_a_program_that_is_none_is_named() -> None:
+def test_a_missing_interpreter_is_named() -> None:
     with (
-        open_box() as box,
+        open_box() as sandbox,
         pytest.raises(SandboxError, match=r"no usable Python: .*no-such-python"),
     ):
-        PythonSession(box, program="no-such-python")
+        PythonSession(sandbox, program="no-such-python")
 
 
 @pytest.mark.parametrize("code", ["os._exit(1)", "os.kill(1, 9)", "import ctypes", "10 ** 9"])
-def test_code_that_may_end_it_is_seen(code: str) -> None:
+def test_code_that_may_end_the_interpreter_is_detected(code: str) -> None:
     assert may_end_interpreter(code)
     assert not may_end_interpreter("def f(x):\n    return sorted(x)[0]")

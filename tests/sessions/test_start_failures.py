@@ -1,4 +1,4 @@
-"""What an agent does to its own shell or interpreter is told to it, and is no fault of ours."""
+"""Damage that an agent does to its own shell or interpreter is an observation, not a failure."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def _crowded(session: Session) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", back_end.tiers())
-def test_what_takes_all_processes_gives_way_to_a_new_shell(tier: str) -> None:
-    with shell(tier, processes=40) as (box, session):
+def test_jobs_that_take_all_processes_are_killed_for_a_new_shell(tier: str) -> None:
+    with shell(tier, processes=40) as (sandbox, session):
         _crowded(session)
         for _ in range(20):  # a new shell may be faster than the crowd
             result = session.run("kill -9 $$", 5)
@@ -46,18 +46,18 @@ def test_what_takes_all_processes_gives_way_to_a_new_shell(tier: str) -> None:
                 break
         else:
             pytest.fail("no crowd gave way")
-        assert box.processes() == ()
+        assert sandbox.processes() == ()
         again = session.run("echo on", 5)
         assert (again.output, again.note) == ("on\n", "")
 
 
-def test_what_the_owner_started_does_not() -> None:
-    with open_box(limits=Limits(processes=40)) as box:
-        mine = box.spawn(["sleep", "600"])
-        session = BashSession(box)
+def test_processes_of_the_owner_are_not_killed() -> None:
+    with open_box(limits=Limits(processes=40)) as sandbox:
+        mine = sandbox.spawn(["sleep", "600"])
+        session = BashSession(sandbox)
         _crowded(session)
-        assert box.run(["echo", "on"]).output == "on\n"
-        assert box.limit_exceeded() == "background" and box.processes() == ()
+        assert sandbox.run(["echo", "on"]).output == "on\n"
+        assert sandbox.limit_exceeded() == "background" and sandbox.processes() == ()
         assert mine.wait(0) is None and session.run("echo on", 5).output == "on\n"
 
 
@@ -65,18 +65,18 @@ _WRAPPER = b'#!/bin/sh\nexec %s "$@"\n'
 _IN_BASH = "printf garbage > /root/program; exit"
 _IN_PYTHON = "import os\nopen('/root/program', 'w').write('garbage')\nos.kill(-1, 9)\nos._exit(3)"
 _OPENS: list[tuple[bytes, Callable[[Sandbox], Session], str]] = [
-    (b"/bin/bash", lambda box: BashSession(box, shell="/root/program"), _IN_BASH),
-    (b"/bin/bash", lambda box: FreshShellSession(box, shell="/root/program"), _IN_BASH),
-    (b"python3", lambda box: PythonSession(box, program="/root/program"), _IN_PYTHON),
+    (b"/bin/bash", lambda sandbox: BashSession(sandbox, shell="/root/program"), _IN_BASH),
+    (b"/bin/bash", lambda sandbox: FreshShellSession(sandbox, shell="/root/program"), _IN_BASH),
+    (b"python3", lambda sandbox: PythonSession(sandbox, program="/root/program"), _IN_PYTHON),
 ]
 
 
 @pytest.mark.parametrize(("real", "opens", "breaks"), _OPENS)
-def test_a_program_that_an_agent_broke_is_told(
-    box: Sandbox, real: bytes, opens: Callable[[Sandbox], Session], breaks: str
+def test_a_program_broken_by_the_agent_is_an_observation(
+    sandbox: Sandbox, real: bytes, opens: Callable[[Sandbox], Session], breaks: str
 ) -> None:
-    box.write_file("/root/program", _WRAPPER % real, 0o755)
-    session = opens(box)
+    sandbox.write_file("/root/program", _WRAPPER % real, 0o755)
+    session = opens(sandbox)
     session.run(breaks, 5)
     result = session.run("pass", 5)
     assert result.exit_code == 127 and not result.timed_out
@@ -84,19 +84,19 @@ def test_a_program_that_an_agent_broke_is_told(
 
 
 @pytest.mark.parametrize(("real", "opens", "breaks"), _OPENS)
-def test_what_is_ours_is_raised(
-    box: Sandbox,
+def test_a_failure_of_the_machine_is_raised(
+    sandbox: Sandbox,
     real: bytes,
     opens: Callable[[Sandbox], Session],
     breaks: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    box.write_file("/root/program", _WRAPPER % real, 0o755)
-    session = opens(box)
+    sandbox.write_file("/root/program", _WRAPPER % real, 0o755)
+    session = opens(sandbox)
 
     def spawn(*_: object, **__: object) -> Process:
         raise OSError(errno.EMFILE, "Too many open files")
 
-    monkeypatch.setattr(box, "spawn", spawn)
+    monkeypatch.setattr(sandbox, "spawn", spawn)
     with pytest.raises(OSError, match="Too many open files"):
         session.run(breaks, 5)

@@ -1,4 +1,4 @@
-"""The Bash rewards: the authors' arithmetic, and the same three parts with the faults mended."""
+"""The Bash rewards: the authors' arithmetic, and the same three parts without its faults."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_the_original_arithmetic(name: str) -> None:
                                       "modified is not compared"))  # fmt: skip
 
 
-def test_what_is_missed_is_told() -> None:
+def test_the_details_list_missed_changes() -> None:
     details = original(TASK, state("", A), state("", B)).details
     assert (details["missed"], details["extra"]) == ([B], [A])
 
@@ -161,7 +161,7 @@ def test_success_is_equality(agent: State, gold: State) -> None:
         (left(f=FILE, l=LINK), left(f=FILE, l=replace(LINK, target="y")), 0.33, 0.165, ["/l"]),
     ],
 )
-def test_what_of_a_file_is_seen(
+def test_compared_properties_of_a_file(
     agent: State, gold: State, changes: float, content: float, wrong: list[str]
 ) -> None:
     score = standard(TASK, agent, gold)
@@ -193,7 +193,7 @@ def test_similarity_of_outputs(a: str, b: str, holds: Callable[[float], bool]) -
     assert output_similarity(a, b) == output_similarity(b, a)
 
 
-def test_an_answer_stands_for_the_output() -> None:
+def test_an_answer_replaces_the_output() -> None:
     agent = replace(left("noise"), answer="42")
     assert standard(TASK, agent, left("42\n")).value == 1.0
     assert standard(TASK, replace(agent, answer="41"), left("42\n")).value < SUCCESS_THRESHOLD

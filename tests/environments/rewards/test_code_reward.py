@@ -1,4 +1,4 @@
-"""When what code printed or returned is what was expected."""
+"""When printed output or a returned value counts as the expected one."""
 
 from __future__ import annotations
 

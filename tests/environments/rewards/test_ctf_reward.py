@@ -1,4 +1,4 @@
-"""The flag, and what counts as having handed it in."""
+"""The flag, and which answers count as submitting it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _score(judge: object, answer: str | None, flag: str | None = FLAG) -> float:
 @pytest.mark.parametrize(
     "answer", [FLAG, f"  {FLAG}\n", f"'{FLAG}'", f'"{FLAG}"', f"`{FLAG}`", f" '{FLAG}' "]
 )
-def test_the_flag_to_the_letter_whatever_stands_around_it(answer: str) -> None:
+def test_white_space_and_quotes_around_the_flag_do_not_count(answer: str) -> None:
     assert _score(reward.standard, answer) == 1.0
 
 

@@ -1,4 +1,4 @@
-"""Our τ against SciPy's: on random lists, and on what the recorded episodes have shown."""
+"""Our τ against SciPy's: on random lists, and on results of recorded episodes."""
 
 from __future__ import annotations
 

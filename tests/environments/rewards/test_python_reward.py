@@ -1,4 +1,4 @@
-"""The Python rewards on states of the test's own."""
+"""The Python rewards on constructed states."""
 
 from __future__ import annotations
 

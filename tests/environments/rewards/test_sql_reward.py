@@ -1,4 +1,4 @@
-"""The SQL reward, as the authors compute it and as it was meant."""
+"""The SQL reward, as the authors compute it and as the paper meant it."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_order_counts_where_the_gold_asks_for_it() -> None:
     assert half.value == pytest.approx(2 / 3)
 
 
-def test_what_the_gold_leaves_side_by_side_may_stand_in_any_order() -> None:
+def test_rows_of_equal_rank_may_be_in_any_order() -> None:
     gold = _state("a", "b", "c", ranks=(0, 0, 1))
     assert standard(TASK, _state("b", "a", "c"), gold).value == 1.0
     assert standard(TASK, _state("b", "c", "a"), gold).parts["tau"] == 0.0
@@ -141,7 +141,7 @@ def test_rows_that_are_there_twice() -> None:
     assert standard(TASK, _state("a", "a", "b"), gold).value < 1.0
 
 
-def test_the_very_same_rows_score_as_equal_ones_do() -> None:
+def test_identical_rows_score_as_equal_rows() -> None:
     """They are recognised without being compared."""
     dice = random.Random(7)
     for _ in range(300):
@@ -150,8 +150,8 @@ def test_the_very_same_rows_score_as_equal_ones_do() -> None:
             for _ in range(dice.randrange(6))
         )
         copy = (*rows,)
-        places = [dice.randrange(4) for _ in rows]
-        for ranks in (None, tuple(sorted(places)), tuple(places)):
+        numbers = [dice.randrange(4) for _ in rows]
+        for ranks in (None, tuple(sorted(numbers)), tuple(numbers)):
             gold = State(rows=rows, ranks=ranks)
             same, equal = (standard(TASK, State(rows=r), gold) for r in (rows, copy))
             assert same == equal

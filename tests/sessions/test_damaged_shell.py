@@ -19,8 +19,8 @@ _HANG = (
 
 @pytest.fixture
 def shell() -> Iterator[BashSession]:
-    with open_box() as box:
-        yield BashSession(box)
+    with open_box() as sandbox:
+        yield BashSession(sandbox)
 
 
 @pytest.mark.parametrize("code", ["set -r", "ulimit -n 5", "enable -n .", "x=ulim; ${x}it -n 5"])

@@ -1,4 +1,4 @@
-"""The comparison of APPS: what it forgives and what it does not."""
+"""The comparison of APPS: which differences it ignores."""
 
 from __future__ import annotations
 

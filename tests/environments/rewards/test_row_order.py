@@ -1,4 +1,4 @@
-"""The order that a gold asks for, against SQLite, which orders as it says."""
+"""The order that a gold asks for, compared with the order that SQLite gives."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_ranks(run: RunStatement, gold: str, ranks: tuple[int, ...] | None) -> N
     assert rank_rows(gold, rows, run) == ranks
 
 
-def test_names_that_differ_in_case_alone_are_side_by_side(run: RunStatement) -> None:
+def test_texts_that_differ_in_case_only_have_equal_rank(run: RunStatement) -> None:
     gold = "SELECT name FROM t ORDER BY name COLLATE NOCASE"
     rows = run(gold)
     assert rows is not None and [r[0].lower() for r in rows[:2]] == ["ann", "ann"]
@@ -83,13 +83,13 @@ def test_names_that_differ_in_case_alone_are_side_by_side(run: RunStatement) -> 
     "gold",
     ["SELECT DISTINCT name FROM t ORDER BY age", "SELECT age a FROM t ORDER BY a + 0"],
 )
-def test_an_order_that_cannot_be_told_is_taken_as_it_came(run: RunStatement, gold: str) -> None:
+def test_rows_of_an_unknown_order_rank_as_they_came(run: RunStatement, gold: str) -> None:
     rows = run(gold)
     assert rows is not None
     assert rank_rows(gold, rows, run) == (0, 1, 2, 3)
 
 
-def test_a_statement_that_fails_or_gives_other_rows_tells_nothing() -> None:
+def test_a_statement_that_fails_or_returns_other_rows_gives_no_ranks() -> None:
     rows: Rows = (("a",), ("b",), ("c",))
     gold = "SELECT name FROM t ORDER BY age"
     assert rank_rows(gold, rows, lambda _: None) == (0, 1, 2)
