@@ -52,7 +52,7 @@ def test_openenvs_own_client_plays_episodes(served: tuple[str, str]) -> None:
         assert task.id not in shown and "drawn_from" not in shown and "tags" not in shown
         with intercode.make(environment) as env:
             env.reset(seed=drawn if drawn is not None else 1, options={"task": task.id})
-            solution, answers = env.task.solution or "", env.answers
+            solution, answers = env.task.solution or "", env.expects_answer
         ran = client.step({"code": solution})
         answer = f" {ran.observation['text'].strip()}" if answers else ""
         done = client.step({"code": f"submit{answer}"})

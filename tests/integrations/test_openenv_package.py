@@ -88,7 +88,7 @@ def test_openenvs_validator_and_graders_are_content(package: _Package) -> None:
 def test_its_client_plays_on_its_server(package: _Package) -> None:
     with intercode.make(package.environment) as env:
         env.reset(seed=3, options={"task": 2})
-        solution, answers = env.task.solution or "", env.answers
+        solution, answers = env.task.solution or "", env.expects_answer
     with GenericEnvClient(base_url=package.url).sync() as client:
         begun = client.reset(seed=3, task=2)
         assert begun.observation["info"]["max_turns"] == 5
@@ -110,7 +110,7 @@ def test_the_package_can_be_imported(tmp_path: Path) -> None:
 def test_what_cannot_be_packed_is_told(tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     rows.write_text("{}")
-    with pytest.raises(UsageError, match="lies on this machine"):
+    with pytest.raises(UsageError, match="is on this machine"):
         write_package(tmp_path / "new", "bash", str(rows), {})
     with pytest.raises(UsageError, match="not empty"):
         write_package(tmp_path, "bash", "starter", {})

@@ -143,7 +143,7 @@ def test_a_box_that_fails_is_no_reward_and_the_next_episode_has_another() -> Non
     facade._env.abort()
     with pytest.raises(InfrastructureError):
         facade.python("print(1)")
-    with pytest.raises(EnvironmentStateError, match="its box failed"):
+    with pytest.raises(EnvironmentStateError, match="its sandbox failed"):
         facade.python("print(1)")
     assert facade.get_reward() is None
     facade.reset(task=0)

@@ -1,4 +1,4 @@
-"""The thread that looks after what is forgotten."""
+"""The thread that ends idle objects."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from support.boxes import eventually
 
 class Watched:
     def __init__(self) -> None:
-        self.looks = 0
+        self.checks = 0
 
-    def _reap(self) -> None:
-        self.looks += 1
+    def _end_if_idle(self) -> None:
+        self.checks += 1
 
 
 def threads() -> set[threading.Thread]:
@@ -24,16 +24,16 @@ def threads() -> set[threading.Thread]:
 
 
 @pytest.mark.slow
-def test_it_looks_as_often_as_the_most_hasty_needs_and_ends_with_the_last() -> None:
+def test_the_shortest_time_out_sets_the_interval_and_the_thread_ends_with_the_last_object() -> None:
     others, reaper, watched = threads(), IdleReaper(), [Watched(), Watched()]
     reaper.watch(watched[0], 3600.0)
-    eventually(lambda: watched[0].looks == 1, "a first look")
+    eventually(lambda: watched[0].checks == 1, "a first check")
     reaper.watch(watched[1], 0.02)
-    eventually(lambda: min(one.looks for one in watched) > 2, "many looks")
+    eventually(lambda: min(one.checks for one in watched) > 2, "many checks")
     assert len(threads() - others) == 1
     watched.clear()
     gc.collect()
     eventually(lambda: not threads() - others, "the thread has ended")
     again = Watched()
     reaper.watch(again, 0.02)
-    eventually(lambda: again.looks > 1, "it begins again")
+    eventually(lambda: again.checks > 1, "it begins again")

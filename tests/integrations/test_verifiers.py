@@ -54,7 +54,7 @@ def _solutions(environment: str) -> dict[str, tuple[str, bool]]:
     with intercode.make(environment) as env:
         for task in TASKS:
             query, _ = env.reset(seed=SEED, options={"task": task})
-            found[query] = (env.task.solution or "", env.answers)
+            found[query] = (env.task.solution or "", env.expects_answer)
     return found
 
 

@@ -1,1 +1,1 @@
-"""Adapters for frameworks that evaluate and train; each is imported only where it is used."""
+"""Adapters for evaluation and training frameworks. Each is imported only where it is used."""

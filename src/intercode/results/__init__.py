@@ -1,0 +1,1 @@
+"""Results of recorded episodes: statistics, reports, comparisons, exports and the viewer."""

@@ -1,4 +1,4 @@
-"""A run in Python: what it was obtained with, its episodes, and both as pandas tables."""
+"""A run in Python: its metadata, its episodes, and both as pandas tables."""
 
 from __future__ import annotations
 
@@ -16,37 +16,40 @@ from intercode.results.statistics.metrics import drop_retried_failures, is_faile
 from intercode.results.statistics.samples import turn_count
 
 _REPEATED_METADATA = ("environment", "dataset", "agent", "model", "profile")
-"""Facts that every row repeats, so that the tables of several runs can be joined."""
+"""Metadata that every row repeats, so that the tables of several runs can be joined."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """A run directory, a ``.jsonl`` of trajectories, or a log in the authors' schema; read when it
-    is first asked for."""
+    """A run directory, a ``.jsonl`` file of trajectories, or a log in the authors' format. It is
+    read at the first access."""
 
     path: Path
 
     @cached_property
     def metadata(self) -> Mapping[str, Any]:
-        """What the results were obtained with: run.json, else what the first episode says."""
+        """What the results depend on: the content of run.json, else the first episode's."""
         if (self.path / trajectories.RUN_FILE).is_file():
             return trajectories.read_run_metadata(self.path)
         return self.episodes[0].run if self.episodes else {}
 
     @cached_property
     def episodes(self) -> tuple[Trajectory, ...]:
-        """One for each task and epoch, in the order in which they ended: where another try has
-        succeeded, those that ended in an error are left out. Branches stand beside them."""
+        """One episode for each task and epoch, in the order in which they ended, and branches. An
+        episode that ended in an error is left out if a later attempt succeeded."""
         return tuple(drop_retried_failures(logs.load_log(self.path)))
 
     def episode_rows(self) -> list[dict[str, Any]]:
-        """One row an episode. Unknown values are None; ``success`` and ``reward`` are None for an
-        episode that ended in an error, as it has no result. ``seconds`` are of the whole episode,
-        ``model_seconds`` those spent waiting for the model; ``cost`` is in US dollars."""
+        """Return one row per episode.
+
+        Unknown values are None. ``success`` and ``reward`` are None for an episode that ended in an
+        error, as it has no result. ``seconds`` is the time of the whole episode, ``model_seconds``
+        the time spent waiting for the model; ``cost`` is in US dollars.
+        """
         return [_episode_row(t) for t in self.episodes]
 
     def step_rows(self) -> list[dict[str, Any]]:
-        """One row a turn, turns counted from 1."""
+        """Return one row per turn, with turns counted from 1."""
         return [
             {**_episode_key(t), **_step_row(step), "turn": n}
             for t in self.episodes
@@ -54,26 +57,26 @@ class Run:
         ]
 
     def to_pandas(self) -> Any:
-        """``episode_rows`` as a DataFrame. Raises ConfigError where pandas is not installed."""
+        """Return ``episode_rows`` as a DataFrame. Raises ConfigError if pandas is not installed."""
         return _to_frame(self.episode_rows())
 
     def steps_to_pandas(self) -> Any:
-        """``step_rows`` as a DataFrame. Raises ConfigError where pandas is not installed."""
+        """Return ``step_rows`` as a DataFrame. Raises ConfigError if pandas is not installed."""
         return _to_frame(self.step_rows())
 
 
 def load_run(path: str | Path) -> Run:
-    """The run in a directory, which is read when something of it is asked for.
+    """Return the run in a directory. It is read at the first access.
 
-    Raises UsageError where there is none, naming the runs below it.
+    Raises UsageError if there is none, naming the runs below the directory.
     """
     path = Path(path).expanduser()
-    found = logs.find_logs([path])
-    if [p.resolve() for p in found] != [path.resolve()]:
-        if len(found) == 1:
-            return Run(found[0])
-        some = ", ".join(str(p) for p in found[:5])
-        raise UsageError(f"{path} holds {len(found)} runs and logs, load one of them: {some}")
+    logs_found = logs.find_logs([path])
+    if [p.resolve() for p in logs_found] != [path.resolve()]:
+        if len(logs_found) == 1:
+            return Run(logs_found[0])
+        names = ", ".join(str(p) for p in logs_found[:5])
+        raise UsageError(f"{path} holds {len(logs_found)} runs and logs, load one of them: {names}")
     return Run(path)
 
 
@@ -82,12 +85,12 @@ def _episode_key(episode: Trajectory) -> dict[str, Any]:
 
 
 def _episode_row(t: Trajectory) -> dict[str, Any]:
-    played = not is_failed(t)
+    completed = not is_failed(t)
     usage = asdict(t.usage)
     usage["model_seconds"] = usage.pop("seconds")
     return {
         **_episode_key(t), "index": t.index, "group": t.group, "hardness": t.hardness,
-        "success": t.success if played else None, "reward": t.reward if played else None,
+        "success": t.success if completed else None, "reward": t.reward if completed else None,
         "turns": int(turn_count(t)), "end": t.end, "error": t.error,
         "invalid": sum(step.valid is False for step in t.steps),
         "refused": sum(step.refused for step in t.steps),
@@ -100,8 +103,8 @@ def _episode_row(t: Trajectory) -> dict[str, Any]:
 def _step_row(step: Step) -> dict[str, Any]:
     usage = asdict(step.usage)
     usage["model_seconds"] = usage.pop("seconds")
-    left_out = ("messages", "usage", "parts", "hashes", "context", "changes", "diffs")
-    fields = {k: v for k, v in asdict(step).items() if k not in left_out}
+    omitted = ("messages", "usage", "parts", "hashes", "context", "changes", "diffs")
+    fields = {k: v for k, v in asdict(step).items() if k not in omitted}
     parts = {f"part_{name}": value for name, value in step.parts.items()}
     return {**fields, "changes": len(step.changes), **usage, **parts}
 

@@ -1,4 +1,4 @@
-"""A table, and how it is written: text, Markdown, LaTeX, CSV, JSON."""
+"""Tables, and their rendering as text, Markdown, LaTeX, CSV and JSON."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ _ESCAPES = {
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
 }  # fmt: skip
 _MIN_GROUPED_COLUMNS = 3
-"""So many neighbouring columns whose names share their first word get a heading of their own."""
+"""As many neighbouring columns whose names share their first word get a common heading."""
 
 
 def render_latex(tables: Sequence[Table]) -> str:
-    """Every table as a float with caption, label and notes. Needs ``booktabs`` in the preamble."""
+    """Render every table as a float with caption, label and notes. Needs ``booktabs`` in the
+    preamble."""
     head = "% In the preamble: \\usepackage[T1]{fontenc} \\usepackage{booktabs}\n"
     return head + "\n".join(map(_render_table, tables))
 
 
 def escape_latex(text: str) -> str:
-    """A text as LaTeX prints it: every character that LaTeX gives a meaning is taken literally."""
+    """Escape every character that has a meaning in LaTeX."""
     return "".join(_ESCAPES.get(c, c) for c in " ".join(text.split()))
 
 
@@ -59,20 +60,20 @@ def _render_row(cells: Sequence[str]) -> str:
 
 
 def _render_heading(columns: Sequence[str]) -> Iterator[str]:
-    """The columns' names; above neighbours with one first word, that word once."""
+    """Yield the columns' names; neighbours that share a first word get it once, in a row above."""
     spans = [list(same) for _, same in groupby(columns, key=lambda c: c.split(" ")[0])]
     grouped = [len(s) >= _MIN_GROUPED_COLUMNS and all(" " in c for c in s) for s in spans]
     if any(grouped):
-        above, rules, at = [], "", 1
+        headings, rules, column_number = [], "", 1
         for span, is_group in zip(spans, grouped, strict=True):
             if is_group:
                 word = escape_latex(span[0].split(" ")[0])
-                above.append(f"\\multicolumn{{{len(span)}}}{{c}}{{{word}}}")
-                rules += f"\\cmidrule(lr){{{at}-{at + len(span) - 1}}}"
+                headings.append(f"\\multicolumn{{{len(span)}}}{{c}}{{{word}}}")
+                rules += f"\\cmidrule(lr){{{column_number}-{column_number + len(span) - 1}}}"
             else:
-                above += [""] * len(span)
-            at += len(span)
-        yield " & ".join(above) + r" \\"
+                headings += [""] * len(span)
+            column_number += len(span)
+        yield " & ".join(headings) + r" \\"
         yield rules
     names = [
         column.split(" ", 1)[1] if is_group else column
@@ -88,10 +89,10 @@ MISSING = "-"
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under named columns. A cell is None where the logs do not give it.
+    """Rows under named columns. A cell is None if the logs do not give it.
 
-    ``digits`` are the decimals of a column's floats (1 where it is not named). ``name`` is short
-    and stable, for programs; ``title`` and ``notes`` are for people.
+    ``digits`` are the decimals of a column's floats (1 by default). ``name`` is short and stable,
+    for programs; ``title`` and ``notes`` are for readers.
     """
 
     name: str
@@ -107,9 +108,9 @@ class Table:
                 raise UsageError(f"table {self.name!r}: {row!r} does not fit {self.columns!r}")
 
     def cell(self, column: str, **where: Cell) -> Cell:
-        """The cell of the first row whose columns have the values of ``where``.
+        """Return the cell of the first row whose columns have the values of ``where``.
 
-        Raises UsageError where there is no such column or row.
+        Raises UsageError if there is no such column or row.
         """
         for name in (column, *where):
             if name not in self.columns:
@@ -121,7 +122,7 @@ class Table:
         raise UsageError(f"table {self.name!r} has no row with {where}")
 
     def formatted_rows(self) -> list[list[str]]:
-        """The rows as people read them: rounded, ``-`` for what is missing."""
+        """Return the rows as text: rounded, ``-`` for missing cells."""
         digits = dict(self.digits)
         return [
             [
@@ -132,17 +133,17 @@ class Table:
         ]
 
     def numeric_columns(self) -> list[bool]:
-        """Which columns hold figures (they are set flush right)."""
+        """Return which columns hold only numbers; they are aligned to the right."""
         columns = [[row[i] for row in self.rows] for i in range(len(self.columns))]
         return [bool(c) and not any(isinstance(v, str) for v in c) for c in columns]
 
 
 def render(tables: Sequence[Table], style: str = "text") -> str:
-    """All tables as one text. ``style`` is ``text``, ``markdown``, ``latex``, ``csv`` or
+    """Render all tables as one text. ``style`` is ``text``, ``markdown``, ``latex``, ``csv`` or
     ``json``.
 
-    CSV holds one block a table (a line with its name, the header, the rows), blank lines between,
-    figures rounded as shown and empty fields for what is missing. JSON holds full figures and null.
+    CSV has one block per table (a line with its name, the header, the rows), separated by blank
+    lines, with rounded numbers and empty fields for missing cells. JSON has full numbers and null.
     Raises UnknownNameError for another style.
     """
     if style not in RENDERERS:

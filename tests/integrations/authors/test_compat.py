@@ -102,11 +102,11 @@ def test_rows_lose_their_empty_cells(rows: str, tmp_path: Path) -> None:
 
 def test_faults_say_what_to_do(rows: str, tmp_path: Path) -> None:
     for name in ("ports", "volumes", "command", "environment"):
-        with pytest.raises(UsageError, match="no container is started"):
+        with pytest.raises(UsageError, match="is an argument for Docker"):
             BashEnv("host", data_path=rows, **{name: {}})
     with pytest.raises(UnknownNameError, match="did you mean 'data_path'"):
         BashEnv("host", data_pth=rows)
-    with pytest.raises(UsageError, match="no image of the authors'"):
+    with pytest.raises(UsageError, match="neither an image of the authors"):
         BashEnv("my-image", data_path=rows)
     BashEnv("my-image", data_path=rows, image="host").close()
     with pytest.raises(UsageError, match="preprocess must be a function"):

@@ -98,7 +98,7 @@ def test_dockerfiles_name_what_an_image_is_made_of(tmp_path: Path) -> None:
 
 def test_what_has_no_verifier_is_told(tmp_path: Path) -> None:
     bash = Dataset("own", "bash", (Task("a", "q", "ls"),))
-    with pytest.raises(UsageError, match="1 tasks: what bash tasks are paid for"):
+    with pytest.raises(UsageError, match="1 tasks: scoring bash tasks"):
         write_tasks(bash, tmp_path)
     flags = Dataset("own", "ctf", (Task("a", "q", flag="f"),), image="dir:/x")
     with pytest.raises(UsageError, match=r"give a base .*--base"):

@@ -1,4 +1,4 @@
-"""An episode, and two beside each other, in a real browser."""
+"""An episode, and two side by side, in a real browser."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_turn_shows_what_was_thought_done_and_seen_and_its_worth(page: Any) ->
     text = turn(page, 1).inner_text()
     for said in ("First I look around.", "ls -l | head # look", "line 1\n", "line 100",
                  "1,200 + 85 tokens", "$0.0021", "reward 0.34", "output", "0.01", "changes", "0.33",
-                 "Not shown to the model: observation", "9000"):  # fmt: skip
+                 "Not sent to the model: observation", "9000"):  # fmt: skip
         assert said in text, said
     assert turn(page, 1).locator(".c-comment").inner_text() == "# look"
     assert turn(page, 1).locator(".c-option").inner_text() == "-l"
@@ -56,7 +56,7 @@ def test_long_output_is_folded(page: Any, watched: Watched) -> None:
 def test_changed_files_tell_what_this_turn_did(page: Any) -> None:
     assert "2 paths changed since the beginning, all in this turn" in turn(page, 3).inner_text()
     gone = turn(page, 4).locator(".changes .gone").inner_text()
-    assert gone.replace("\n", "") == "− as it was again:/srv/b"
+    assert gone.replace("\n", "") == "− restored:/srv/b"
     assert turn(page, 7).locator(".changes").count() == 0  # handing in: nobody looked
 
 
@@ -112,8 +112,8 @@ def test_forks_are_a_tree_with_links(page: Any) -> None:
     assert "2 episodes of one tree" in family.inner_text()
     family.get_by_role("link", name="branch after turn 3").click()
     page.wait_for_selector("h1:has-text('branch')")
-    assert "in common with the parent" in turn(page, 3).locator("header").inner_text()
-    assert "in common with the parent" not in turn(page, 4).locator("header").inner_text()
+    assert "shared with the parent" in turn(page, 3).locator("header").inner_text()
+    assert "shared with the parent" not in turn(page, 4).locator("header").inner_text()
 
 
 @pytest.mark.slow
@@ -123,14 +123,14 @@ def test_two_runs_task_by_task(watched: Watched, runs: Path, single: Callable[[P
     page.wait_for_selector(".tabs")
     tabs = page.locator(".tabs").inner_text().split("\n")
     # every third against every second of 1 to 11: 2, 4, 8, 10 gained, 3, 9 lost
-    assert tabs == ["all 12", "▲ gained 4", "▼ lost 2", "= alike 6", "? in one only 0"]
+    assert tabs == ["all 12", "▲ gained 4", "▼ lost 2", "= equal 6", "? in one only 0"]
     assert "Not the same conditions: image" in page.locator(".warning").inner_text()
     page.get_by_role("button", name="lost").click()
     page.wait_for_selector(".space .row:has-text('lost')")
     assert page.locator(".space .row").count() == 2
     watched.press("Enter")
-    page.wait_for_selector(".beside")
-    text = page.locator(".beside").inner_text()
+    page.wait_for_selector(".side-by-side")
+    text = page.locator(".side-by-side").inner_text()
     assert "Flipped: solved in A, not solved in B. Their actions are the same." in text
     assert page.locator(".line .turn").count() == 4
     watched.press("Escape")
@@ -138,14 +138,14 @@ def test_two_runs_task_by_task(watched: Watched, runs: Path, single: Callable[[P
 
 
 def test_two_episodes_turn_beside_turn(page: Any, watched: Watched) -> None:
-    page.goto(page.url.split("#")[0] + "#/beside/0/1/0/3")
-    page.wait_for_selector(".beside")
-    assert "They differ from the first turn." in page.locator(".beside").inner_text()
+    page.goto(page.url.split("#")[0] + "#/side-by-side/0/1/0/3")
+    page.wait_for_selector(".side-by-side")
+    assert "They differ from the first turn." in page.locator(".side-by-side").inner_text()
     tops = page.eval_on_selector_all(
         ".line:not(.heads)", "all => all.map(l => [...l.children].map(c => c.offsetTop))"
     )
     assert len(tops) == 7 and all(a == b for a, b in tops)
-    assert page.locator(".line.parting").count() == 1
+    assert page.locator(".line.difference").count() == 1
     watched.press("x")
     page.wait_for_selector(".line.heads .head.missed + .head.solved")
 
@@ -155,7 +155,7 @@ def test_an_address_that_leads_nowhere_says_so(
     watched: Watched, runs: Path, single: Callable[[Path], str]
 ) -> None:
     url = single(runs)
-    for place in ("#/episode/0/99", "#/episode/9/0", "#/compare/0/9", "#/beside/0/0/0/99"):
+    for place in ("#/episode/0/99", "#/episode/9/0", "#/compare/0/9", "#/side-by-side/0/0/0/99"):
         page = watched.open(url, place)
         page.wait_for_selector("p.empty:has-text('There is no such')")
         page.goto("about:blank")

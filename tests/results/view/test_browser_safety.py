@@ -17,7 +17,7 @@ pytestmark = pytest.mark.browser
 
 PLACES = (
     "#/runs", "#/list", "#/list?run=0", "#/list?sort=task&result=failed", "#/episode/0/0",
-    "#/episode/1/1?run=1", "#/compare/0/1", "#/beside/0/0/1/0",
+    "#/episode/1/1?run=1", "#/compare/0/1", "#/side-by-side/0/0/1/0",
 )  # fmt: skip
 
 
@@ -60,7 +60,7 @@ def test_hostile_addresses_do_nothing(
     for place in (
         "#/list?q=<img src=x onerror=window.taken=1>", "#/<script>window.taken=1</script>",
         "#/episode/__proto__/0", "#/list?run=__proto__&sort=constructor", "#/list?group=%00%FF",
-        "#/list?sort=__proto__", "#/compare/0/0?only=<b>&sort=<b>", "#/beside/0/0/0",
+        "#/list?sort=__proto__", "#/compare/0/0?only=<b>&sort=<b>", "#/side-by-side/0/0/0",
     ):  # fmt: skip
         page = watched.open(url, place)
         assert page.evaluate("window.taken === undefined")
@@ -99,7 +99,7 @@ def test_pages_are_not_blank_in_light_and_in_dark(
     url = single(runs)
     for name, place in (
         ("runs", "#/runs"), ("list", "#/list"), ("episode", "#/episode/0/1"),
-        ("compare", "#/compare/0/1"), ("beside", "#/beside/0/1/1/1"),
+        ("compare", "#/compare/0/1"), ("side-by-side", "#/side-by-side/0/1/1/1"),
     ):  # fmt: skip
         page = watched.open(url, place)
         shot = page.screenshot(path=tmp_path / f"{scheme}-{name}.png")

@@ -24,7 +24,7 @@ def test_a_row_says_what_the_lists_and_filters_need(tmp_path: Path) -> None:
     found = {r["id"]: r for r in rows(Library([write_run(tmp_path / "a")]))}
     rich = found["r0"]
     assert rich["success"] and rich["reward"] == 1.0 and rich["turns"] == 7
-    assert (rich["refused"], rich["person"], rich["timed_out"], rich["cut"]) == (1, 1, 1, 1)
+    assert (rich["refused"], rich["human"], rich["timed_out"], rich["cut"]) == (1, 1, 1, 1)
     assert rich["invalid"] == 3  # refused, timed out, without code
     assert (rich["agent"], rich["model"], rich["attempts"]) == ("react", "m-1", 2)
     assert rich["tags"] == ["read"] and not rich["replaced"]
@@ -61,7 +61,7 @@ def test_an_episode_comes_in_full_and_once(tmp_path: Path) -> None:
     assert episode["id"] == "r0" and len(episode["steps"]) == 7
     assert episode["steps"][0]["messages"][2]["tool_calls"][0]["function"]["name"] == "bash"
     assert episode["run"] == {"attempts": 2}  # the rest is the run's
-    assert library.index()["runs"][1]["facts"]["model"] == "m-2"
+    assert library.index()["runs"][1]["metadata"]["model"] == "m-2"
     for run, at in ((2, 0), (-1, 0), (0, 99), (0, -1)):
         with pytest.raises(UsageError, match="no "):
             library.episode(run, at)
@@ -116,7 +116,7 @@ def test_a_broken_run_json_is_a_problem(tmp_path: Path) -> None:
     library = Library([tmp_path / "a"])
     library.refresh()
     run = library.index()["runs"][0]
-    assert len(run["rows"]) == 15 and run["facts"]["agent"] == "react"
+    assert len(run["rows"]) == 15 and run["metadata"]["agent"] == "react"
     assert len(run["problems"]) == 1 and "run.json: broken JSON" in run["problems"][0]
 
 
@@ -133,7 +133,7 @@ def test_published_logs_can_be_looked_at(recorded_dir: Path) -> None:
     library = Library([path])
     run = library.index()["runs"][0]
     episodes = logs.load_log(path)
-    assert run["facts"]["agent"] == "react" and len(run["rows"]) == len(episodes)
+    assert run["metadata"]["agent"] == "react" and len(run["rows"]) == len(episodes)
     assert run["summary"]["success"] == pytest.approx(success_rate(episodes))
     detail = library.episode(0, 3)
     assert [s["action"] for s in detail["steps"]] == [s.action for s in episodes[3].steps]

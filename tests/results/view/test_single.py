@@ -36,18 +36,18 @@ def test_the_file_holds_everything_and_refers_to_nothing(tmp_path: Path) -> None
     html = (tmp_path / "out.html").read_text("utf-8")
     assert size == len(html.encode())
     held = unpacked(html)
-    places = held["index"]["places"]
+    chunk_of = held["index"]["chunk_of"]
     for run, at, episode in library.episodes():
-        assert held[f"piece-{places[run][str(at)]}"][f"{run}/{at}"] == episode
+        assert held[f"chunk-{chunk_of[run][str(at)]}"][f"{run}/{at}"] == episode
     assert not re.search(r"""(src|href)\s*=\s*["']?(https?:|//)|@import|url\(""", html)
     assert [p.name for p in tmp_path.iterdir() if p.is_file()] == ["out.html"]
 
 
-def test_large_runs_are_cut_into_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_runs_are_split_into_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("intercode.results.view.static_page.CHUNK_CHARACTERS", 4000)
     write_page(Library([write_run(tmp_path / "a")]), tmp_path / "out.html")
     held = unpacked((tmp_path / "out.html").read_text("utf-8"))
-    assert held["index"]["pieces"] == len(held) - 1 > 2
+    assert held["index"]["chunks"] == len(held) - 1 > 2
 
 
 def test_the_policy_lets_the_pages_own_script_and_style_run_and_no_other(tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
-"""The environments of the InterCode authors' package, by their names and with their manners.
+"""The environments of the InterCode authors' package, with their names and interface.
 
-``from intercode.integrations.authors import BashEnv`` takes the place of ``from intercode.environments import BashEnv``:
-the same arguments (``image_name``, ``data_path``, ``preprocess``, ``traj_dir``, ``verbose``), a
-``reset(index)`` and a ``step(action)`` that returns ``(observation, reward, done, info)``, on top
-of this package's environments and boxes. Scoring and execution are their code's
-(``profile="original"``) unless asked otherwise. docs/from-the-authors-package.md says what differs.
+``from intercode.integrations.authors import BashEnv`` replaces the authors' ``from intercode.envs
+import BashEnv``: the same arguments (``image_name``, ``data_path``, ``preprocess``, ``traj_dir``,
+``verbose``), a ``reset(index)`` and a ``step(action)`` that returns ``(observation, reward, done,
+info)``, on top of this package's environments and sandboxes. Scoring and execution follow the
+authors' code (``profile="original"``) by default. docs/from-the-authors-package.md lists the
+differences.
 """
 
 from __future__ import annotations

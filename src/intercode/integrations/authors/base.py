@@ -1,4 +1,5 @@
-"""What the authors' environments have in common: their constructor, ``reset`` and ``step``."""
+"""What the authors' environments have in common: their constructor, ``reset``, ``step`` and log
+files."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ from intercode.integrations.authors.data import (
 
 
 def save_submission(env: IntercodeEnv, folder: str) -> Path:
-    """Write actions, observations and the reward to ``folder/logs_NAME/log_TIME.json``; several
-    submissions within one moment get a number more."""
+    """Write actions, observations and the reward to ``folder/logs_NAME/log_TIME.json``. A number is
+    appended if the file exists."""
     row: dict[str, Any] = {"environment": env.name}
     if not env.tool_mode:
         row |= {"query_idx": env.query_idx, "query": env.query, "gold": env.gold}
@@ -38,12 +39,12 @@ def save_submission(env: IntercodeEnv, folder: str) -> Path:
         {"action": a, "observation": _observation_text(o)} for a, o in env.trajectory
     ]
     row["info"] = env.info
-    place = Path(folder) / f"logs_{env.name}"
-    place.mkdir(parents=True, exist_ok=True)
+    directory = Path(folder) / f"logs_{env.name}"
+    directory.mkdir(parents=True, exist_ok=True)
     stamp, number = datetime.now().strftime("%Y%m%d%H%M%S"), 0
     text = json.dumps(row, indent=2, default=str)
     while True:
-        path = place / f"log_{stamp}{f'_{number}' if number else ''}.json"
+        path = directory / f"log_{stamp}{f'_{number}' if number else ''}.json"
         try:
             with path.open("x", encoding="utf-8") as file:
                 file.write(text)
@@ -63,7 +64,7 @@ ACTION_EXEC, REWARD = "action_executed", "reward"
 """Keys of ``info``, as in the authors' package."""
 
 _DOCKER_ARGUMENTS = ("command", "environment", "ports", "volumes")
-"""Arguments that theirs hands to Docker when it starts its one container."""
+"""Arguments that the authors' code passes to Docker when it starts its container."""
 _ENV_SETTINGS = (
     "image",
     "sandbox",
@@ -79,10 +80,11 @@ logger = logging.getLogger("intercode.integrations.authors")
 
 
 class ScorableEnv(InterCodeEnv):
-    """An environment that is scored after any turn, with or without an answer, and goes on."""
+    """An environment that can be scored after any turn, with or without an answer, and
+    continues."""
 
     def score_with_answer(self, answer: str | None) -> Score:
-        """The score of the state as it is, had ``answer`` been handed in."""
+        """Return the score of the present state as if ``answer`` had been submitted."""
         self._answer = answer
         try:
             return self.score()
@@ -91,12 +93,12 @@ class ScorableEnv(InterCodeEnv):
 
     @property
     def last_result(self) -> ExecResult | None:
-        """What the last action did."""
+        """The result of the last action."""
         return self._last_result
 
 
 class RecordingReward:
-    """A reward function that remembers what it was asked about."""
+    """A reward function that records the states that it was called with."""
 
     def __init__(self, name: str) -> None:
         self.__qualname__ = name
@@ -109,15 +111,15 @@ class RecordingReward:
 
 
 class IntercodeEnv(ABC):
-    """An environment of the authors' package on top of one of ours, which is ``env``.
+    """An environment of the authors' package, on top of one of ours, which is ``env``.
 
     ``image_name``: their image's name, or one of our image specifications. ``data_path``: a .json,
     .csv or .tsv file of rows with ``query`` and ``gold``; without one nothing is scored.
     ``preprocess``: a function from a row to commands that run when its episode begins.
-    ``traj_dir``: a directory in which each submission is written to a file. ``verbose``: log.
-    ``profile``, and of our settings ``image``, ``sandbox``, ``network``, ``timeout``, ``engine``,
-    ``dsn``, ``interpreter`` and ``recycle``, are what our environments take. Raises UsageError for
-    arguments that only a Docker container of theirs would have, and for unknown ones.
+    ``traj_dir``: a directory to which each submission is written. ``verbose``: log. ``profile`` and
+    our settings ``image``, ``sandbox``, ``network``, ``timeout``, ``engine``, ``dsn``,
+    ``interpreter`` and ``recycle`` are passed to our environment. Raises UsageError for arguments
+    that only a Docker container could have, and for unknown ones.
     """
 
     name: ClassVar[str]
@@ -157,13 +159,14 @@ class IntercodeEnv(ABC):
     def _make_env(
         self, dataset: Dataset, settings: dict[str, Any], profile: Profile
     ) -> ScorableEnv:
-        """Our environment that does the work."""
+        """Return our environment that does the work."""
         if "image" not in settings:
             settings["image"] = self._resolve_image(dataset)
         return self.env_class(dataset, profile=profile, reward=self.recorder, **settings)
 
     def _resolve_image(self, dataset: Dataset) -> str:
-        """Our image for their image's name; where that says nothing, the dataset's."""
+        """Return our image for the authors' image name; for an unknown name, the dataset's
+        image."""
         if self.image_name in self.images:
             return self.images[self.image_name]
         if self.image_name == "host" or ":" in self.image_name:
@@ -171,13 +174,14 @@ class IntercodeEnv(ABC):
         if dataset.comparable:  # a published dataset, and a name of the caller's own
             return dataset.image
         raise UsageError(
-            f"{self.image_name!r} is no image of the authors' ({', '.join(self.images)}) and no "
-            "specification of ours: use those, or give image='docker-archive:FILE' or the like"
+            f"{self.image_name!r} is neither an image of the authors ({', '.join(self.images)}) "
+            "nor an image specification: use those, or give image='docker-archive:FILE'"
         )
 
-    # ---------------------------------------------------------- their interface
+    # ---------------------------------------------------------- the authors' interface
     def reset(self, index: int | None = None) -> tuple[Any, dict[str, Any]]:
-        """Begin the episode of a row, or of any. Returns what is observed, mostly the query."""
+        """Begin the episode of a row, or of a random one. Returns the observation, usually the
+        query, and ``info``."""
         self.info, self.trajectory, self.observation = {}, [], None
         if not self.tool_mode:
             count = len(self.data_loader)
@@ -194,8 +198,8 @@ class IntercodeEnv(ABC):
         return self.observation, self.info
 
     def step(self, action: str) -> tuple[Any, float, bool, dict[str, Any]]:
-        """Execute an action. ``submit`` scores the state, which may go on being changed and scored;
-        ``skip`` gives up."""
+        """Execute an action. ``submit`` scores the state, which may still be changed and scored
+        again; ``skip`` gives up."""
         if action == "skip":
             return "skipped", 0, True, {}
         if action.startswith("submit"):
@@ -212,33 +216,33 @@ class IntercodeEnv(ABC):
 
     def exec_action(self, action: str) -> None:
         """Execute code: sets ``observation`` and ``info["action_executed"]``."""
-        shown, *_, info = self.env.step(action)
-        self.observation = self._convert_observation(shown, self.env.last_result)
+        output, *_, info = self.env.step(action)
+        self.observation = self._convert_observation(output, self.env.last_result)
         self.info[ACTION_EXEC] = self._execution_flag(bool(info["valid"]))
 
     def get_reward(self) -> tuple[float, dict[str, Any]]:
-        """The reward of the state as it is, and what it was made of."""
+        """Return the reward of the present state and its components."""
         score = self.env.score_with_answer(self._submitted_answer())
         self.reward, info = score.value, self._submission_info(score)
         self.info = info
         return score.value, info
 
     def reset_container(self) -> None:
-        """Begin with a fresh box."""
+        """Begin with a fresh sandbox."""
         self.env.reset(options={"task": self.query_idx})
 
     def save_trajectory(self) -> None:
-        """Write the episode so far below ``traj_dir``."""
+        """Write the episode so far to ``traj_dir``."""
         if self.traj_dir is None:
             raise EnvironmentStateError("no traj_dir was given: nowhere to save a trajectory")
         save_submission(self, self.traj_dir)
 
     def get_available_actions(self) -> list[str] | None:
-        """None: any code may be written."""
+        """Return None: any code may be written."""
         return None
 
     def close(self) -> None:
-        """End the episode and free its box."""
+        """End the episode and free its sandbox."""
         self.env.close()
 
     def __enter__(self) -> Self:
@@ -248,28 +252,28 @@ class IntercodeEnv(ABC):
         self.close()
 
     # ------------------------------------------------------ for the subclass
-    def _convert_observation(self, shown: str, result: ExecResult | None) -> Any:  # noqa: ARG002
-        """An observation in the type that theirs has."""
-        return shown
+    def _convert_observation(self, output: str, result: ExecResult | None) -> Any:  # noqa: ARG002
+        """Return an observation in the authors' type."""
+        return output
 
     def _execution_flag(self, valid: bool) -> bool:
-        """Their flag of an action."""
+        """Return the authors' ``action_executed`` of an action."""
         return valid
 
     def _submitted_answer(self) -> str | None:
-        """What the last ``submit`` hands in."""
+        """Return the answer of the last ``submit``."""
         return None
 
     @abstractmethod
     def _submission_info(self, score: Score) -> dict[str, Any]:
-        """``info`` of a submission."""
+        """Return ``info`` of a submission."""
 
 
 def _check_settings(settings: Mapping[str, Any]) -> None:
     for key in settings:
         if key in _DOCKER_ARGUMENTS:
             raise UsageError(
-                f"{key!r} was for Docker, and no container is started here: put files into an "
+                f"{key!r} is an argument for Docker, which is not used here: put files into an "
                 "image (docs/images.md), set variables in preprocess, and use network='host' for "
                 "the machine's own network"
             )

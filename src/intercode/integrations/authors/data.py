@@ -1,4 +1,4 @@
-"""The rows of a data file as the authors' loader gives them, and as tasks of ours."""
+"""The rows of a data file, as the authors' loader returns them and as our tasks."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _PUBLISHED_FILES = (
     (re.compile(r"python/apps/ic_apps\.json"), "apps"),
     (re.compile(r"ctf/ic_ctf\.json"), "ic-ctf"),
 )
-"""Where the authors' data files lie below their ``data`` directory, and what they are here."""
+"""Paths of the authors' data files below their ``data`` directory, and their dataset names here."""
 
 
 class IntercodeDataLoader:
-    """The rows of a .json, .csv or .tsv file, each with ``query`` and perhaps ``gold``.
+    """The rows of a .json, .csv or .tsv file, each with ``query`` and optionally ``gold``.
 
-    Raises DataError for a file that is absent or broken, UsageError for a pickle.
+    Raises DataError for a missing or invalid file, UsageError for a pickle.
     """
 
     def __init__(self, data_path: str) -> None:
@@ -51,7 +51,7 @@ class IntercodeDataLoader:
         ]
 
     def get(self, index: int | None = None) -> Record:
-        """The row at a position, or any row; without its empty cells."""
+        """Return the row at a position, or a random row; without its empty cells."""
         if index is None:
             index = int(np.random.randint(0, len(self.data)))
         if not 0 <= index < len(self.data):
@@ -63,19 +63,19 @@ class IntercodeDataLoader:
 
 
 def load_data_file(data_path: str, environment: str, loader: IntercodeDataLoader) -> Dataset:
-    """The tasks of a data file: of a published one with all that belongs to them, which is looked
-    for in the same tree; of another one its rows.
+    """Return the tasks of a data file. A published file is loaded with its databases, images and
+    other files, from the same directory tree; any other file as its rows.
 
-    Raises UsageError where that tree lacks something, or a file is another environment's.
+    Raises UsageError if the tree lacks a file, or if the file belongs to another environment.
     """
     path = Path(data_path).absolute()
     for pattern, name in _PUBLISHED_FILES:
-        found = re.search(f"(?:^|/){pattern.pattern}$", path.as_posix())
-        if found is None:
+        match = re.search(f"(?:^|/){pattern.pattern}$", path.as_posix())
+        if match is None:
             continue
-        root = Path(path.as_posix()[: found.start()] or "/")
+        root = Path(path.as_posix()[: match.start()] or "/")
         with use_data_root(root):
-            dataset = datasets.load(name.format(*found.groups()))
+            dataset = datasets.load(name.format(*match.groups()))
         if dataset.environment != environment:
             raise UsageError(f"{path} is played by the {dataset.environment} environment")
         if len(dataset) != len(loader):
@@ -86,18 +86,18 @@ def load_data_file(data_path: str, environment: str, loader: IntercodeDataLoader
 
 
 def interactive_dataset(environment: str) -> Dataset:
-    """What is played without data: one task that asks for nothing and has no gold."""
+    """Return the dataset for playing without data: one task without a query and gold."""
     return Dataset("interactive", environment, (Task("interactive/0", ""),), comparable=False)
 
 
 def without_setup(dataset: Dataset) -> Dataset:
-    """A dataset whose episodes begin as the authors' do: in ``/``, with nothing set up. What a
-    task needs beyond that is their ``preprocess``'s."""
+    """Return a dataset whose episodes begin as the authors' do: in ``/``, with nothing set up.
+    Further preparation is the task of their ``preprocess``."""
     return replace(dataset, tasks=tuple(replace(t, cwd="/", setup=None) for t in dataset.tasks))
 
 
 def check_preprocess(preprocess: Any) -> Preprocess | None:
-    """A function from a row to a list of commands. Raises UsageError for anything else."""
+    """Return a function from a row to a list of commands. Raises UsageError for anything else."""
     if preprocess is not None and not callable(preprocess):
         raise UsageError(f"preprocess must be a function record -> list of str, not {preprocess!r}")
     function: Preprocess | None = preprocess

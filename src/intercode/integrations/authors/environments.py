@@ -1,4 +1,4 @@
-"""The authors' ``BashEnv`` and ``CTFEnv``."""
+"""The authors' environments: Bash, CTF, SQL, Python, and SWE, which is not supported."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ class _ShellEnv(IntercodeEnv):
 
 
 class BashEnv(_ShellEnv):
-    """Bash. ``info`` of a submission has the parts of the reward, and how the changes differ."""
+    """Bash. ``info`` of a submission holds the parts of the reward and how the file changes
+    differ."""
 
     name: ClassVar[str] = "ic_bash"
     environment: ClassVar[str] = "bash"
@@ -84,8 +85,8 @@ class _ScorableSqlEnv(ScorableEnv, OurSqlEnv):
 
 
 class SqlEnv(IntercodeEnv):
-    """SQL. An observation is a list of rows in the types of their client, None for a statement
-    without a result, or the text of an error. ``engine="mysql"`` takes a real server."""
+    """SQL. An observation is a list of rows in the types of the authors' client, None for a
+    statement without a result, or the text of an error. ``engine="mysql"`` uses a real server."""
 
     name: ClassVar[str] = "ic_sql"
     environment: ClassVar[str] = "sql"
@@ -94,14 +95,14 @@ class SqlEnv(IntercodeEnv):
     def _make_env(
         self, dataset: Dataset, settings: dict[str, Any], profile: Profile
     ) -> ScorableEnv:
-        """``image_name`` means nothing here: there is no container."""
+        """Return our environment. ``image_name`` is ignored: there is no container."""
         if self.tool_mode:
-            raise UsageError("SqlEnv needs data_path: its rows say which database is asked")
+            raise UsageError("SqlEnv needs data_path: its rows name the database")
         return self.env_class(dataset, profile=profile, reward=self.recorder, **settings)
 
-    def _convert_observation(self, shown: str, result: ExecResult | None) -> Any:
+    def _convert_observation(self, output: str, result: ExecResult | None) -> Any:
         if result is None or not result.ok:
-            return shown
+            return output
         return None if result.rows is None else list(result.rows)
 
     def _submission_info(self, score: Score) -> dict[str, Any]:
@@ -120,9 +121,9 @@ class _ScorablePythonEnv(ScorableEnv, OurPythonEnv):
 
 class PythonEnv(IntercodeEnv):
     """Python. An observation is a dictionary with ``output`` and ``error``, or the text of an
-    error; ``submit NAME`` has the tests run on that function.
+    error. ``submit NAME`` runs the tests on that function.
 
-    ``is_agent``: whether actions come whole. If not, the lines of a function that an action begins
+    ``is_agent``: whether actions are complete. If not, the further lines of a function definition
     are read from standard input, up to an empty one.
     """
 
@@ -146,13 +147,13 @@ class PythonEnv(IntercodeEnv):
             self.env.score_and_load_gold()
         return reward, info
 
-    def _convert_observation(self, shown: str, result: ExecResult | None) -> Any:  # noqa: ARG002
-        return ast.literal_eval(shown) if shown.startswith("{'") else shown
+    def _convert_observation(self, output: str, result: ExecResult | None) -> Any:  # noqa: ARG002
+        return ast.literal_eval(output) if output.startswith("{'") else output
 
     def _execution_flag(self, valid: bool) -> bool:
-        """Theirs is true where the code failed."""
-        seen = self.observation
-        return bool(seen.get("error")) if isinstance(seen, dict) else valid
+        """Return the authors' flag, which is true if the code failed."""
+        observation = self.observation
+        return bool(observation.get("error")) if isinstance(observation, dict) else valid
 
     def _submitted_answer(self) -> str | None:
         return self.trajectory[-1][0].removeprefix("submit").strip() or None
@@ -165,7 +166,7 @@ class PythonEnv(IntercodeEnv):
 
 
 def _test_response(test: TestResult) -> dict[str, str]:
-    """What their service answers to a test."""
+    """Return what the authors' service responds to a test."""
     error = {"error": test.error}
     return error if test.output is None else {"output": test.output} | error
 
@@ -176,9 +177,9 @@ def _read_lines() -> Iterable[str]:
 
 
 class SWEEnv:
-    """Named so that scripts which import it go on working; it cannot be made.
+    """Exists so that scripts can import it; it cannot be instantiated.
 
-    The authors' own never judged anything: every submission was given the reward 0.
+    The authors' environment gave every submission the reward 0.
     """
 
     def __init__(self, *_: Any, **__: Any) -> NoReturn:

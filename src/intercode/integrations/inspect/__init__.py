@@ -1,7 +1,7 @@
-"""InterCode in Inspect: tasks ``intercode/bash|sql|python|ctf``, the sandbox ``intercode``, our
+"""InterCode in Inspect: the tasks ``intercode/bash|sql|python|ctf``, the sandbox ``intercode``, our
 agents as the solver ``intercode/strategy``, and the scorer ``intercode/reward``.
 
-Inspect finds this module by its entry point; it needs the extra ``inspect``.
+Inspect finds this module by its entry point. It needs the extra ``inspect``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The model that Inspect was given, as our agents ask one: from a thread beside its event loop."""
+"""Gives our agents the model of an Inspect task. The agents run in a thread beside Inspect's event
+loop."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ from intercode.models.base import Completion, Message, Tool, ToolCall
 
 
 class InspectModel:
-    """See ``Model``. Inspect counts, caches, retries and limits; ``limit`` is the limit of its own
+    """See ``Model``. Inspect counts, caches, retries and limits. ``limit`` is the limit of Inspect
     that ended the episode, if one did."""
 
     def __init__(self) -> None:
@@ -34,7 +35,7 @@ class InspectModel:
         self.limit: LimitExceededError | None = None
 
     def complete(self, messages: Sequence[Message], *, tools: Sequence[Tool] = ()) -> Completion:
-        """See ``Model``. Raises BudgetError at a limit of Inspect's."""
+        """See ``Model``. Raises BudgetError at a limit of Inspect."""
         try:
             output = from_thread.run(
                 self._generate,
@@ -51,7 +52,7 @@ class InspectModel:
 
 
 def to_inspect_message(message: Message) -> ChatMessage:
-    """A message of ours in Inspect's form."""
+    """Convert a message to Inspect's form."""
     text = message["content"]
     if message["role"] == "system":
         return ChatMessageSystem(content=text)
@@ -71,10 +72,10 @@ def to_inspect_message(message: Message) -> ChatMessage:
 
 def _parse_arguments(text: str) -> dict[str, object]:
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except json.JSONDecodeError:
         return {"text": text}
-    return found if isinstance(found, dict) else {"value": found}
+    return value if isinstance(value, dict) else {"value": value}
 
 
 def _to_tool_info(tool: Tool) -> ToolInfo:
@@ -83,7 +84,7 @@ def _to_tool_info(tool: Tool) -> ToolInfo:
 
 
 def from_inspect_output(output: ModelOutput) -> Completion:
-    """An answer in our form."""
+    """Convert an answer from Inspect's form."""
     usage = output.usage
     calls = [
         ToolCall(
@@ -92,7 +93,7 @@ def from_inspect_output(output: ModelOutput) -> Completion:
         )
         for call in output.message.tool_calls or ()
     ]  # fmt: skip
-    spent = Usage(usage.input_tokens, usage.output_tokens) if usage else Usage()
+    usage_counts = Usage(usage.input_tokens, usage.output_tokens) if usage else Usage()
     return Completion(
-        output.completion, spent, output.stop_reason, output.model, calls=tuple(calls)
+        output.completion, usage_counts, output.stop_reason, output.model, calls=tuple(calls)
     )

@@ -23,13 +23,13 @@ from intercode.integrations.inspect.sandbox import InterCodeSandbox, SandboxConf
 from intercode.models.base import Message
 
 _STORE_KEY = "intercode"
-"""Where a sample's store holds the episode's record."""
+"""The key of a sample's store that holds the episode's record."""
 _MAX_ERROR_SHARE = 0.1
-"""The share of samples that may end in an error, and have no score, before the run does: a gold
-that never ends, or files that are missing, do not cost the others. ``--fail-on-error`` overrides
+"""The share of samples that may end in an error, and have no score, before the run fails: a gold
+that does not end, or missing files, must not cost the other samples. ``--fail-on-error`` overrides
 it."""
 _NAME_PREFIX = "" if "site-packages" in __file__ else "intercode/"
-"""Inspect puts the package before a name, but for one installed in place it does not know it."""
+"""Inspect puts the package before a name, except for packages that are installed in place."""
 
 
 @task(name=f"{_NAME_PREFIX}bash")
@@ -67,13 +67,15 @@ def ctf(
 def _task(
     environment: str, dataset: str, agent: str, max_turns: int | None, options: dict[str, Any]
 ) -> Task:
-    """``options``: the image, ``back_end`` and network of the boxes, and the environment's own
-    settings, such as ``profile``."""
+    """Return the task. ``options`` are the image, ``back_end`` and network of the sandboxes, and
+    settings of the environment, such as ``profile``."""
     chosen = datasets.load(dataset, environment)
     if chosen.environment != environment:
         raise UsageError(f"{dataset} is a dataset of {chosen.environment}, not of {environment}")
-    place = {k: options.pop(k) for k in ("image", "back_end", "network") if k in options}
-    box = SandboxConfig(environment=environment, dataset=dataset, settings=options, **place)
+    sandbox_options = {k: options.pop(k) for k in ("image", "back_end", "network") if k in options}
+    config = SandboxConfig(
+        environment=environment, dataset=dataset, settings=options, **sandbox_options
+    )
     samples = [
         Sample(
             id=t.id, input=t.query,
@@ -85,7 +87,7 @@ def _task(
         dataset=MemoryDataset(samples, name=chosen.name),
         solver=strategy(agent, max_turns),
         scorer=reward(),
-        sandbox=SandboxEnvironmentSpec("intercode", box),
+        sandbox=SandboxEnvironmentSpec("intercode", config),
         metadata={"dataset_hash": chosen.hash},
         fail_on_error=_MAX_ERROR_SHARE,
     )
@@ -93,8 +95,8 @@ def _task(
 
 @solver(name=f"{_NAME_PREFIX}strategy")
 def strategy(agent: str = "try-again", max_turns: int | None = None, **options: Any) -> Solver:
-    """One of our agents (``single-turn``, ``try-again``, ``react``, ``plan-solve``, …) on the model
-    that Inspect was given, in the sample's environment."""
+    """One of our agents (``single-turn``, ``try-again``, ``react``, ``plan-solve``, …) with the
+    model that Inspect was given, in the sample's environment."""
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:  # noqa: ARG001
         env = _sample_env()
@@ -110,8 +112,8 @@ def strategy(agent: str = "try-again", max_turns: int | None = None, **options: 
 
         played = await anyio.to_thread.run_sync(work)
         state.store.set(_STORE_KEY, to_jsonable(played))
-        said = [cast(Message, m) for step in played.steps for m in step.messages]
-        state.messages = [to_inspect_message(m) for m in said] or state.messages
+        messages = [cast(Message, m) for step in played.steps for m in step.messages]
+        state.messages = [to_inspect_message(m) for m in messages] or state.messages
         last = next((s.action for s in reversed(played.steps) if s.action), "")
         state.output = ModelOutput.from_content(model.name if model else agent, last)
         state.completed = True
@@ -127,9 +129,12 @@ def strategy(agent: str = "try-again", max_turns: int | None = None, **options: 
     metrics={"reward": [mean(), stderr()], "success": [mean(), stderr()]},
 )
 def reward() -> Scorer:
-    """The environment's own reward, and whether it is 1: of the episode that ``strategy`` played,
-    or, where another solver worked in the sandbox, of the live state that it left, with its answer
-    handed in where answers count. Gold and tests never enter the sandbox."""
+    """The environment's own reward, and whether it is 1.
+
+    It is the reward of the episode that ``strategy`` played. If another solver worked in the
+    sandbox, it is that of the present state; where answers count, the solver's answer is submitted
+    first. Gold and tests never enter the sandbox.
+    """
 
     async def score(state: TaskState, target: Target) -> Score:  # noqa: ARG001
         played: dict[str, Any] | None = state.store.get(_STORE_KEY)
@@ -142,8 +147,8 @@ def reward() -> Scorer:
             if env.expects_answer:
                 *_, info = env.submit(answer)
                 return info["score"], dict(info["parts"])
-            found = env.score()
-            return found.value, dict(found.parts)
+            result = env.score()
+            return result.value, dict(result.parts)
 
         value, parts = await anyio.to_thread.run_sync(work)
         return _to_score(value, parts, answer)
@@ -151,14 +156,14 @@ def reward() -> Scorer:
     return score
 
 
-def _to_score(value: float, facts: dict[str, Any], answer: str | None = None) -> Score:
+def _to_score(value: float, metadata: dict[str, Any], answer: str | None = None) -> Score:
     solved = float(value >= 1 - 1e-9)
-    return Score(value={"reward": value, "success": solved}, answer=answer, metadata=facts)
+    return Score(value={"reward": value, "success": solved}, answer=answer, metadata=metadata)
 
 
 def _sample_env() -> InterCodeEnv:
-    """The environment of the running sample. Raises UsageError where it has none."""
+    """Return the environment of the running sample. Raises UsageError if it has none."""
     env = sandbox().as_type(InterCodeSandbox).env
     if env is None:
-        raise UsageError("this sample has a plain box: run a task of intercode, or name a dataset")
+        raise UsageError("this sample has a plain sandbox: run one of intercode's tasks")
     return env

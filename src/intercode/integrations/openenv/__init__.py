@@ -1,2 +1,2 @@
-"""InterCode as an OpenEnv environment server, and a client that makes a server's environment one of
-ours again. Needs the extra ``openenv``."""
+"""InterCode as an OpenEnv environment server, and a client with Gymnasium's interface. Needs the
+extra ``openenv``."""

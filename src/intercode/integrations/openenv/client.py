@@ -1,4 +1,4 @@
-"""The client's side: an environment on another machine, used like one that is here."""
+"""The client: an environment on another machine, used like a local one."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ with without_gradio():
 
 
 class RemoteEnv(gym.Env[str, str]):
-    """The environment of a server of `intercode serve`: ``reset``, ``step``, ``submit``, ``score``
-    and ``close`` as InterCodeEnv has them, so that agents and rollouts drive it.
+    """The environment of a server of `intercode serve`. It has ``reset``, ``step``, ``submit``,
+    ``score`` and ``close`` as InterCodeEnv does, so that agents and rollouts can drive it.
 
-    ``timeout``: seconds an action may take; the server enforces it. ``margin``: seconds more until
-    an answer is given up. When it does not come, or the connection is lost, the episode is, too:
-    SandboxLostError, and nothing but ``reset`` works until there is another.
+    ``timeout`` is the number of seconds an action may take; the server enforces it. ``margin`` is
+    how many seconds longer the client waits for a response. If none arrives, or the connection is
+    lost, so is the episode: SandboxLostError is raised, and ``reset`` begins another.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}  # type: ignore[misc]
@@ -43,12 +43,12 @@ class RemoteEnv(gym.Env[str, str]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:
         """Begin an episode; see ``InterCodeEnv.reset``."""
-        chosen = {"seed": seed, **(options or {})}
-        answer = self._request("reset", **{k: v for k, v in chosen.items() if v is not None})
+        options_sent = {"seed": seed, **(options or {})}
+        answer = self._request("reset", **{k: v for k, v in options_sent.items() if v is not None})
         query = answer.observation["text"]
         metadata = self._request("state")["task_metadata"]
         if not metadata:
-            raise SandboxLostError("the connection was lost, and the episode that was just begun")
+            raise SandboxLostError("the connection was lost, and with it the new episode")
         self._brief = Brief(**metadata["brief"])
         self.index, self.task_seed = metadata["index"], metadata["task_seed"]
         self._task = Task(
@@ -65,11 +65,11 @@ class RemoteEnv(gym.Env[str, str]):
         return answer.observation["text"], float(answer.reward or 0.0), terminated, truncated, info
 
     def submit(self, answer: str | None = None) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        """Hand in; see ``InterCodeEnv.submit``."""
+        """End the episode; see ``InterCodeEnv.submit``."""
         return self.step(f"{SUBMIT} {answer or ''}".rstrip())
 
     def score(self) -> Score:
-        """The reward of the state as it is; see ``InterCodeEnv.score``."""
+        """Return the reward of the present state; see ``InterCodeEnv.score``."""
         info = self._request_step({"code": "", "metadata": {REQUEST_KEY: "score"}}).observation[
             "info"
         ]
@@ -77,24 +77,25 @@ class RemoteEnv(gym.Env[str, str]):
 
     @property
     def task(self) -> Task:
-        """The task, as far as a client may know it. Raises EnvironmentStateError before reset."""
+        """The task, without what a client may not know. Raises EnvironmentStateError before
+        reset."""
         if self._task is None:
             raise EnvironmentStateError("no task yet: call reset() first")
         return self._task
 
     @property
     def brief(self) -> Brief:
-        """What an agent may know of it."""
+        """What an agent may know of the task."""
         if self._brief is None:
             raise EnvironmentStateError("no task yet: call reset() first")
         return self._brief
 
     def file_diffs(self) -> dict[str, str]:
-        """None: a server does not send them."""
+        """Return no diffs: a server does not send them."""
         return {}
 
     def close(self) -> None:
-        """End the session, and its sandbox. May be called again."""
+        """End the session and its sandbox. May be called again."""
         self._client.close()
 
     def _request_step(self, action: dict[str, Any], **more: Any) -> Any:
@@ -102,13 +103,14 @@ class RemoteEnv(gym.Env[str, str]):
             raise EnvironmentStateError("step without a running episode: call reset() first")
         return self._request("step", action, **more)
 
-    def _request(self, what: str, *arguments: Any, **named: Any) -> Any:
-        """Ask the server. Whatever it complains of is told; a lost connection is a lost episode."""
+    def _request(self, method: str, *arguments: Any, **named: Any) -> Any:
+        """Send a request. Errors of the server become UsageError; a lost connection loses the
+        episode."""
         try:
-            return getattr(self._client, what)(*arguments, **named)
+            return getattr(self._client, method)(*arguments, **named)
         except OSError as e:
             self._task = None
-            raise SandboxLostError(f"the server does not answer, the episode is lost: {e}") from e
+            raise SandboxLostError(f"the server does not respond, the episode is lost: {e}") from e
         except RuntimeError as e:
             if "step before reset" in str(e):
                 self._task = None

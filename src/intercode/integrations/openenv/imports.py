@@ -1,5 +1,8 @@
-"""OpenEnv without its web page: every server and client of OpenEnv's imports Gradio for it, which
-takes seconds and more memory than the rest. We serve no page, so nothing of Gradio's is called."""
+"""Imports OpenEnv without Gradio.
+
+OpenEnv's servers and clients import Gradio for a web page, which takes seconds and more memory than
+everything else. This package serves no page.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,11 @@ from types import ModuleType
 from typing import Any
 
 _WEB_INTERFACE_VARIABLE = "ENABLE_WEB_INTERFACE"
-"""OpenEnv's variable that asks for the page."""
+"""OpenEnv's environment variable that enables the page."""
 
 
 class _StubModule(ModuleType):
-    """Stands for a module while others take names from it and call them."""
+    """Stands in for a module while others import names from it and call them."""
 
     def __getattr__(self, name: str) -> _StubModule:
         if name.startswith("__"):
@@ -28,7 +31,8 @@ class _StubModule(ModuleType):
 
 @contextmanager
 def without_gradio() -> Iterator[None]:
-    """Within, imports get no Gradio, unless it is there already or the page is asked for."""
+    """Replace Gradio by a stub during imports, unless it is loaded already or the page is
+    enabled."""
     if "gradio" in sys.modules or os.environ.get(_WEB_INTERFACE_VARIABLE):
         yield
         return

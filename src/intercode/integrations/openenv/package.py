@@ -1,5 +1,5 @@
-"""An environment as a package of OpenEnv's: the directory that ``openenv validate``, ``build`` and
-``push`` take."""
+"""Writes an environment as an OpenEnv package: the directory that ``openenv validate``, ``build``
+and ``push`` take."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from intercode.datasets.harbor import task_directory
 from intercode.environments.base.options import pick_dataset
 
 EPISODE_TIMEOUT = 3600.0
-"""Seconds that an episode may take as the package declares it: the longest that OpenEnv allows."""
+"""Seconds that an episode may take, as the package declares: the longest that OpenEnv allows."""
 _VALIDATION_ACTIONS = {"bash": "pwd", "ctf": "ls", "python": "1 + 1", "sql": "SELECT 1"}
-"""What a validator runs before it hands in."""
+"""The action that a validator runs before it submits."""
 
 
 def write_package(
@@ -29,11 +29,12 @@ def write_package(
     sessions: int = 64,
     idle_timeout: float | None = 600.0,
 ) -> list[str]:
-    """Fill the new directory ``home`` and return the names of its files, relative to it.
+    """Write the package into the new directory ``directory`` and return the names of its files,
+    relative to it.
 
-    ``settings`` are the environment's own; ``sessions`` and ``idle`` (seconds) as ``app`` has them.
-    Raises UsageError where there is something already, and for a dataset that is a file, which
-    another machine does not have.
+    ``settings`` are the environment's own; ``sessions`` and ``idle_timeout`` (seconds) are those of
+    ``build_app``. Raises UsageError if the directory exists, and for a dataset that is a local
+    file, which other machines lack.
     """
     require_new_directory(directory)
     if (
@@ -42,27 +43,27 @@ def write_package(
         or Path(dataset).exists()
     ):
         raise UsageError(
-            f"{dataset} lies on this machine: a package names a dataset that can be fetched, or "
+            f"{dataset} is on this machine: a package needs a dataset that can be fetched, or "
             "one of a plugin (`intercode new --plugin`)"
         )
-    words = _template_values(environment, dataset, settings) | {
+    values = _template_values(environment, dataset, settings) | {
         "sessions": str(sessions), "idle_timeout": repr(idle_timeout),
     }  # fmt: skip
     return write_templates(
-        directory, read_templates("intercode.integrations.openenv", "template"), words
+        directory, read_templates("intercode.integrations.openenv", "template"), values
     )
 
 
 def _template_values(environment: str, dataset: str, settings: Mapping[str, Any]) -> dict[str, str]:
-    """What stands for the names in the templates."""
-    chosen = pick_dataset(dataset, environment)
+    """Return the values of the templates' placeholders."""
+    selected = pick_dataset(dataset, environment)
     stem = "intercode_" + re.sub(r"\W+", "_", environment.lower()).strip("_")
     return {
         "module": f"{stem}_env", "dist": f"{stem}_env".replace("_", "-"),
         "class": "".join(part.capitalize() for part in stem.split("_")),
-        "title": f"InterCode: {environment}, {chosen.name}", "version": intercode.__version__,
-        "environment": environment, "dataset": dataset, "split": chosen.name,
-        "tasks": str(len(chosen.tasks)),
+        "title": f"InterCode: {environment}, {selected.name}", "version": intercode.__version__,
+        "environment": environment, "dataset": dataset, "split": selected.name,
+        "tasks": str(len(selected.tasks)),
         "settings": repr(dict(settings)), "seconds": str(EPISODE_TIMEOUT),
         "lowest": "-1.0" if settings.get("reward_mode") == "delta" else "0.0",
         "validation_action": _VALIDATION_ACTIONS.get(environment, "submit"),

@@ -1,4 +1,4 @@
-"""The server's side: each session of OpenEnv's is an environment of ours."""
+"""The server: each OpenEnv session is an environment of ours."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ with without_gradio():
     )
 
 REQUEST_KEY = "request"
-"""A key of an action's metadata: ``score`` asks for the reward of the state as it is; the code is
-not run then, and no turn is taken."""
+"""A key of an action's metadata: the value ``score`` requests the reward of the present state. The
+code is not run then, and no turn is taken."""
 
 
 class CodeAction(Action):
-    """Code to run; ``submit``, or ``submit ANSWER``, hands in."""
+    """Code to run; ``submit``, or ``submit ANSWER``, ends the episode."""
 
     code: str
 
     @field_validator("code", mode="before")
     @classmethod
-    def _to_text(cls, given: Any) -> Any:
-        """Trainers that read JSON wherever they can make values of ``42`` and ``true``, which are
-        code as well."""
-        return given if isinstance(given, str | dict) else json.dumps(given)
+    def _to_text(cls, value: Any) -> Any:
+        """Convert values back to text: trainers that parse JSON may turn the code ``42`` or
+        ``true`` into values."""
+        return value if isinstance(value, str | dict) else json.dumps(value)
 
 
 class CodeObservation(Observation):
-    """What the code printed (after ``reset``: the query), and what is known of it. Trainers show
-    all of it to the model: nothing here says which task it is, or how it was made."""
+    """The output of the code (after ``reset``: the query), and information about it. Trainers show
+    all of it to the model, so nothing here reveals the task's id or seed."""
 
     text: str = ""
     info: dict[str, Any] = Field(default_factory=dict)
 
 
 class CodeState(State):
-    """The running episode, for whoever runs it and not for a model; ``task`` is empty before the
-    first ``reset``. ``task_metadata``: what a client has to know of the task."""
+    """The running episode, for the program that runs it and not for a model. ``task`` is empty
+    before the first ``reset``. ``task_metadata`` is what a client needs to know of the task."""
 
     task: str = ""
     live: bool = False
@@ -62,9 +62,12 @@ class CodeState(State):
 
 
 class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
-    """One session. ``reset`` takes ``task``, a position or an id, beside the seed; or OpenEnv's own
-    ``index``. A session that has not been reset refuses to step: a client that lost its connection
-    is given a new session, and must not go on as if nothing had happened."""
+    """One session. Besides the seed, ``reset`` takes ``task``, a position or an id, or OpenEnv's
+    own ``index``.
+
+    A session that was not reset refuses to step: a client that lost its connection is given a new
+    session, and must not continue as if nothing had happened.
+    """
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
@@ -75,12 +78,12 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
         self._state = CodeState()
 
     def reset(
-        self, seed: int | None = None, episode_id: str | None = None, **chosen: Any
+        self, seed: int | None = None, episode_id: str | None = None, **options: Any
     ) -> CodeObservation:
-        chosen.pop("split", None)
-        task = chosen.pop("task", chosen.pop("index", None))
-        if chosen:
-            raise UsageError(f"reset takes seed, episode_id and task, not {', '.join(chosen)}")
+        options.pop("split", None)
+        task = options.pop("task", options.pop("index", None))
+        if options:
+            raise UsageError(f"reset takes seed, episode_id and task, not {', '.join(options)}")
         self._state = CodeState(episode_id=episode_id)
         query, info = self._env.reset(seed=seed, options={"task": task})
         brief = to_jsonable(self._env.brief)
@@ -96,7 +99,8 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
         return CodeObservation(text=query, info=known)
 
     def step(self, action: CodeAction, timeout_s: float | None = None, **_: Any) -> CodeObservation:
-        """``timeout_s`` bounds the code's time in the sandbox, within the server's own bound."""
+        """Run an action. ``timeout_s`` bounds its time in the sandbox, within the server's own
+        limit."""
         if not self._state.task:
             raise EnvironmentStateError(
                 "step before reset: this session is new. A client whose connection was lost, by a "
@@ -126,33 +130,34 @@ class ServedEnv(Environment[CodeAction, CodeObservation, CodeState]):
 
     def get_metadata(self) -> EnvironmentMetadata:
         metadata = self._env.result_metadata()
+        dataset, profile = metadata["dataset"], metadata["profile"]
         return EnvironmentMetadata(
             name=f"intercode-{self._env.name}",
-            description=f"InterCode: {self._env.name}, {metadata['dataset']}, {metadata['profile']}",
+            description=f"InterCode: {self._env.name}, {dataset}, {profile}",
             version=intercode.__version__,
         )
 
     # ------------------------------------------------------ OpenEnv's task API
     def list_splits(self) -> list[str]:
-        """The one dataset that is served."""
+        """Return the name of the dataset that is served."""
         return [self._env.dataset.name]
 
     def num_tasks(self, split: str) -> int:
-        """How many tasks it has."""
+        """Return the number of tasks."""
         return len(self._tasks(split))
 
     def list_tasks(self, split: str) -> list[dict[str, Any]]:
-        """Every task's id and position."""
+        """Return every task's id and position."""
         return self._tasks(split)
 
     def get_task(self, split: str, index: int) -> dict[str, Any]:
-        """One of them. Raises IndexError."""
+        """Return one task's id and position. Raises IndexError."""
         return self._tasks(split)[index]
 
     def _tasks(self, split: str) -> list[dict[str, Any]]:
         dataset = self._env.dataset
         if split != dataset.name:
-            raise UsageError(f"there is no split {split!r} here: {dataset.name!r} is served")
+            raise UsageError(f"there is no split {split!r}: this server has {dataset.name!r}")
         return [{"id": t.id, "index": i} for i, t in enumerate(dataset.tasks)]
 
 
@@ -162,11 +167,11 @@ def build_app(
     sessions: int = 64,
     idle_timeout: float | None = 600.0,
 ) -> FastAPI:
-    """The application for any ASGI server: at most so many ``sessions`` at once; one in which
-    nothing happens for ``idle_timeout`` seconds is ended (None: never)."""
-    bounds = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle_timeout)
-    served: FastAPI = create_app(
+    """Return the ASGI application. At most ``sessions`` run at once; a session in which nothing
+    happens for ``idle_timeout`` seconds is ended (None: never)."""
+    concurrency = ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=idle_timeout)
+    application: FastAPI = create_app(
         lambda: ServedEnv(make), CodeAction, CodeObservation, env_name=name,
-        concurrency_config=bounds, state_cls=CodeState,
+        concurrency_config=concurrency, state_cls=CodeState,
     )  # fmt: skip
-    return served
+    return application

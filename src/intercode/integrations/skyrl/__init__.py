@@ -1,12 +1,13 @@
 """InterCode in SkyRL-gym: ``BaseTextEnv`` over any of our environments.
 
-Register it where SkyRL makes its environments (inside the Ray entry point)::
+Register it where SkyRL creates its environments (inside the Ray entry point)::
 
     import skyrl_gym
     skyrl_gym.register("intercode", entry_point="intercode.integrations.skyrl:InterCodeTextEnv")
 
-``env_config`` holds what `intercode.make` takes (``environment``, ``dataset``, ``reward_mode``, …); a row
-of the data names its ``task``, and may hold ``max_turns`` and ``seed``. Needs the extra ``skyrl``.
+``env_config`` holds the arguments of `intercode.make` (``environment``, ``dataset``,
+``reward_mode``, …). A row of the data names its ``task``, and may hold ``max_turns`` and ``seed``.
+Needs the extra ``skyrl``.
 """
 
 from __future__ import annotations
@@ -26,16 +27,18 @@ from intercode.core.errors import InfrastructureError, UsageError
 from intercode.core.types import EMPTY_MAPPING, Score
 from intercode.environments.base.env import InterCodeEnv
 
-_OBSERVATION_LIMIT = 4000  # characters of an observation that a model is told
+_OBSERVATION_LIMIT = 4000  # characters of an observation that a model is sent
 _MAX_TURNS = 10
 _NO_CODE = "No code was found in your answer. Write it in one fenced block."
 Message = dict[str, str]
 
 
 class InterCodeTextEnv(BaseTextEnv):
-    """One episode. An action is a model's whole answer; the code in it is run, and what it printed
-    is the next message. A box that fails ends the episode with reward 0 and ``error`` in its
-    metadata. SkyRL does not promise to close: a box is freed when its environment goes.
+    """One episode. An action is a model's whole answer; the code in it is run, and its output is
+    the next message.
+
+    If the sandbox fails, the episode ends with reward 0 and ``error`` in its metadata. SkyRL does
+    not promise to close environments: a sandbox is freed when its environment is collected.
     """
 
     def __init__(
@@ -58,7 +61,7 @@ class InterCodeTextEnv(BaseTextEnv):
         weakref.finalize(self, self._env.close)
 
     def init(self, prompt: Sequence[Message]) -> tuple[list[Message], dict[str, Any]]:
-        """Begin. The query is told where the prompt does not hold it."""
+        """Begin the episode. The query is added unless the prompt holds it."""
         query, info = self._env.reset(seed=self._seed, options={"task": self._task})
         messages = [dict(message) for message in prompt]
         if not any(query in message.get("content", "") for message in messages):
@@ -75,17 +78,17 @@ class InterCodeTextEnv(BaseTextEnv):
             self._done = self.turns >= self.max_turns
             return self._step_result(_NO_CODE, 0.0, {"valid": False})
         try:
-            shown, reward, terminated, truncated, info = self._env.step(code)
+            output, reward, terminated, truncated, info = self._env.step(code)
         except InfrastructureError as e:
             self._done = True
             return self._step_result("", 0.0, {"error": f"{type(e).__name__}: {e}"})
         self._done = terminated or truncated or self.turns >= self.max_turns
-        if self._done and "score" not in info:  # at the turn limit the state counts as it is
+        if self._done and "score" not in info:  # at the turn limit the present state is scored
             final: Score = self._env.score()
             reward, info = final.value, {**info, "score": final.value}
         self._score = float(info.get("score", reward))
         text, _ = format_observation(
-            Feedback(shown, info["valid"], info["timed_out"]), _OBSERVATION_LIMIT
+            Feedback(output, info["valid"], info["timed_out"]), _OBSERVATION_LIMIT
         )
         return self._step_result(text, reward, info)
 
@@ -98,10 +101,10 @@ class InterCodeTextEnv(BaseTextEnv):
         }  # fmt: skip
 
     def get_metrics(self) -> dict[str, float]:
-        """Of the episode: its score, whether that is 1, and turns."""
+        """Return the episode's score, whether it is 1, and the number of turns."""
         success = float(self._score >= 1 - 1e-9)
         return {"score": self._score, "success": success, "turns": float(self.turns)}
 
     def close(self) -> None:
-        """End the episode and free its box. May be called again."""
+        """End the episode and free its sandbox. May be called again."""
         self._env.close()

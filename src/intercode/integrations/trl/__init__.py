@@ -1,4 +1,4 @@
-"""InterCode in TRL: what ``GRPOTrainer(environment_factory=…)`` asks for, for four environments.
+"""InterCode in TRL: the environments that ``GRPOTrainer(environment_factory=…)`` expects.
 
     from functools import partial
     from intercode.integrations.trl import BashEnvironment, rows
@@ -9,9 +9,9 @@
         environment_factory=partial(BashEnvironment, "nl2bash:fs_1", max_turns=5),
     )
 
-TRL makes an object for each episode that it plays at once, resets it for the next and never closes
-it; all its public methods but ``reset`` and ``get_reward`` are tools of the model. So each has one
-tool and nothing else. Nothing here imports TRL.
+TRL creates an object per concurrent episode, resets it for the next and never closes it. All its
+public methods except ``reset`` and ``get_reward`` are tools of the model, so each class has one
+tool and no other public method. This package does not import TRL.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["BashEnvironment", "CtfEnvironment", "PythonEnvironment", "SqlEnviron
 
 
 class BashEnvironment(TrlEnvironment):
-    """Bash: the tool ``bash``. What was printed last and the files that are left count."""
+    """Bash: the tool ``bash``. The last output and the remaining files are scored."""
 
     _name = "bash"
 
@@ -42,7 +42,7 @@ class BashEnvironment(TrlEnvironment):
 
 
 class SqlEnvironment(TrlEnvironment):
-    """SQL: the tool ``sql``. The rows of the last statement count."""
+    """SQL: the tool ``sql``. The rows of the last statement are scored."""
 
     _name = "sql"
 
@@ -59,7 +59,7 @@ class SqlEnvironment(TrlEnvironment):
 
 
 class PythonEnvironment(TrlEnvironment):
-    """Python: the tool ``python``. What has been defined is tested, out of sight."""
+    """Python: the tool ``python``. Hidden tests score what has been defined."""
 
     _name = "python"
 
@@ -76,7 +76,7 @@ class PythonEnvironment(TrlEnvironment):
 
 
 class CtfEnvironment(TrlEnvironment):
-    """Capture the Flag: the tool ``bash``, in which ``submit FLAG`` hands the flag in."""
+    """Capture the Flag: the tool ``bash``, in which ``submit FLAG`` submits the flag."""
 
     _name = "ctf"
 
@@ -98,7 +98,7 @@ ENVIRONMENTS: dict[str, type[TrlEnvironment]] = {
     "python": PythonEnvironment,
     "ctf": CtfEnvironment,
 }
-"""By name: TRL takes such a table, too, for rows of several environments."""
+"""Environments by name. TRL accepts such a table for rows of several environments."""
 
 
 def rows(
@@ -107,12 +107,13 @@ def rows(
     instruction: str | None = None,
     seeds: tuple[int | None, ...] = (None,),
 ) -> list[dict[str, object]]:
-    """A dataset's tasks as rows for a trainer: ``prompt``, ``task``, ``seed``, ``environment``.
+    """Return a dataset's tasks as rows for a trainer: ``prompt``, ``task``, ``seed``,
+    ``environment``.
 
-    The prompt is the ``instruction`` (None: a line on the tool and on what counts); ``reset`` puts
-    the query behind it. Each task is played with each of ``seeds``, which makes it another one
-    where a dataset draws its tasks, as starter:ctf does (None: drawn anew in every episode).
-    Raises UnknownNameError for an environment that has no tool here.
+    The prompt is the ``instruction`` (None: a line on the tool and on what is scored); ``reset``
+    appends the query. There is a row for each task and each of ``seeds``. Datasets that generate
+    their tasks, such as starter:ctf, generate a different task for each seed (None: for each
+    episode). Raises UnknownNameError for an environment without a tool here.
     """
     if environment not in ENVIRONMENTS:
         raise unknown_name_error("environment for TRL", environment, list(ENVIRONMENTS))

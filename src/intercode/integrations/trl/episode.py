@@ -1,4 +1,4 @@
-"""One episode at a time, by the names that TRL wants."""
+"""The base of the TRL environments: one episode at a time."""
 
 from __future__ import annotations
 
@@ -23,23 +23,26 @@ from intercode.integrations.trl.rows import prompt_suffix
 
 _MAX_TURNS = 10
 _IDLE_TIMEOUT = 1800.0  # seconds: a batch of a large model may take minutes between two tools
-_OBSERVATION_LIMIT = 4000  # characters of an observation that a model is told
-_RESET_ATTEMPTS = 3  # at a box, before the trainer is told that there is none
+_OBSERVATION_LIMIT = 4000  # characters of an observation that a model is sent
+_RESET_ATTEMPTS = 3  # attempts to start a sandbox before the trainer receives the error
 _reaper = IdleReaper()
 _live_environments: WeakValueDictionary[tuple[str, str], InterCodeEnv] = WeakValueDictionary()
-"""By environment and dataset: the tasks are read once for all objects that live at a time."""
+"""Live environments by environment and dataset: the tasks are read once for all of them."""
 
 
 class TrlEnvironment:
-    """``dataset``: what the rows' tasks are of. ``max_turns``: actions per episode; the tool
-    refuses more. ``idle_timeout``: seconds after which an episode in which nothing happens is scored as it
-    stands and its sandbox freed (None: never). ``observation_limit``: characters of an answer. ``binary``:
-    the reward is 1 for a score of 1, else 0, where parts of a score would make doing nothing pay.
-    ``settings`` are those of the environment: ``image``, ``timeout``, ``recycle=True``, ``reward_mode``, ….
+    """Plays one episode at a time through one tool.
 
-    The sandbox is freed when the reward has been given, when the object goes, and when the process
-    does, however that ends. A subclass gives the tool. Raises as ``intercode.make``, and UsageError
-    for an ``idle_timeout`` that is no time.
+    ``dataset`` holds the tasks of the rows. ``max_turns`` is the number of actions per episode; the
+    tool refuses further ones. ``idle_timeout``: seconds of inactivity after which an episode is
+    scored as it is and its sandbox freed (None: never). ``observation_limit``: characters of a
+    tool's result. ``binary``: the reward is 1 for a score of 1, else 0, for tasks in which doing
+    nothing earns part of the score. ``settings`` are those of the environment: ``image``,
+    ``timeout``, ``recycle=True``, ``reward_mode``, ….
+
+    The sandbox is freed when the reward has been given, when the object is collected, and when the
+    process ends. A subclass defines the tool. Raises as ``intercode.make``, and UsageError for an
+    invalid ``idle_timeout``.
     """
 
     _name: ClassVar[str]
@@ -76,17 +79,17 @@ class TrlEnvironment:
             False,
             0.0,
         )
-        self._reward: tuple[float | None] | None = None  # once it is settled
+        self._reward: tuple[float | None] | None = None  # set when the episode has been scored
         if isinstance(dataset, str):
             _live_environments[key] = self._env
         finalize(self, self._env.close)
 
     def reset(self, **row: Any) -> str | None:
-        """Begin the episode of a row of the data: its column ``task`` is an id or a position,
-        ``seed`` (if there is one) the episode's. Other columns are not looked at.
+        """Begin the episode of a row: its column ``task`` is an id or a position, ``seed`` (if
+        present) the episode's seed. Other columns are ignored.
 
-        Returns the query, which TRL puts behind the prompt; None where the prompt holds it. Raises
-        UsageError for a row without a task, SandboxError where there is no box after three tries.
+        Returns the query, which TRL appends to the prompt, or None if the prompt holds it. Raises
+        UsageError for a row without a task, SandboxError if three attempts gave no sandbox.
         """
         if row.get("task") is None:
             raise UsageError(f"a row needs the column 'task'; it has {', '.join(row) or 'none'}")
@@ -100,11 +103,11 @@ class TrlEnvironment:
         return prompt_suffix(row.get("prompt"), self._env.brief)
 
     def get_reward(self) -> float | None:
-        """What the episode is worth, and the end of it.
+        """End the episode and return its reward.
 
-        The score of what was handed in, else of the state as it is; with ``reward_mode="per-turn"`` the
-        sum of what the turns paid. None where the box failed: TRL leaves such an episode out.
-        Raises EnvironmentStateError before the first row.
+        That is the score of the submission, else of the present state; with
+        ``reward_mode="per-turn"`` the sum of the turns' rewards. None if the sandbox failed: TRL
+        ignores such an episode. Raises EnvironmentStateError before the first row.
         """
         with self._lock:
             if self._reward is None:
@@ -113,42 +116,42 @@ class TrlEnvironment:
 
     # ------------------------------------------------------------- internals
     def _reset_env(self, task: int | str, seed: int | None) -> None:
-        for left in reversed(range(_RESET_ATTEMPTS)):
+        for attempts_left in reversed(range(_RESET_ATTEMPTS)):
             try:
                 self._env.reset(seed=seed, options={"task": task})
                 return
             except SandboxUnavailableError:
                 raise
             except InfrastructureError:
-                if not left:
+                if not attempts_left:
                     raise
 
     def _act(self, action: str) -> str:
-        """Run an action, and tell what came of it. Raises EnvironmentStateError where the episode
-        is over and InfrastructureError where the box failed; TRL tells the model either."""
+        """Run an action and return its output. Raises EnvironmentStateError if the episode is over
+        and InfrastructureError if the sandbox failed; TRL sends either to the model."""
         with self._lock:
             if self._end_reason:
                 raise EnvironmentStateError(f"this episode is over: {self._end_reason}")
             try:
-                shown, paid, terminated, truncated, info = self._env.step(action)
+                output, reward, terminated, truncated, info = self._env.step(action)
             except InfrastructureError as e:
-                self._end_reason, self._reward = f"its box failed ({e})", (None,)
+                self._end_reason, self._reward = f"its sandbox failed ({e})", (None,)
                 self._env.end_episode()
                 raise
             finally:
                 self._last_used = time.monotonic()
-            self._reward_sum += paid
+            self._reward_sum += reward
             self._submitted = terminated
             if terminated or truncated:
                 self._end_reason = "you have handed in" if terminated else "all turns are used"
-            feedback = Feedback(shown, bool(info["valid"]), bool(info["timed_out"]))
+            feedback = Feedback(output, bool(info["valid"]), bool(info["timed_out"]))
             return format_observation(feedback, self._observation_limit)[0]
 
     def _final_reward(self) -> float | None:
-        """The reward of an episode that is over with this; its box is freed."""
+        """Return the reward of the episode, end it and free its sandbox."""
         try:
-            paid = self._submitted or self._rewards_per_turn
-            score = Score(self._reward_sum) if paid else self._env.score()
+            summed = self._submitted or self._rewards_per_turn
+            score = Score(self._reward_sum) if summed else self._env.score()
             return float(score.success) if self._binary else score.value
         except InfrastructureError:
             return None
@@ -157,9 +160,9 @@ class TrlEnvironment:
             self._env.end_episode()
 
     def _end_if_idle(self) -> None:
-        """Settle an episode that has been idle for too long; called by the reaper."""
+        """End an episode that has been idle for too long. Called by the reaper."""
         if self._idle_timeout is None or not self._lock.acquire(blocking=False):
-            return  # nobody asked for it, or something is under way
+            return  # there is no time-out, or the episode is in use
         try:
             if self._reward is None and time.monotonic() - self._last_used > self._idle_timeout:
                 self.get_reward()

@@ -1,4 +1,4 @@
-"""Ends what a framework has forgotten: objects that it never closes, in which nothing happens."""
+"""Ends idle objects that a framework never closes."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import threading
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
-_CHECKS_PER_TIMEOUT = 4  # while something may be idle
+_CHECKS_PER_TIMEOUT = 4
 
 
 class Expirable(Protocol):
-    """What a reaper looks after."""
+    """An object that a reaper watches."""
 
     def _end_if_idle(self) -> None:
-        """End it if it has been idle too long. Called often, and from the reaper's thread."""
+        """End the object if it has been idle too long. Called often, from the reaper's thread."""
 
 
 class IdleReaper:
-    """One thread for all that is watched in a process; it lives as long as there is any."""
+    """One thread for all watched objects of a process; it runs while there are any."""
 
     def __init__(self) -> None:
         self._watched: WeakKeyDictionary[Expirable, float] = WeakKeyDictionary()
@@ -25,11 +25,12 @@ class IdleReaper:
         self._interval = 0.0
         self._thread: threading.Thread | None = None
 
-    def watch(self, what: Expirable, idle_timeout: float) -> None:
-        """Look after an object as long as it is there, some times in ``idle`` seconds."""
+    def watch(self, item: Expirable, idle_timeout: float) -> None:
+        """Watch an object while it exists, checking several times within ``idle_timeout``
+        seconds."""
         with self._lock:
-            self._watched[what] = idle_timeout
-            if self._thread is None or not self._thread.is_alive():  # a forked child has none
+            self._watched[item] = idle_timeout
+            if self._thread is None or not self._thread.is_alive():  # threads end at a fork
                 self._thread = threading.Thread(
                     target=self._run, name="intercode-idle", daemon=True
                 )
@@ -43,13 +44,13 @@ class IdleReaper:
             self._wake.clear()
 
     def _check_all(self) -> bool:
-        """Whether there was anything to look at. Keeps nothing alive afterwards."""
+        """Check all watched objects and return whether there were any. Keeps none of them alive."""
         with self._lock:
             watched = dict(self._watched)
             if not watched:
                 self._thread = None
                 return False
             self._interval = min(watched.values()) / _CHECKS_PER_TIMEOUT
-        for what in watched:
-            what._end_if_idle()
+        for item in watched:
+            item._end_if_idle()
         return True

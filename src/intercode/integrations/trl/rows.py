@@ -1,4 +1,4 @@
-"""The rows of a trainer's data, and what a prompt is told besides."""
+"""The rows of a trainer's data, and the text that is appended to their prompts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def dataset_rows(
     instruction: str | None,
     seeds: Sequence[int | None],
 ) -> list[dict[str, object]]:
-    """A row for each task with each seed; see ``intercode.integrations.trl.rows``."""
+    """Return a row for each task and seed; see ``intercode.integrations.trl.rows``."""
     if instruction is None:
         judged = language_of(environment).scoring_note
         instruction = f"Do the task with the tool {tool}, then say that you are done. {judged}"
@@ -32,11 +32,13 @@ def dataset_rows(
 
 
 def prompt_suffix(prompt: Any, brief: Brief) -> str | None:
-    """What is told behind a prompt: the query and its notes; None where it holds the query.
+    """Return the text to append to a prompt: the query and its notes; None if the prompt holds the
+    query.
 
-    A prompt is a text, or messages whose last one is continued."""
+    A prompt is a text, or messages of which the last is continued.
+    """
     texts = [prompt] if isinstance(prompt, str) else [m.get("content") for m in prompt or ()]
     if any(brief.query in str(text) for text in texts):
         return None
-    gap = "\n\n" if texts and texts[-1] else ""
-    return gap + "\n".join(filter(None, [brief.query, brief.notes]))
+    separator = "\n\n" if texts and texts[-1] else ""
+    return separator + "\n".join(filter(None, [brief.query, brief.notes]))

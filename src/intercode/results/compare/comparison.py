@@ -1,4 +1,5 @@
-"""Two runs, task by task: paired differences with intervals, an exact test, and what flipped."""
+"""Compares two runs task by task: paired differences with intervals, an exact test, and flipped
+tasks. Runs that were obtained under different conditions are refused unless that is allowed."""
 
 from __future__ import annotations
 
@@ -46,54 +47,58 @@ CONDITIONS: Mapping[str, tuple[str, ...]] = {
     "policy": ("policy",),
     "determinism": ("determinism",),
 }
-"""What two results must have in common to be compared, by the name that ``allow_mismatch`` takes, and the
-facts that tell it, of which the first that is recorded counts."""
+"""What two results must have in common to be compared. The keys are the names that
+``allow_mismatch`` takes; the values are keys of run metadata, of which the first that is recorded
+counts."""
 
-REPORTED_METADATA = ("agent", "model", "max_turns", "timeout", "schema_given", "agent_options", "model_options",
-        "generation", "prompts", "env_options", "seed", "version")  # fmt: skip
-"""Facts that may differ, and are told where they do."""
+REPORTED_METADATA = (
+    "agent", "model", "max_turns", "timeout", "schema_given", "agent_options", "model_options",
+    "generation", "prompts", "env_options", "seed", "version",
+)  # fmt: skip
+"""Metadata that may differ; differences are reported."""
 
 NOT_RECORDED = "not recorded"
 _ABSENCE_MEANS_NONE = ("policy", "determinism", "schema_given")
-"""Facts whose absence is recorded by leaving them out."""
+"""Metadata that is left out of a record if there is none."""
 _MAX_LENGTH = 60
 
 
 @dataclass(frozen=True)
 class Side:
-    """One side: its episodes, failed ones included, and the letter that stands for it."""
+    """One side of a comparison: its episodes, failed ones included, and the letter that names
+    it."""
 
     letter: str
     path: Path
-    entry: ResultSet
+    result_set: ResultSet
 
     @cached_property
     def tasks(self) -> dict[str, list[Trajectory]]:
         """The episodes that count, by task (see samples.py)."""
-        return by_task(independent_episodes(self.entry.episodes))
+        return by_task(independent_episodes(self.result_set.episodes))
 
     @cached_property
     def failed(self) -> set[str]:
         """Tasks all of whose episodes ended in an error of the infrastructure."""
-        return {t.task for t in self.entry.episodes if is_failed(t)} - self.tasks.keys()
+        return {t.task for t in self.result_set.episodes if is_failed(t)} - self.tasks.keys()
 
     @property
     def epochs(self) -> int:
-        """The largest number of episodes that a task has."""
+        """The largest number of episodes of one task."""
         return max_epochs(t for same in self.tasks.values() for t in same)
 
     @property
     def label(self) -> str:
         """Agent and model."""
-        return f"{self.entry.agent}, {self.entry.model}"
+        return f"{self.result_set.agent}, {self.result_set.model}"
 
     def recorded_value(self, names: Sequence[str]) -> str:
-        """What the episodes say under the first of these names that is recorded, as text; several
-        values are joined."""
+        """Return the episodes' values of the first of these metadata keys that is recorded, as
+        text; several values are joined."""
         for name in names:
-            found = {_value_text(t.run.get(name)) for t in self.entry.episodes}
-            if found != {NOT_RECORDED}:
-                return " + ".join(sorted(found))
+            values = {_value_text(t.run.get(name)) for t in self.result_set.episodes}
+            if values != {NOT_RECORDED}:
+                return " + ".join(sorted(values))
         return NOT_RECORDED
 
 
@@ -110,49 +115,50 @@ class Mismatch:
 
 
 def open_side(letter: str, path: Path) -> Side:
-    """The one run that lies at a path: a run directory, a file, or a directory of published logs
-    that make one row of a report.
+    """Return the one run at a path: a run directory, a file, or a directory of published logs that
+    make one row of a report.
 
-    Raises UsageError where there are several, naming them, or no episode.
+    Raises UsageError if there are several, naming them, or no episode.
     """
-    entries = collect_result_sets([(log, load_log(log)) for log in find_logs([path])])
-    if len(entries) > 1:
-        named = "; ".join(f"{e.log} ({e.agent}, {e.model})" for e in entries[:6])
+    result_sets = collect_result_sets([(log, load_log(log)) for log in find_logs([path])])
+    if len(result_sets) > 1:
+        named = "; ".join(f"{e.log} ({e.agent}, {e.model})" for e in result_sets[:6])
         raise UsageError(
-            f"{path} holds {len(entries)} runs, compare one of them: {named}. Published logs of "
-            "one agent and model make one side where they have a directory of their own."
+            f"{path} holds {len(result_sets)} runs, compare one of them: {named}. Published logs "
+            "of one agent and model make one side if they have a directory of their own."
         )
-    if not entries:
+    if not result_sets:
         raise UsageError(f"{path} holds no episode: nothing to compare")
-    return Side(letter, path, entries[0])
+    return Side(letter, path, result_sets[0])
 
 
 def condition_mismatches(first: Side, second: Side) -> list[Mismatch]:
-    """The conditions in which two sides differ. What only one of them records is a difference;
-    no policy, and no determinism, are what is meant where none is recorded."""
+    """Return the conditions in which two sides differ. A value that only one side records is a
+    difference; an unrecorded policy or determinism means none."""
     return _differences(first, second, CONDITIONS)
 
 
 def other_differences(first: Side, second: Side) -> list[Mismatch]:
-    """What else differs, with which comparing is meant to be possible."""
+    """Return the other differences, which do not prevent a comparison."""
     return _differences(first, second, {name: (name,) for name in REPORTED_METADATA})
 
 
 def check_conditions(
     first: Side, second: Side, allow_mismatch: Sequence[str] = ()
 ) -> list[Mismatch]:
-    """The conditions that differ and are let pass, all named in ``allow_mismatch``.
+    """Return the conditions that differ, all of which ``allow_mismatch`` names.
 
-    Raises UsageError for another difference, with the option that would let it pass, and for two
-    environments; UnknownNameError for a name in ``allow_mismatch`` that is no condition.
+    Raises UsageError for another difference, with the option that allows it, and for two
+    environments; UnknownNameError for a name in ``allow_mismatch`` that is not a condition.
     """
     for name in allow_mismatch:
         if name not in CONDITIONS:
             raise unknown_name_error("condition", name, list(CONDITIONS))
-    where = (first.entry.environment, second.entry.environment)
-    if where[0] != where[1]:
-        raise UsageError(f"{first.path} is {where[0]} and {second.path} is {where[1]}: no task of "
-                         "the one is one of the other")  # fmt: skip
+    own, other = first.result_set.environment, second.result_set.environment
+    if own != other:
+        raise UsageError(
+            f"{first.path} is {own} and {second.path} is {other}: they have no task in common"
+        )
     differing = condition_mismatches(first, second)
     refused = [d for d in differing if d.name not in allow_mismatch]
     if refused:
@@ -167,8 +173,8 @@ def check_conditions(
 
 def _differences(first: Side, second: Side, names: Mapping[str, Sequence[str]]) -> list[Mismatch]:
     out = []
-    for name, facts in names.items():
-        a, b = first.recorded_value(facts), second.recorded_value(facts)
+    for name, keys in names.items():
+        a, b = first.recorded_value(keys), second.recorded_value(keys)
         if name in _ABSENCE_MEANS_NONE:
             a, b = (value.replace(NOT_RECORDED, "none") for value in (a, b))
         if a != b:
@@ -196,7 +202,7 @@ _FigureFunction = Callable[[Trajectory], float | None]
 
 @dataclass(frozen=True, slots=True)
 class PairedFigure:
-    """One figure on both sides, means over tasks, and ``second - first`` with its interval."""
+    """One figure on both sides, as means over tasks, and ``second - first`` with its interval."""
 
     name: str
     unit: str
@@ -207,9 +213,9 @@ class PairedFigure:
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """A task that the two sides solve unequally often. ``first`` and ``second`` are shares of its
-    episodes in 0..1. ``flaky``: in one of them at least it is neither always nor never solved;
-    None where no side has several episodes, so that nothing can tell."""
+    """A task that the two sides solve at different rates. ``first`` and ``second`` are shares of
+    its episodes in 0..1. ``flaky``: at least one side solves it sometimes, but not always; None if
+    no side has several episodes."""
 
     task: str
     first: float
@@ -219,7 +225,7 @@ class Flip:
 
 @dataclass(frozen=True, slots=True)
 class ExcludedTask:
-    """A task in neither figure, and why."""
+    """A task that is not compared, and why."""
 
     task: str
     reason: str
@@ -227,12 +233,12 @@ class ExcludedTask:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a comparison found. ``tasks`` have episodes on both sides, and only they count.
+    """The result of a comparison. Only ``tasks``, which have episodes on both sides, count.
 
-    ``test`` is of the difference in success; ``adjusted`` its p-value where several comparisons
-    were made together (Holm). ``detectable``: the smallest true difference in success, in percent
-    points, that these tasks find with a power of 0.8. ``passed``: conditions that differ and were
-    let pass; ``also``: what else differs.
+    ``test`` is that of the difference in success; ``adjusted_p`` is its p-value adjusted for
+    several comparisons (Holm). ``detectable`` is the smallest true difference in success, in
+    percent points, that these tasks detect with a power of 0.8. ``allowed_mismatches`` are
+    conditions that differ and were allowed to; ``other_differences`` are the rest.
     """
 
     first: Side
@@ -254,9 +260,9 @@ class Comparison:
 
 
 def compare_all(sides: Sequence[Side], allow_mismatch: Sequence[str] = ()) -> list[Comparison]:
-    """The first side against each other one, with p-values adjusted for their number.
+    """Compare the first side with each other one, with p-values adjusted for their number.
 
-    Raises UsageError as ``compare_sides.check`` does.
+    Raises UsageError as ``check_conditions`` does.
     """
     found = [compare(sides[0], other, allow_mismatch) for other in sides[1:]]
     if len(found) < 2:
@@ -266,29 +272,37 @@ def compare_all(sides: Sequence[Side], allow_mismatch: Sequence[str] = ()) -> li
 
 
 def compare(first: Side, second: Side, allow_mismatch: Sequence[str] = ()) -> Comparison:
-    """Two sides by the tasks that both have played.
+    """Compare two sides by the tasks that both have played.
 
-    Raises UsageError where a condition differs that ``allow_mismatch`` does not name, or no task is in
+    Raises UsageError if a condition differs that ``allow_mismatch`` does not name, or no task is in
     both.
     """
-    passed = check_conditions(first, second, allow_mismatch)
+    allowed = check_conditions(first, second, allow_mismatch)
     tasks = tuple(task for task in first.tasks if task in second.tasks)
     if not tasks:
         raise UsageError(f"{first.path} and {second.path} have no task in common")
     pairs = [(first.tasks[task], second.tasks[task]) for task in tasks]
-    moved = [_success_share(b) - _success_share(a) for a, b in pairs]
+    differences = [_success_share(b) - _success_share(a) for a, b in pairs]
     single = all(len(a) == len(b) == 1 for a, b in pairs)
-    gained, lost = sum(d > 0 for d in moved), sum(d < 0 for d in moved)
+    gained, lost = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
     test = (
         TestResult(mcnemar_p(lost, gained), "exact McNemar test")
         if single
-        else sign_flip_test(moved)
+        else sign_flip_test(differences)
     )
-    measured = [m for m in _paired_figures(pairs) if m is not None]
+    figures = [m for m in _paired_figures(pairs) if m is not None]
     return Comparison(
-        first, second, tasks, tuple(_excluded_tasks(first, second)), tuple(measured), test,
-        _detectable_points(moved), tuple(_flips(tasks, pairs)), tuple(passed), tuple(other_differences(first, second)),
-    )  # fmt: skip
+        first,
+        second,
+        tasks,
+        excluded=tuple(_excluded_tasks(first, second)),
+        figures=tuple(figures),
+        test=test,
+        detectable=_detectable_points(differences),
+        flips=tuple(_flips(tasks, pairs)),
+        allowed_mismatches=tuple(allowed),
+        other_differences=tuple(other_differences(first, second)),
+    )
 
 
 def _paired_figures(
@@ -311,7 +325,8 @@ def _paired_figure(
     pairs: Sequence[tuple[list[Trajectory], list[Trajectory]]],
     of: _FigureFunction,
 ) -> PairedFigure | None:
-    """A figure over the tasks for which both sides know it; None where there is no such task."""
+    """Return a figure over the tasks for which both sides know it; None if there is no such
+    task."""
     values = [(_mean(a, of), _mean(b, of)) for a, b in pairs]
     known = [(a, b) for a, b in values if a is not None and b is not None]
     if not known:
@@ -334,7 +349,8 @@ def _success_share(episodes: Sequence[Trajectory]) -> Fraction:
 
 
 def _detectable_points(moved: Sequence[Fraction]) -> float | None:
-    """In percent points, from the spread of the differences seen."""
+    """Return the detectable difference in percent points, from the spread of the observed
+    differences."""
     error = paired_standard_error(list(map(float, moved)), bound=1.0)
     found = detectable_difference(error, len(moved), level=LEVEL, power=POWER)
     return None if found is None else 100 * found
@@ -343,7 +359,8 @@ def _detectable_points(moved: Sequence[Fraction]) -> float | None:
 def _flips(
     tasks: Sequence[str], pairs: Sequence[tuple[list[Trajectory], list[Trajectory]]]
 ) -> list[Flip]:
-    """Those that the second side solves more often first, the greatest difference first."""
+    """Return the flipped tasks: first those that the second side solves more often, by
+    difference."""
     out = []
     for task, (a, b) in zip(tasks, pairs, strict=True):
         before, after = float(_success_share(a)), float(_success_share(b))

@@ -1,4 +1,4 @@
-"""A comparison in words, tables and JSON."""
+"""A comparison as sentences, tables and JSON."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from intercode.results.statistics.metrics import count_failed
 from intercode.results.tables import Cell, Table
 
 MAX_LISTED_TASKS = 20
-"""How many tasks a list shows unless all are asked for."""
+"""The number of tasks in a list unless all are requested."""
 
 
 def comparison_tables(found: Sequence[Comparison], *, full: bool = False) -> list[Table]:
-    """The sides, then for each comparison its figures, what flipped, and what is left out.
-    ``every``: the whole lists."""
+    """Return the sides, then for each comparison its figures, flips and excluded tasks. ``full``:
+    without shortening the lists."""
     sides = [found[0].first, *(c.second for c in found)]
     tables = [_sides_table(sides)]
     for one in found:
@@ -25,7 +25,7 @@ def comparison_tables(found: Sequence[Comparison], *, full: bool = False) -> lis
 
 
 def comparisons_json(found: Sequence[Comparison]) -> dict[str, Any]:
-    """Everything that was found, with plain values; shares of success in 0..100."""
+    """Return all results as plain values; shares of success in 0..100."""
     sides = [found[0].first, *(c.second for c in found)]
     return {
         "sides": [_side_json(s) for s in sides],
@@ -34,7 +34,7 @@ def comparisons_json(found: Sequence[Comparison]) -> dict[str, Any]:
 
 
 def verdict(one: Comparison) -> list[str]:
-    """What the test says, in sentences, with what has to be known of it."""
+    """Return the result of the test in sentences, with its caveats."""
     first, second = one.first.letter, one.second.letter
     together = (
         ""
@@ -64,7 +64,7 @@ def _caveats(one: Comparison) -> list[str]:
         out.append(
             f"{uneven} tasks have not as many episodes here as there: the test is approximate."
         )
-    played = [t for s in (one.first, one.second) for t in s.entry.episodes]
+    played = [t for s in (one.first, one.second) for t in s.result_set.episodes]
     if why := why_not_comparable(played):
         out.append(f"not comparable with others' results: {why}.")
     return out
@@ -72,8 +72,8 @@ def _caveats(one: Comparison) -> list[str]:
 
 def _sides_table(sides: Sequence[Side]) -> Table:
     rows = tuple(
-        (s.letter, s.entry.dataset, s.entry.agent, s.entry.model, len(s.tasks),
-         sum(map(len, s.tasks.values())), count_failed(s.entry.episodes), str(s.path))
+        (s.letter, s.result_set.dataset, s.result_set.agent, s.result_set.model, len(s.tasks),
+         sum(map(len, s.tasks.values())), count_failed(s.result_set.episodes), str(s.path))
         for s in sides
     )  # fmt: skip
     columns = ("side", "dataset", "agent", "model", "tasks", "episodes", "failed", "path")
@@ -116,7 +116,7 @@ def _excluded_table(one: Comparison, every: bool) -> Table:
 
 
 def _largest_flips(flips: Sequence[Flip], count: int) -> list[Flip]:
-    """The greatest flips of both directions."""
+    """Return the largest flips in both directions."""
     if len(flips) <= count:
         return list(flips)
     gained, lost = _count_directions(flips)
@@ -143,11 +143,12 @@ def _format_p(value: float) -> str:
 
 
 def _side_json(side: Side) -> dict[str, Any]:
+    results = side.result_set
     return {
-        "side": side.letter, "path": str(side.path), "environment": side.entry.environment,
-        "dataset": side.entry.dataset, "agent": side.entry.agent, "model": side.entry.model,
-        "conditions": side.entry.conditions, "tasks": len(side.tasks), "epochs": side.epochs,
-        "episodes": sum(map(len, side.tasks.values())), "failed": count_failed(side.entry.episodes),
+        "side": side.letter, "path": str(side.path), "environment": results.environment,
+        "dataset": results.dataset, "agent": results.agent, "model": results.model,
+        "conditions": results.conditions, "tasks": len(side.tasks), "epochs": side.epochs,
+        "episodes": sum(map(len, side.tasks.values())), "failed": count_failed(results.episodes),
     }  # fmt: skip
 
 

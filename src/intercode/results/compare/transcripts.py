@@ -1,4 +1,4 @@
-"""Transcripts of one task, beside each other in columns of plain text."""
+"""Transcripts of one task in columns of plain text, side by side."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from intercode.results.statistics.samples import solving_turn
 COLUMN_SEPARATOR = " | "
 MIN_COLUMN_WIDTH = 24
 MAX_OBSERVATION_LINES = 12
-"""Lines of an observation that are shown unless all are asked for, its beginning and its end."""
+"""Lines of an observation that are shown, from its beginning and end, unless all are requested."""
 
 
 def side_by_side(
     sides: Sequence[Side], task: str, *, epoch: int | None = None, width: int, full: bool = False
 ) -> str:
-    """The episodes of a task, a column for each side, turn beside turn.
+    """Return the episodes of a task as text: a column for each side, turn beside turn.
 
-    ``epoch``: which sample (None: the first that every side has, else each side's first).
-    ``width``: of the terminal, in columns. ``every``: whole observations. Control characters of
-    what was printed are shown as marks, so that no record reaches the terminal's own. Raises
-    UnknownNameError for a task that is in no side, UsageError for a name that means several and
-    for an epoch that one lacks. ``task``: an id, the end of one, or a position.
+    ``task`` is an id, the end of one, or a position. ``epoch`` selects the sample (None: the first
+    that every side has, else each side's first). ``width`` is that of the terminal, in columns.
+    ``full``: whole observations. Control characters are replaced by visible marks, so that a record
+    cannot control the terminal. Raises UnknownNameError for a task that no side has, UsageError for
+    an ambiguous name and for an epoch that a side lacks.
     """
     task = _resolve_task(sides, task)
     episodes = _select_episodes(sides, task, epoch)
@@ -38,13 +38,16 @@ def side_by_side(
     out = [*_wrap(f"{task}: {query}", width), "", *_join_columns(heads, column)]
     turns = [list(labelled_turns(t)) if t is not None else [] for t in episodes]
     for number, row in enumerate(zip_longest(*turns), start=1):
-        cells = [_turn_lines(number, said, full) if said else [] for said in row]
+        cells = [
+            _turn_lines(number, labelled_turn, full) if labelled_turn else []
+            for labelled_turn in row
+        ]
         out += [COLUMN_SEPARATOR.join(["-" * column] * len(sides)), *_join_columns(cells, column)]
     return "\n".join(out) + "\n"
 
 
 def _resolve_task(sides: Sequence[Side], name: str) -> str:
-    """The task that an id, the end of one, or a position means, as in ``intercode show``."""
+    """Return the task that an id, the end of one, or a position means, as in ``intercode show``."""
     known = {task: found[0].index for side in sides for task, found in side.tasks.items()}
     if name in known:
         return name
@@ -83,17 +86,17 @@ def _header_lines(side: Side, episode: Trajectory | None, task: str) -> list[str
 
 
 def _turn_lines(number: int, turn: tuple[Step, Sequence[str]], every: bool) -> list[str]:
-    """One turn as lines: what was thought, done and seen, and what it was worth."""
+    """Return one turn as lines: thought, action, observation and reward."""
     step, words = turn
     reward = "" if step.reward is None else f"  reward {step.reward:.2f}"
-    said = f"  ({', '.join(words)})" if words else ""
-    out = [f"[{number}]{reward}{said}"]
+    labels = f"  ({', '.join(words)})" if words else ""
+    out = [f"[{number}]{reward}{labels}"]
     if step.thought:
         out += [f"~ {line}" for line in _split_lines(step.thought)]
     actions = _split_lines(step.action) or ["(no code)"]
     out += [f"{'$' if n == 0 else ' '} {line}" for n, line in enumerate(actions)]
-    seen = _split_lines(step.observation)
-    return out + (seen if every else _clip_lines(seen))
+    observation = _split_lines(step.observation)
+    return out + (observation if every else _clip_lines(observation))
 
 
 def _split_lines(text: str) -> list[str]:
@@ -108,7 +111,7 @@ def _clip_lines(lines: list[str]) -> list[str]:
 
 
 def _join_columns(cells: Sequence[Sequence[str]], column: int) -> Iterator[str]:
-    """Cells as columns of one width."""
+    """Yield the rows of cells set in columns of one width."""
     wrapped = [[piece for line in cell for piece in _wrap(line, column)] for cell in cells]
     for row in zip_longest(*wrapped, fillvalue=""):
         yield COLUMN_SEPARATOR.join(
@@ -117,7 +120,7 @@ def _join_columns(cells: Sequence[Sequence[str]], column: int) -> Iterator[str]:
 
 
 def _wrap(line: str, width: int) -> list[str]:
-    """A line cut where it is full; at least one piece."""
+    """Split a line into pieces of a width; at least one piece."""
     pieces, piece, used = [], "", 0
     for char in _escape_controls(line):
         size = _character_width(char)
@@ -129,7 +132,7 @@ def _wrap(line: str, width: int) -> list[str]:
 
 
 def _escape_controls(text: str) -> str:
-    """Without anything that a terminal would obey: control characters become marks."""
+    """Replace characters that control a terminal by visible marks."""
     return "".join(_control_mark(c) for c in text.expandtabs(4).replace("\r", ""))
 
 

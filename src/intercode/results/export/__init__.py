@@ -1,4 +1,4 @@
-"""Recorded episodes in the formats of others, and bundles that others can verify."""
+"""Exports recorded episodes to other formats, and writes bundles that others can verify."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ FORMATS = Registry(
         "tokens": "intercode.results.export.tokens:export",
     },
 )
-"""Name -> ``export(episodes, out, **options) -> Written``."""
+"""Formats by name; each is a function ``export(episodes, out, **options) -> ExportResult``."""
 
 
 def export(source: Path, to: str, out: Path, **options: object) -> ExportResult:
-    """Write the episodes of a log (see ``logs.load``) in another format.
+    """Write the episodes of a log (see ``logs.load_log``) in another format.
 
-    Raises UnknownNameError for a format that is not known, UsageError for a log without episodes
-    and for what the format cannot hold, ConfigError where a package is missing.
+    Raises UnknownNameError for an unknown format, UsageError for a log without episodes and for
+    what the format cannot hold, ConfigError if a package is missing.
     """
     exporter: Exporter = FORMATS.load(to)
     episodes: list[Trajectory] = logs.load_log(source)

@@ -1,8 +1,8 @@
-"""ATIF, the Agent Trajectory Interchange Format (version 1.8): one document for each episode.
+"""ATIF, the Agent Trajectory Interchange Format (version 1.8): one document per episode.
 
-A turn is a step of the agent with one call of a tool, whose observation lies in the same step.
-Messages of a recorded conversation that are neither the model's answer nor an observation (the
-system's, the task) are steps of their own.
+A turn is a step of the agent with one tool call, and its observation is in the same step. Messages
+of a recorded conversation that are neither an answer nor an observation (the system message, the
+task) are separate steps.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def export(episodes: Sequence[Trajectory], out: Path) -> ExportResult:
 
 
 def to_document(episode: Trajectory) -> dict[str, Any]:
-    """One episode as an ATIF document. Keys without a value are left out, as the format asks."""
+    """Return one episode as an ATIF document. Keys without a value are left out, as the format
+    requires."""
     run = episode.run
     steps = [{"step_id": n, **step} for n, step in enumerate(_steps(episode), start=1)]
     agent = {
@@ -75,31 +76,34 @@ def to_document(episode: Trajectory) -> dict[str, Any]:
 
 
 def _steps(episode: Trajectory) -> Iterator[dict[str, Any]]:
-    """System, user and agent steps in order; what an observation told is not told twice."""
+    """Yield system, user and agent steps in order, without repeating observations."""
     tool = code_tool_name(episode)
-    everything = conversation_turns(episode)
-    for number, turn in enumerate(everything):
+    all_turns = conversation_turns(episode)
+    for number, turn in enumerate(all_turns):
         for message in turn.prompt:
             repeats = number > 0 and message["role"] in ("user", "tool")
             if not repeats:
                 source = "system" if message["role"] == "system" else "user"
                 yield {"source": source, "message": str(message.get("content") or "")}
-        after = everything[number + 1].prompt if number + 1 < len(everything) else ()
-        told = "\n".join(str(m.get("content")) for m in after if m["role"] in ("user", "tool"))
-        yield _agent_step(turn, tool, f"call_{number + 1}", told)
-    if not everything:
+        after = all_turns[number + 1].prompt if number + 1 < len(all_turns) else ()
+        sent_observation = "\n".join(
+            str(m.get("content")) for m in after if m["role"] in ("user", "tool")
+        )
+        yield _agent_step(turn, tool, f"call_{number + 1}", sent_observation)
+    if not all_turns:
         yield {"source": "user", "message": episode.query}
 
 
-def _agent_step(turn: Turn, tool: str, call_id: str, told: str) -> dict[str, Any]:
-    """``told``: what the next turn's conversation has of the observation."""
+def _agent_step(turn: Turn, tool: str, call_id: str, sent_observation: str) -> dict[str, Any]:
+    """Return a turn as a step. ``told`` is the observation as the next turn's conversation has
+    it."""
     step = turn.step
     answer = turn.answer or {}
     by_model = step.actor == "agent" and (step.usage != Usage() or bool(turn.answer))
-    made: dict[str, Any] = {
+    agent_step: dict[str, Any] = {
         "source": "agent" if step.actor == "agent" else "user",
         "message": str(answer.get("content") or step.message or ""),
-        "observation": {"results": [_observation_result(step, None, told)]},
+        "observation": {"results": [_observation_result(step, None, sent_observation)]},
         "extra": _without_none({
             "actor": step.actor, "reward": step.reward, "parts": to_jsonable(step.parts) or None,
             "valid": step.valid, "exit_code": step.exit_code, "executed": step.executed,
@@ -108,26 +112,27 @@ def _agent_step(turn: Turn, tool: str, call_id: str, told: str) -> dict[str, Any
         }),
     }  # fmt: skip
     if step.actor != "agent":
-        made["message"] = step.action
-        made["observation"] = {"results": [{"content": step.observation}]}
-        return made
+        agent_step["message"] = step.action
+        agent_step["observation"] = {"results": [{"content": step.observation}]}
+        return agent_step
     if calls := list(_calls(turn, tool, call_id)):
-        made["tool_calls"] = calls
-        made["observation"] = {
-            "results": [_observation_result(step, calls[0]["tool_call_id"], told)]
+        agent_step["tool_calls"] = calls
+        agent_step["observation"] = {
+            "results": [_observation_result(step, calls[0]["tool_call_id"], sent_observation)]
         }
     if by_model and step.usage.requests:
-        made["llm_call_count"] = step.usage.requests
+        agent_step["llm_call_count"] = step.usage.requests
     thought = answer.get("reasoning") or step.thought
     if by_model and thought:
-        made["reasoning_content"] = thought
+        agent_step["reasoning_content"] = thought
     if by_model and (metrics := _metrics(step.usage, answer.get("tokens"))):
-        made["metrics"] = metrics
-    return made
+        agent_step["metrics"] = metrics
+    return agent_step
 
 
 def _calls(turn: Turn, tool: str, call_id: str) -> Iterator[dict[str, Any]]:
-    """The calls as the model wrote them; for code in its text one call of the environment."""
+    """Yield the calls as the model wrote them; for code in an answer's text one call of the
+    environment's tool."""
     native = (turn.answer or {}).get("tool_calls") or ()
     for call in native:
         function = call["function"]
@@ -141,20 +146,24 @@ def _calls(turn: Turn, tool: str, call_id: str) -> Iterator[dict[str, Any]]:
         yield {"tool_call_id": call_id, "function_name": tool, "arguments": code}
 
 
-def _observation_result(step: Step, call_id: str | None, told: str) -> dict[str, Any]:
-    """The observation; with the words in which the agent was told of it, where they are others."""
-    extra = {"told": told} if told and told.strip() != step.observation.strip() else None
+def _observation_result(step: Step, call_id: str | None, sent_observation: str) -> dict[str, Any]:
+    """Return the observation, and the text in which the agent received it if that differs."""
+    extra = (
+        {"told": sent_observation}
+        if sent_observation and sent_observation.strip() != step.observation.strip()
+        else None
+    )
     return _without_none({"source_call_id": call_id, "content": step.observation, "extra": extra})
 
 
 def _metrics(usage: Usage, tokens: Any) -> dict[str, Any]:
-    held = tokens if isinstance(tokens, Mapping) else {}
+    recorded = tokens if isinstance(tokens, Mapping) else {}
     extra = {"requests": usage.requests or None, "reasoning_tokens": usage.reasoning_tokens}
     return _without_none({
         "prompt_tokens": usage.prompt_tokens, "completion_tokens": usage.completion_tokens,
         "cached_tokens": usage.cached_tokens, "cost_usd": usage.cost,
-        "prompt_token_ids": held.get("prompt_ids"), "completion_token_ids": held.get("ids"),
-        "logprobs": held.get("logprobs"), "extra": _without_none(extra) or None,
+        "prompt_token_ids": recorded.get("prompt_ids"), "completion_token_ids": recorded.get("ids"),
+        "logprobs": recorded.get("logprobs"), "extra": _without_none(extra) or None,
     })  # fmt: skip
 
 

@@ -1,8 +1,8 @@
-"""The InterCode authors' own log files, which their analysis scripts read, and ours too.
+"""The InterCode authors' log files, which their analysis scripts and this package read.
 
-One file for each group of a dataset (Bash's file systems), strategy and model, named as theirs,
-since the name is all that tells the model. What theirs hold beyond an episode, the gold and the
-grader's view of it, is not written.
+There is one file for each group of a dataset (Bash's file systems), strategy and model, named as
+theirs, since only the name identifies the model. What their logs hold beyond an episode, the gold
+and the grader's view of it, is not written.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _PLAN_AGENTS = ("plan-solve", "plan-solve-refine")
 
 
 def export(episodes: Sequence[Trajectory], out: Path) -> ExportResult:
-    """Write the logs into the directory ``out``, further samples of a task below ``epoch-2`` and so
-    on; or everything into ``out`` itself where it ends in ``.json``.
+    """Write the logs into the directory ``out``, with further samples of a task below ``epoch-2``
+    and so on; or everything into the file ``out`` if it ends in ``.json``.
 
-    Raises UsageError where one file was asked for and the episodes need several.
+    Raises UsageError if one file was requested and the episodes need several.
     """
-    whole = [t for t in episodes if t.parent is None and not is_failed(t)]
-    if not whole:
+    completed = [t for t in episodes if t.parent is None and not is_failed(t)]
+    if not completed:
         raise UsageError("no episode was played to its end, so there is nothing to write")
     single = out.suffix == ".json"
     files: dict[Path, list[Trajectory]] = {}
     seen: dict[tuple[Path, int], int] = {}
-    for episode in whole:
+    for episode in completed:
         name = Path(_log_name(episode))
         nth = seen[name, episode.index] = seen.get((name, episode.index), 0) + 1
         files.setdefault(Path(f"epoch-{nth}", name) if nth > 1 else name, []).append(episode)
@@ -55,13 +55,13 @@ def export(episodes: Sequence[Trajectory], out: Path) -> ExportResult:
         text = json.dumps(to_log(same), indent=4, ensure_ascii=False, allow_nan=False)
         path.write_text(text + "\n", encoding="utf-8")
         written.append(path)
-    lost = len(episodes) - len(whole)
-    notes = (f"{lost} episodes that failed, or branched off from others",) if lost else ()
-    return ExportResult(tuple(written), len(whole), notes)
+    omitted = len(episodes) - len(completed)
+    notes = (f"{omitted} episodes that failed, or branched off from others",) if omitted else ()
+    return ExportResult(tuple(written), len(completed), notes)
 
 
 def to_log(episodes: Sequence[Trajectory]) -> dict[str, Any]:
-    """Episodes of one strategy as a log; each task may be there once only."""
+    """Return episodes of one strategy as a log; each task may occur only once."""
     first = episodes[0].run
     if _is_human_session(first):
         return {str(t.index): _session(t) for t in episodes}
@@ -99,7 +99,8 @@ def _episode(episode: Trajectory) -> dict[str, Any]:
 
 
 def _history(episode: Trajectory) -> dict[str, list[Any]]:
-    """The turns as lists side by side; a turn without an answer has no observation and no flag."""
+    """Return the turns as parallel lists; a turn without an answer has no observation and no
+    flag."""
     agent = episode.run.get("agent")
     own = episode.run.get("source", SOURCE_RUN) == SOURCE_RUN
     history: dict[str, list[Any]] = {"actions": [], "observations": [], "rewards": []}
@@ -124,15 +125,16 @@ def _history(episode: Trajectory) -> dict[str, list[Any]]:
 
 
 def _action(step: Step, wrapped: bool) -> str:
-    """The action; of a turn without code what the model said. Their ReAct wraps code."""
+    """Return the action; for a turn without code the model's text. The authors' ReAct wraps
+    code."""
     if not step.executed:
         return step.action or step.message
-    handed_in = step.action.split(None, 1)[:1] == ["submit"]
-    return f"execute[{step.action}]" if wrapped and not handed_in else step.action
+    is_submission = step.action.split(None, 1)[:1] == ["submit"]
+    return f"execute[{step.action}]" if wrapped and not is_submission else step.action
 
 
 def _session(episode: Trajectory) -> dict[str, Any]:
-    """A person's session in the form of the published ones."""
+    """Return a human's session in the form of the published ones."""
     return {
         "environment": f"ic_{episode.run.get('environment')}",
         "query_idx": episode.index,
@@ -154,7 +156,8 @@ def _data_path(episode: Trajectory) -> str:
 
 
 def _log_name(episode: Trajectory) -> str:
-    """``ic_bash_multiturn_gpt-4_10_turns_fs_2.json``; see core/logs/file_names.py, which reads it."""
+    """Return a name such as ``ic_bash_multiturn_gpt-4_10_turns_fs_2.json``, as
+    core/logs/file_names.py parses it."""
     run = episode.run
     environment, agent = str(run.get("environment") or "bash"), str(run.get("agent") or "")
     group = f"_{episode.group}" if re.fullmatch(r"fs_\d+", episode.group or "") else ""

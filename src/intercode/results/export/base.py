@@ -1,4 +1,4 @@
-"""What the exports share: an episode as a conversation, and what was written."""
+"""What the export formats share: an episode as a conversation, and the result of an export."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from intercode.core.types import Step, Trajectory
 Message = Mapping[str, Any]
 
 CHAT_KEYS = ("role", "content", "tool_calls", "tool_call_id", "name")
-"""The keys of a message that chat endpoints and fine-tuning know."""
+"""The keys of a message that chat endpoints and fine-tuning services know."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportResult:
-    """What an export has written: the files, how many records they hold, and what is not in them,
-    in words."""
+    """The result of an export: its files, the number of records in them, and descriptions of what
+    was left out."""
 
     files: tuple[Path, ...]
     records: int
@@ -28,7 +28,7 @@ class ExportResult:
 
 
 class Exporter(Protocol):
-    """One format."""
+    """An export format."""
 
     def __call__(self, episodes: Sequence[Trajectory], out: Path, **options: Any) -> ExportResult:
         """Write episodes to ``out``."""
@@ -37,7 +37,7 @@ class Exporter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One turn of a conversation: what joined it before the answer, and the answer."""
+    """One turn of a conversation: the messages added before the answer, and the answer."""
 
     step: Step
     prompt: tuple[Message, ...]
@@ -45,35 +45,35 @@ class Turn:
 
 
 def has_messages(episode: Trajectory) -> bool:
-    """Whether the conversation with a model was recorded."""
+    """Return whether the conversation with a model was recorded."""
     return any(step.messages for step in episode.steps)
 
 
 def conversation_turns(episode: Trajectory) -> list[Turn]:
-    """The conversation, a Turn for each step.
+    """Return the conversation, one Turn per step.
 
-    As it was recorded; where it was not, made from the query, the actions and the observations.
-    The answer is None for a turn that no model has answered in a recorded conversation.
+    Without recorded messages it is constructed from the query, the actions and the observations. In
+    a recorded conversation the answer is None for a turn that no model has answered.
     """
     if has_messages(episode):
         return [_recorded_turn(step) for step in episode.steps]
-    told = episode.query
+    content = episode.query
     out = []
     for step in episode.steps:
-        prompt = ({"role": "user", "content": told},)
-        said = step.message or "\n".join(filter(None, (step.thought, step.action)))
-        out.append(Turn(step, prompt, {"role": "assistant", "content": said}))
-        told = step.observation
+        prompt = ({"role": "user", "content": content},)
+        answer = step.message or "\n".join(filter(None, (step.thought, step.action)))
+        out.append(Turn(step, prompt, {"role": "assistant", "content": answer}))
+        content = step.observation
     return out
 
 
 def conversation_messages(turns_: Iterable[Turn]) -> list[Message]:
-    """The messages of turns, one after another."""
+    """Return the messages of turns in order."""
     return [m for turn in turns_ for m in (*turn.prompt, turn.answer) if m is not None]
 
 
 def to_chat_message(message: Message) -> dict[str, Any]:
-    """A message with what chat formats know; thoughts that were told apart as
+    """Return a message with the keys that chat formats know; separate reasoning becomes
     ``reasoning_content``."""
     out = {k: message[k] for k in CHAT_KEYS if k in message}
     if message.get("reasoning"):
@@ -82,24 +82,25 @@ def to_chat_message(message: Message) -> dict[str, Any]:
 
 
 def code_tool_name(episode: Trajectory) -> str:
-    """The name of the tool that an environment's action is, as ``bash`` or ``sql``."""
+    """Return the name of the tool that stands for an environment's action, such as ``bash`` or
+    ``sql``."""
     environment = str(episode.run.get("environment") or "code")
     return {"ctf": "bash", "harbor": "bash"}.get(environment, environment)
 
 
 def parse_arguments(text: str) -> dict[str, Any]:
-    """The arguments of a tool's call as an object; under ``text`` where the model wrote none."""
+    """Return the arguments of a tool call as an object; invalid ones under ``text``."""
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except ValueError:
-        found = None
-    return found if isinstance(found, dict) else {"text": text}
+        value = None
+    return value if isinstance(value, dict) else {"text": text}
 
 
 def episode_metadata(episode: Trajectory) -> dict[str, Any]:
-    """What every exported record says of its episode."""
+    """Return what every exported record says about its episode."""
     run = episode.run
-    named = ("environment", "dataset", "dataset_hash", "profile", "scoring", "agent", "model")
+    keys = ("environment", "dataset", "dataset_hash", "profile", "scoring", "agent", "model")
     return {
         "task": episode.task,
         "episode": episode.id,
@@ -107,17 +108,17 @@ def episode_metadata(episode: Trajectory) -> dict[str, Any]:
         "reward": episode.reward,
         "success": episode.success,
         "end": episode.end,
-        **{name: run[name] for name in named if run.get(name) is not None},
+        **{name: run[name] for name in keys if run.get(name) is not None},
     }
 
 
 def safe_file_name(text: str) -> str:
-    """A text as the name of a file."""
+    """Return a text as a file name."""
     return re.sub(r"[^\w.=-]+", "_", text).strip("_.") or "episode"
 
 
 def write_jsonl(out: Path, rows: Iterable[Mapping[str, Any]]) -> int:
-    """Write one line of JSON for each row, and return how many there were."""
+    """Write one line of JSON for each row, and return the number of rows."""
     out.parent.mkdir(parents=True, exist_ok=True)
     count = 0
     with out.open("w", encoding="utf-8") as file:

@@ -30,56 +30,59 @@ def export(
     which: str = "success",
     messages_only: bool = False,
 ) -> ExportResult:
-    """Write ``messages``, ``tools`` where the model had some, and ``metadata`` (not if ``messages_only``).
+    """Write ``messages``, ``tools`` if the model had some, and ``metadata`` (unless
+    ``messages_only``).
 
-    ``which``: ``success``: episodes that reached a reward of 1, up to the turn that did.
-    ``turns``: of these one line for each turn whose action ran, with the conversation before it,
-    so that only the last message is to be learnt. ``all``: every episode, whole, the reward of each
-    turn in ``metadata``. Thoughts are kept as ``reasoning_content``, token ids are not (see the
-    format ``tokens``). Raises UnknownNameError for another value of ``which``.
+    ``which`` is ``success`` for episodes that reached a reward of 1, up to that turn; ``turns`` for
+    one line per turn of these episodes whose action ran, with the conversation before it, so that
+    only the last message is to be learnt; or ``all`` for every episode, whole, with the reward of
+    each turn in ``metadata``. Reasoning is exported as ``reasoning_content``; token ids are not
+    (see the format ``tokens``). Raises UnknownNameError for another value of ``which``.
     """
     if which not in SELECTIONS:
         raise unknown_name_error("choice of episodes", which, list(SELECTIONS))
     rows = (row for episode in episodes for row in _rows(episode, which, messages_only))
     count = write_jsonl(out, rows)
     notes = []
-    made = sum(not has_messages(t) for t in episodes)
-    if made:
-        notes.append(f"{made} episodes have no recorded conversation: actions and observations")
-    lost = sum(not t.success for t in episodes)
-    if which != "all" and lost:
-        notes.append(f"{lost} episodes without success are not among them")
+    constructed = sum(not has_messages(t) for t in episodes)
+    if constructed:
+        notes.append(
+            f"{constructed} episodes have no recorded conversation: actions and observations"
+        )
+    unsolved = sum(not t.success for t in episodes)
+    if which != "all" and unsolved:
+        notes.append(f"{unsolved} episodes without success are not among them")
     return ExportResult((out,), count, tuple(notes))
 
 
 def _rows(episode: Trajectory, which: str, messages_only: bool) -> Iterator[dict[str, Any]]:
-    whole = conversation_turns(episode)
+    all_turns = conversation_turns(episode)
     if which == "all":
-        yield _row(episode, whole, messages_only)
+        yield _row(episode, all_turns, messages_only)
         return
-    won = next((n for n, turn in enumerate(whole) if _is_solved(turn.step)), None)
-    if won is None:
+    solved_turn = next((n for n, turn in enumerate(all_turns) if _is_solved(turn.step)), None)
+    if solved_turn is None:
         return
-    upto = whole[: won + 1]
+    turns = all_turns[: solved_turn + 1]
     if which == "success":
-        yield _row(episode, upto, messages_only)
+        yield _row(episode, turns, messages_only)
         return
-    for number, turn in enumerate(upto):
+    for number, turn in enumerate(turns):
         if turn.answer is not None and turn.step.executed and turn.step.valid is not False:
-            yield _row(episode, upto[: number + 1], messages_only)
+            yield _row(episode, turns[: number + 1], messages_only)
 
 
-def _row(episode: Trajectory, upto: Sequence[Turn], messages_only: bool) -> dict[str, Any]:
-    row: dict[str, Any] = {"messages": [to_chat_message(m) for m in conversation_messages(upto)]}
+def _row(episode: Trajectory, turns: Sequence[Turn], messages_only: bool) -> dict[str, Any]:
+    row: dict[str, Any] = {"messages": [to_chat_message(m) for m in conversation_messages(turns)]}
     if tools := offered_tools(episode):
         row["tools"] = tools
     if not messages_only:
         row["metadata"] = {
             **episode_metadata(episode),
-            "turns": len(upto),
-            "rewards": [turn.step.reward for turn in upto],
-            "valid": [turn.step.valid for turn in upto],
-            "actors": [turn.step.actor for turn in upto],
+            "turns": len(turns),
+            "rewards": [turn.step.reward for turn in turns],
+            "valid": [turn.step.valid for turn in turns],
+            "actors": [turn.step.actor for turn in turns],
             "made_from": "messages" if has_messages(episode) else "actions",
         }
     return row

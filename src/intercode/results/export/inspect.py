@@ -1,4 +1,4 @@
-"""Logs of Inspect (``.eval``), written by its own library: `inspect view` opens them."""
+"""Logs of Inspect (``.eval``), written by its own library; `inspect view` opens them."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ Json = dict[str, Any]
 
 
 def to_sample(episode: Trajectory, epoch: int, model: str, usage: Json, began: str) -> Json:
-    """The sample. ``usage``: what was spent, by model; ``began``: when the run did, which is the
-    time of all events."""
-    everything = conversation_turns(episode)
-    messages = [_to_message(m, model) for m in conversation_messages(everything)]
-    said = [m for m in messages if m["role"] == "assistant"]
+    """Return an episode as a sample, in the JSON form that Inspect's library reads. ``usage`` is
+    that of the episode, by model; ``began`` is the start of the run, which is the time of all
+    events."""
+    all_turns = conversation_turns(episode)
+    messages = [_to_message(m, model) for m in conversation_messages(all_turns)]
+    answers = [m for m in messages if m["role"] == "assistant"]
     failed = is_failed(episode)
     return {
         "id": episode.task,
@@ -43,14 +44,14 @@ def to_sample(episode: Trajectory, epoch: int, model: str, usage: Json, began: s
         "input": episode.query,
         "target": "",
         "messages": messages,
-        "output": _output(said[-1] if said else None, model),
+        "output": _output(answers[-1] if answers else None, model),
         "scores": None if failed else _sample_scores(episode),
         "metadata": {
             **episode_metadata(episode),
             "group": episode.group,
             "hardness": episode.hardness,
         },
-        "events": list(_events(episode, everything, model, began)),
+        "events": list(_events(episode, all_turns, model, began)),
         "model_usage": usage,
         "total_time": episode.seconds,
         "working_time": episode.seconds,
@@ -86,29 +87,29 @@ def _to_message(message: Mapping[str, Any], model: str) -> Json:
 
 
 def _events(
-    episode: Trajectory, everything: Sequence[Turn], model: str, began: str
+    episode: Trajectory, all_turns: Sequence[Turn], model: str, began: str
 ) -> Iterator[Json]:
-    """An event for every answer of a model, every execution and every score."""
+    """Yield an event for every answer of a model, every execution and every score."""
     recorded = has_messages(episode)
-    so_far: list[Json] = []
-    for number, turn in enumerate(everything, start=1):
-        so_far += [_to_message(m, model) for m in turn.prompt]
+    earlier: list[Json] = []
+    for number, turn in enumerate(all_turns, start=1):
+        earlier += [_to_message(m, model) for m in turn.prompt]
         if turn.answer is not None:
             answer = _to_message(turn.answer, model)
             if recorded:
                 yield {
-                    "event": "model", "timestamp": began, "model": model, "input": list(so_far),
+                    "event": "model", "timestamp": began, "model": model, "input": list(earlier),
                     "tools": [], "tool_choice": "none", "config": {},
                     "output": _output(answer, model),
                 }  # fmt: skip
-            so_far.append(answer)
+            earlier.append(answer)
         if turn.step.executed:
             yield {"timestamp": began, **_tool_event(turn.step, number, code_tool_name(episode))}
         if turn.step.reward is not None:
             yield {
                 "event": "score", "timestamp": began, "scorer": "reward",
                 "score": _to_score(turn.step.reward, turn.step),
-                "intermediate": number < len(everything),
+                "intermediate": number < len(all_turns),
             }  # fmt: skip
 
 
@@ -142,8 +143,8 @@ def _output(answer: Json | None, model: str) -> Json:
 
 
 def _error(episode: Trajectory) -> Json:
-    told = episode.error or "no reason recorded"
-    return {"message": told, "traceback": "", "traceback_ansi": ""}
+    message = episode.error or "no reason recorded"
+    return {"message": message, "traceback": "", "traceback_ansi": ""}
 
 
 def _limit(episode: Trajectory) -> Json | None:
@@ -164,9 +165,9 @@ def export(episodes: Sequence[Trajectory], out: Path) -> ExportResult:
     """Write one log with a sample for each episode. ``out`` ends in ``.eval``.
 
     A sample holds the conversation, an event for every answer and every execution, the scores
-    ``reward`` and ``success``, what was spent, and the facts of the run; no target: a record holds
-    no gold. Raises ConfigError without the package, UsageError for another suffix and for episodes
-    of several runs.
+    ``reward`` and ``success``, the usage, and the run's metadata. It has no target, as a record
+    holds no gold. Raises ConfigError without the package, UsageError for another suffix and for
+    episodes of several runs.
     """
     try:
         from inspect_ai.log import write_eval_log
@@ -176,10 +177,10 @@ def export(episodes: Sequence[Trajectory], out: Path) -> ExportResult:
         ) from e
     if out.suffix != SUFFIX:
         raise UsageError(f"--out {out} has to end in {SUFFIX}, which is how Inspect knows its logs")
-    named = ("dataset", "agent", "model")
-    several = {tuple(str(t.run.get(n)) for n in named) for t in episodes}
-    if len(several) > 1:
-        raise UsageError(f"a log of Inspect holds one run, and these episodes are of {several}")
+    keys = ("dataset", "agent", "model")
+    runs = {tuple(str(t.run.get(n)) for n in keys) for t in episodes}
+    if len(runs) > 1:
+        raise UsageError(f"a log of Inspect holds one run, and these episodes are of {runs}")
     out.parent.mkdir(parents=True, exist_ok=True)
     write_eval_log(_to_log(episodes), str(out), format="eval")
     branches = sum(t.parent is not None for t in episodes)
@@ -211,15 +212,15 @@ def _to_log(episodes: Sequence[Trajectory]) -> EvalLog:
 
 
 def _samples(episodes: Sequence[Trajectory], model: str, began: str) -> Iterator[EvalSample]:
-    """The samples, each under an epoch that no other episode of its task has."""
+    """Yield the samples, each under an epoch that no other episode of its task has."""
     from inspect_ai.log import EvalSample
 
     seen: dict[str, int] = {}
     for episode in episodes:
         epoch = max(episode.epoch + 1, seen.get(episode.task, 0) + 1)
         seen[episode.task] = epoch
-        made = to_sample(episode, epoch, model, _usage(episode.usage, model), began)
-        yield EvalSample.model_validate(made)
+        values = to_sample(episode, epoch, model, _usage(episode.usage, model), began)
+        yield EvalSample.model_validate(values)
 
 
 def _eval_spec(episodes: Sequence[Trajectory], model: str, began: datetime.datetime) -> EvalSpec:
@@ -265,12 +266,12 @@ def _scores(episodes: Sequence[Trajectory]) -> list[EvalScore]:
 
 
 def _usage(usage: Usage, model: str) -> dict[str, dict[str, Any]]:
-    """What was spent, by model; nothing where it is not known."""
-    told, said = usage.prompt_tokens, usage.completion_tokens
-    if told is None or said is None:
+    """Return the usage by model; nothing if it is unknown."""
+    prompt, completion = usage.prompt_tokens, usage.completion_tokens
+    if prompt is None or completion is None:
         return {}
     spent = {
-        "input_tokens": told, "output_tokens": said, "total_tokens": told + said,
+        "input_tokens": prompt, "output_tokens": completion, "total_tokens": prompt + completion,
         "input_tokens_cache_read": usage.cached_tokens, "reasoning_tokens": usage.reasoning_tokens,
         "total_cost": usage.cost,
     }  # fmt: skip

@@ -1,4 +1,5 @@
-"""Token-level records for training: what the endpoint said, and nothing tokenised again."""
+"""Token-level records for training, from the endpoint's own token ids. Nothing is tokenised
+again."""
 
 from __future__ import annotations
 
@@ -18,33 +19,33 @@ from intercode.results.export.base import (
 
 
 def export(episodes: Sequence[Trajectory], out: Path) -> ExportResult:
-    """Write one line for each run of turns whose prompts continue each other token by token.
+    """Write one line for each sequence of turns whose prompts continue each other token by token.
 
-    ``ids``: prompt and answers as the endpoint gave their ids; ``mask``: 1 for what the model
-    wrote; ``logprobs``: of these, 0.0 elsewhere, or null where one is not known; ``turns``: for
-    each its place in the episode, where its answer ``begins`` and ``ends`` in ``ids``, and its
-    reward. A turn whose prompt is not the text before it and more begins a new line, with
-    ``segment`` one higher. Raises UsageError where no turn holds ids.
+    ``ids``: prompt and answers by the endpoint's ids; ``mask``: 1 for the tokens that the model
+    wrote; ``logprobs``: theirs, 0.0 elsewhere, or null if one is unknown; ``turns``: for each turn
+    its number in the episode, where its answer ``begins`` and ``ends`` in ``ids``, and its reward.
+    A turn whose prompt does not continue the tokens before it begins a new line, with ``segment``
+    one higher. Raises UsageError if no turn has ids.
     """
-    left: list[int] = []
-    rows = [row for episode in episodes for row in _rows(episode, left)]
+    skipped: list[int] = []
+    rows = [row for episode in episodes for row in _rows(episode, skipped)]
     if not rows:
         raise UsageError(
-            "no turn of these episodes holds token ids: they are kept where the endpoint gives "
-            "them and the run asked for log-probabilities or ids"
+            "no turn of these episodes holds token ids: they are recorded if the endpoint returns "
+            "them and the run requested log-probabilities or ids"
         )
     count = write_jsonl(out, rows)
-    notes = (f"{len(left)} turns hold no ids of prompt and answer",) if left else ()
+    notes = (f"{len(skipped)} turns hold no ids of prompt and answer",) if skipped else ()
     return ExportResult((out,), count, notes)
 
 
-def _rows(episode: Trajectory, left: list[int]) -> Iterator[dict[str, Any]]:
+def _rows(episode: Trajectory, skipped: list[int]) -> Iterator[dict[str, Any]]:
     row: dict[str, Any] | None = None
     segment = 0
     for number, turn in enumerate(conversation_turns(episode)):
         tokens = _tokens(turn)
         if tokens is None:
-            left.append(number)
+            skipped.append(number)
             continue
         prompt, ids = list(tokens["prompt_ids"]), list(tokens["ids"])
         if row is not None and prompt[: len(row["ids"])] != row["ids"]:
@@ -55,8 +56,8 @@ def _rows(episode: Trajectory, left: list[int]) -> Iterator[dict[str, Any]]:
         _append_turn(row, prompt[len(row["ids"]) :], ids, tokens.get("logprobs"))
         end = len(row["ids"])
         reward = turn.step.reward
-        place = {"turn": number, "begins": end - len(ids), "ends": end, "reward": reward}
-        row["turns"].append(place)
+        turn_entry = {"turn": number, "begins": end - len(ids), "ends": end, "reward": reward}
+        row["turns"].append(turn_entry)
     if row is not None:
         yield row
 
@@ -65,14 +66,14 @@ def _empty_row() -> dict[str, Any]:
     return {"ids": [], "mask": [], "logprobs": [], "turns": []}
 
 
-def _append_turn(row: dict[str, Any], told: list[int], said: list[int], logprobs: Any) -> None:
-    row["ids"] += told + said
-    row["mask"] += [0] * len(told) + [1] * len(said)
-    known = isinstance(logprobs, Sequence) and len(logprobs) == len(said)
+def _append_turn(row: dict[str, Any], prompt: list[int], answer: list[int], logprobs: Any) -> None:
+    row["ids"] += prompt + answer
+    row["mask"] += [0] * len(prompt) + [1] * len(answer)
+    known = isinstance(logprobs, Sequence) and len(logprobs) == len(answer)
     if row["logprobs"] is None or not known:
         row["logprobs"] = None
     else:
-        row["logprobs"] += [0.0] * len(told) + [float(p) for p in logprobs]
+        row["logprobs"] += [0.0] * len(prompt) + [float(p) for p in logprobs]
 
 
 def _tokens(turn: Turn) -> Mapping[str, Any] | None:

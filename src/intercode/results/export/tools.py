@@ -1,4 +1,4 @@
-"""The tools that a model was offered, made again from what a run records of its agent."""
+"""The tools that a model was offered, reconstructed from the agent metadata of a run."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _TOOL_SECTIONS = ("run", "submit")
 
 
 def offered_tools(episode: Trajectory) -> list[dict[str, Any]]:
-    """The tools as chat endpoints are told them; empty where the model called none.
+    """Return the tools in the form of chat endpoints; empty if the model called none.
 
-    Descriptions are the prompt's that the run records; without it they are empty.
+    The descriptions are those of the recorded prompt, or empty without one.
     """
     if not any(m.get("tool_calls") for step in episode.steps for m in step.messages):
         return []
@@ -28,8 +28,8 @@ def offered_tools(episode: Trajectory) -> list[dict[str, Any]]:
 
 
 def _descriptions(episode: Trajectory, environment: str) -> tuple[str, str]:
-    facts = episode.run.get("agent_metadata")
-    prompt = facts.get("prompt") if isinstance(facts, Mapping) else None
+    metadata = episode.run.get("agent_metadata")
+    prompt = metadata.get("prompt") if isinstance(metadata, Mapping) else None
     text = prompt.get("text") if isinstance(prompt, Mapping) else None
     if not isinstance(text, str) or any(f"== {s} ==" not in text for s in _TOOL_SECTIONS):
         return "", ""
@@ -39,11 +39,15 @@ def _descriptions(episode: Trajectory, environment: str) -> tuple[str, str]:
         "judged": language.scoring_note, "turns": episode.run.get("max_turns") or "any number of",
         "query": episode.query,
     }  # fmt: skip
-    written = Prompt(text, _TOOL_SECTIONS)
-    run, submit = (written.fill(section, values) for section in _TOOL_SECTIONS)
+    recorded = Prompt(text, _TOOL_SECTIONS)
+    run, submit = (recorded.fill(section, values) for section in _TOOL_SECTIONS)
     return run, submit
 
 
 def _tool_spec(tool: Tool) -> dict[str, Any]:
-    told = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
-    return {"type": "function", "function": told}
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": dict(tool.parameters),
+    }
+    return {"type": "function", "function": function}

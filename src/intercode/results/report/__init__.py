@@ -1,4 +1,4 @@
-"""Tables out of recorded episodes: the paper's, and those of our own runs."""
+"""Tables from recorded episodes: those of the paper, and those of our own runs."""
 
 from __future__ import annotations
 
@@ -17,18 +17,24 @@ __all__ = ["RENDERERS", "Table", "build", "render"]
 
 
 def build(paths: Sequence[Path], *, stats: bool = False) -> list[Table]:
-    """Every table that logs and run directories give, verified subsets first.
+    """Return every table that logs and run directories give, verified subsets first.
 
-    ``paths`` are files and directories (see ``intercode.core.logs.find_logs``). ``stats``: with those of
-    statistics_tables.py.
-    Raises UsageError for a path without logs, DataError for a log that cannot be read.
+    ``paths`` are files and directories (see ``intercode.core.logs.discover``). ``stats``: with the
+    tables of statistics_tables.py. Raises UsageError for a path without logs, DataError for a log
+    that cannot be read.
     """
     logs = [(path, load_log(path)) for path in find_logs(paths)]
-    entries = collect_result_sets(logs)
-    runs = run_tables(entries)
-    leading = [t for t in runs if is_verified(t.name)]
+    result_sets = collect_result_sets(logs)
+    runs = run_tables(result_sets)
+    verified = [t for t in runs if is_verified(t.name)]
     rest = [t for t in runs if not is_verified(t.name)]
-    each = [entry for log in logs for entry in collect_result_sets([log])]
-    more = statistics_tables(entries) if stats else []
-    tables = [*leading, *paper_tables(entries), *rest, *log_tables(each), *missing_cells(entries)]
-    return [*tables, *more]
+    per_log = [result_set for log in logs for result_set in collect_result_sets([log])]
+    statistics = statistics_tables(result_sets) if stats else []
+    tables = [
+        *verified,
+        *paper_tables(result_sets),
+        *rest,
+        *log_tables(per_log),
+        *missing_cells(result_sets),
+    ]
+    return [*tables, *statistics]

@@ -1,4 +1,4 @@
-"""The cells of the paper's tables that the logs at hand cannot give, with the logs that could."""
+"""The cells of the paper's tables that the given logs cannot fill, with the logs that could."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from intercode.results.statistics import metrics
 from intercode.results.tables import Cell, Table
 
 SINGLE_TURN_LOG_MODELS = ("gpt-3.5", "gpt-4")
-"""Models whose Single Turn column of the SQL table is from logs of one-turn episodes."""
+"""Models whose Single Turn column of the SQL table comes from logs of one-turn episodes."""
 SCHEMA_GIVEN_MODELS = ("gpt-3.5", "text-bison-001", "chat-bison-001")
 """Models of the table in which the schema is given."""
 _TITLES = {"spider": "SQL by hardness", "nl2bash": "Bash by file system"}
@@ -24,11 +24,11 @@ _TITLES = {"spider": "SQL by hardness", "nl2bash": "Bash by file system"}
 
 @dataclass(frozen=True, slots=True)
 class RequiredRow:
-    """A row of one of the paper's tables: ``cells`` it has, and what its episodes must be of.
+    """A row of one of the paper's tables: its ``cells``, and the episodes that it needs.
 
-    ``log`` is the name under which a log with them is read; ``{fs}`` in it stands for the file
-    system, for every one of which there is a log. ``groups``: which have to be there, none for rows
-    that no groups make up. ``max_turns``: the limit that the episodes were played with.
+    ``log`` is the file name of a log with them; ``{fs}`` in it stands for the file system, each of
+    which has a log. ``groups`` are the groups that must be present, none for rows without groups.
+    ``max_turns`` is the turn limit of the episodes.
     """
 
     table: str
@@ -42,10 +42,10 @@ class RequiredRow:
     max_turns: int | None = None
 
 
-def missing_cells(entries: Sequence[ResultSet]) -> list[Table]:
-    """The table of those cells; nothing where no published log is among the entries, or all of
-    the paper's tables can be given."""
-    published = [e for e in entries if e.conditions == SOURCE_PUBLISHED]
+def missing_cells(result_sets: Sequence[ResultSet]) -> list[Table]:
+    """Return the table of missing cells; nothing if there is no published log, or nothing is
+    missing."""
+    published = [e for e in result_sets if e.conditions == SOURCE_PUBLISHED]
     if not published:
         return []
     rows: list[tuple[Cell, ...]] = []
@@ -62,24 +62,24 @@ def missing_cells(entries: Sequence[ResultSet]) -> list[Table]:
     return [Table("missing-cells", title, columns, tuple(rows), notes)] if rows else []
 
 
-def _missing_in(wanted: RequiredRow, entries: Sequence[ResultSet]) -> tuple[list[str], str]:
-    """The cells of a row that cannot be given, and the logs that are missing for them."""
-    mine = [
+def _missing_in(wanted: RequiredRow, result_sets: Sequence[ResultSet]) -> tuple[list[str], str]:
+    """Return the cells of a row that cannot be filled, and the logs that are missing for them."""
+    matching = [
         t
-        for e in entries
+        for e in result_sets
         if (e.dataset, e.agent, e.model) == (wanted.dataset, wanted.agent, wanted.model)
         for t in metrics.completed_episodes(e.episodes)
         if wanted.max_turns in (None, t.run.get("max_turns"))
     ]
     if not wanted.groups:
-        return ([], "") if mine else (list(wanted.cells), wanted.log)
-    there = metrics.split_episodes(mine, metrics.group_of)
-    gone = [g for g in wanted.groups if g not in there]
-    if not gone:
+        return ([], "") if matching else (list(wanted.cells), wanted.log)
+    present = metrics.split_episodes(matching, metrics.group_of)
+    missing = [g for g in wanted.groups if g not in present]
+    if not missing:
         return [], ""
-    several = gone[0] if len(gone) == 1 else f"{{{','.join(gone)}}}"
-    cells = [c for c in wanted.cells if c in gone or c not in wanted.groups]
-    return cells, wanted.log.replace("{fs}", several)
+    group_text = missing[0] if len(missing) == 1 else f"{{{','.join(missing)}}}"
+    cells = [c for c in wanted.cells if c in missing or c not in wanted.groups]
+    return cells, wanted.log.replace("{fs}", group_text)
 
 
 def _required_rows() -> Iterator[RequiredRow]:
@@ -101,7 +101,7 @@ def _required_rows() -> Iterator[RequiredRow]:
         ("python", "gpt-4", "mbpp", "try-again", 7),
     ):
         log = f"ic_{environment}_multiturn_{model}_{turns}_turns.json"
-        # the log that is called 25-turn says of itself that it has 15
+        # the log named 25-turn records a limit of 15
         bound = {10: 10, 25: 15}[turns] if environment == "ctf" else None
         yield RequiredRow(
             "logs", log, ("tasks", "solved"), log, dataset, agent, model, max_turns=bound
@@ -109,14 +109,15 @@ def _required_rows() -> Iterator[RequiredRow]:
 
 
 def _success_rows(split: PaperBenchmark) -> Iterator[RequiredRow]:
-    """Both columns of a model. Single is the first turn of Try Again, save for two models' SQL."""
+    """Yield both columns of a model. Single is the first turn of Try Again, except for two models'
+    SQL."""
     names = tuple(split.sizes)
     for model in MODEL_ORDER:
         again = _log_name(split, f"multiturn_{model}_10_turns")
-        apart = split.dataset == "spider" and model in SINGLE_TURN_LOG_MODELS
-        single = _log_name(split, f"multiturn_{model}_1_turns") if apart else again
+        has_single_log = split.dataset == "spider" and model in SINGLE_TURN_LOG_MODELS
+        single = _log_name(split, f"multiturn_{model}_1_turns") if has_single_log else again
         for side, log, agent in (
-            ("Single", single, "single-turn" if apart else "try-again"),
+            ("Single", single, "single-turn" if has_single_log else "try-again"),
             ("Try", again, "try-again"),
         ):
             yield RequiredRow(

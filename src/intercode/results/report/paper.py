@@ -24,13 +24,13 @@ MODEL_ORDER = (
 PAIRED_AGENTS = ("single-turn", "try-again")
 """The two strategies that the paper sets side by side."""
 SCHEMA_GIVEN = " (schema given)"
-"""What the name of a model ends with that was told the tables and columns, the paper's handicap."""
+"""The suffix of a model that was given the tables and columns (the paper's handicap)."""
 _SCHEMA_SUBSET = ":schema"
 
 
 @dataclass(frozen=True, slots=True)
 class PaperBenchmark:
-    """A benchmark of the paper and how many tasks each of its groups has."""
+    """A benchmark of the paper and the number of tasks in each of its groups."""
 
     dataset: str
     title: str
@@ -54,9 +54,9 @@ PAPER_BENCHMARKS = (
 )
 
 
-def paper_tables(entries: Sequence[ResultSet]) -> list[Table]:
-    """Every table of the paper that the entries hold something for."""
-    named = [_published_name(e) for e in entries]
+def paper_tables(result_sets: Sequence[ResultSet]) -> list[Table]:
+    """Return every table of the paper that the result sets contribute to."""
+    named = [_published_name(e) for e in result_sets]
     plain = [e for e in named if not e.model.endswith(SCHEMA_GIVEN)]
     given = [e for e in named if e.model.endswith(SCHEMA_GIVEN)]
     tables = [_success_table(split, plain) for split in PAPER_BENCHMARKS]
@@ -65,24 +65,29 @@ def paper_tables(entries: Sequence[ResultSet]) -> list[Table]:
     return [t for t in tables if t.rows]
 
 
-def _published_name(entry: ResultSet) -> ResultSet:
-    """An entry of ours on a subset that is the whole dataset with the schema in the prompt, under
-    the dataset's own name, as published logs of that kind are."""
-    if not entry.dataset.endswith(_SCHEMA_SUBSET) or entry.model.endswith(SCHEMA_GIVEN):
-        return entry
-    dataset = entry.dataset.removesuffix(_SCHEMA_SUBSET)
-    return replace(entry, dataset=dataset, model=entry.model + SCHEMA_GIVEN)
+def _published_name(result_set: ResultSet) -> ResultSet:
+    """Return a result set of ours on a ``:schema`` subset under the dataset's own name, as the
+    published logs of that kind have it."""
+    if not result_set.dataset.endswith(_SCHEMA_SUBSET) or result_set.model.endswith(SCHEMA_GIVEN):
+        return result_set
+    dataset = result_set.dataset.removesuffix(_SCHEMA_SUBSET)
+    return replace(result_set, dataset=dataset, model=result_set.model + SCHEMA_GIVEN)
 
 
-def _success_table(split: PaperBenchmark, entries: Sequence[ResultSet], told: str = "") -> Table:
-    """Single Turn and Try Again side by side, as the paper has them. ``told``: for the title.
+def _success_table(
+    split: PaperBenchmark, result_sets: Sequence[ResultSet], title_suffix: str = ""
+) -> Table:
+    """Return Single Turn and Try Again side by side, as in the paper.
 
-    Single is the log of one-turn episodes; where there is none, the first turn of Try Again.
+    Single is the log of one-turn episodes, or without one the first turn of Try Again.
+    ``title_suffix`` is appended to the title.
     """
     rows: dict[tuple[str, str], dict[str, ResultSet]] = {}
-    mine = [e for e in entries if e.dataset == split.dataset and e.agent in PAIRED_AGENTS]
-    for entry in mine:
-        rows.setdefault((entry.model, entry.description), {})[entry.agent] = entry
+    matching = [e for e in result_sets if e.dataset == split.dataset and e.agent in PAIRED_AGENTS]
+    for result_set in matching:
+        rows.setdefault((result_set.model, result_set.description), {})[result_set.agent] = (
+            result_set
+        )
     cells: list[tuple[Cell, ...]] = []
     notes: list[str] = []
     borrowed: list[str] = []
@@ -97,16 +102,18 @@ def _success_table(split: PaperBenchmark, entries: Sequence[ResultSet], told: st
         notes += [n for e in row.values() for n in _coverage_notes(split, e)]
     names = [*split.sizes, "all"]
     columns = ("model", "conditions", *(f"Single {n}" for n in names), *(f"Try {n}" for n in names))
-    if borrowed and split.dataset == "spider" and not told:
+    if borrowed and split.dataset == "spider" and not title_suffix:
         notes.append(
             "Single is the first turn of the Try Again log for "
             f"{', '.join(dict.fromkeys(borrowed))}; the paper has logs of one-turn episodes for "
             "gpt-3.5 and gpt-4."
         )
-    title = f"{split.title}{told}: success by {split.group_name}, % (Single Turn | Try Again)"
-    notes = list(dict.fromkeys([*notes, *mixed_conditions_warning(mine)]))
+    title = (
+        f"{split.title}{title_suffix}: success by {split.group_name}, % (Single Turn | Try Again)"
+    )
+    notes = list(dict.fromkeys([*notes, *mixed_conditions_warning(matching)]))
     return Table(
-        f"{split.dataset}-{'schema' if told else 'success'}",
+        f"{split.dataset}-{'schema' if title_suffix else 'success'}",
         title,
         columns,
         tuple(cells),
@@ -114,8 +121,8 @@ def _success_table(split: PaperBenchmark, entries: Sequence[ResultSet], told: st
     )
 
 
-def _strategies_table(entries: Sequence[ResultSet]) -> Table:
-    """Success, turns and error % of every strategy on the paper's tasks, over all groups."""
+def _strategies_table(result_sets: Sequence[ResultSet]) -> Table:
+    """Return success, turns and error % of every strategy on the paper's tasks, over all groups."""
     rows: list[tuple[Cell, ...]] = []
     used: list[ResultSet] = []
     notes = [
@@ -123,22 +130,27 @@ def _strategies_table(entries: Sequence[ResultSet]) -> Table:
         "in 'error % true' every turn without code is invalid and a forced submit is no action."
     ]
     for split in PAPER_BENCHMARKS:
-        mine = [e for e in entries if e.dataset == split.dataset and not _is_human_session(e)]
+        mine = [e for e in result_sets if e.dataset == split.dataset and not _is_human_session(e)]
         used += mine
-        for entry in sorted(mine, key=lambda e: _rank(e.model)):
-            whole = not missing_groups(split, entry)
+        for result_set in sorted(mine, key=lambda e: _rank(e.model)):
+            whole = not missing_groups(split, result_set)
             figures = (
-                metrics.success_rate(entry.episodes),
-                metrics.mean_turns(entry.episodes),
-                metrics.error_rate(entry.episodes),
-                metrics.error_rate(entry.episodes, metrics.true_error_share),
+                metrics.success_rate(result_set.episodes),
+                metrics.mean_turns(result_set.episodes),
+                metrics.error_rate(result_set.episodes),
+                metrics.error_rate(result_set.episodes, metrics.true_error_share),
             )
-            label = (entry.environment, entry.agent, entry.model, entry.description)
+            label = (
+                result_set.environment,
+                result_set.agent,
+                result_set.model,
+                result_set.description,
+            )
             shown = figures if whole else (None,) * len(figures)
-            tasks = len({t.task for t in metrics.completed_episodes(entry.episodes)})
+            tasks = len({t.task for t in metrics.completed_episodes(result_set.episodes)})
             rows.append((*label, tasks, *shown))
-            notes += _coverage_notes(split, entry)
-    if any(e.agent == "react" and e.conditions == SOURCE_PUBLISHED for e in entries):
+            notes += _coverage_notes(split, result_set)
+    if any(e.agent == "react" and e.conditions == SOURCE_PUBLISHED for e in result_sets):
         notes.append("published ReAct logs stand under gpt-3.5; their code asked text-davinci-003.")
     columns = ("environment", "agent", "model", "conditions", "tasks")
     figures_of = ("success %", "turns", "error %", "error % true")
@@ -148,36 +160,41 @@ def _strategies_table(entries: Sequence[ResultSet]) -> Table:
     return Table("strategies", title, columns + figures_of, tuple(rows), tuple(notes), digits)
 
 
-def _is_human_session(entry: ResultSet) -> bool:
-    """The published human sessions name no group at all: they stand among the logs only."""
-    return entry.agent == "human" and entry.conditions == SOURCE_PUBLISHED
+def _is_human_session(result_set: ResultSet) -> bool:
+    """Return whether these are the published human sessions. They have no groups and appear only
+    among the logs."""
+    return result_set.agent == "human" and result_set.conditions == SOURCE_PUBLISHED
 
 
 def by_group(
-    split: PaperBenchmark, entry: ResultSet | None, rate: Callable[[Episodes], float | None]
+    split: PaperBenchmark, result_set: ResultSet | None, rate: Callable[[Episodes], float | None]
 ) -> list[float | None]:
-    """The figure for each group, then for all; the latter only where no group is missing."""
-    if entry is None:
+    """Return the figure for each group, then for all; the latter only if no group is missing."""
+    if result_set is None:
         return [None] * (len(split.sizes) + 1)
-    groups = metrics.split_episodes(entry.episodes, metrics.group_of)
+    groups = metrics.split_episodes(result_set.episodes, metrics.group_of)
     out = [rate(groups.get(name, [])) for name in split.sizes]
-    return [*out, None if missing_groups(split, entry) else rate(entry.episodes)]
+    return [*out, None if missing_groups(split, result_set) else rate(result_set.episodes)]
 
 
-def missing_groups(split: PaperBenchmark, entry: ResultSet) -> list[str]:
-    """The groups of a benchmark that an entry has no episode of."""
-    groups = metrics.split_episodes(metrics.completed_episodes(entry.episodes), metrics.group_of)
+def missing_groups(split: PaperBenchmark, result_set: ResultSet) -> list[str]:
+    """Return the groups of a benchmark of which a result set has no episode."""
+    groups = metrics.split_episodes(
+        metrics.completed_episodes(result_set.episodes), metrics.group_of
+    )
     return [name for name in split.sizes if name not in groups]
 
 
-def _coverage_notes(split: PaperBenchmark, entry: ResultSet) -> list[str]:
-    """What a row rests on, in words, where that is not every task once."""
-    who = f"{entry.model}, {entry.agent} ({entry.description})"
+def _coverage_notes(split: PaperBenchmark, result_set: ResultSet) -> list[str]:
+    """Return notes on the tasks and groups that a row lacks."""
+    who = f"{result_set.model}, {result_set.agent} ({result_set.description})"
     notes = []
-    gone = missing_groups(split, entry)
-    if gone:
-        notes.append(f"{who}: no {split.group_name} {', '.join(gone)}, so nothing for all.")
-    groups = metrics.split_episodes(metrics.completed_episodes(entry.episodes), metrics.group_of)
+    missing = missing_groups(split, result_set)
+    if missing:
+        notes.append(f"{who}: no {split.group_name} {', '.join(missing)}, so nothing for all.")
+    groups = metrics.split_episodes(
+        metrics.completed_episodes(result_set.episodes), metrics.group_of
+    )
     short = [
         f"{len({t.task for t in groups[name]})} of {size} tasks of {name}"
         for name, size in split.sizes.items()
@@ -185,21 +202,22 @@ def _coverage_notes(split: PaperBenchmark, entry: ResultSet) -> list[str]:
     ]
     if short:
         notes.append(f"{who}: {', '.join(short)}.")
-    return notes + failure_notes(entry)
+    return notes + failure_notes(result_set)
 
 
-def failure_notes(entry: ResultSet) -> list[str]:
-    """The note on episodes that ended in an error of the infrastructure, if there are any."""
-    count = metrics.count_failed(entry.episodes)
+def failure_notes(result_set: ResultSet) -> list[str]:
+    """Return the note on episodes that ended in an error of the infrastructure, if there are
+    any."""
+    count = metrics.count_failed(result_set.episodes)
     if not count:
         return []
-    who = f"{entry.model}, {entry.agent} ({entry.description})"
+    who = f"{result_set.model}, {result_set.agent} ({result_set.description})"
     return [f"{who}: failed (ended in an error, in no figure): {count}."]
 
 
-def mixed_conditions_warning(entries: Iterable[ResultSet]) -> list[str]:
-    """The warning that belongs to a table whose rows were obtained under different conditions."""
-    if len({e.conditions for e in entries}) < 2:
+def mixed_conditions_warning(result_sets: Iterable[ResultSet]) -> list[str]:
+    """Return the warning for a table whose rows were obtained under different conditions."""
+    if len({e.conditions for e in result_sets}) < 2:
         return []
     return ["rows with different conditions are not to be put side by side."]
 

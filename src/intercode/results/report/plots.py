@@ -1,8 +1,8 @@
-"""Figures out of entries: success by turn, by group, and against cost, each with its interval.
+"""Figures of result sets: success by turn, by group, and against cost, each with its interval.
 
-Only rows that may be put side by side share a figure: one dataset, one set of conditions. Colours
-are told apart by everybody (Okabe & Ito 2008), and every series has a mark of its own as well. The
-same episodes give the same file, byte by byte. Needs the extra ``plots``.
+Only comparable rows share a figure: one dataset, one set of conditions. Colours are distinguishable
+for colour-blind readers (Okabe & Ito 2008), and every series has its own marker. The same episodes
+give the same file, byte by byte. Needs the extra ``plots``.
 """
 
 from __future__ import annotations
@@ -41,19 +41,21 @@ _METADATA = {"svg": {"Date": None}, "png": {"Software": None}}
 
 
 def save_plots(paths: Sequence[Path], directory: Path, kind: str = "svg") -> list[Path]:
-    """Draw everything that logs and run directories give, and return the files.
+    """Draw all figures of logs and run directories, and return the files.
 
-    ``kind``: ``svg`` or ``png``. Raises ConfigError without matplotlib, UnknownNameError for
+    ``kind`` is ``svg`` or ``png``. Raises ConfigError without matplotlib, UnknownNameError for
     another kind, UsageError for a path without logs.
     """
     if kind not in PLOT_FORMATS:
         raise unknown_name_error("kind of figure", kind, list(PLOT_FORMATS))
-    entries = collect_result_sets([(path, logs.load_log(path)) for path in logs.find_logs(paths)])
-    return draw_plots(entries, directory, kind)
+    result_sets = collect_result_sets(
+        [(path, logs.load_log(path)) for path in logs.find_logs(paths)]
+    )
+    return draw_plots(result_sets, directory, kind)
 
 
-def draw_plots(entries: Sequence[ResultSet], directory: Path, kind: str = "svg") -> list[Path]:
-    """The figures of entries: see ``save_plots``."""
+def draw_plots(result_sets: Sequence[ResultSet], directory: Path, kind: str = "svg") -> list[Path]:
+    """Draw the figures of result sets: see ``save_plots``."""
     try:
         import matplotlib
     except ImportError as e:
@@ -61,7 +63,7 @@ def draw_plots(entries: Sequence[ResultSet], directory: Path, kind: str = "svg")
     directory.mkdir(parents=True, exist_ok=True)
     out: list[Path] = []
     with matplotlib.rc_context(_STYLE):
-        for name, title, rows in _comparable_sets(entries):
+        for name, title, rows in _comparable_sets(result_sets):
             for what, figure in (
                 ("by-turn", _plot_by_turn(title, rows)),
                 ("by-group", _plot_by_group(title, rows)),
@@ -75,12 +77,12 @@ def draw_plots(entries: Sequence[ResultSet], directory: Path, kind: str = "svg")
     return out
 
 
-def _comparable_sets(entries: Sequence[ResultSet]) -> list[tuple[str, str, list[ResultSet]]]:
-    """Entries by dataset and conditions, with a name for files and a title."""
+def _comparable_sets(result_sets: Sequence[ResultSet]) -> list[tuple[str, str, list[ResultSet]]]:
+    """Return result sets by dataset and conditions, with a file name and a title."""
     sets: dict[tuple[str, str], list[ResultSet]] = {}
-    for entry in entries:
-        if metrics.completed_episodes(entry.episodes):
-            sets.setdefault((entry.dataset, entry.conditions), []).append(entry)
+    for result_set in result_sets:
+        if metrics.completed_episodes(result_set.episodes):
+            sets.setdefault((result_set.dataset, result_set.conditions), []).append(result_set)
     out: list[tuple[str, str, list[ResultSet]]] = []
     for (dataset, conditions), rows in sets.items():
         name = re.sub(r"[^\w.-]+", "-", Path(dataset).name).strip("-")
@@ -96,11 +98,12 @@ def _comparable_sets(entries: Sequence[ResultSet]) -> list[tuple[str, str, list[
 
 
 def _plot_by_turn(title: str, rows: Sequence[ResultSet]) -> Figure | None:
-    """Share of episodes solved within so many turns, with a band for its interval."""
+    """Plot the share of episodes solved within each number of turns, with a band for its
+    interval."""
     figure, axes = _new_axes(title, "turns", "solved within so many turns, %")
     longest = 0
-    for n, entry in enumerate(rows):
-        found = figures.success_by_turn(entry.episodes)
+    for n, result_set in enumerate(rows):
+        found = figures.success_by_turn(result_set.episodes)
         turns = list(range(1, len(found) + 1))
         longest = max(longest, len(found))
         values = [e.value for e in found]
@@ -109,7 +112,7 @@ def _plot_by_turn(title: str, rows: Sequence[ResultSet]) -> Figure | None:
             values,
             color=_colour(n),
             marker=MARKERS[n % len(MARKERS)],
-            label=_series_label(entry),
+            label=_series_label(result_set),
         )
         low, high = zip(*map(_bounds, found), strict=True) if found else ((), ())
         axes.fill_between(turns, low, high, color=_colour(n), alpha=0.15, linewidth=0)
@@ -120,36 +123,38 @@ def _plot_by_turn(title: str, rows: Sequence[ResultSet]) -> Figure | None:
 
 
 def _plot_by_group(title: str, rows: Sequence[ResultSet]) -> Figure | None:
-    """Success in each group (file system, hardness), with bars for its interval."""
+    """Plot success in each group (file system, hardness), with bars for its interval."""
     split = [
         metrics.split_episodes(metrics.completed_episodes(e.episodes), metrics.group_of)
         for e in rows
     ]
-    rows = [entry for entry, part in zip(rows, split, strict=True) if part]
+    rows = [result_set for result_set, part in zip(rows, split, strict=True) if part]
     parts = [part for part in split if part]
     groups = ordered_groups({g for part in parts for g in part})
     if not 2 <= len(groups) <= MAX_GROUPS:
         return None
     figure, axes = _new_axes(title, "", "success, %")
-    for n, (entry, part) in enumerate(zip(rows, parts, strict=True)):
+    for n, (result_set, part) in enumerate(zip(rows, parts, strict=True)):
         at = [i + 0.6 * ((n + 0.5) / len(rows) - 0.5) for i, g in enumerate(groups) if g in part]
-        _plot_points(axes, at, [part[g] for g in groups if g in part], n, _series_label(entry))
+        _plot_points(axes, at, [part[g] for g in groups if g in part], n, _series_label(result_set))
     axes.set_xticks(range(len(groups)), groups)
     return _with_legend(figure, axes)
 
 
 def _plot_cost(title: str, rows: Sequence[ResultSet]) -> Figure | None:
-    """Success against the mean cost of an episode, for the rows whose cost is known."""
+    """Plot success against the mean cost of an episode, for the rows whose cost is known."""
     figure, axes = _new_axes(title, "mean cost of an episode, US dollars", "success, %")
     known = False
-    for n, entry in enumerate(rows):
-        cost = figures.mean_figure(entry.episodes, lambda t: t.usage.cost)
+    for n, result_set in enumerate(rows):
+        cost = figures.mean_figure(result_set.episodes, lambda t: t.usage.cost)
         if cost is None or cost.clusters < len(
-            {t.task for t in metrics.completed_episodes(entry.episodes)}
+            {t.task for t in metrics.completed_episodes(result_set.episodes)}
         ):
             continue
         known = True
-        _plot_points(axes, [cost.value], [list(entry.episodes)], n, _series_label(entry), cost)
+        _plot_points(
+            axes, [cost.value], [list(result_set.episodes)], n, _series_label(result_set), cost
+        )
     return _with_legend(figure, axes) if known else None
 
 
@@ -157,16 +162,20 @@ def _plot_points(
     axes: Axes, at: Sequence[float], parts: Sequence[Sequence[Trajectory]], n: int, label: str,
     across: Estimate | None = None,
 ) -> None:  # fmt: skip
-    """One mark for each part's success, with its interval, and that of ``across`` sideways."""
+    """Plot one point for each part's success, with its interval, and that of ``across``
+    sideways."""
     found = [(x, e) for x, part in zip(at, parts, strict=True) if (e := figures.success(part))]
     sideways = None
     if across is not None and across.low is not None and across.high is not None:
         sideways = [[across.value - max(across.low, 0.0)], [across.high - across.value]]
     bounds = [_bounds(e) for _, e in found]
-    below = [max(0.0, e.value - low) for (_, e), (low, _) in zip(found, bounds, strict=True)]
-    above = [max(0.0, high - e.value) for (_, e), (_, high) in zip(found, bounds, strict=True)]
+    lower_errors = [max(0.0, e.value - low) for (_, e), (low, _) in zip(found, bounds, strict=True)]
+    upper_errors = [
+        max(0.0, high - e.value) for (_, e), (_, high) in zip(found, bounds, strict=True)
+    ]
     axes.errorbar(
-        [x for x, _ in found], [e.value for _, e in found], yerr=[below, above], xerr=sideways,
+        [x for x, _ in found], [e.value for _, e in found],
+        yerr=[lower_errors, upper_errors], xerr=sideways,
         fmt=MARKERS[n % len(MARKERS)], color=_colour(n), capsize=3, label=label,
     )  # fmt: skip
 
@@ -194,18 +203,18 @@ def _with_legend(figure: Figure, axes: Axes) -> Figure:
 
 
 def _bounds(estimate: Estimate) -> tuple[float, float]:
-    """The interval; the value itself where there is none."""
+    """Return the interval, or the value itself if there is none."""
     if estimate.low is None or estimate.high is None:
         return estimate.value, estimate.value
     return estimate.low, estimate.high
 
 
-def _series_label(entry: ResultSet) -> str:
-    """Agent and model, what tells it from others of these; how many tasks it rests on."""
-    tasks = len({t.task for t in metrics.completed_episodes(entry.episodes)})
-    model = "" if entry.model in ("none", entry.agent) else f", {entry.model}"
-    variant = f", {entry.variant}" if entry.variant else ""
-    return f"{entry.agent}{model}{variant} ({tasks} tasks)"
+def _series_label(result_set: ResultSet) -> str:
+    """Return agent and model, the variant if there is one, and the number of tasks."""
+    tasks = len({t.task for t in metrics.completed_episodes(result_set.episodes)})
+    model = "" if result_set.model in ("none", result_set.agent) else f", {result_set.model}"
+    variant = f", {result_set.variant}" if result_set.variant else ""
+    return f"{result_set.agent}{model}{variant} ({tasks} tasks)"
 
 
 def _colour(number: int) -> str:

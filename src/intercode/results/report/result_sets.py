@@ -1,4 +1,4 @@
-"""Which episodes may share a row: one agent, one model, one set of conditions."""
+"""Groups episodes into result sets: one agent, one model, one set of conditions."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from intercode.results.statistics.metrics import drop_retried_failures
 
 SETTINGS = ("generation", "agent_options", "env_options", "max_turns", "timeout", "seed")
 WHOLE_SETTINGS = ("prompts", "endpoint")
-"""As ``SETTINGS``, but no tables."""
+"""As ``SETTINGS``, for values that are not tables."""
 _MAX_LENGTH = 40
 
 
 def variant_labels(runs: Sequence[tuple[str, Trajectory]]) -> list[str]:
-    """A label for each of several runs, given by where it lies and one of its episodes.
+    """Return a label for each of several runs, given by its path and one of its episodes.
 
-    ``temperature = 0.7`` and the like for every setting that is not the same in all; ``from FILE``
-    for a further one with the settings of one before, nothing for the first of those.
+    ``temperature = 0.7`` and the like for every setting that differs between them; ``from FILE``
+    for a further run with the same settings as one before, nothing for the first of those.
     """
-    facts = [_flatten_settings(episode.run) for _, episode in runs]
-    names = sorted({name for one in facts for name in one})
-    apart = [n for n in names if any(one.get(n) != facts[0].get(n) for one in facts)]
+    settings = [_flatten_settings(episode.run) for _, episode in runs]
+    names = sorted({name for one in settings for name in one})
+    differing = [n for n in names if any(one.get(n) != settings[0].get(n) for one in settings)]
     out: list[str] = []
     seen: set[str] = set()
-    for (log, _), one in zip(runs, facts, strict=True):
-        label = ", ".join(f"{n} = {_shorten(one.get(n))}" for n in apart)
+    for (log, _), one in zip(runs, settings, strict=True):
+        label = ", ".join(f"{n} = {_shorten(one.get(n))}" for n in differing)
         further = f"from {log}"
         out.append(label if label not in seen else f"{label}, {further}".removeprefix(", "))
         seen.add(label)
@@ -37,12 +37,12 @@ def variant_labels(runs: Sequence[tuple[str, Trajectory]]) -> list[str]:
 
 
 def _flatten_settings(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by name, those in tables by their own."""
-    found: dict[str, Any] = {}
+    """Return settings by name, with the entries of tables by their own names."""
+    settings: dict[str, Any] = {}
     for name in SETTINGS + WHOLE_SETTINGS:
         value = run.get(name)
-        found |= value if isinstance(value, Mapping) and name in SETTINGS else {name: value}
-    return {name: value for name, value in found.items() if value not in (None, {}, [])}
+        settings |= value if isinstance(value, Mapping) and name in SETTINGS else {name: value}
+    return {name: value for name, value in settings.items() if value not in (None, {}, [])}
 
 
 def _shorten(value: Any) -> str:
@@ -50,19 +50,19 @@ def _shorten(value: Any) -> str:
     return text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}..."
 
 
-def different_tasks_warning(entries: Sequence[ResultSet]) -> list[str]:
-    """The warning that belongs to a column whose rows rest on different tasks; with how many tasks
-    each row has, and how many are in all of them."""
-    sets = [frozenset(t.task for t in entry.episodes) for entry in entries]
+def different_tasks_warning(result_sets: Sequence[ResultSet]) -> list[str]:
+    """Return the warning for a column whose rows rest on different tasks, with the number of tasks
+    of each row and of those in all rows."""
+    sets = [frozenset(t.task for t in result_set.episodes) for result_set in result_sets]
     if len(set(sets)) < 2:
         return []
     counts = ", ".join(
-        f"{entry.agent} {entry.model} {len(tasks)}"
-        for entry, tasks in zip(entries, sets, strict=True)
+        f"{result_set.agent} {result_set.model} {len(tasks)}"
+        for result_set, tasks in zip(result_sets, sets, strict=True)
     )
     common = len(frozenset.intersection(*sets))
     return [
-        f"{entries[0].dataset}: rows that rest on different tasks cannot be compared (tasks: "
+        f"{result_sets[0].dataset}: rows that rest on different tasks cannot be compared (tasks: "
         f"{counts}; in all of them: {common})."
     ]
 
@@ -74,11 +74,11 @@ _SOURCES = {"authors": SOURCE_PUBLISHED, "reference": "re-run of published actio
 
 @dataclass(frozen=True, slots=True)
 class ResultSet:
-    """Episodes that one row of a table is made of.
+    """The episodes of one row of a table.
 
-    ``dataset`` is without the file system for the paper's tasks, so that four logs make one row;
-    ``conditions`` says what the episodes were obtained with, ``log`` where the first of them lies,
-    ``variant`` which settings tell it from an entry that has all else in common with it.
+    ``dataset`` is without the file system for the paper's tasks, so that four logs make one row.
+    ``conditions`` describes what the episodes depend on, ``log`` is the path of the first of them,
+    and ``variant`` the settings that distinguish it from a result set with the same other values.
     """
 
     environment: str
@@ -93,26 +93,26 @@ class ResultSet:
 
     @property
     def description(self) -> str:
-        """The conditions, and the variant where there is one."""
+        """The conditions, and the variant if there is one."""
         return f"{self.conditions}, {self.variant}" if self.variant else self.conditions
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What two entries must not have in common, or they would be one row."""
+        """What distinguishes the rows of a table."""
         return (*self.key_without_variant, self.variant)
 
     @property
     def key_without_variant(self) -> tuple[str, ...]:
-        """The same without the variant."""
+        """The key without the variant."""
         return (self.environment, self.dataset, self.agent, self.model, self.conditions)
 
 
 def describe_conditions(episode: Trajectory) -> str:
-    """What makes a result comparable, in one line.
+    """Return what a result depends on, in one line.
 
     For a run of ours: data with hash, profile with scoring version, image with digest, architecture
-    and sandbox tier, and "not comparable" where the run says so; ``?`` for what it does not say.
-    A reward that is not the profile's own, a policy and determinism are named where there are any.
+    and sandbox tier, and "not comparable" if the run says so; ``?`` for unknown values. A reward
+    function other than the profile's, a policy and determinism are added if present.
     """
     run = episode.run
     if run.get("source", SOURCE_RUN) != SOURCE_RUN:
@@ -122,11 +122,11 @@ def describe_conditions(episode: Trajectory) -> str:
         value = str(run.get(name) or "?")
         return f"{value}{sign}{_short_digest(run[tag], length)}" if run.get(tag) else value
 
-    boxed = run.get("environment") != "sql"  # SQL has an engine, which the tier names, and no image
+    has_image = run.get("environment") != "sql"  # the tier names the SQL engine
     parts = [
         tagged("dataset", "dataset_hash", "#", 8),
         tagged("profile", "scoring", " ", 12),
-        *([tagged("image", "image_digest", "@", 12)] if boxed else []),
+        *([tagged("image", "image_digest", "@", 12)] if has_image else []),
         str(run.get("arch") or "?"),
         str(run.get("tier") or run.get("sandbox") or "?"),
     ]
@@ -140,25 +140,26 @@ def describe_conditions(episode: Trajectory) -> str:
 
 
 def collect_result_sets(logs: Sequence[tuple[Path, Sequence[Trajectory]]]) -> list[ResultSet]:
-    """Entries out of logs. Published logs of different tasks join; runs of ours never do."""
+    """Return the result sets of logs. Published logs of different tasks are joined; our runs never
+    are."""
     out: list[ResultSet] = []
     for path, episodes in logs:
         parts: dict[tuple[str, ...], list[ResultSet]] = {}
         for episode in episodes:
-            entry = _result_set(path, episode)
-            parts.setdefault((*entry.key, entry.source), []).append(entry)
+            result_set = _result_set(path, episode)
+            parts.setdefault((*result_set.key, result_set.source), []).append(result_set)
         for same in parts.values():
             episodes = drop_retried_failures(e.episodes[0] for e in same)
             _add_result_set(out, replace(same[0], episodes=tuple(episodes)))
     return _with_variants(out)
 
 
-def _with_variants(entries: Sequence[ResultSet]) -> list[ResultSet]:
-    """The entries, with a variant for those that would look alike."""
-    out = list(entries)
+def _with_variants(result_sets: Sequence[ResultSet]) -> list[ResultSet]:
+    """Return the result sets, with a variant for those that would look alike."""
+    out = list(result_sets)
     alike: dict[tuple[str, ...], list[int]] = {}
-    for n, entry in enumerate(entries):
-        alike.setdefault(entry.key_without_variant, []).append(n)
+    for n, result_set in enumerate(result_sets):
+        alike.setdefault(result_set.key_without_variant, []).append(n)
     for numbers in alike.values():
         labels = variant_labels([(str(out[n].log), out[n].episodes[0]) for n in numbers])
         for n, label in zip(numbers, labels, strict=True):
@@ -166,20 +167,20 @@ def _with_variants(entries: Sequence[ResultSet]) -> list[ResultSet]:
     return out
 
 
-def _add_result_set(entries: list[ResultSet], new: ResultSet) -> None:
-    """Join an entry with the one that it belongs to, or put it last under a label of its own."""
-    at = {e.key: n for n, e in enumerate(entries)}.get(new.key)
+def _add_result_set(result_sets: list[ResultSet], new: ResultSet) -> None:
+    """Join a result set with the one that it belongs to, or append it under a label of its own."""
+    at = {e.key: n for n, e in enumerate(result_sets)}.get(new.key)
     if at is None:
-        entries.append(new)
+        result_sets.append(new)
         return
-    old = entries[at]
-    apart = {t.task for t in old.episodes}.isdisjoint(t.task for t in new.episodes)
-    if new.source != SOURCE_RUN and apart:
-        entries[at] = replace(old, episodes=old.episodes + new.episodes)
+    old = result_sets[at]
+    disjoint = {t.task for t in old.episodes}.isdisjoint(t.task for t in new.episodes)
+    if new.source != SOURCE_RUN and disjoint:
+        result_sets[at] = replace(old, episodes=old.episodes + new.episodes)
     else:
         _add_result_set(
-            entries, replace(new, variant=f"{new.variant}from {new.log} ")
-        )  # until told apart
+            result_sets, replace(new, variant=f"{new.variant}from {new.log} ")
+        )  # until _with_variants
 
 
 def _result_set(path: Path, episode: Trajectory) -> ResultSet:
@@ -203,7 +204,7 @@ def _short_digest(value: object, length: int) -> str:
 
 
 def why_not_comparable(episodes: Iterable[Trajectory]) -> str:
-    """Why these results cannot be put beside those of others; empty where they can."""
+    """Return why these results cannot be compared with those of others; empty if they can."""
     images = {str(t.run.get("image")) for t in episodes if t.run.get("comparable") is False}
     if not images:
         return ""

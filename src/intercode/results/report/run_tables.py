@@ -1,4 +1,4 @@
-"""Tables of our own runs, one a dataset, and the list of the other logs that were read."""
+"""Tables of our own runs, one per dataset, and the list of the other logs that were read."""
 
 from __future__ import annotations
 
@@ -32,34 +32,35 @@ FIXED_COLUMNS = (
 _DIGITS = (("turns", 2), ("error %", 2), ("error % true", 2))
 
 
-def run_tables(entries: Sequence[ResultSet]) -> list[Table]:
-    """One table for each dataset that runs of ours were made on, verified subsets first."""
+def run_tables(result_sets: Sequence[ResultSet]) -> list[Table]:
+    """Return one table for each dataset of our runs, verified subsets first."""
     datasets: dict[tuple[str, str], list[ResultSet]] = {}
-    for entry in entries:
-        if entry.source == SOURCE_RUN:
-            datasets.setdefault((entry.environment, entry.dataset), []).append(entry)
+    for result_set in result_sets:
+        if result_set.source == SOURCE_RUN:
+            datasets.setdefault((result_set.environment, result_set.dataset), []).append(result_set)
     ordered = sorted(datasets.items(), key=lambda d: not is_verified(d[0][1]))
     return [_dataset_table(name, rows) for (_, name), rows in ordered]
 
 
 def is_verified(dataset: str) -> bool:
-    """Whether a dataset's name asks for its verified subset (``nl2bash:verified``)."""
+    """Return whether a dataset's name is that of a verified subset (``nl2bash:verified``)."""
     return dataset.partition("@")[0].partition(":")[2] == "verified"
 
 
 def log_tables(logs: Sequence[ResultSet]) -> list[Table]:
-    """One row for each published log and each re-run; nothing where there are none."""
+    """Return a table with one row for each published log and each re-run; nothing if there are
+    none."""
     rows: list[tuple[Cell, ...]] = []
-    for entry in logs:
-        if entry.source == SOURCE_RUN:
+    for result_set in logs:
+        if result_set.source == SOURCE_RUN:
             continue
-        good = metrics.completed_episodes(entry.episodes)
+        good = metrics.completed_episodes(result_set.episodes)
         rows.append(
             (
-                entry.log.name,
-                entry.environment,
-                entry.agent,
-                entry.model,
+                result_set.log.name,
+                result_set.environment,
+                result_set.agent,
+                result_set.model,
                 len(good),
                 sum(t.success for t in good),
                 metrics.success_rate(good),
@@ -75,75 +76,80 @@ def log_tables(logs: Sequence[ResultSet]) -> list[Table]:
 
 
 def _different_tasks_warnings(logs: Sequence[ResultSet]) -> list[str]:
-    """Warnings for logs of one dataset that is not split into groups, but of different tasks."""
+    """Return warnings for logs of one dataset that is not split into groups, but of different
+    tasks."""
     found: dict[str, list[ResultSet]] = {}
-    for entry in logs:
-        if entry.source != SOURCE_RUN and not any(t.group or t.hardness for t in entry.episodes):
-            found.setdefault(entry.dataset, []).append(entry)
+    for result_set in logs:
+        if result_set.source != SOURCE_RUN and not any(
+            t.group or t.hardness for t in result_set.episodes
+        ):
+            found.setdefault(result_set.dataset, []).append(result_set)
     return [note for same in found.values() for note in different_tasks_warning(same)]
 
 
-def _dataset_table(name: str, entries: Sequence[ResultSet]) -> Table:
-    key = _group_key(entries)
-    groups = ordered_groups({g for e in entries for g in metrics.split_episodes(e.episodes, key)})
-    again = any(e.agent == "try-again" for e in entries)
-    sampled = any(_task_count(e) < len(metrics.completed_episodes(e.episodes)) for e in entries)
-    rows = [_row(e, groups, key, again, sampled) for e in entries]
+def _dataset_table(name: str, result_sets: Sequence[ResultSet]) -> Table:
+    key = _group_key(result_sets)
+    groups = ordered_groups(
+        {g for e in result_sets for g in metrics.split_episodes(e.episodes, key)}
+    )
+    again = any(e.agent == "try-again" for e in result_sets)
+    sampled = any(_task_count(e) < len(metrics.completed_episodes(e.episodes)) for e in result_sets)
+    rows = [_row(e, groups, key, again, sampled) for e in result_sets]
     named = tuple(f"group {g}" if g in FIXED_COLUMNS else g for g in groups)
     last = tuple(n for n in FIXED_COLUMNS[4:] if n != "episodes" or sampled)
     columns = FIXED_COLUMNS[:3] + (FIXED_COLUMNS[3:4] if again else ()) + named + last
-    notes = [n for e in entries for n in failure_notes(e)]
-    boxed = [e for e in entries if e.environment != "sql"]
-    if why := why_not_comparable(e.episodes[0] for e in boxed):
+    notes = [n for e in result_sets for n in failure_notes(e)]
+    with_image = [e for e in result_sets if e.environment != "sql"]
+    if why := why_not_comparable(e.episodes[0] for e in with_image):
         notes.append(f"not comparable: {why}.")
-    notes += mixed_conditions_warning(entries) + different_tasks_warning(entries)
+    notes += mixed_conditions_warning(result_sets) + different_tasks_warning(result_sets)
     title = f"{name}: success, %"
     return Table(name, title, columns, tuple(rows), tuple(notes), _DIGITS)
 
 
 def _row(
-    entry: ResultSet,
+    result_set: ResultSet,
     groups: Sequence[str],
     key: Callable[[Trajectory], str | None],
     again: bool,
     sampled: bool,
 ) -> tuple[Cell, ...]:
-    episodes = entry.episodes
+    episodes = result_set.episodes
     parts = metrics.split_episodes(episodes, key)
-    first = metrics.first_turn_rate(episodes) if entry.agent == "try-again" else None
+    first = metrics.first_turn_rate(episodes) if result_set.agent == "try-again" else None
     return (
-        entry.agent,
-        entry.model,
-        entry.description,
+        result_set.agent,
+        result_set.model,
+        result_set.description,
         *((first,) if again else ()),
         *(metrics.success_rate(parts.get(g, [])) for g in groups),
         metrics.success_rate(episodes),
         metrics.mean_turns(episodes),
         metrics.error_rate(episodes),
-        _task_count(entry),
+        _task_count(result_set),
         *((len(metrics.completed_episodes(episodes)),) if sampled else ()),
         metrics.count_failed(episodes),
     )
 
 
-def _task_count(entry: ResultSet) -> int:
-    """Tasks, however many epochs there are of each."""
-    return len({t.task for t in metrics.completed_episodes(entry.episodes)})
+def _task_count(result_set: ResultSet) -> int:
+    """Return the number of tasks, regardless of epochs."""
+    return len({t.task for t in metrics.completed_episodes(result_set.episodes)})
 
 
-def _group_key(entries: Sequence[ResultSet]) -> Callable[[Trajectory], str | None]:
-    """Group or hardness, whichever gives a few columns: 2 to 8 of them, SQL's hardness first."""
+def _group_key(result_sets: Sequence[ResultSet]) -> Callable[[Trajectory], str | None]:
+    """Return the key that gives 2 to 8 groups: group or hardness, for SQL hardness first."""
     ways: list[Callable[[Trajectory], str | None]] = [lambda t: t.group, lambda t: t.hardness]
-    if entries[0].environment == "sql":
+    if result_sets[0].environment == "sql":
         ways.reverse()
     for way in ways:
-        if 2 <= len({way(t) for e in entries for t in e.episodes} - {None}) <= MAX_GROUPS:
+        if 2 <= len({way(t) for e in result_sets for t in e.episodes} - {None}) <= MAX_GROUPS:
             return way
     return lambda _: None
 
 
 def ordered_groups(groups: set[str]) -> list[str]:
-    """Groups by degree of hardness where they are that, else by name."""
+    """Return groups by degree of hardness if they are that, else by name."""
 
     def rank(name: str) -> tuple[int, str]:
         return (HARDNESS.index(name) if name in HARDNESS else len(HARDNESS), name)

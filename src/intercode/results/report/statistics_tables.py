@@ -1,4 +1,4 @@
-"""Statistics as tables, five for each row of the report: figures, splits, success by turn,
+"""Statistics as tables, five for each row of the report: figures, subsets, success by turn,
 behaviour, error classes."""
 
 from __future__ import annotations
@@ -24,47 +24,47 @@ _UNKNOWN_VALIDITY_NOTE = (
 )
 
 
-def statistics_tables(entries: Sequence[ResultSet]) -> list[Table]:
-    """Every statistic of every entry. The name of a table is ``statistics/…``, ``splits/…``,
+def statistics_tables(result_sets: Sequence[ResultSet]) -> list[Table]:
+    """Return all statistics of all result sets. A table is named ``statistics/…``, ``splits/…``,
     ``by-turn/…``, ``behaviour/…`` or ``errors/…`` with dataset, agent and model."""
-    return [table for entry in entries for table in entry_tables(entry) if table.rows]
+    return [table for result_set in result_sets for table in entry_tables(result_set) if table.rows]
 
 
-def entry_tables(entry: ResultSet) -> list[Table]:
-    """The five tables of one entry."""
+def entry_tables(result_set: ResultSet) -> list[Table]:
+    """Return the five tables of one result set."""
     return [
-        _figures_table(entry),
-        _subsets_table(entry),
-        _by_turn_table(entry),
-        _behaviour_table(entry),
-        _errors_table(entry),
+        _figures_table(result_set),
+        _subsets_table(result_set),
+        _by_turn_table(result_set),
+        _behaviour_table(result_set),
+        _errors_table(result_set),
     ]
 
 
 def bound_cells(estimate: Estimate | None) -> tuple[Cell, Cell, Cell]:
-    """Value, low and high as cells."""
+    """Return value, low and high as cells."""
     return (None,) * 3 if estimate is None else (estimate.value, estimate.low, estimate.high)
 
 
 def count_cells(estimate: Estimate | None) -> tuple[Cell, Cell, Cell]:
-    """Samples, tasks and the interval's method as cells."""
+    """Return samples, tasks and the interval's method as cells."""
     if estimate is None:
         return None, None, ""
     return estimate.samples, estimate.clusters, estimate.method
 
 
-def _name_and_title(entry: ResultSet, kind: str, what: str) -> tuple[str, str]:
-    """A table's name and title."""
-    parts = [entry.dataset, entry.agent, entry.model]
-    return "/".join([kind, *parts]), f"{', '.join(parts)} ({entry.description}): {what}"
+def _name_and_title(result_set: ResultSet, kind: str, what: str) -> tuple[str, str]:
+    """Return a table's name and title."""
+    parts = [result_set.dataset, result_set.agent, result_set.model]
+    return "/".join([kind, *parts]), f"{', '.join(parts)} ({result_set.description}): {what}"
 
 
-def _figures_table(entry: ResultSet) -> Table:
-    name, title = _name_and_title(entry, "statistics", "figures with 95 % intervals")
-    rows = _figure_rows(all_figures(entry.episodes))
+def _figures_table(result_set: ResultSet) -> Table:
+    name, title = _name_and_title(result_set, "statistics", "figures with 95 % intervals")
+    rows = _figure_rows(all_figures(result_set.episodes))
     columns = ("figure", "unit", *BOUND_COLUMNS, "samples", "tasks", "interval")
     return Table(
-        name, title, columns, rows, tuple(_notes(entry)), tuple((b, 2) for b in BOUND_COLUMNS)
+        name, title, columns, rows, tuple(_notes(result_set)), tuple((b, 2) for b in BOUND_COLUMNS)
     )
 
 
@@ -74,35 +74,35 @@ def _figure_rows(found: Sequence[Figure]) -> tuple[tuple[Cell, ...], ...]:
     )
 
 
-def _subsets_table(entry: ResultSet) -> Table:
-    name, title = _name_and_title(entry, "splits", "success by hardness, group and tag, %")
+def _subsets_table(result_set: ResultSet) -> Table:
+    name, title = _name_and_title(result_set, "splits", "success by hardness, group and tag, %")
     rows: list[tuple[Cell, ...]] = []
-    for by, value, some in subsets(independent_episodes(entry.episodes)):
+    for by, value, some in subsets(independent_episodes(result_set.episodes)):
         found = success(some)
         rows.append((by, value, *bound_cells(found), *count_cells(found)))
     columns = ("split", "by", *BOUND_COLUMNS, "samples", "tasks", "interval")
     return Table(name, title, columns, tuple(rows))
 
 
-def _by_turn_table(entry: ResultSet) -> Table:
-    name, title = _name_and_title(entry, "by-turn", "solved within so many turns, %")
-    found = enumerate(success_by_turn(entry.episodes), start=1)
+def _by_turn_table(result_set: ResultSet) -> Table:
+    name, title = _name_and_title(result_set, "by-turn", "solved within so many turns, %")
+    found = enumerate(success_by_turn(result_set.episodes), start=1)
     rows = tuple((turn, *bound_cells(estimate)) for turn, estimate in found)
     notes: tuple[str, ...] = ()
-    if _is_scored_at_end(entry):
+    if _is_scored_at_end(result_set):
         notes = ("scored at the end of an episode only: solved counts at its last turn.",)
     return Table(name, title, ("turns", *BOUND_COLUMNS), rows, notes)
 
 
-def _behaviour_table(entry: ResultSet) -> Table:
-    name, title = _name_and_title(entry, "behaviour", "behaviour with 95 % intervals")
+def _behaviour_table(result_set: ResultSet) -> Table:
+    name, title = _name_and_title(result_set, "behaviour", "behaviour with 95 % intervals")
     columns = ("figure", "unit", *BOUND_COLUMNS, "samples", "tasks", "interval")
-    return Table(name, title, columns, _figure_rows(behaviour_figures(entry.episodes)))
+    return Table(name, title, columns, _figure_rows(behaviour_figures(result_set.episodes)))
 
 
-def _errors_table(entry: ResultSet) -> Table:
-    name, title = _name_and_title(entry, "errors", "error classes")
-    played = independent_episodes(entry.episodes)
+def _errors_table(result_set: ResultSet) -> Table:
+    name, title = _name_and_title(result_set, "errors", "error classes")
+    played = independent_episodes(result_set.episodes)
     turns = sum(len(agent_turns(t)) for t in played)
     found = count_error_classes(played)
     rows = tuple((e.name, e.turns, 100 * e.turns / turns, e.episodes) for e in found)
@@ -115,9 +115,9 @@ def _errors_table(entry: ResultSet) -> Table:
     return Table(name, title, columns, rows, tuple(notes))
 
 
-def _notes(entry: ResultSet) -> list[str]:
-    """What the figures leave out, in words."""
-    played = independent_episodes(entry.episodes)
+def _notes(result_set: ResultSet) -> list[str]:
+    """Return notes on what the figures leave out."""
+    played = independent_episodes(result_set.episodes)
     sizes = {len(same) for same in by_task(played).values()}
     notes = []
     if len(sizes) > 1:
@@ -125,10 +125,10 @@ def _notes(entry: ResultSet) -> list[str]:
             f"tasks have {min(sizes)} to {max(sizes)} episodes: means weigh every episode alike, "
             "pass@k and pass^k every task that has k of them."
         )
-    branches = sum(t.parent is not None for t in entry.episodes)
+    branches = sum(t.parent is not None for t in result_set.episodes)
     if branches:
         notes.append(f"{branches} branches of other episodes are in no figure.")
-    if len(sizes) == 1 and sizes <= {1} and entry.source == SOURCE_RUN:
+    if len(sizes) == 1 and sizes <= {1} and result_set.source == SOURCE_RUN:
         notes.append("one episode a task: nothing tells how much luck is in a single task.")
     costs = [t.usage.cost for t in played if t.usage.requests]
     if costs and any(c is None for c in costs):
@@ -137,7 +137,7 @@ def _notes(entry: ResultSet) -> list[str]:
     return notes
 
 
-def _is_scored_at_end(entry: ResultSet) -> bool:
-    """Whether no episode of several turns has a reward before its last turn but zeros."""
-    several = [t for t in independent_episodes(entry.episodes) if len(t.steps) > 1]
+def _is_scored_at_end(result_set: ResultSet) -> bool:
+    """Return whether all rewards before the last turns of longer episodes are zero or unknown."""
+    several = [t for t in independent_episodes(result_set.episodes) if len(t.steps) > 1]
     return bool(several) and not any(s.reward for t in several for s in t.steps[:-1])

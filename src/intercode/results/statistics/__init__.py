@@ -1,0 +1,1 @@
+"""Figures over episodes and their confidence intervals. The functions are pure."""

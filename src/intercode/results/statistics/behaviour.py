@@ -1,4 +1,4 @@
-"""How an agent goes about a task: looking before acting, repeating itself, its errors.
+"""How an agent works: exploration before action, repetition, and errors.
 
 Definitions: docs/statistics.md. Shares lie in 0..100.
 """
@@ -21,7 +21,7 @@ HUMAN_ACTOR = "human"
 
 @dataclass(frozen=True, slots=True)
 class ErrorCount:
-    """How many turns met an error of a class, and in how many episodes."""
+    """The number of turns, and of episodes, with an error of a class."""
 
     name: str
     turns: int
@@ -29,80 +29,82 @@ class ErrorCount:
 
 
 def behaviour_figures(episodes: Episodes) -> list[Figure]:
-    """Every figure of behaviour, those of turns with intervals clustered by task."""
-    played = independent_episodes(episodes)
-    known = any(step.valid is not None for t in played for step in t.steps)
+    """Return all figures of behaviour; those of turns have intervals clustered by task."""
+    episodes_counted = independent_episodes(episodes)
+    known = any(step.valid is not None for t in episodes_counted for step in t.steps)
     out = [
-        Figure("actions that explore", "%", share_of_actions(played, exploration_flags)),
+        Figure("actions that explore", "%", share_of_actions(episodes_counted, exploration_flags)),
         Figure(
             "actions that explore, before the first that acts",
             "%",
-            share_of_actions(played, leading_exploration_flags),
+            share_of_actions(episodes_counted, leading_exploration_flags),
         ),
         Figure(
             "episodes that begin with exploring",
             "%",
-            share_figure(_with_actions(played), _starts_with_exploration),
+            share_figure(_with_actions(episodes_counted), _starts_with_exploration),
         ),
-        Figure("repeated actions", "%", share_of_actions(played, repetition_flags)),
-        Figure("turns without code", "%", share_of_turns(played, _has_no_code)),
-        Figure("refused turns", "%", share_of_turns(played, lambda _, s: s.refused)),
+        Figure("repeated actions", "%", share_of_actions(episodes_counted, repetition_flags)),
+        Figure("turns without code", "%", share_of_turns(episodes_counted, _has_no_code)),
+        Figure("refused turns", "%", share_of_turns(episodes_counted, lambda _, s: s.refused)),
         Figure(
-            "turns by a person", "%", share_of_turns(played, lambda _, s: s.actor == HUMAN_ACTOR)
+            "turns by a person",
+            "%",
+            share_of_turns(episodes_counted, lambda _, s: s.actor == HUMAN_ACTOR),
         ),
     ]
     if known:
-        timed = share_of_turns(played, lambda _, s: s.timed_out)
+        timed = share_of_turns(episodes_counted, lambda _, s: s.timed_out)
         out.append(Figure("turns that timed out", "%", timed))
     return out
 
 
 def count_error_classes(episodes: Episodes) -> list[ErrorCount]:
-    """The classes of errors that turns met, the most frequent first, then by name."""
+    """Return the classes of errors, the most frequent first, then by name."""
     turns: dict[str, int] = {}
-    where: dict[str, int] = {}
+    episodes_by_class: dict[str, int] = {}
     for episode in independent_episodes(episodes):
         names = [name for step in agent_turns(episode) if (name := step_error_class(episode, step))]
         for name in names:
             turns[name] = turns.get(name, 0) + 1
         for name in set(names):
-            where[name] = where.get(name, 0) + 1
+            episodes_by_class[name] = episodes_by_class.get(name, 0) + 1
     order = sorted(turns, key=lambda name: (-turns[name], name))
-    return [ErrorCount(name, turns[name], where[name]) for name in order]
+    return [ErrorCount(name, turns[name], episodes_by_class[name]) for name in order]
 
 
 def step_error_class(episode: Trajectory, step: Step) -> str | None:
-    """The class of a turn's error in its episode's environment; None for none."""
+    """Return the class of a turn's error in its episode's environment; None without an error."""
     return error_class(step, environment_of(episode))
 
 
 def environment_of(episode: Trajectory) -> str:
-    """The environment in which an episode was played; empty where it is not recorded."""
+    """Return the environment of an episode; empty if it is not recorded."""
     return str(episode.run.get("environment") or "")
 
 
 def executed_actions(episode: Trajectory) -> list[Step]:
-    """The turns that ran code: no submitting, nothing refused, nothing without code."""
+    """Return the turns that ran code, without submissions, refused turns and turns without code."""
     return [step for step in agent_turns(episode) if _is_action(step)]
 
 
 def exploration_flags(episode: Trajectory) -> list[bool]:
-    """Of each action, whether it explores: it only looks, and did not solve the task."""
-    where = environment_of(episode)
-    return [_is_exploration(step, where) for step in executed_actions(episode)]
+    """Return for each action whether it explores: it only reads, and did not solve the task."""
+    environment = environment_of(episode)
+    return [_is_exploration(step, environment) for step in executed_actions(episode)]
 
 
 def leading_exploration_flags(episode: Trajectory) -> list[bool]:
-    """Of each action, whether it explores and no action before it acted."""
+    """Return for each action whether it and all actions before it explore."""
     out, acted = [], False
-    for looks in exploration_flags(episode):
-        acted = acted or not looks
+    for explores in exploration_flags(episode):
+        acted = acted or not explores
         out.append(not acted)
     return out
 
 
 def repetition_flags(episode: Trajectory) -> list[bool]:
-    """Of each action, whether the same episode has had it before, but for blanks around it."""
+    """Return for each action whether the episode has had it before, ignoring surrounding blanks."""
     seen: set[str] = set()
     out = []
     for step in executed_actions(episode):
@@ -112,24 +114,31 @@ def repetition_flags(episode: Trajectory) -> list[bool]:
     return out
 
 
-def share_of_actions(episodes: Episodes, of: Callable[[Trajectory], list[bool]]) -> Estimate | None:
-    """The share of actions, over all episodes, of which something is true."""
-    return _pooled_share([(t, of(t)) for t in independent_episodes(episodes)])
+def share_of_actions(
+    episodes: Episodes, flags_of: Callable[[Trajectory], list[bool]]
+) -> Estimate | None:
+    """Return the share of actions, over all episodes, for which ``of`` returns true."""
+    return _pooled_share([(t, flags_of(t)) for t in independent_episodes(episodes)])
 
 
-def share_of_turns(episodes: Episodes, of: Callable[[Trajectory, Step], bool]) -> Estimate | None:
-    """The share of turns, over all episodes, of which something is true."""
+def share_of_turns(
+    episodes: Episodes, predicate: Callable[[Trajectory, Step], bool]
+) -> Estimate | None:
+    """Return the share of turns, over all episodes, for which ``of`` returns true."""
     return _pooled_share(
-        [(t, [of(t, step) for step in agent_turns(t)]) for t in independent_episodes(episodes)]
+        [
+            (t, [predicate(t, step) for step in agent_turns(t)])
+            for t in independent_episodes(episodes)
+        ]
     )
 
 
-def _pooled_share(found: Sequence[tuple[Trajectory, list[bool]]]) -> Estimate | None:
-    flags = {id(t): values for t, values in found}
+def _pooled_share(flagged: Sequence[tuple[Trajectory, list[bool]]]) -> Estimate | None:
+    flags = {id(t): values for t, values in flagged}
     clusters = [
-        Cluster(sum(map(sum, mine)), sum(map(len, mine)))
-        for same in by_task(t for t, _ in found).values()
-        if (mine := [flags[id(t)] for t in same])
+        Cluster(sum(map(sum, task_flags)), sum(map(len, task_flags)))
+        for same in by_task(t for t, _ in flagged).values()
+        if (task_flags := [flags[id(t)] for t in same])
     ]
     estimate = estimate_proportion(clusters)
     return None if estimate is None else estimate.scaled(100)
@@ -159,9 +168,9 @@ def _is_action(step: Step) -> bool:
 
 
 def labelled_turns(episode: Trajectory) -> Iterator[tuple[Step, tuple[str, ...]]]:
-    """Each turn with the words for what it did: ``explores``, ``repeats``, an error's class."""
+    """Yield each turn with labels of what it did: ``explores``, ``repeats``, an error's class."""
     flags = zip(exploration_flags(episode), repetition_flags(episode), strict=True)
     for step in agent_turns(episode):
-        looks, again = next(flags) if _is_action(step) else (False, False)
-        words = ("explores" if looks else "", "repeats" if again else "")
+        explores, repeated = next(flags) if _is_action(step) else (False, False)
+        words = ("explores" if explores else "", "repeats" if repeated else "")
         yield step, tuple(word for word in (*words, step_error_class(episode, step) or "") if word)

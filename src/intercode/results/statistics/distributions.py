@@ -1,4 +1,4 @@
-"""Quantiles of the normal and of Student's t distribution. Pure Python."""
+"""Quantiles of the normal distribution and of Student's t distribution, in pure Python."""
 
 from __future__ import annotations
 
@@ -13,21 +13,22 @@ _MAX_TERMS = 10_000
 
 
 def normal_quantile(share: float) -> float:
-    """The value below which this share of a standard normal distribution lies."""
+    """Return the value below which this share of a standard normal distribution lies."""
     return NormalDist().inv_cdf(_check_probability(share))
 
 
 def normal_cdf(value: float) -> float:
-    """The share of a standard normal distribution that lies below a value."""
+    """Return the share of a standard normal distribution below a value."""
     return NormalDist().cdf(value)
 
 
 @lru_cache(maxsize=1024)
 def t_quantile(share: float, freedom: float) -> float:
-    """The value below which this share of Student's t with ``freedom`` degrees of freedom lies.
+    """Return the value below which this share of Student's t with ``freedom`` degrees of freedom
+    lies.
 
-    Found by halving on ``t_share``. Raises UsageError for a share that is not inside (0, 1) or
-    freedom that is not positive.
+    Found by bisection on ``t_cdf``. Raises UsageError for a share outside (0, 1) and for degrees of
+    freedom that are not positive.
     """
     if not freedom > 0:
         raise UsageError(f"degrees of freedom must be positive, not {freedom!r}")
@@ -42,7 +43,7 @@ def t_quantile(share: float, freedom: float) -> float:
 
 
 def t_cdf(value: float, freedom: float) -> float:
-    """The share of Student's t with ``freedom`` degrees of freedom that lies below a value.
+    """Return the share of Student's t with ``freedom`` degrees of freedom below a value.
 
     1 - I(v / (v + t²); v/2, 1/2) / 2 for t >= 0, I being the regularized incomplete beta function
     (Abramowitz & Stegun, Handbook of Mathematical Functions, 26.7.1).
@@ -52,9 +53,9 @@ def t_cdf(value: float, freedom: float) -> float:
 
 
 def incomplete_beta(x: float, a: float, b: float) -> float:
-    """The regularized incomplete beta function I(x; a, b), x in [0, 1], a and b positive.
+    """Return the regularized incomplete beta function I(x; a, b), x in [0, 1], a and b positive.
 
-    By its continued fraction (Abramowitz & Stegun 26.5.8), evaluated with Lentz's method, on the
+    Uses its continued fraction (Abramowitz & Stegun 26.5.8), evaluated with Lentz's method, on the
     side of the mean where it converges fast.
     """
     if x <= 0 or x >= 1:
@@ -67,18 +68,18 @@ def incomplete_beta(x: float, a: float, b: float) -> float:
 
 
 def _continued_fraction(x: float, a: float, b: float) -> float:
-    """1 + d1/(1 + d2/(1 + ...)) of the continued fraction."""
-    value, above, below = 1.0, 1.0, 0.0
+    """Return 1 + d1/(1 + d2/(1 + ...))."""
+    value, numerator, denominator = 1.0, 1.0, 0.0
     for n in range(1, _MAX_TERMS):
         m = n // 2
         if n % 2:
             d = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
         else:
             d = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
-        below = 1 / ((1 + d * below) or _TINY)
-        above = (1 + d / above) or _TINY
-        value *= above * below
-        if abs(above * below - 1) < 1e-16:
+        denominator = 1 / ((1 + d * denominator) or _TINY)
+        numerator = (1 + d / numerator) or _TINY
+        value *= numerator * denominator
+        if abs(numerator * denominator - 1) < 1e-16:
             break
     return value
 

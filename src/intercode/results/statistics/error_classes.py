@@ -1,4 +1,4 @@
-"""What kind of error an invalid action met, by the words of its observation."""
+"""Classifies the error of an invalid action by the text of its observation."""
 
 from __future__ import annotations
 
@@ -92,10 +92,10 @@ _SERVICE_WORDS = _compile_rules(
 
 
 def error_class(step: Step, environment: str) -> str | None:
-    """The class of a turn's error, or None where there was none or none is known.
+    """Return the class of a turn's error, or None if there was none or it is unknown.
 
-    A turn whose validity is not recorded counts only where its observation is an error of Python's.
-    Where several classes fit, the first in this module's order is taken.
+    A turn without recorded validity counts only if its observation is a Python error. If several
+    classes match, the first in this module's order is returned.
     """
     if step.refused:
         return REFUSED
@@ -103,22 +103,22 @@ def error_class(step: Step, environment: str) -> str | None:
         return NO_CODE
     if not step.executed:
         return None
-    shown = step.observation
+    observation = step.observation
     if step.valid is None:
-        return _service_exception(shown) if environment == "python" else None
+        return _service_exception(observation) if environment == "python" else None
     if step.valid:
         return None
     if step.timed_out:
         return TIMED_OUT
     if environment == "sql":
-        return _first_match(_SQL, shown) or OTHER
+        return _first_match(_SQL, observation) or OTHER
     if environment == "python":
-        return _last_exception(shown) or _service_exception(shown) or OTHER
+        return _last_exception(observation) or _service_exception(observation) or OTHER
     return (
-        _first_match(_SHELL[:2], shown)
-        or _python_error_in_shell(shown)
-        or _first_match(_SHELL[2:], shown)
-        or _other_or_status_only(shown)
+        _first_match(_SHELL[:2], observation)
+        or _python_error_in_shell(observation)
+        or _first_match(_SHELL[2:], observation)
+        or _other_or_status_only(observation)
     )
 
 
@@ -131,13 +131,13 @@ def _first_match(rules: Rules, shown: str) -> str | None:
 
 
 def _last_exception(shown: str) -> str | None:
-    """The last exception that a traceback names."""
+    """Return the last exception that a traceback names."""
     found = _EXCEPTION.findall(shown)
     return found[-1] if found else None
 
 
 def _python_error_in_shell(shown: str) -> str | None:
-    """The exception of a Python program that a shell ran."""
+    """Return the exception of a Python program that a shell ran."""
     if "Traceback (most recent call last)" not in shown and "SyntaxError" not in shown:
         return None
     name = _last_exception(shown)
@@ -145,7 +145,7 @@ def _python_error_in_shell(shown: str) -> str | None:
 
 
 def _service_exception(shown: str) -> str | None:
-    """The exception that the authors' Python service tells of, by name or by its words."""
+    """Return the exception that the authors' Python service reports, by its name or its message."""
     found = _SERVICE.search(shown)
     if found is None:
         return None

@@ -1,6 +1,5 @@
-"""Whether an action only looks: nothing outside the shell or interpreter is changed by it, as far
-as its text can tell. What cannot be read, or is not known to be harmless, does not only look.
-"""
+"""Decides from its text whether an action only explores: it changes nothing outside the shell or
+interpreter. An action that cannot be parsed, or is not known to be harmless, does not count."""
 
 from __future__ import annotations
 
@@ -26,7 +25,8 @@ objdump nm ldd pdfinfo pdftotext identify mmls fls icat fsstat istat img_stat sr
 zipinfo xxd tshark capinfos ip ifconfig netstat ss route
 """
 READING_COMMANDS = frozenset(_READING_COMMANDS_TEXT.split())
-"""Commands that read, whatever their options (those with options that write are in ``GUARDED``)."""
+"""Commands that read regardless of their options. Those with options that write are in
+``CONDITIONAL_COMMANDS``."""
 
 _WRAPPER_COMMANDS = frozenset(
     ("sudo", "nohup", "nice", "stdbuf", "builtin", "exec", "busybox", "setsid")
@@ -42,7 +42,7 @@ Words = Sequence[str]
 
 
 def is_shell_exploration(code: str) -> bool:
-    """Whether every command in a text reads, and none writes, starts or ends anything."""
+    """Return whether every command in a text reads, and none writes, starts or ends anything."""
     if re.search(r"(?:^|[;&|\s])function\s|\w+\s*\(\)\s*\{", code):
         return False
     found = parse_commands(code)
@@ -56,8 +56,8 @@ def _command_only_reads(command: ShellCommand) -> bool:
 
 
 def words_only_read(words: Words) -> bool:
-    """Whether one simple command reads. ``sudo``, ``xargs``, ``timeout`` and their like are judged
-    by the command that they run."""
+    """Return whether one simple command reads. ``sudo``, ``xargs``, ``timeout`` and similar
+    commands are judged by the command that they run."""
     name, rest = words[0].rpartition("/")[2], words[1:]
     if name in _WRAPPER_COMMANDS:
         return bool(rest) and not rest[0].startswith("-") and words_only_read(rest)
@@ -77,12 +77,12 @@ def _find(rest: Words) -> bool:
 
 
 def _xargs(rest: Words) -> bool:
-    """The first word that is neither an option nor the value of one is the command."""
+    """The first word that is neither an option nor an option's value is the command."""
     valued = {"-I", "-n", "-P", "-L", "-d", "-s", "-a", "-E", "--delimiter", "--max-args"}
-    at = 0
-    while at < len(rest) and rest[at].startswith("-"):
-        at += 2 if rest[at] in valued else 1
-    return at >= len(rest) or words_only_read(rest[at:])
+    position = 0
+    while position < len(rest) and rest[position].startswith("-"):
+        position += 2 if rest[position] in valued else 1
+    return position >= len(rest) or words_only_read(rest[position:])
 
 
 def _timeout(rest: Words) -> bool:
@@ -91,7 +91,8 @@ def _timeout(rest: Words) -> bool:
 
 
 def _without_options(*options: str) -> Callable[[Words], bool]:
-    """Reads unless one of these options is there; a short one may stand in a bundle."""
+    """Return a predicate that is true unless one of these options is present. Short options may be
+    bundled."""
     short = {o[1] for o in options if len(o) == 2}
     long = [o for o in options if len(o) > 2]
 
@@ -160,7 +161,7 @@ CONDITIONAL_COMMANDS: dict[str, Callable[[Words], bool]] = {
 
 
 MAX_ACTION_LENGTH = 20_000
-"""An action of more characters is a program, and not read."""
+"""A longer action is a program, and is not analysed."""
 
 _WRAPPED = re.compile(r"\s*execute\[(.*)\]\s*", re.DOTALL)
 _FENCED = re.compile(
@@ -194,12 +195,12 @@ _PYTHON_MUTATORS = frozenset(
 
 
 def is_exploration(action: str, environment: str) -> bool:
-    """Whether an action explores: it reads and changes nothing.
+    """Return whether an action explores: it reads and changes nothing.
 
-    ``bash``, ``ctf``, ``harbor``: every command in it is a known reading one, without an option
-    that writes, and nothing is redirected into a file. ``sql``: SHOW, DESCRIBE, EXPLAIN, USE, and
-    SELECT from the catalog alone; a query of the data is an act. ``python``: imports and
-    expressions that define, assign and call nothing that changes. False for other environments.
+    ``bash``, ``ctf``, ``harbor``: every command is known to read, has no option that writes, and no
+    output is redirected into a file. ``sql``: SHOW, DESCRIBE, EXPLAIN, USE, and SELECT from the
+    catalog alone; a query of the data does not count. ``python``: imports and expressions without
+    definitions, assignments and calls of mutating functions. False for other environments.
     """
     code = unwrap_action(action)
     if not code.strip() or len(code) > MAX_ACTION_LENGTH:
@@ -212,7 +213,8 @@ def is_exploration(action: str, environment: str) -> bool:
 
 
 def unwrap_action(action: str) -> str:
-    """An action without the ``execute[...]`` or the fence that some published logs leave on it."""
+    """Return an action without the ``execute[...]`` or the fence that some published logs leave on
+    it."""
     for form in (_WRAPPED, _FENCED):
         if found := form.fullmatch(action):
             action = found[1]
@@ -228,8 +230,8 @@ def _is_sql_exploration(code: str) -> bool:
 def _is_statement_exploration(statement: str) -> bool:
     if _SQL_METADATA_STATEMENT.match(statement):
         return True
-    listed = ",".join(_SQL_TABLES.findall(statement)).replace("`", "").replace('"', "")
-    tables = [table.split()[0] for table in listed.split(",") if table.strip()]
+    names = ",".join(_SQL_TABLES.findall(statement)).replace("`", "").replace('"', "")
+    tables = [table.split()[0] for table in names.split(",") if table.strip()]
     reads = _SQL_QUERY.match(statement) is not None
     return reads and bool(tables) and all(map(_CATALOG.match, tables))
 
@@ -241,9 +243,9 @@ def _is_python_exploration(code: str) -> bool:
             tree = parse_python(code)
     except (SyntaxError, ValueError):
         return False
-    looks = (ast.Expr, ast.Import, ast.ImportFrom)
+    allowed = (ast.Expr, ast.Import, ast.ImportFrom)
     return bool(tree.body) and all(
-        isinstance(s, looks) and not _calls_mutator(s) and not _is_constant(s) for s in tree.body
+        isinstance(s, allowed) and not _calls_mutator(s) and not _is_constant(s) for s in tree.body
     )
 
 
@@ -260,5 +262,5 @@ def _calls_mutator(statement: ast.stmt) -> bool:
 
 
 def _is_constant(statement: ast.stmt) -> bool:
-    """A bare constant looks at nothing."""
+    """Return whether a statement is a bare constant, which reads nothing."""
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)

@@ -1,7 +1,7 @@
 """Figures over episodes with their intervals. Tasks, not episodes, are the independent units.
 
-Shares lie in 0..100 here, as in metrics.py. A figure is None where nothing gives it. What each
-means: docs/statistics.md.
+Shares lie in 0..100, as in metrics.py. A figure is None if nothing gives it. Definitions:
+docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ HARDNESS = ("easy", "medium", "hard", "extra")
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A named figure. ``unit``: ``%``, ``turns``, ``tokens``, US ``cents``, ``s`` ...."""
+    """A named figure. ``unit`` is ``%``, ``turns``, ``tokens``, US ``cents``, ``s`` or the like."""
 
     name: str
     unit: str
@@ -45,22 +45,22 @@ class Figure:
 
 
 def success(episodes: Episodes) -> OptionalEstimate:
-    """Share of episodes whose best reward is 1."""
+    """Return the share of episodes whose best reward is 1."""
     return share_figure(episodes, lambda t: t.success)
 
 
 def pass_at(episodes: Episodes, k: int) -> OptionalEstimate:
-    """pass@k: the chance that at least one of k samples of a task succeeds.
+    """Return pass@k: the probability that at least one of k samples of a task succeeds.
 
     Per task 1 - C(n-c, k)/C(n, k) for c successes in n samples, unbiased (Chen et al. 2021, arXiv
-    2107.03374, section 2.1), then the mean over tasks; the interval from resampling tasks. Tasks
+    2107.03374, section 2.1), then the mean over tasks; the interval is from resampling tasks. Tasks
     with fewer than k samples are left out.
     """
     return _per_task_figure(episodes, k, lambda n, c: 1 - math.comb(n - c, k) / math.comb(n, k))
 
 
 def pass_all(episodes: Episodes, k: int) -> OptionalEstimate:
-    """pass^k: the chance that all of k samples of a task succeed.
+    """Return pass^k: the probability that all of k samples of a task succeed.
 
     Per task C(c, k)/C(n, k), unbiased (Yao et al. 2024, arXiv 2406.12045, section 3), then as
     ``pass_at``.
@@ -69,7 +69,8 @@ def pass_all(episodes: Episodes, k: int) -> OptionalEstimate:
 
 
 def success_by_turn(episodes: Episodes, turns: int | None = None) -> list[Estimate]:
-    """Share of episodes solved within 1, 2, ... turns, up to ``turns`` (None: the longest)."""
+    """Return the share of episodes solved within 1, 2, ... turns, up to ``turns`` (None: the
+    longest)."""
     played = independent_episodes(episodes)
     solved = [(t.task, solving_turn(t)) for t in played]
     last = int(max((turn_count(t) for t in played), default=0)) if turns is None else turns
@@ -83,14 +84,15 @@ def success_by_turn(episodes: Episodes, turns: int | None = None) -> list[Estima
 
 
 def recovery(episodes: Episodes) -> OptionalEstimate:
-    """Of the episodes with an invalid action, the share that succeeds nevertheless."""
+    """Return the share of successes among the episodes with an invalid action."""
     return share_figure(
         [t for t in episodes if any(map(is_invalid, agent_turns(t)))], lambda t: t.success
     )
 
 
 def next_action_valid(episodes: Episodes, *, after_error: bool) -> OptionalEstimate:
-    """Of the turns that follow an invalid action (or a valid one), the share that is valid."""
+    """Return the share of valid turns among those that follow an invalid action (or a valid
+    one)."""
     pairs = [
         (episode.task, not is_invalid(then))
         for episode in independent_episodes(episodes)
@@ -101,25 +103,30 @@ def next_action_valid(episodes: Episodes, *, after_error: bool) -> OptionalEstim
 
 
 def error_rate(episodes: Episodes, *, count_missing_code: bool = False) -> OptionalEstimate:
-    """Mean over episodes of the share of invalid actions: as recorded (metrics.error_share), or
-    with every turn that held no code counted as one (``true``; metrics.true_error_share)."""
+    """Return the mean over episodes of the share of invalid actions: as recorded
+    (metrics.error_share), or with every turn without code counted as invalid
+    (``count_missing_code``; metrics.true_error_share)."""
     of = metrics.true_error_share if count_missing_code else metrics.error_share
     return _to_percent(mean_figure(episodes, of))
 
 
-def mean_figure(episodes: Episodes, of: Callable[[Trajectory], float | None]) -> OptionalEstimate:
-    """The mean over those episodes of which the figure is known."""
+def mean_figure(
+    episodes: Episodes, value_of: Callable[[Trajectory], float | None]
+) -> OptionalEstimate:
+    """Return the mean over the episodes for which the figure is known."""
     known = [
-        (t.task, value) for t in independent_episodes(episodes) if (value := of(t)) is not None
+        (t.task, value)
+        for t in independent_episodes(episodes)
+        if (value := value_of(t)) is not None
     ]
     return estimate_mean(values_by_task(known))
 
 
-def share_figure(episodes: Episodes, of: Callable[[Trajectory], bool]) -> OptionalEstimate:
-    """The share of episodes of which something is true."""
+def share_figure(episodes: Episodes, predicate: Callable[[Trajectory], bool]) -> OptionalEstimate:
+    """Return the share of episodes for which ``of`` returns true."""
     return _to_percent(
         estimate_proportion(
-            clusters_by_task([(t.task, of(t)) for t in independent_episodes(episodes)])
+            clusters_by_task([(t.task, predicate(t)) for t in independent_episodes(episodes)])
         )
     )
 
@@ -134,17 +141,18 @@ MEAN_FIGURES: tuple[tuple[str, str, Callable[[Trajectory], float | None]], ...] 
     ("cost", "cents", lambda t: None if t.usage.cost is None else 100 * t.usage.cost),
     ("time", "s", lambda t: t.seconds),
 )
-"""Means over episodes: name, unit, and what is read off one; None: unknown, never zero."""
+"""Means over episodes: name, unit, and a function of one episode that returns None for an unknown
+value, never zero."""
 
 
 def pass_k_values(epochs: int) -> list[int]:
-    """The k of pass@k that are worth a line: 2, 4, 8 ... and the number of epochs."""
+    """Return the k for which pass@k is reported: 2, 4, 8 ... and the number of epochs."""
     powers = [2**n for n in range(1, epochs.bit_length()) if 2**n < epochs]
     return [*powers, epochs] if epochs > 1 else []
 
 
 def all_figures(episodes: Episodes) -> list[Figure]:
-    """Every figure of one row's episodes, unknown ones too."""
+    """Return every figure of a result set's episodes, unknown ones included."""
     played = independent_episodes(episodes)
     epochs = max((len(same) for same in by_task(played).values()), default=0)
     out = [Figure("success", "%", success(played))]
@@ -164,7 +172,7 @@ def all_figures(episodes: Episodes) -> list[Figure]:
 
 
 def subsets(episodes: Episodes) -> Iterable[tuple[str, str, list[Trajectory]]]:
-    """Episodes by hardness, by group and by tag: what by, its value, the episodes."""
+    """Yield episodes by hardness, by group and by tag: the criterion, its value, the episodes."""
     for by, key in (("hardness", lambda t: t.hardness), ("group", lambda t: t.group)):
         for name, some in sorted(metrics.split_episodes(episodes, key).items(), key=_rank):
             yield by, name, some
@@ -174,7 +182,7 @@ def subsets(episodes: Episodes) -> Iterable[tuple[str, str, list[Trajectory]]]:
 
 
 def _rank(part: tuple[str, list[Trajectory]]) -> tuple[int, str]:
-    """Hardness from easy to extra, the rest by name."""
+    """Sort hardness from easy to extra, everything else by name."""
     return (HARDNESS.index(part[0]) if part[0] in HARDNESS else len(HARDNESS), part[0])
 
 

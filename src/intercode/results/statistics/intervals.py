@@ -1,7 +1,7 @@
-"""Estimates with intervals, from samples that come in clusters: several episodes of one task are
-no independent facts. Pure functions; shares lie in 0..1 here.
+"""Estimates with confidence intervals from clustered samples: several episodes of one task are not
+independent. Shares lie in 0..1 here.
 
-A cluster is what one task gave. Formulas and when to trust them: docs/statistics.md.
+A cluster is the samples of one task. Formulas and their conditions: docs/statistics.md.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from intercode.results.statistics.distributions import normal_cdf, normal_quanti
 LEVEL = 0.95
 RESAMPLES = 2000
 SINGLE_TASK, NO_SPREAD = "one task only", "no spread seen"
-"""In place of a method: why there is no interval."""
+"""Values of ``Estimate.method`` that say why there is no interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A figure and the interval that holds the true one in ``LEVEL`` of all experiments.
+    """A figure and the interval that contains the true value in ``LEVEL`` of all experiments.
 
-    ``low`` and ``high`` are None where nothing can be said of its spread. ``samples`` were counted,
-    in ``clusters`` (tasks). ``method``: how the interval was made.
+    ``low`` and ``high`` are None if the spread is unknown. ``samples`` were counted, in
+    ``clusters`` (tasks). ``method`` names how the interval was computed.
     """
 
     value: float
@@ -36,7 +36,7 @@ class Estimate:
     method: str
 
     def scaled(self, factor: float) -> Estimate:
-        """The same in another unit, such as percent."""
+        """Return the same estimate in another unit, such as percent."""
         low, high = (None if b is None else factor * b for b in (self.low, self.high))
         return replace(self, value=factor * self.value, low=low, high=high)
 
@@ -50,22 +50,24 @@ class Cluster:
 
 
 def wilson_interval(share: float, size: float, level: float = LEVEL) -> tuple[float, float]:
-    """Wilson's score interval for a share of ``size`` independent samples (Wilson 1927, JASA 22).
+    """Return Wilson's score interval for a share of ``size`` independent samples (Wilson 1927, JASA
+    22).
 
-    ``size`` may be an effective number, and no whole one.
+    ``size`` may be an effective number, and need not be whole.
     """
     return _wilson_bounds(share, size, normal_quantile((1 + level) / 2))
 
 
 def estimate_proportion(clusters: Sequence[Cluster], level: float = LEVEL) -> Estimate | None:
-    """A share of all samples, with an interval that takes clusters as the independent units.
+    """Return a share of all samples, with an interval that treats clusters as the independent
+    units.
 
-    Where every cluster has one sample: Wilson's score interval. Else Wilson's with the effective
+    If every cluster has one sample: Wilson's score interval. Else Wilson's with the effective
     number of samples p(1-p)/SE² (Korn & Graubard 1998, Survey Methodology 24), SE being the
     cluster-robust standard error of a ratio (Cochran 1977, Sampling Techniques, 6.4) and Student's
     t on clusters - 1 degrees of freedom in place of the normal quantile. The effective number is at
-    most that of the samples. Where clusters are all alike: Wilson's with one sample per cluster.
-    None where there is no sample.
+    most that of the samples. If all clusters are alike: Wilson's with one sample per cluster. None
+    without samples.
     """
     counted = [c for c in clusters if c.size]
     n, total = len(counted), sum(c.size for c in counted)
@@ -85,7 +87,7 @@ def estimate_proportion(clusters: Sequence[Cluster], level: float = LEVEL) -> Es
 
 
 def ratio_variance(clusters: Sequence[Cluster]) -> float | None:
-    """The variance of Σhits/Σsize over clusters: n/(n-1) Σ(hits - r·size)² / (Σsize)².
+    """Return the variance of Σhits/Σsize over clusters: n/(n-1) Σ(hits - r·size)² / (Σsize)².
 
     None for fewer than two clusters. (Cochran 1977, 6.4: the linearized variance of a ratio.)
     """
@@ -97,11 +99,12 @@ def ratio_variance(clusters: Sequence[Cluster]) -> float | None:
 
 
 def estimate_mean(values: Sequence[Sequence[float]], level: float = LEVEL) -> Estimate | None:
-    """The mean over all samples, with Student's t interval that takes clusters as the units.
+    """Return the mean over all samples, with Student's t interval that treats clusters as the
+    units.
 
     Its standard error is that of a ratio (see ``ratio_variance``); with clusters of one size it is
-    that of the clusters' means. None where there is no sample. One cluster has no interval, nor
-    have clusters that are all alike: how much they could differ is not known then.
+    that of the clusters' means. None without samples. One cluster has no interval, nor have
+    clusters that are all alike: their spread is unknown then.
     """
     counted = [Cluster(math.fsum(v), len(v)) for v in values if v]
     if not counted:
@@ -110,12 +113,12 @@ def estimate_mean(values: Sequence[Sequence[float]], level: float = LEVEL) -> Es
     value, variance = math.fsum(c.hits for c in counted) / total, ratio_variance(counted)
     if not variance:
         return Estimate(value, None, None, total, n, SINGLE_TASK if n == 1 else NO_SPREAD)
-    reach = t_quantile((1 + level) / 2, n - 1) * math.sqrt(variance)
-    return Estimate(value, value - reach, value + reach, total, n, "t over tasks")
+    margin = t_quantile((1 + level) / 2, n - 1) * math.sqrt(variance)
+    return Estimate(value, value - margin, value + margin, total, n, "t over tasks")
 
 
 def standard_error(values: Sequence[float]) -> float | None:
-    """The standard error of a mean of independent values: s/√n. None for fewer than two."""
+    """Return the standard error of a mean of independent values: s/√n. None for fewer than two."""
     n = len(values)
     if n < 2:
         return None
@@ -131,7 +134,8 @@ def bootstrap_interval(
     seed: int = 0,
     expanded: bool = True,
 ) -> tuple[float, float]:
-    """A percentile interval for the mean of one value per cluster, resampling whole clusters.
+    """Return a percentile interval for the mean of one value per cluster, resampling whole
+    clusters.
 
     ``expanded`` moves the percentiles outwards to Φ(±√(n/(n-1)) t), without which the interval is
     too short for few clusters (Hesterberg 2015, The American Statistician 69, section 5.2). The
@@ -149,10 +153,10 @@ def bootstrap_interval(
 def estimate_bootstrap_mean(
     values: Sequence[float], level: float = LEVEL, *, samples: int, seed: int = 0
 ) -> Estimate | None:
-    """The mean of one value in 0..1 per cluster with its bootstrap interval.
+    """Return the mean of one value in 0..1 per cluster with its bootstrap interval.
 
-    Where all values are equal no resample differs from another; the interval is then Wilson's with
-    one sample per cluster. None where there is no value; one cluster has no interval.
+    If all values are equal, all resamples are equal; the interval is then Wilson's with one sample
+    per cluster. None without values; one cluster has no interval.
     """
     if not values:
         return None
@@ -175,38 +179,40 @@ def estimate_paired_difference(
     bound: float | None = None,
     samples: int | None = None,
 ) -> Estimate:
-    """The mean of differences, one per task, with an interval. ``reach`` is the largest that a
-    difference of shares can be (1, or 100 in percent); ``samples`` how many episodes are in them.
+    """Return the mean of differences, one per task, with an interval. ``bound`` is the largest
+    possible difference of shares (1, or 100 in percent); ``samples`` is the number of episodes in
+    them.
 
-    Where each difference is 0 or ±reach, as with one episode a task, or all are equal: the adjusted
+    If each difference is 0 or ±bound, as with one episode per task, or all are equal: the adjusted
     Wald interval of Bonett & Price (2012, J. Educ. Behav. Stat. 37), which adds one difference of
-    each extreme. Else Student's t over tasks, and no interval where nothing can be said of their
-    spread. ``differences`` must not be empty.
+    each extreme. Else Student's t over tasks, and no interval if the spread is unknown.
+    ``differences`` must not be empty.
     """
     n, value = len(differences), fmean(differences)
     total = n if samples is None else samples
     if bound is not None and _is_three_valued(differences, bound):
-        more = [*differences, bound, -bound]
-        wide = normal_quantile((1 + level) / 2) * paired_standard_error(differences, bound=bound)
-        low, high = max(-bound, fmean(more) - wide), min(bound, fmean(more) + wide)
+        extended = [*differences, bound, -bound]
+        margin = normal_quantile((1 + level) / 2) * paired_standard_error(differences, bound=bound)
+        low, high = max(-bound, fmean(extended) - margin), min(bound, fmean(extended) + margin)
         return Estimate(value, min(low, value), max(high, value), total, n, "paired, Bonett-Price")
     error = standard_error(differences)
     if not error:
         return Estimate(value, None, None, total, n, SINGLE_TASK if n == 1 else NO_SPREAD)
-    wide = t_quantile((1 + level) / 2, n - 1) * error
-    low, high = value - wide, value + wide
+    margin = t_quantile((1 + level) / 2, n - 1) * error
+    low, high = value - margin, value + margin
     if bound is not None:
         low, high = max(-bound, low), min(bound, high)
     return Estimate(value, low, high, total, n, "paired, t over tasks")
 
 
 def paired_standard_error(differences: Sequence[float], *, bound: float) -> float:
-    """The standard error of the mean of differences of shares, as ``paired`` takes it."""
+    """Return the standard error of the mean of differences of shares, as
+    ``estimate_paired_difference`` uses it."""
     if not _is_three_valued(differences, bound):
         return standard_error(differences) or 0.0
-    more = [*differences, bound, -bound]
-    centre = fmean(more)
-    return math.sqrt(max(0.0, fmean(d * d for d in more) - centre * centre) / len(more))
+    extended = [*differences, bound, -bound]
+    centre = fmean(extended)
+    return math.sqrt(max(0.0, fmean(d * d for d in extended) - centre * centre) / len(extended))
 
 
 def _is_three_valued(differences: Sequence[float], reach: float) -> bool:
@@ -215,7 +221,7 @@ def _is_three_valued(differences: Sequence[float], reach: float) -> bool:
 
 
 def values_by_task(pairs: Sequence[tuple[str, float]]) -> list[list[float]]:
-    """Values by the task that they belong to, in the order of the first of each."""
+    """Return values by the task that they belong to, in the order of the first of each."""
     out: dict[str, list[float]] = {}
     for task, value in pairs:
         out.setdefault(task, []).append(value)
@@ -223,23 +229,23 @@ def values_by_task(pairs: Sequence[tuple[str, float]]) -> list[list[float]]:
 
 
 def clusters_by_task(pairs: Sequence[tuple[str, bool]]) -> list[Cluster]:
-    """Yes and no by the task that they belong to."""
+    """Return one cluster of yes and no per task."""
     grouped = values_by_task([(task, float(yes)) for task, yes in pairs])
     return [Cluster(sum(values), len(values)) for values in grouped]
 
 
 def _wilson_bounds(share: float, size: float, z: float) -> tuple[float, float]:
-    """Wilson's interval at any quantile."""
+    """Return Wilson's interval at any quantile."""
     shrink = 1 + z * z / size
     centre = (share + z * z / (2 * size)) / shrink
-    reach = z * math.sqrt(share * (1 - share) / size + z * z / (4 * size * size)) / shrink
-    low = 0.0 if share == 0 else max(0.0, centre - reach)
-    return low, 1.0 if share == 1 else min(1.0, centre + reach)
+    margin = z * math.sqrt(share * (1 - share) / size + z * z / (4 * size * size)) / shrink
+    low = 0.0 if share == 0 else max(0.0, centre - margin)
+    return low, 1.0 if share == 1 else min(1.0, centre + margin)
 
 
 def _percentile(ordered: Sequence[float], share: float) -> float:
-    """The percentile of sorted values, straight between neighbours."""
-    place = share * (len(ordered) - 1)
-    below = math.floor(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+    """Return a percentile of sorted values, linear between neighbours."""
+    position = share * (len(ordered) - 1)
+    lower = math.floor(position)
+    upper = min(lower + 1, len(ordered) - 1)
+    return ordered[lower] + (position - lower) * (ordered[upper] - ordered[lower])

@@ -1,8 +1,8 @@
-"""Figures over episodes, as the paper and the authors' analysis define them. Pure functions.
+"""Figures over episodes as the paper and the authors' analysis define them.
 
-Percentages lie in 0..100. A figure is None where there is nothing to take it over. An episode that
-ended in an error of ours (an endpoint down, a sandbox lost) is no failure of the agent: it counts
-in no figure but ``failed``.
+Percentages lie in 0..100. A figure is None without episodes. An episode that ended in an error of
+the infrastructure (an endpoint down, a sandbox lost) is not a failure of the agent: it counts in no
+figure but ``count_failed``.
 """
 
 from __future__ import annotations
@@ -17,60 +17,63 @@ Episodes = Sequence[Trajectory]
 
 
 def is_failed(episode: Trajectory) -> bool:
-    """Whether an episode ended in an error of the infrastructure."""
+    """Return whether an episode ended in an error of the infrastructure."""
     return episode.end == "error" or episode.error is not None
 
 
 def drop_retried_failures(episodes: Iterable[Trajectory]) -> list[Trajectory]:
-    """Leave out failed episodes that were played to the end at another try: of the same task and
-    the same epoch.
+    """Leave out failed episodes of which another attempt, at the same task and epoch, was
+    completed.
 
-    Of several failures of one episode the last stays.
+    Of several failures of one episode the last is kept.
     """
-    everything = list(episodes)
-    played = {(t.task, t.epoch) for t in everything if not is_failed(t)}
-    last = {(t.task, t.epoch): n for n, t in enumerate(everything) if is_failed(t)}
+    all_episodes = list(episodes)
+    completed = {(t.task, t.epoch) for t in all_episodes if not is_failed(t)}
+    last = {(t.task, t.epoch): n for n, t in enumerate(all_episodes) if is_failed(t)}
     return [
         t
-        for n, t in enumerate(everything)
-        if not is_failed(t) or ((t.task, t.epoch) not in played and last[t.task, t.epoch] == n)
+        for n, t in enumerate(all_episodes)
+        if not is_failed(t) or ((t.task, t.epoch) not in completed and last[t.task, t.epoch] == n)
     ]
 
 
 def count_failed(episodes: Episodes) -> int:
-    """How many episodes ended in an error of the infrastructure."""
+    """Return how many episodes ended in an error of the infrastructure."""
     return sum(is_failed(t) for t in episodes)
 
 
 def completed_episodes(episodes: Episodes) -> list[Trajectory]:
-    """The episodes that figures are taken over."""
+    """Return the episodes that figures are computed over."""
     return [t for t in episodes if not is_failed(t)]
 
 
 def success_rate(episodes: Episodes) -> float | None:
-    """Share of episodes whose best reward is 1, in percent."""
+    """Return the share of episodes whose best reward is 1, in percent."""
     return _percent(t.success for t in completed_episodes(episodes))
 
 
 def first_turn_rate(episodes: Episodes) -> float | None:
-    """Share of episodes whose first turn has reward 1, in percent: Single Turn out of Try Again."""
+    """Return the share of episodes whose first turn has reward 1, in percent: Single Turn from Try
+    Again."""
     return _percent(bool(t.steps) and _is_solved(t.steps[0]) for t in completed_episodes(episodes))
 
 
 def mean_turns(episodes: Episodes) -> float | None:
-    """Mean number of actions. The authors' logs bring their own count (``run['turns_taken']``).
+    """Return the mean number of actions. The authors' logs have their own count
+    (``run['turns_taken']``).
 
-    Theirs leaves out the submit that ReAct's loop adds when the turns are used up.
+    Their count leaves out the submission that ReAct's loop adds when the turns are used up.
     """
     turns = [float(t.run.get("turns_taken", t.turns)) for t in completed_episodes(episodes)]
     return fmean(turns) if turns else None
 
 
 def error_share(episode: Trajectory) -> float | None:
-    """Share of one episode's actions that are invalid, in 0..1, from the flags as recorded.
+    """Return the share of one episode's actions that are invalid, in 0..1, from the flags as
+    recorded.
 
-    A forced submit counts as an action here, as in the authors' analysis. A turn without a flag
-    counts as invalid if it held no code, else not at all; None where no turn can be judged.
+    A forced submission counts as an action here, as in the authors' analysis. A turn without a flag
+    counts as invalid if it held no code, else not at all; None if no turn has a known validity.
     """
     flags = [
         step.valid if step.valid is not None else False
@@ -81,9 +84,10 @@ def error_share(episode: Trajectory) -> float | None:
 
 
 def true_error_share(episode: Trajectory) -> float | None:
-    """``error_share`` with every turn that held no code counted as invalid, no forced submit.
+    """Return ``error_share`` with every turn without code counted as invalid, without a forced
+    submission.
 
-    The authors' ReAct logs carry the flag of the turn before on both.
+    In the authors' ReAct logs both carry the flag of the turn before.
     """
     steps = episode.steps
     if len(steps) > episode.run.get("turns_taken", len(steps)) and steps[-1].action == "submit":
@@ -99,7 +103,7 @@ def true_error_share(episode: Trajectory) -> float | None:
 def error_rate(
     episodes: Episodes, share: Callable[[Trajectory], float | None] = error_share
 ) -> float | None:
-    """Mean over episodes of the share of invalid actions, in percent."""
+    """Return the mean over episodes of the share of invalid actions, in percent."""
     shares = [s for s in map(share, completed_episodes(episodes)) if s is not None]
     return 100.0 * fmean(shares) if shares else None
 
@@ -107,7 +111,8 @@ def error_rate(
 def split_episodes(
     episodes: Iterable[Trajectory], key: Callable[[Trajectory], str | None]
 ) -> dict[str, list[Trajectory]]:
-    """Episodes by group, in the order of their first episode; those with None are left out."""
+    """Return episodes by group, in the order of their first episode, leaving out those with
+    None."""
     out: dict[str, list[Trajectory]] = {}
     for episode in episodes:
         name = key(episode)
@@ -117,7 +122,7 @@ def split_episodes(
 
 
 def group_of(episode: Trajectory) -> str | None:
-    """What tables are split by: hardness for SQL, else the group (file system)."""
+    """Return what tables are split by: hardness for SQL, else the group (file system)."""
     first, second = episode.group, episode.hardness
     if episode.run.get("environment") == "sql":
         first, second = second, first

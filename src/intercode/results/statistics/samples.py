@@ -1,4 +1,4 @@
-"""Which episodes statistics are taken over, and what is read off one of them."""
+"""Selects the episodes that statistics are computed over, and reads figures of single episodes."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from intercode.results.statistics.metrics import is_failed
 
 
 def independent_episodes(episodes: Iterable[Trajectory]) -> list[Trajectory]:
-    """The independent plays of tasks: one for each task and epoch, the last one recorded.
+    """Return the independent samples of tasks: for each task and epoch the last episode recorded.
 
-    Left out are episodes that ended in an error of the infrastructure (missing, no zeros) and
-    branches, which share their beginning with another episode.
+    Episodes that ended in an error of the infrastructure are left out (they are missing, not zero),
+    as are branches, which share their beginning with another episode.
     """
     good = (t for t in episodes if not is_failed(t) and t.parent is None)
     return list({(t.task, t.epoch): t for t in good}.values())
 
 
 def by_task(episodes: Iterable[Trajectory]) -> dict[str, list[Trajectory]]:
-    """Episodes by task, in the order of the first of each."""
+    """Return episodes by task, in the order of the first of each."""
     out: dict[str, list[Trajectory]] = {}
     for episode in episodes:
         out.setdefault(episode.task, []).append(episode)
@@ -28,12 +28,12 @@ def by_task(episodes: Iterable[Trajectory]) -> dict[str, list[Trajectory]]:
 
 
 def max_epochs(episodes: Iterable[Trajectory]) -> int:
-    """The largest number of episodes of one task."""
+    """Return the largest number of episodes of one task."""
     return max((len(same) for same in by_task(episodes).values()), default=0)
 
 
 def agent_turns(episode: Trajectory) -> tuple[Step, ...]:
-    """The turns that the agent took: without the submit that the authors' ReAct loop adds when
+    """Return the turns of the agent, without the submission that the authors' ReAct loop adds when
     the turns are used up."""
     steps = episode.steps
     if len(steps) > episode.run.get("turns_taken", len(steps)) and steps[-1].action == "submit":
@@ -42,15 +42,16 @@ def agent_turns(episode: Trajectory) -> tuple[Step, ...]:
 
 
 def turn_count(episode: Trajectory) -> float:
-    """How many turns were taken; the authors' logs bring their own count."""
+    """Return how many turns were taken; the authors' logs have their own count."""
     return float(episode.run.get("turns_taken", episode.turns))
 
 
 def solving_turn(episode: Trajectory) -> int | None:
-    """The turn, from 1, after which the reward was 1 for the first time; None: never.
+    """Return the turn, from 1, after which the reward was 1 for the first time; None if it never
+    was.
 
-    An agent that is scored only at its end is solved at its last turn; a forced submit counts with
-    the turn before.
+    An agent that is scored only at its end solves a task in its last turn; a forced submission
+    counts with the turn before.
     """
     for number, step in enumerate(episode.steps, start=1):
         if step.reward is not None and step.reward >= SUCCESS_THRESHOLD:
@@ -59,11 +60,11 @@ def solving_turn(episode: Trajectory) -> int | None:
 
 
 def is_invalid(step: Step) -> bool:
-    """Whether a turn's action could not be executed, or held no code. A turn without a recorded
-    flag is not counted as invalid."""
+    """Return whether a turn's action could not be executed, or held no code. A turn without a
+    recorded flag is not invalid."""
     return step.valid is False or lacks_code(step)
 
 
 def has_validity(step: Step) -> bool:
-    """Whether it is known of a turn if its action was valid."""
+    """Return whether the validity of a turn's action is known."""
     return step.valid is not None or lacks_code(step)

@@ -1,4 +1,4 @@
-"""A shell command's text cut into simple commands, as far as reading can tell. Runs nothing."""
+"""Splits a shell text into simple commands. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ _CLOSING_KEYWORDS = frozenset(("fi", "done", "esac", "}", ")"))
 
 @dataclass(frozen=True, slots=True)
 class ShellCommand:
-    """A simple command: its words without quotes, and what its output is written into."""
+    """A simple command: its words without quotes, and the files that its output is written to."""
 
     words: tuple[str, ...]
     output_targets: tuple[str, ...] = ()
 
 
 def parse_commands(text: str) -> list[ShellCommand] | None:
-    """Every simple command in a text, those of substitutions too, in order of their ends.
+    """Return every simple command in a text, including those of substitutions, in order of their
+    ends.
 
-    Keywords, assignments and the names of loops are left out. None where a quote is not closed.
+    Keywords, assignments and the names of loops are left out. None if a quote is not closed.
     """
     out: list[ShellCommand] = []
     words: list[str] = []
@@ -68,20 +69,20 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _build_command(words: list[str], writes: list[str]) -> list[ShellCommand]:
-    """The command that these words make, without what only steers the shell."""
+    """Return the command that these words make, without control syntax of the shell."""
     rest = list(words)
     while rest and (rest[0] in _LEADING_KEYWORDS or _ASSIGNMENT.match(rest[0])):
         rest.pop(0)
-    steers = rest and (
+    is_control = rest and (
         rest[0] in _CLOSING_KEYWORDS or rest[0] in ("for", "case", "select", "function")
     )
-    if steers:
+    if is_control:
         rest = []
     return [ShellCommand(tuple(rest), tuple(writes))] if rest or writes else []
 
 
 def _substitutions(token: str) -> list[ShellCommand] | None:
-    """The commands of the substitutions in a word; none in single quotes."""
+    """Return the commands of the substitutions in a word; none in single quotes."""
     out: list[ShellCommand] = []
     for dollar, back in _INNER.findall(re.sub(r"'[^']*'", "", token)):
         found = parse_commands(dollar or back)

@@ -1,4 +1,4 @@
-"""Exact tests for paired samples, and what a number of tasks can show. Pure functions."""
+"""Exact tests for paired samples, and the differences that a number of tasks can detect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from intercode.results.statistics.distributions import normal_quantile
 
 SIGN_FLIP_SAMPLES = 10_000
 MAX_DISTRIBUTION_BYTES = 1 << 24
-"""How large the exact distribution of a sign-flip test may become before it is sampled instead."""
+"""The size above which the exact distribution of a sign-flip test is sampled instead."""
 
 _TIE_TOLERANCE = 1 - 1e-12
 _LOW_BITS = bytes(n & 1 for n in range(256))
@@ -21,18 +21,18 @@ _LOW_BITS = bytes(n & 1 for n in range(256))
 
 @dataclass(frozen=True, slots=True)
 class TestResult:
-    """A two-sided p-value and how it was got."""
+    """A two-sided p-value and the method that gave it."""
 
     p: float
     method: str
 
 
 def mcnemar_p(first: int, second: int) -> float:
-    """The exact McNemar test: the two-sided p-value for ``first`` and ``second`` pairs of which
-    only one side, or only the other, succeeded. 1 where no pair differs.
+    """Return the two-sided p-value of the exact McNemar test for ``first`` and ``second`` pairs in
+    which only one side, or only the other, succeeded. 1 if no pair differs.
 
-    The binomial test of ``first`` out of the pairs that differ at 1/2 (McNemar 1947,
-    Psychometrika 12).
+    The binomial test of ``first`` out of the pairs that differ at 1/2 (McNemar 1947, Psychometrika
+    12).
     """
     n = first + second
     tail = sum(math.comb(n, k) for k in range(min(first, second) + 1))
@@ -42,12 +42,12 @@ def mcnemar_p(first: int, second: int) -> float:
 def sign_flip_test(
     differences: Sequence[Fraction | float], *, samples: int = SIGN_FLIP_SAMPLES, seed: int = 0
 ) -> TestResult:
-    """The paired permutation test: the two-sided p-value of the sum of differences when each sign
-    is as likely as the other (Fisher 1935, The Design of Experiments, section 21).
+    """Return the two-sided p-value of the sum of differences if each sign is equally likely: the
+    paired permutation test (Fisher 1935, The Design of Experiments, section 21).
 
-    Exact, over all 2ⁿ signs, where the differences are fractions with a common denominator of
-    reasonable size; sampled with a fixed seed otherwise, counting the observed sum as one of the
-    samples (Phipson & Smyth 2010). 1 where nothing differs.
+    The test is exact, over all 2ⁿ signs, if the differences are fractions with a common denominator
+    of reasonable size. Otherwise it is sampled with a fixed seed, and the observed sum counts as
+    one of the samples (Phipson & Smyth 2010). 1 if nothing differs.
     """
     moved = [d for d in differences if d]
     if not moved:
@@ -64,7 +64,7 @@ def sign_flip_test(
 
 
 def holm_adjusted(values: Sequence[float]) -> list[float]:
-    """P-values of several tests made together, adjusted (Holm 1979, Scand. J. Statist. 6)."""
+    """Return adjusted p-values of several tests made together (Holm 1979, Scand. J. Statist. 6)."""
     order = sorted(range(len(values)), key=values.__getitem__)
     out, least = [1.0] * len(values), 0.0
     for rank, at in enumerate(order):
@@ -76,12 +76,12 @@ def holm_adjusted(values: Sequence[float]) -> list[float]:
 def detectable_difference(
     error: float, tasks: int, *, level: float = 0.95, power: float = 0.8
 ) -> float | None:
-    """The smallest true difference that a paired comparison finds with this power:
-    (z(1 - α/2) + z(power)) · SE, SE being the standard error of the mean difference per task.
+    """Return the smallest true difference that a paired comparison detects with this power: (z(1 -
+    α/2) + z(power)) · SE, SE being the standard error of the mean difference per task.
 
-    (Cohen 1988, section 2.3; Miller 2024, arXiv 2411.00640, section 5.) Never less than what an
-    exact test needs to speak at all: the fewest tasks, all for one side, whose p-value is below α.
-    None with too few tasks for any difference.
+    (Cohen 1988, section 2.3; Miller 2024, arXiv 2411.00640, section 5.) It is at least what an
+    exact test needs to reach significance: the fewest tasks, all in favour of one side, whose
+    p-value is below α. None if there are too few tasks for any difference.
     """
     floor = _min_differing_pairs(level) / tasks if tasks else math.inf
     found = max((normal_quantile((1 + level) / 2) + normal_quantile(power)) * error, floor)
@@ -91,9 +91,9 @@ def detectable_difference(
 def tasks_needed(
     spread: float, difference: float, *, level: float = 0.95, power: float = 0.8
 ) -> int:
-    """How many tasks a paired comparison needs to find a difference with this power:
-    ((z(1 - α/2) + z(power)) · s / d)², rounded up; ``spread`` s is the standard deviation of the
-    difference per task. At least what an exact test needs to speak at all."""
+    """Return how many tasks a paired comparison needs to detect a difference with this power: ((z(1
+    - α/2) + z(power)) · s / d)², rounded up; ``spread`` s is the standard deviation of the
+    difference per task. At least what an exact test needs to reach significance."""
     z = normal_quantile((1 + level) / 2) + normal_quantile(power)
     return max(
         math.ceil((z * spread / abs(difference)) ** 2), math.ceil(_min_differing_pairs(level))
@@ -101,35 +101,36 @@ def tasks_needed(
 
 
 def _min_differing_pairs(level: float) -> int:
-    """How many pairs must differ, all the same way, for the exact test to reach 1 - level."""
+    """Return how many pairs must differ, all in one direction, for the exact test to reach 1 -
+    level."""
     return math.ceil(1 - math.log2(1 - level))
 
 
 def _exact_sign_flip_p(steps: Sequence[int]) -> float:
-    """The share of all sign patterns whose sum is as far from 0 as that of ``steps``.
+    """Return the share of all sign patterns whose sum is as far from 0 as that of ``steps``.
 
-    A polynomial whose powers are sums (shifted to be 0 or more) and whose coefficients count
-    patterns, packed into one integer with enough bits a coefficient that none spills over.
+    Computes a polynomial whose powers are sums (shifted to be 0 or more) and whose coefficients
+    count patterns, packed into one integer with enough bits per coefficient to avoid overflow.
     """
     width = len(steps) // 8 + 1
     counts = 1
     for step in steps:
         counts += counts << (8 * width * abs(step))
-    most, seen = sum(map(abs, steps)), abs(sum(steps))
-    packed = counts.to_bytes((most + 1) * width, "little")
+    largest, observed = sum(map(abs, steps)), abs(sum(steps))
+    packed = counts.to_bytes((largest + 1) * width, "little")
     tail = sum(
         int.from_bytes(packed[at * width : (at + 1) * width], "little")
-        for at in range((most - seen) // 2 + 1)
+        for at in range((largest - observed) // 2 + 1)
     )
     return float(Fraction(min(2 * tail, 1 << len(steps)), 1 << len(steps)))
 
 
 def _sampled_sign_flip_p(values: Sequence[float], shuffles: int, seed: int) -> float:
-    draw = random.Random(seed)
-    seen, whole = abs(math.fsum(values)) * _TIE_TOLERANCE, sum(map(abs, values))
+    generator = random.Random(seed)
+    observed, total = abs(math.fsum(values)) * _TIE_TOLERANCE, sum(map(abs, values))
     sizes = [abs(v) for v in values]
     extreme = 1
     for _ in range(shuffles):
-        up = sum(compress(sizes, draw.randbytes(len(sizes)).translate(_LOW_BITS)))
-        extreme += abs(2 * up - whole) >= seen
+        up = sum(compress(sizes, generator.randbytes(len(sizes)).translate(_LOW_BITS)))
+        extreme += abs(2 * up - total) >= observed
     return extreme / (shuffles + 1)

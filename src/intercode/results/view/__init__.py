@@ -1,8 +1,8 @@
-"""Recorded episodes to look at: a page served on this machine, or one HTML file that needs nothing
-else.
+"""A viewer of recorded episodes: a page served on this machine, or one HTML file without external
+resources.
 
-What agents, models and programs wrote is hostile to a page. It never becomes markup: the page gets
-it as JSON, puts it in as text only, and forbids every script, style and connection but its own.
+Agents, models and programs are untrusted. Their text never becomes markup: the page receives it as
+JSON, inserts it as text only, and forbids every script, style and connection but its own.
 """
 
 from __future__ import annotations

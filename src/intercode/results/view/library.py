@@ -1,4 +1,4 @@
-"""All the runs that a page shows: found, indexed once, and read again where they have grown."""
+"""The runs that a page shows: found, indexed once, and read again when they have grown."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from intercode.results.view.rows import FIELDS, episode_rows, own_metadata, run_
 class Library:
     """The runs at some paths. May be used by several threads.
 
-    A run is named by its position. One that is added below the same paths while a page is open is
-    put last, so that positions hold. Raises UsageError for a path that holds no log.
+    A run is identified by its position. A run that is added below the same paths while a page is
+    open is appended, so that positions stay valid. Raises UsageError for a path without logs.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
@@ -31,7 +31,7 @@ class Library:
         self.refresh()
 
     def refresh(self) -> None:
-        """Look for new runs and new episodes."""
+        """Find new runs and new episodes."""
         with self._lock:
             for path in find_logs(self._paths):
                 if path.resolve() not in self._known_paths:
@@ -41,11 +41,11 @@ class Library:
                 log.refresh()
 
     def index(self) -> dict[str, Any]:
-        """What the page's lists are made of: runs, each with its facts, figures and rows."""
+        """Return the data of the page's lists: runs, each with its metadata, figures and rows."""
         with self._lock:
             names = _shortest_names([log.path for log in self._logs])
             runs = [_run_index(log, name) for log, name in zip(self._logs, names, strict=True)]
-        conditions = {name: list(facts) for name, facts in CONDITIONS.items()}
+        conditions = {name: list(keys) for name, keys in CONDITIONS.items()}
         return {
             "fields": [*FIELDS, "at", "depth", "replaced"],
             "conditions": conditions,
@@ -53,25 +53,25 @@ class Library:
         }
 
     def episode(self, run: int, at: int) -> dict[str, Any]:
-        """One episode in full. Raises UsageError where there is none."""
+        """Return one episode in full. Raises UsageError if there is none."""
         with self._lock:
             log = self._log_of_run(run)
             return episode_detail(log.episode(at), log.metadata)
 
     def episodes(self) -> Iterator[tuple[int, int, dict[str, Any]]]:
-        """Every episode in full, with its run and position, one log after another."""
+        """Yield every episode in full, with its run and position, one log after another."""
         for number, log in enumerate(self._logs):
             for at in range(len(log.entries)):
                 yield number, at, self.episode(number, at)
 
     def search(self, text: str) -> list[list[int]]:
-        """For each run, the positions of episodes that hold a text, case aside: in what was asked,
-        thought, done, printed and said."""
-        wanted = text.casefold()
+        """Return, for each run, the positions of episodes that contain a text, ignoring case: in
+        queries, thoughts, actions, observations and messages."""
+        folded = text.casefold()
         with self._lock:
             logs = list(self._logs)
         return [
-            [at for at, t in enumerate(self._iterate_episodes(log)) if wanted in search_text(t)]
+            [at for at, t in enumerate(self._iterate_episodes(log)) if folded in search_text(t)]
             for log in logs
         ]
 
@@ -87,30 +87,30 @@ class Library:
         return self._logs[run]
 
 
-def episode_detail(t: Trajectory, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """An episode as JSON types, without what its run says already."""
-    out: dict[str, Any] = to_jsonable(t)
-    out["run"] = to_jsonable(own_metadata(t.run, facts))
-    out["success"], out["reward"] = t.success, t.reward
-    return out
+def episode_detail(t: Trajectory, metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an episode as JSON types, without what its run's metadata holds already."""
+    detail: dict[str, Any] = to_jsonable(t)
+    detail["run"] = to_jsonable(own_metadata(t.run, metadata))
+    detail["success"], detail["reward"] = t.success, t.reward
+    return detail
 
 
 def search_text(t: Trajectory) -> str:
-    """The text in which an episode is searched."""
-    said = [t.task, t.query, t.error or "", *t.tags]
+    """Return the text in which an episode is searched."""
+    texts = [t.task, t.query, t.error or "", *t.tags]
     for step in t.steps:
-        said += [step.thought, step.action, step.observation, *step.changes, *step.diffs.values()]
+        texts += [step.thought, step.action, step.observation, *step.changes, *step.diffs.values()]
         if step.messages:
-            said += [json.dumps(to_jsonable(m), ensure_ascii=False) for m in step.messages]
+            texts += [json.dumps(to_jsonable(m), ensure_ascii=False) for m in step.messages]
         else:
-            said.append(step.message)
-    return "\n".join(said).casefold()
+            texts.append(step.message)
+    return "\n".join(texts).casefold()
 
 
 def _run_index(log: LogIndex, name: str) -> dict[str, Any]:
     return {
         "name": name,
-        "facts": to_jsonable(log.metadata),
+        "metadata": to_jsonable(log.metadata),
         "problems": log.problems,
         "summary": run_summary(log.entries),
         "rows": episode_rows(log.entries),
@@ -118,7 +118,7 @@ def _run_index(log: LogIndex, name: str) -> dict[str, Any]:
 
 
 def _shortest_names(paths: Sequence[Path]) -> list[str]:
-    """The shortest ends of paths that tell them apart."""
+    """Return the shortest unambiguous ends of paths."""
     parts = [p.resolve().parts for p in paths]
     out = []
     for own in parts:

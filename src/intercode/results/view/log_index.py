@@ -1,4 +1,4 @@
-"""One log on disk: indexed as it grows, its episodes read when they are looked at."""
+"""Indexes one log on disk as it grows; its episodes are read when they are shown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from intercode.results.view.rows import EpisodeEntry, index_episode
 
 
 class LogIndex(Protocol):
-    """A run's episodes. ``problems``: what of it could not be read, each in a sentence."""
+    """The episodes of a run. ``problems`` describes what could not be read, one sentence each."""
 
     path: Path
     metadata: dict[str, Any]
@@ -21,24 +21,25 @@ class LogIndex(Protocol):
     problems: list[str]
 
     def refresh(self) -> None:
-        """Index what was written since the last time."""
+        """Index what was written since the last call."""
         ...
 
     def episode(self, at: int) -> Trajectory:
-        """The episode at a position. Raises UsageError where there is none."""
+        """Return the episode at a position. Raises UsageError if there is none."""
         ...
 
 
 def open_log(path: Path) -> LogIndex:
-    """The log at a path that ``logs.discover`` gave, not read yet."""
+    """Return the index of a path that ``logs.discover`` found; nothing is read yet."""
     return JsonlIndex(path) if path.is_dir() or path.suffix == ".jsonl" else AuthorsLogIndex(path)
 
 
 class JsonlIndex:
-    """A run directory, or a file with a line for each episode, of which only the places are kept.
+    """A run directory, or a file with one episode per line, of which only the offsets are kept in
+    memory.
 
-    A line that cannot be read is a problem, and the others are shown. A torn last line is left for
-    the next time.
+    A line that cannot be read is reported as a problem. An incomplete last line is left for the
+    next refresh.
     """
 
     def __init__(self, path: Path) -> None:
@@ -56,7 +57,7 @@ class JsonlIndex:
         self._end = self._lines = 0
 
     def refresh(self) -> None:
-        """Index the lines that are new; all of them where the file is another one."""
+        """Index the new lines, or all lines if the file was replaced."""
         if not self._file.exists():
             self._reset()
             self._read_metadata()
@@ -76,7 +77,7 @@ class JsonlIndex:
                 self._end += len(raw)
 
     def episode(self, at: int) -> Trajectory:
-        """Read the episode at a position from its place in the file."""
+        """Read the episode at a position."""
         if not 0 <= at < len(self._offsets):
             raise UsageError(f"{self.path} has no episode {at}: it has {len(self._offsets)}")
         start, length = self._offsets[at]
@@ -115,7 +116,7 @@ class JsonlIndex:
 
 
 class AuthorsLogIndex:
-    """A log in the authors' form, kept in memory, and read again when the file is another one."""
+    """A log in the authors' format, kept in memory, and read again when the file has changed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -126,7 +127,7 @@ class AuthorsLogIndex:
         self._file_version: tuple[int, int] | None = None
 
     def refresh(self) -> None:
-        """Read the file unless it is as it was."""
+        """Read the file if it has changed."""
         now = self.path.stat()
         if self._file_version == (now.st_mtime_ns, now.st_size):
             return
@@ -141,7 +142,7 @@ class AuthorsLogIndex:
         self.metadata = {k: v for k, v in first.items() if k in same}
 
     def episode(self, at: int) -> Trajectory:
-        """The episode at a position."""
+        """Return the episode at a position."""
         if not 0 <= at < len(self._episodes):
             raise UsageError(f"{self.path} has no episode {at}: it has {len(self._episodes)}")
         return self._episodes[at]

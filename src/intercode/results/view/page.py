@@ -1,4 +1,4 @@
-"""The page: its files put into one HTML document, which may run nothing but the script in it."""
+"""Assembles the page's files into one HTML document that can run no script but its own."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Any
 
 
 def browser_json(value: Any) -> str:
-    """A value of JSON types as ASCII text. Infinities and NaN, which Python's JSON has and a
-    browser's has not, become their names."""
+    """Return a value of JSON types as ASCII text. Infinities and NaN, which browsers' JSON lacks,
+    become strings."""
     try:
         return json.dumps(value, allow_nan=False)
     except ValueError:
@@ -33,9 +33,9 @@ def _replace_non_finite(value: Any) -> Any:
 
 SCRIPTS = (
     "dom.js", "code.js", "data.js", "table.js", "filters.js", "runs.js", "list.js", "episode.js",
-    "turns.js", "compare.js", "beside.js", "app.js",
+    "turns.js", "compare.js", "side_by_side.js", "app.js",
 )  # fmt: skip
-"""In the order in which they are run, as one script."""
+"""The scripts, in the order in which they run, as one script."""
 
 CONNECT_SELF = "connect-src 'self'"
 CONNECT_NONE = "connect-src 'none'"
@@ -43,8 +43,8 @@ CONNECT_NONE = "connect-src 'none'"
 
 @cache
 def content_security_policy(connections: str) -> str:
-    """The Content-Security-Policy: this page's own script and style, by their hashes, and nothing
-    from anywhere. ``connections``: SERVED or ALONE."""
+    """Return the Content-Security-Policy: it allows this page's own script and style, by their
+    hashes, and nothing else. ``connections`` is CONNECT_SELF or CONNECT_NONE."""
     script, style = (_hash(text) for text in (_script(), _asset("style.css")))
     return (
         f"default-src 'none'; script-src '{script}'; style-src '{style}'; {connections}; "
@@ -53,20 +53,22 @@ def content_security_policy(connections: str) -> str:
 
 
 def page_head(config: Mapping[str, Any], connections: str) -> str:
-    """The document up to where data may follow. ``config``: what the script is told."""
+    """Return the document up to where data may follow. ``config`` is passed to the script."""
     text = _asset("index.html")
-    told = json.dumps(config).replace("<", "\\u003c")  # cannot end the element that it stands in
+    config_json = json.dumps(config).replace(
+        "<", "\\u003c"
+    )  # cannot close the element that contains it
     for name, value in {
         "policy": content_security_policy(connections),
         "style": _asset("style.css"),
-        "config": told,
+        "config": config_json,
     }.items():
         text = text.replace("{{" + name + "}}", value)
     return text
 
 
 def page_tail() -> str:
-    """The end of the document: the script, which finds everything before it in place."""
+    """Return the end of the document: the script, which can access everything before it."""
     return f"<script>{_script()}</script>\n</body>\n</html>\n"
 
 

@@ -1,8 +1,9 @@
-"""The page served on this machine, to whoever has its address: it holds a secret.
+"""Serves the page on this machine, to anyone who has its address, which contains a secret.
 
 Another web page in the same browser can send requests to a local port. It does not know the secret
-in the path, it may not read an answer (none carries a CORS header), and a name of its own that it
-lets point here is refused by the Host header. Other users of the machine lack the secret as well.
+in the path, it may not read a response (none has a CORS header), and a host name of its own that
+resolves to this machine is refused by the Host header. Other users of the machine do not know the
+secret either.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ _MIN_COMPRESSED_SIZE = 2000  # bytes
 
 
 class Server:
-    """Serves a library on the loopback interface. ``port`` 0: any that is free.
+    """Serves a library on the loopback interface. ``port`` 0 selects a free port.
 
-    Raises UsageError for a port that cannot be had. Close it when done (``with`` does).
+    Raises UsageError for a port that is not available. Close the server when done (``with`` does).
     """
 
     def __init__(self, library: Library, port: int = 0) -> None:
@@ -66,11 +67,11 @@ class Server:
         self._http.serve_forever()
 
     def stop(self) -> None:
-        """Make ``serve`` return. Only while it runs."""
+        """Make ``serve`` return. Call this only while it runs."""
         self._http.shutdown()
 
     def close(self) -> None:
-        """Give the port back."""
+        """Release the port."""
         self._http.server_close()
 
     def __enter__(self) -> Server:
@@ -80,12 +81,12 @@ class Server:
         self.close()
 
     def respond(self, path: str, query: str) -> tuple[str, bytes] | None:
-        """What a path below the secret gives: its media type and bytes; None where there is
-        nothing. Raises InterCodeError where it cannot be read."""
+        """Return the media type and content of a path below the secret; None if there is nothing.
+        Raises InterCodeError if the content cannot be read."""
         if path == "":
-            told = {"mode": "served", "version": __version__}
+            config = {"mode": "served", "version": __version__}
             return "text/html; charset=utf-8", (
-                page_head(told, CONNECT_SELF) + page_tail()
+                page_head(config, CONNECT_SELF) + page_tail()
             ).encode()
         words = path.split("/")
         found: Any = None
@@ -106,7 +107,7 @@ class _HttpServer(ThreadingHTTPServer):
     owner: Server
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a browser that went away in the middle of an answer."""
+        """Ignore browsers that disconnect during a response."""
         if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
@@ -118,12 +119,12 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 60
 
     def do_GET(self) -> None:
-        """Answer a request that knows the secret and was meant for this machine."""
+        """Answer a request that has the secret and was addressed to this machine."""
         owner, parts = self.server.owner, urlsplit(self.path)
         hosts = {f"{name}:{owner.port}" for name in (LOOPBACK, "localhost")}
-        given, _, path = parts.path.removeprefix("/").partition("/")
-        known = secrets.compare_digest(given.encode(), owner.secret.encode())
-        if self.headers.get("Host") not in hosts or not known or "/" not in parts.path[1:]:
+        secret, _, path = parts.path.removeprefix("/").partition("/")
+        authorised = secrets.compare_digest(secret.encode(), owner.secret.encode())
+        if self.headers.get("Host") not in hosts or not authorised or "/" not in parts.path[1:]:
             self._send(404, "text/plain; charset=utf-8", b"Nothing here.\n")
             return
         try:
@@ -157,7 +158,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Say nothing: the address, which holds the secret, belongs into no log."""
+        """Log nothing: the address holds the secret."""
 
 
 def _is_number(text: str) -> bool:

@@ -1,4 +1,5 @@
-"""The page with all its data in one HTML file, compressed in pieces that are opened when needed."""
+"""Writes the page with all its data to one HTML file. The data are compressed in chunks that the
+page opens when needed."""
 
 from __future__ import annotations
 
@@ -15,57 +16,58 @@ from intercode.results.view.library import Library
 from intercode.results.view.page import CONNECT_NONE, browser_json, page_head, page_tail
 
 CHUNK_CHARACTERS = 1 << 20
-"""Characters of JSON after which a piece is closed. What is looked at costs opening one piece."""
+"""Characters of JSON after which a chunk is closed. Showing an episode costs opening one chunk."""
 
 
 def write_page(library: Library, path: Path) -> int:
-    """Write everything that the library holds as one HTML file; its size in bytes.
+    """Write everything in the library to one HTML file, and return its size in bytes.
 
-    The file appears in one move. Raises UsageError where it cannot be written.
+    The file is replaced atomically. Raises UsageError if it cannot be written.
     """
-    passing = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with passing.open("w", encoding="utf-8") as out:
+        with temporary.open("w", encoding="utf-8") as out:
             _write_document(library, out)
-        passing.replace(path)
+        temporary.replace(path)
     except OSError as e:
         raise UsageError(f"cannot write {path}: {e.strerror}") from e
     finally:
-        passing.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     return path.stat().st_size
 
 
 def _write_document(library: Library, out: TextIO) -> None:
     index = library.index()
     out.write(page_head({"mode": "file", "version": __version__}, CONNECT_NONE))
-    places: list[dict[str, int]] = [{} for _ in index["runs"]]
+    chunk_of: list[dict[str, int]] = [{} for _ in index["runs"]]
     number = -1
-    for number, piece in enumerate(_episode_chunks(library)):
-        for run, at, _ in piece:
-            places[run][str(at)] = number
-        texts = ", ".join(f'"{run}/{at}": {text}' for run, at, text in piece)
-        out.write(_data_element(f"piece-{number}", f"{{{texts}}}"))
-    told = {**index, "places": places, "pieces": number + 1}
-    out.write(_data_element("index", browser_json(told)))
+    for number, chunk in enumerate(_episode_chunks(library)):
+        for run, at, _ in chunk:
+            chunk_of[run][str(at)] = number
+        texts = ", ".join(f'"{run}/{at}": {text}' for run, at, text in chunk)
+        out.write(_data_element(f"chunk-{number}", f"{{{texts}}}"))
+    data = {**index, "chunk_of": chunk_of, "chunks": number + 1}
+    out.write(_data_element("index", browser_json(data)))
     out.write(page_tail())
 
 
 def _episode_chunks(library: Library) -> Iterator[list[tuple[int, int, str]]]:
-    """Every episode as JSON, with its run and position, in pieces."""
-    piece: list[tuple[int, int, str]] = []
+    """Yield every episode as JSON, with its run and position, in chunks."""
+    chunk: list[tuple[int, int, str]] = []
     size = 0
     for run, at, episode in library.episodes():
         text = browser_json(episode)
-        piece.append((run, at, text))
+        chunk.append((run, at, text))
         size += len(text)
         if size >= CHUNK_CHARACTERS:
-            yield piece
-            piece, size = [], 0
-    if piece:
-        yield piece
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
 
 
 def _data_element(name: str, text: str) -> str:
-    """A text as gzip in base64, which holds nothing that could end its element."""
+    """Return a script element with a text as gzip in base64, which contains nothing that could
+    close the element."""
     packed = base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
     return f'<script type="text/plain" id="{name}">{packed}</script>\n'

@@ -1,7 +1,7 @@
-"""The archives that bundles are: a few named files in a ``.tar.gz``, written so that the same
-content gives the same bytes, and read as if whoever made it meant harm.
+"""The archives of bundles: a few named files in a ``.tar.gz``.
 
-Nothing is unpacked. Only plain files with expected names are read, each once, up to a size.
+The same content gives the same bytes. Archives are read as untrusted input: nothing is unpacked,
+and only plain files with expected names are read, each once, up to a size.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CHUNK = 1 << 20
 
 
 def write_archive(out: Path, files: Mapping[str, bytes]) -> None:
-    """Write files in the order of their names, without times, owners or anything else of here."""
+    """Write files in the order of their names, without times, owners or other local data."""
     out.parent.mkdir(parents=True, exist_ok=True)
     with (
         out.open("wb") as raw,
@@ -35,11 +35,12 @@ def write_archive(out: Path, files: Mapping[str, bytes]) -> None:
 
 
 def read_archive(path: Path, known: Mapping[str, int]) -> dict[str, bytes]:
-    """The files of an archive. ``known``: the names it may hold, each with the bytes allowed.
+    """Return the files of an archive. ``known`` maps the allowed names to their largest sizes in
+    bytes.
 
-    Raises DataError for what is no such archive: another name, a second file of one name, anything
-    but a plain file (a link, a device, a header that enlarges another), one that is too large, or
-    one that is cut off.
+    Raises DataError for an invalid archive: an unexpected or repeated name, anything but a plain
+    file (a link, a device, a header that enlarges another), a file that is too large, or a
+    truncated archive.
     """
     files: dict[str, bytes] = {}
     try:
@@ -53,7 +54,7 @@ def read_archive(path: Path, known: Mapping[str, int]) -> dict[str, bytes]:
 
 
 def file_digest(path: Path) -> str:
-    """The SHA-256 of a file. Raises DataError where it cannot be read."""
+    """Return the SHA-256 of a file. Raises DataError if it cannot be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -62,7 +63,7 @@ def file_digest(path: Path) -> str:
 
 
 def _read_headers(unpacked: gzip.GzipFile, path: Path) -> Iterator[tarfile.TarInfo]:
-    """Headers, one after another; the caller reads the content before it asks for the next."""
+    """Yield headers in order; the caller reads the content before requesting the next."""
     while block := unpacked.read(_BLOCK):
         if block == bytes(_BLOCK):
             return
@@ -76,7 +77,7 @@ def _read_headers(unpacked: gzip.GzipFile, path: Path) -> Iterator[tarfile.TarIn
 def _check_member(
     member: tarfile.TarInfo, known: Mapping[str, int], files: Mapping[str, bytes], path: Path
 ) -> None:
-    """Raises DataError for a member that a bundle cannot have."""
+    """Raise DataError for a member that a bundle cannot have."""
     name = member.name
     if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
         raise DataError(f"{path} is refused: {name!r} in it is no plain file")

@@ -1,5 +1,5 @@
-"""A result that others can check: a run with its facts, sealed by digests, and a statement that
-re-execution confirms or refutes."""
+"""Bundles: a run with its metadata, sealed by digests, and a statement that re-execution confirms
+or refutes."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from intercode.results.statistics.samples import independent_episodes
 SCHEMA = "intercode-bundle-1"
 MANIFEST = "manifest.json"
 MEMBERS = {MANIFEST: 1 << 20, RUN_FILE: 1 << 24, TRAJECTORIES_FILE: 1 << 30}
-"""What a bundle holds, and how many bytes of it are read at most."""
+"""The files of a bundle, and the largest size that is read of each."""
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """A bundle whose digests hold. ``sha256`` is the archive's own; ``results`` and ``statement``
-    were compared with the episodes."""
+    """A bundle whose digests are correct. ``sha256`` is that of the archive. ``results`` and
+    ``statement`` were compared with the episodes."""
 
     path: Path
     sha256: str
@@ -50,8 +50,8 @@ class Bundle:
 def write_bundle(run: Path, out: Path) -> Bundle:
     """Seal the run in a directory into ``out``, a ``.tar.gz``.
 
-    A torn last line is left out. Raises UsageError for what is no run directory or holds no
-    episode, DataError for one that cannot be read.
+    An incomplete last line is left out. Raises UsageError for a directory that is not a run or
+    holds no episode, DataError for one that cannot be read.
     """
     if not out.name.endswith(".tar.gz"):
         raise UsageError(f"--out {out} has to end in .tar.gz")
@@ -65,8 +65,8 @@ def write_bundle(run: Path, out: Path) -> Bundle:
         RUN_FILE: (run / RUN_FILE).read_bytes(),
         TRAJECTORIES_FILE: lines[: lines.rfind(b"\n") + 1],
     }
-    facts = read_run_metadata(run)
-    episodes = _episodes(files, facts, run)
+    metadata = read_run_metadata(run)
+    episodes = _episodes(files, metadata, run)
     manifest = {
         "schema": SCHEMA,
         "files": {
@@ -74,7 +74,7 @@ def write_bundle(run: Path, out: Path) -> Bundle:
             for name, content in files.items()
         },
         "made_with": {"intercode": intercode.__version__, "python": platform.python_version()},
-        **_manifest_claims(facts, episodes),
+        **_manifest_claims(metadata, episodes),
     }
     files[MANIFEST] = json.dumps(manifest, indent=1, ensure_ascii=False).encode() + b"\n"
     write_archive(out, files)
@@ -82,9 +82,10 @@ def write_bundle(run: Path, out: Path) -> Bundle:
 
 
 def read_bundle(path: Path) -> Bundle:
-    """A bundle, checked: its form, every digest, and that its results are those of its episodes.
+    """Return a bundle after checking its form, every digest, and that its results follow from its
+    episodes.
 
-    Raises DataError for one that was changed, or that is none.
+    Raises DataError for an invalid or modified bundle.
     """
     files = read_archive(path, MEMBERS)
     if absent := sorted(MEMBERS.keys() - files.keys()):
@@ -95,32 +96,33 @@ def read_bundle(path: Path) -> Bundle:
         raise DataError(f"{path}: schema {found!r}; this release reads {SCHEMA!r}")
     _check_digests(files, manifest, path)
     run = parse_object(files[RUN_FILE], f"{path}: {RUN_FILE}")
-    facts = migrate_run_metadata(run)
+    metadata = migrate_run_metadata(run)
     if isinstance(conditions := manifest.get("conditions"), dict):
         manifest["conditions"] = migrate_run_metadata({**conditions, "v": run.get("v", 1)})
-    episodes = _episodes(files, facts, path)
-    expected = _manifest_claims(facts, episodes)
+    episodes = _episodes(files, metadata, path)
+    expected = _manifest_claims(metadata, episodes)
     for name, value in expected.items():
         if manifest.get(name) != value:
             raise DataError(
                 f"{path} was tampered with: its {name} say {manifest.get(name)!r:.200}, "
                 f"its episodes and facts {value!r:.200}"
             )
-    results, said = expected["results"], expected["statement"]
-    return Bundle(path, file_digest(path), facts, results, said, tuple(episodes))
+    results, statement = expected["results"], expected["statement"]
+    return Bundle(path, file_digest(path), metadata, results, statement, tuple(episodes))
 
 
-def _manifest_claims(facts: Mapping[str, Any], episodes: list[Trajectory]) -> dict[str, Any]:
-    """What a manifest says of a run, which anybody can calculate from its files."""
+def _manifest_claims(metadata: Mapping[str, Any], episodes: list[Trajectory]) -> dict[str, Any]:
+    """Return what a manifest says of a run and anyone can compute from its files."""
     return {
-        "conditions": {k: facts[k] for k in IDENTITY_KEYS if facts.get(k) is not None},
+        "conditions": {k: metadata[k] for k in IDENTITY_KEYS if metadata.get(k) is not None},
         "results": summarize_results(episodes),
-        "statement": results_statement(facts, episodes),
+        "statement": results_statement(metadata, episodes),
     }
 
 
 def summarize_results(episodes: list[Trajectory]) -> dict[str, Any]:
-    """The figures that a bundle states: tasks, episodes, failures, success with its interval."""
+    """Return the figures that a bundle states: tasks, episodes, failures, success with its
+    interval."""
     good = independent_episodes(episodes)
     found = figures.success(episodes)
     return {
@@ -135,14 +137,16 @@ def summarize_results(episodes: list[Trajectory]) -> dict[str, Any]:
     }
 
 
-def results_statement(facts: Mapping[str, Any], episodes: list[Trajectory]) -> str:
-    """What is to be verified, in one sentence."""
+def results_statement(metadata: Mapping[str, Any], episodes: list[Trajectory]) -> str:
+    """Return the statement to be verified, in one sentence."""
     results = summarize_results(episodes)
-    who = " with ".join(str(facts[k]) for k in ("agent", "model") if facts.get(k))
-    where = f"{facts.get('dataset')} ({facts.get('profile')} profile, {facts.get('scoring')})"
+    who = " with ".join(str(metadata[k]) for k in ("agent", "model") if metadata.get(k))
+    where = (
+        f"{metadata.get('dataset')} ({metadata.get('profile')} profile, {metadata.get('scoring')})"
+    )
     again = (
         "re-executing them gives every observation, reward and hash again"
-        if facts.get("determinism")
+        if metadata.get("determinism")
         else "re-executing them gives the same rewards, as far as they depend on the box alone"
     )
     return (
@@ -155,15 +159,17 @@ def _check_digests(files: Mapping[str, bytes], manifest: Mapping[str, Any], path
     listed = manifest.get("files")
     if not isinstance(listed, dict) or listed.keys() != files.keys() - {MANIFEST}:
         raise DataError(f"{path} was tampered with: {MANIFEST} does not list its files")
-    for name, told in listed.items():
+    for name, recorded in listed.items():
         content = files[name]
         found = {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
-        if told != found:
+        if recorded != found:
             raise DataError(f"{path} was tampered with: {name} is not what {MANIFEST} says")
 
 
-def _episodes(files: Mapping[str, bytes], facts: Mapping[str, Any], path: Path) -> list[Trajectory]:
-    """The episodes, with the facts of the run, one a task and epoch."""
+def _episodes(
+    files: Mapping[str, bytes], metadata: Mapping[str, Any], path: Path
+) -> list[Trajectory]:
+    """Return the episodes with the run's metadata, one per task and epoch."""
     out = []
     for number, line in enumerate(files[TRAJECTORIES_FILE].splitlines(), start=1):
         where = f"{path}: {TRAJECTORIES_FILE}, line {number}"
@@ -174,16 +180,17 @@ def _episodes(files: Mapping[str, bytes], facts: Mapping[str, Any], path: Path) 
         except (DataError, TypeError, ValueError, AttributeError) as e:
             raise DataError(f"{where}: {str(e)!a}") from e
         for key in IDENTITY_KEYS:
-            if key in episode.run and episode.run[key] != facts.get(key):
+            if key in episode.run and episode.run[key] != metadata.get(key):
                 raise DataError(f"{where}: its {key} is not that of {RUN_FILE}")
-        out.append(episode.replace(run={**facts, **episode.run, "source": "run"}))
-    kept = drop_retried_failures(out)
-    if not kept:
+        out.append(episode.replace(run={**metadata, **episode.run, "source": "run"}))
+    episodes = drop_retried_failures(out)
+    if not episodes:
         raise UsageError(f"{path} holds no episode")
-    return kept
+    return episodes
 
 
 def _task_set_digest(episodes: list[Trajectory]) -> str:
-    """A short digest of which tasks were played: equal for results that may be compared."""
+    """Return a short digest of the tasks that were played: equal for results that may be
+    compared."""
     names = "\n".join(sorted({t.task for t in episodes}))
     return hashlib.sha256(names.encode("utf-8", "surrogateescape")).hexdigest()[:12]

@@ -1,7 +1,7 @@
-"""A page of results out of bundles: one HTML file that needs nothing else and loads nothing.
+"""A page of results from bundles: one HTML file without scripts or external resources.
 
-Results stand in one table only where they rest on the same tasks, profile, scoring, image,
-architecture and sandbox.
+Results share a table only if they have the same tasks, profile, scoring, image, architecture and
+sandbox.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TABLE_CONDITIONS = (
     "environment", "dataset", "dataset_hash", "profile", "scoring", "reward", "image",
     "image_digest", "arch", "tier", "network", "policy", "comparable",
 )  # fmt: skip
-"""Facts in which the rows of one table agree; the tasks that were played are compared as well."""
+"""Metadata that the rows of one table have in common; the tasks are compared as well."""
 _CAPTION_METADATA = ("profile", "scoring", "image", "image_digest", "arch", "tier", "network")
 _COLUMNS = (
     "agent",
@@ -51,16 +51,16 @@ td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
 
 @dataclass(frozen=True)
 class LeaderboardRow:
-    """A bundle with what a verification has shown of it."""
+    """A bundle and the receipt of its verification."""
 
     bundle: Bundle
     receipt: Receipt | None
 
 
 def write_leaderboard(paths: Sequence[Path], out: Path) -> Path:
-    """Write the page for bundles into the directory ``out``, and return it.
+    """Write the page for bundles into the directory ``out``, and return its path.
 
-    Raises DataError for a bundle that was changed, UsageError for one that is given twice.
+    Raises DataError for a modified bundle, UsageError for a bundle that is given twice.
     """
     bundles = [read_bundle(path) for path in paths]
     seen: dict[str, Path] = {}
@@ -76,7 +76,8 @@ def write_leaderboard(paths: Sequence[Path], out: Path) -> Path:
 
 
 def comparable_tables(rows: Sequence[LeaderboardRow]) -> list[list[LeaderboardRow]]:
-    """Rows by what has to be equal for them to be compared, each table's best result first."""
+    """Return rows by what they must have in common to be compared, each table's best result
+    first."""
     found: dict[str, list[LeaderboardRow]] = {}
     for row in rows:
         found.setdefault(repr(_table_key(row.bundle)), []).append(row)
@@ -84,8 +85,8 @@ def comparable_tables(rows: Sequence[LeaderboardRow]) -> list[list[LeaderboardRo
 
 
 def _table_key(bundle: Bundle) -> tuple[Any, ...]:
-    facts = bundle.metadata
-    return (*(str(facts.get(name)) for name in TABLE_CONDITIONS), bundle.results["task_set"])
+    metadata = bundle.metadata
+    return (*(str(metadata.get(name)) for name in TABLE_CONDITIONS), bundle.results["task_set"])
 
 
 def _rank(row: LeaderboardRow) -> tuple[float, str]:
@@ -112,15 +113,17 @@ def _render_page(rows: Sequence[LeaderboardRow]) -> Iterator[str]:
 
 def _render_table(same: Sequence[LeaderboardRow]) -> Iterator[str]:
     first = same[0].bundle
-    facts, results = first.metadata, first.results
-    yield f"<h2>{_escape_text(facts.get('dataset'))}</h2>"
+    metadata, results = first.metadata, first.results
+    yield f"<h2>{_escape_text(metadata.get('dataset'))}</h2>"
     yield '<div class="scroll"><table>'
-    digest = str(facts.get("dataset_hash") or "?")[:8]
-    told = [f"{results['tasks']} tasks (set {results['task_set']}), data {digest}"]
-    told += [f"{name} {_shorten(facts[name])}" for name in _CAPTION_METADATA if facts.get(name)]
-    if facts.get("comparable") is False and facts.get("environment") != "sql":
-        told.append("not comparable: the programs under test are one machine's own")
-    yield f"<caption>{_escape_text('; '.join(told))}</caption>"
+    digest = str(metadata.get("dataset_hash") or "?")[:8]
+    caption = [f"{results['tasks']} tasks (set {results['task_set']}), data {digest}"]
+    caption += [
+        f"{name} {_shorten(metadata[name])}" for name in _CAPTION_METADATA if metadata.get(name)
+    ]
+    if metadata.get("comparable") is False and metadata.get("environment") != "sql":
+        caption.append("not comparable: the programs under test are one machine's own")
+    yield f"<caption>{_escape_text('; '.join(caption))}</caption>"
     heads = "".join(
         f'<th scope="col"{_alignment(name)}>{_escape_text(name)}</th>' for name in _COLUMNS
     )
@@ -131,11 +134,11 @@ def _render_table(same: Sequence[LeaderboardRow]) -> Iterator[str]:
 
 
 def _render_cells(row: LeaderboardRow) -> Iterator[str]:
-    facts, results = row.bundle.metadata, row.bundle.results
-    again = " (graded again)" if facts.get("regraded_from") else ""
-    yield f'<th scope="row">{_escape_text(facts.get("agent"))}{again}</th>'
-    yield f"<td>{_escape_text(facts.get('model') or '-')}</td>"
-    yield f'<td class="n">{_escape_text(facts.get("max_turns") or "-")}</td>'
+    metadata, results = row.bundle.metadata, row.bundle.results
+    again = " (graded again)" if metadata.get("regraded_from") else ""
+    yield f'<th scope="row">{_escape_text(metadata.get("agent"))}{again}</th>'
+    yield f"<td>{_escape_text(metadata.get('model') or '-')}</td>"
+    yield f'<td class="n">{_escape_text(metadata.get("max_turns") or "-")}</td>'
     failed = f" ({results['failed']} failed)" if results["failed"] else ""
     yield f'<td class="n">{results["solved"]} / {results["episodes"]}{failed}</td>'
     success = results["success"] or 0.0
@@ -161,7 +164,7 @@ def _verification_cell(receipt: Receipt | None) -> str:
 
 
 def _shorten(value: object) -> str:
-    """A fact, a digest by its beginning."""
+    """Return a value as text, a digest shortened."""
     text = str(value)
     return text[:19] if text.startswith("sha256:") else text
 

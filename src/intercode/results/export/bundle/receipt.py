@@ -1,4 +1,4 @@
-"""What a verification has shown of a bundle, kept in a file beside it."""
+"""The receipt of a bundle's verification, a file beside the bundle."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _RECEIPT_SUFFIX = ".verified.json"
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """``bundle``: the SHA-256 of the archive; ``episodes`` of ``of`` were executed again,
-    ``steps`` in all, ``differing`` episodes did not come again, ``first`` names the first
-    difference. ``seed`` draws the same sample again; ``at`` is when, in UTC."""
+    """``bundle``: the SHA-256 of the archive. ``episodes`` of ``of`` were re-executed, ``steps`` in
+    all; ``differing`` episodes differed, and ``first`` names the first difference. ``seed`` selects
+    the same sample again; ``at`` is the time in UTC."""
 
     bundle: str
     equal: bool
@@ -32,18 +32,18 @@ class Receipt:
     notes: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON types."""
+        """Return the receipt as JSON types."""
         return {**asdict(self), "notes": list(self.notes)}
 
 
 def receipt_path(bundle: Path) -> Path:
-    """Where the receipt of a bundle lies."""
+    """Return the path of a bundle's receipt."""
     return bundle.with_name(bundle.name + _RECEIPT_SUFFIX)
 
 
 def read_receipt(bundle: Path, sha256: str) -> Receipt | None:
-    """The receipt of a bundle with this digest; None where there is none, or one of another
-    bundle under the same name. Raises DataError for a broken one."""
+    """Return the receipt of a bundle with this digest; None if there is none, or one of another
+    bundle with the same name. Raises DataError for an invalid receipt."""
     path = receipt_path(bundle)
     if not path.exists():
         return None

@@ -1,4 +1,4 @@
-"""Whether what was read from somewhere else has the types that this program relies on."""
+"""Validates the types of untrusted records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from intercode.core.types import Step, Trajectory, to_jsonable
 
 
 def parse_object(content: bytes, where: str) -> dict[str, Any]:
-    """The object that a JSON text holds. Raises DataError for anything else."""
+    """Return the object in a JSON text. Raises DataError for anything else."""
     try:
         found = json.loads(content)
     except (ValueError, RecursionError) as e:
@@ -22,7 +22,8 @@ def parse_object(content: bytes, where: str) -> dict[str, Any]:
 
 
 def validate_types(episode: Trajectory) -> None:
-    """Raises DataError where a value has not the type that the rest of the program relies on."""
+    """Raise DataError if a value of the episode does not have the type that the program relies
+    on."""
     texts = {"task": episode.task, "query": episode.query, "end": episode.end, "id": episode.id}
     for name, value in texts.items():
         _require(isinstance(value, str), name, value)

@@ -1,0 +1,1 @@
+"""Exports a dataset's tasks as task directories of Harbor."""

@@ -1,4 +1,4 @@
-"""The environment directory of a task in Harbor's form: a Dockerfile and what it copies."""
+"""The environment directory of a Harbor task: a Dockerfile and the files that it copies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from intercode.datasets.harbor.task_directory import Files, read_files
 from intercode.sandbox.images.recipes import packaged
 
 DEFAULT_BASE = "debian:bookworm"
-"""What stands in FROM for tasks that are played on the machine's own programs."""
+"""The base image of tasks that use the local machine's programs."""
 _INSTALL = (
     "RUN apt-get update && apt-get install -y --no-install-recommends \\\n    {} \\\n"
     "    && rm -rf /var/lib/apt/lists/*"
@@ -22,20 +22,20 @@ _INSTALL = (
 
 
 def environment_files(dataset: Dataset, task: Task, base: str | None) -> Files:
-    """The files below ``environment/``. Raises UsageError for an image that no Dockerfile can
-    name: ``base`` then has to."""
-    kind, _, place = dataset.image.partition(":")
-    found: Files = {}
+    """Return the files below ``environment/``. Raises UsageError for an image that a Dockerfile
+    cannot name: ``base`` is required then."""
+    kind, _, reference = dataset.image.partition(":")
+    files: Files = {}
     if base is not None:
         lines = [f"FROM {base}"]
     elif dataset.image == "host":
         python = dataset.environment == "python" or "python3" in dataset.programs
         lines = [f"FROM {DEFAULT_BASE}", *([_INSTALL.format("python3")] if python else [])]
-    elif kind == "recipe" and place in packaged.recipe_names():
-        lines = _recipe_lines(packaged.load_recipe(place))
-    elif kind == "dockerfile" and Path(place).is_dir():
-        found = dict(read_files(Path(place)))
-        lines = [found.pop("Dockerfile")[0].decode().rstrip()]
+    elif kind == "recipe" and reference in packaged.recipe_names():
+        lines = _recipe_lines(packaged.load_recipe(reference))
+    elif kind == "dockerfile" and Path(reference).is_dir():
+        files = dict(read_files(Path(reference)))
+        lines = [files.pop("Dockerfile")[0].decode().rstrip()]
     else:
         raise UsageError(
             f"the image {dataset.image!r} has no name in a Dockerfile: give a base that has what "
@@ -43,18 +43,18 @@ def environment_files(dataset: Dataset, task: Task, base: str | None) -> Files:
         )
     lines.append("RUN mkdir -p /app")
     for number, layer in enumerate(task.files):
-        lines += _layer_lines(layer, number, found)
+        lines += _layer_lines(layer, number, files)
     for number, (path, (content, mode)) in enumerate(task.initial_files.items()):
-        found[f"contents/{number}"] = content, mode
+        files[f"contents/{number}"] = content, mode
         lines.append(f"COPY {json.dumps([f'contents/{number}', path])}")
         lines.append(f"RUN chmod {mode:o} {shlex.quote(path)}")
     if task.setup and "tests" not in task.data:
-        found["setup.sh"] = f"{task.setup}\n".encode(), 0o755
+        files["setup.sh"] = f"{task.setup}\n".encode(), 0o755
         lines.append("COPY setup.sh /tmp/setup.sh")
         lines.append(f"RUN cd {shlex.quote(task.cwd)} && bash /tmp/setup.sh && rm /tmp/setup.sh")
     lines.append(f"WORKDIR {task.cwd}")
-    found["Dockerfile"] = ("\n".join(lines) + "\n").encode(), 0o644
-    return {f"environment/{name}": file for name, file in found.items()}
+    files["Dockerfile"] = ("\n".join(lines) + "\n").encode(), 0o644
+    return {f"environment/{name}": file for name, file in files.items()}
 
 
 def _recipe_lines(found: packaged.Recipe) -> list[str]:
@@ -63,21 +63,21 @@ def _recipe_lines(found: packaged.Recipe) -> list[str]:
     return [f"FROM debian:{found.suite}", _INSTALL.format(packages), *links]
 
 
-def _layer_lines(layer: LayerSpec, number: int, found: Files) -> list[str]:
-    """What lays a layer over the image."""
+def _layer_lines(layer: LayerSpec, number: int, files: Files) -> list[str]:
+    """Return the instructions that add a layer to the image."""
     if layer.kind == "script":
-        found[f"layer{number}.sh"] = layer.path.read_bytes(), 0o755
+        files[f"layer{number}.sh"] = layer.path.read_bytes(), 0o755
         name = f"/tmp/layer{number}.sh"
         return [f"COPY layer{number}.sh {name}", f"RUN bash {name} && rm {name}"]
     if layer.kind == "tar":
-        found[f"layer{number}.tar"] = layer.path.read_bytes(), 0o644
+        files[f"layer{number}.tar"] = layer.path.read_bytes(), 0o644
     else:
-        found[f"layer{number}.tar"] = _pack_directory(layer), 0o644
+        files[f"layer{number}.tar"] = _pack_directory(layer), 0o644
     return [f"ADD layer{number}.tar /"]
 
 
 def _pack_directory(layer: LayerSpec) -> bytes:
-    """A directory as a tar, everything owned by root and without dates of its own."""
+    """Return a directory as a tar archive, owned by root and without dates."""
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=tarfile.GNU_FORMAT) as tar:
         for path in sorted(layer.path.rglob("*")):

@@ -1,7 +1,7 @@
-"""A dataset's tasks as Harbor's task directories, for harnesses that play such.
+"""Writes a dataset's tasks as Harbor's task directories.
 
-Written are Capture the Flag's tasks, Python's, those with a look at the end state, and Harbor's own
-again. A verifier of Harbor's runs among what the agent left, so it is easier to deceive than ours.
+Supported are Capture the Flag, Python, tasks with a probe of the end state, and Harbor's own tasks.
+Harbor's verifier runs in the sandbox that the agent has left, so it is easier to deceive than ours.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from intercode.results.export.base import ExportResult, safe_file_name
 from intercode.results.export.harbor.image import environment_files
 
 ExpectedOutput = Callable[[Task], str]
-"""What a task's look prints of what its gold leaves."""
+"""Returns what a task's probe prints for the state that its gold leaves."""
 FLAG_PATH, PROGRAM_PATH = "/app/flag.txt", "/app/solution.py"
-"""Where the answer is to be put, as there is nothing to hand in."""
+"""Where the answer is to be written, as nothing can be submitted."""
 _TOML = """\
 version = "1.0"
 
@@ -56,25 +56,25 @@ def write_tasks(
 ) -> ExportResult:
     """Write each task into a directory of its own below ``out``.
 
-    ``base`` stands in FROM instead of the image that the dataset is meant for. ``expected`` is
-    needed for tasks with a look. What cannot be written is told in ``left_out``. Raises UsageError
-    where that is all of it, or where something is there already.
+    ``base`` replaces the dataset's image in FROM. ``expected`` is required for tasks with a probe.
+    Tasks that cannot be written are described in ``omitted``. Raises UsageError if that is all of
+    them, or if a directory exists.
     """
     files: list[Path] = []
-    lost: dict[str, int] = {}
+    failures: dict[str, int] = {}
     for task in dataset.tasks:
-        drawn = task.instantiate(task, 0) if task.instantiate else task
+        generated = task.instantiate(task, 0) if task.instantiate else task
         try:
-            contents = task_files(dataset, drawn, base, expected)
+            contents = task_files(dataset, generated, base, expected)
         except UsageError as e:
-            lost[str(e)] = lost.get(str(e), 0) + 1
+            failures[str(e)] = failures.get(str(e), 0) + 1
             continue
-        folder = out / safe_file_name(task.id.replace("/", "-"))
-        if folder.exists():
-            raise UsageError(f"{folder} is there already: choose an empty directory")
-        _write_task(folder, contents)
-        files.append(folder)
-    left_out = tuple(f"{count} tasks: {why}" for why, count in lost.items())
+        directory = out / safe_file_name(task.id.replace("/", "-"))
+        if directory.exists():
+            raise UsageError(f"{directory} is there already: choose an empty directory")
+        _write_task(directory, contents)
+        files.append(directory)
+    left_out = tuple(f"{count} tasks: {why}" for why, count in failures.items())
     if not files:
         raise UsageError(f"no task of {dataset.name} can be written: {'; '.join(left_out)}")
     return ExportResult(tuple(files), len(files), left_out)
@@ -83,7 +83,8 @@ def write_tasks(
 def task_files(
     dataset: Dataset, task: Task, base: str | None = None, expected: ExpectedOutput | None = None
 ) -> Files:
-    """The files of one task's directory. Raises UsageError for a task that cannot be told so."""
+    """Return the files of one task's directory. Raises UsageError for a task that cannot be
+    expressed in this form."""
     if "folder" in task.data:
         return read_files(Path(task.data["folder"]))
     if task.probe is not None:
@@ -94,16 +95,16 @@ def task_files(
         parts = _python_files(task)
     else:
         raise UsageError(
-            f"what {dataset.environment} tasks are paid for compares two boxes, or runs in none: "
-            "a verifier inside one cannot"
+            f"scoring {dataset.environment} tasks compares two sandboxes, or uses none: a "
+            "verifier inside one sandbox cannot do that"
         )
     metadata = {
         "source": f"{dataset.name}/{task.id}", "hardness": task.hardness or "medium",
         "group": task.group or dataset.environment, "tags": list(task.tags),
     }  # fmt: skip
-    told = {key: json.dumps(value, ensure_ascii=False) for key, value in metadata.items()}
+    values = {key: json.dumps(value, ensure_ascii=False) for key, value in metadata.items()}
     return {
-        "task.toml": (_TOML.format(**told).encode(), 0o644),
+        "task.toml": (_TOML.format(**values).encode(), 0o644),
         **environment_files(dataset, task, base),
         **parts,
     }
@@ -127,21 +128,21 @@ def _flag_files(task: Task) -> Files:
 def _python_files(task: Task) -> Files:
     mode = task.data.get("mode")
     if mode not in ("assert", "stdin"):
-        raise UsageError(f"tests of the form {mode!r} are not told to Harbor")
-    told = {k: task.data.get(k) for k in ("mode", "tests", "setup")} | {"cwd": task.cwd}
+        raise UsageError(f"tests of the form {mode!r} cannot be exported to Harbor")
+    tests = {k: task.data.get(k) for k in ("mode", "tests", "setup")} | {"cwd": task.cwd}
     runner = (
         resources.files("intercode.results.export.harbor")
         .joinpath("verifier.py")
         .read_text("utf-8")
     )
-    what = "the whole program" if mode == "stdin" else "what you define"
+    subject = "the whole program" if mode == "stdin" else "what you define"
     notes = str(task.data.get("notes") or "")
-    query = "\n\n".join(filter(None, (task.query, notes, f"Write {what} to {PROGRAM_PATH}.")))
+    query = "\n\n".join(filter(None, (task.query, notes, f"Write {subject} to {PROGRAM_PATH}.")))
     return {
         "instruction.md": _text_file(query),
         "tests/test.sh": _script_file('exec python3 -I "$(dirname "$0")/run.py"\n'),
         "tests/run.py": _text_file(runner),
-        "tests/tests.json": _text_file(json.dumps(told, ensure_ascii=False, indent=1)),
+        "tests/tests.json": _text_file(json.dumps(tests, ensure_ascii=False, indent=1)),
         "solution/solve.sh": _script_file(f"cp /solution/solution.py {PROGRAM_PATH}"),
         "solution/solution.py": _text_file(task.solution or ""),
     }
@@ -149,12 +150,12 @@ def _python_files(task: Task) -> Files:
 
 def _probe_files(task: Task, expected: ExpectedOutput | None) -> Files:
     if expected is None or task.gold is None:
-        raise UsageError("a task with a look needs a gold, which is run for what the look prints")
+        raise UsageError("a task with a probe needs a gold, whose final state is probed")
     here = 'here=$(dirname "$0")\n'
-    look = 'cmp -s <(bash "$here/look.sh" 2>&1 | sort) <(sort "$here/expected.txt")'
+    test = 'cmp -s <(bash "$here/look.sh" 2>&1 | sort) <(sort "$here/expected.txt")'
     return {
         "instruction.md": _text_file(task.query),
-        "tests/test.sh": _bash_file(here + _REWARD.format(test=look)),
+        "tests/test.sh": _bash_file(here + _REWARD.format(test=test)),
         "tests/look.sh": _text_file(task.probe or ""),
         "tests/expected.txt": (expected(task).encode(), 0o644),
         "solution/solve.sh": _bash_file(f"cd {shlex.quote(task.cwd)}\n{task.solution}"),
@@ -181,5 +182,5 @@ def _write_task(folder: Path, files: Files) -> None:
             path.write_bytes(content)
             path.chmod(mode)
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)  # a half-written task looks like a whole one
+        shutil.rmtree(folder, ignore_errors=True)  # a partial task looks like a complete one
         raise

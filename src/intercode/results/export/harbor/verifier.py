@@ -1,6 +1,7 @@
-"""The verifier of a Python task in Harbor's form: its share of passed tests. Standard library only.
+"""The verifier of a Python task in Harbor's form: it scores the share of passed tests.
 
-It lies beside ``tests.json`` and is run by ``test.sh``; it is never imported by this package.
+It is copied beside ``tests.json`` and run by ``test.sh``. It uses the standard library only, and
+this package never imports it.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ print("passed: " + mark)
 
 
 def passes_assertion(test: str, setup: str, cwd: str) -> bool:
-    """Whether a statement runs without an error after the solution and the set-up."""
+    """Return whether a statement runs without an error after the solution and the set-up."""
     mark = secrets.token_hex(16)
-    told = mark + "\n" + json.dumps({"setup": setup, "test": test}) + "\n"
-    run = run_python(["-c", ASSERT_PROGRAM, SOLUTION], told, cwd)
+    request = mark + "\n" + json.dumps({"setup": setup, "test": test}) + "\n"
+    run = run_python(["-c", ASSERT_PROGRAM, SOLUTION], request, cwd)
     return run is not None and run.returncode == 0 and PASSED + mark in run.stdout.splitlines()
 
 
 def prints_expected(test: dict[str, str], cwd: str) -> bool:
-    """Whether the program prints what it should, but for blanks at the ends of lines."""
+    """Return whether the program prints the expected text, ignoring blanks at the ends of lines."""
     run = run_python([SOLUTION], test["input"], cwd)
     if run is None or run.returncode != 0:
         return False
@@ -47,10 +48,10 @@ def normalized_lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.rstrip().split("\n")]
 
 
-def run_python(words: list[str], told: str, cwd: str) -> subprocess.CompletedProcess[str] | None:
+def run_python(words: list[str], stdin: str, cwd: str) -> subprocess.CompletedProcess[str] | None:
     try:
         return subprocess.run(
-            [sys.executable, *words], input=told, capture_output=True, text=True, timeout=TIMEOUT,
+            [sys.executable, *words], input=stdin, capture_output=True, text=True, timeout=TIMEOUT,
             cwd=cwd,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
@@ -58,16 +59,16 @@ def run_python(words: list[str], told: str, cwd: str) -> subprocess.CompletedPro
 
 
 def main() -> None:
-    told: dict[str, Any] = json.loads((HERE / "tests.json").read_text("utf-8"))
-    tests, cwd = told["tests"], told["cwd"]
-    if told["mode"] == "stdin":
-        right = sum(prints_expected(test, cwd) for test in tests)
+    values: dict[str, Any] = json.loads((HERE / "tests.json").read_text("utf-8"))
+    tests, cwd = values["tests"], values["cwd"]
+    if values["mode"] == "stdin":
+        passed = sum(prints_expected(test, cwd) for test in tests)
     else:
-        right = sum(passes_assertion(test, told["setup"], cwd) for test in tests)
-    place = Path("/logs/verifier")
-    place.mkdir(parents=True, exist_ok=True)
-    (place / "reward.txt").write_text(f"{right / len(tests)}\n")
-    print(f"{right} of {len(tests)} tests passed")
+        passed = sum(passes_assertion(test, values["setup"], cwd) for test in tests)
+    directory = Path("/logs/verifier")
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "reward.txt").write_text(f"{passed / len(tests)}\n")
+    print(f"{passed} of {len(tests)} tests passed")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-// Addresses, keys, and which page is shown. An address is #/page/numbers?choices.
+// Navigation: addresses, keyboard shortcuts and the current page. An address is #/page/numbers?choices.
 
 let view = null;
 
@@ -11,36 +11,36 @@ function go(path, choices) {
   location.hash = address(path, choices);
 }
 
-// The same without a new entry in the history. keep: the filter that has the keyboard afterwards.
+// As go, without a new entry in the history. keep: the filter that keeps the focus.
 function replace(path, choices, keep = null) {
   history.replaceState(null, "", address(path, choices));
   render(keep);
 }
 
-function remember(path, choices) {
+function updateAddress(path, choices) {
   history.replaceState(null, "", address(path, choices));
 }
 
 async function page(parts, query) {
   const [name, ...numbers] = parts;
   const all = numbers.map(Number);
-  const whole = (n) => all.length === n && all.every((x) => Number.isInteger(x) && x >= 0);
+  const countIs = (n) => all.length === n && all.every((x) => Number.isInteger(x) && x >= 0);
   if (name === "list") {
     if (query.get("in") === "all" && query.get("q") && search.text !== query.get("q")) await searchAll(query.get("q"));
     return listPage(query);
   }
-  if (name === "episode" && whole(2)) return episodePage(...all, query);
-  if (name === "compare" && whole(2)) return comparePage(...all, query);
-  if (name === "beside" && whole(4)) return besidePage(...all, query);
+  if (name === "episode" && countIs(2)) return episodePage(...all, query);
+  if (name === "compare" && countIs(2)) return comparePage(...all, query);
+  if (name === "side-by-side" && countIs(4)) return sideBySidePage(...all, query);
   if (name === "runs" || library.runs.length !== 1) return runsPage(query);
   return listPage(query);
 }
 
-let asked = 0; // pages that were asked for: one that comes late is not shown
+let requested = 0; // counts page requests: a page that is loaded too late is not shown
 
 async function render(keep = null) {
-  asked += 1;
-  const mine = asked;
+  requested += 1;
+  const current = requested;
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   let next;
   try {
@@ -48,10 +48,10 @@ async function render(keep = null) {
   } catch (error) {
     next = { title: "Not found", content: [h("p", { class: "empty", text: line(error.message) })], keys: [], up: () => go("runs") };
   }
-  if (mine !== asked) return;
+  if (current !== requested) return;
   view?.table?.close();
   view = next;
-  say("");
+  setStatus("");
   document.title = `${view.title} \u2013 InterCode`;
   crumbs();
   const main = $("main");
@@ -77,20 +77,20 @@ function crumbs() {
 }
 
 async function reload() {
-  say("Reading …");
+  setStatus("Reading …");
   try {
     await load();
     search.text = null;
     await render();
   } catch (error) {
-    say(line(error.message));
+    setStatus(line(error.message));
   }
 }
 
 const ALWAYS = [
-  [["Escape"], "back, or leave the field", () => view?.up?.()],
-  [["r"], "look for new episodes", () => config.mode === "served" && reload()],
-  [["?"], "these keys", () => help()],
+  [["Escape"], "go back, or leave the field", () => view?.up?.()],
+  [["r"], "load new episodes", () => config.mode === "served" && reload()],
+  [["?"], "show this help", () => help()],
 ];
 
 const NAMES = { ArrowDown: "\u2193", ArrowUp: "\u2191", ArrowLeft: "\u2190", ArrowRight: "\u2192", Escape: "Esc", PageDown: "Page down", PageUp: "Page up" };
@@ -123,6 +123,6 @@ function onKey(event) {
 addEventListener("keydown", onKey);
 addEventListener("hashchange", () => render());
 $("keys").addEventListener("click", help);
-$("again").addEventListener("click", reload);
-$("again").hidden = config.mode !== "served";
+$("reload").addEventListener("click", reload);
+$("reload").hidden = config.mode !== "served";
 reload();

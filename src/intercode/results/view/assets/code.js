@@ -1,5 +1,5 @@
-// Colours for code: enough of Bash, SQL and Python to tell words, texts and comments apart. Every
-// pattern reads what it has begun in one pass, so that no text can make it slow.
+// Syntax colours for Bash, SQL and Python: keywords, strings, comments and the like. The patterns do
+// not backtrack, so that no text can make them slow.
 
 const WORDS = {
   bash: "if then else elif fi for in do done while until case esac function select time return " +
@@ -26,36 +26,36 @@ const GRAMMARS = {
     String.raw`(?<number>\b\d[\w.]*)|(?<sign>[=<>!+*\/%|&^~-]+)|(?<word>[A-Za-z_]\w*)`,
 };
 
-const READERS = Object.fromEntries(Object.entries(GRAMMARS).map(([name, pattern]) => [name, {
+const LEXERS = Object.fromEntries(Object.entries(GRAMMARS).map(([name, pattern]) => [name, {
   pattern: new RegExp(pattern, "g"),
   words: new Set(WORDS[name].split(" ")),
   fold: name === "sql",
 }]));
 
 const LANGUAGES = { bash: "bash", ctf: "bash", sql: "sql", python: "python" };
-const LONGEST_COLOURED = 50000; // characters
+const MAX_COLOURED = 50000; // characters
 
-// Code as nodes with spans of the classes comment, text, name, option, number, sign, keyword.
-function coloured(text, environment) {
-  const reader = READERS[LANGUAGES[environment]];
-  if (!reader || text.length > LONGEST_COLOURED) return shown(text);
+// Returns code as nodes with spans of the classes comment, text, name, option, number, sign, keyword.
+function highlight(text, environment) {
+  const lexer = LEXERS[LANGUAGES[environment]];
+  if (!lexer || text.length > MAX_COLOURED) return visible(text);
   const out = document.createDocumentFragment();
-  const put = (kind, piece) => {
-    if (kind) out.append(h("span", { class: `c-${kind}` }, shown(piece)));
-    else if (piece) out.append(shown(piece));
+  const append = (kind, piece) => {
+    if (kind) out.append(h("span", { class: `c-${kind}` }, visible(piece)));
+    else if (piece) out.append(visible(piece));
   };
   let from = 0;
-  for (const found of text.matchAll(reader.pattern)) {
+  for (const found of text.matchAll(lexer.pattern)) {
     let kind = Object.keys(found.groups).find((name) => found.groups[name] !== undefined);
     if (kind === "word") {
-      const word = reader.fold ? found[0].toLowerCase() : found[0];
-      kind = reader.words.has(word) ? "keyword" : null;
+      const word = lexer.fold ? found[0].toLowerCase() : found[0];
+      kind = lexer.words.has(word) ? "keyword" : null;
     }
     if (kind === null) continue;
-    put(null, text.slice(from, found.index));
-    put(kind, found[0]);
+    append(null, text.slice(from, found.index));
+    append(kind, found[0]);
     from = found.index + found[0].length;
   }
-  put(null, text.slice(from));
+  append(null, text.slice(from));
   return out;
 }

@@ -1,9 +1,9 @@
-// Two runs, task by task.
+// Compares two runs task by task.
 
 const KINDS = {
   gained: { word: "gained", sign: "\u25b2", hint: "the second solves it more often" },
   lost: { word: "lost", sign: "\u25bc", hint: "the first solves it more often" },
-  same: { word: "alike", sign: "=", hint: "both solve it equally often" },
+  same: { word: "equal", sign: "=", hint: "both solve it equally often" },
   missing: { word: "in one only", sign: "?", hint: "one of them has no result for it" },
 };
 
@@ -20,22 +20,22 @@ function share(rows) {
   return rows?.length ? rows.filter((row) => row.success).length / rows.length : null;
 }
 
-// A row for each task: the episodes of both sides, and what became of it.
+// Returns a row for each task: the episodes of both sides, and how their results compare.
 function pairs(a, b) {
   const [first, second] = [sideRows(a), sideRows(b)];
   return [...new Set([...first.keys(), ...second.keys()])].map((task) => {
-    const [mine, theirs] = [first, second].map((side) => [...(side.get(task)?.values() ?? [])]);
-    const [x, y] = [share(mine), share(theirs)];
+    const [rowsA, rowsB] = [first, second].map((side) => [...(side.get(task)?.values() ?? [])]);
+    const [x, y] = [share(rowsA), share(rowsB)];
     const kind = x === null || y === null ? "missing" : y > x ? "gained" : y < x ? "lost" : "same";
-    const either = mine[0] ?? theirs[0];
-    return { task, a: mine, b: theirs, x, y, kind, query: either.query, group: either.group ?? either.hardness };
+    const either = rowsA[0] ?? rowsB[0];
+    return { task, a: rowsA, b: rowsB, x, y, kind, query: either.query, group: either.group ?? either.hardness };
   });
 }
 
-// What two runs must have in common to be compared, and in which they differ.
-function unlike(a, b) {
+// Returns the conditions in which two runs differ and without which they should not be compared.
+function mismatches(a, b) {
   const value = (run, names) => {
-    const found = names.map((n) => run.facts[n]).find((v) => v !== null && v !== undefined);
+    const found = names.map((n) => run.metadata[n]).find((v) => v !== null && v !== undefined);
     return found === undefined ? "not recorded" : typeof found === "object" ? JSON.stringify(found) : String(found);
   };
   return Object.entries(library.conditions).map(([name, names]) => [name, value(a, names), value(b, names)])
@@ -43,7 +43,7 @@ function unlike(a, b) {
 }
 
 function warning(a, b) {
-  const found = unlike(a, b);
+  const found = mismatches(a, b);
   if (!found.length) return null;
   return h("details", { class: "warning" },
     h("summary", { text: `Not the same conditions: ${found.map(([name]) => name).join(", ")}` }),
@@ -53,7 +53,7 @@ function warning(a, b) {
 
 function resultCell(rows) {
   if (!rows.length) return h("span", { class: "dim", text: "none" });
-  if (rows.length === 1) return [badge(rows[0]), h("span", { class: "dim", text: ` ${plural(rows[0].turns, "turn")}, ${show.short(rows[0].reward)}` })];
+  if (rows.length === 1) return [badge(rows[0]), h("span", { class: "dim", text: ` ${plural(rows[0].turns, "turn")}, ${format.short(rows[0].reward)}` })];
   const solved = rows.filter((row) => row.success).length;
   const sign = solved && solved < rows.length ? h("span", { class: "badge", "aria-hidden": "true", text: "\u25d0" })
     : badge({ success: solved > 0, end: "" });
@@ -61,7 +61,7 @@ function resultCell(rows) {
 }
 
 const PAIR_COLUMNS = [
-  { key: "kind", title: "Change", width: "6.6rem", hint: "Sort by what became of it",
+  { key: "kind", title: "Change", width: "6.6rem", hint: "Sort by the change of the result",
     value: (pair) => Object.keys(KINDS).indexOf(pair.kind),
     cell: (pair) => h("span", { class: `kind ${pair.kind}`, title: KINDS[pair.kind].hint, text: `${KINDS[pair.kind].sign} ${KINDS[pair.kind].word}` }) },
   { key: "task", title: "Task", width: "minmax(9rem, 1.2fr)", value: (pair) => pair.task, cell: (pair) => line(pair.task) },
@@ -79,11 +79,11 @@ function comparePage(first, second, chosen) {
   const only = chosen.get("only");
   const here = `compare/${first}/${second}`;
   const open = (pair) => {
-    const mine = pair.a[0];
-    const theirs = pair.b.find((row) => row.epoch === mine?.epoch) ?? pair.b[0];
+    const rowA = pair.a[0];
+    const rowB = pair.b.find((row) => row.epoch === rowA?.epoch) ?? pair.b[0];
     lastOpened = pair.task;
-    if (mine && theirs) go(`beside/${mine.run}/${mine.at}/${theirs.run}/${theirs.at}`, chosen);
-    else go(`episode/${(mine ?? theirs).run}/${(mine ?? theirs).at}`, { run: (mine ?? theirs).run });
+    if (rowA && rowB) go(`side-by-side/${rowA.run}/${rowA.at}/${rowB.run}/${rowB.at}`, chosen);
+    else go(`episode/${(rowA ?? rowB).run}/${(rowA ?? rowB).at}`, { run: (rowA ?? rowB).run });
   };
   const columns = useful(PAIR_COLUMNS, all, ["kind", "task", "a", "b"]);
   const table = new Table({

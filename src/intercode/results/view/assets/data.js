@@ -1,58 +1,58 @@
-// Where episodes come from: the server that sent this page, or the page itself.
+// Sources of episodes: the server that sent this page, or the page itself.
 
 const config = JSON.parse($("config").textContent);
-const KEPT = 60; // episodes, or pieces, that are kept open
+const MAX_CACHED = 60; // episodes, or chunks, that stay in memory
 
-class Kept {
-  constructor(most) {
-    this.most = most;
+class LruCache {
+  constructor(size) {
+    this.size = size;
     this.map = new Map();
   }
 
   get(key, make) {
-    const had = this.map.get(key);
-    const value = had ?? make();
+    const cached = this.map.get(key);
+    const value = cached ?? make();
     this.map.delete(key);
     this.map.set(key, value);
-    if (this.map.size > this.most) this.map.delete(this.map.keys().next().value);
-    if (!had) value.catch(() => this.map.delete(key));
+    if (this.map.size > this.size) this.map.delete(this.map.keys().next().value);
+    if (!cached) value.catch(() => this.map.delete(key));
     return value;
   }
 }
 
-class Served {
+class ServerSource {
   constructor() {
-    this.kept = new Kept(KEPT);
+    this.cache = new LruCache(MAX_CACHED);
   }
 
-  async ask(path) {
+  async request(path) {
     let answer;
     try {
       answer = await fetch(path);
     } catch {
-      throw new Error("The server does not answer: has `intercode view` ended?");
+      throw new Error("The server does not respond: has `intercode view` ended?");
     }
     if (!answer.ok) throw new Error(await answer.text());
     return answer.json();
   }
 
   index() {
-    this.kept = new Kept(KEPT);
-    return this.ask("index");
+    this.cache = new LruCache(MAX_CACHED);
+    return this.request("index");
   }
 
   episode(run, at) {
-    return this.kept.get(`${run}/${at}`, () => this.ask(`episode/${run}/${at}`));
+    return this.cache.get(`${run}/${at}`, () => this.request(`episode/${run}/${at}`));
   }
 
   search(text) {
-    return this.ask(`search?q=${encodeURIComponent(text)}`);
+    return this.request(`search?q=${encodeURIComponent(text)}`);
   }
 }
 
-class Alone {
+class FileSource {
   constructor() {
-    this.kept = new Kept(8);
+    this.cache = new LruCache(8);
   }
 
   async open(id) {
@@ -66,45 +66,45 @@ class Alone {
 
   async index() {
     const index = await this.open("index");
-    this.places = index.places;
-    this.pieces = index.pieces;
+    this.chunkOf = index.chunk_of;
+    this.chunkCount = index.chunks;
     return index;
   }
 
   async episode(run, at) {
-    const piece = this.places[run]?.[at];
-    if (piece === undefined) throw new Error("There is no such episode in this file.");
-    const opened = await this.kept.get(piece, () => this.open(`piece-${piece}`));
+    const chunk = this.chunkOf[run]?.[at];
+    if (chunk === undefined) throw new Error("There is no such episode in this file.");
+    const opened = await this.cache.get(chunk, () => this.open(`chunk-${chunk}`));
     return opened[`${run}/${at}`];
   }
 
   async search(text) {
-    const wanted = text.toLowerCase();
-    const out = this.places.map(() => []);
-    for (let piece = 0; piece < this.pieces; piece += 1) {
-      say(`Searching: ${piece + 1} of ${this.pieces} pieces`);
-      for (const [key, episode] of Object.entries(await this.open(`piece-${piece}`))) {
+    const lower = text.toLowerCase();
+    const out = this.chunkOf.map(() => []);
+    for (let chunk = 0; chunk < this.chunkCount; chunk += 1) {
+      setStatus(`Searching: ${chunk + 1} of ${this.chunkCount} chunks`);
+      for (const [key, episode] of Object.entries(await this.open(`chunk-${chunk}`))) {
         const [run, at] = key.split("/").map(Number);
-        if (searched(episode).includes(wanted)) out[run].push(at);
+        if (searchableText(episode).includes(lower)) out[run].push(at);
       }
     }
     return out;
   }
 }
 
-function searched(episode) {
-  const said = [episode.task, episode.query, episode.error ?? "", ...episode.tags];
+function searchableText(episode) {
+  const texts = [episode.task, episode.query, episode.error ?? "", ...episode.tags];
   for (const step of episode.steps) {
-    said.push(step.thought, step.action, step.observation, ...step.changes, ...Object.values(step.diffs));
-    if (step.messages.length) said.push(...step.messages.map((m) => JSON.stringify(m)));
-    else said.push(step.message);
+    texts.push(step.thought, step.action, step.observation, ...step.changes, ...Object.values(step.diffs));
+    if (step.messages.length) texts.push(...step.messages.map((m) => JSON.stringify(m)));
+    else texts.push(step.message);
   }
-  return said.join("\n").toLowerCase();
+  return texts.join("\n").toLowerCase();
 }
 
-const source = config.mode === "served" ? new Served() : new Alone();
+const source = config.mode === "served" ? new ServerSource() : new FileSource();
 
-// What all pages work on: runs, with their rows as objects, and all rows in one list.
+// The data of all pages: runs, with their rows as objects, and all rows in one list.
 const library = { runs: [], rows: [], conditions: {} };
 
 async function load() {
@@ -122,7 +122,7 @@ async function load() {
   library.rows = library.runs.flatMap((run) => run.rows);
 }
 
-// The run that a number in an address means.
+// Returns the run with a number from an address.
 function runOf(text) {
   return /^\d+$/.test(text ?? "") ? library.runs[Number(text)] : undefined;
 }
@@ -131,12 +131,12 @@ function rowOf(run, at) {
   return library.runs[run]?.rows.find((row) => row.at === at);
 }
 
-// An episode's samples that count: as in the report, without errors and branches.
+// Returns the rows of a run that figures count: as in the report, without errors and branches.
 function counted(run) {
   return run.rows.filter((row) => outcome(row) !== "failed" && row.parent === null && !row.replaced);
 }
 
 function label(run) {
-  const { agent, model } = run.facts;
+  const { agent, model } = run.metadata;
   return line([agent, model].filter(Boolean).join(", ") || run.name);
 }

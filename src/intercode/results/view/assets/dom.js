@@ -1,9 +1,9 @@
-// Elements, and text that comes from strangers. Nothing here or elsewhere parses markup: what an
-// agent, a model or a program wrote only ever becomes text nodes.
+// Elements and untrusted text. Nothing in this page parses markup: what an agent, a model or a
+// program wrote only becomes text nodes.
 
 const $ = (id) => document.getElementById(id);
 
-// An element. Properties: class, text, data (an object), on (listeners by event), attributes.
+// Creates an element. Properties: class, text, data (an object), on (listeners by event), attributes.
 // Children: elements, and strings, which become text. null and false are left out.
 function h(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
@@ -20,8 +20,8 @@ function h(tag, properties = {}, ...children) {
   return element;
 }
 
-// Characters that show nothing, or turn the text around them: controls, formats, lone surrogates.
-const UNSEEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+// Characters that are invisible or reverse the text around them: controls, formats, lone surrogates.
+const INVISIBLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 const CONTROLS = { 0: "NUL", 7: "BEL", 8: "BS", 11: "VT", 12: "FF", 13: "CR", 27: "ESC", 127: "DEL" };
 
 function mark(character) {
@@ -31,20 +31,20 @@ function mark(character) {
   return `\u27e8${name}\u27e9`;
 }
 
-// A text on one line, with a mark for whatever cannot be seen.
+// Returns a text on one line, with marks for invisible characters.
 function line(text) {
-  return String(text ?? "").replace(/\s*\n\s*/g, " \u23ce ").replace(UNSEEN, mark);
+  return String(text ?? "").replace(/\s*\n\s*/g, " \u23ce ").replace(INVISIBLE, mark);
 }
 
-// A text as nodes, its line breaks kept, each unseen character as a mark of another colour.
-function shown(text) {
+// Returns a text as nodes: line breaks are kept, invisible characters become coloured marks.
+function visible(text) {
   const out = document.createDocumentFragment();
   const whole = String(text ?? "").replace(/\r\n/g, "\n");
   let from = 0;
-  for (const found of whole.matchAll(UNSEEN)) {
+  for (const found of whole.matchAll(INVISIBLE)) {
     if (found[0] === "\n" || found[0] === "\t") continue;
     if (found.index > from) out.append(whole.slice(from, found.index));
-    out.append(h("span", { class: "unseen", text: mark(found[0]) }));
+    out.append(h("span", { class: "invisible", text: mark(found[0]) }));
     from = found.index + found[0].length;
   }
   out.append(whole.slice(from));
@@ -53,8 +53,8 @@ function shown(text) {
 
 const number = new Intl.NumberFormat("en");
 
-// Figures as text; an empty string where one is not known.
-const show = {
+// Formats figures as text; unknown ones become an empty string.
+const format = {
   count: (n) => (n === null || n === undefined ? "" : number.format(n)),
   reward: (n) => (n === null || n === undefined ? "" : String(Number(n.toFixed(3)))),
   short: (n) => (n === null || n === undefined ? "" : n < 1 && n >= 0.995 ? "0.99+" : n.toFixed(2)),
@@ -80,7 +80,7 @@ const OUTCOMES = {
   failed: { sign: "!", word: "error" },
 };
 
-// How an episode came out. One that ended in an error of the machine's has no result.
+// Returns the outcome of an episode. One that ended in an error of the infrastructure has no result.
 function outcome(row) {
   if (row.end === "error" || row.error) return "failed";
   return row.success ? "solved" : "missed";
@@ -94,6 +94,6 @@ function badge(row, word = false) {
     h("span", { class: word ? "" : "hidden", text: word ? ` ${name}` : name }));
 }
 
-function say(text) {
+function setStatus(text) {
   $("status").textContent = text;
 }

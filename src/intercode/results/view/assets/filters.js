@@ -1,9 +1,9 @@
-// Which rows of the list are wanted. Everything that was chosen stands in the address.
+// The filters of the list. All choices are part of the address.
 
 const CHOICES = [
   { key: "run", title: "Run", of: (row) => String(row.run), name: (v) => runOf(v)?.name ?? v },
   { key: "result", title: "Result", of: outcome, name: (v) => (Object.hasOwn(OUTCOMES, v) ? OUTCOMES[v].word : v) },
-  { key: "end", title: "Ended", of: (row) => row.end, name: show.end },
+  { key: "end", title: "Ended", of: (row) => row.end, name: format.end },
   { key: "group", title: "Group", of: (row) => row.group },
   { key: "hardness", title: "Hardness", of: (row) => row.hardness },
   { key: "agent", title: "Agent", of: (row) => row.agent },
@@ -17,13 +17,13 @@ const MARKS = [
   { key: "refused", title: "refused", of: (row) => row.refused > 0,
     hint: "A policy did not let an action through" },
   { key: "timed", title: "timed out", of: (row) => row.timed_out > 0, hint: "An action ran too long" },
-  { key: "person", title: "person", of: (row) => row.person > 0, hint: "A person acted in some turn" },
+  { key: "human", title: "human", of: (row) => row.human > 0, hint: "A human acted in some turn" },
   { key: "cut", title: "cut", of: (row) => row.cut > 0,
-    hint: "The model was not shown the whole conversation in some turn" },
+    hint: "The model was not sent the whole conversation in some turn" },
   { key: "branch", title: "branches", of: (row) => row.parent !== null,
-    hint: "Went on from the middle of another episode" },
-  { key: "replaced", title: "tried again", of: (row) => row.replaced,
-    hint: "Ended in an error, and a later try did not" },
+    hint: "Continued from the middle of another episode" },
+  { key: "replaced", title: "retried", of: (row) => row.replaced,
+    hint: "Ended in an error, and a later attempt did not" },
 ];
 
 function valuesOf(choice, row) {
@@ -31,7 +31,7 @@ function valuesOf(choice, row) {
   return Array.isArray(value) ? value : value === null || value === undefined ? [] : [value];
 }
 
-// The rows that the chosen filters let through.
+// Returns the rows that match the chosen filters.
 function filtered(chosen) {
   const choices = CHOICES.filter((c) => chosen.get(c.key));
   const marks = MARKS.filter((m) => chosen.get(m.key) === "1");
@@ -39,26 +39,26 @@ function filtered(chosen) {
   const deep = chosen.get("in") === "all" && search.text === chosen.get("q") ? search.found : null;
   return library.rows.filter((row) => choices.every((c) => valuesOf(c, row).includes(chosen.get(c.key)))
     && marks.every((m) => m.of(row))
-    && (deep ? deep[row.run]?.has(row.at) : words.every((w) => hay(row).includes(w))));
+    && (deep ? deep[row.run]?.has(row.at) : words.every((w) => searchText(row).includes(w))));
 }
 
-function hay(row) {
-  row.hay ??= [row.task, row.query, row.id, row.error, ...row.tags].join("\n").toLowerCase();
-  return row.hay;
+function searchText(row) {
+  row.searchText ??= [row.task, row.query, row.id, row.error, ...row.tags].join("\n").toLowerCase();
+  return row.searchText;
 }
 
-// What was found in whole episodes, which the source searches.
+// The result of a search in whole episodes, which the source performs.
 const search = { text: null, found: null };
 
 async function searchAll(text) {
-  say("Searching …");
+  setStatus("Searching …");
   const found = await source.search(text);
   search.text = text;
   search.found = found.map((positions) => new Set(positions));
-  say("");
+  setStatus("");
 }
 
-// The bar of filters: a search field, a choice for each column that has several values, marks.
+// The bar of filters: a search field, a select for each column with several values, and checkboxes.
 function filterBar(chosen, change) {
   const field = h("input", {
     type: "search", id: "search", placeholder: "Search tasks and queries", autocomplete: "off",
@@ -81,7 +81,7 @@ function filterBar(chosen, change) {
     MARKS.map((mark) => toggle(mark, chosen, change)));
 }
 
-// The rows that can be chosen from: those of the chosen run, for all choices but the run's.
+// Returns the rows to choose from: those of the chosen run, except for the choice of the run.
 function base(choice, chosen) {
   return (choice.key === "run" ? null : runOf(chosen.get("run"))?.rows) ?? library.rows;
 }
@@ -99,7 +99,7 @@ function picker(choice, chosen, change) {
   const select = h("select", { data: { key: choice.key }, on: { change: () => change(choice.key, select.value) } },
     h("option", { value: "", text: `${choice.title}: any` }),
     [...counts.keys()].sort(compare).map((value) => h("option", {
-      value, text: `${line(name(value))} (${show.count(counts.get(value))})`, selected: value === current,
+      value, text: `${line(name(value))} (${format.count(counts.get(value))})`, selected: value === current,
     })));
   return h("label", { class: current ? "on" : "" },
     h("span", { class: "hidden", text: choice.title }), select);
@@ -108,9 +108,9 @@ function picker(choice, chosen, change) {
 function toggle(mark, chosen, change) {
   const count = base(mark, chosen).reduce((n, row) => n + mark.of(row), 0);
   if (!count && !chosen.get(mark.key)) return null;
-  const box = h("input", {
+  const checkbox = h("input", {
     type: "checkbox", checked: chosen.get(mark.key) === "1", data: { key: mark.key },
-    on: { change: () => change(mark.key, box.checked ? "1" : "") },
+    on: { change: () => change(mark.key, checkbox.checked ? "1" : "") },
   });
-  return h("label", { class: "mark", title: mark.hint }, box, `${mark.title} (${show.count(count)})`);
+  return h("label", { class: "mark", title: mark.hint }, checkbox, `${mark.title} (${format.count(count)})`);
 }

@@ -1,6 +1,6 @@
 // The list of episodes, filtered and sorted.
 
-function several(key) {
+function hasSeveralValues(key) {
   let first;
   for (const row of library.rows) {
     if (first === undefined) first = row[key];
@@ -13,11 +13,11 @@ function marksOf(row) {
   const out = [];
   if (row.parent !== null) out.push(["branch", `branch of ${row.parent} after turn ${row.branched_at}`]);
   if (row.refused) out.push(["refused", plural(row.refused, "refused action")]);
-  if (row.person) out.push(["person", `a person acted in ${plural(row.person, "turn")}`]);
+  if (row.human) out.push(["human", `a human acted in ${plural(row.human, "turn")}`]);
   if (row.timed_out) out.push(["timed out", plural(row.timed_out, "action") + " ran too long"]);
-  if (row.cut) out.push(["cut", `not all was shown to the model in ${plural(row.cut, "turn")}`]);
-  if (row.attempts > 1) out.push([`try ${row.attempts}`, "tries before were lost to errors of the machine"]);
-  if (row.replaced) out.push(["tried again", "a later try of this episode ended without an error"]);
+  if (row.cut) out.push(["cut", `the model was not sent everything in ${plural(row.cut, "turn")}`]);
+  if (row.attempts > 1) out.push([`attempt ${row.attempts}`, "earlier attempts ended in errors of the infrastructure"]);
+  if (row.replaced) out.push(["retried", "a later attempt at this episode ended without an error"]);
   return out.map(([word, title]) => h("span", { class: "chip", title, text: word }));
 }
 
@@ -36,18 +36,18 @@ const LIST_COLUMNS = [
   { key: "group", title: "Group", width: "4.5rem", value: (row) => row.group, cell: (row) => line(row.group) },
   { key: "hardness", title: "Hardness", width: "4.8rem", cell: (row) => line(row.hardness),
     value: (row) => { const n = ["easy", "medium", "hard", "extra"].indexOf(row.hardness); return n < 0 ? row.hardness : `${n}`; } },
-  right("epoch", "Epoch", "3.2rem", (row) => show.count(row.epoch)),
-  { key: "end", title: "Ended", width: "6.4rem", value: (row) => row.end, cell: (row) => show.end(row.end) },
-  right("reward", "Reward", "3.6rem", (row) => (outcome(row) === "failed" ? "" : show.short(row.reward))),
-  right("turns", "Turns", "3.2rem", (row) => show.count(row.turns)),
-  right("invalid", "Errors", "3.4rem", (row) => (row.invalid ? show.count(row.invalid) : "")),
+  right("epoch", "Epoch", "3.2rem", (row) => format.count(row.epoch)),
+  { key: "end", title: "Ended", width: "6.4rem", value: (row) => row.end, cell: (row) => format.end(row.end) },
+  right("reward", "Reward", "3.6rem", (row) => (outcome(row) === "failed" ? "" : format.short(row.reward))),
+  right("turns", "Turns", "3.2rem", (row) => format.count(row.turns)),
+  right("invalid", "Errors", "3.4rem", (row) => (row.invalid ? format.count(row.invalid) : "")),
   right("tokens", "Tokens", "4.6rem",
     (row) => (row.prompt_tokens === null || row.completion_tokens === null
-      ? "" : show.count(row.prompt_tokens + row.completion_tokens)),
+      ? "" : format.count(row.prompt_tokens + row.completion_tokens)),
     (row) => (row.prompt_tokens === null || row.completion_tokens === null
       ? null : row.prompt_tokens + row.completion_tokens)),
-  right("cost", "Cost", "4rem", (row) => show.cost(row.cost)),
-  right("seconds", "Time", "4rem", (row) => show.seconds(row.seconds)),
+  right("cost", "Cost", "4rem", (row) => format.cost(row.cost)),
+  right("seconds", "Time", "4rem", (row) => format.seconds(row.seconds)),
 ];
 
 function taskCell(row) {
@@ -61,12 +61,12 @@ function taskCell(row) {
 
 function listColumns(chosen) {
   return useful(LIST_COLUMNS, library.rows, ["success", "task"]).filter((c) => {
-    if (c.key === "run") return several("run") && !chosen.get("run");
+    if (c.key === "run") return hasSeveralValues("run") && !chosen.get("run");
     return !["invalid", "epoch"].includes(c.key) || library.rows.some((row) => row[c.key]);
   });
 }
 
-// The rows of the list that an address describes, in its order.
+// Returns the rows of the list that an address describes, in its order.
 function listed(chosen) {
   return sorted(filtered(chosen), chosen.get("sort"), LIST_COLUMNS);
 }
@@ -85,26 +85,26 @@ function listPage(chosen) {
     table.fill(listed(chosen), at);
     const solved = table.rows.filter((row) => outcome(row) === "solved").length;
     count.replaceChildren(plural(table.rows.length, "episode"),
-      h("small", { text: `${show.count(solved)} solved` }));
+      h("small", { text: `${format.count(solved)} solved` }));
     empty.hidden = table.rows.length > 0;
     table.element.hidden = !empty.hidden;
   };
   const change = (key, value) => {
     if (value === "" || value === null) chosen.delete(key);
     else chosen.set(key, value);
-    if (key === "q") { // the field keeps the keyboard
-      remember("list", chosen);
+    if (key === "q") { // the field keeps the focus
+      updateAddress("list", chosen);
       redraw();
       return;
     }
     replace("list", chosen, key);
   };
   const empty = h("p", { class: "empty", hidden: true },
-    library.rows.length ? "No episode is like that. " : "No episode has ended yet. ",
+    library.rows.length ? "No episode matches. " : "No episode has ended yet. ",
     h("button", { type: "button", text: "All episodes", on: { click: () => replace("list", {}) } }));
   redraw();
-  const before = table.rows.findIndex((row) => `${row.run}/${row.at}` === lastOpened);
-  if (before > 0) table.fill(table.rows, before);
+  const previous = table.rows.findIndex((row) => `${row.run}/${row.at}` === lastOpened);
+  if (previous > 0) table.fill(table.rows, previous);
   return {
     title: run ? line(run.name) : "Episodes",
     fixed: true,
@@ -112,7 +112,7 @@ function listPage(chosen) {
     content: [
       h("div", { class: "lead" }, count, h("span", { class: "grow" }), run ? success(run.summary) : null),
       problems(run ? [run] : library.runs),
-      run ? facts(run) : null,
+      run ? metadataList(run) : null,
       filterBar(chosen, change), table.element, empty,
     ],
     keys: [...table.keys(), [["/"], "search", () => $("search").select()]],

@@ -1,4 +1,4 @@
-// The first page: every run with its figures, and the way to set two against each other.
+// The first page: every run with its figures, and the selection of two runs to compare.
 
 const picked = []; // numbers of the runs to compare, at most two
 
@@ -15,47 +15,46 @@ function bar(summary) {
 }
 
 const RUN_COLUMNS = [
-  { key: "pick", title: "", width: "1.2rem", cell: (run) => pickBox(run) },
+  { key: "pick", title: "", width: "1.2rem", cell: (run) => pickCheckbox(run) },
   { key: "name", title: "Run", width: "minmax(11rem, 2.4fr)", value: (run) => run.name,
     cell: (run) => [h("strong", { text: line(run.name), title: line(run.name) }),
       run.problems.length ? h("span", { class: "note", text: ` ${plural(run.problems.length, "problem")}` }) : null] },
-  { key: "dataset", title: "Dataset", width: "minmax(6rem, 1.2fr)", value: (run) => run.facts.dataset,
-    cell: (run) => line(run.facts.dataset) },
-  { key: "agent", title: "Agent", width: "minmax(5rem, .8fr)", value: (run) => run.facts.agent,
-    cell: (run) => line(run.facts.agent) },
-  { key: "model", title: "Model", width: "minmax(5rem, 1.2fr)", value: (run) => run.facts.model,
-    cell: (run) => line(run.facts.model) },
-  { key: "profile", title: "Profile", width: "4.4rem", value: (run) => run.facts.profile,
-    cell: (run) => line(run.facts.profile) },
+  { key: "dataset", title: "Dataset", width: "minmax(6rem, 1.2fr)", value: (run) => run.metadata.dataset,
+    cell: (run) => line(run.metadata.dataset) },
+  { key: "agent", title: "Agent", width: "minmax(5rem, .8fr)", value: (run) => run.metadata.agent,
+    cell: (run) => line(run.metadata.agent) },
+  { key: "model", title: "Model", width: "minmax(5rem, 1.2fr)", value: (run) => run.metadata.model,
+    cell: (run) => line(run.metadata.model) },
+  { key: "profile", title: "Profile", width: "4.4rem", value: (run) => run.metadata.profile,
+    cell: (run) => line(run.metadata.profile) },
   { key: "episodes", title: "Episodes", width: "4.6rem", right: true, first: "-episodes",
-    value: (run) => run.summary.episodes, cell: (run) => show.count(run.summary.episodes) },
+    value: (run) => run.summary.episodes, cell: (run) => format.count(run.summary.episodes) },
   { key: "success", title: "Success", width: "10.6rem", first: "-success",
     hint: "Sort by success: over tasks and epochs that ended without an error, with its 95 % interval",
     value: (run) => run.summary.success, cell: (run) => success(run.summary) },
   { key: "errors", title: "Errors", width: "3.4rem", right: true, first: "-errors",
-    value: (run) => run.summary.errors, cell: (run) => show.count(run.summary.errors) },
+    value: (run) => run.summary.errors, cell: (run) => format.count(run.summary.errors) },
   { key: "turns", title: "Turns", width: "3.2rem", right: true, first: "-turns",
-    value: (run) => run.summary.turns, cell: (run) => show.mean(run.summary.turns) },
+    value: (run) => run.summary.turns, cell: (run) => format.mean(run.summary.turns) },
   { key: "tokens", title: "Tokens in + out", width: "9rem", right: true, first: "-tokens",
     value: (run) => run.summary.prompt_tokens,
-    cell: (run) => show.tokens(run.summary.prompt_tokens, run.summary.completion_tokens) },
+    cell: (run) => format.tokens(run.summary.prompt_tokens, run.summary.completion_tokens) },
   { key: "cost", title: "Cost", width: "4rem", right: true, first: "-cost",
-    value: (run) => run.summary.cost, cell: (run) => show.cost(run.summary.cost) },
+    value: (run) => run.summary.cost, cell: (run) => format.cost(run.summary.cost) },
 ];
 
 function success(summary) {
   const span = summary.low === null ? ""
-    : `${summary.solved} of ${summary.counted}; 95 % interval ${show.percent(summary.low)} to ${show.percent(summary.high)}`;
+    : `${summary.solved} of ${summary.counted}; 95 % interval ${format.percent(summary.low)} to ${format.percent(summary.high)}`;
   return h("span", { class: "success", title: span }, bar(summary),
-    h("span", { text: show.percent(summary.success) }), h("span", { class: "hidden", text: span }));
+    h("span", { text: format.percent(summary.success) }), h("span", { class: "hidden", text: span }));
 }
 
-function pickBox(run) {
-  const box = h("input", {
+function pickCheckbox(run) {
+  return h("input", {
     type: "checkbox", checked: picked.includes(run.number), tabindex: "-1",
     "aria-label": `Compare ${line(run.name)}`, on: { change: () => pick(run) },
   });
-  return box;
 }
 
 let afterPick = () => {};
@@ -68,7 +67,7 @@ function pick(run) {
   afterPick();
 }
 
-// Columns in which some row has something; the fixed ones always.
+// Returns the columns with a value in some row, and those that are always shown.
 function useful(columns, rows, always = []) {
   return columns.filter((c) => !c.value || always.includes(c.key)
     || rows.some((row) => !["", null, undefined].includes(c.value(row))));
@@ -87,7 +86,7 @@ function runsPage(query) {
   const compare = h("button", { type: "button", class: "main", on: { click: () => comparePicked() } });
   const comparePicked = () => {
     if (picked.length === 2) go(`compare/${picked[0]}/${picked[1]}`);
-    else say("Choose two runs with x first.");
+    else setStatus("Choose two runs with x first.");
   };
   afterPick = () => {
     const at = table.at;
@@ -126,18 +125,18 @@ function problems(runs) {
   const found = runs.flatMap((run) => run.problems.map((text) => `${run.name}: ${text}`));
   if (!found.length) return null;
   return h("details", { class: "warning" },
-    h("summary", { text: `${plural(found.length, "thing")} could not be read` }),
+    h("summary", { text: `${plural(found.length, "problem")} while reading` }),
     h("ul", {}, found.slice(0, 50).map((text) => h("li", { text: line(text) }))));
 }
 
-// What a run was obtained with, as a list that opens.
-function facts(run) {
-  const rows = Object.entries(run.facts).filter(([, value]) => value !== null && value !== "");
-  return h("details", { class: "facts" },
-    h("summary", { text: "What this run was obtained with" }),
+// The metadata of a run, as a list that unfolds.
+function metadataList(run) {
+  const rows = Object.entries(run.metadata).filter(([, value]) => value !== null && value !== "");
+  return h("details", { class: "metadata" },
+    h("summary", { text: "Metadata of this run" }),
     h("dl", {}, rows.map(([name, value]) => [
       h("dt", { text: line(name) }),
       h("dd", {}, typeof value === "object"
-        ? h("pre", {}, shown(JSON.stringify(value, null, 1))) : line(value)),
+        ? h("pre", {}, visible(JSON.stringify(value, null, 1))) : line(value)),
     ])));
 }

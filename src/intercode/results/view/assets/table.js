@@ -1,8 +1,8 @@
-// A table of any length: only the rows in sight are in the page.
+// A table of any length: only the visible rows are in the page.
 
 const ROW_HEIGHT = 30; // pixels, as in style.css
 const GAP = 0.7; // rem between columns, as in style.css
-const SPARE = 12; // rows above and below those in sight
+const OVERSCAN = 12; // rows drawn above and below the visible ones
 
 class Table {
   // columns: {key, title, width, cell(row) -> nodes or text, right, value(row) to sort by, hint}
@@ -13,26 +13,26 @@ class Table {
     this.drawn = new Map();
     this.space = h("div", { class: "space", role: "rowgroup" });
     this.element = h("div", { class: "table", role: "grid", "aria-label": name, tabindex: "-1" },
-      h("div", { class: "wide", role: "presentation" },
+      h("div", { class: "scroll-content", role: "presentation" },
         h("div", { role: "rowgroup", class: "heads" }, this.head()), this.space));
     const least = columns.reduce((sum, c) => sum + parseFloat(c.width.replace("minmax(", "")) + GAP, 1);
     this.element.firstChild.style.minWidth = `${least}rem`;
     this.element.style.setProperty("--columns", columns.map((c) => c.width).join(" "));
     this.element.addEventListener("scroll", () => this.draw(), { passive: true });
-    this.watch = new ResizeObserver(() => this.draw());
-    this.watch.observe(this.element);
+    this.resizeObserver = new ResizeObserver(() => this.draw());
+    this.resizeObserver.observe(this.element);
   }
 
   head() {
     return h("div", { class: "row head", role: "row", "aria-rowindex": "1" },
       this.columns.map((column) => {
-        const way = this.sort?.replace("-", "") === column.key
+        const direction = this.sort?.replace("-", "") === column.key
           ? (this.sort.startsWith("-") ? "descending" : "ascending") : "none";
-        const sign = { ascending: " \u2191", descending: " \u2193", none: "" }[way];
-        const press = () => this.onSort(way === "descending" ? column.key
-          : way === "ascending" ? `-${column.key}` : column.first ?? column.key);
+        const sign = { ascending: " \u2191", descending: " \u2193", none: "" }[direction];
+        const press = () => this.onSort(direction === "descending" ? column.key
+          : direction === "ascending" ? `-${column.key}` : column.first ?? column.key);
         return h("div", {
-          role: "columnheader", class: column.right ? "right" : "", "aria-sort": way,
+          role: "columnheader", class: column.right ? "right" : "", "aria-sort": direction,
         }, column.value
           ? h("button", { type: "button", title: column.hint ?? `Sort by ${column.title}`, on: { click: press } },
             column.title || "\u00a0", sign)
@@ -52,9 +52,9 @@ class Table {
 
   draw() {
     const top = this.element.scrollTop;
-    const first = Math.max(0, Math.floor(top / ROW_HEIGHT) - SPARE);
+    const first = Math.max(0, Math.floor(top / ROW_HEIGHT) - OVERSCAN);
     const last = Math.min(this.rows.length,
-      Math.ceil((top + this.element.clientHeight) / ROW_HEIGHT) + SPARE);
+      Math.ceil((top + this.element.clientHeight) / ROW_HEIGHT) + OVERSCAN);
     for (const [n, element] of this.drawn) {
       if ((n < first || n >= last) && n !== this.at) {
         element.remove();
@@ -81,7 +81,7 @@ class Table {
     return element;
   }
 
-  // Make a row the chosen one, bring it into sight and give it the keyboard.
+  // Selects a row, scrolls it into view and gives it the focus.
   choose(n, focus = true) {
     if (!this.rows.length) return;
     const before = this.drawn.get(this.at);
@@ -89,10 +89,10 @@ class Table {
     before?.setAttribute("aria-selected", "false");
     this.at = Math.max(0, Math.min(n, this.rows.length - 1));
     const top = this.at * ROW_HEIGHT;
-    const high = this.element.clientHeight - ROW_HEIGHT; // the heads stay in sight above
+    const bodyHeight = this.element.clientHeight - ROW_HEIGHT; // the headings stay visible
     if (top < this.element.scrollTop) this.element.scrollTop = top;
-    else if (top + ROW_HEIGHT > this.element.scrollTop + high) {
-      this.element.scrollTop = top + ROW_HEIGHT - high;
+    else if (top + ROW_HEIGHT > this.element.scrollTop + bodyHeight) {
+      this.element.scrollTop = top + ROW_HEIGHT - bodyHeight;
     }
     this.draw();
     const element = this.drawn.get(this.at) ?? this.put(this.at);
@@ -105,12 +105,12 @@ class Table {
     return Math.max(1, Math.floor(this.element.clientHeight / ROW_HEIGHT) - 2);
   }
 
-  // The keys of a table, as [keys, what they do, action].
+  // Returns the keyboard shortcuts of a table, as [keys, description, action].
   keys() {
     const go = (n) => () => this.choose(this.at + n);
     return [
       [["j", "ArrowDown"], "next row", go(1)],
-      [["k", "ArrowUp"], "row before", go(-1)],
+      [["k", "ArrowUp"], "previous row", go(-1)],
       [["PageDown"], "a page down", () => this.choose(this.at + this.page)],
       [["PageUp"], "a page up", () => this.choose(this.at - this.page)],
       [["g", "Home"], "first row", () => this.choose(0)],
@@ -120,18 +120,18 @@ class Table {
   }
 
   close() {
-    this.watch.disconnect();
+    this.resizeObserver.disconnect();
   }
 }
 
-// Rows in the order that a sort asks for ("reward", "-turns"); unknown values come last.
+// Returns rows in the order of a sort key ("reward", "-turns"); unknown values come last.
 function sorted(rows, sort, columns) {
   const value = columns.find((c) => c.key === sort?.replace("-", ""))?.value;
   if (!value) return rows;
-  const way = sort.startsWith("-") ? -1 : 1;
+  const factor = sort.startsWith("-") ? -1 : 1;
   const missing = (v) => v === null || v === undefined || v === "";
   return rows.map((row) => [value(row), row]).sort(([a], [b]) => {
     if (missing(a) || missing(b)) return missing(a) - missing(b);
-    return way * (typeof a === "string" ? a.localeCompare(b, "en", { numeric: true }) : a - b);
+    return factor * (typeof a === "string" ? a.localeCompare(b, "en", { numeric: true }) : a - b);
   }).map(([, row]) => row);
 }
