@@ -143,7 +143,7 @@ def test_kept_under_a_name(tmp_path: Path, cache: Path) -> None:
     for name in ("", "a b", "../x", "x" * 200):
         with pytest.raises(UsageError, match="is not a name for an image"):
             saved_images.import_image(first, name, cache)
-    with pytest.raises(UsageError, match="cannot be kept"):
+    with pytest.raises(UsageError, match="cannot be imported"):
         saved_images.import_image(resolve("host", cache), "host", cache)
     source = tmp_path / "tree"
     source.mkdir()
