@@ -1,4 +1,4 @@
-"""Replaying recorded Capture-the-Flag episodes: what needs the network, what printed the flag."""
+"""Replaying recorded Capture-the-Flag episodes: steps that need the network, printed flags."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ ACTIONS = {
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_what_reaches_out(action: str) -> None:
+def test_actions_that_use_a_network(action: str) -> None:
     assert uses_network(Step(action, "")) is ACTIONS[action]
 
 
-def test_what_follows_a_download_is_not_stable() -> None:
+def test_steps_after_a_download_are_not_stable() -> None:
     steps = tuple(Step(a, "") for a in ("ls", "wget http://x/y", "cat y", "submit z"))
     episode = Trajectory("ic-ctf/7", 7, "q", steps, run={"environment": "ctf"})
     rules = replay_rules_for(episode)
@@ -83,7 +83,7 @@ def test_the_records_dataset_is_ours(recorded_dir: Path) -> None:
 
 
 @pytest.mark.sandbox
-def test_an_episode_whose_files_are_not_there_is_listed(
+def test_an_episode_with_missing_files_is_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "ctf" / "task_assets" / "0").mkdir(parents=True)
@@ -111,7 +111,7 @@ def test_an_episode_whose_files_are_not_there_is_listed(
 
 @pytest.mark.slow
 @pytest.mark.sandbox
-def test_the_authors_log_comes_again(
+def test_the_authors_log_is_reproduced(
     recorded_dir: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The bounds are those that the project promises; docs/ctf-audit.md has what was measured."""

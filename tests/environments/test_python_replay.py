@@ -1,4 +1,4 @@
-"""Replaying the authors' Python log: their runner's feedback, and all of it with a real box."""
+"""Replaying the authors' Python log: the runner's feedback, and the whole log in a sandbox."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from intercode.environments.python.replay import PythonReplayRules, feedback_obs
 from intercode.evaluation.replay import log_replay
 
 TESTS = ("assert f(1) == 1", "assert f(2) == 2", "assert f(3) == 3")
-BELOW = Score(1 / 3, details={"raised": [1, 2]})
+PARTIAL = Score(1 / 3, details={"raised": [1, 2]})
 DICT = "{'output': '', 'error': ''}"
 
 
 @pytest.mark.parametrize(
     ("recorded", "score", "expected"),
     [
-        ("Failed 1/3 Test Cases. Please try again.", BELOW,
+        ("Failed 1/3 Test Cases. Please try again.", PARTIAL,
          "Failed 2/3 Test Cases. Please try again."),
-        ("Failed Test Case: assert f(9) == 1\nPlease try again.", BELOW,
+        ("Failed Test Case: assert f(9) == 1\nPlease try again.", PARTIAL,
          "Failed Test Case: assert f(2) == 2\nPlease try again."),
-        ("Test case did not pass. Please try again.", BELOW,
+        ("Test case did not pass. Please try again.", PARTIAL,
          "Test case did not pass. Please try again."),
-        (DICT, BELOW, "Test case did not pass. Please try again."),
+        (DICT, PARTIAL, "Test case did not pass. Please try again."),
         (DICT, Score(1.0, details={"raised": [0]}), "seen"),
         (DICT, Score(0.0, details={"raised": []}), "seen"),
         (DICT, Score(0.0), "seen"),
     ],
 )  # fmt: skip
-def test_what_their_runner_told(recorded: str, score: Score, expected: str) -> None:
+def test_the_feedback_of_the_authors_runner(recorded: str, score: Score, expected: str) -> None:
     assert feedback_observation(recorded, "seen", score, TESTS) == expected
 
 
@@ -45,7 +45,7 @@ def test_the_record_names_the_task_by_its_published_number(recorded_dir: Path) -
 
 @pytest.mark.sandbox
 @pytest.mark.slow
-def test_the_authors_log_comes_again(
+def test_the_authors_log_is_reproduced(
     recorded_dir: Path, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Measured: every reward and every observation; a later Python may word an error otherwise."""

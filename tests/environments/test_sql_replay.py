@@ -1,4 +1,4 @@
-"""What counts as equal when recorded SQL episodes are executed again, and why the rest differs."""
+"""When re-executed SQL observations count as equal, and the causes of differences."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def data(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ],
 )
-def test_the_same_in_the_words_of_two_servers(a: str, b: str) -> None:
+def test_equal_observations_of_two_servers(a: str, b: str) -> None:
     assert recorded_results.same_observation(a, b) and recorded_results.same_observation(b, a)
 
 
@@ -75,7 +75,7 @@ def test_the_same_in_the_words_of_two_servers(a: str, b: str) -> None:
         ("[(1,)]", "[(1,)]", "the gold's rows or their order differ"),
     ],
 )
-def test_what_differs_has_a_cause(a: str, b: str, cause: str) -> None:
+def test_each_difference_has_a_cause(a: str, b: str, cause: str) -> None:
     assert recorded_results.difference_cause("SELECT 1", a, b) == cause
 
 
@@ -110,7 +110,7 @@ def _episode(agent: str, **more: Any) -> Trajectory:
     return Trajectory("spider/16", 16, "q", (), run={**run, **more})
 
 
-def test_a_react_action_is_what_stands_in_execute() -> None:
+def test_a_react_action_is_the_content_of_execute() -> None:
     step = Step("execute[SELECT a[1]\nFROM t]\nObservation 5", "[]", reward=0.0)
     found = RULES.executed_step(_episode("react"), step)
     assert found.action == "SELECT a[1]\nFROM t" and found.reward is None
@@ -118,7 +118,7 @@ def test_a_react_action_is_what_stands_in_execute() -> None:
     assert RULES.executed_step(_episode("react"), Step("submit", "[]", reward=0.5)).reward == 0.5
 
 
-def test_logs_keep_what_they_keep() -> None:
+def test_the_form_of_logged_observations() -> None:
     many = str([(n,) for n in range(40)])
     short = Step("x", str([(n,) for n in range(25)]))
     assert RULES.logged_observation(_episode("react"), short, many) == short.observation
@@ -131,9 +131,9 @@ def test_logs_keep_what_they_keep() -> None:
 
 
 def _check(paid: float, with_tau: float, without: float, **more: Any) -> StepComparison:
-    said = {"task": "spider/16", "turn": 0, "action": "S", "recorded": "[]", "replayed": "[]"}
+    texts = {"task": "spider/16", "turn": 0, "action": "S", "recorded": "[]", "replayed": "[]"}
     return StepComparison(
-        **{**said, **more}, recorded_reward=paid, replayed_reward=with_tau, stable=None,
+        **{**texts, **more}, recorded_reward=paid, replayed_reward=with_tau, stable=None,
         parts={"iou": without},
     )  # fmt: skip
 
@@ -154,7 +154,7 @@ def test_the_scorer_is_the_one_that_explains_more(
     assert [c.replayed_reward for c in checks] == rewards
 
 
-def test_steps_that_hang_on_a_leaked_table(data: None) -> None:
+def test_steps_that_depend_on_a_leaked_table(data: None) -> None:
     shown, used = "[('citizens',), ('singer',)]", "SELECT * FROM citizens"
     missing = E + "Table 'singer.citizens' doesn't exist"
     checks = RULES.review_checks(_episode("react"), [
@@ -168,7 +168,7 @@ def test_steps_that_hang_on_a_leaked_table(data: None) -> None:
     assert checks[1].cause == LEAKED_TABLE_CAUSE and checks[4].cause == ""
 
 
-def test_steps_that_hang_on_a_leaked_setting(data: None) -> None:
+def test_steps_that_depend_on_a_leaked_setting(data: None) -> None:
     grouped = E + "Expression #1 of SELECT list is not in GROUP BY clause and contains"
     lenient = _episode("react").replace(index=319)
     step = _check(0, 0, 0, action="SELECT MAX(a), b FROM t", recorded="[(1, 2)]", replayed=grouped)
@@ -217,7 +217,7 @@ def _head(source: Path, target: Path, count: int) -> Path:
     return target
 
 
-def test_episodes_come_again_on_the_embedded_engine(
+def test_episodes_are_reproduced_on_the_embedded_engine(
     data: None, recorded_dir: Path, tmp_path: Path
 ) -> None:
     name = "ic_sql_multiturn_gpt-3.5_10_turns.json"
@@ -247,7 +247,7 @@ def test_an_environment_is_used_again_unless_it_failed(data: None) -> None:
 
 
 @pytest.mark.mysql
-def test_episodes_come_again_on_a_server(
+def test_episodes_are_reproduced_on_a_server(
     data: None, recorded_dir: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     name = "ic_sql_multiturn_human_10_turns.json"
@@ -255,10 +255,10 @@ def test_episodes_come_again_on_a_server(
     out = tmp_path / "differences.jsonl"
     options = ["--profile", "original", "--env-option", "engine=mysql", "--json"]
     assert main(["replay", *options, "--out", str(out), str(log)]) == 0
-    (told,) = json.loads(capsys.readouterr().out)
-    assert told["episodes"] == 15 and told["stable"]["rewards"] == 1.0
-    assert told["stable"]["observations"] >= 0.9 and told["recorded_success"] == 13
-    assert sum(told["causes"].values()) == len(out.read_text().splitlines())
+    (results,) = json.loads(capsys.readouterr().out)
+    assert results["episodes"] == 15 and results["stable"]["rewards"] == 1.0
+    assert results["stable"]["observations"] >= 0.9 and results["recorded_success"] == 13
+    assert sum(results["causes"].values()) == len(out.read_text().splitlines())
 
 
 def test_rules_are_found_by_the_environment() -> None:
