@@ -84,7 +84,7 @@ def _description(thing: object) -> str:
         from intercode.datasets import task_package
 
         return task_package.read_description(Path(thing.__file__).parent)
-    described = getattr(thing, "described", None)  # a language's
+    described = getattr(thing, "summary", None)  # a language's
     if isinstance(described, str):
         return described
     return (inspect.getdoc(thing) or "").partition("\n")[0]

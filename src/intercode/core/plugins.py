@@ -1,8 +1,8 @@
 """Finds what other installed packages add with entry points.
 
 A package declares names under ``[project.entry-points."intercode.GROUP"]``, where GROUP is
-environments, datasets, agents, rewards or sandboxes. The search runs once, when a name is requested
-that is not built in. A plugin is imported when one of its names is used.
+environments, datasets, agents, rewards, languages or sandboxes. The search runs once, when a name is
+requested that is not built in. A plugin is imported when one of its names is used.
 """
 
 from __future__ import annotations

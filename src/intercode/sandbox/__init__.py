@@ -28,7 +28,7 @@ SANDBOXES = Registry(
         "container/docker": "intercode.sandbox.container.tiers:open_docker",
         "container/podman": "intercode.sandbox.container.tiers:open_podman",
     },
-    group="intercode.sandbox",
+    group="intercode.sandboxes",
 )
 
 

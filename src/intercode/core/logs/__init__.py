@@ -63,7 +63,7 @@ def find_logs(paths: Sequence[Path]) -> list[Path]:
         if not given.exists():
             raise UsageError(f"no such file or directory: {given}")
         path = given.parent if _is_run_file(given) else given
-        logs = _logs_below(path) if path.is_dir() else [path]
+        logs = _logs_under(path) if path.is_dir() else [path]
         if not logs:
             raise UsageError(f"no logs below {path}: .json, .jsonl or a run directory are expected")
         for log in logs:
@@ -71,7 +71,7 @@ def find_logs(paths: Sequence[Path]) -> list[Path]:
     return list(found.values())
 
 
-def _logs_below(directory: Path) -> list[Path]:
+def _logs_under(directory: Path) -> list[Path]:
     if _is_run_directory(directory):
         return [directory]
     out: list[Path] = []
@@ -79,7 +79,7 @@ def _logs_below(directory: Path) -> list[Path]:
         if entry.name.startswith("."):
             continue
         if entry.is_dir():
-            out += _logs_below(entry)
+            out += _logs_under(entry)
         elif entry.suffix in (".json", ".jsonl"):
             out.append(entry)
     return out

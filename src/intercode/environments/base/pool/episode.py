@@ -35,13 +35,13 @@ class Episode:
     """
 
     def __init__(
-        self, env: InterCodeEnv, hands: WorkerThreads, give_back: Callable[[Episode], None]
+        self, env: InterCodeEnv, workers: WorkerThreads, give_back: Callable[[Episode], None]
     ) -> None:
         self.env = env
         self.query, self.observation, self.info = "", "", dict[str, Any]()
         self.reward, self.turns, self.done = 0.0, 0, False
         self.last_used = time.monotonic()
-        self._workers, self._release = hands, give_back
+        self._workers, self._release = workers, give_back
         self._running: asyncio.Future[Any] | None = None
         self._close_reason = ""  # empty while the episode is open
 
