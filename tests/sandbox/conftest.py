@@ -30,8 +30,8 @@ def supervisor(request: pytest.FixtureRequest) -> Iterator[None]:
     """Select the kind of supervisor; see ``pytest_generate_tests``."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(programs.ENVIRONMENT_VARIABLE, request.param)
-        Launcher.stop()
         programs.supervisor_program.cache_clear()
+        Launcher.stop()
         path, why = programs.supervisor_program()
         if request.param == "compiled" and path is None:
             pytest.skip(f"the supervisor is {why}")

@@ -67,7 +67,7 @@ def test_a_timeout_keeps_earlier_processes(sandbox: Sandbox) -> None:
     assert old.wait(10) == -9
 
 
-def test_clipped_output_says_so_and_keeps_both_ends() -> None:
+def test_long_output_is_cut_in_the_middle_with_a_note() -> None:
     with open_box(limits=Limits(output=1000)) as sandbox:
         result = sandbox.run(["bash", "-c", "echo first; seq 10000; echo last"])
     assert result.omitted_bytes > 40_000

@@ -82,8 +82,8 @@ def _build_spec(spec: SandboxSpec, engine: EngineName) -> ContainerSpec:
     parts = [sandbox_uid(), *((str(tree.path), tree.digest) for tree in trees)]
     key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
     fixed = spec.determinism is not None
-    recycle_facts = [key, mounts, spec.network, spec.hostname, asdict(spec.limits), fixed]
-    kind = hashlib.sha256(json.dumps(recycle_facts).encode()).hexdigest()[:24]
+    recycle_inputs = [key, mounts, spec.network, spec.hostname, asdict(spec.limits), fixed]
+    kind = hashlib.sha256(json.dumps(recycle_inputs).encode()).hexdigest()[:24]
     return ContainerSpec(tuple(trees), tuple(mounts), root_files.environment(spec), key, kind)
 
 

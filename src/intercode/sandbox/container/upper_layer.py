@@ -65,7 +65,7 @@ def list_changed_paths(upper: int, trees: Sequence[str]) -> list[str]:
     return out
 
 
-def _collect_paths(at: int, prefix: str, trees_below: Sequence[Path], out: list[str]) -> None:
+def _collect_paths(at: int, prefix: str, lower_trees: Sequence[Path], out: list[str]) -> None:
     for name in sorted(os.listdir(at)):
         path = f"{prefix}/{name}"
         out.append(path)
@@ -76,8 +76,8 @@ def _collect_paths(at: int, prefix: str, trees_below: Sequence[Path], out: list[
         try:
             if is_opaque(inner):
                 own = set(os.listdir(inner))
-                out += [f"{path}/{n}" for n in sorted(_names_at(trees_below, path)) if n not in own]
-            _collect_paths(inner, path, trees_below, out)
+                out += [f"{path}/{n}" for n in sorted(_names_at(lower_trees, path)) if n not in own]
+            _collect_paths(inner, path, lower_trees, out)
         finally:
             os.close(inner)
 

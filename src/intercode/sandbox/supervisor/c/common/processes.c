@@ -204,18 +204,18 @@ static bool contains(const struct process_list *list, int pid, char state) {
     return false;
 }
 
-static bool is_kept(const struct process *p, long long mark, const struct json *keep) {
+static bool is_excluded(const struct process *p, long long mark, const struct json *keep) {
     if (p->started < mark) return true;
     for (const struct json *v = keep ? keep->first : NULL; v; v = v->next)
         if (v->number == p->pid) return true;
     return false;
 }
 
-/* Kill every process that is not kept. Return how many were killed. */
+/* Kill every process that is not excluded. Return how many were killed. */
 static size_t kill_pass(struct process_list *list, long long mark, const struct json *keep) {
     size_t killed = 0;
     for (size_t i = 0; i < list->count; i++) {
-        if (is_kept(&list->items[i], mark, keep)) continue;
+        if (is_excluded(&list->items[i], mark, keep)) continue;
         send_signal(&list->items[i], SIGKILL);
         killed++;
     }
@@ -231,7 +231,7 @@ void kill_since(long long mark, const struct json *keep, const struct isolation 
         list_processes(&now);
         kill_pass(&now, mark, keep);
         for (size_t i = 0; i < now.count; i++)
-            if (is_kept(&now.items[i], mark, keep) && !contains(&before, now.items[i].pid, 'T'))
+            if (is_excluded(&now.items[i], mark, keep) && !contains(&before, now.items[i].pid, 'T'))
                 send_signal(&now.items[i], SIGCONT);
         free_processes(&now);
     }

@@ -37,10 +37,10 @@ static int make_writable(int fd) {
 static int open_parent(const char *path, const char **name) {
     const char *slash = strrchr(path, '/');
     *name = slash ? slash + 1 : path;
-    char *above = strndup(path, slash ? (size_t)(slash - path) : 0);
-    if (!above) abort();
-    int fd = open_granted(sandbox.root, above, DIRECTORY), code = errno;
-    free(above);
+    char *parent_path = strndup(path, slash ? (size_t)(slash - path) : 0);
+    if (!parent_path) abort();
+    int fd = open_granted(sandbox.root, parent_path, DIRECTORY), code = errno;
+    free(parent_path);
     errno = code;
     if (!make_writable(fd)) return fd;
     if (fd >= 0) close(fd);
@@ -127,7 +127,7 @@ static int finish_directory(const char *path, int from, mode_t mode, int64_t mti
 }
 
 /* ------------------------------------------------------------------- roll back */
-static bool is_kept_directory(const struct difference *d) {  /* both now and at the start */
+static bool remains_directory(const struct difference *d) {  /* both now and at the start */
     return d->kind == CHANGED && !d->replaced;
 }
 
@@ -169,10 +169,10 @@ static int restore_parent(const struct difference *d, uint32_t *last) {
     const char *slash = strrchr(d->path, '/');
     if (d->parent == NO_ENTRY || d->parent == *last) return 0;
     *last = d->parent;
-    char *above = strndup(d->path, slash ? (size_t)(slash - d->path) : 0);
-    int result = !above || restore_directory(above, d->parent)
-        || update_fingerprint(above, d->parent) ? -1 : 0;
-    free(above);
+    char *parent_path = strndup(d->path, slash ? (size_t)(slash - d->path) : 0);
+    int result = !parent_path || restore_directory(parent_path, d->parent)
+        || update_fingerprint(parent_path, d->parent) ? -1 : 0;
+    free(parent_path);
     return result;
 }
 
@@ -181,12 +181,12 @@ static int restore_all(const struct differences *differences) {
     int result = 0;
     for (size_t i = 0; !result && i < differences->count; i++) {
         const struct difference *d = &differences->items[i];
-        if (d->kind != DELETED && !d->under_replaced && !is_kept_directory(d))
+        if (d->kind != DELETED && !d->under_replaced && !remains_directory(d))
             result = remove_path(d->path);
     }
     for (size_t i = 0; !result && i < differences->count; i++) {
         const struct difference *d = &differences->items[i];
-        if (d->kind != NEW && !is_kept_directory(d)) result = recreate(d);
+        if (d->kind != NEW && !remains_directory(d)) result = recreate(d);
     }
     for (size_t i = differences->count; !result && i-- > 0;) {
         const struct difference *d = &differences->items[i];
@@ -268,10 +268,10 @@ static int copy_parent_metadata(int source, const char **differences, size_t i) 
     if (next && !strncmp(next, differences[i], length + 1) && strrchr(next, '/') == next + length
         && slash)
         return 0;
-    char *above = strndup(differences[i], length);
-    int result = above ? copy_directory_metadata(source, above) : -1;
+    char *parent_path = strndup(differences[i], length);
+    int result = parent_path ? copy_directory_metadata(source, parent_path) : -1;
     if (result && is_missing()) result = 0;  /* the parent is deleted in the source as well */
-    free(above);
+    free(parent_path);
     return result;
 }
 
