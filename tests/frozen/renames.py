@@ -39,7 +39,10 @@ VALUES: dict[str, dict[str, str]] = {
     "actor": {"person": "human"},
 }
 """New key -> old value -> new value."""
-TEXTS: list[tuple[str, str]] = [(r"^person$", "human"), (r"^gold_cache$", "golds")]
+TEXTS: list[tuple[str, str]] = [
+    (r"^person$", "human"), (r"^gold_cache$", "golds"), (r"^cut$", "omitted_bytes"),
+    (r"^look$", "probe"),
+]  # fmt: skip
 """Regular expressions over all other exact texts, and what replaces a match."""
 
 
@@ -75,7 +78,9 @@ def rename(value: Any, key: str = "") -> Any:
         names = {old: KEYS.get(old, old) for old in value}
         return {names[old]: rename(v, names[old]) for old, v in value.items()}
     if isinstance(value, list):
-        return [rename(v, key) for v in value]
+        renamed = [rename(v, key) for v in value]
+        names = all(isinstance(v, str) for v in value) and value == sorted(value)
+        return sorted(renamed) if names else renamed
     if isinstance(value, str):
         value = VALUES.get(key, {}).get(value, value)
         for pattern, replacement in TEXTS:
