@@ -104,7 +104,7 @@ def test_a_receipt_tells_what_was_verified(tmp_path: Path) -> None:
     path = _bundle(tmp_path, "a", (1.0, 0.0, 1.0))
     _receipt(path)
     ((_, row),) = _page(tmp_path, path).tables
-    assert row[-1] == "✓ 2 of 3 episodes came again (2026-01-31)"
+    assert row[-1] == "✓ 2 of 3 episodes reproduced (2026-01-31)"
     _receipt(path, equal=False, differing=1, first="starter/1, step 2: time of the run")
     ((_, row),) = _page(tmp_path, path).tables
     assert row[-1].startswith("✗ 1 of 2 episodes differ, first starter/1, step 2")

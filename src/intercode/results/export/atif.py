@@ -95,8 +95,8 @@ def _steps(episode: Trajectory) -> Iterator[dict[str, Any]]:
 
 
 def _agent_step(turn: Turn, tool: str, call_id: str, sent_observation: str) -> dict[str, Any]:
-    """Return a turn as a step. ``told`` is the observation as the next turn's conversation has
-    it."""
+    """Return a turn as a step. ``sent_observation`` is the observation as the next turn's
+    conversation has it."""
     step = turn.step
     answer = turn.answer or {}
     by_model = step.actor == "agent" and (step.usage != Usage() or bool(turn.answer))

@@ -104,7 +104,7 @@ def _render_page(rows: Sequence[LeaderboardRow]) -> Iterator[str]:
     yield (
         "<p>Results share a table only where they rest on the same tasks and were obtained under "
         "the same conditions. <em>Verified</em>: so many of the recorded episodes were executed "
-        "again by whoever made this page, and every observation and reward came again.</p>"
+        "again by the author of this page, and every observation and reward was reproduced.</p>"
     )
     for same in comparable_tables(rows):
         yield from _render_table(same)
@@ -158,7 +158,7 @@ def _verification_cell(receipt: Receipt | None) -> str:
     day = _escape_text(receipt.at[:10])
     shown = f"{receipt.episodes} of {receipt.of} episodes"
     if receipt.equal:
-        return f'<span class="ok">✓ {shown} came again ({day})</span>'
+        return f'<span class="ok">✓ {shown} reproduced ({day})</span>'
     first = f"{receipt.differing} of {receipt.episodes} episodes differ, first {receipt.first}"
     return f'<span class="bad">✗ {_escape_text(first)} ({day})</span>'
 

@@ -20,10 +20,10 @@ PASSED = "passed: "
 ASSERT_PROGRAM = """
 import json, runpy, sys
 mark = sys.stdin.readline().strip()
-told = json.loads(sys.stdin.readline())
+request = json.loads(sys.stdin.readline())
 space = runpy.run_path(sys.argv[1], run_name="solution")
-exec(told["setup"] or "", space)
-exec(told["test"], space)
+exec(request["setup"] or "", space)
+exec(request["test"], space)
 print("passed: " + mark)
 """
 
